@@ -1,0 +1,133 @@
+"""The exception tree and the exit codes.
+
+::
+
+    DkimctlError                    what happened, and what to do
+    ├── UsageError                  2: the command line, or a setting, is wrong
+    │   ├── InputError              2: a file is wrong; holds every problem found in it
+    │   └── LedgerError             2: the ledger cannot be used; nothing was sent
+    ├── NegativeAnswer              1: the question was answered, and the answer is no
+    ├── CredentialsError            3: no usable client ID, secret or credential store
+    ├── AuthenticationError         3: the service refused the client or the token
+    │   └── TokenRejected           3: 401 or 403 on a request that carried a token
+    └── ServiceError                4: no useful answer from the service or the network
+        ├── NotProcessed            4: the request certainly had no effect
+        └── MaybeProcessed          4: the request may have had its effect
+
+Every error explains itself: `message` says what happened and where, `hint` says
+what to do. One place, `dkimctl.cli.main`, catches them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """What a process exit status means. Where several apply: 130, 3, 4, 1, 0."""
+
+    OK = 0
+    NO = 1
+    USAGE = 2
+    AUTH = 3
+    SERVICE = 4
+    INTERRUPTED = 130
+
+
+class DkimctlError(Exception):
+    """The root: one line of what happened, one line of what to do.
+
+    `code` is a stable word for scripts, shown by `--format json`.
+    """
+
+    exit_code = ExitCode.SERVICE
+    code = "error"
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class UsageError(DkimctlError):
+    """The command line or a setting is wrong; nothing was sent."""
+
+    exit_code = ExitCode.USAGE
+    code = "usage"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One mistake in a file. `line` and `column` count from 1; `column` counts characters."""
+
+    file: str
+    line: int
+    column: int
+    message: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}: {self.message}"
+
+
+class InputError(UsageError):
+    """A file is wrong. Holds every problem found in it, in the file's order."""
+
+    code = "input"
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        super().__init__(str(problems[0]), hint=problems[0].hint)
+        self.problems = tuple(problems)
+
+
+class LedgerError(UsageError):
+    """The ledger cannot be read or written."""
+
+    code = "ledger"
+
+
+class NegativeAnswer(DkimctlError):
+    """The question was answered, and the answer is no."""
+
+    exit_code = ExitCode.NO
+    code = "no"
+
+
+class CredentialsError(DkimctlError):
+    """No usable client ID, secret, token or credential store."""
+
+    exit_code = ExitCode.AUTH
+    code = "credentials"
+
+
+class AuthenticationError(DkimctlError):
+    """The service refused the client credentials (interface 7.1) or the token (7.2)."""
+
+    exit_code = ExitCode.AUTH
+    code = "authentication"
+
+
+class TokenRejected(AuthenticationError):
+    """401 or 403 on a request that carried a token (interface 7.2)."""
+
+    code = "token_rejected"
+
+
+class ServiceError(DkimctlError):
+    """No useful answer from the service or the network."""
+
+    code = "service"
+
+
+class NotProcessed(ServiceError):
+    """The request certainly had no effect: it was not sent, or was turned away (429)."""
+
+    code = "not_processed"
+
+
+class MaybeProcessed(ServiceError):
+    """The request was sent and may have had its effect; no usable answer came."""
+
+    code = "maybe_processed"
