@@ -7,6 +7,7 @@
     │   ├── InputError              2: a file is wrong; holds every problem found in it
     │   └── LedgerError             2: the ledger cannot be used; nothing was sent
     ├── NegativeAnswer              1: the question was answered, and the answer is no
+    │   └── RequestRefused          1: the service refused a request as a whole
     ├── CredentialsError            3: no usable client ID, secret or credential store
     ├── AuthenticationError         3: the service refused the client or the token
     │   └── TokenRejected           3: 401 or 403 on a request that carried a token
@@ -95,6 +96,23 @@ class NegativeAnswer(DkimctlError):
     code = "no"
 
 
+class RequestRefused(NegativeAnswer):
+    """The service refused a registration request as a whole (400 or 413, interface 7.3).
+
+    `status` is the HTTP status, `said` the service's own words or "".
+    """
+
+    code = "refused"
+
+    def __init__(self, status: str, said: str) -> None:
+        super().__init__(
+            f"the service refused the request ({status})" + (f": {said}" if said else ""),
+            hint="check the entries, or send fewer at once with --batch-size",
+        )
+        self.status = status
+        self.said = said
+
+
 class CredentialsError(DkimctlError):
     """No usable client ID, secret, token or credential store."""
 
@@ -110,9 +128,13 @@ class AuthenticationError(DkimctlError):
 
 
 class TokenRejected(AuthenticationError):
-    """401 or 403 on a request that carried a token (interface 7.2)."""
+    """401 or 403 on a request that carried a token (interface 7.2). `body` is the answer's."""
 
     code = "token_rejected"
+
+    def __init__(self, message: str, *, hint: str = "", body: bytes = b"") -> None:
+        super().__init__(message, hint=hint)
+        self.body = body
 
 
 class ServiceError(DkimctlError):

@@ -1,0 +1,37 @@
+"""`dkimctl completion`: completion scripts for shells."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from dkimctl.cli.options import examples
+from dkimctl.cli.output import write
+
+app = typer.Typer(add_completion=False)
+
+
+class Shell(StrEnum):
+    """The shells that a script can be had for."""
+
+    BASH = "bash"
+    ZSH = "zsh"
+    FISH = "fish"
+
+
+@app.command(
+    epilog=examples(
+        "dkimctl completion bash > ~/.local/share/bash-completion/completions/dkimctl",
+        "dkimctl completion fish > ~/.config/fish/completions/dkimctl.fish",
+    )
+)
+def completion(shell: Annotated[Shell, typer.Argument(help="The shell.")]) -> None:
+    """Print the completion script of a shell."""
+    from typer.completion import get_completion_script
+
+    script = get_completion_script(
+        prog_name="dkimctl", complete_var="_DKIMCTL_COMPLETE", shell=shell
+    )
+    write([script + "\n"])

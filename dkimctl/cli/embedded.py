@@ -1,0 +1,69 @@
+"""The embedded service as the commands use it: its extra, its data file, the sandbox."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from dkimctl.errors import UsageError
+from dkimctl.models import Secret, Token
+from dkimctl.settings import SANDBOX_CLIENT_ID, data_dir
+
+if TYPE_CHECKING:
+    from dkimctl.service.store import Store
+
+
+@contextlib.contextmanager
+def needs_service_extra() -> Iterator[None]:
+    """Around the imports of the service: says so where its packages are not installed."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"the embedded service is not installed (no module {error.name})",
+            hint="pip install 'dkimctl[service]'",
+        ) from error
+
+
+def open_service_store(data: Path | None) -> Store:
+    """The service's data file; by default one in the user's data directory."""
+    with needs_service_extra():
+        from dkimctl.service.store import Store
+    return Store.open(data or data_dir() / "service.db")
+
+
+class Sandbox:
+    """The service in this very process, on a data file of its own, with one client."""
+
+    def __init__(self) -> None:
+        self._store = open_service_store(data_dir() / "sandbox.db")
+        from dkimctl.service.app import create_app
+
+        _ensure_client(self._store)
+        self.app = create_app(self._store)
+
+    def issue_token(self) -> Token:
+        """A token without a secret, which nobody keeps: the store is at hand."""
+        from dkimctl.service import tokens
+
+        now = time.time()
+        text = tokens.issue(self._store, SANDBOX_CLIENT_ID, now)
+        return Token(Secret(text), now + tokens.LIFETIME)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._store.close()
+
+
+def _ensure_client(store: Store) -> None:
+    from dkimctl.service.clients import create_client, list_clients
+
+    if not list_clients(store):
+        # Another process may be quicker; the client is then there all the same.
+        with contextlib.suppress(UsageError):
+            create_client(store, SANDBOX_CLIENT_ID)

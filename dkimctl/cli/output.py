@@ -1,0 +1,115 @@
+"""The two streams: results on stdout, everything else on stderr."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from typing import TextIO
+
+from dkimctl.errors import DkimctlError, InputError
+from dkimctl.text import printable
+
+_STYLES = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m"}
+
+
+class Reporter:
+    """Tells people what happened, on stderr.
+
+    With `as_json`, what was told comes out as one JSON object at the end instead, so that
+    stderr can be parsed. `quiet` drops notes; warnings and errors stay.
+    """
+
+    def __init__(self, *, as_json: bool = False, quiet: bool = False) -> None:
+        self.quiet = quiet
+        self._as_json = as_json
+        self._told: dict[str, list[dict[str, str]]] = {"error": [], "warning": []}
+
+    def note(self, text: str) -> None:
+        """Something good to know, such as a summary."""
+        if not self.quiet and not self._as_json:
+            _say(printable(text))
+
+    def warn(self, text: str, *, hint: str = "", code: str = "warning") -> None:
+        """Something that does not stop the command."""
+        self._tell("warning", text, hint, code)
+
+    def error(self, error: DkimctlError) -> None:
+        """What stops the command, or makes its answer a no."""
+        if isinstance(error, InputError):
+            for problem in error.problems:
+                self._tell("error", str(problem), problem.hint, error.code)
+        else:
+            self._tell("error", error.message, error.hint, error.code)
+
+    def close(self) -> None:
+        """Write what waits for the end."""
+        if self._as_json and any(self._told.values()):
+            import json
+
+            document: dict[str, object] = {"errors": self._told["error"]}
+            if self._told["warning"]:
+                document["warnings"] = self._told["warning"]
+            _say(json.dumps(document))
+
+    def _tell(self, kind: str, text: str, hint: str, code: str) -> None:
+        if self._as_json:
+            self._told[kind].append({"code": code, "message": text, "hint": hint})
+            return
+        style = _STYLES[kind] if shows_colour(sys.stderr) else ""
+        _say(f"dkimctl: {style}{kind}:{style and chr(27) + '[0m'} {printable(text)}")
+        if hint:
+            _say(f"hint: {printable(hint)}")
+
+
+def shows_colour(stream: TextIO) -> bool:
+    """Whether colour is wanted there: a terminal, and no NO_COLOR (no-color.org)."""
+    return stream.isatty() and not os.environ.get("NO_COLOR")
+
+
+def write(chunks: Iterable[str]) -> None:
+    """Write a result to stdout, bit by bit.
+
+    When the reader goes away (`| head`) the chunks are still drawn to the end: making them
+    may be what registers the domains.
+    """
+    is_open = True
+    for chunk in chunks:
+        is_open = is_open and _write_one(chunk)
+    if is_open:
+        _write_one("")
+
+
+def write_bytes(data: bytes) -> None:
+    """Write data to stdout as it came."""
+    try:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        _abandon_stdout()
+
+
+def _write_one(chunk: str) -> bool:
+    try:
+        sys.stdout.write(chunk)
+        if not chunk or sys.stdout.isatty():
+            sys.stdout.flush()
+    except BrokenPipeError:
+        _abandon_stdout()
+        return False
+    return True
+
+
+def _abandon_stdout() -> None:
+    """Point stdout nowhere, so that the interpreter's last flush does not fail as well."""
+    devnull = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(devnull, sys.stdout.fileno())
+    os.close(devnull)
+
+
+def _say(line: str) -> None:
+    try:
+        sys.stderr.write(line + "\n")
+        sys.stderr.flush()
+    except BrokenPipeError:
+        pass

@@ -1,0 +1,88 @@
+"""Show results: on stdout in a format, on stderr what needs attention, and the exit code."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from dkimctl.cli.output import Reporter, shows_colour, write
+from dkimctl.errors import ExitCode
+from dkimctl.models import Outcome, Result
+from dkimctl.render.formats import Format, render
+from dkimctl.render.summary import summary
+
+LONG = 200  # rows; a longer table on a terminal shows only those that need attention
+
+_EXIT_CODES = {
+    Outcome.CREATED: ExitCode.OK,
+    Outcome.EXISTS: ExitCode.OK,
+    Outcome.PENDING: ExitCode.OK,
+    Outcome.DIFFERS: ExitCode.NO,
+    Outcome.TAKEN: ExitCode.NO,
+    Outcome.INVALID: ExitCode.NO,
+    Outcome.UNUSABLE: ExitCode.NO,
+    Outcome.FAILED: ExitCode.SERVICE,
+    Outcome.UNKNOWN: ExitCode.SERVICE,
+}
+_HINTS = {
+    Outcome.DIFFERS: "change the entry, or register another selector; it is not sent again",
+    Outcome.TAKEN: "choose another selector, or ask the service's operator who has it",
+    Outcome.INVALID: "mend the entry and run the same command again",
+    Outcome.UNUSABLE: "do not publish it; register another selector, and tell the operator",
+    Outcome.FAILED: "run the same command again later",
+    Outcome.UNKNOWN: "with a selector of your own, run the same command again; without one that "
+    "could register the domain twice: ask the service's operator first",
+}
+
+
+def default_format() -> Format:
+    """A table for people, zone-file lines for a pipe or a file."""
+    return Format.TABLE if sys.stdout.isatty() else Format.ZONE
+
+
+def show(results: Iterable[Result], fmt: Format, reporter: Reporter, *, ttl: int = 3600) -> ExitCode:
+    """Write `results` and a summary; the exit code is that of the worst outcome."""
+    counts: Counter[Outcome] = Counter()
+    is_terminal = sys.stdout.isatty()
+    if fmt is Format.TABLE and is_terminal:
+        results = list(results)
+    only_attention = isinstance(results, list) and len(results) > LONG
+    chunks = render(
+        fmt,
+        _tallied(results, counts, reporter, in_table=fmt is Format.TABLE),
+        ttl=ttl,
+        width=shutil.get_terminal_size((120, 24)).columns,
+        colour=shows_colour(sys.stdout),
+        only_attention=only_attention,
+    )
+    write(chunks)
+    reporter.note(f"dkimctl: {summary(counts)}")
+    return worst(_EXIT_CODES[outcome] for outcome in counts)
+
+
+def worst(codes: Iterable[ExitCode]) -> ExitCode:
+    """The one that stands for all: 130, then 3, 4, 1, 0."""
+    order = (ExitCode.INTERRUPTED, ExitCode.AUTH, ExitCode.SERVICE, ExitCode.NO)
+    found = set(codes)
+    return next((code for code in order if code in found), ExitCode.OK)
+
+
+def _tallied(
+    results: Iterable[Result], counts: Counter[Outcome], reporter: Reporter, *, in_table: bool
+) -> Iterator[Result]:
+    """Count, and tell of what a machine-readable format would leave out or bury."""
+    for result in results:
+        first = not counts[result.outcome]
+        counts[result.outcome] += 1
+        if result.outcome in _HINTS and not in_table:
+            _tell(result, reporter, with_hint=first)
+        yield result
+
+
+def _tell(result: Result, reporter: Reporter, *, with_hint: bool) -> None:
+    found = result.registration
+    selector = f" (selector {found.selector})" if found.selector else ""
+    text = f"{found.sign_domain}{selector}: {result.outcome}: {result.reason}"
+    reporter.warn(text, hint=_HINTS[result.outcome] if with_hint else "", code=result.outcome)

@@ -1,0 +1,60 @@
+"""`dkimctl serve`: the embedded service over HTTP."""
+
+from __future__ import annotations
+
+import signal
+from contextlib import closing
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, NoReturn
+
+import typer
+
+from dkimctl.cli.embedded import needs_service_extra, open_service_store
+from dkimctl.cli.options import DataOption, examples
+from dkimctl.cli.output import Reporter
+from dkimctl.errors import ExitCode
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command(epilog=examples("dkimctl serve", "dkimctl serve --port 8025 --data service.db"))
+def serve(
+    ctx: typer.Context,
+    host: Annotated[str, typer.Option(help="Listen on this address.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Listen on this port; 0 takes a free one.")
+    ] = 8025,
+    data: DataOption = None,
+    max_domains: Annotated[
+        int, typer.Option(min=1, help="The most domains in one request.")
+    ] = 50,
+    threads: Annotated[int, typer.Option(min=1, max=64, help="Answer so many at once.")] = 8,
+) -> int:
+    """Run the embedded service over HTTP, for other machines or tools, until Ctrl-C.
+
+    It speaks plain HTTP: beyond this machine, put a proxy that speaks TLS in front of it.
+    """
+    with needs_service_extra():
+        from dkimctl.service.app import create_app
+        from dkimctl.service.server import Server
+    with closing(open_service_store(data)) as store:
+        server = Server(create_app(store, max_domains=max_domains), host, port, threads)
+        _announce(ctx.obj, server.url, data)
+        signal.signal(signal.SIGTERM, _stop)
+        with closing(server):
+            server.run()
+    return ExitCode.OK
+
+
+def _announce(reporter: Reporter, url: str, data: Path | None) -> None:
+    option = f" --data {data}" if data else ""
+    reporter.note(f"dkimctl: serving on {url} (auth URL and base URL alike); Ctrl-C stops it")
+    reporter.note(f"dkimctl: create a client: dkimctl service client create{option}")
+    reporter.note(
+        f"dkimctl: then log in: dkimctl login --auth-url {url} --base-url {url} --client-id ID"
+    )
+
+
+def _stop(_signal: int, _frame: FrameType | None) -> NoReturn:
+    raise SystemExit

@@ -1,0 +1,151 @@
+"""What a command works with: its profile, and on demand the ledger, the client, a token."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from dkimctl import settings
+from dkimctl.cli.output import Reporter
+from dkimctl.errors import CredentialsError
+
+if TYPE_CHECKING:
+    from dkimctl.authorizing import Authorizer
+    from dkimctl.cli.embedded import Sandbox
+    from dkimctl.client import Client, HttpClient
+    from dkimctl.credentials import Account, CredentialStore
+    from dkimctl.ledger import Ledger
+    from dkimctl.models import Token
+
+
+class Session:
+    """One command's run. Everything is made when it is first asked for, and closed at the end."""
+
+    def __init__(self, flags: Mapping[str, Any], reporter: Reporter) -> None:
+        self.flags = flags
+        self.reporter = reporter
+        self.reporter.quiet = bool(flags["quiet"])
+        self._resources = ExitStack()
+        if flags["verbose"]:
+            _log_to_stderr()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._resources.close()
+
+    @cached_property
+    def state_dir(self) -> Path:
+        return settings.state_dir(os.environ)
+
+    @cached_property
+    def config(self) -> settings.Config:
+        flag = self.flags["config"]
+        path = settings.config_path(flag, os.environ)
+        required = bool(flag or os.environ.get("DKIMCTL_CONFIG"))
+        return settings.load_config(path, required=required)
+
+    @cached_property
+    def profile(self) -> settings.Profile:
+        return settings.resolve_profile(
+            flags=self.flags,
+            environ=os.environ,
+            config=self.config,
+            logins=settings.logins(self.state_dir),
+        )
+
+    @cached_property
+    def account(self) -> Account:
+        """Whose credentials are used. Raises UsageError where a URL or the client ID is missing."""
+        from dkimctl.credentials import Account
+
+        return Account(*settings.require_account(self.profile))
+
+    @cached_property
+    def credentials(self) -> CredentialStore:
+        """Where secret and token come from in this run."""
+        from dkimctl.credentials import find_credentials
+
+        return find_credentials(os.environ, self.account, self.credential_store)
+
+    @cached_property
+    def credential_store(self) -> CredentialStore:
+        """Where `login` keeps secret and token."""
+        from dkimctl.credentials import open_store
+
+        return open_store(self.profile.credential_store, self.state_dir)
+
+    @cached_property
+    def client(self) -> Client:
+        from dkimctl.client import Client
+
+        client = Client(
+            auth_url=self.account.auth_url, base_url=self.account.base_url, http=self._http()
+        )
+        return self._resources.enter_context(client)
+
+    @cached_property
+    def authorizer(self) -> Authorizer:
+        from dkimctl.authorizing import Authorizer
+
+        if self.profile.is_sandbox:
+            return Authorizer(issue=self._sandbox.issue_token)
+        return Authorizer(
+            issue=self._issuer(),
+            cached=self.credentials.get_token(self.account),
+            keep=lambda token: self.credentials.set_token(self.account, token),
+        )
+
+    def open_ledger(self, *, for_writing: bool) -> Ledger:
+        """The ledger of the profile's account; a reader makes no file."""
+        from dkimctl.ledger import Ledger
+
+        base_url, client_id = settings.require_ledger_account(self.profile)
+        open_ = Ledger.open if for_writing else Ledger.open_existing
+        ledger = open_(self.state_dir / "ledger.db", base_url=base_url, client_id=client_id)
+        return self._resources.enter_context(ledger)
+
+    def _http(self) -> HttpClient:
+        from dkimctl.client import HttpClient
+
+        profile = self.profile
+        if profile.is_sandbox:
+            return HttpClient.in_process(self._sandbox.app)
+        return HttpClient.over_network(
+            timeout=profile.timeout, ca_bundle=profile.ca_bundle, proxy=profile.proxy
+        )
+
+    def _issuer(self) -> Callable[[], Token] | None:
+        """How to obtain a token; None with a token from the environment and no secret."""
+        secret = self.credentials.get_secret(self.account)
+        if secret is not None:
+            return lambda: self.client.issue_token(self.account.client_id, secret)
+        if self.credentials.get_token(self.account) is not None:
+            return None
+        raise CredentialsError(
+            f"the profile {self.profile.name} has no client secret",
+            hint="run `dkimctl login`, or set DKIMCTL_CLIENT_SECRET; "
+            "--sandbox works without an account",
+        )
+
+    @cached_property
+    def _sandbox(self) -> Sandbox:
+        from dkimctl.cli.embedded import Sandbox
+
+        return self._resources.enter_context(Sandbox())
+
+
+def _log_to_stderr() -> None:
+    """--verbose: one line for each request."""
+    import logging
+
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("dkimctl: %(message)s"))
+    logger = logging.getLogger("dkimctl")
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)

@@ -1,0 +1,73 @@
+"""`dkimctl show-dns`: the DNS records of what is registered."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+
+from dkimctl import outcomes
+from dkimctl.cli.options import FormatOption, TtlOption, examples, with_session
+from dkimctl.cli.results import default_format, show, worst
+from dkimctl.cli.session import Session
+from dkimctl.errors import ExitCode, NegativeAnswer
+from dkimctl.ledger import Ledger
+from dkimctl.models import DomainSpec, Result
+from dkimctl.selecting import Selection
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command(
+    epilog=examples(
+        "dkimctl show-dns",
+        "dkimctl show-dns --format zone > dkim.zone",
+        "dkimctl show-dns '*.example.com' --format json",
+        "dkimctl show-dns example.com --format value",
+    )
+)
+@with_session
+def show_dns(
+    session: Session,
+    selection: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Domain names, globs such as '*.example.com', spec files; none means all."
+        ),
+    ] = None,
+    fmt: FormatOption = None,
+    ttl: TtlOption = 3600,
+) -> int:
+    """Show the DNS records of what is registered, from the ledger; nothing is sent."""
+    chosen = Selection(
+        selection or [], read_specs=session.read_specs, to_domain=session.to_sign_domain
+    )
+    results = _registered(session.open_ledger(for_writing=False), chosen)
+    first = list(itertools.islice(results, 1))
+    if not first:
+        raise _nothing(session, chosen.unmatched())
+    shown = itertools.chain(first, results)
+    status = show(shown, fmt or default_format(), session.reporter, ttl=ttl)
+    unmatched = chosen.unmatched()
+    for word in unmatched:
+        session.reporter.warn(f"{word} is not registered", code="not_registered")
+    return worst([status, ExitCode.NO if unmatched else ExitCode.OK])
+
+
+def _registered(ledger: Ledger, chosen: Selection) -> Iterator[Result]:
+    for registration in chosen.pick(ledger.all()):
+        if not outcomes.is_taken(registration):
+            # Nothing is asked for here, so nothing can differ from it.
+            asked = DomainSpec(registration.sign_domain)
+            yield outcomes.of_registered(asked, registration)
+
+
+def _nothing(session: Session, unmatched: list[str]) -> NegativeAnswer:
+    what = ", ".join(unmatched[:5]) + (", …" if len(unmatched) > 5 else "")
+    return NegativeAnswer(
+        f"nothing is registered in the profile {session.profile.name}"
+        + (f" that matches {what}" if what else ""),
+        hint="run `dkimctl register FILE` first; `dkimctl show-dns` alone shows all there is",
+    )

@@ -1,0 +1,196 @@
+"""The client of the messaging service: one method per endpoint (interface section 4)."""
+
+from __future__ import annotations
+
+import base64
+import re
+import time
+from collections.abc import Callable, Sequence
+from typing import Self
+
+from dkimctl.client.http import HttpClient, HttpResponse
+from dkimctl.client.wire import (
+    DecodeError,
+    Reply,
+    decode_error,
+    decode_reply,
+    decode_token,
+    encode_registration,
+)
+from dkimctl.errors import (
+    AuthenticationError,
+    MaybeProcessed,
+    NotProcessed,
+    RequestRefused,
+    ServiceError,
+    TokenRejected,
+)
+from dkimctl.models import DomainSpec, Secret, Token
+
+__all__ = ["Client", "HttpClient", "HttpResponse", "Reply"]
+
+TOKEN_LIFETIME = 3600.0  # seconds, unless the answer tells (interface 3.1)
+
+_BEARER = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # RFC 6750 section 2.1
+
+
+class Client:
+    """Speaks to one service: tokens at `auth_url`, everything else at `base_url`.
+
+    Closing it closes `http`.
+    """
+
+    def __init__(
+        self,
+        *,
+        auth_url: str,
+        base_url: str,
+        http: HttpClient,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._auth_url = auth_url
+        self._base_url = base_url
+        self._clock = clock
+        self._http = http
+
+    def issue_token(self, client_id: str, secret: Secret) -> Token:
+        """Obtain an access token (interface 4.1).
+
+        Raises AuthenticationError when the service refuses (400, 405), ServiceError when it
+        gives no usable answer.
+        """
+        basic = base64.b64encode(f"{client_id}:{secret.reveal()}".encode()).decode()
+        headers = {
+            "Authorization": f"Basic {basic}",
+            "Content-Type": "application/x-www-form-urlencoded",
+        }
+        url = f"{self._auth_url}/oauth2/token"
+        asked_at = self._clock()
+        try:
+            response = self._http.send(
+                "POST", url, headers=headers, body=b"grant_type=client_credentials"
+            )
+        except MaybeProcessed as error:  # nothing hangs on it: tokens may coexist
+            raise ServiceError(error.message, hint=error.hint) from None
+        if response.status != 200:
+            raise _token_error(url, response)
+        try:
+            text, lifetime = decode_token(response.body)
+        except DecodeError as error:
+            raise ServiceError(
+                f"the answer of {url} holds no token: {error}", hint="check --auth-url"
+            ) from None
+        if not _BEARER.fullmatch(text):
+            raise ServiceError(
+                f"the answer of {url} holds no usable bearer token", hint="check --auth-url"
+            )
+        return Token(Secret(text), asked_at + (lifetime or TOKEN_LIFETIME))
+
+    def register(self, token: Secret, specs: Sequence[DomainSpec]) -> Reply:
+        """Register domains for DKIM signing (interface 4.2).
+
+        Raises TokenRejected (401, 403), RequestRefused when the batch as a whole is refused,
+        NotProcessed when it had no effect, MaybeProcessed when nobody can tell.
+        """
+        response = self.request(
+            token,
+            "POST",
+            "/domain/dkim",
+            body=encode_registration(specs),
+            content_type="application/json",
+        )
+        if response.status not in (200, 400, 500):
+            raise _request_error(response)
+        try:
+            return decode_reply(response.body)
+        except DecodeError as error:
+            if response.status == 200:
+                raise MaybeProcessed(
+                    f"the service's answer is not usable: {error}", hint="check --base-url"
+                ) from None
+            raise _request_error(response) from None
+
+    def request(
+        self,
+        token: Secret,
+        method: str,
+        path: str,
+        *,
+        body: bytes | None = None,
+        content_type: str | None = None,
+    ) -> HttpResponse:
+        """Send any bearer-protected request (interface 5.2) and give its answer.
+
+        Raises TokenRejected for 401 and 403; every other status is the caller's to judge.
+        """
+        headers = {"Authorization": f"Bearer {token.reveal()}"}
+        if content_type is not None:
+            headers["Content-Type"] = content_type
+        response = self._http.send(method, f"{self._base_url}{path}", headers=headers, body=body)
+        if response.status in (401, 403):
+            raise _token_rejected(response)
+        return response
+
+    def close(self) -> None:
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _token_error(url: str, response: HttpResponse) -> AuthenticationError | ServiceError:
+    """Interface 7.1: what another status than 200 means at the token endpoint."""
+    said = _said(response)
+    if response.status in (400, 401, 403):
+        return AuthenticationError(
+            f"the service refused the client ID or secret{said}",
+            hint="the secret is wrong or the client was deleted; run `dkimctl login` again",
+        )
+    if response.status == 405:
+        return AuthenticationError(
+            f"{url} does not issue tokens (405){said}", hint="check --auth-url"
+        )
+    return ServiceError(
+        f"{url} answered {response.status}{said}",
+        hint="try again later, and check --auth-url if it persists",
+    )
+
+
+def _token_rejected(response: HttpResponse) -> TokenRejected:
+    """Interface 7.2."""
+    if response.status == 401:
+        hint = "the service saw no token; check --base-url and any proxy in between"
+    else:
+        hint = (
+            "a temporarily disabled client still gets tokens, but their use is forbidden: "
+            "ask the service's operator whether the client is active"
+        )
+    return TokenRejected(
+        f"the service refused the access token ({response.status}){_said(response)}",
+        hint=hint,
+        body=response.body,
+    )
+
+
+def _request_error(response: HttpResponse) -> ServiceError | RequestRefused:
+    """Interface 7.3 and 7.4: what a registration request without items came to."""
+    status, said = response.status, _said(response)
+    if status in (400, 413, 422):
+        return RequestRefused(str(status), decode_error(response.body))
+    if status == 429:
+        return NotProcessed(
+            f"the service asks for fewer requests (429){said}", hint="try again later"
+        )
+    if 400 <= status < 500:
+        return NotProcessed(f"the service answered {status}{said}", hint="check --base-url")
+    return MaybeProcessed(
+        f"the service answered {status}{said}", hint="try again later; check --base-url"
+    )
+
+
+def _said(response: HttpResponse) -> str:
+    text = decode_error(response.body)
+    return f": {text}" if text else ""

@@ -1,0 +1,149 @@
+"""HTTP as the client needs it; the one module that knows the HTTP library."""
+
+from __future__ import annotations
+
+import logging
+import ssl
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+import httpx
+
+from dkimctl import __version__
+from dkimctl.errors import MaybeProcessed, NotProcessed, ServiceError, UsageError
+
+MAX_BODY = 16 * 1024 * 1024  # bytes; a full batch is answered in well under 1 MiB
+
+_HEADERS = {"User-Agent": f"dkimctl/{__version__}", "Accept": "application/json"}
+_log = logging.getLogger("dkimctl.http")
+# What httpx raises before a request has left: it certainly had no effect.
+_NOT_SENT = (
+    httpx.ConnectError,
+    httpx.ConnectTimeout,
+    httpx.PoolTimeout,
+    httpx.ProxyError,
+    httpx.UnsupportedProtocol,
+    httpx.LocalProtocolError,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HttpResponse:
+    """An answer: its status, its header fields (names in lower case), its whole body."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class HttpClient:
+    """A connection pool that follows no redirects and bounds what it reads."""
+
+    def __init__(self, client: httpx.Client) -> None:
+        self._client = client
+
+    @classmethod
+    def over_network(
+        cls, *, timeout: float, ca_bundle: str | None = None, proxy: str | None = None
+    ) -> Self:
+        """TLS is always verified, with `ca_bundle` (a PEM file) if given. `timeout` is in
+        seconds, for each step of a request. Raises UsageError for a bad bundle or proxy.
+        """
+        verify = _trust(ca_bundle)
+        # Plain http is for loopback alone (the settings see to it), where a proxy from the
+        # environment would be handed the bearer token.
+        direct = {"http://": httpx.HTTPTransport()}
+        try:
+            client = httpx.Client(
+                verify=verify, proxy=proxy, mounts=direct, timeout=timeout, headers=_HEADERS
+            )
+        except (ValueError, httpx.InvalidURL, ImportError):
+            # The text could hold the proxy's password.
+            raise UsageError(
+                "the proxy address is not usable",
+                hint="write http://HOST:PORT in --proxy or in HTTPS_PROXY",
+            ) from None
+        return cls(client)
+
+    @classmethod
+    def in_process(cls, app: Callable[..., Any]) -> Self:
+        """Let the WSGI application `app` answer in place of the network."""
+        transport = httpx.WSGITransport(app, raise_app_exceptions=False)
+        return cls(httpx.Client(transport=transport, trust_env=False, headers=_HEADERS))
+
+    def send(
+        self, method: str, url: str, *, headers: Mapping[str, str], body: bytes | None = None
+    ) -> HttpResponse:
+        """Send one request and read its answer, whatever its status.
+
+        Raises NotProcessed when the request did not leave, MaybeProcessed when no whole
+        answer came back.
+        """
+        started = time.monotonic()
+        try:
+            with self._client.stream(method, url, headers=headers, content=body) as response:
+                answer = HttpResponse(response.status_code, response.headers, _read(response, url))
+        except _NOT_SENT as error:
+            raise _unreachable(url, error) from None
+        except httpx.TimeoutException:
+            raise MaybeProcessed(
+                f"{_host(url)} did not answer in time", hint="try again later, or raise --timeout"
+            ) from None
+        except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
+            raise MaybeProcessed(
+                f"the answer of {_host(url)} broke off: {error}", hint="try again later"
+            ) from None
+        elapsed = (time.monotonic() - started) * 1000
+        sent = len(body or b"")
+        _log.info("%s %s: %d, %.0f ms, %d bytes sent", method, url, answer.status, elapsed, sent)
+        return answer
+
+    def close(self) -> None:
+        self._client.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _trust(ca_bundle: str | None) -> ssl.SSLContext | bool:
+    if ca_bundle is None:
+        return True
+    try:
+        return ssl.create_default_context(cafile=ca_bundle)
+    except OSError as error:
+        raise UsageError(
+            f"cannot use the CA bundle {ca_bundle}: {error}",
+            hint="give a file of PEM certificates in --ca-bundle",
+        ) from error
+
+
+def _read(response: httpx.Response, url: str) -> bytes:
+    chunks, size = [], 0
+    for chunk in response.iter_bytes():
+        chunks.append(chunk)
+        size += len(chunk)
+        if size > MAX_BODY:
+            raise MaybeProcessed(
+                f"the answer of {_host(url)} is larger than {MAX_BODY >> 20} MiB",
+                hint="check the URLs of the profile",
+            )
+    return b"".join(chunks)
+
+
+def _unreachable(url: str, error: Exception) -> ServiceError:
+    reason = str(error)
+    if "CERTIFICATE_VERIFY_FAILED" in reason:
+        hint = "for a private certificate authority, name its file in --ca-bundle"
+    else:
+        hint = "check the network, the proxy and the URLs of the profile (dkimctl login --help)"
+    return NotProcessed(f"cannot reach {_host(url)}: {reason}", hint=hint)
+
+
+def _host(url: str) -> str:
+    return urlsplit(url).netloc

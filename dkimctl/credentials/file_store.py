@@ -1,0 +1,128 @@
+"""Credentials in a file of the user's own, for machines without a keyring."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+from pathlib import Path
+
+from dkimctl.credentials.account import Account
+from dkimctl.credentials.store import CredentialStore, Kind, entry_name
+from dkimctl.errors import CredentialsError
+
+
+class FileStore(CredentialStore):
+    """Keeps credentials in one JSON file that its owner alone can read.
+
+    The file is replaced whole, never written in place, and symbolic links are not followed.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @property
+    def name(self) -> str:
+        return f"file {self._path}"
+
+    def _read(self, account: Account, kind: Kind) -> str | None:
+        return self._load().get(entry_name(account, kind))
+
+    def _write(self, account: Account, kind: Kind, text: str) -> None:
+        self._save(self._load() | {entry_name(account, kind): text})
+
+    def _remove(self, account: Account, kind: Kind) -> None:
+        entries = self._load()
+        if entries.pop(entry_name(account, kind), None) is not None:
+            self._save(entries)
+
+    def _load(self) -> dict[str, str]:
+        try:
+            data = _read_private(self._path)
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise self._unusable("cannot be read", error) from error
+        entries = _decode(data)
+        if entries is None:
+            raise CredentialsError(
+                f"{self._path} is not a credential file of dkimctl",
+                hint="delete it, then run `dkimctl login` again",
+            )
+        return entries
+
+    def _save(self, entries: dict[str, str]) -> None:
+        try:
+            _replace(self._path, json.dumps(entries, indent=1))
+        except OSError as error:
+            raise self._unusable("cannot be written", error) from error
+
+    def _unusable(self, what: str, error: OSError) -> CredentialsError:
+        return CredentialsError(
+            f"{self._path} {what}: {error.strerror}",
+            hint=f"see that {self._path.parent} is a directory that you can write to",
+        )
+
+
+def _read_private(path: Path) -> bytes:
+    if path.is_symlink():
+        raise CredentialsError(
+            f"{path} is a symbolic link", hint="put the file itself there, or delete the link"
+        )
+    with open(path, "rb", opener=_open_unfollowed) as file:
+        _require_private(path, os.fstat(file.fileno()).st_mode)
+        return file.read()
+
+
+def _open_unfollowed(path: str, flags: int) -> int:
+    """Open without following a link put there since, and without waiting for a FIFO's writer."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+
+
+def _require_private(path: Path, mode: int) -> None:
+    if not stat.S_ISREG(mode):
+        raise CredentialsError(f"{path} is not a file", hint="move it out of the way")
+    # Windows keeps a user's files from others by access lists; the mode says nothing there.
+    if sys.platform != "win32" and mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise CredentialsError(
+            f"{path} can be read or changed by other users", hint=f"run `chmod 600 {path}`"
+        )
+
+
+def _decode(data: bytes) -> dict[str, str] | None:
+    """None for what is no credential file; the error itself, which holds the text, ends here."""
+    try:
+        entries = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(entries, dict):
+        return None
+    return entries if all(isinstance(text, str) for text in entries.values()) else None
+
+
+def _replace(path: Path, text: str) -> None:
+    import tempfile
+
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(prefix=".credentials-", dir=path.parent)
+    try:
+        with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 - a descriptor
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).replace(path)
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+    _sync_directory(path.parent)
+
+
+def _sync_directory(directory: Path) -> None:
+    """Make the renaming itself last; Windows opens no directories, and needs none of this."""
+    if sys.platform == "win32":
+        return
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

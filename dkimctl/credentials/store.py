@@ -1,0 +1,103 @@
+"""What every credential store does, whatever it keeps its texts in."""
+
+from __future__ import annotations
+
+import json
+import time
+from abc import ABC, abstractmethod
+from enum import StrEnum
+
+from dkimctl.credentials.account import Account
+from dkimctl.credentials.text import parse_secret, parse_token
+from dkimctl.errors import CredentialsError
+from dkimctl.models import Secret, Token
+
+WAYS_OUT = (
+    "set DKIMCTL_CLIENT_ID and DKIMCTL_CLIENT_SECRET in the environment, "
+    "or use --credential-store file"
+)
+
+
+class Kind(StrEnum):
+    """What a stored text is."""
+
+    SECRET = "secret"  # noqa: S105 - a word, not a password
+    TOKEN = "token"  # noqa: S105
+
+
+class CredentialStore(ABC):
+    """Keeps the secret and the token of each account, for that account alone.
+
+    A store provides `_read`, `_write` and `_remove`, which raise CredentialsError where
+    it cannot be used.
+    """
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What people are told about where the credentials are."""
+
+    def get_secret(self, account: Account) -> Secret | None:
+        """The secret key of `account`, or None. Raises CredentialsError."""
+        text = self._read(account, Kind.SECRET)
+        return None if text is None else parse_secret(text, "the stored secret")
+
+    def set_secret(self, account: Account, secret: Secret) -> None:
+        """Keep `secret`. Raises CredentialsError, also where the store silently dropped it."""
+        self._write(account, Kind.SECRET, secret.reveal())
+        if self._read(account, Kind.SECRET) != secret.reveal():
+            raise CredentialsError(f"{self.name} did not keep the secret", hint=WAYS_OUT)
+
+    def delete(self, account: Account) -> None:
+        """Forget the secret and the token; absent ones are no error. Raises CredentialsError."""
+        self._remove(account, Kind.SECRET)
+        self._remove(account, Kind.TOKEN)
+
+    def get_token(self, account: Account) -> Token | None:
+        """The token of `account` that has not expired, or None. Raises CredentialsError."""
+        text = self._read(account, Kind.TOKEN)
+        token = None if text is None else _decode_token(text)
+        return token if token is not None and token.expires_at > time.time() else None
+
+    def set_token(self, account: Account, token: Token) -> bool:
+        """Keep `token`; False where the store cannot, which costs no more than a new token."""
+        try:
+            self._write(account, Kind.TOKEN, _encode_token(token))
+        except CredentialsError:
+            return False
+        return True
+
+    def delete_token(self, account: Account) -> None:
+        """Forget the token; an absent one is no error. Raises CredentialsError."""
+        self._remove(account, Kind.TOKEN)
+
+    @abstractmethod
+    def _read(self, account: Account, kind: Kind) -> str | None: ...
+
+    @abstractmethod
+    def _write(self, account: Account, kind: Kind, text: str) -> None: ...
+
+    @abstractmethod
+    def _remove(self, account: Account, kind: Kind) -> None: ...
+
+
+def entry_name(account: Account, kind: Kind) -> str:
+    """One text for each account and kind, and no other: JSON keeps the parts apart."""
+    return json.dumps([f"dkimctl {kind}", account.auth_url, account.base_url, account.client_id])
+
+
+def _encode_token(token: Token) -> str:
+    fields = {"access_token": token.access_token.reveal(), "expires_at": token.expires_at}
+    return json.dumps(fields)
+
+
+def _decode_token(text: str) -> Token | None:
+    try:
+        fields = json.loads(text)
+        access_token = parse_token(fields["access_token"], "the stored token")
+        expires_at = float(fields["expires_at"])
+    except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError):
+        return None
+    except CredentialsError:
+        return None
+    return None if access_token is None else Token(access_token, expires_at)

@@ -1,0 +1,155 @@
+"""Parse and judge DKIM key records (RFC 6376 section 3.6.1)."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from dataclasses import dataclass
+
+from dkimctl.models import DnsRecord, Registration
+
+_TAG_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_PRINTABLE_ASCII = re.compile(r"[\x20-\x7e]+")
+# A selector that the service chose may hold an underscore, which DNS allows.
+_LABEL = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
+_MAX_NAME = 253
+
+_SEQUENCE = 0x30
+_INTEGER = 0x02
+_BIT_STRING = 0x03
+_RSA_ENCRYPTION = bytes.fromhex("06092a864886f70d010101")  # OID 1.2.840.113549.1.1.1
+
+
+class KeyRecordError(ValueError):
+    """A TXT value is not a usable DKIM key record; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRecord:
+    """A DKIM key record: its tags, its public key (DER), and the key's length in bits."""
+
+    tags: dict[str, str]
+    public_key: bytes
+    key_len: int
+
+
+def record_name(selector: str, sign_domain: str) -> str:
+    """The FQDN of a key record, without trailing dot (RFC 6376 section 3.6.2.1)."""
+    return f"{selector}._domainkey.{sign_domain}"
+
+
+def parse_tag_list(text: str) -> dict[str, str]:
+    """Parse a tag=value list (RFC 6376 section 3.2) into its tags, in order.
+
+    Raises KeyRecordError for a list that breaks the grammar or repeats a tag.
+    """
+    tags: dict[str, str] = {}
+    specs = text.split(";")
+    if not specs[-1].strip():
+        specs.pop()
+    for spec in specs:
+        name, equals, value = spec.partition("=")
+        name = name.strip()
+        if not equals or not _TAG_NAME.fullmatch(name):
+            raise KeyRecordError("it is not a list of tag=value pairs")
+        if name in tags:
+            raise KeyRecordError(f"its tag {name}= stands twice")
+        tags[name] = value.strip()
+    return tags
+
+
+def parse_key_record(value: str) -> KeyRecord:
+    """Parse the TXT value of an RSA key record (RFC 6376 section 3.6.1).
+
+    Raises KeyRecordError, whose text completes "the value is not usable: …".
+    """
+    if not _PRINTABLE_ASCII.fullmatch(value):
+        raise KeyRecordError("it is empty or holds characters other than printable ASCII")
+    tags = parse_tag_list(value)
+    if "v" in tags and (next(iter(tags)) != "v" or tags["v"] != "DKIM1"):
+        raise KeyRecordError("its tag v= is not a leading v=DKIM1")
+    if tags.get("k", "rsa") != "rsa":
+        raise KeyRecordError("its key type k= is not rsa")
+    if not tags.get("p"):
+        raise KeyRecordError("it has no public key in p=")
+    public_key = _decode_base64(tags["p"])
+    return KeyRecord(tags, public_key, _rsa_key_length(public_key))
+
+
+def judge(registration: Registration) -> str:
+    """Why the record of `registration` must not be published; "" when it is sound.
+
+    Sound: the FQDN is selector._domainkey.domain, the type TXT, and the value a key
+    record whose RSA key has the registration's key length.
+    """
+    record = registration.record
+    if record is None:
+        return "the service gave no DNS record"
+    if record.type.upper() != "TXT":
+        return f"the record type is {record.type}, not TXT"
+    return _judge_name(record, registration) or _judge_value(record, registration)
+
+
+def _judge_name(record: DnsRecord, registration: Registration) -> str:
+    if not registration.selector:
+        return "the service gave no selector"
+    expected = record_name(registration.selector, registration.sign_domain)
+    if record.fqdn.lower() != expected.lower():
+        return f"the FQDN is {record.fqdn}, not {expected}"
+    labels = record.fqdn.split(".")
+    if len(record.fqdn) > _MAX_NAME or not all(map(_LABEL.fullmatch, labels)):
+        return f"{record.fqdn} is not a valid DNS name"
+    return ""
+
+
+def _judge_value(record: DnsRecord, registration: Registration) -> str:
+    try:
+        key_len = parse_key_record(record.value).key_len
+    except KeyRecordError as error:
+        return f"the TXT value is not a DKIM key record: {error}"
+    if registration.key_len is not None and key_len != registration.key_len:
+        return f"the key has {key_len} bits, not {registration.key_len}"
+    return ""
+
+
+def _decode_base64(text: str) -> bytes:
+    try:
+        return base64.b64decode(text.replace(" ", ""), validate=True)
+    except binascii.Error:
+        raise KeyRecordError("its p= is not base64") from None
+
+
+def _rsa_key_length(der: bytes) -> int:
+    """The modulus length in bits of a SubjectPublicKeyInfo (RFC 5280 section 4.1).
+
+    RFC 6376 says RSAPublicKey (RFC 8017 appendix A.1.1), its erratum 3017 and everybody's
+    practice SubjectPublicKeyInfo: both are read.
+    """
+    outer, rest = _read_element(der, _SEQUENCE)
+    if rest:
+        raise KeyRecordError("its p= has bytes after the key")
+    if outer[:1] == bytes([_SEQUENCE]):
+        algorithm, rest = _read_element(outer, _SEQUENCE)
+        if not algorithm.startswith(_RSA_ENCRYPTION):
+            raise KeyRecordError("its p= is not an RSA key")
+        bits, _ = _read_element(rest, _BIT_STRING)
+        outer, _ = _read_element(bits[1:], _SEQUENCE)
+    modulus, rest = _read_element(outer, _INTEGER)
+    exponent, _ = _read_element(rest, _INTEGER)
+    if int.from_bytes(modulus) % 2 == 0 or int.from_bytes(exponent) < 3:
+        raise KeyRecordError("its p= is not an RSA key")
+    return int.from_bytes(modulus).bit_length()
+
+
+def _read_element(der: bytes, tag: int) -> tuple[bytes, bytes]:
+    """Split DER (X.690) into the contents of its first element, of type `tag`, and the rest."""
+    if len(der) < 2 or der[0] != tag:
+        raise KeyRecordError("its p= is not an RSA key")
+    start, length = 2, der[1]
+    if length >= 0x80:
+        start += length - 0x80
+        length = int.from_bytes(der[2:start])
+    if len(der) < start + length:
+        raise KeyRecordError("its p= is cut short")
+    return der[start : start + length], der[start + length :]

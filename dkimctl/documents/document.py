@@ -1,0 +1,189 @@
+"""A YAML document read front to back, with every problem found on the way.
+
+Nodes are made from the parser's events as they are asked for: one pass and no tree, so a
+list of 100,000 entries costs the memory of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn, TypeVar
+
+from dkimctl.documents.nodes import Alias, Mapping, Mark, Node, Scalar, Sequence
+from dkimctl.documents.source import decode
+from dkimctl.documents.syntax import explain
+from dkimctl.documents.wording import shown
+from dkimctl.errors import InputError, Problem, UsageError
+
+T = TypeVar("T")
+
+_WRITE_OUT = "write each value out where it is used"
+MAX_DEPTH = 8  # deeper than any schema of the house; the parser itself knows no bound
+
+
+class Document:
+    """One YAML document of a small schema.
+
+    `root` first, then walk with `pairs`, `items` and `value`, and `finish` last: it raises
+    InputError with all problems, in the file's order. What makes further reading useless
+    (encoding, YAML syntax, nesting) raises it at once, with the problems found before.
+    """
+
+    def __init__(self, data: bytes, name: str) -> None:
+        import yaml
+
+        self._name = name
+        self._problems: list[Problem] = []
+        self._depth = 0
+        self._yaml: Any = yaml
+        self._scalar_event = yaml.ScalarEvent
+        self._builders: dict[type, Callable[[Any], Node]] = {
+            yaml.ScalarEvent: self._scalar,
+            yaml.SequenceStartEvent: self._sequence,
+            yaml.MappingStartEvent: self._mapping,
+            yaml.AliasEvent: lambda event: Alias(event.start_mark),
+        }
+        # The C parser is eight times as fast, but not every platform has it.
+        parser = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        self._next_event: Callable[[], Any] = parser(decode(data, name)).get_event
+
+    def root(self) -> Node | None:
+        """The document's node; None if there is nothing but comments, or a null."""
+        self._event()
+        start = self._event()
+        if isinstance(start, self._yaml.StreamEndEvent):
+            return None
+        if start.version or start.tags:
+            self._report(start.start_mark, "a YAML directive", "remove the line that begins with %")
+        node = self._node()
+        return None if isinstance(node, Scalar) and node.is_null else node
+
+    def pairs(self, node: Node, what: str) -> Iterator[tuple[Scalar, Node]]:
+        """The keys and values of a mapping; `what` names it in the problem if it is none."""
+        if not isinstance(node, Mapping):
+            self.problem(node, f"{what} must be a mapping (key: value), not {node.kind}")
+            return
+        seen: dict[str, Scalar] = {}
+        while key := self._node():
+            if self._depth > node.level:
+                self._leave_to(node.level)
+            value = self._node()
+            if value and (word := self._usable(key, seen)):
+                yield word, value
+            if self._depth > node.level:
+                self._leave_to(node.level)
+
+    def items(self, node: Node, what: str) -> Iterator[Node]:
+        """The items of a list; `what` names it in the problem if it is none."""
+        if not isinstance(node, Sequence):
+            self.problem(node, f"{what} must be a list, not {node.kind}")
+            return
+        while item := self._node():
+            yield item
+            if self._depth > node.level:
+                self._leave_to(node.level)
+
+    def value(self, node: Node, what: str, convert: Callable[[Scalar], T]) -> T | None:
+        """A scalar's value; None after a problem, such as a UsageError out of `convert`."""
+        if not isinstance(node, Scalar):
+            self.problem(
+                node, f"{what} must be a single value, not {node.kind}", "write it out here"
+            )
+        elif node.is_null:
+            self.problem(node, f"{what} has no value", "give it a value, or leave it out")
+        else:
+            try:
+                return convert(node)
+            except UsageError as error:
+                self.problem(node, f"{what}: {error.message}", error.hint)
+        return None
+
+    def problem(self, node: Node, message: str, hint: str = "") -> None:
+        """Notes a mistake at `node`."""
+        self._report(node.mark, message, hint)
+
+    def finish(self) -> None:
+        """Reads to the end; raises InputError if there was any problem."""
+        self._leave_to(0)
+        while event := self._event():
+            if isinstance(event, self._yaml.DocumentStartEvent):
+                self._stop(event.start_mark, "a second document", "keep one document in a file")
+        if self._problems:
+            raise self._error()
+
+    def _event(self) -> Any:
+        try:
+            return self._next_event()
+        except self._yaml.MarkedYAMLError as error:
+            self._stop(*explain(error))
+
+    def _node(self) -> Node | None:
+        """The next node; None where the list or mapping ends."""
+        try:
+            event = self._next_event()
+        except self._yaml.MarkedYAMLError as error:
+            self._stop(*explain(error))
+        if event.__class__ is self._scalar_event:
+            if event.anchor or event.tag:
+                self._refuse_properties(event)
+            return Scalar(event.value, event.implicit[0], event.start_mark)
+        if build := self._builders.get(event.__class__):
+            return build(event)
+        self._depth -= 1
+        return None
+
+    def _leave_to(self, level: int) -> None:
+        """Skips what was not read of the nodes below `level`."""
+        while self._depth > level:
+            self._node()
+
+    def _scalar(self, event: Any) -> Scalar:
+        if event.anchor or event.tag:
+            self._refuse_properties(event)
+        return Scalar(event.value, event.implicit[0], event.start_mark)
+
+    def _sequence(self, event: Any) -> Sequence:
+        return Sequence(self._enter(event), event.start_mark)
+
+    def _mapping(self, event: Any) -> Mapping:
+        return Mapping(self._enter(event), event.start_mark)
+
+    def _enter(self, event: Any) -> int:
+        if event.anchor or event.tag:
+            self._refuse_properties(event)
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            self._stop(event.start_mark, "nested too deep", "close the brackets above")
+        return self._depth
+
+    def _refuse_properties(self, event: Any) -> None:
+        if event.anchor:
+            self._report(
+                event.start_mark, "a YAML anchor (&)", _WRITE_OUT
+            )
+        if event.tag:
+            self._report(event.start_mark, "a YAML tag (!)", "remove it; the key decides the type")
+
+    def _usable(self, key: Node, seen: dict[str, Scalar]) -> Scalar | None:
+        if not isinstance(key, Scalar):
+            self.problem(key, f"a key must be a single word, not {key.kind}")
+        elif key.plain and key.text == "<<":
+            self.problem(key, "a YAML merge key (<<)", _WRITE_OUT)
+        elif (first := seen.setdefault(key.text, key)) is not key:
+            where = f"already on line {first.mark.line + 1}"
+            self.problem(key, f"the key {shown(key.text)} is {where}", "keep one of the two")
+        else:
+            return key
+        return None
+
+    def _report(self, mark: Mark, message: str, hint: str) -> None:
+        self._problems.append(Problem(self._name, mark.line + 1, mark.column + 1, message, hint))
+
+    def _stop(self, mark: Mark, message: str, hint: str) -> NoReturn:
+        self._report(mark, message, hint)
+        raise self._error() from None
+
+    def _error(self) -> InputError:
+        return InputError(
+            sorted(self._problems, key=lambda problem: (problem.line, problem.column))
+        )

@@ -1,0 +1,59 @@
+"""Match the items of an answer to the entries that were sent, never by position."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from dkimctl.models import DomainSpec, Registration
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """`answers` in the order of the entries, None for want of an item; `strays` fit no entry."""
+
+    answers: list[Registration | None]
+    strays: list[Registration]
+
+
+def match(specs: Sequence[DomainSpec], items: Iterable[Registration]) -> Matched:
+    """Find the entry of each item by signing domain and selector, without regard to case.
+
+    An item whose selector nobody asked for belongs to its domain's entry without selector;
+    one without selector to the only entry of its domain. A second item for an entry is a stray.
+    """
+    index = _Index(specs)
+    answers: list[Registration | None] = [None] * len(specs)
+    strays = []
+    for item in items:
+        position = index.find(item)
+        if position is None or answers[position] is not None:
+            strays.append(item)
+            continue
+        selector = item.selector or specs[position].selector
+        answers[position] = replace(
+            item, sign_domain=specs[position].sign_domain, selector=selector
+        )
+    return Matched(answers, strays)
+
+
+class _Index:
+    def __init__(self, specs: Sequence[DomainSpec]) -> None:
+        self._by_key: dict[tuple[str, str | None], int] = {}
+        self._by_domain: dict[str, list[int]] = {}
+        for position, spec in enumerate(specs):
+            domain = spec.sign_domain.lower()
+            self._by_key[domain, _folded(spec.selector)] = position
+            self._by_domain.setdefault(domain, []).append(position)
+
+    def find(self, item: Registration) -> int | None:
+        domain = item.sign_domain.lower()
+        for key in ((domain, _folded(item.selector)), (domain, None)):
+            if key in self._by_key:
+                return self._by_key[key]
+        of_domain = self._by_domain.get(domain, [])
+        return of_domain[0] if item.selector is None and len(of_domain) == 1 else None
+
+
+def _folded(selector: str | None) -> str | None:
+    return None if selector is None else selector.lower()

@@ -1,0 +1,121 @@
+"""Which outcome a service's answer, or a ledger's registration, means for an entry."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from dkimctl import dkim
+from dkimctl.models import DomainSpec, Outcome, Registration, Result
+
+_ATTRIBUTES = ("key_len", "start_date", "default", "enable")
+
+
+def of_answer(spec: DomainSpec, registration: Registration) -> Result:
+    """The outcome of one item of a service's answer (interface 7.3) to `spec`."""
+    if registration.code == "201":
+        return _of_created(spec, registration)
+    if registration.code == "409":
+        return of_registered(spec, registration)
+    reason = registration.message or f"the service answered {registration.code}"
+    outcome = Outcome.INVALID if registration.code == "400" else Outcome.FAILED
+    return Result(registration, outcome, reason)
+
+
+def of_registered(spec: DomainSpec, registration: Registration) -> Result:
+    """The outcome of a registration that was there before, as `spec` asks for it."""
+    if is_taken(registration):
+        return Result(registration, Outcome.TAKEN, "somebody else has registered it")
+    return _judged(spec, registration, registration, Outcome.EXISTS)
+
+
+def of_refusal(spec: DomainSpec, status: str, said: str) -> Result:
+    """The outcome of an entry of a batch that was refused as a whole (interface 7.3)."""
+    registration = as_asked(spec, code=status, message=said or None)
+    return Result(registration, Outcome.INVALID, said or f"the service answered {status}")
+
+
+def unanswered(spec: DomainSpec, reason: str) -> Result:
+    """The outcome of an entry that was sent and has no usable answer."""
+    return Result(as_asked(spec), Outcome.UNKNOWN, reason)
+
+
+def as_asked(
+    spec: DomainSpec, *, code: str | None = None, message: str | None = None
+) -> Registration:
+    """What stands for an entry without an item: what it asks for, and no record."""
+    return Registration(
+        spec.sign_domain,
+        selector=spec.selector,
+        key_len=spec.key_len,
+        start_date=spec.start_date,
+        default=spec.default,
+        enable=spec.enable,
+        code=code,
+        message=message,
+    )
+
+
+def is_taken(registration: Registration) -> bool:
+    """Whether it is somebody else's: 409 without data (interface 7.3)."""
+    return registration.code == "409" and registration.record is None
+
+
+def standing(spec: DomainSpec, registrations: Sequence[Registration]) -> Registration | None:
+    """The one of a domain's `registrations` (oldest first) that stands for `spec`, if any.
+
+    For an entry without selector any registration of its domain stands, rather one that is
+    as the entry asks, rather the newest.
+    """
+    if spec.selector is None:
+        candidates = [found for found in registrations if not is_taken(found)]
+    else:
+        wanted = spec.selector.lower()
+        candidates = [found for found in registrations if (found.selector or "").lower() == wanted]
+    candidates.reverse()
+    as_asked = (found for found in candidates if not differences(spec, found))
+    return next(as_asked, None) or next(iter(candidates), None)
+
+
+def differences(spec: DomainSpec, registration: Registration) -> list[str]:
+    """What `spec` states and `registration` has otherwise; dates are compared as instants.
+
+    An attribute that the service left out of its answer is no difference.
+    """
+    found = []
+    for name in _ATTRIBUTES:
+        asked, registered = getattr(spec, name), getattr(registration, name)
+        if asked is None or registered is None or _same(name, asked, registered):
+            continue
+        found.append(f"{name}: asked for {_shown(asked)}, registered {_shown(registered)}")
+    return found
+
+
+def _of_created(spec: DomainSpec, registration: Registration) -> Result:
+    # A new key is held against what was asked for, even where the answer leaves its length out.
+    asked = replace(registration, key_len=spec.key_len or registration.key_len)
+    return _judged(spec, registration, asked, Outcome.CREATED)
+
+
+def _judged(
+    spec: DomainSpec, registration: Registration, judged: Registration, good: Outcome
+) -> Result:
+    if fault := dkim.judge(judged):
+        return Result(registration, Outcome.UNUSABLE, fault)
+    if found := differences(spec, registration):
+        return Result(registration, Outcome.DIFFERS, "; ".join(found))
+    return Result(registration, good)
+
+
+def _same(name: str, asked: object, registered: object) -> bool:
+    if name != "start_date":
+        return asked == registered
+    try:
+        return datetime.fromisoformat(str(asked)) == datetime.fromisoformat(str(registered))
+    except (ValueError, OverflowError):
+        return False
+
+
+def _shown(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

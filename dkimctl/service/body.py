@@ -1,0 +1,64 @@
+"""Request bodies: read within a limit, decoded with care."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NoReturn
+
+import falcon
+
+
+def read_body(request: falcon.Request, max_octets: int) -> bytes:
+    """The whole body, whether it comes with a length or in chunks.
+
+    Raises falcon.HTTPContentTooLarge beyond `max_octets`, before the rest is read.
+    """
+    if (request.content_length or 0) > max_octets:
+        raise _too_large(max_octets)
+    is_chunked = request.content_length is None and request.get_header("Transfer-Encoding")
+    stream = request.stream if is_chunked else request.bounded_stream
+    body = stream.read(max_octets + 1)
+    if len(body) > max_octets:
+        raise _too_large(max_octets)
+    return body
+
+
+def requested_domains(body: bytes, max_domains: int) -> list[dict[str, Any]]:
+    """The objects of `domains` in a registration request (interface 2.3), not yet judged.
+
+    Raises falcon.HTTPBadRequest for what is wrong with the request as a whole.
+    """
+    document = _decode(body)
+    if not isinstance(document, dict):
+        raise _bad("The body must be a JSON object.")
+    domains = document.get("domains")
+    if not isinstance(domains, list) or not all(isinstance(entry, dict) for entry in domains):
+        raise _bad("domains must be an array of objects.")
+    if not domains:
+        raise _bad("domains is empty.")
+    if len(domains) > max_domains:
+        raise _bad(f"domains has {len(domains)} entries; at most {max_domains} are allowed.")
+    return domains
+
+
+def _decode(body: bytes) -> object:
+    try:
+        return json.loads(body.decode("utf-8"), parse_constant=_refuse_constant)
+    except UnicodeDecodeError:
+        raise _bad("The body is not UTF-8.") from None
+    except RecursionError:
+        raise _bad("The body nests too deep.") from None
+    except ValueError as error:
+        raise _bad(f"The body is not JSON: {error}.") from None
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def _bad(message: str) -> falcon.HTTPBadRequest:
+    return falcon.HTTPBadRequest(description=message)
+
+
+def _too_large(max_octets: int) -> falcon.HTTPContentTooLarge:
+    return falcon.HTTPContentTooLarge(description=f"The body exceeds {max_octets} octets.")

@@ -1,0 +1,41 @@
+"""The service over HTTP, on waitress."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import waitress
+
+from dkimctl.errors import UsageError
+
+
+class Server:
+    """A listening server. `url` is its address; `run` serves until SystemExit or Ctrl-C."""
+
+    def __init__(self, app: Callable[..., Any], host: str, port: int, threads: int) -> None:
+        try:
+            self._server = waitress.create_server(
+                app,
+                host=host,
+                port=port,
+                threads=threads,
+                ident=None,
+                clear_untrusted_proxy_headers=True,
+            )
+        except (OSError, ValueError) as error:
+            raise UsageError(
+                f"cannot listen on {host} port {port}: {error}",
+                hint="free the port or give another one with --port",
+            ) from error
+        name = f"[{host}]" if ":" in host else host
+        self.url = f"http://{name}:{self._port(port)}"
+
+    def run(self) -> None:
+        self._server.run()
+
+    def close(self) -> None:
+        self._server.close()
+
+    def _port(self, port: int) -> int:
+        return int(getattr(self._server, "effective_port", port))

@@ -1,0 +1,155 @@
+"""The service's data: one SQLite file, safe to use from many threads and processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Self
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect
+from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
+
+from dkimctl.errors import UsageError
+from dkimctl.service.schema import metadata
+
+SCHEMA_VERSION = 1
+_APPLICATION_ID = 0x444B494D  # "DKIM" in ASCII: tells our files from other SQLite files
+_BUSY_SECONDS = 30
+_HINT = "Check the file, its permissions and the free disk space, or give another data file."
+
+
+class Store:
+    """An open data file. Close it after use.
+
+    Every operation opens its own transaction, so one store serves any number of threads.
+    """
+
+    def __init__(self, path: Path, engine: Engine) -> None:
+        self.path = path
+        self._engine = engine
+        self._reading = engine.execution_options(begin="BEGIN")
+        # SQLite must know of the writing at BEGIN: a lock that is asked for in the middle
+        # of a transaction fails at once, however long the busy timeout.
+        self._writing = engine.execution_options(begin="BEGIN IMMEDIATE")
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Open the data file at `path`; create it, with its directory, if it is missing.
+
+        Raises UsageError where the file cannot be used: not a data file of this service,
+        of a newer version, not readable and writable, or locked for 30 seconds.
+        """
+        _create_file(path)
+        store = cls(path, _create_engine(path))
+        try:
+            store._prepare()
+        except BaseException:
+            store.close()
+            raise
+        return store
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A connection that sees one state of the data. Raises UsageError if the file fails."""
+        with self._plain_errors(), self._reading.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """A connection that alone may write; commits at the end of the block, or rolls back.
+
+        Raises UsageError if the file fails; IntegrityError passes, for the caller to judge.
+        """
+        with self._plain_errors(), self._writing.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def _plain_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except IntegrityError:
+            raise
+        except DBAPIError as error:
+            raise UsageError(
+                f"{self.path}: cannot use the service data: {error.orig}", hint=_HINT
+            ) from error.orig
+
+    def _prepare(self) -> None:
+        with self.writing() as connection:
+            if _is_empty(connection):
+                metadata.create_all(connection)
+                _set_pragma(connection, "application_id", _APPLICATION_ID)
+                _set_pragma(connection, "user_version", SCHEMA_VERSION)
+            else:
+                self._check_format(connection)
+        self._use_write_ahead_log()
+
+    def _check_format(self, connection: Connection) -> None:
+        if _pragma(connection, "application_id") != _APPLICATION_ID:
+            raise UsageError(
+                f"{self.path} is a database, but holds no service data",
+                hint="Give the path of a service data file, or of one that does not exist yet.",
+            )
+        if _pragma(connection, "user_version") > SCHEMA_VERSION:
+            raise UsageError(
+                f"{self.path} was written by a newer dkimctl",
+                hint="Use that version of dkimctl, or another data file.",
+            )
+
+    def _use_write_ahead_log(self) -> None:
+        """Let readers go on while one writes.
+
+        SQLite allows the change only outside a transaction and while nobody else is at the
+        file; the data is as safe without, and whoever opens the file next asks again.
+        """
+        with suppress(OperationalError), self._engine.connect() as connection:
+            connection.exec_driver_sql("PRAGMA journal_mode = WAL")
+
+
+def _create_file(path: Path) -> None:
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not path.exists():
+            path.touch(mode=0o600)  # SQLite gives its side files the mode of this one
+    except OSError as error:
+        raise UsageError(
+            f"{path}: cannot create the service data file: {error.strerror}", hint=_HINT
+        ) from error
+
+
+def _create_engine(path: Path) -> Engine:
+    engine = create_engine(
+        URL.create("sqlite", database=str(path.absolute())),
+        connect_args={"timeout": _BUSY_SECONDS},
+        hide_parameters=True,  # they hold hashes and private keys
+        max_overflow=-1,
+    )
+    event.listen(engine, "connect", _configure)
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _configure(dbapi_connection: Any, _record: object) -> None:
+    dbapi_connection.isolation_level = None  # transactions begin in _begin, not in the driver
+    dbapi_connection.execute("PRAGMA foreign_keys = ON")
+
+
+def _begin(connection: Connection) -> None:
+    if statement := connection.get_execution_options().get("begin"):
+        connection.exec_driver_sql(statement)
+
+
+def _is_empty(connection: Connection) -> bool:
+    return not inspect(connection).get_table_names()
+
+
+def _pragma(connection: Connection, name: str) -> int:
+    return int(connection.exec_driver_sql(f"PRAGMA {name}").scalar_one())
+
+
+def _set_pragma(connection: Connection, name: str, value: int) -> None:
+    connection.exec_driver_sql(f"PRAGMA {name} = {value}")

@@ -1,0 +1,121 @@
+"""The fields of an entry (interface 2.3): from what is written to what is sent."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+
+from dkimctl.documents import Document, Node, Scalar, nearest, shown
+from dkimctl.errors import UsageError
+from dkimctl.specs.names import parse_domain, parse_selector
+
+Reader = Callable[[Scalar], object]
+
+_DECIMAL = re.compile(r"0|[1-9][0-9]{0,8}")
+_START_DATE = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2})"
+    r"(?::(?P<seconds>[0-9]{2}))?(Z|[+-][0-9]{2}:[0-5][0-9])"
+)
+_DATE_AND_MAYBE_TIME = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[Tt ]([0-9]{2}:[0-9]{2}))?.*", re.DOTALL
+)
+
+
+def _sign_domain(scalar: Scalar) -> str:
+    return parse_domain(scalar.text)
+
+
+def _selector(scalar: Scalar) -> str:
+    return parse_selector(scalar.text)
+
+
+def _key_len(scalar: Scalar) -> int:
+    if scalar.plain and scalar.text in {"1024", "2048"}:
+        return int(scalar.text)
+    raise _not_plain(scalar, "1024 or 2048", "write 2048, or 1024 if a key must be short")
+
+
+def _default(scalar: Scalar) -> int:
+    if scalar.plain and _DECIMAL.fullmatch(scalar.text):
+        return int(scalar.text)
+    raise _not_plain(scalar, "a decimal number", "write 0, or the number your contract names")
+
+
+def _enable(scalar: Scalar) -> bool:
+    if scalar.plain and scalar.text in {"true", "false"}:
+        return scalar.text == "true"
+    raise _not_plain(scalar, "true or false", "write true or false, in lower case")
+
+
+def _start_date(scalar: Scalar) -> str:
+    return parse_start_date(scalar.text)
+
+
+@lru_cache(maxsize=64)  # the entries of a file share few dates
+def parse_start_date(text: str) -> str:
+    """An ISO 8601 date-time with offset as `YYYY-MM-DDThh:mm±hh:mm` (the sample of interface 2.3).
+
+    Raises UsageError with a hint that says what to write.
+    """
+    found = _START_DATE.fullmatch(text)
+    if not found:
+        raise UsageError(f"{shown(text)} is no date-time with offset", hint=_suggestion(text))
+    if found["seconds"] not in {None, "00"}:
+        raise UsageError(f"{shown(text)} has seconds", hint=_suggestion(text))
+    try:
+        moment = datetime.fromisoformat(text)
+        moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise UsageError(
+            f"{shown(text)} does not exist in the calendar", hint="correct the date, time or offset"
+        ) from None
+    return moment.isoformat(timespec="minutes")
+
+
+# In the order of interface 2.3.
+ENTRY: Mapping[str, Reader] = {
+    "sign_domain": _sign_domain,
+    "selector": _selector,
+    "key_len": _key_len,
+    "start_date": _start_date,
+    "default": _default,
+    "enable": _enable,
+}
+DEFAULTS: Mapping[str, Reader] = {
+    key: reader for key, reader in ENTRY.items() if key not in {"sign_domain", "selector"}
+}
+
+
+def read_fields(
+    document: Document, node: Node, what: str, readers: Mapping[str, Reader]
+) -> dict[str, Any]:
+    """The values of a mapping's known keys; None for one that is wrong, after its problem."""
+    fields: dict[str, Any] = {}
+    for key, value in document.pairs(node, what):
+        reader = readers.get(key.text)
+        if reader:
+            fields[key.text] = document.value(value, key.text, reader)
+        else:
+            document.problem(
+                key, f"{what} has no key {shown(key.text)}", nearest(key.text, readers)
+            )
+    return fields
+
+
+def read_defaults(document: Document, node: Node) -> dict[str, Any]:
+    """A `defaults:` mapping: any field but `sign_domain` and `selector`."""
+    return read_fields(document, node, "defaults", DEFAULTS)
+
+
+def _not_plain(scalar: Scalar, wanted: str, hint: str) -> UsageError:
+    how = "" if scalar.plain else " in quotes"
+    return UsageError(f"must be {wanted}, not {shown(scalar.text)}{how}", hint=hint)
+
+
+def _suggestion(text: str) -> str:
+    found = _DATE_AND_MAYBE_TIME.fullmatch(text)
+    day, time = (found[1], found[2] or "00:00") if found else ("2026-12-01", "00:00")
+    return f"write {day}T{time}+09:00, with the offset of your time zone"

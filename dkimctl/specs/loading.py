@@ -1,0 +1,111 @@
+"""A spec file: a list of entries, or a mapping with `domains:` and `defaults:`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dkimctl import documents
+from dkimctl.documents import Document, Node, nearest, read_bytes, shown
+from dkimctl.errors import InputError, Problem
+from dkimctl.models import DomainSpec
+from dkimctl.specs.fields import ENTRY, read_defaults, read_fields
+from dkimctl.specs.names import MAX_NAME, key_name_length
+from dkimctl.specs.repetitions import Repetitions
+
+_KEYS = ("domains", "defaults")
+_EXAMPLE = "write a list such as '- example.com', or [] for no domains"
+
+
+@dataclass(frozen=True, slots=True)
+class SpecFile:
+    """The entries of a spec file in its order, all defaults applied."""
+
+    specs: list[DomainSpec]
+
+
+def read_specs(path: str, *, defaults: Mapping[str, object] | None = None) -> SpecFile:
+    """Loads the spec file at `path`, or standard input for `-`.
+
+    Raises UsageError if it cannot be read, InputError if it is wrong.
+    """
+    name = "<stdin>" if path == "-" else path
+    return load_specs(read_bytes(path), name, defaults=defaults)
+
+
+def load_specs(data: bytes, name: str, *, defaults: Mapping[str, object] | None = None) -> SpecFile:
+    """The entries of a spec file; `name` stands for the file in problems.
+
+    `defaults` are the profile's fields, already checked; those of the file stand above
+    them, and those of an entry above both. Raises InputError with every problem found.
+    """
+    document = Document(data, name)
+    root = document.root()
+    if root is None:
+        raise InputError([Problem(name, 1, 1, "there is nothing in the file", _EXAMPLE)])
+    reader = _Reader(document)
+    reader.read(root)
+    document.finish()
+    shared = {**(defaults or {}), **reader.defaults}
+    return SpecFile([DomainSpec(**(shared | entry)) for entry in reader.entries])
+
+
+class _Reader:
+    """Collects entries and defaults: `defaults:` may follow the entries it is for."""
+
+    def __init__(self, document: Document) -> None:
+        self.entries: list[dict[str, Any]] = []
+        self.defaults: dict[str, Any] = {}
+        self._document = document
+        self._repetitions = Repetitions(document)
+
+    def read(self, root: Node) -> None:
+        if isinstance(root, documents.Mapping):
+            self._read_mapping(root)
+        else:
+            self._read_entries(root, "a spec file")
+
+    def _read_mapping(self, root: Node) -> None:
+        found = set()
+        for key, value in self._document.pairs(root, "a spec file"):
+            found.add(key.text)
+            if key.text == "domains":
+                self._read_entries(value, "domains")
+            elif key.text == "defaults":
+                self.defaults = read_defaults(self._document, value)
+            else:
+                message = f"a spec file has no key {shown(key.text)}"
+                self._document.problem(key, message, nearest(key.text, _KEYS))
+        if "domains" not in found:
+            self._document.problem(
+                root, "the key domains is missing", "domains: holds the list of entries"
+            )
+
+    def _read_entries(self, node: Node, what: str) -> None:
+        for item in self._document.items(node, what):
+            entry = self._entry(item)
+            self._check_name(item, entry)
+            self.entries.append(entry)
+
+    def _entry(self, node: Node) -> dict[str, Any]:
+        if isinstance(node, documents.Mapping):
+            entry = read_fields(self._document, node, "an entry", ENTRY)
+        else:
+            domain = self._document.value(node, "an entry", ENTRY["sign_domain"])
+            entry = {"sign_domain": domain}
+        entry["line"] = node.mark.line + 1
+        return entry
+
+    def _check_name(self, node: Node, entry: dict[str, Any]) -> None:
+        if "sign_domain" not in entry:
+            self._document.problem(node, "an entry has no sign_domain", "name the signing domain")
+        elif None not in (entry["sign_domain"], entry.get("selector", "")):
+            self._compare(node, entry["sign_domain"], entry.get("selector"))
+
+    def _compare(self, node: Node, domain: str, selector: str | None) -> None:
+        octets = key_name_length(domain, selector)
+        if octets > MAX_NAME:
+            message = f"SELECTOR._domainkey.DOMAIN has {octets} octets, over {MAX_NAME}"
+            self._document.problem(node, message, "DNS holds no longer name: use a shorter one")
+        self._repetitions.check(node, domain, selector)

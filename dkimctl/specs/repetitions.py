@@ -1,0 +1,45 @@
+"""Entries that cannot stand together in one file."""
+
+from __future__ import annotations
+
+from dkimctl.documents import Document, Node, shown
+
+
+class Repetitions:
+    """Remembers what stands where, and notes what collides. DNS names compare without case."""
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._lines: dict[tuple[str, str | None], int] = {}
+        self._lines_with_selector: dict[str, int] = {}
+
+    def check(self, node: Node, domain: str, selector: str | None) -> None:
+        """Notes a problem at `node` if it repeats, or makes ambiguous, an entry before it."""
+        line = node.mark.line + 1
+        pair = (domain, selector and selector.lower())
+        if pair in self._lines:
+            self._note_repeated(node, domain, selector, self._lines[pair])
+        elif mixed := self._line_of_other_form(domain, selector):
+            self._document.problem(
+                node,
+                f"{shown(domain)} stands with a selector and without one (line {mixed})",
+                "give every entry of the domain its selector",
+            )
+        self._lines.setdefault(pair, line)
+        if selector:
+            self._lines_with_selector.setdefault(domain, line)
+
+    def _line_of_other_form(self, domain: str, selector: str | None) -> int | None:
+        if selector:
+            return self._lines.get((domain, None))
+        return self._lines_with_selector.get(domain)
+
+    def _note_repeated(self, node: Node, domain: str, selector: str | None, first: int) -> None:
+        if selector:
+            message = f"{shown(domain)} with selector {shown(selector)} is already on line {first}"
+            self._document.problem(node, message, "remove one of the two")
+        else:
+            message = f"{shown(domain)} is already on line {first}"
+            self._document.problem(
+                node, message, "remove one of the two, or give each its selector"
+            )

@@ -1,0 +1,154 @@
+"""What all tests share: no network but loopback, and a few real keys."""
+
+from __future__ import annotations
+
+import base64
+import ipaddress
+import json
+import sys
+import threading
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from dkimctl.models import DnsRecord, Registration
+
+
+def _refuse_network(event: str, arguments: tuple) -> None:
+    """An audit hook: every connection of this process goes to loopback or fails."""
+    if event != "socket.connect" or not isinstance(arguments[1], tuple):
+        return
+    host = str(arguments[1][0])
+    if host != "localhost" and not ipaddress.ip_address(host).is_loopback:
+        raise AssertionError(f"a test went to the network: {arguments[1]}")
+
+
+sys.addaudithook(_refuse_network)
+
+
+def _key_record(bits: int) -> str:
+    der = (
+        rsa.generate_private_key(public_exponent=65537, key_size=bits)
+        .public_key()
+        .public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
+    )
+    return f"v=DKIM1; g=*; k=rsa; p={base64.b64encode(der).decode()}"
+
+
+@pytest.fixture(scope="session")
+def key_records() -> dict[int, str]:
+    """TXT values with real public keys, by their length in bits."""
+    return {bits: _key_record(bits) for bits in (1024, 2048, 4096)}
+
+
+@pytest.fixture
+def make_registration(key_records):
+    """Make a sound registration; any field can be given otherwise."""
+
+    def make(sign_domain: str = "example.com", selector: str = "s1", **fields) -> Registration:
+        key_len = fields.setdefault("key_len", 2048)
+        fields.setdefault(
+            "record",
+            DnsRecord(f"{selector}._domainkey.{sign_domain}", "TXT", key_records[key_len or 2048]),
+        )
+        fields.setdefault("code", "201")
+        fields.setdefault("message", "created")
+        return Registration(sign_domain, selector, **fields)
+
+    return make
+
+
+@dataclass
+class Request:
+    """One request as it arrived."""
+
+    method: str
+    path: str
+    headers: dict[str, str]  # names in lower case
+    body: bytes
+
+
+@dataclass
+class Answer:
+    """What a scripted server answers. `body` is sent as it is, or as JSON if it is no bytes."""
+
+    status: int = 200
+    body: object = b""
+    headers: dict[str, str] = field(default_factory=dict)
+
+    def content(self) -> bytes:
+        return self.body if isinstance(self.body, bytes) else json.dumps(self.body).encode()
+
+
+class ScriptedServer:
+    """A real HTTP server on loopback that answers what it is told, and keeps what it was asked.
+
+    `answer` takes a Request and gives an Answer, or None to hang up without one.
+    """
+
+    def __init__(self) -> None:
+        self.requests: list[Request] = []
+        self.answer = lambda request: Answer(404)
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def handle_one(self) -> None:
+                length = int(self.headers.get("Content-Length") or 0)
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                request = Request(self.command, self.path, headers, self.rfile.read(length))
+                server.requests.append(request)
+                answer = server.answer(request)
+                if answer is None:
+                    self.close_connection = True
+                    return
+                body = answer.content()
+                self.send_response(answer.status)
+                for name, value in answer.headers.items():
+                    self.send_header(name, value)
+                if "Content-Length" not in answer.headers:
+                    self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            do_GET = do_POST = do_PUT = do_DELETE = handle_one
+
+            def log_message(self, *arguments) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
+        self._thread.start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+@pytest.fixture
+def scripted_server():
+    """A ScriptedServer that ends with the test."""
+    server = ScriptedServer()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def api_fixture():
+    """Read one of the shapes that client and service must both meet."""
+    folder = Path(__file__).parent / "fixtures" / "api"
+    return lambda name: (folder / name).read_bytes()
+
+
+@pytest.fixture
+def make_answer():
+    """Make an Answer for a ScriptedServer."""
+    return Answer

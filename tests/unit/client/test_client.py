@@ -1,0 +1,285 @@
+"""The client on a real connection: what it sends, and what it makes of each answer."""
+
+from __future__ import annotations
+
+import base64
+import json
+import socket
+
+import pytest
+
+from dkimctl import errors
+from dkimctl.client import Client, HttpClient
+from dkimctl.models import DomainSpec, Secret
+
+TOKEN = Secret("abc.def-ghi_jkl~mno+pqr/stu==")
+SPECS = [
+    DomainSpec("example.com", "sample0001", 1024, "2027-07-01T00:00+09:00", 0, True),
+    DomainSpec("example.org", key_len=2048),
+]
+
+
+def connect(url: str, *, timeout: float = 2, proxy: str | None = None) -> Client:
+    http = HttpClient.over_network(timeout=timeout, proxy=proxy)
+    return Client(auth_url=url, base_url=url, http=http)
+
+
+@pytest.fixture(scope="module")
+def http():
+    """One for all: loading the certificates takes most of a test's time."""
+    with HttpClient.over_network(timeout=2) as http:
+        yield http
+
+
+@pytest.fixture
+def client(scripted_server, http):
+    url = scripted_server.url
+    return Client(auth_url=url, base_url=url, http=http, clock=lambda: 1_000_000.0)
+
+
+@pytest.fixture
+def answering(scripted_server, make_answer):
+    """Let the server give one answer, whatever is asked."""
+
+    def answering(*arguments, **fields) -> None:
+        answer = make_answer(*arguments, **fields)
+        scripted_server.answer = lambda request: answer
+
+    return answering
+
+
+class TestIssueToken:
+    """POST {auth_url}/oauth2/token (interface 4.1)."""
+
+    def test_the_request_is_that_of_section_4_1(
+        self, client, scripted_server, answering, api_fixture
+    ):
+        answering(200, api_fixture("token.json"))
+        client.issue_token("my-client", Secret("sécret:with colon"))
+        (request,) = scripted_server.requests
+        assert (request.method, request.path) == ("POST", "/oauth2/token")
+        assert request.headers["content-type"] == "application/x-www-form-urlencoded"
+        assert request.body == b"grant_type=client_credentials"
+        scheme, _, encoded = request.headers["authorization"].partition(" ")
+        assert scheme == "Basic"
+        assert base64.b64decode(encoded).decode() == "my-client:sécret:with colon"
+
+    def test_the_answer_gives_token_and_expiry(self, client, answering, api_fixture):
+        answering(200, api_fixture("token.json"))
+        token = client.issue_token("id", Secret("s"))
+        expected = json.loads(api_fixture("token.json"))
+        assert token.access_token.reveal() == expected["access_token"]
+        assert token.expires_at == 1_000_000 + expected["expires_in"]
+
+    @pytest.mark.parametrize("lifetime", ["null", "0", "-1", '"600"', "true", "[]"])
+    def test_without_a_usable_lifetime_a_token_lasts_one_hour(self, client, answering, lifetime):
+        answering(200, f'{{"access_token": "abc", "expires_in": {lifetime}}}'.encode())
+        assert client.issue_token("id", Secret("s")).expires_at == 1_003_600
+
+    def test_unknown_fields_are_ignored(self, client, answering):
+        answering(200, {"access_token": "abc", "scope": ["x"], "expires_in": 60})
+        assert client.issue_token("id", Secret("s")).expires_at == 1_000_060
+
+    @pytest.mark.parametrize("status", [400, 405])
+    def test_a_refusal_is_an_authentication_error(self, client, answering, api_fixture, status):
+        answering(status, api_fixture("invalid-client.json"))
+        with pytest.raises(errors.AuthenticationError, match="invalid_client") as caught:
+            client.issue_token("id", Secret("topsecret"))
+        assert "topsecret" not in repr(caught.value) + caught.value.hint
+
+    def test_a_deleted_client_or_wrong_secret_is_named(self, client, answering, api_fixture):
+        answering(400, api_fixture("invalid-client.json"))
+        with pytest.raises(errors.AuthenticationError) as caught:
+            client.issue_token("id", Secret("s"))
+        assert "deleted" in caught.value.hint
+        assert "secret is wrong" in caught.value.hint
+
+    @pytest.mark.parametrize("status", [302, 404, 429, 500, 503])
+    def test_other_statuses_are_no_answer(self, client, answering, status):
+        answering(status, b"<html>oops</html>", headers={"Location": "http://127.0.0.1:9/"})
+        with pytest.raises(errors.ServiceError, match=str(status)):
+            client.issue_token("id", Secret("s"))
+
+    @pytest.mark.parametrize(
+        "body",
+        [b"", b"{}", b"[]", b"\xff", b'{"access_token": 5}', b'{"access_token": "a b"}',
+         b'{"access_token": "a\\nX: y"}', b'{"access_token": ""}', b"[" * 100_000],
+    )  # fmt: skip
+    def test_an_answer_without_a_token_is_no_answer(self, client, answering, body):
+        answering(200, body)
+        with pytest.raises(errors.ServiceError, match="token"):
+            client.issue_token("id", Secret("s"))
+
+    def test_hanging_up_is_no_answer_and_leaves_nothing_open(self, client, scripted_server):
+        scripted_server.answer = lambda request: None
+        with pytest.raises(errors.ServiceError) as caught:
+            client.issue_token("id", Secret("s"))
+        assert not isinstance(caught.value, errors.MaybeProcessed)
+
+
+class TestRegister:
+    """POST {base_url}/domain/dkim (interface 4.2)."""
+
+    def test_the_request_is_that_of_sections_2_3_and_5_2(
+        self, client, scripted_server, answering, api_fixture
+    ):
+        answering(200, api_fixture("register-created.json"))
+        client.register(TOKEN, SPECS)
+        (request,) = scripted_server.requests
+        assert (request.method, request.path) == ("POST", "/domain/dkim")
+        assert request.headers["authorization"] == f"Bearer {TOKEN.reveal()}"
+        assert json.loads(request.body) == json.loads(api_fixture("register-request.json"))
+
+    def test_each_item_becomes_a_registration(self, client, answering, api_fixture):
+        answering(200, api_fixture("register-created.json"))
+        first, second = client.register(TOKEN, SPECS).items
+        body = json.loads(api_fixture("register-created.json"))["items"]
+        assert (first.sign_domain, first.selector, first.key_len) == (
+            "example.com",
+            "sample0001",
+            1024,
+        )
+        assert (first.start_date, first.default, first.enable) == (
+            "2027-07-01T00:00+09:00",
+            0,
+            True,
+        )
+        assert (first.code, first.message) == ("201", "created")
+        assert first.record.value == body[0]["setting_values"]["value"]
+        assert first.regist_date == body[0]["regist_date"]
+        assert second.record.fqdn == "k0a1b2c3._domainkey.example.org"
+
+    def test_fields_may_be_absent_or_null(self, client, answering):
+        answering(200, {"items": [{"result": {"code": 201}, "sign_domain": "Example.com.",
+                                   "selector": None, "setting_values": None}]})  # fmt: skip
+        (item,) = client.register(TOKEN, SPECS).items
+        assert (item.sign_domain, item.selector, item.code) == ("example.com", None, "201")
+        assert item.record is None
+
+    def test_a_missing_selector_is_read_from_the_fqdn(self, client, answering):
+        values = {"fqdn": "k1._domainkey.example.com.", "type": "TXT", "value": "x"}
+        answering(200, {"items": [{"result": {"code": "201"}, "sign_domain": "example.com",
+                                   "setting_values": values}]})  # fmt: skip
+        (item,) = client.register(TOKEN, SPECS).items
+        assert item.selector == "k1"
+        assert item.record.fqdn == "k1._domainkey.example.com"
+
+    def test_a_bad_field_spoils_one_item_and_is_named_by_its_path(self, client, answering):
+        good = {"result": {"code": "201"}, "sign_domain": "example.com"}
+        answering(
+            200, {"items": [good, {**good, "key_len": "many"}, {"sign_domain": "x"}, 5, good]}
+        )
+        reply = client.register(TOKEN, SPECS)
+        assert len(reply.items) == 2
+        paths = ["$.items[1].key_len", "$.items[2]", "$.items[3]"]
+        for fault, path in zip(reply.faults, paths, strict=True):
+            assert f"`{path}`" in fault
+
+    def test_more_results_than_returned_is_told(self, client, answering):
+        answering(200, {"items": [], "count": 0, "total": 3})
+        assert "3 results" in client.register(TOKEN, SPECS).faults[0]
+
+    @pytest.mark.parametrize("status", [400, 500])
+    def test_items_are_read_from_400_and_500_as_well(self, client, answering, api_fixture, status):
+        answering(status, api_fixture("register-mixed.json"))
+        codes = [item.code for item in client.register(TOKEN, SPECS).items]
+        assert codes == ["409", "409", "400", "500"]
+
+    @pytest.mark.parametrize("status", [401, 403])
+    def test_a_refused_token_is_told_with_the_answers_body(self, client, answering, status):
+        answering(status, {"message": "No way"})
+        with pytest.raises(errors.TokenRejected, match=f"{status}.*No way") as caught:
+            client.register(TOKEN, SPECS)
+        assert json.loads(caught.value.body) == {"message": "No way"}
+        assert ("temporarily disabled" in caught.value.hint) == (status == 403)
+        assert TOKEN.reveal() not in caught.value.hint + str(caught.value)
+
+    @pytest.mark.parametrize("status", [400, 413])
+    def test_a_batch_refused_as_a_whole(self, client, answering, status):
+        answering(status, {"message": "too many domains"})
+        with pytest.raises(errors.RequestRefused) as caught:
+            client.register(TOKEN, SPECS)
+        assert (caught.value.status, caught.value.said) == (str(status), "too many domains")
+
+    @pytest.mark.parametrize("status", [404, 405, 415, 429])
+    def test_turned_away_means_not_processed(self, client, answering, status):
+        answering(status, {"Message": "Too Many"})
+        with pytest.raises(errors.NotProcessed, match="Too Many"):
+            client.register(TOKEN, SPECS)
+
+    @pytest.mark.parametrize("status", [204, 302, 500, 502, 503, 504])
+    def test_other_statuses_mean_that_nobody_can_tell(self, client, answering, status):
+        answering(status, headers={"Location": "/elsewhere"})
+        with pytest.raises(errors.MaybeProcessed, match=str(status)):
+            client.register(TOKEN, SPECS)
+
+    @pytest.mark.parametrize(
+        "body",
+        [b"", b"{", b"[]", b"null", b'{"items": 5}', b'{"count": 1}', b"\xff\xfe", b"[" * 99_999],
+    )
+    def test_an_unusable_body_means_that_nobody_can_tell(self, client, answering, body):
+        answering(200, body)
+        with pytest.raises(errors.MaybeProcessed, match="not usable"):
+            client.register(TOKEN, SPECS)
+
+    def test_hanging_up_means_that_nobody_can_tell(self, client, scripted_server):
+        scripted_server.answer = lambda request: None
+        with pytest.raises(errors.MaybeProcessed, match="broke off"):
+            client.register(TOKEN, SPECS)
+
+    def test_a_body_cut_short_means_that_nobody_can_tell(self, client, answering):
+        answering(200, b'{"items": [', headers={"Content-Length": "500", "Connection": "close"})
+        with pytest.raises(errors.MaybeProcessed):
+            client.register(TOKEN, SPECS)
+
+    def test_a_late_answer_means_that_nobody_can_tell(self, scripted_server, make_answer):
+        scripted_server.answer = lambda request: __import__("time").sleep(0.5) or make_answer(200)
+        with (
+            connect(scripted_server.url, timeout=0.1) as client,
+            pytest.raises(errors.MaybeProcessed, match="in time"),
+        ):
+            client.register(TOKEN, SPECS)
+
+    def test_an_endless_body_is_not_read_to_the_end(self, client, answering):
+        answering(200, b"x" * (17 * 1024 * 1024))
+        with pytest.raises(errors.MaybeProcessed, match="larger than 16 MiB"):
+            client.register(TOKEN, SPECS)
+
+    def test_nobody_listening_means_not_processed(self):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            url = f"http://127.0.0.1:{free.getsockname()[1]}"
+        with (
+            connect(url) as client,
+            pytest.raises(errors.NotProcessed, match="cannot reach 127.0.0.1"),
+        ):
+            client.register(TOKEN, SPECS)
+
+
+class TestTransport:
+    """What must never happen on the way."""
+
+    def test_redirects_are_not_followed(self, client, scripted_server, answering):
+        answering(307, headers={"Location": f"{scripted_server.url}/elsewhere"})
+        with pytest.raises(errors.MaybeProcessed, match="307"):
+            client.register(TOKEN, SPECS)
+        assert len(scripted_server.requests) == 1
+
+    def test_loopback_is_never_reached_through_a_proxy(
+        self, scripted_server, make_answer, monkeypatch, api_fixture
+    ):
+        for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+            monkeypatch.setenv(name, "http://127.0.0.1:9")
+        scripted_server.answer = lambda request: make_answer(200, api_fixture("token.json"))
+        with connect(scripted_server.url, proxy="http://127.0.0.1:9") as client:
+            assert client.issue_token("id", Secret("s"))
+
+    def test_a_bad_proxy_or_ca_bundle_is_a_usage_error(self, tmp_path):
+        with pytest.raises(errors.UsageError, match="proxy") as caught:
+            HttpClient.over_network(timeout=1, proxy="nonsense://user:password@host:1")
+        assert "password" not in str(caught.value)
+        empty = tmp_path / "ca.pem"
+        empty.write_text("")
+        for bundle in (empty, tmp_path / "absent.pem", tmp_path):
+            with pytest.raises(errors.UsageError, match="CA bundle"):
+                HttpClient.over_network(timeout=1, ca_bundle=str(bundle))

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dkimctl.credentials import Account, CredentialStore, MemoryStore, open_store
+from dkimctl.credentials.keyring_store import KeyringStore
+
+
+class FakeKeyring:
+    """A keyring in a dictionary."""
+
+    name = "fake Keyring"
+
+    def __init__(self) -> None:
+        self.entries: dict[tuple[str, str], str] = {}
+
+    def get_password(self, service: str, username: str) -> str | None:
+        return self.entries.get((service, username))
+
+    def set_password(self, service: str, username: str, password: str) -> None:
+        self.entries[service, username] = password
+
+    def delete_password(self, service: str, username: str) -> None:
+        del self.entries[service, username]
+
+
+@pytest.fixture
+def account() -> Account:
+    return Account("https://auth.example", "https://api.example", "client-1")
+
+
+@pytest.fixture
+def keyring_backend() -> FakeKeyring:
+    return FakeKeyring()
+
+
+@pytest.fixture(params=["memory", "file", "keyring"])
+def store(
+    request: pytest.FixtureRequest, tmp_path: Path, keyring_backend: FakeKeyring
+) -> CredentialStore:
+    """A store of every kind, one after another."""
+    makers: dict[str, Callable[[], CredentialStore]] = {
+        "memory": MemoryStore,
+        "file": lambda: open_store("file", tmp_path / "state"),
+        "keyring": lambda: KeyringStore(keyring_backend),
+    }
+    return makers[request.param]()

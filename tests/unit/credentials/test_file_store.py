@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dkimctl.credentials import Account, open_store
+from dkimctl.errors import CredentialsError
+from dkimctl.models import Secret, Token
+
+posix_only = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such modes")
+
+
+@pytest.fixture
+def file(tmp_path: Path, account: Account) -> Path:
+    """A credential file that holds the secret `hunter2`."""
+    state_dir = tmp_path / "deep" / "state"
+    open_store("file", state_dir).set_secret(account, Secret("hunter2"))
+    return state_dir / "credentials.json"
+
+
+def refusal(file: Path, account: Account) -> CredentialsError:
+    with pytest.raises(CredentialsError) as caught:
+        open_store("file", file.parent).get_secret(account)
+    assert str(file) in caught.value.message
+    assert caught.value.hint
+    return caught.value
+
+
+def test_its_name_says_where(file: Path) -> None:
+    assert open_store("file", file.parent).name == f"file {file}"
+
+
+def test_another_process_finds_what_was_kept(file: Path, account: Account) -> None:
+    assert open_store("file", file.parent).get_secret(account) == Secret("hunter2")
+
+
+@posix_only
+def test_nobody_else_can_read_it(file: Path) -> None:
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+
+
+def test_it_is_replaced_whole_and_leaves_nothing_behind(file: Path, account: Account) -> None:
+    with file.open("rb") as before:
+        open_store("file", file.parent).set_secret(account, Secret("new"))
+        assert b"hunter2" in before.read()
+    assert b"hunter2" not in file.read_bytes()
+    assert list(file.parent.iterdir()) == [file]
+
+
+@posix_only
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620])
+def test_a_file_that_others_can_reach_is_refused(file: Path, account: Account, mode: int) -> None:
+    file.chmod(mode)
+    assert "chmod 600" in refusal(file, account).hint
+
+
+@posix_only
+def test_a_symbolic_link_is_not_followed(file: Path, account: Account) -> None:
+    elsewhere = file.rename(file.with_name("elsewhere.json"))
+    file.symlink_to(elsewhere)
+    assert "symbolic link" in refusal(file, account).message
+    with pytest.raises(CredentialsError):
+        open_store("file", file.parent).set_secret(account, Secret("new"))
+    assert b"hunter2" in elsewhere.read_bytes()
+
+
+@posix_only
+def test_a_fifo_does_not_hang(file: Path, account: Account) -> None:
+    file.unlink()
+    os.mkfifo(file, 0o600)
+    assert "is not a file" in refusal(file, account).message
+
+
+def test_a_directory_in_its_place_is_refused(file: Path, account: Account) -> None:
+    file.unlink()
+    file.mkdir(mode=0o700)
+    refusal(file, account)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{hunter2", b"\xff\xfe", b"[]", b'{"a": 1}', b"[" * 100_000]
+)
+def test_a_corrupt_file_is_refused_unquoted(file: Path, account: Account, content: bytes) -> None:
+    file.write_bytes(content)
+    error = refusal(file, account)
+    assert "login" in error.hint
+    assert error.__cause__ is None
+    assert error.__context__ is None
+
+
+def test_a_corrupt_token_is_none(file: Path, account: Account) -> None:
+    store = open_store("file", file.parent)
+    store.set_token(account, Token(Secret("eyJ0"), time.time() + 60))
+    entries = json.loads(file.read_text(encoding="utf-8"))
+    assert store.get_token(account) is not None
+    damaged = {name: text.replace("eyJ0", "eyJ0\\t") for name, text in entries.items()}
+    file.write_text(json.dumps(damaged), encoding="utf-8")
+    assert store.get_token(account) is None
+
+
+def test_a_state_directory_that_cannot_be_made(tmp_path: Path, account: Account) -> None:
+    (tmp_path / "taken").write_bytes(b"")
+    store = open_store("file", tmp_path / "taken")
+    with pytest.raises(CredentialsError):
+        store.set_secret(account, Secret("hunter2"))
+    assert store.set_token(account, Token(Secret("eyJ0"), time.time() + 60)) is False
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.binary() | st.text().map(lambda text: json.dumps({"a": text}).encode()))
+def test_no_content_breaks_it(content: bytes) -> None:
+    account = Account("https://auth.example", "https://api.example", "client-1")
+    with tempfile.TemporaryDirectory() as directory:
+        file = Path(directory, "credentials.json")
+        file.touch(mode=0o600)
+        file.write_bytes(content)
+        try:
+            found = open_store("file", Path(directory)).get_secret(account)
+        except CredentialsError:
+            return
+        assert found is None

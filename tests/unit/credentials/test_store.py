@@ -1,0 +1,93 @@
+"""What every store does alike."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from dkimctl.credentials import Account, CredentialStore
+from dkimctl.errors import CredentialsError
+from dkimctl.models import Secret, Token
+
+SECRET = Secret("s3cr:et with spaces, \u00e9 and \\ \" '")
+
+
+def a_token(seconds: float = 3600) -> Token:
+    return Token(Secret("eyJ0.abc-_~+/="), time.time() + seconds)
+
+
+def test_a_new_store_has_nothing(store: CredentialStore, account: Account) -> None:
+    assert store.get_secret(account) is None
+    assert store.get_token(account) is None
+
+
+def test_keeps_secret_and_token(store: CredentialStore, account: Account) -> None:
+    token = a_token()
+    store.set_secret(account, SECRET)
+    assert store.set_token(account, token) is True
+    assert store.get_secret(account) == SECRET
+    assert store.get_token(account) == token
+
+
+def test_the_newest_is_kept(store: CredentialStore, account: Account) -> None:
+    store.set_secret(account, Secret("old"))
+    store.set_secret(account, Secret("new"))
+    assert store.get_secret(account) == Secret("new")
+
+
+def test_an_expired_token_is_none(store: CredentialStore, account: Account) -> None:
+    store.set_token(account, a_token(seconds=-1))
+    assert store.get_token(account) is None
+
+
+def test_a_token_that_expires_at_no_time_is_none(store: CredentialStore, account: Account) -> None:
+    store.set_token(account, Token(Secret("abc"), float("nan")))
+    assert store.get_token(account) is None
+
+
+def test_delete_forgets_both_and_may_be_repeated(store: CredentialStore, account: Account) -> None:
+    store.set_secret(account, SECRET)
+    store.set_token(account, a_token())
+    for _ in range(2):
+        store.delete(account)
+        assert store.get_secret(account) is None
+        assert store.get_token(account) is None
+
+
+def test_delete_token_leaves_the_secret(store: CredentialStore, account: Account) -> None:
+    store.set_secret(account, SECRET)
+    store.set_token(account, a_token())
+    for _ in range(2):
+        store.delete_token(account)
+        assert store.get_token(account) is None
+        assert store.get_secret(account) == SECRET
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Account("https://auth.other", "https://api.example", "client-1"),
+        Account("https://auth.example", "https://api.other", "client-1"),
+        Account("https://auth.example", "https://api.example", "client-2"),
+        Account("https://api.example", "https://auth.example", "client-1"),
+        Account('https://auth.example", "https://api.example', "", "client-1"),
+    ],
+)
+def test_an_account_sees_no_credentials_of_another(
+    store: CredentialStore, account: Account, other: Account
+) -> None:
+    store.set_secret(account, SECRET)
+    store.set_token(account, a_token())
+    assert store.get_secret(other) is None
+    assert store.get_token(other) is None
+    store.delete(other)
+    assert store.get_secret(account) == SECRET
+
+
+@pytest.mark.parametrize("client_id", ["", "id:secret", "id\n", "id\x00", "id\x7f", "id\udc80"])
+def test_a_client_id_that_basic_cannot_carry_is_refused_unquoted(client_id: str) -> None:
+    with pytest.raises(CredentialsError) as caught:
+        Account("https://auth.example", "https://api.example", client_id)
+    assert "client ID" in caught.value.message
+    assert "id:secret" not in caught.value.message + caught.value.hint

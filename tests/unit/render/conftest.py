@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from dkimctl.models import DnsRecord, Outcome, Registration, Result
+
+KEY_1024 = "v=DKIM1; g=*; k=rsa; p=" + "MIGfMA0GCSqGSIb3" * 13 + "IDAQAB=="
+KEY_2048 = "v=DKIM1; g=*; k=rsa; p=" + "MIIBIjANBgkqhkiG" * 24 + "IDAQAB=="
+
+
+def make_result(outcome: Outcome = Outcome.CREATED, *, reason: str = "", **changes: Any) -> Result:
+    """A result as the service gives it, less what `changes` say."""
+    domain = changes.get("sign_domain", "example.com")
+    fields: dict[str, Any] = {
+        "sign_domain": domain,
+        "selector": "s1",
+        "key_len": 2048,
+        "start_date": "2026-03-01T00:00+09:00",
+        "default": 0,
+        "enable": True,
+        "record": DnsRecord(f"s1._domainkey.{domain}", "TXT", KEY_2048),
+        "regist_date": "2026-02-01T10:00:00+09:00",
+        "code": "201",
+        "message": "created",
+    }
+    return Result(Registration(**(fields | changes)), outcome, reason)
+
+
+@pytest.fixture(scope="session")
+def result() -> Callable[..., Result]:
+    return make_result
+
+
+@pytest.fixture(scope="session")
+def every_outcome() -> list[Result]:
+    """One result of each outcome; those that answered have a record."""
+    unanswered = dict.fromkeys(("record", "code", "message"))
+    return [
+        make_result(Outcome.CREATED, sign_domain="created.example"),
+        make_result(
+            Outcome.EXISTS,
+            sign_domain="exists.example",
+            key_len=1024,
+            record=DnsRecord("s1._domainkey.exists.example", "TXT", KEY_1024),
+            code="409",
+            message="already registered",
+        ),
+        make_result(Outcome.PENDING, sign_domain="pending.example", **unanswered),
+        make_result(
+            Outcome.DIFFERS, sign_domain="differs.example", reason="key_len: asked for 1024"
+        ),
+        make_result(
+            Outcome.TAKEN, sign_domain="taken.example", record=None, reason="somebody has it"
+        ),
+        make_result(Outcome.INVALID, sign_domain="invalid.example", record=None, code="400"),
+        make_result(
+            Outcome.UNUSABLE,
+            sign_domain="unusable.example",
+            record=DnsRecord("s1._domainkey.unusable.example", "TXT", "v=DKIM1; p=\x1b[2J"),
+            reason="its p= is not base64",
+        ),
+        make_result(Outcome.FAILED, sign_domain="failed.example", record=None, code="500"),
+        make_result(
+            Outcome.UNKNOWN, sign_domain="unknown.example", reason="no answer came", **unanswered
+        ),
+    ]

@@ -1,0 +1,91 @@
+"""JSON and JSON Lines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dkimctl.models import DnsRecord, Outcome, Registration, Result
+from dkimctl.render.formats import Format, render
+
+
+def parsed(*results: Result) -> Any:
+    return json.loads("".join(render(Format.JSON, results)))
+
+
+def test_an_item_has_the_shape_of_the_service(result: Callable[..., Result]) -> None:
+    created = result()
+    assert parsed(created) == {
+        "items": [
+            {
+                "result": {"code": "201", "message": "created"},
+                "sign_domain": "example.com",
+                "selector": "s1",
+                "key_len": 2048,
+                "start_date": "2026-03-01T00:00+09:00",
+                "default": 0,
+                "enable": True,
+                "setting_values": {
+                    "fqdn": "s1._domainkey.example.com",
+                    "type": "TXT",
+                    "value": created.registration.record.value,
+                },
+                "regist_date": "2026-02-01T10:00:00+09:00",
+                "outcome": "created",
+            }
+        ],
+        "count": 1,
+        "total": 1,
+    }
+
+
+def test_what_the_service_left_out_is_left_out() -> None:
+    taken = Result(Registration("example.com", "s1", code="409"), Outcome.TAKEN)
+    assert parsed(taken)["items"] == [
+        {
+            "result": {"code": "409"},
+            "sign_domain": "example.com",
+            "selector": "s1",
+            "outcome": "taken",
+        }
+    ]
+
+
+def test_no_answer_is_a_null_result() -> None:
+    unknown = Result(Registration("example.com"), Outcome.UNKNOWN, "no answer came")
+    assert parsed(unknown)["items"] == [
+        {"result": None, "sign_domain": "example.com", "outcome": "unknown"}
+    ]
+
+
+def test_no_results_are_an_empty_list() -> None:
+    assert parsed() == {"items": [], "count": 0, "total": 0}
+
+
+def test_every_outcome_is_an_item(every_outcome: list[Result]) -> None:
+    document = parsed(*every_outcome)
+    assert [item["outcome"] for item in document["items"]] == list(Outcome)
+    assert document["count"] == document["total"] == len(Outcome)
+
+
+def test_jsonl_is_the_same_items_one_a_line(every_outcome: list[Result]) -> None:
+    lines = "".join(render(Format.JSONL, every_outcome)).splitlines()
+    assert [json.loads(line) for line in lines] == parsed(*every_outcome)["items"]
+
+
+@pytest.mark.parametrize("fmt", [Format.JSON, Format.JSONL])
+@given(text=st.text(st.characters()))
+def test_any_text_comes_back_and_none_acts(
+    result: Callable[..., Result], fmt: Format, text: str
+) -> None:
+    record = DnsRecord(text, text, text)
+    [*lines] = "".join(render(fmt, [result(message=text, record=record)])).split("\n")
+    assert all(char.isascii() and char.isprintable() for line in lines for char in line)
+    item = json.loads(lines[1] if fmt is Format.JSON else lines[0])
+    assert item["result"]["message"] == text
+    assert item["setting_values"] == {"fqdn": text, "type": text, "value": text}

@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.text import Text
+
+from dkimctl.models import DnsRecord, Outcome, Result
+from dkimctl.render.formats import Format, render
+from dkimctl.text import printable
+
+WIDTHS = [80, 120, 200]
+LONG_DOMAIN = ".".join(["d" * 59] * 4)
+HOSTILE = "[red]x[/] :smile: \x1b[2J\n\u202eevil 日本語のメッセージ [link=x]y"
+
+
+def table_of(*results: Result, width: int = 80, colour: bool = False) -> str:
+    return "".join(render(Format.TABLE, results, width=width, colour=colour))
+
+
+def assert_readable(text: str, results: list[Result], width: int) -> None:
+    """Each value is a line of its own, and every other line fits and holds no control."""
+    values = {
+        printable(result.registration.record.value)
+        for result in results
+        if result.registration.record is not None
+    }
+    lines = text.split("\n")
+    assert values <= set(lines)
+    for line in set(lines) - values:
+        assert cell_len(line) <= width, line
+        assert printable(line) == line
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_every_value_stands_whole_on_a_line_of_its_own(
+    every_outcome: list[Result], width: int
+) -> None:
+    text = table_of(*every_outcome, width=width)
+    assert_readable(text, every_outcome, width)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_holds_all_that_is_asked_for(result: Callable[..., Result], width: int) -> None:
+    header, row, name, value, *_ = table_of(result(), width=width).splitlines()
+    assert header.split() == ["DOMAIN", "SELECTOR", "OUTCOME", "BITS", "START", "RESULT"]
+    assert re.split(" {2,}", row) == [
+        "example.com",
+        "s1",
+        "created",
+        "2048",
+        "2026-03-01T00:00+09:00",
+        "201 created",
+    ]
+    assert name.split() == ["FQDN", "s1._domainkey.example.com", "TXT"]
+    assert value == result().registration.record.value
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_columns_stand_under_their_titles(every_outcome: list[Result], width: int) -> None:
+    lines = table_of(*every_outcome, width=width).splitlines()
+    rows = [line for line in lines if re.match(r"\w+\.example ", line)]
+    assert len(rows) == len(every_outcome)
+    for column, words in (("OUTCOME", list(Outcome)), ("SELECTOR", ["s1"] * len(rows))):
+        at = lines[0].index(column)
+        assert [row[at:].split()[0] for row in rows] == words
+
+
+def test_a_reason_stands_below_its_row(result: Callable[..., Result]) -> None:
+    text = table_of(result(Outcome.TAKEN, record=None, code="409", reason="somebody has it"))
+    assert text.splitlines()[2:] == ["  somebody has it", ""]
+
+
+def test_a_reason_that_the_message_says_is_not_repeated(result: Callable[..., Result]) -> None:
+    text = table_of(result(Outcome.INVALID, record=None, message="bad", reason="bad"))
+    assert text.count("bad") == 1
+
+
+def test_a_plan_is_one_line_an_entry(result: Callable[..., Result]) -> None:
+    absent = dict.fromkeys(("selector", "key_len", "start_date", "record", "code", "message"))
+    plan = [result(Outcome.PENDING, **(absent | {"sign_domain": f"{n}.example"})) for n in "ab"]
+    _, *rows = table_of(*plan).splitlines()
+    assert [row.split() for row in rows] == [
+        ["a.example", "-", "pending", "-", "-", "-"],
+        ["b.example", "-", "pending", "-", "-", "-"],
+    ]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_long_domain_folds_and_spares_the_other_rows(
+    result: Callable[..., Result], width: int
+) -> None:
+    results = [result(sign_domain=LONG_DOMAIN), result(Outcome.EXISTS, sign_domain="a.example")]
+    text = table_of(*results, width=width)
+    assert_readable(text, results, width)
+    lines = text.splitlines()
+    end = lines[0].index("SELECTOR")
+    folded = lines[1 : next(n for n, line in enumerate(lines) if "FQDN" in line)]
+    assert "".join(line[:end].strip() for line in folded) == LONG_DOMAIN
+    assert any(line.startswith("a.example ") and "201 created" in line for line in lines)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("colour", [False, True])
+def test_nothing_in_data_acts(result: Callable[..., Result], width: int, colour: bool) -> None:
+    record = DnsRecord(HOSTILE, HOSTILE, HOSTILE)
+    reason = f"reason: {HOSTILE}"
+    hostile = result(
+        Outcome.UNUSABLE, start_date=None, record=record, message=HOSTILE, reason=reason
+    )
+    text = table_of(hostile, width=width, colour=colour)
+    plain = Text.from_ansi(text).plain
+    assert_readable(plain, [hostile], width)
+    unfolded = "".join(plain.split())
+    # In the message, the reason, the FQDN, the type and the value.
+    assert unfolded.count("".join(printable(HOSTILE).split())) == 5
+    assert set(re.findall(r"\x1b[^m]*m", text)) <= {f"\x1b[{n}m" for n in ("0", "1", "2", "31")}
+
+
+@settings(deadline=None, max_examples=60)
+@given(text=st.text(st.characters(), max_size=200), width=st.integers(40, 200))
+def test_any_text_keeps_within_the_width(
+    result: Callable[..., Result], text: str, width: int
+) -> None:
+    record = DnsRecord(text, "TXT", text)
+    results = [result(sign_domain=text, selector=text, message=text, record=record, reason=text)]
+    assert_readable(table_of(*results, width=width), results, width)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code"),
+    [
+        (Outcome.CREATED, 32),
+        (Outcome.EXISTS, 32),
+        (Outcome.PENDING, 33),
+        (Outcome.DIFFERS, 33),
+        (Outcome.TAKEN, 33),
+        (Outcome.INVALID, 31),
+        (Outcome.UNUSABLE, 31),
+        (Outcome.FAILED, 31),
+        (Outcome.UNKNOWN, 31),
+    ],
+)
+def test_the_outcome_has_its_colour(
+    result: Callable[..., Result],
+    outcome: Outcome,
+    code: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("TERM", "dumb")
+    assert f"\x1b[{code}m{outcome}" in table_of(result(outcome), colour=True)
+    assert f"\n{result().registration.record.value}\n" in table_of(result(outcome), colour=True)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert "\x1b" not in table_of(result(outcome), colour=False)
+
+
+def test_only_the_rows_that_need_attention(every_outcome: list[Result]) -> None:
+    text = "".join(render(Format.TABLE, every_outcome, only_attention=True))
+    for hidden in ("created.example", "exists.example", "pending.example"):
+        assert hidden not in text
+    assert "differs.example" in text
+    assert "unknown.example" in text
+    assert text.endswith("3 rows that need no attention are not shown; --format json shows all\n")
+
+
+def test_where_no_row_needs_attention_there_is_no_header(result: Callable[..., Result]) -> None:
+    text = "".join(render(Format.TABLE, [result()] * 300, only_attention=True))
+    assert text == "300 rows that need no attention are not shown; --format json shows all\n"
+
+
+def test_no_results_are_no_table() -> None:
+    assert table_of() == ""

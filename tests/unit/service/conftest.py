@@ -1,0 +1,132 @@
+"""A service on a fresh data file, with a clock that stands still and keys made beforehand."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from falcon.testing import Result, TestClient
+
+from dkimctl.service.app import create_app
+from dkimctl.service.clients import ClientCredentials, create_client
+from dkimctl.service.keys import KeyMaker, KeyPair
+from dkimctl.service.keys import make_key as make_real_key
+from dkimctl.service.store import Store
+
+FORM = "application/x-www-form-urlencoded"
+
+
+@pytest.fixture(scope="session")
+def new_data_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("service") / "new.db"
+    Store.open(path).close()
+    return path
+
+
+@pytest.fixture
+def store(tmp_path: Path, new_data_file: Path) -> Iterator[Store]:
+    store = Store.open(shutil.copy(new_data_file, tmp_path / "service.db"))
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def clock() -> SimpleNamespace:
+    """`now` is the service's time, in seconds since the epoch: 2021-07-01T00:00:00Z."""
+    return SimpleNamespace(now=1625097600.0)
+
+
+@pytest.fixture(scope="session")
+def fixed_keys() -> dict[int, KeyPair]:
+    return {key_len: make_real_key(key_len) for key_len in (1024, 2048)}
+
+
+@pytest.fixture
+def ordered_keys() -> list[int]:
+    """The lengths of the keys that the service had made, in bits."""
+    return []
+
+
+@pytest.fixture
+def make_key(fixed_keys: dict[int, KeyPair], ordered_keys: list[int]) -> KeyMaker:
+    def make(key_len: int) -> KeyPair:
+        ordered_keys.append(key_len)
+        return fixed_keys[key_len]
+
+    return make
+
+
+@pytest.fixture
+def client(store: Store, clock: SimpleNamespace, make_key: KeyMaker) -> TestClient:
+    """Sends requests to the service."""
+    return TestClient(create_app(store, clock=lambda: clock.now, make_key=make_key))
+
+
+@pytest.fixture
+def credentials(store: Store) -> ClientCredentials:
+    return create_client(store)
+
+
+@pytest.fixture
+def other_credentials(store: Store) -> ClientCredentials:
+    return create_client(store)
+
+
+@pytest.fixture
+def basic() -> Callable[[str, str], str]:
+    """The Authorization header of client credentials (interface 4.1)."""
+
+    def header(client_id: str, secret: str) -> str:
+        return "Basic " + base64.b64encode(f"{client_id}:{secret}".encode()).decode()
+
+    return header
+
+
+@pytest.fixture
+def request_token(client: TestClient, basic: Callable[[str, str], str]) -> Callable[..., Result]:
+    """Asks for a token as interface 4.1 says; keywords replace parts of the request."""
+
+    def request(credentials: ClientCredentials | None, **changes: Any) -> Result:
+        headers = {"Content-Type": changes.pop("content_type", FORM)}
+        if credentials is not None:
+            headers["Authorization"] = basic(credentials.client_id, credentials.secret)
+        if "authorization" in changes:
+            headers["Authorization"] = changes.pop("authorization")
+        parameters = {"method": "POST", "body": "grant_type=client_credentials", **changes}
+        return client.simulate_request(path="/oauth2/token", headers=headers, **parameters)
+
+    return request
+
+
+@pytest.fixture
+def get_token(request_token: Callable[..., Result]) -> Callable[[ClientCredentials], str]:
+    def get(credentials: ClientCredentials) -> str:
+        return str(request_token(credentials).json["access_token"])
+
+    return get
+
+
+@pytest.fixture
+def token(get_token: Callable[[ClientCredentials], str], credentials: ClientCredentials) -> str:
+    """A token of `credentials`, issued when the clock started."""
+    return get_token(credentials)
+
+
+@pytest.fixture
+def register(client: TestClient, token: str) -> Callable[..., Result]:
+    """Sends entries to POST /domain/dkim with `token`, or with another one."""
+
+    def send(*entries: object, token: str = token) -> Result:
+        return client.simulate_post(
+            "/domain/dkim",
+            body=json.dumps({"domains": list(entries)}),
+            headers={"Authorization": f"Bearer {token}"},
+        )
+
+    return send

@@ -1,0 +1,82 @@
+"""Error answers that all endpoints share: interface 7.3, 7.4."""
+
+from __future__ import annotations
+
+import logging
+
+import httpx
+import pytest
+from falcon.testing import TestClient
+
+from dkimctl.service.app import create_app
+from dkimctl.service.store import Store
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/", "/oauth2", "/oauth2/token/", "/domain", "/domain/dkim/x", "/send", "/send/a/b"],
+)
+def test_an_unknown_path_is_404(client: TestClient, path: str) -> None:
+    result = client.simulate_get(path)
+    assert result.status_code == 404
+    assert result.json == {"message": "Not Found"}
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed"), [("/domain/dkim", "POST"), ("/send/some-delivery", "DELETE")]
+)
+@pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "OPTIONS"])
+def test_another_method_is_405(
+    client: TestClient, token: str, path: str, allowed: str, method: str
+) -> None:
+    headers = {"Authorization": f"Bearer {token}"}
+    result = client.simulate_request(method, path, headers=headers)
+    assert result.status_code == 405
+    assert result.headers["Allow"] == allowed
+    assert result.json == {"message": "Method Not Allowed"}
+
+
+def test_another_method_without_a_token_is_401(client: TestClient) -> None:
+    assert client.simulate_get("/domain/dkim").status_code == 401
+
+
+def test_the_unexpected_is_500_and_told_to_the_log_alone(
+    store: Store, token: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken_clock() -> float:
+        raise RuntimeError("detail for the log")
+
+    result = TestClient(create_app(store, clock=broken_clock)).simulate_post(
+        "/domain/dkim", headers={"Authorization": f"Bearer {token}"}
+    )
+    assert result.status_code == 500
+    assert result.json == {"message": "Internal Server Error"}
+    assert caplog.record_tuples == [("dkimctl.service.app", logging.ERROR, "a request failed")]
+    assert "detail for the log" in caplog.text
+    assert token not in caplog.text
+
+
+@pytest.mark.parametrize("length", ["-1", "x", "1.5"])
+def test_a_content_length_that_is_no_length_is_400(
+    client: TestClient, token: str, length: str
+) -> None:
+    headers = {"Authorization": f"Bearer {token}", "Content-Length": length}
+    with httpx.Client(transport=httpx.WSGITransport(app=client.app)) as raw_client:
+        response = raw_client.post("http://localhost/domain/dkim", content=b"{}", headers=headers)
+    assert response.status_code == 400
+    assert list(response.json()) == ["message"]
+
+
+@pytest.mark.parametrize(("chunks", "status"), [(1, 200), (1025, 413)])
+def test_a_body_that_comes_in_chunks_is_read_within_the_limit(
+    client: TestClient, token: str, chunks: int, status: int
+) -> None:
+    first = b'{"domains": [{"sign_domain": "example.com"}]}'
+    content = (first.ljust(1024) if number == 0 else b" " * 1024 for number in range(chunks))
+    with httpx.Client(transport=httpx.WSGITransport(app=client.app)) as raw_client:
+        response = raw_client.post(
+            "http://localhost/domain/dkim",
+            content=content,
+            headers={"Authorization": f"Bearer {token}"},
+        )
+    assert response.status_code == status

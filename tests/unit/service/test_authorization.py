@@ -1,0 +1,112 @@
+"""The bearer token on protected requests: interface 3.1, 3.2, 5.2, 7.2."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+
+import pytest
+from falcon.testing import Result, TestClient
+
+from dkimctl.service.clients import ClientCredentials, delete_client, disable_client
+from dkimctl.service.store import Store
+
+REQUESTS = [("POST", "/domain/dkim"), ("DELETE", "/send/some-delivery")]
+
+Send = Callable[[str | None], Result]
+
+
+@pytest.fixture(params=REQUESTS, ids=["dkim", "send"])
+def send(client: TestClient, request: pytest.FixtureRequest) -> Send:
+    """Sends a protected request that, once authorized, has no effect."""
+    method, path = request.param
+
+    def send(authorization: str | None) -> Result:
+        headers = {} if authorization is None else {"Authorization": authorization}
+        return client.simulate_request(method, path, headers=headers)
+
+    return send
+
+
+def _is_authorized(result: Result) -> bool:
+    """The status is then the result of the operation itself: no body, no such delivery."""
+    return result.status_code in {400, 404}
+
+
+def _assert_forbidden(result: Result) -> None:
+    assert result.status_code == 403
+    assert result.json == {"message": "Forbidden"}
+
+
+def test_a_token_gives_access(send: Send, token: str) -> None:
+    assert _is_authorized(send(f"Bearer {token}"))
+
+
+@pytest.mark.parametrize("scheme", ["bearer", "BEARER"])
+def test_the_scheme_is_read_in_any_case(send: Send, token: str, scheme: str) -> None:
+    assert _is_authorized(send(f"{scheme} {token}"))
+
+
+@pytest.mark.parametrize("header", [None, "", "Bearer", "Bearer ", "Bearer   ", "Basic YTpi"])
+def test_a_missing_token_is_401(send: Send, header: str | None) -> None:
+    result = send(header)
+    assert result.status_code == 401
+    assert result.json == {"message": "Unauthorized"}
+    assert result.headers["WWW-Authenticate"] == "Bearer"
+
+
+def test_a_bare_token_without_scheme_is_401(send: Send, token: str) -> None:
+    assert send(token).status_code == 401
+
+
+@pytest.mark.parametrize("unknown", ["unknown", "\xe9\xff", "a b", "x" * 5000])
+def test_an_unknown_token_is_403(send: Send, unknown: str) -> None:
+    _assert_forbidden(send(f"Bearer {unknown}"))
+
+
+def test_a_token_works_any_number_of_times_until_an_hour_after_issue(
+    send: Send, token: str, clock: SimpleNamespace
+) -> None:
+    for seconds in (0, 1, 1800, 1798.9):
+        clock.now += seconds
+        assert _is_authorized(send(f"Bearer {token}"))
+    clock.now += 0.1
+    _assert_forbidden(send(f"Bearer {token}"))
+
+
+def test_each_of_several_tokens_lives_to_its_own_expiry(
+    send: Send,
+    token: str,
+    get_token: Callable[[ClientCredentials], str],
+    credentials: ClientCredentials,
+    clock: SimpleNamespace,
+) -> None:
+    clock.now += 1800
+    second = get_token(credentials)
+    assert second != token
+    assert _is_authorized(send(f"Bearer {token}"))
+    assert _is_authorized(send(f"Bearer {second}"))
+    clock.now += 1800
+    _assert_forbidden(send(f"Bearer {token}"))
+    assert _is_authorized(send(f"Bearer {second}"))
+    clock.now += 1800
+    _assert_forbidden(send(f"Bearer {second}"))
+
+
+def test_a_disabled_clients_tokens_are_403(
+    send: Send,
+    token: str,
+    get_token: Callable[[ClientCredentials], str],
+    credentials: ClientCredentials,
+    store: Store,
+) -> None:
+    disable_client(store, credentials.client_id)
+    _assert_forbidden(send(f"Bearer {token}"))
+    _assert_forbidden(send(f"Bearer {get_token(credentials)}"))
+
+
+def test_a_deleted_clients_tokens_are_403(
+    send: Send, token: str, credentials: ClientCredentials, store: Store
+) -> None:
+    delete_client(store, credentials.client_id)
+    _assert_forbidden(send(f"Bearer {token}"))

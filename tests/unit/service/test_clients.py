@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+import pytest
+
+from dkimctl.errors import NegativeAnswer, UsageError
+from dkimctl.service.clients import (
+    authenticate,
+    create_client,
+    delete_client,
+    disable_client,
+    enable_client,
+    list_clients,
+)
+from dkimctl.service.store import Store
+
+Operation = Callable[[Store, str], None]
+
+
+def test_client_id_and_secret_are_generated(store: Store) -> None:
+    first, second = create_client(store), create_client(store)
+    assert re.fullmatch(r"[a-z0-9]{26}", first.client_id)
+    assert re.fullmatch(r"[A-Za-z0-9_-]{40,}", first.secret)
+    assert first.client_id != second.client_id
+    assert first.secret != second.secret
+
+
+def test_given_client_id_and_secret_are_used(store: Store) -> None:
+    created = create_client(store, "sandbox", "s" * 40)
+    assert (created.client_id, created.secret) == ("sandbox", "s" * 40)
+    assert authenticate(store, "sandbox", "s" * 40)
+
+
+def test_the_secret_shows_neither_in_a_repr_nor_in_the_file(store: Store) -> None:
+    created = create_client(store)
+    assert created.secret not in repr(created)
+    files = store.path.parent.iterdir()
+    assert not any(created.secret.encode() in file.read_bytes() for file in files)
+
+
+def test_an_existing_client_id_is_refused_even_when_deleted(store: Store) -> None:
+    create_client(store, "twice")
+    with pytest.raises(UsageError, match="exists already"):
+        create_client(store, "twice")
+    delete_client(store, "twice")
+    with pytest.raises(UsageError, match="exists already"):
+        create_client(store, "twice")
+
+
+@pytest.mark.parametrize("client_id", ["", "a:b", "a b", "a\n", "ä", "x" * 129])
+def test_a_client_id_that_cannot_be_sent_is_refused(store: Store, client_id: str) -> None:
+    with pytest.raises(UsageError, match="client ID"):
+        create_client(store, client_id)
+
+
+@pytest.mark.parametrize("secret", ["", "hush hush", "hush\x00", "hüsh"])
+def test_a_secret_that_cannot_be_sent_is_refused_and_not_told(store: Store, secret: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        create_client(store, "name", secret)
+    assert not secret or secret not in caught.value.message + caught.value.hint
+
+
+def test_clients_are_listed_with_state_and_creation_time(store: Store) -> None:
+    for name in ("c", "a", "b"):
+        create_client(store, name)
+    disable_client(store, "b")
+    delete_client(store, "c")
+    listed = list_clients(store)
+    assert [(client.client_id, client.state) for client in listed] == [
+        ("a", "active"),
+        ("b", "disabled"),
+        ("c", "deleted"),
+    ]
+    assert all(
+        datetime.fromisoformat(client.created_at).utcoffset() == timedelta(0) for client in listed
+    )
+
+
+def test_a_disabled_client_can_be_enabled_again(store: Store) -> None:
+    create_client(store, "name")
+    disable_client(store, "name")
+    enable_client(store, "name")
+    assert [client.state for client in list_clients(store)] == ["active"]
+
+
+@pytest.mark.parametrize("operation", [disable_client, enable_client, delete_client])
+def test_an_unknown_client_is_a_negative_answer(store: Store, operation: Operation) -> None:
+    with pytest.raises(NegativeAnswer, match="no client 'nobody'"):
+        operation(store, "nobody")
+
+
+@pytest.mark.parametrize("operation", [disable_client, enable_client, delete_client])
+def test_deletion_is_final(store: Store, operation: Operation) -> None:
+    create_client(store, "gone")
+    delete_client(store, "gone")
+    with pytest.raises(NegativeAnswer, match="final"):
+        operation(store, "gone")
+    assert [client.state for client in list_clients(store)] == ["deleted"]
+
+
+def test_authentication_needs_the_right_pair(store: Store) -> None:
+    created = create_client(store)
+    assert authenticate(store, created.client_id, created.secret)
+    assert not authenticate(store, created.client_id, created.secret + "x")
+    assert not authenticate(store, created.client_id, "")
+    assert not authenticate(store, "nobody", created.secret)

@@ -1,0 +1,330 @@
+"""POST /domain/dkim: interface 2.3, 2.4, 4.2, 7.3."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable
+from types import SimpleNamespace
+
+import dns.name
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from falcon.testing import Result, TestClient
+
+from dkimctl.errors import NegativeAnswer
+from dkimctl.service import registrations
+from dkimctl.service.app import create_app
+from dkimctl.service.clients import ClientCredentials, delete_client
+from dkimctl.service.keys import KeyMaker, KeyPair
+from dkimctl.service.store import Store
+
+Register = Callable[..., Result]
+GetToken = Callable[[ClientCredentials], str]
+NAMES = {"sign_domain": "example.com", "selector": "s1"}
+
+
+def _codes(result: Result) -> list[str]:
+    assert result.status_code == 200
+    return [item["result"]["code"] for item in result.json["items"]]
+
+
+@pytest.fixture
+def other_token(get_token: GetToken, other_credentials: ClientCredentials) -> str:
+    return get_token(other_credentials)
+
+
+def test_a_created_item_has_every_field(register: Register, fixed_keys: dict[int, KeyPair]) -> None:
+    stated = {
+        "key_len": 2048,
+        "start_date": "2021-08-01T00:00+09:00",
+        "default": 1,
+        "enable": False,
+    }
+    result = register({**NAMES, **stated})
+    assert result.headers["Content-Type"] == "application/json"
+    item = {
+        "result": {"code": "201", "message": "created"},
+        **NAMES,
+        **stated,
+        "setting_values": {
+            "fqdn": "s1._domainkey.example.com",
+            "type": "TXT",
+            "value": fixed_keys[2048].value,
+        },
+        "regist_date": "2021-07-01T00:00:00+00:00",
+    }
+    assert result.json == {"items": [item], "count": 1, "total": 1}
+
+
+def test_what_is_left_out_gets_the_defaults(register: Register) -> None:
+    (item,) = register({"sign_domain": "example.com"}).json["items"]
+    assert item["key_len"] == 1024
+    assert item["start_date"] == "2021-07-01T00:00+00:00"
+    assert item["default"] == 0
+    assert item["enable"] is True
+
+
+def test_the_times_follow_the_clock(register: Register, clock: SimpleNamespace) -> None:
+    clock.now += 3599
+    (item,) = register(NAMES).json["items"]
+    assert item["regist_date"] == "2021-07-01T00:59:59+00:00"
+    assert item["start_date"] == "2021-07-01T00:59+00:00"
+
+
+def test_a_selector_is_generated_that_makes_the_name_of_the_record(register: Register) -> None:
+    (item,) = register({"sign_domain": "example.com"}).json["items"]
+    assert re.fullmatch(r"k[0-9a-f]{8}", item["selector"])
+    fqdn = dns.name.from_text(item["setting_values"]["fqdn"])
+    expected = (item["selector"].encode(), b"_domainkey", b"example", b"com", b"")
+    assert fqdn.labels == expected
+
+
+def test_each_omitted_selector_of_a_domain_is_another(register: Register) -> None:
+    result = register(*[{"sign_domain": "example.com"}] * 20)
+    assert _codes(result) == ["201"] * 20
+    assert len({item["selector"] for item in result.json["items"]}) == 20
+
+
+def test_items_come_in_the_order_of_the_request(register: Register) -> None:
+    entries = [{"sign_domain": f"d{number}.example"} for number in (3, 1, 2, 5, 4)]
+    entries.insert(2, {"sign_domain": "not a domain"})
+    result = register(*entries)
+    assert [item["sign_domain"] for item in result.json["items"]] == [
+        entry["sign_domain"] for entry in entries
+    ]
+    assert result.json["count"] == result.json["total"] == 6
+
+
+def test_a_wrong_entry_is_400_and_spoils_no_other(register: Register) -> None:
+    result = register(NAMES, {**NAMES, "selector": "s2", "key_len": 512}, {"selector": 7})
+    assert _codes(result) == ["201", "400", "400"]
+    _, second, third = result.json["items"]
+    assert second == {
+        "result": {"code": "400", "message": "key_len must be the number 1024 or 2048"},
+        "sign_domain": "example.com",
+        "selector": "s2",
+    }
+    assert set(third) == {"result"}
+
+
+def test_names_as_sent_come_back_whatever_they_hold(register: Register) -> None:
+    odd = {"sign_domain": "\ud800\u0000é", "selector": "\udfff"}
+    (item,) = register(odd).json["items"]
+    assert {field: item[field] for field in odd} == odd
+
+
+def test_a_repetition_is_409_with_the_registered_data(register: Register) -> None:
+    (first,) = register({**NAMES, "key_len": 2048, "default": 3}).json["items"]
+    (again,) = register({**NAMES, "enable": False}).json["items"]
+    assert again == {**first, "result": {"code": "409", "message": "already registered"}}
+
+
+def test_names_are_the_same_in_any_case(register: Register) -> None:
+    register(NAMES)
+    (item,) = register({"sign_domain": "EXAMPLE.com", "selector": "S1"}).json["items"]
+    assert item["result"]["code"] == "409"
+    assert (item["sign_domain"], item["selector"]) == ("example.com", "s1")
+
+
+def test_a_repetition_makes_no_key(register: Register, ordered_keys: list[int]) -> None:
+    register(NAMES)
+    register(NAMES)
+    register({**NAMES, "selector": "s2"}, {**NAMES, "selector": "s2", "key_len": 2048})
+    assert ordered_keys == [1024, 1024]
+
+
+def test_a_pair_repeated_in_one_request_is_201_then_409(register: Register) -> None:
+    result = register(NAMES, {**NAMES, "key_len": 2048})
+    assert _codes(result) == ["201", "409"]
+    first, second = result.json["items"]
+    assert second["setting_values"] == first["setting_values"]
+    assert second["key_len"] == 1024
+
+
+def test_another_client_gets_409_without_the_data(register: Register, other_token: str) -> None:
+    register(NAMES)
+    (item,) = register(NAMES, token=other_token).json["items"]
+    assert item == {"result": {"code": "409", "message": "already registered"}, **NAMES}
+
+
+def test_another_selector_of_a_taken_domain_is_free(register: Register, other_token: str) -> None:
+    register(NAMES)
+    assert _codes(register({**NAMES, "selector": "s2"}, token=other_token)) == ["201"]
+
+
+def test_a_deleted_clients_registrations_stay_taken(
+    register: Register, other_token: str, store: Store, credentials: ClientCredentials
+) -> None:
+    register(NAMES)
+    delete_client(store, credentials.client_id)
+    assert _codes(register(NAMES, token=other_token)) == ["409"]
+
+
+def test_a_key_that_cannot_be_made_is_500_and_spoils_no_other(
+    store: Store, token: str, clock: SimpleNamespace, fixed_keys: dict[int, KeyPair]
+) -> None:
+    def make_short_keys_only(key_len: int) -> KeyPair:
+        if key_len > 1024:
+            raise MemoryError("detail for the log")
+        return fixed_keys[key_len]
+
+    app = create_app(store, clock=lambda: clock.now, make_key=make_short_keys_only)
+    failing = {**NAMES, "key_len": 2048}
+    result = TestClient(app).simulate_post(
+        "/domain/dkim",
+        json={"domains": [{"sign_domain": "a.example"}, failing, failing, {"sign_domain": "x"}]},
+        headers={"Authorization": f"Bearer {token}"},
+    )
+    assert _codes(result) == ["201", "500", "500", "400"]
+    item = result.json["items"][1]
+    assert {field: item[field] for field in NAMES} == NAMES
+    assert "later" in item["result"]["message"]
+    assert "detail" not in result.text
+
+
+def test_an_entry_that_failed_can_be_registered_later(
+    store: Store, token: str, clock: SimpleNamespace, register: Register
+) -> None:
+    def fail(key_len: int) -> KeyPair:
+        raise OSError
+
+    failing = TestClient(create_app(store, clock=lambda: clock.now, make_key=fail))
+    headers = {"Authorization": f"Bearer {token}"}
+    result = failing.simulate_post("/domain/dkim", json={"domains": [NAMES]}, headers=headers)
+    assert _codes(result) == ["500"]
+    assert _codes(register(NAMES)) == ["201"]
+
+
+def test_whoever_stores_first_has_it_though_both_saw_it_free(
+    store: Store,
+    token: str,
+    other_token: str,
+    clock: SimpleNamespace,
+    register: Register,
+    fixed_keys: dict[int, KeyPair],
+) -> None:
+    def be_overtaken(key_len: int) -> KeyPair:
+        assert _codes(register(NAMES, token=other_token)) == ["201"]
+        return fixed_keys[key_len]
+
+    app = create_app(store, clock=lambda: clock.now, make_key=be_overtaken)
+    result = TestClient(app).simulate_post(
+        "/domain/dkim",
+        json={"domains": [NAMES]},
+        headers={"Authorization": f"Bearer {token}"},
+    )
+    assert _codes(result) == ["409"]
+    assert "setting_values" not in result.json["items"][0]
+
+
+@pytest.mark.parametrize("key_len", [1024, 2048])
+def test_the_private_key_of_a_registration_is_kept(
+    store: Store, token: str, clock: SimpleNamespace, key_len: int
+) -> None:
+    app = create_app(store, clock=lambda: clock.now)
+    result = TestClient(app).simulate_post(
+        "/domain/dkim",
+        json={"domains": [{**NAMES, "key_len": key_len}]},
+        headers={"Authorization": f"Bearer {token}"},
+    )
+    value = result.json["items"][0]["setting_values"]["value"]
+    public = serialization.load_der_public_key(base64.b64decode(value.partition(" p=")[2]))
+    pem = registrations.private_key(store, "Example.com", "S1")
+    private = serialization.load_pem_private_key(pem, password=None)
+    assert isinstance(public, rsa.RSAPublicKey)
+    assert isinstance(private, rsa.RSAPrivateKey)
+    assert public.key_size == key_len
+    assert private.public_key() == public
+    assert "PRIVATE" not in result.text
+
+
+def test_there_is_no_private_key_of_what_is_not_registered(store: Store) -> None:
+    with pytest.raises(NegativeAnswer, match="not registered"):
+        registrations.private_key(store, "example.com", "s1")
+
+
+@pytest.fixture
+def post(client: TestClient, token: str) -> Callable[..., Result]:
+    def send(body: bytes, **headers: str) -> Result:
+        headers["Authorization"] = f"Bearer {token}"
+        return client.simulate_post("/domain/dkim", body=body, headers=headers)
+
+    return send
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"domains",
+        b'{"domains": [{"sign_domain": "example.com", "default": NaN}]}',
+        b'{"domains": [{"sign_domain": "example.com", "default": -Infinity}]}',
+        b'{"domains": [{"sign_domain": "example.com", "default": ' + b"1" * 5000 + b"}]}",
+        b'{"domains": [{"sign_domain": "ex\xe4mple.com"}]}',
+        b'\xef\xbb\xbf{"domains": [{"sign_domain": "example.com"}]}',
+        '{"domains": [{"sign_domain": "example.com"}]}'.encode("utf-16"),
+        b"[" * 100_000,
+        b'{"domains":' * 50_000,
+        b"null",
+        b'"domains"',
+        b'[{"sign_domain": "example.com"}]',
+        b"{}",
+        b'{"Domains": []}',
+        b'{"domains": null}',
+        b'{"domains": {"sign_domain": "example.com"}}',
+        b'{"domains": "example.com"}',
+        b'{"domains": ["example.com"]}',
+        b'{"domains": [{"sign_domain": "example.com"}, null]}',
+        b'{"domains": []}',
+    ],
+    ids=lambda body: repr(body[:30]),
+)
+def test_a_request_that_is_wrong_as_a_whole_is_400(
+    post: Callable[..., Result], body: bytes
+) -> None:
+    result = post(body)
+    assert result.status_code == 400
+    assert list(result.json) == ["message"]
+    assert result.json["message"]
+
+
+@pytest.mark.parametrize("content_type", ["", "text/plain", "application/json; charset=latin1"])
+def test_the_content_type_does_not_matter(post: Callable[..., Result], content_type: str) -> None:
+    body = b'{"domains": [{"sign_domain": "example.com"}]}'
+    assert post(body, **{"Content-Type": content_type}).status_code == 200
+
+
+def test_at_most_50_domains_are_taken_at_once(register: Register) -> None:
+    entries = [{"sign_domain": f"d{number}.example"} for number in range(51)]
+    result = register(*entries)
+    assert result.status_code == 400
+    assert "50" in result.json["message"]
+    assert _codes(register(*entries[:50])) == ["201"] * 50
+
+
+def test_the_limits_can_be_set(
+    store: Store, token: str, clock: SimpleNamespace, make_key: KeyMaker
+) -> None:
+    app = create_app(store, max_domains=2, max_body=200, clock=lambda: clock.now, make_key=make_key)
+    headers = {"Authorization": f"Bearer {token}"}
+
+    def status(*entries: dict[str, str]) -> int:
+        body = {"domains": entries}
+        result = TestClient(app).simulate_post("/domain/dkim", json=body, headers=headers)
+        return int(result.status_code)
+
+    domain = {"sign_domain": "example.com"}
+    assert status(domain, domain) == 200
+    assert status(domain, domain, domain) == 400
+    assert status(domain, {"sign_domain": "x" * 200}) == 413
+
+
+def test_a_body_of_more_than_a_mebibyte_is_413(post: Callable[..., Result]) -> None:
+    fitting = b'{"domains": [{"sign_domain": "example.com"}]}'.ljust(1024 * 1024)
+    assert post(fitting).status_code == 200
+    result = post(fitting + b" ")
+    assert result.status_code == 413
+    assert "1048576" in result.json["message"]

@@ -1,0 +1,78 @@
+"""Whatever is sent to POST /domain/dkim, the answer is JSON and no 500."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from falcon.testing import Result, TestClient
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dkimctl.service.app import create_app
+from dkimctl.service.clients import create_client
+from dkimctl.service.keys import KeyPair
+from dkimctl.service.store import Store
+from dkimctl.service.tokens import issue
+
+NOW = 1625097600.0
+
+json_values: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(codec=None)),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+near_misses = st.sampled_from(["example.com", "a.b", "s1", 1024, 2048.0, True, 1e308, 10**30])
+entries = st.fixed_dictionaries(
+    {},
+    optional=dict.fromkeys(
+        ("sign_domain", "selector", "key_len", "start_date", "default", "enable"),
+        near_misses | json_values,
+    ),
+)
+
+
+@pytest.fixture(scope="module")
+def post(
+    tmp_path_factory: pytest.TempPathFactory, fixed_keys: dict[int, KeyPair]
+) -> Iterator[Callable[[bytes], Result]]:
+    path: Path = tmp_path_factory.mktemp("fuzz") / "service.db"
+    store = Store.open(path)
+    token = issue(store, create_client(store).client_id, NOW)
+    app = create_app(store, clock=lambda: NOW, make_key=fixed_keys.__getitem__)
+    client = TestClient(app, headers={"Authorization": f"Bearer {token}"})
+    yield lambda body: client.simulate_post("/domain/dkim", body=body)
+    store.close()
+
+
+@given(body=st.binary(max_size=200))
+@settings(max_examples=200, deadline=None)
+def test_arbitrary_bytes(post: Callable[[bytes], Result], body: bytes) -> None:
+    result = post(body)
+    assert result.status_code == 400
+    assert list(result.json) == ["message"]
+
+
+@given(document=json_values | st.fixed_dictionaries({"domains": json_values}))
+@settings(max_examples=200, deadline=None)
+def test_arbitrary_json(post: Callable[[bytes], Result], document: object) -> None:
+    result = post(json.dumps(document).encode())
+    assert result.status_code in {200, 400}
+    assert isinstance(result.json, dict)
+
+
+@given(domains=st.lists(entries, min_size=1, max_size=4))
+@settings(max_examples=200, deadline=None)
+def test_arbitrary_entries(
+    post: Callable[[bytes], Result], domains: list[dict[str, object]]
+) -> None:
+    result = post(json.dumps({"domains": domains}).encode())
+    if result.status_code == 400:
+        assert "JSON" in result.json["message"]  # NaN or Infinity was among the values
+        return
+    assert result.status_code == 200
+    assert len(result.json["items"]) == result.json["count"] == len(domains)
+    assert {item["result"]["code"] for item in result.json["items"]} <= {"201", "400", "409"}

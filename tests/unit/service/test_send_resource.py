@@ -1,0 +1,74 @@
+"""DELETE /send/<delivery_id>: interface 4.3, 5.3."""
+
+from __future__ import annotations
+
+import pytest
+from falcon.testing import Result, TestClient
+
+from dkimctl.errors import NegativeAnswer, UsageError
+from dkimctl.service.clients import ClientCredentials, delete_client
+from dkimctl.service.deliveries import add_delivery
+from dkimctl.service.store import Store
+
+
+def _cancel(client: TestClient, token: str, delivery_id: str) -> Result:
+    headers = {"Authorization": f"Bearer {token}"}
+    return client.simulate_delete(f"/send/{delivery_id}", headers=headers)
+
+
+def test_a_delivery_of_this_client_is_cancelled_once(
+    client: TestClient, token: str, store: Store, credentials: ClientCredentials
+) -> None:
+    delivery_id = add_delivery(store, credentials.client_id)
+    result = _cancel(client, token, delivery_id)
+    assert result.status_code == 200
+    assert result.json == {"items": [{"delivery_id": delivery_id}]}
+    again = _cancel(client, token, delivery_id)
+    assert again.status_code == 404
+    assert list(again.json) == ["message"]
+
+
+def test_a_delivery_of_another_client_is_404_and_stays(
+    client: TestClient,
+    token: str,
+    store: Store,
+    credentials: ClientCredentials,
+    other_credentials: ClientCredentials,
+) -> None:
+    add_delivery(store, other_credentials.client_id, "theirs")
+    assert _cancel(client, token, "theirs").status_code == 404
+    with pytest.raises(UsageError, match="exists already"):
+        add_delivery(store, credentials.client_id, "theirs")
+
+
+def test_an_unknown_delivery_is_404(client: TestClient, token: str) -> None:
+    for delivery_id in ("unknown", "%FF", "%00", "a%20b", "x" * 5000):
+        assert _cancel(client, token, delivery_id).status_code == 404
+
+
+def test_a_given_delivery_id_is_used(store: Store, credentials: ClientCredentials) -> None:
+    assert add_delivery(store, credentials.client_id, "20210701-1") == "20210701-1"
+
+
+def test_a_generated_delivery_id_is_another_each_time(
+    store: Store, credentials: ClientCredentials
+) -> None:
+    assert len({add_delivery(store, credentials.client_id) for _ in range(5)}) == 5
+
+
+@pytest.mark.parametrize("delivery_id", ["", "a/b", "a b", "a?b", "ä", "x" * 129])
+def test_a_delivery_id_that_cannot_stand_in_a_path_is_refused(
+    store: Store, credentials: ClientCredentials, delivery_id: str
+) -> None:
+    with pytest.raises(UsageError, match="cannot be a delivery ID"):
+        add_delivery(store, credentials.client_id, delivery_id)
+
+
+def test_only_an_existing_client_has_deliveries(
+    store: Store, credentials: ClientCredentials
+) -> None:
+    with pytest.raises(NegativeAnswer, match="no client"):
+        add_delivery(store, "nobody")
+    delete_client(store, credentials.client_id)
+    with pytest.raises(NegativeAnswer, match="final"):
+        add_delivery(store, credentials.client_id)

@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import threading
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from dkimctl.errors import UsageError
+from dkimctl.service.clients import create_client, list_clients
+from dkimctl.service.store import Store
+
+
+def _refusal(path: Path) -> UsageError:
+    with pytest.raises(UsageError) as caught:
+        Store.open(path)
+    assert str(path) in caught.value.message
+    assert caught.value.hint
+    return caught.value
+
+
+def test_a_missing_file_is_created_with_its_directory(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "deeper" / "service.db"
+    Store.open(path).close()
+    assert path.is_file()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="file modes are POSIX")
+def test_only_the_owner_may_read_the_files(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "service.db"
+    store = Store.open(path)
+    create_client(store)
+    modes = {stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
+    store.close()
+    assert modes == {0o600}
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+def test_what_was_stored_is_there_when_opened_again(tmp_path: Path) -> None:
+    path = tmp_path / "service.db"
+    store = Store.open(path)
+    create_client(store, "first")
+    store.close()
+    store = Store.open(path)
+    assert [client.client_id for client in list_clients(store)] == ["first"]
+    store.close()
+
+
+def test_a_path_with_url_characters_is_just_a_path(tmp_path: Path) -> None:
+    path = tmp_path / "a b?mode=memory#%41.db"
+    Store.open(path).close()
+    assert path.is_file()
+
+
+def test_an_empty_file_becomes_a_data_file(tmp_path: Path) -> None:
+    path = tmp_path / "empty.db"
+    path.touch()
+    store = Store.open(path)
+    create_client(store)
+    store.close()
+
+
+def test_the_data_file_uses_wal_foreign_keys_and_a_busy_timeout(store: Store) -> None:
+    with store.reading() as connection:
+        pragmas = {
+            name: connection.execute(text(f"PRAGMA {name}")).scalar()
+            for name in ("journal_mode", "foreign_keys", "busy_timeout")
+        }
+    assert pragmas == {"journal_mode": "wal", "foreign_keys": 1, "busy_timeout": 30_000}
+
+
+def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "domains.yaml"
+    path.write_text("- example.com\n" * 100, encoding="utf-8")
+    assert "not a database" in _refusal(path).message
+    assert path.read_text(encoding="utf-8") == "- example.com\n" * 100
+
+
+def test_a_database_of_another_program_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "other.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE other (x)")
+    before = path.read_bytes()
+    assert "no service data" in _refusal(path).message
+    assert path.read_bytes() == before
+
+
+def test_a_file_of_a_newer_version_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "service.db"
+    Store.open(path).close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    assert "newer" in _refusal(path).message
+
+
+def test_a_directory_is_refused(tmp_path: Path) -> None:
+    _refusal(tmp_path)
+
+
+def test_a_path_below_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    _refusal(tmp_path / "file" / "service.db")
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() == 0, reason="needs a user whom modes bind"
+)
+def test_a_read_only_directory_is_refused(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    try:
+        _refusal(tmp_path / "service.db")
+    finally:
+        tmp_path.chmod(0o700)
+
+
+def test_a_failure_later_on_is_told_in_plain_words(store: Store) -> None:
+    with pytest.raises(UsageError) as caught, store.writing() as connection:
+        connection.execute(text("INSERT INTO absent VALUES (:secret)"), {"secret": "hush"})
+    assert str(store.path) in caught.value.message
+    assert "hush" not in f"{caught.value!r} {caught.value.__cause__!r}"
+
+
+def test_a_transaction_that_fails_leaves_nothing(store: Store) -> None:
+    insert = text("INSERT INTO clients VALUES ('lost', x'00', 'active', '')")
+
+    def insert_and_fail() -> None:
+        with store.writing() as connection:
+            connection.execute(insert)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        insert_and_fail()
+    assert list_clients(store) == []
+
+
+def test_many_threads_write_at_the_same_time(store: Store) -> None:
+    names = [f"client-{number:02}" for number in range(32)]
+    threads = [threading.Thread(target=create_client, args=(store, name)) for name in names]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [client.client_id for client in list_clients(store)] == names

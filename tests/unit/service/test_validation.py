@@ -1,0 +1,200 @@
+"""What an entry of a registration request may hold: interface 2.3."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dkimctl.service.validation import Entry, Rejection, judge
+
+DOMAIN_OF_232_OCTETS = ".".join(["d" * 57] * 4) + "d"
+FIELDS = {
+    "selector": "s1",
+    "key_len": 2048,
+    "start_date": "2021-07-01T00:00+09:00",
+    "default": 0,
+    "enable": True,
+}
+
+
+def _entry(**fields: Any) -> dict[str, Any]:
+    return {"sign_domain": "example.com", **fields}
+
+
+def _refusal(entry: dict[str, Any]) -> str:
+    judged = judge(entry)
+    assert isinstance(judged, Rejection)
+    return judged.message
+
+
+def test_a_domain_alone_gets_the_defaults() -> None:
+    assert judge(_entry()) == Entry("example.com", None, 1024, None, 0, True)
+
+
+def test_every_field_is_taken_over() -> None:
+    entry = _entry(**(FIELDS | {"default": 1, "enable": False}))
+    assert judge(entry) == Entry("example.com", "s1", 2048, "2021-07-01T00:00+09:00", 1, False)
+
+
+def test_names_are_compared_in_lower_case() -> None:
+    judged = judge({"sign_domain": "Example.COM", "selector": "S1.Mail"})
+    assert isinstance(judged, Entry)
+    assert (judged.sign_domain, judged.selector) == ("example.com", "s1.mail")
+
+
+def test_unknown_fields_are_ignored() -> None:
+    assert isinstance(judge(_entry(comment="x")), Entry)
+
+
+@pytest.mark.parametrize(
+    "domain",
+    [
+        "a.b",
+        "mail.example.co.jp",
+        "xn--r8jz45g.xn--zckzah",
+        "1.2.3.com",
+        "a--b.com",
+        f"{'a' * 63}.com",
+        DOMAIN_OF_232_OCTETS,
+    ],
+)
+def test_a_domain_name_is_accepted(domain: str) -> None:
+    assert isinstance(judge(_entry(sign_domain=domain)), Entry)
+
+
+@pytest.mark.parametrize(
+    "domain",
+    [
+        None,
+        7,
+        True,
+        ["example.com"],
+        "",
+        "com",
+        "example.com.",
+        ".example.com",
+        "example..com",
+        "-a.com",
+        "a-.com",
+        "_a.example.com",
+        "*.example.com",
+        "exämple.com",
+        "example。com",
+        "exam\u212ale.com",  # the Kelvin sign: a k in lower case
+        "example.com\n",
+        "exa mple.com",
+        "user@example.com",
+        "http://example.com",
+        "192.0.2.1",
+        f"{'a' * 64}.com",
+        "\ud800.com",
+    ],
+)
+def test_what_is_no_domain_name_is_refused(domain: object) -> None:
+    assert _refusal(_entry(sign_domain=domain)).startswith("sign_domain must be")
+
+
+def test_a_missing_domain_is_refused() -> None:
+    assert _refusal({"selector": "s1"}).startswith("sign_domain must be")
+
+
+@pytest.mark.parametrize("selector", ["s", "2026-01", "a.b.c", "s" * 63])
+def test_a_selector_is_accepted(selector: str) -> None:
+    assert isinstance(judge(_entry(selector=selector)), Entry)
+
+
+@pytest.mark.parametrize(
+    "selector", [None, 20260101, "", ".", "a.", "a..b", "-a", "a_b", "12:30", "ä", "s" * 64]
+)
+def test_a_bad_selector_is_refused(selector: object) -> None:
+    assert _refusal(_entry(selector=selector)).startswith("selector must be")
+
+
+def test_the_whole_name_has_at_most_253_octets() -> None:
+    longest = "s" * (253 - len("._domainkey.") - len(DOMAIN_OF_232_OCTETS))
+    entry = {"sign_domain": DOMAIN_OF_232_OCTETS, "selector": longest}
+    assert isinstance(judge(entry), Entry)
+    assert "253" in _refusal({**entry, "selector": longest + "s"})
+
+
+def test_the_whole_name_has_room_for_a_selector_that_is_generated() -> None:
+    assert "253" in _refusal(_entry(sign_domain="d" + DOMAIN_OF_232_OCTETS))
+
+
+@pytest.mark.parametrize("key_len", [1024, 2048, 1024.0])
+def test_a_key_length_is_accepted(key_len: float) -> None:
+    judged = judge(_entry(key_len=key_len))
+    assert isinstance(judged, Entry)
+    assert repr(judged.key_len) == str(int(key_len))
+
+
+@pytest.mark.parametrize("key_len", [None, "2048", True, 0, 512, 2047, 4096, -1024, [1024], 1e400])
+def test_another_key_length_is_refused(key_len: object) -> None:
+    assert _refusal(_entry(key_len=key_len)).startswith("key_len must be")
+
+
+@pytest.mark.parametrize(
+    "start_date", ["2021-07-01T00:00+09:00", "2024-02-29T23:59-00:30", "0001-01-01T00:00+00:00"]
+)
+def test_a_start_date_is_kept_as_sent(start_date: str) -> None:
+    judged = judge(_entry(start_date=start_date))
+    assert isinstance(judged, Entry)
+    assert judged.start_date == start_date
+
+
+@pytest.mark.parametrize(
+    "start_date",
+    [
+        None,
+        20210701,
+        "",
+        "2021-07-01",
+        "2021-07-01T00:00",
+        "2021-07-01T00:00Z",
+        "2021-07-01T00:00:00+09:00",
+        "2021-07-01 00:00+09:00",
+        "2021-07-01T00:00+0900",
+        "2021-07-01T00:00+09",
+        "2021-07-01T24:00+09:00",
+        "2021-07-01T00:60+09:00",
+        "2021-07-01T00:00+24:00",
+        "2021-02-29T00:00+09:00",
+        "0000-01-01T00:00+09:00",
+        "2021-07-01T00:00+09:00\n",
+        "\uff12021-07-01T00:00+09:00",
+    ],
+)
+def test_another_start_date_is_refused(start_date: object) -> None:
+    assert _refusal(_entry(start_date=start_date)).startswith("start_date must be")
+
+
+@pytest.mark.parametrize("default", [0, 1, -1, 7.0, 2**63 - 1])
+def test_default_is_any_whole_number(default: float) -> None:
+    judged = judge(_entry(default=default))
+    assert isinstance(judged, Entry)
+    assert repr(judged.default) == str(int(default))
+
+
+@pytest.mark.parametrize("default", [None, "0", True, False, 0.5, 2**63, -(10**400), 1e400, [], {}])
+def test_another_default_is_refused(default: object) -> None:
+    assert _refusal(_entry(default=default)).startswith("default must be")
+
+
+@pytest.mark.parametrize("enable", [None, 0, 1, "true", []])
+def test_enable_is_a_boolean_only(enable: object) -> None:
+    assert _refusal(_entry(enable=enable)).startswith("enable must be")
+
+
+def test_everything_that_is_wrong_is_said_at_once() -> None:
+    message = _refusal(dict.fromkeys(["sign_domain", *FIELDS]))
+    assert [part.split()[0] for part in message.split("; ")] == ["sign_domain", *FIELDS]
+
+
+def test_a_rejection_carries_the_names_as_sent_if_they_are_strings() -> None:
+    judged = judge({"sign_domain": "Not A Domain", "selector": "S_1"})
+    assert isinstance(judged, Rejection)
+    assert (judged.sign_domain, judged.selector) == ("Not A Domain", "S_1")
+    judged = judge({"sign_domain": 7, "selector": ["s1"]})
+    assert isinstance(judged, Rejection)
+    assert (judged.sign_domain, judged.selector) == (None, None)

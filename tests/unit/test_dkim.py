@@ -1,0 +1,144 @@
+"""Which records may be published."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import replace
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ed25519, rsa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dkimctl import dkim
+from dkimctl.models import DnsRecord
+
+
+def test_a_key_record_tells_its_tags_and_key_length(key_records):
+    for bits, value in key_records.items():
+        record = dkim.parse_key_record(value)
+        assert record.key_len == bits
+        assert record.tags["g"] == "*"
+        assert list(record.tags) == ["v", "g", "k", "p"]
+
+
+@pytest.mark.parametrize(
+    "value", ["k=rsa; p={}", "p={}", " v=DKIM1 ; k = rsa ; p = {} ;", "v=DKIM1;p={};x=y"]
+)
+def test_the_grammar_of_rfc_6376_is_accepted(key_records, value):
+    public_key = key_records[1024].partition("p=")[2]
+    assert dkim.parse_key_record(value.format(public_key)).key_len == 1024
+
+
+def test_base64_may_hold_blanks(key_records):
+    head, _, public_key = key_records[1024].partition("p=")
+    assert dkim.parse_key_record(f"{head}p={public_key[:50]} {public_key[50:]}").key_len == 1024
+
+
+def test_a_bare_rsa_public_key_is_read_as_well():
+    public_key = rsa.generate_private_key(public_exponent=3, key_size=1024).public_key()
+    der = public_key.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.PKCS1)
+    value = f"v=DKIM1; p={base64.b64encode(der).decode()}"
+    assert dkim.parse_key_record(value).key_len == 1024
+
+
+def _ed25519() -> str:
+    der = ed25519.Ed25519PrivateKey.generate().public_key()
+    return base64.b64encode(
+        der.public_bytes(
+            serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+        )
+    ).decode()
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ("", "empty"),
+        ("v=DKIM1; p=", "no public key"),
+        ("v=DKIM1; k=rsa", "no public key"),
+        ("v=DKIM2; p=AAAA", "leading v=DKIM1"),
+        ("p=AAAA; v=DKIM1", "leading v=DKIM1"),
+        ("v=DKIM1; k=ed25519; p=AAAA", "key type"),
+        ("v=DKIM1; p=AAAA; p=AAAA", "stands twice"),
+        ("v=DKIM1; p", "tag=value"),
+        ("v=DKIM1;; p=AAAA", "tag=value"),
+        ("hello", "tag=value"),
+        ("v=DKIM1; p=A*A=", "not base64"),
+        ("v=DKIM1; p=AAA", "not base64"),
+        ("v=DKIM1; p=AAAA", "not an RSA key"),
+        (f"v=DKIM1; p={_ed25519()}", "not an RSA key"),
+        ("v=DKIM1; p=AAAA\n", "printable ASCII"),
+        ("v=DKIM1; n=é; p=AAAA", "printable ASCII"),
+        ("v=DKIM1; p=AAAA\x1b[2J", "printable ASCII"),
+    ],
+)
+def test_what_is_no_rsa_key_record_is_refused_with_the_reason(value, reason):
+    with pytest.raises(dkim.KeyRecordError, match=reason):
+        dkim.parse_key_record(value)
+
+
+def test_a_key_that_was_cut_short_is_refused(key_records):
+    value = key_records[2048]
+    for length in range(30, len(value) - 1):
+        with pytest.raises(dkim.KeyRecordError):
+            dkim.parse_key_record(value[:length])
+
+
+@given(st.binary(max_size=400))
+def test_no_bytes_in_the_key_raise_anything_else(data):
+    with pytest.raises(dkim.KeyRecordError):
+        dkim.parse_key_record(f"v=DKIM1; p={base64.b64encode(b'0' + data).decode()}")
+
+
+@given(st.text(max_size=200))
+def test_no_text_raises_anything_else(text):
+    with pytest.raises(dkim.KeyRecordError):
+        dkim.parse_key_record(text)
+
+
+def test_a_sound_registration_is_not_faulted(make_registration):
+    assert dkim.judge(make_registration()) == ""
+    assert dkim.judge(make_registration(selector="a.b_c-d")) == ""
+    assert dkim.judge(make_registration(key_len=1024)) == ""
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"fqdn": "s1._domainkey.example.org"}, "not s1._domainkey.example.com"),
+        ({"fqdn": "s1._domainkey.example.com.example.com"}, "not s1._domainkey.example.com"),
+        ({"fqdn": "s1.example.com"}, "not s1._domainkey.example.com"),
+        ({"fqdn": ""}, "not s1._domainkey.example.com"),
+        ({"type": "CNAME"}, "CNAME, not TXT"),
+        ({"type": ""}, "not TXT"),
+        ({"value": "v=DKIM1; p="}, "no public key"),
+        ({"value": 'v=DKIM1; p=AAAA" "x'}, "not base64"),
+    ],
+)
+def test_a_record_that_is_not_what_was_asked_for_is_faulted(make_registration, change, reason):
+    sound = make_registration()
+    assert reason in dkim.judge(replace(sound, record=replace(sound.record, **change)))
+
+
+def test_a_key_of_another_length_is_faulted(make_registration, key_records):
+    record = DnsRecord("s1._domainkey.example.com", "TXT", key_records[1024])
+    fault = dkim.judge(make_registration(key_len=2048, record=record))
+    assert fault == "the key has 1024 bits, not 2048"
+
+
+@pytest.mark.parametrize("selector", ["a b", 'a"b', "a..b", "-", "a;b", "ä", "x" * 64, "a\\", "*"])
+def test_a_selector_that_no_dns_name_can_hold_is_faulted(make_registration, selector):
+    assert "not a valid DNS name" in dkim.judge(make_registration(selector=selector))
+
+
+def test_a_name_over_253_octets_is_faulted(make_registration):
+    domain = ".".join(["a" * 60] * 4) + ".example"
+    assert "not a valid DNS name" in dkim.judge(make_registration(domain))
+
+
+def test_a_registration_without_record_or_selector_is_faulted(make_registration):
+    assert "no DNS record" in dkim.judge(make_registration(record=None))
+    record = DnsRecord("._domainkey.example.com", "TXT", "x")
+    assert "no selector" in dkim.judge(make_registration(selector="", record=record))
