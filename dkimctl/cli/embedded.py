@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,6 +43,8 @@ class Sandbox:
         self._store = open_service_store(data_dir() / "sandbox.db")
         from dkimctl.service.app import create_app
 
+        # The answer tells of a failure; without a handler Python would print a traceback.
+        logging.getLogger("dkimctl.service").addHandler(logging.NullHandler())
         _ensure_client(self._store)
         self.app = create_app(self._store)
 
@@ -63,7 +66,10 @@ class Sandbox:
 def _ensure_client(store: Store) -> None:
     from dkimctl.service.clients import create_client, list_clients
 
-    if not list_clients(store):
-        # Another process may be quicker; the client is then there all the same.
-        with contextlib.suppress(UsageError):
-            create_client(store, SANDBOX_CLIENT_ID)
+    if list_clients(store):
+        return
+    try:
+        create_client(store, SANDBOX_CLIENT_ID)
+    except UsageError:
+        if not list_clients(store):  # otherwise another process was quicker
+            raise

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import os
-import sys
-from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
 from dkimctl import settings
+from dkimctl.cli import prompt
 from dkimctl.cli.options import examples, with_session
 from dkimctl.cli.session import Session
-from dkimctl.errors import CredentialsError, UsageError
+from dkimctl.errors import CredentialsError, ExitCode, UsageError
 from dkimctl.models import Secret
 
 app = typer.Typer(add_completion=False)
 
-_MAX_SECRET = 65536  # bytes
 _OVERRIDING = (
     "DKIMCTL_AUTH_URL",
     "DKIMCTL_BASE_URL",
@@ -25,3 +23,71 @@ _OVERRIDING = (
     "DKIMCTL_CLIENT_SECRET",
     "DKIMCTL_ACCESS_TOKEN",
 )
+_QUESTIONS = {
+    "auth_url": "Authorization URL (https://…)",
+    "base_url": "Service URL (https://…)",
+    "client_id": "Client ID",
+}
+
+
+@app.command(
+    epilog=examples(
+        "dkimctl login --auth-url https://auth.example --base-url https://api.example",
+        "dkimctl login --profile agency --client-id ID --secret-stdin < secret.txt",
+        "dkimctl login --credential-store file",
+    )
+)
+@with_session
+def login(
+    session: Session,
+    secret_stdin: Annotated[
+        bool, typer.Option("--secret-stdin", help="Read the client secret from standard input.")
+    ] = False,
+) -> int:
+    """Prove a client ID and secret by obtaining a token, and keep them for later commands.
+
+    What is missing is asked for. The secret is never taken from the command line.
+    """
+    _refuse_override()
+    _complete(session)
+    if session.profile.is_sandbox:
+        raise UsageError("the sandbox needs no login", hint="dkimctl register --sandbox FILE")
+    account, store = session.account, session.credential_store
+    secret = _secret(from_stdin=secret_stdin)
+    token = session.client.issue_token(account.client_id, secret)
+    store.set_secret(account, secret)
+    if not store.set_token(account, token):
+        session.reporter.warn(f"{store.name} cannot hold the token; each command will get its own")
+    settings.remember_login(session.state_dir, session.profile)
+    session.reporter.note(
+        f"dkimctl: logged in as {account.client_id} at {account.base_url} "
+        f"(profile {session.profile.name}); the secret is in the {store.name}"
+    )
+    return ExitCode.OK
+
+
+def _refuse_override() -> None:
+    """What the environment holds would win over what is stored, in this shell alone."""
+    found = [name for name in _OVERRIDING if os.environ.get(name)]
+    if found:
+        raise UsageError(
+            f"the environment sets {', '.join(found)}, which would override what login stores",
+            hint=f"unset {' '.join(found)}, or do without a login: every command takes them",
+        )
+
+
+def _complete(session: Session) -> None:
+    """Ask for what neither options nor settings tell."""
+    for key, question in _QUESTIONS.items():
+        if getattr(session.profile, key) is None and prompt.is_interactive():
+            session.set_flag(key, prompt.ask(question))
+
+
+def _secret(*, from_stdin: bool) -> Secret:
+    from dkimctl.credentials import parse_secret
+
+    text = prompt.read_secret() if from_stdin else prompt.ask_secret("Client secret")
+    secret = parse_secret(text, "the secret")
+    if secret is None:
+        raise CredentialsError("the secret is empty", hint="give the secret key of the client ID")
+    return secret

@@ -42,7 +42,9 @@ def default_format() -> Format:
     return Format.TABLE if sys.stdout.isatty() else Format.ZONE
 
 
-def show(results: Iterable[Result], fmt: Format, reporter: Reporter, *, ttl: int = 3600) -> ExitCode:
+def show(
+    results: Iterable[Result], fmt: Format, reporter: Reporter, *, ttl: int = 3600
+) -> ExitCode:
     """Write `results` and a summary; the exit code is that of the worst outcome."""
     counts: Counter[Outcome] = Counter()
     is_terminal = sys.stdout.isatty()

@@ -26,9 +26,7 @@ def serve(
         int, typer.Option(min=0, max=65535, help="Listen on this port; 0 takes a free one.")
     ] = 8025,
     data: DataOption = None,
-    max_domains: Annotated[
-        int, typer.Option(min=1, help="The most domains in one request.")
-    ] = 50,
+    max_domains: Annotated[int, typer.Option(min=1, help="The most domains in one request.")] = 50,
     threads: Annotated[int, typer.Option(min=1, max=64, help="Answer so many at once.")] = 8,
 ) -> int:
     """Run the embedded service over HTTP, for other machines or tools, until Ctrl-C.

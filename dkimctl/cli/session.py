@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
@@ -19,13 +18,13 @@ if TYPE_CHECKING:
     from dkimctl.client import Client, HttpClient
     from dkimctl.credentials import Account, CredentialStore
     from dkimctl.ledger import Ledger
-    from dkimctl.models import Token
+    from dkimctl.models import DomainSpec, Token
 
 
 class Session:
     """One command's run. Everything is made when it is first asked for, and closed at the end."""
 
-    def __init__(self, flags: Mapping[str, Any], reporter: Reporter) -> None:
+    def __init__(self, flags: dict[str, Any], reporter: Reporter) -> None:
         self.flags = flags
         self.reporter = reporter
         self.reporter.quiet = bool(flags["quiet"])
@@ -49,6 +48,11 @@ class Session:
         path = settings.config_path(flag, os.environ)
         required = bool(flag or os.environ.get("DKIMCTL_CONFIG"))
         return settings.load_config(path, required=required)
+
+    def set_flag(self, key: str, value: str) -> None:
+        """Take `value` as if it had been given as an option."""
+        self.flags[key] = value
+        self.__dict__.pop("profile", None)
 
     @cached_property
     def profile(self) -> settings.Profile:
@@ -96,10 +100,16 @@ class Session:
         if self.profile.is_sandbox:
             return Authorizer(issue=self._sandbox.issue_token)
         return Authorizer(
-            issue=self._issuer(),
+            issue=self._issue_token,
             cached=self.credentials.get_token(self.account),
             keep=lambda token: self.credentials.set_token(self.account, token),
         )
+
+    def read_specs(self, path: str) -> list[DomainSpec]:
+        """The entries of a spec file, with the profile's defaults."""
+        from dkimctl.specs import read_specs
+
+        return read_specs(path, defaults=self.profile.defaults).specs
 
     def open_ledger(self, *, for_writing: bool) -> Ledger:
         """The ledger of the profile's account; a reader makes no file."""
@@ -120,18 +130,16 @@ class Session:
             timeout=profile.timeout, ca_bundle=profile.ca_bundle, proxy=profile.proxy
         )
 
-    def _issuer(self) -> Callable[[], Token] | None:
-        """How to obtain a token; None with a token from the environment and no secret."""
+    def _issue_token(self) -> Token:
+        # The secret is looked up no sooner than it is needed: a keyring may be slow, or ask.
         secret = self.credentials.get_secret(self.account)
-        if secret is not None:
-            return lambda: self.client.issue_token(self.account.client_id, secret)
-        if self.credentials.get_token(self.account) is not None:
-            return None
-        raise CredentialsError(
-            f"the profile {self.profile.name} has no client secret",
-            hint="run `dkimctl login`, or set DKIMCTL_CLIENT_SECRET; "
-            "--sandbox works without an account",
-        )
+        if secret is None:
+            raise CredentialsError(
+                f"the profile {self.profile.name} has no client secret",
+                hint="run `dkimctl login`, or set DKIMCTL_CLIENT_SECRET; "
+                "--sandbox works without an account",
+            )
+        return self.client.issue_token(self.account.client_id, secret)
 
     @cached_property
     def _sandbox(self) -> Sandbox:

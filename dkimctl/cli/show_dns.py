@@ -41,9 +41,7 @@ def show_dns(
     ttl: TtlOption = 3600,
 ) -> int:
     """Show the DNS records of what is registered, from the ledger; nothing is sent."""
-    chosen = Selection(
-        selection or [], read_specs=session.read_specs, to_domain=session.to_sign_domain
-    )
+    chosen = Selection(selection or [], read_specs=session.read_specs, to_domain=_to_domain)
     results = _registered(session.open_ledger(for_writing=False), chosen)
     first = list(itertools.islice(results, 1))
     if not first:
@@ -54,6 +52,12 @@ def show_dns(
     for word in unmatched:
         session.reporter.warn(f"{word} is not registered", code="not_registered")
     return worst([status, ExitCode.NO if unmatched else ExitCode.OK])
+
+
+def _to_domain(word: str) -> str:
+    from dkimctl.specs import parse_domain
+
+    return parse_domain(word)
 
 
 def _registered(ledger: Ledger, chosen: Selection) -> Iterator[Result]:

@@ -6,18 +6,18 @@ list of 100,000 entries costs the memory of one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NoReturn, TypeVar
 
 from dkimctl.documents.nodes import Alias, Mapping, Mark, Node, Scalar, Sequence
 from dkimctl.documents.source import decode
 from dkimctl.documents.syntax import explain
-from dkimctl.documents.wording import shown
+from dkimctl.documents.wording import nearest, shown
 from dkimctl.errors import InputError, Problem, UsageError
 
 T = TypeVar("T")
 
-_WRITE_OUT = "write each value out where it is used"
+_WRITE_OUT = "write the value out"
 MAX_DEPTH = 8  # deeper than any schema of the house; the parser itself knows no bound
 
 
@@ -36,7 +36,6 @@ class Document:
         self._problems: list[Problem] = []
         self._depth = 0
         self._yaml: Any = yaml
-        self._scalar_event = yaml.ScalarEvent
         self._builders: dict[type, Callable[[Any], Node]] = {
             yaml.ScalarEvent: self._scalar,
             yaml.SequenceStartEvent: self._sequence,
@@ -65,13 +64,11 @@ class Document:
             return
         seen: dict[str, Scalar] = {}
         while key := self._node():
-            if self._depth > node.level:
-                self._leave_to(node.level)
+            self._leave_to(node.level)
             value = self._node()
             if value and (word := self._usable(key, seen)):
                 yield word, value
-            if self._depth > node.level:
-                self._leave_to(node.level)
+            self._leave_to(node.level)
 
     def items(self, node: Node, what: str) -> Iterator[Node]:
         """The items of a list; `what` names it in the problem if it is none."""
@@ -80,15 +77,12 @@ class Document:
             return
         while item := self._node():
             yield item
-            if self._depth > node.level:
-                self._leave_to(node.level)
+            self._leave_to(node.level)
 
     def value(self, node: Node, what: str, convert: Callable[[Scalar], T]) -> T | None:
         """A scalar's value; None after a problem, such as a UsageError out of `convert`."""
         if not isinstance(node, Scalar):
-            self.problem(
-                node, f"{what} must be a single value, not {node.kind}", "write it out here"
-            )
+            self.problem(node, f"{what} must be a single value, not {node.kind}", _WRITE_OUT)
         elif node.is_null:
             self.problem(node, f"{what} has no value", "give it a value, or leave it out")
         else:
@@ -97,6 +91,10 @@ class Document:
             except UsageError as error:
                 self.problem(node, f"{what}: {error.message}", error.hint)
         return None
+
+    def unknown_key(self, key: Scalar, what: str, known: Iterable[str]) -> None:
+        """Notes that `what` has no such key, with the nearest that it has."""
+        self.problem(key, f"{what} has no key {shown(key.text)}", nearest(key.text, known))
 
     def problem(self, node: Node, message: str, hint: str = "") -> None:
         """Notes a mistake at `node`."""
@@ -119,14 +117,7 @@ class Document:
 
     def _node(self) -> Node | None:
         """The next node; None where the list or mapping ends."""
-        try:
-            event = self._next_event()
-        except self._yaml.MarkedYAMLError as error:
-            self._stop(*explain(error))
-        if event.__class__ is self._scalar_event:
-            if event.anchor or event.tag:
-                self._refuse_properties(event)
-            return Scalar(event.value, event.implicit[0], event.start_mark)
+        event = self._event()
         if build := self._builders.get(event.__class__):
             return build(event)
         self._depth -= 1
@@ -158,9 +149,7 @@ class Document:
 
     def _refuse_properties(self, event: Any) -> None:
         if event.anchor:
-            self._report(
-                event.start_mark, "a YAML anchor (&)", _WRITE_OUT
-            )
+            self._report(event.start_mark, "a YAML anchor (&)", _WRITE_OUT)
         if event.tag:
             self._report(event.start_mark, "a YAML tag (!)", "remove it; the key decides the type")
 

@@ -43,10 +43,8 @@ def read_bytes(path: str) -> bytes:
 def _bounded(file: IO[bytes], name: str) -> bytes:
     data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
-        raise UsageError(
-            f"{shown(name)} is larger than {MAX_BYTES >> 20} MiB",
-            hint="split it into several files",
-        )
+        message = f"{shown(name)} is larger than {MAX_BYTES >> 20} MiB"
+        raise UsageError(message, hint="split it into several files")
     return data
 
 

@@ -12,7 +12,7 @@ _HINTS = (
     ("mapping values", "check the indentation, and put text that holds ': ' in quotes"),
     (
         "cannot start any token",
-        "indent with spaces, not tabs, and put text that begins with @, ` or % in quotes",
+        "indent with spaces, not tabs; text that begins with @, ` or % needs quotes",
     ),
     ("tab character", "indent with spaces, not tabs"),
     ("end of stream", "a quotation mark or a bracket is not closed"),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
+from string import ascii_letters, digits
 
 MAX_STRING = 255  # bytes in one character-string (RFC 1035 section 3.3)
 
-_NOT_IN_QUOTES = re.compile(r"[^ !#-\[\]-~]")
-_NOT_IN_NAME = re.compile(r"[^A-Za-z0-9_.-]")
+# The bytes that stand as they are, in a quoted string and in a name.
+_PLAIN_IN_QUOTES = bytes(set(range(0x20, 0x7F)) - set(b'"\\'))
+_PLAIN_IN_NAME = f"{ascii_letters}{digits}_.-".encode()
 
 
 def character_strings(value: str) -> list[bytes]:
@@ -22,22 +23,23 @@ def character_strings(value: str) -> list[bytes]:
 
 def txt_data(value: str) -> str:
     """`value` as the data of a TXT record: quoted strings, one space apart."""
-    return " ".join(f'"{_escaped(part, _NOT_IN_QUOTES)}"' for part in character_strings(value))
+    return " ".join(f'"{_escaped(part, _PLAIN_IN_QUOTES)}"' for part in character_strings(value))
 
 
 def owner_name(fqdn: str) -> str:
     """`fqdn` as an absolute name, with its trailing dot; its dots part labels."""
-    return _escaped(_encoded(fqdn.removesuffix(".")), _NOT_IN_NAME) + "."
+    return _escaped(_encoded(fqdn.removesuffix(".")), _PLAIN_IN_NAME) + "."
 
 
 def _encoded(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def _escaped(data: bytes, unsafe: re.Pattern[str]) -> str:
-    return unsafe.sub(_escape, data.decode("latin-1"))
+def _escaped(data: bytes, plain: bytes) -> str:
+    if not data.translate(None, plain):
+        return data.decode("ascii")
+    return "".join(chr(byte) if byte in plain else _escape(byte) for byte in data)
 
 
-def _escape(match: re.Match[str]) -> str:
-    char = match[0]
-    return f"\\{char}" if char in '"\\' else f"\\{ord(char):03d}"
+def _escape(byte: int) -> str:
+    return f"\\{chr(byte)}" if byte in b'"\\' else f"\\{byte:03d}"

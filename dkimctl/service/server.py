@@ -10,6 +10,10 @@ import waitress
 from dkimctl.errors import UsageError
 
 
+# Bytes that waitress takes in before the app sees a request; the app's own limit is lower.
+MAX_BODY = 16 * 1024 * 1024
+
+
 class Server:
     """A listening server. `url` is its address; `run` serves until SystemExit or Ctrl-C."""
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
-from dkimctl.documents import Document, Node, Scalar, nearest, shown
+from dkimctl.documents import Document, Node, Scalar, shown
 from dkimctl.errors import UsageError
 from dkimctl.specs.names import parse_domain, parse_selector
 
@@ -16,10 +16,10 @@ Reader = Callable[[Scalar], object]
 
 _DECIMAL = re.compile(r"0|[1-9][0-9]{0,8}")
 _START_DATE = re.compile(
-    r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2})"
-    r"(?::(?P<seconds>[0-9]{2}))?(Z|[+-][0-9]{2}:[0-5][0-9])"
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-9]{2}"
+    r"(?::(?P<seconds>[0-9]{2}))?(?:Z|[+-][0-9]{2}:[0-5][0-9])"
 )
-_DATE_AND_MAYBE_TIME = re.compile(
+_DATE_AND_PERHAPS_TIME = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[Tt ]([0-9]{2}:[0-9]{2}))?.*", re.DOTALL
 )
 
@@ -99,9 +99,7 @@ def read_fields(
         if reader:
             fields[key.text] = document.value(value, key.text, reader)
         else:
-            document.problem(
-                key, f"{what} has no key {shown(key.text)}", nearest(key.text, readers)
-            )
+            document.unknown_key(key, what, readers)
     return fields
 
 
@@ -116,6 +114,6 @@ def _not_plain(scalar: Scalar, wanted: str, hint: str) -> UsageError:
 
 
 def _suggestion(text: str) -> str:
-    found = _DATE_AND_MAYBE_TIME.fullmatch(text)
+    found = _DATE_AND_PERHAPS_TIME.fullmatch(text)
     day, time = (found[1], found[2] or "00:00") if found else ("2026-12-01", "00:00")
     return f"write {day}T{time}+09:00, with the offset of your time zone"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dkimctl import documents
-from dkimctl.documents import Document, Node, nearest, read_bytes, shown
+from dkimctl.documents import Document, Node, read_bytes
 from dkimctl.errors import InputError, Problem
 from dkimctl.models import DomainSpec
 from dkimctl.specs.fields import ENTRY, read_defaults, read_fields
@@ -75,12 +75,9 @@ class _Reader:
             elif key.text == "defaults":
                 self.defaults = read_defaults(self._document, value)
             else:
-                message = f"a spec file has no key {shown(key.text)}"
-                self._document.problem(key, message, nearest(key.text, _KEYS))
+                self._document.unknown_key(key, "a spec file", _KEYS)
         if "domains" not in found:
-            self._document.problem(
-                root, "the key domains is missing", "domains: holds the list of entries"
-            )
+            self._document.problem(root, "a spec file has no list", "write it below domains:")
 
     def _read_entries(self, node: Node, what: str) -> None:
         for item in self._document.items(node, what):

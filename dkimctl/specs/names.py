@@ -7,6 +7,7 @@ from typing import NoReturn
 
 from dkimctl.documents import shown
 from dkimctl.errors import UsageError
+from dkimctl.text import printable
 
 MAX_NAME = 253  # RFC 1035 2.3.4 allows 255 octets on the wire: this is their text
 MAX_LABEL = 63
@@ -25,7 +26,7 @@ _OTHER_THINGS = (
     (
         re.compile(r"_"),
         "holds an underscore",
-        "write the signing domain itself, without _domainkey",
+        "write the domain itself, without _domainkey",
     ),
 )
 
@@ -37,24 +38,26 @@ def parse_domain(text: str) -> str:
     """
     name = text.lower().removesuffix(".")
     if len(name) > MAX_NAME:
-        _refuse(text, f"is longer than {MAX_NAME} octets", "no DNS name is")
+        _refuse(text, f"is longer than {MAX_NAME} octets", "DNS holds no longer name")
     if _ORDINARY.fullmatch(name):
         return name
-    for pattern, what, hint in _OTHER_THINGS:
-        if pattern.search(text):
-            _refuse(text, what, hint)
-    if _is_address(name):
-        _refuse(text, "is an IP address", "write the name of the signing domain")
+    _refuse_other_things(name, text)
     labels = _to_ascii(name, text).split(".")
     for label in labels:
         _check_label(label, text)
     if len(labels) == 1:
-        _refuse(
-            text, "is a single label", f"write the whole domain name, such as {labels[0]}.example"
-        )
+        _refuse(text, "is a single label", "write the whole domain name, such as example.com")
     if labels[-1].isdigit():
         _refuse(text, "ends in a number", "no top-level domain is a number")
     return ".".join(labels)
+
+
+def _refuse_other_things(name: str, text: str) -> None:
+    for pattern, what, hint in _OTHER_THINGS:
+        if pattern.search(name):
+            _refuse(text, what, hint)
+    if _is_address(name):
+        _refuse(text, "is an IP address", "write the name of the signing domain")
 
 
 def parse_selector(text: str) -> str:
@@ -76,24 +79,20 @@ def key_name_length(domain: str, selector: str | None) -> int:
 
 
 def _to_ascii(name: str, text: str) -> str:
-    if name.isascii() and "xn--" not in name:
-        return name
     import idna
 
     try:
-        mapped = idna.uts46_remap(name).removesuffix(".")
+        labels = idna.uts46_remap(name).removesuffix(".").split(".")
         return ".".join(
-            label
-            if label.isascii() and not label.startswith("xn--")
-            else idna.alabel(label).decode()
-            for label in mapped.split(".")
+            idna.alabel(label).decode() if _is_foreign(label) else label for label in labels
         )
     except UnicodeError as error:
-        _refuse(
-            text,
-            f"is no internationalised domain name: {shown(str(error))[1:-1]}",
-            "RFC 5891 says which are",
-        )
+        what = f"is no internationalised domain name: {printable(str(error))}"
+        _refuse(text, what, "RFC 5891 says which are")
+
+
+def _is_foreign(label: str) -> bool:
+    return not label.isascii() or label.startswith("xn--")
 
 
 def _is_address(name: str) -> bool:

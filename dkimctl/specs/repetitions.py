@@ -35,11 +35,6 @@ class Repetitions:
         return self._lines_with_selector.get(domain)
 
     def _note_repeated(self, node: Node, domain: str, selector: str | None, first: int) -> None:
-        if selector:
-            message = f"{shown(domain)} with selector {shown(selector)} is already on line {first}"
-            self._document.problem(node, message, "remove one of the two")
-        else:
-            message = f"{shown(domain)} is already on line {first}"
-            self._document.problem(
-                node, message, "remove one of the two, or give each its selector"
-            )
+        which = f"{shown(domain)} with selector {shown(selector)}" if selector else shown(domain)
+        hint = "remove one of the two" + ("" if selector else ", or give each its own selector")
+        self._document.problem(node, f"{which} is already on line {first}", hint)

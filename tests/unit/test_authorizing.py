@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from dkimctl.authorizing import Authorizer
-from dkimctl.errors import TokenRejected
+from dkimctl.errors import CredentialsError, TokenRejected
 from dkimctl.models import Secret, Token
 
 NOW = 1_000_000.0
@@ -77,9 +79,20 @@ def test_a_new_token_that_expires_in_the_run_is_renewed():
     assert service.used == ["new1", "new2"]
 
 
+def without_secret() -> Token:
+    raise CredentialsError("no secret")
+
+
 def test_without_a_secret_a_given_token_is_used_and_its_refusal_told():
     service = Service(refused=("cached",))
-    authorizer = Authorizer(issue=None, cached=cached(-5), clock=lambda: NOW)
+    authorizer = Authorizer(issue=without_secret, cached=cached(math.inf), clock=lambda: NOW)
     with pytest.raises(TokenRejected):
         authorizer.call(service.request)
     assert service.used == ["cached"]
+
+
+def test_without_a_secret_and_a_token_the_missing_secret_is_told():
+    service = Service()
+    with pytest.raises(CredentialsError):
+        Authorizer(issue=without_secret, clock=lambda: NOW).call(service.request)
+    assert service.used == []

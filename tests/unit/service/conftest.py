@@ -31,7 +31,7 @@ def new_data_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def store(tmp_path: Path, new_data_file: Path) -> Iterator[Store]:
-    store = Store.open(shutil.copy(new_data_file, tmp_path / "service.db"))
+    store = Store.open(Path(shutil.copy(new_data_file, tmp_path / "service.db")))
     yield store
     store.close()
 

@@ -1,0 +1,51 @@
+"""Ask people, on a terminal only."""
+
+from __future__ import annotations
+
+import sys
+
+from dkimctl.errors import CredentialsError, UsageError
+from dkimctl.models import Secret
+
+_MAX_SECRET = 65536  # characters
+
+
+def is_interactive() -> bool:
+    """Whether somebody is there to answer."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def ask(question: str) -> str:
+    """A line that was typed; empty answers are asked for again."""
+    while True:
+        sys.stderr.write(f"{question}: ")
+        sys.stderr.flush()
+        line = sys.stdin.readline()
+        if not line:
+            raise UsageError("the question was not answered", hint="give it as an option instead")
+        if answer := line.strip():
+            return answer
+
+
+def ask_secret(question: str) -> str:
+    """A secret that was typed without being shown.
+
+    Raises CredentialsError where nobody is there to type it.
+    """
+    if not is_interactive():
+        raise CredentialsError(
+            "there is no terminal to ask for the client secret on",
+            hint="pipe it in with --secret-stdin, or set DKIMCTL_CLIENT_ID and "
+            "DKIMCTL_CLIENT_SECRET and do without a login",
+        )
+    import getpass
+
+    try:
+        return getpass.getpass(f"{question}: ", stream=sys.stderr)
+    except EOFError:
+        return ""
+
+
+def read_secret() -> str:
+    """The first line of standard input."""
+    return sys.stdin.readline(_MAX_SECRET)
