@@ -55,8 +55,7 @@ ON CONFLICT (account_id, sign_domain, selector) DO UPDATE SET
 class Ledger:
     """The registrations of one account. Any trouble with the file is a LedgerError.
 
-    Registrations come out oldest first. One that the service did not give us (409 without
-    data, interface 7.3) has no record.
+    One that the service did not give us (409 without data, interface 7.3) has no record.
     """
 
     def __init__(self, connection: sqlite3.Connection, path: Path, account_id: int) -> None:
@@ -82,12 +81,12 @@ class Ledger:
         return cls(connection, path, _NO_ACCOUNT if account_id is None else account_id)
 
     def of_domain(self, sign_domain: str) -> list[Registration]:
-        """What is known of one signing domain."""
-        return list(self._select("sign_domain = ?", sign_domain))
+        """What is known of one signing domain, oldest first."""
+        return list(self._select("AND sign_domain = ? ORDER BY id", sign_domain))
 
     def all(self) -> Iterator[Registration]:
-        """Everything that is known of the account."""
-        return self._select("1")
+        """Everything that is known of the account, by signing domain and selector."""
+        return self._select("ORDER BY sign_domain, selector")
 
     def record(self, registrations: Iterable[Registration]) -> None:
         """Keep what the service answered, replacing what it answered before; durable on return."""
@@ -104,10 +103,10 @@ class Ledger:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _select(self, condition: str, *values: object) -> Iterator[Registration]:
+    def _select(self, rest: str, *values: object) -> Iterator[Registration]:
         query = (
-            f"SELECT {_COLUMNS} FROM registration "  # noqa: S608 - conditions are written above
-            f"WHERE account_id = ? AND {condition} ORDER BY id"
+            f"SELECT {_COLUMNS} FROM registration "  # noqa: S608 - `rest` is written above
+            f"WHERE account_id = ? {rest}"
         )
         with _explained(self._path):
             for row in self._connection.execute(query, (self._account_id, *values)):

@@ -27,7 +27,7 @@ def of_registered(spec: DomainSpec, registration: Registration) -> Result:
     """The outcome of a registration that was there before, as `spec` asks for it."""
     if is_taken(registration):
         return Result(registration, Outcome.TAKEN, "somebody else has registered it")
-    return _judged(spec, registration, registration, Outcome.EXISTS)
+    return _judged(spec, registration, Outcome.EXISTS)
 
 
 def of_refusal(spec: DomainSpec, status: str, said: str) -> Result:
@@ -93,15 +93,16 @@ def differences(spec: DomainSpec, registration: Registration) -> list[str]:
 
 
 def _of_created(spec: DomainSpec, registration: Registration) -> Result:
-    # A new key is held against what was asked for, even where the answer leaves its length out.
-    asked = replace(registration, key_len=spec.key_len or registration.key_len)
-    return _judged(spec, registration, asked, Outcome.CREATED)
+    if spec.key_len is not None:
+        # A new key is held against what was asked for, whatever the answer says of its length.
+        asked = replace(registration, key_len=spec.key_len)
+        if fault := dkim.judge(asked):
+            return Result(registration, Outcome.UNUSABLE, fault)
+    return _judged(spec, registration, Outcome.CREATED)
 
 
-def _judged(
-    spec: DomainSpec, registration: Registration, judged: Registration, good: Outcome
-) -> Result:
-    if fault := dkim.judge(judged):
+def _judged(spec: DomainSpec, registration: Registration, good: Outcome) -> Result:
+    if fault := dkim.judge(registration):
         return Result(registration, Outcome.UNUSABLE, fault)
     if found := differences(spec, registration):
         return Result(registration, Outcome.DIFFERS, "; ".join(found))

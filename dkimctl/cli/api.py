@@ -32,8 +32,8 @@ app = typer.Typer(add_completion=False)
 @with_session
 def api(
     session: Session,
-    method: Annotated[str, typer.Argument(help="The HTTP method.")],
-    path: Annotated[str, typer.Argument(help="The path below the service's URL.")],
+    method: Annotated[str, typer.Argument(metavar="METHOD", help="The HTTP method.")],
+    path: Annotated[str, typer.Argument(metavar="PATH", help="The path below the service's URL.")],
     body_file: Annotated[
         str | None,
         typer.Option("--input", metavar="FILE", help="Send this body; `-` is standard input."),

@@ -29,7 +29,7 @@ class Shell(StrEnum):
 )
 def completion(shell: Annotated[Shell, typer.Argument(help="The shell.")]) -> None:
     """Print the completion script of a shell."""
-    from typer.completion import get_completion_script
+    from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
     script = get_completion_script(
         prog_name="dkimctl", complete_var="_DKIMCTL_COMPLETE", shell=shell

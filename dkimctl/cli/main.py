@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import os
 import sys
 from collections.abc import Sequence
@@ -36,10 +37,10 @@ COMPLETE_VARIABLE = "_DKIMCTL_COMPLETE"  # how a shell's completion script asks
 class LazyGroup(TyperGroup):
     """A group whose commands are imported one by one, for the sake of start-up."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
         return list(COMMANDS)
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(f"dkimctl.cli.{cmd_name.replace('-', '_')}")
@@ -103,7 +104,7 @@ def run(args: Sequence[str]) -> int:
 
 def _dispatch(args: Sequence[str], reporter: Reporter) -> int:
     if COMPLETE_VARIABLE in os.environ:
-        typer.completion.completion_init()
+        typer.completion.completion_init()  # type: ignore[attr-defined]
     command = typer.main.get_command(app)
     result = command.main(list(args), prog_name="dkimctl", standalone_mode=False, obj=reporter)
     return int(result or ExitCode.OK)
@@ -133,8 +134,7 @@ def _debug() -> None:
 
 def _wants_json(args: Sequence[str]) -> bool:
     """Whether errors are to be JSON; asked of the bare words, since their parsing may fail."""
-    pairs = zip(args, [*args[1:], ""], strict=True)
-    return any(pair == ("--format", "json") for pair in pairs) or "--format=json" in args
+    return ("--format", "json") in itertools.pairwise(args) or "--format=json" in args
 
 
 def _escape_unencodable(stream: TextIO) -> None:

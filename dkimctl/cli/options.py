@@ -15,7 +15,7 @@ from dkimctl.cli.session import Session
 from dkimctl.render.formats import Format
 
 FormatOption = Annotated[
-    Format | None, typer.Option("--format", help="[default: table on a terminal, else zone]")
+    Format | None, typer.Option("--format", help="By default table on a terminal, else zone.")
 ]
 TtlOption = Annotated[
     int, typer.Option("--ttl", min=0, max=2**31 - 1, metavar="SECONDS", help="The TTL in zone.")
@@ -23,7 +23,7 @@ TtlOption = Annotated[
 DataOption = Annotated[
     Path | None,
     typer.Option(
-        "--data", metavar="FILE", help="The service's data file. [default: in your data directory]"
+        "--data", metavar="FILE", help="The service's data file; by default in your data directory."
     ),
 ]
 
@@ -58,10 +58,10 @@ class SharedOptions:
         _option("--credential-store", "keyring|file", "Where secret and token are kept."),
     ] = None
     batch_size: Annotated[
-        str | None, _option("--batch-size", "N", "Domains in one request. [default: 50]")
+        str | None, _option("--batch-size", "N", "Domains in one request (default: 50).")
     ] = None
     timeout: Annotated[
-        str | None, _option("--timeout", "TIME", "Wait this long for an answer. [default: 30s]")
+        str | None, _option("--timeout", "TIME", "Wait this long for an answer (default: 30s).")
     ] = None
     ca_bundle: Annotated[
         str | None, _option("--ca-bundle", "FILE", "Certificates (PEM) to trust instead.")
@@ -96,7 +96,7 @@ def with_session(command: Callable[..., int]) -> Callable[..., int]:
 
 def examples(*lines: str) -> str:
     """The examples that close a command's help: each a line to type."""
-    return "[bold]Examples[/]\n\n" + "\n\n".join(f"  {line}" for line in lines)
+    return "\n".join(("[bold]Examples[/]", *(f"  {line}" for line in lines)))
 
 
 def _by_keyword(parameter: inspect.Parameter) -> inspect.Parameter:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 
 from dkimctl.errors import CredentialsError, UsageError
-from dkimctl.models import Secret
 
 _MAX_SECRET = 65536  # characters
 

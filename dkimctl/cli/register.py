@@ -32,7 +32,9 @@ app = typer.Typer(add_completion=False)
 @with_session
 def register(
     session: Session,
-    file: Annotated[str, typer.Argument(help="A spec file (YAML); `-` is standard input.")],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="A spec file (YAML); `-` is standard input.")
+    ],
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only show what would be done; send nothing.")
     ] = False,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from dkimctl.cli.embedded import Sandbox
     from dkimctl.client import Client, HttpClient
     from dkimctl.credentials import Account, CredentialStore
+    from dkimctl.documents import Document, Node
     from dkimctl.ledger import Ledger
     from dkimctl.models import DomainSpec, Token
 
@@ -47,7 +49,7 @@ class Session:
         flag = self.flags["config"]
         path = settings.config_path(flag, os.environ)
         required = bool(flag or os.environ.get("DKIMCTL_CONFIG"))
-        return settings.load_config(path, required=required)
+        return settings.load_config(path, required=required, read_defaults=_read_defaults)
 
     def set_flag(self, key: str, value: str) -> None:
         """Take `value` as if it had been given as an option."""
@@ -146,6 +148,12 @@ class Session:
         from dkimctl.cli.embedded import Sandbox
 
         return self._resources.enter_context(Sandbox())
+
+
+def _read_defaults(document: Document, node: Node) -> Mapping[str, object]:
+    from dkimctl.specs import read_defaults
+
+    return read_defaults(document, node)
 
 
 def _log_to_stderr() -> None:

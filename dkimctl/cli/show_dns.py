@@ -34,7 +34,8 @@ def show_dns(
     selection: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Domain names, globs such as '*.example.com', spec files; none means all."
+            metavar="[SELECTION]...",
+            help="Domain names, globs such as '*.example.com', spec files; none means all.",
         ),
     ] = None,
     fmt: FormatOption = None,

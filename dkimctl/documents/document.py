@@ -17,7 +17,8 @@ from dkimctl.errors import InputError, Problem, UsageError
 
 T = TypeVar("T")
 
-_WRITE_OUT = "write the value out"
+_AS_PAIRS = "write lines of the form 'KEY: VALUE'"
+_WRITE_OUT = "write the value itself here"
 MAX_DEPTH = 8  # deeper than any schema of the house; the parser itself knows no bound
 
 
@@ -36,20 +37,20 @@ class Document:
         self._problems: list[Problem] = []
         self._depth = 0
         self._yaml: Any = yaml
+        self._scalar_event: Any = yaml.ScalarEvent
         self._builders: dict[type, Callable[[Any], Node]] = {
-            yaml.ScalarEvent: self._scalar,
             yaml.SequenceStartEvent: self._sequence,
             yaml.MappingStartEvent: self._mapping,
             yaml.AliasEvent: lambda event: Alias(event.start_mark),
         }
         # The C parser is eight times as fast, but not every platform has it.
-        parser = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        self._next_event: Callable[[], Any] = parser(decode(data, name)).get_event
+        parser = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(decode(data, name))
+        self._events: Iterator[Any] = self._guarded(parser.get_event)
 
     def root(self) -> Node | None:
         """The document's node; None if there is nothing but comments, or a null."""
-        self._event()
-        start = self._event()
+        next(self._events)
+        start = next(self._events)
         if isinstance(start, self._yaml.StreamEndEvent):
             return None
         if start.version or start.tags:
@@ -60,20 +61,27 @@ class Document:
     def pairs(self, node: Node, what: str) -> Iterator[tuple[Scalar, Node]]:
         """The keys and values of a mapping; `what` names it in the problem if it is none."""
         if not isinstance(node, Mapping):
-            self.problem(node, f"{what} must be a mapping (key: value), not {node.kind}")
+            message = f"{what} must be a mapping, not {node.kind}"
+            self.problem(node, message, _AS_PAIRS)
             return
         seen: dict[str, Scalar] = {}
         while key := self._node():
-            self._leave_to(node.level)
-            value = self._node()
-            if value and (word := self._usable(key, seen)):
-                yield word, value
+            if isinstance(key, Scalar):
+                value = self._node()
+                if value and self._is_usable(key, seen):
+                    yield key, value
+            else:
+                message = f"a key must be a single word, not {key.kind}"
+                self.problem(key, message, _AS_PAIRS)
+                self._leave_to(node.level)
+                self._node()
             self._leave_to(node.level)
 
     def items(self, node: Node, what: str) -> Iterator[Node]:
         """The items of a list; `what` names it in the problem if it is none."""
         if not isinstance(node, Sequence):
-            self.problem(node, f"{what} must be a list, not {node.kind}")
+            message = f"{what} must be a list, not {node.kind}"
+            self.problem(node, message, "begin each item with '- ', or write [] for none")
             return
         while item := self._node():
             yield item
@@ -96,28 +104,34 @@ class Document:
         """Notes that `what` has no such key, with the nearest that it has."""
         self.problem(key, f"{what} has no key {shown(key.text)}", nearest(key.text, known))
 
-    def problem(self, node: Node, message: str, hint: str = "") -> None:
+    def problem(self, node: Node, message: str, hint: str) -> None:
         """Notes a mistake at `node`."""
         self._report(node.mark, message, hint)
 
     def finish(self) -> None:
         """Reads to the end; raises InputError if there was any problem."""
         self._leave_to(0)
-        while event := self._event():
+        for event in self._events:
             if isinstance(event, self._yaml.DocumentStartEvent):
                 self._stop(event.start_mark, "a second document", "keep one document in a file")
         if self._problems:
             raise self._error()
 
-    def _event(self) -> Any:
+    def _guarded(self, next_event: Callable[[], Any]) -> Iterator[Any]:
+        """The parser's events; its errors become problems."""
         try:
-            return self._next_event()
+            while event := next_event():
+                yield event
         except self._yaml.MarkedYAMLError as error:
             self._stop(*explain(error))
 
     def _node(self) -> Node | None:
         """The next node; None where the list or mapping ends."""
-        event = self._event()
+        event = next(self._events)
+        if event.__class__ is self._scalar_event:  # four of five events: first, and in line
+            if event.anchor or event.tag:
+                self._refuse_properties(event)
+            return Scalar(event.value, event.implicit[0], event.start_mark)
         if build := self._builders.get(event.__class__):
             return build(event)
         self._depth -= 1
@@ -127,11 +141,6 @@ class Document:
         """Skips what was not read of the nodes below `level`."""
         while self._depth > level:
             self._node()
-
-    def _scalar(self, event: Any) -> Scalar:
-        if event.anchor or event.tag:
-            self._refuse_properties(event)
-        return Scalar(event.value, event.implicit[0], event.start_mark)
 
     def _sequence(self, event: Any) -> Sequence:
         return Sequence(self._enter(event), event.start_mark)
@@ -153,17 +162,16 @@ class Document:
         if event.tag:
             self._report(event.start_mark, "a YAML tag (!)", "remove it; the key decides the type")
 
-    def _usable(self, key: Node, seen: dict[str, Scalar]) -> Scalar | None:
-        if not isinstance(key, Scalar):
-            self.problem(key, f"a key must be a single word, not {key.kind}")
-        elif key.plain and key.text == "<<":
-            self.problem(key, "a YAML merge key (<<)", _WRITE_OUT)
-        elif (first := seen.setdefault(key.text, key)) is not key:
+    def _is_usable(self, key: Scalar, seen: dict[str, Scalar]) -> bool:
+        first = seen.setdefault(key.text, key)
+        if first is not key:
             where = f"already on line {first.mark.line + 1}"
             self.problem(key, f"the key {shown(key.text)} is {where}", "keep one of the two")
+        elif key.text == "<<" and key.plain:
+            self.problem(key, "a YAML merge key (<<)", _WRITE_OUT)
         else:
-            return key
-        return None
+            return True
+        return False
 
     def _report(self, mark: Mark, message: str, hint: str) -> None:
         self._problems.append(Problem(self._name, mark.line + 1, mark.column + 1, message, hint))

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from typing import IO
 
-from dkimctl.documents.wording import shown
 from dkimctl.errors import InputError, Problem, UsageError
+from dkimctl.text import printable
 
 MAX_BYTES = 64 * 1024 * 1024
 
@@ -26,24 +26,24 @@ def read_bytes(path: str) -> bytes:
         if sys.stdin is None:
             raise UsageError("standard input is closed", hint="name a file instead of -")
         return _bounded(sys.stdin.buffer, "<stdin>")
-    if Path(path).is_dir():
-        raise UsageError(f"{shown(path)} is a directory", hint="name a file in it")
     try:
+        if Path(path).is_dir():
+            raise UsageError(f"{printable(path)} is a directory", hint="name a file in it")
         with Path(path).open("rb") as file:
             return _bounded(file, path)
     except FileNotFoundError:
-        raise UsageError(f"there is no file {shown(path)}", hint="check the path") from None
+        raise UsageError(f"there is no file {printable(path)}", hint="check the path") from None
     except OSError as error:
         reason = error.strerror or "it cannot be opened"
         raise UsageError(
-            f"cannot read {shown(path)}: {reason}", hint="check the permissions"
+            f"cannot read {printable(path)}: {reason}", hint="check the permissions"
         ) from None
 
 
 def _bounded(file: IO[bytes], name: str) -> bytes:
     data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
-        message = f"{shown(name)} is larger than {MAX_BYTES >> 20} MiB"
+        message = f"{printable(name)} is larger than {MAX_BYTES >> 20} MiB"
         raise UsageError(message, hint="split it into several files")
     return data
 

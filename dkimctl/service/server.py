@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import waitress
+from waitress.server import create_server
 
 from dkimctl.errors import UsageError
 
@@ -19,7 +19,7 @@ class Server:
 
     def __init__(self, app: Callable[..., Any], host: str, port: int, threads: int) -> None:
         try:
-            self._server = waitress.create_server(
+            self._server = create_server(
                 app,
                 host=host,
                 port=port,

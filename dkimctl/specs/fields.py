@@ -35,19 +35,19 @@ def _selector(scalar: Scalar) -> str:
 def _key_len(scalar: Scalar) -> int:
     if scalar.plain and scalar.text in {"1024", "2048"}:
         return int(scalar.text)
-    raise _not_plain(scalar, "1024 or 2048", "write 2048, or 1024 if a key must be short")
+    raise _wrong(scalar, "1024 or 2048", "write 2048, or 1024 where the DNS takes no longer key")
 
 
 def _default(scalar: Scalar) -> int:
     if scalar.plain and _DECIMAL.fullmatch(scalar.text):
         return int(scalar.text)
-    raise _not_plain(scalar, "a decimal number", "write 0, or the number your contract names")
+    raise _wrong(scalar, "a decimal number", "write it in decimal digits, such as 0")
 
 
 def _enable(scalar: Scalar) -> bool:
     if scalar.plain and scalar.text in {"true", "false"}:
         return scalar.text == "true"
-    raise _not_plain(scalar, "true or false", "write true or false, in lower case")
+    raise _wrong(scalar, "true or false", "write true or false, in lower case")
 
 
 def _start_date(scalar: Scalar) -> str:
@@ -108,9 +108,10 @@ def read_defaults(document: Document, node: Node) -> dict[str, Any]:
     return read_fields(document, node, "defaults", DEFAULTS)
 
 
-def _not_plain(scalar: Scalar, wanted: str, hint: str) -> UsageError:
-    how = "" if scalar.plain else " in quotes"
-    return UsageError(f"must be {wanted}, not {shown(scalar.text)}{how}", hint=hint)
+def _wrong(scalar: Scalar, wanted: str, hint: str) -> UsageError:
+    if scalar.plain:
+        return UsageError(f"{shown(scalar.text)} is not {wanted}", hint=hint)
+    return UsageError(f"{shown(scalar.text)} in quotes is not {wanted}", hint="remove the quotes")
 
 
 def _suggestion(text: str) -> str:

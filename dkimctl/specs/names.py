@@ -79,20 +79,16 @@ def key_name_length(domain: str, selector: str | None) -> int:
 
 
 def _to_ascii(name: str, text: str) -> str:
+    if name.isascii() and "xn--" not in name:
+        return name
     import idna
 
     try:
         labels = idna.uts46_remap(name).removesuffix(".").split(".")
-        return ".".join(
-            idna.alabel(label).decode() if _is_foreign(label) else label for label in labels
-        )
+        return ".".join(idna.alabel(label).decode() if label else "" for label in labels)
     except UnicodeError as error:
         what = f"is no internationalised domain name: {printable(str(error))}"
         _refuse(text, what, "RFC 5891 says which are")
-
-
-def _is_foreign(label: str) -> bool:
-    return not label.isascii() or label.startswith("xn--")
 
 
 def _is_address(name: str) -> bool:

@@ -1,0 +1,31 @@
+"""Settings: which profile a command works with, and what it says.
+
+Flag, then environment, then config file, then what `login` was told, then the default.
+"""
+
+from dkimctl.settings.config import Config, load_config
+from dkimctl.settings.logins import forget_login, logins, remember_login
+from dkimctl.settings.paths import config_path, data_dir, state_dir
+from dkimctl.settings.profile import (
+    SANDBOX_CLIENT_ID,
+    Profile,
+    require_account,
+    require_ledger_account,
+    resolve_profile,
+)
+
+__all__ = [
+    "SANDBOX_CLIENT_ID",
+    "Config",
+    "Profile",
+    "config_path",
+    "data_dir",
+    "forget_login",
+    "load_config",
+    "logins",
+    "remember_login",
+    "require_account",
+    "require_ledger_account",
+    "resolve_profile",
+    "state_dir",
+]

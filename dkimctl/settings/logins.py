@@ -1,0 +1,91 @@
+"""What `login` was told about each profile: no secrets, one small file in the state directory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dkimctl.errors import UsageError
+from dkimctl.settings.values import checked
+from dkimctl.text import printable
+
+if TYPE_CHECKING:
+    from dkimctl.settings.profile import Profile
+
+_KEYS = ("auth_url", "base_url", "client_id", "credential_store")
+
+
+def logins(state_dir: Path) -> dict[str, dict[str, str]]:
+    """By profile name: auth_url, base_url, client_id and credential_store.
+
+    Raises UsageError if the file is unreadable or damaged.
+    """
+    path = _path(state_dir)
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise _unusable(path, error.strerror or "cannot be read") from None
+    return _parse(data, path)
+
+
+def remember_login(state_dir: Path, profile: Profile) -> None:
+    """Keeps what the profile is, for later commands. Raises UsageError if it cannot."""
+    told = {key: getattr(profile, key) for key in _KEYS}
+    _write(_path(state_dir), logins(state_dir) | {profile.name: told})
+
+
+def forget_login(state_dir: Path, name: str) -> None:
+    """Undoes `remember_login`; nothing to forget is no error."""
+    known = logins(state_dir)
+    if known.pop(name, None):
+        _write(_path(state_dir), known)
+
+
+def _path(state_dir: Path) -> Path:
+    return state_dir / "logins.json"
+
+
+def _parse(data: bytes, path: Path) -> dict[str, dict[str, str]]:
+    import json
+
+    try:
+        return {name: _login(told, path) for name, told in json.loads(data).items()}
+    except (ValueError, RecursionError, AttributeError, TypeError, KeyError):
+        raise _unusable(path, "its content is damaged") from None
+
+
+def _login(told: Mapping[str, Any], path: Path) -> dict[str, str]:
+    return {key: str(checked(key, told[key], str(path))) for key in _KEYS}
+
+
+def _write(path: Path, known: Mapping[str, Mapping[str, str]]) -> None:
+    import json
+
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _replace(path, json.dumps(known, indent=1))
+    except OSError as error:
+        raise _unusable(path, error.strerror or "cannot be written") from None
+
+
+def _replace(path: Path, text: str) -> None:
+    """Writes the file whole or not at all, whatever happens meanwhile."""
+    import tempfile
+
+    descriptor, temporary = tempfile.mkstemp(prefix=".logins-", dir=path.parent)
+    try:
+        with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 - a descriptor
+            file.write(text)
+        Path(temporary).replace(path)
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+
+
+def _unusable(path: Path, reason: str) -> UsageError:
+    return UsageError(
+        f"cannot use {printable(str(path))}: {reason}",
+        hint="correct or remove it, then log in again",
+    )

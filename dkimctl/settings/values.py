@@ -1,0 +1,102 @@
+"""What each key of a profile may be: from its text, whatever source it comes from.
+
+A check returns the value or raises UsageError, and its caller names the source. What could
+hold a secret, such as a URL, is not quoted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from dkimctl.documents import shown
+from dkimctl.errors import UsageError
+from dkimctl.settings.urls import proxy_url, service_url
+
+Check = Callable[[str], object]
+
+SANDBOX = "sandbox"  # the embedded service's profile, which always exists
+SANDBOX_FIXED: Mapping[str, str] = {
+    "auth_url": "https://sandbox.invalid",
+    "base_url": "https://sandbox.invalid",
+    "client_id": "sandbox",
+    "credential_store": "file",
+}
+
+_NAME = re.compile(r"[A-Za-z0-9._-]+")
+_INTEGER = re.compile(r"[0-9]{1,9}")
+_DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)([smh]?)")
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
+_NOT_IN_CLIENT_ID = re.compile(r"[:\0-\x1f\x7f-\x9f\ud800-\udfff]")  # RFC 7617 section 2
+
+
+def profile_name(text: str) -> str:
+    if not _NAME.fullmatch(text):
+        hint = "use letters, digits, dots, hyphens and underscores"
+        raise UsageError(f"{shown(text)} is no profile name", hint=hint)
+    return text
+
+
+def _integer(lowest: int, highest: int) -> Check:
+    def check(text: str) -> int:
+        if _INTEGER.fullmatch(text) and lowest <= int(text) <= highest:
+            return int(text)
+        hint = f"write a whole number from {lowest} to {highest}"
+        raise UsageError(f"{shown(text)} is out of range or no number", hint=hint)
+
+    return check
+
+
+def _duration(text: str) -> float:
+    """Seconds, from `30`, `30s`, `5m` or `1h`."""
+    found = _DURATION.fullmatch(text)
+    seconds = float(found[1]) * _SECONDS[found[2]] if found else 0.0
+    if seconds == 0:
+        raise UsageError(f"{shown(text)} is no length of time", hint="write 30s, 5m or 1h")
+    return seconds
+
+
+def _client_id(text: str) -> str:
+    if not text or _NOT_IN_CLIENT_ID.search(text):
+        raise UsageError(
+            "the client ID is empty, or holds a colon or control character",
+            hint="give the client ID alone, without the secret",
+        )
+    return text
+
+
+def _credential_store(text: str) -> str:
+    if text not in {"keyring", "file"}:
+        raise UsageError(f"{shown(text)} is no credential store", hint="write keyring or file")
+    return text
+
+
+def _path(text: str) -> str:
+    try:
+        return str(Path(text).expanduser())
+    except RuntimeError:
+        raise UsageError(f"{shown(text)} names an unknown home", hint="write the path") from None
+
+
+# In the order in which they are documented; `defaults` is no single value.
+CHECKS: Mapping[str, Check] = {
+    "auth_url": service_url,
+    "base_url": service_url,
+    "client_id": _client_id,
+    "batch_size": _integer(1, 10_000),
+    "concurrency": _integer(1, 64),
+    "timeout": _duration,
+    "max_wait": _duration,
+    "ca_bundle": _path,
+    "proxy": proxy_url,
+    "credential_store": _credential_store,
+}
+
+
+def checked(key: str, text: str, source: str) -> object:
+    """The value of `key`; UsageError names the `source`, such as `--batch-size`."""
+    try:
+        return CHECKS[key](text)
+    except UsageError as error:
+        raise UsageError(f"in {source}: {error.message}", hint=error.hint) from None

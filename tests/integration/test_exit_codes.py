@@ -1,0 +1,228 @@
+"""Every documented exit code, through the real command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import sys
+
+import pytest
+
+ENTRY = "- {sign_domain: example.com, selector: s1, key_len: 2048, enable: false}\n"
+
+
+def item(code: str, **fields) -> dict:
+    return {"result": {"code": code, "message": "m"}, "sign_domain": "example.com",
+            "selector": "s1", **fields}  # fmt: skip
+
+
+def sound(key_records, code: str, **fields) -> dict:
+    values = {"fqdn": "s1._domainkey.example.com", "type": "TXT", "value": key_records[2048]}
+    return item(code, setting_values=values, **fields)
+
+
+@pytest.fixture
+def register(cli, scripted_server, scripted_account, make_answer):
+    """Register one entry at a service that answers with these items."""
+
+    def register(*items, status=200, words=(), specs=ENTRY):
+        scripted_server.registering = make_answer(status, {"items": list(items)})
+        return cli("register", "-", "--format", "json", *words, stdin=specs, env=scripted_account)
+
+    return register
+
+
+@pytest.mark.parametrize(
+    ("code", "fields", "outcome", "status"),
+    [
+        ("201", {}, "created", 0),
+        ("409", {"key_len": 2048, "enable": False}, "exists", 0),
+        ("409", {"enable": True}, "differs", 1),
+        ("201", {"key_len": 1024}, "unusable", 1),
+        ("500", {}, "failed", 4),
+        ("999", {}, "failed", 4),
+    ],
+)
+def test_the_worst_outcome_gives_the_exit_code(
+    register, key_records, code, fields, outcome, status
+):
+    done = register(sound(key_records, code, **fields))
+    assert done.json["items"][0]["outcome"] == outcome
+    assert done.status == status
+
+
+@pytest.mark.parametrize(
+    ("items", "outcome", "status"),
+    [
+        ([item("409")], "taken", 1),
+        ([item("400")], "invalid", 1),
+        ([], "unknown", 4),
+        ([{"sign_domain": "example.com"}], "unknown", 4),
+        ([item("201") | {"sign_domain": "example.org"}], "unknown", 4),
+    ],
+)
+def test_answers_without_a_record(register, items, outcome, status):
+    done = register(*items)
+    assert (done.json["items"][0]["outcome"], done.status) == (outcome, status)
+
+
+def test_where_several_apply_4_comes_before_1(register, key_records):
+    two = ENTRY + "- {sign_domain: example.org, selector: s1, key_len: 2048, enable: false}\n"
+    failed = item("500") | {"sign_domain": "example.org"}
+    assert register(item("409"), failed, specs=two).status == 4
+
+
+def test_an_unknown_item_has_a_null_result_and_the_rest_is_told_on_stderr(register):
+    done = register()
+    assert done.json["items"] == [
+        {"result": None, "sign_domain": "example.com", "selector": "s1", "key_len": 2048,
+         "enable": False, "outcome": "unknown"}
+    ]  # fmt: skip
+    told = json.loads(done.err)
+    assert told["errors"] == []
+    assert told["warnings"][0]["code"] == "unknown"
+    assert "run the same command again" in told["warnings"][0]["hint"]
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_refused_token_is_3_and_nothing_is_shown(register, status):
+    done = register(status=status)
+    assert (done.status, done.out) == (3, "")
+    assert json.loads(done.err)["errors"][0]["code"] == "token_rejected"
+
+
+def test_a_batch_that_is_refused_as_a_whole_is_1(
+    cli, scripted_server, scripted_account, make_answer
+):
+    scripted_server.registering = make_answer(400, {"message": "too many"})
+    done = cli("register", "-", stdin=ENTRY, env=scripted_account)
+    assert (done.status, done.out) == (1, "")
+    assert "too many" in done.err
+
+
+def test_a_service_that_hangs_up_is_4(cli, scripted_server, scripted_account):
+    scripted_server.registering = None
+    done = cli("register", "-", stdin=ENTRY, env=scripted_account)
+    assert (done.status, done.out) == (4, "")
+    assert "example.com (selector s1): unknown" in done.err
+
+
+def test_nobody_listening_is_4(cli, scripted_account):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+    environment = scripted_account | {"DKIMCTL_AUTH_URL": url, "DKIMCTL_BASE_URL": url}
+    done = cli("register", "-", stdin=ENTRY, env=environment)
+    assert (done.status, done.out) == (4, "")
+    assert "cannot reach" in done.err
+
+
+def test_a_stop_in_the_middle_shows_what_was_done_before_and_is_4(
+    cli, scripted_server, scripted_account, make_answer, key_records
+):
+    two = ENTRY + "- {sign_domain: example.org, selector: s1, key_len: 2048, enable: false}\n"
+    answers = [make_answer(200, {"items": [sound(key_records, "201")]}), make_answer(429)]
+    tokens = scripted_server.answer
+    scripted_server.answer = lambda request: (
+        tokens(request) if request.path == "/oauth2/token" else answers.pop(0)
+    )
+    words = ("register", "-", "--batch-size", 1, "--format", "json")
+    done = cli(*words, stdin=two, env=scripted_account)
+    assert [item["outcome"] for item in done.json["items"]] == ["created", "failed"]
+    assert done.status == 4
+    assert "429" in json.loads(done.err)["errors"][0]["message"]
+    scripted_server.answer = tokens
+    scripted_server.registering = make_answer(
+        200, {"items": [sound(key_records, "201") | {"sign_domain": "example.org"}]}
+    )
+    again = cli(*words, stdin=two, env=scripted_account)
+    assert len(json.loads(scripted_server.requests[-1].body)["domains"]) == 1
+    assert [item["outcome"] for item in again.json["items"]][0] == "exists"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["register"],
+        ["register", "absent.yaml"],
+        ["register", "."],
+        ["register", "--no-such-option", "x"],
+        ["regster"],
+        ["show-dns", "--format", "xml"],
+        ["show-dns", "--profile", "nobody"],
+        ["show-dns", "--batch-size", "many"],
+        ["show-dns", "--sandbox", "--timeout", "soon"],
+        ["show-dns", "--auth-url", "http://example.com"],
+        ["show-dns", "--config", "absent.yaml"],
+        ["show-dns", "--sandbox", "a@b.example"],
+        ["register", "--dry-run", "--format", "zone", "--sandbox", "-"],
+        ["api", "GET", "https://elsewhere.example/"],
+        ["api", "GET", "//elsewhere.example/"],
+        ["api", "G T", "/x"],
+        ["api", "GET", "/日本", "--sandbox"],
+        ["api", "GET", "/x", "--input", "absent.json"],
+        ["login", "--sandbox"],
+        ["logout", "--sandbox"],
+        ["service", "client", "create", "a:b", "--data", "x.db"],
+        ["serve", "--port", "99999"],
+        ["completion", "csh"],
+    ],
+    ids=" ".join,
+)
+def test_usage_errors_are_2_and_say_what_to_do(cli, words):
+    done = cli(*words, stdin="[]")
+    assert (done.status, done.out) == (2, "")
+    first, second = done.err.splitlines()
+    assert first.startswith("dkimctl: error: ")
+    assert second.startswith("hint: ")
+
+
+def test_usage_errors_are_json_with_format_json(cli):
+    for words in (["register", "--format", "json"], ["show-dns", "--format=json", "--nope"]):
+        done = cli(*words)
+        assert (done.status, done.out) == (2, "")
+        (error,) = json.loads(done.err)["errors"]
+        assert set(error) == {"code", "message", "hint"}
+        assert all(error.values())
+
+
+def test_an_unknown_client_of_the_service_is_a_no(cli):
+    for verb in ("disable", "enable", "delete"):
+        done = cli("service", "client", verb, "nobody", "--data", "service.db")
+        assert done.status == 1
+        assert "nobody" in done.err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends a POSIX signal")
+def test_an_interrupt_is_130_and_what_had_arrived_is_in_the_ledger(
+    cli, scripted_server, scripted_account, make_answer, key_records
+):
+    import threading
+
+    arrived, release = threading.Event(), threading.Event()
+    tokens = scripted_server.answer
+
+    def answer(request):
+        if request.path == "/oauth2/token":
+            return tokens(request)
+        if b"example.com" in request.body:
+            return make_answer(200, {"items": [sound(key_records, "201")]})
+        arrived.set()
+        release.wait(20)
+        return None
+
+    scripted_server.answer = answer
+    two = ENTRY + "- {sign_domain: example.org, selector: s1, key_len: 2048, enable: false}\n"
+    cli.write("two.yaml", two)
+    cli.environment |= scripted_account
+    process = cli.start("register", "two.yaml", "--batch-size", 1, stdout=-1, stderr=-1)
+    assert arrived.wait(20)
+    os.kill(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+    release.set()
+    assert process.returncode == 130
+    assert b"interrupted" in err
+    assert b"Traceback" not in err
+    assert "s1._domainkey.example.com" in cli("show-dns").out

@@ -1,0 +1,149 @@
+"""The main job on a fresh machine: nothing configured, no network, no login."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import dns.rdatatype
+import dns.zone
+import pytest
+
+EXAMPLE = Path(__file__).parents[2] / "domains.example.yaml"
+HEAD = """\
+$ORIGIN example.com.
+$TTL 3600
+@ IN SOA ns.example.com. hostmaster.example.com. 1 7200 900 1209600 300
+@ IN NS ns.example.com.
+ns IN A 192.0.2.1
+"""
+
+
+@pytest.fixture
+def registered(cli):
+    """The sandbox with the example's domains, and the items that were registered."""
+    done = cli("register", "--sandbox", EXAMPLE, "--format", "json")
+    assert done.status == 0, done.err
+    return done.json["items"]
+
+
+def test_a_second_run_sends_nothing_and_shows_the_same_selectors_and_keys(cli, registered):
+    again = cli("register", "--sandbox", EXAMPLE, "--format", "json", "--verbose")
+    assert again.status == 0
+    assert "POST" not in again.err
+    items = again.json["items"]
+    assert {item["outcome"] for item in registered} == {"created"}
+    assert {item["outcome"] for item in items} == {"exists"}
+    for first, second in zip(registered, items, strict=True):
+        assert {**first, "outcome": ""} == {**second, "outcome": ""}
+
+
+def test_the_table_holds_all_that_was_asked_for(cli, registered):
+    done = cli("register", "--sandbox", EXAMPLE, "--format", "table")
+    assert done.status == 0
+    lines = done.out.splitlines()
+    for item in registered:
+        values = item["setting_values"]
+        assert values["value"] in lines, "the whole TXT value stands on a line of its own"
+        assert any(values["fqdn"] in line for line in lines)
+        row = next(line for line in lines if line.startswith(item["sign_domain"]))
+        assert item["selector"] in row
+        assert "201 created" in row
+    assert "already there 3" in done.err
+
+
+def test_the_plan_sends_nothing_and_makes_nothing(cli):
+    done = cli("register", "--dry-run", "--sandbox", EXAMPLE, "--format", "json")
+    assert done.status == 0
+    assert {item["outcome"] for item in done.json["items"]} == {"pending"}
+    assert {item["result"] for item in done.json["items"]} == {None}
+    assert list(cli.home.rglob("*.db")) == []
+
+
+def test_zone_output_is_the_default_in_a_pipe_and_dnspython_reads_the_exact_values(cli, registered):
+    done = cli("show-dns", "--sandbox")
+    assert done.status == 0
+    assert sorted(done.out.split("\n;")) == sorted(
+        cli("register", "--sandbox", EXAMPLE).out.split("\n;")
+    )
+    assert done.out == cli("show-dns", "--sandbox", "--format", "zone").out
+    for item in registered:
+        zone = dns.zone.from_text(
+            "@ 300 SOA . . 1 1 1 1 1\n@ 300 NS .\n" + done.out,
+            origin=item["sign_domain"],
+            check_origin=False,
+        )
+        (data,) = zone.find_rdataset(f"{item['selector']}._domainkey", dns.rdatatype.TXT)
+        assert b"".join(data.strings).decode() == item["setting_values"]["value"]
+
+
+def test_zone_output_is_accepted_by_named_checkzone_when_included(cli, registered, needs_tool):
+    named_checkzone = needs_tool("named-checkzone")
+    cli.write("dkim.zone", cli("show-dns", "--sandbox", "*example.com").out)
+    cli.write("example.com.zone", f"{HEAD}$INCLUDE dkim.zone\n")
+    checked = subprocess.run(
+        [named_checkzone, "-i", "local", "-D", "example.com", "example.com.zone"],
+        cwd=cli.home,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    assert "ignoring out-of-zone" not in checked.stdout + checked.stderr
+    expected = [item for item in registered if item["sign_domain"].endswith("example.com")]
+    assert checked.stdout.count("_domainkey.") == len(expected) > 0
+
+
+def test_value_output_is_the_bare_value(cli, registered):
+    item = registered[0]
+    done = cli("show-dns", "--sandbox", item["sign_domain"], "--format", "value")
+    assert done.out == item["setting_values"]["value"] + "\n"
+    several = cli("show-dns", "--sandbox", "--format", "value").out.splitlines()
+    assert sorted(several) == sorted(
+        f"{item['setting_values']['fqdn']}\t{item['setting_values']['value']}"
+        for item in registered
+    )
+
+
+def test_a_selection_that_matches_nothing_is_a_no(cli, registered):
+    done = cli("show-dns", "--sandbox", "absent.example")
+    assert (done.status, done.out) == (1, "")
+    assert "absent.example" in done.err
+    partly = cli("show-dns", "--sandbox", "absent.example", registered[0]["sign_domain"])
+    assert partly.status == 1
+    assert "absent.example is not registered" in partly.err
+    assert registered[0]["setting_values"]["fqdn"] in partly.out
+
+
+def test_show_dns_before_anything_is_registered_says_what_to_do(cli):
+    done = cli("show-dns", "--sandbox")
+    assert (done.status, done.out) == (1, "")
+    assert "dkimctl register" in done.err
+    assert list(cli.home.rglob("*.db")) == []
+
+
+def test_an_empty_list_is_nothing_to_do(cli):
+    done = cli("register", "--sandbox", "-", stdin="[]\n")
+    assert (done.status, done.out) == (0, "")
+    assert "nothing to do" in done.err
+
+
+def test_refresh_asks_the_service_and_gets_the_same(cli, registered):
+    done = cli("register", "--sandbox", EXAMPLE, "--format", "json", "--refresh")
+    assert done.status == 0
+    assert [item["result"]["code"] for item in done.json["items"]] == ["409"] * len(registered)
+    values = [item["setting_values"] for item in done.json["items"]]
+    assert values == [item["setting_values"] for item in registered]
+
+
+def test_without_the_service_extra_the_sandbox_says_what_to_install(cli):
+    blocked = cli.home / "blocked"
+    for name in ("falcon", "sqlalchemy"):
+        package = blocked / name
+        package.mkdir(parents=True)
+        (package / "__init__.py").write_text(f"raise ModuleNotFoundError(name={name!r})\n")
+    environment = {"PYTHONPATH": str(blocked)}
+    for words in (("register", "--sandbox", EXAMPLE), ("serve",), ("service", "client", "list")):
+        done = cli(*words, env=environment)
+        assert done.status == 2
+        assert "pip install 'dkimctl[service]'" in done.err

@@ -1,0 +1,147 @@
+"""stdout has the result and nothing else; nothing that came from outside acts on a terminal."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+
+ENTRY = "- {sign_domain: example.com, selector: s1, key_len: 2048, enable: false}\n"
+HOSTILE = '\x1b]0;owned\x07\x1b[2J\n[red]x[/red] :smile: \u202e\x9b31m\r; "'
+
+
+@pytest.fixture
+def hostile(scripted_server, scripted_account, make_answer):
+    """A service whose every text acts on terminals, markup, and DNS output."""
+    items = [
+        {"result": {"code": "400", "message": HOSTILE}, "sign_domain": "example.com",
+         "selector": "s1", "start_date": HOSTILE},
+        {"result": {"code": "201", "message": HOSTILE}, "sign_domain": "example.org",
+         "selector": f"s1{HOSTILE}", "regist_date": HOSTILE,
+         "setting_values": {"fqdn": HOSTILE, "type": HOSTILE, "value": HOSTILE}},
+    ]  # fmt: skip
+    scripted_server.registering = make_answer(200, {"items": items, "count": 2, "total": 2})
+    return scripted_account
+
+
+SPECS = ENTRY + "- {sign_domain: example.org, key_len: 2048, enable: false}\n"
+
+
+@pytest.mark.parametrize("fmt", ["table", "json", "jsonl", "zone", "value"])
+def test_hostile_text_is_shown_escaped_in_every_format(cli, hostile, fmt):
+    done = cli("register", "-", "--format", fmt, stdin=SPECS, env=hostile)
+    assert done.status == 1
+    for stream in (done.out, done.err):
+        assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", stream)
+    if fmt in ("zone", "value"):
+        assert done.out == "", "an unusable record is never rendered into DNS output"
+
+
+def test_hostile_text_stays_escaped_when_it_comes_from_the_ledger(cli, hostile):
+    cli("register", "-", stdin=SPECS, env=hostile)
+    for fmt in ("table", "zone", "json"):
+        shown = cli("show-dns", "--format", fmt, env=hostile)
+        assert shown.status == 1
+        assert "\x1b" not in shown.out + shown.err
+
+
+def test_hostile_words_and_files_are_shown_escaped(cli):
+    for words in (["register", "a\x1b[2Jb.yaml"], ["show-dns", "--sandbox", "a\x1b2J"],
+                  ["api", "G\x1b", "/"], ["\x1b[2J"], ["show-dns", "--profile", "\x1b[2J"]):  # fmt: skip
+        done = cli(*words)
+        assert done.status == 2
+        assert "\x1b" not in done.err
+    done = cli("register", "--sandbox", "-", stdin='- "a\\e[2J.example"\n')
+    assert done.status == 2
+    assert "\x1b" not in done.err
+
+
+def test_a_reader_that_goes_away_ends_nothing_and_is_not_complained_of(cli):
+    specs = "".join(f"- {{sign_domain: d{n}.example, selector: s}}\n" for n in range(60))
+    cli.write("many.yaml", specs)
+    command = " ".join([*cli.command("register", "--sandbox", "many.yaml", "--batch-size", "10")])
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {command} | true"],
+        cwd=cli.home, env=cli.environment, capture_output=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0
+    assert b"Broken" not in done.stderr
+    assert b"Traceback" not in done.stderr
+    assert len(cli("show-dns", "--sandbox", "--format", "jsonl").out.splitlines()) == 60
+
+
+def test_colour_is_for_terminals_without_no_color(cli, on_terminal):
+    cli.write("one.yaml", ENTRY)
+    words = ["register", "--sandbox", "one.yaml"]
+    assert "\x1b[" not in cli(*words, "--format", "table").out
+    status, shown = on_terminal(words)
+    assert status == 0
+    assert "\x1b[" in shown
+    cli.environment["NO_COLOR"] = "1"
+    status, shown = on_terminal(words)
+    assert status == 0
+    assert "\x1b[" not in shown
+
+
+@pytest.mark.parametrize("columns", [80, 120, 200])
+def test_on_a_terminal_of_any_width_the_value_is_whole(cli, on_terminal, columns):
+    cli.write("one.yaml", ENTRY)
+    cli("register", "--sandbox", "one.yaml")
+    item = cli("show-dns", "--sandbox", "--format", "json").json["items"][0]
+    status, shown = on_terminal(["show-dns", "--sandbox"], size=(24, columns))
+    assert status == 0
+    assert item["setting_values"]["value"] in shown.replace("\r", "").split("\n")
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", shown).replace("\r", "")
+    others = [line for line in plain.split("\n") if "p=" not in line]
+    assert max(map(len, others)) <= columns
+
+
+def test_a_long_table_on_a_terminal_shows_what_needs_attention_and_the_summary(cli, on_terminal):
+    specs = "".join(
+        f"- {{sign_domain: d{n}.example, selector: s, enable: false}}\n" for n in range(250)
+    )
+    cli.write("many.yaml", specs)
+    status, shown = on_terminal(["register", "--dry-run", "--sandbox", "many.yaml"])
+    assert status == 0
+    assert "d7.example" not in shown.replace("(d0.example", "")
+    assert "250 rows that need no attention" in shown
+    assert "to create 250" in shown
+
+
+def test_quiet_leaves_only_warnings_and_errors(cli):
+    done = cli("register", "--sandbox", "-", "--quiet", stdin=ENTRY)
+    assert (done.status, done.err) == (0, "")
+
+
+def test_verbose_tells_each_request_without_what_is_secret(cli, live_service, account):
+    done = cli(
+        "register", "-", "--verbose", stdin=ENTRY.replace("example.com", "v.example"), env=account
+    )
+    lines = [line for line in done.err.splitlines() if "POST" in line]
+    assert len(lines) == 2
+    assert re.search(
+        r"POST http://127\.0\.0\.1:\d+/oauth2/token: 200, \d+ ms, \d+ bytes sent", lines[0]
+    )
+    assert account["DKIMCTL_CLIENT_SECRET"] not in done.err
+    assert "Bearer" not in done.err
+
+
+def test_all_problems_of_a_file_are_told_as_json(cli):
+    done = cli("register", "--sandbox", "-", "--format", "json", stdin="- a\n- b@c\n- 1.2.3.4\n")
+    errors = json.loads(done.err)["errors"]
+    assert [error["message"].partition(" ")[0] for error in errors] == [
+        "<stdin>:1:3:", "<stdin>:2:3:", "<stdin>:3:3:",
+    ]  # fmt: skip
+    assert {error["code"] for error in errors} == {"input"}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="names an encoding of POSIX locales")
+def test_an_ascii_terminal_is_no_obstacle(cli):
+    environment = {"PYTHONIOENCODING": "ascii"}
+    done = cli("register", "--sandbox", "-", "--format", "table", stdin="- bücher.example\n- ü@ü\n",
+               env=environment)  # fmt: skip
+    assert done.status == 2
+    assert "dkimctl: error" in done.err
