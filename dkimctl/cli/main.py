@@ -37,8 +37,10 @@ COMPLETE_VARIABLE = "_DKIMCTL_COMPLETE"  # how a shell's completion script asks
 class LazyGroup(TyperGroup):
     """A group whose commands are imported one by one, for the sake of start-up."""
 
-    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
-        return list(COMMANDS)
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        names: dict[str, Any] = dict.fromkeys(COMMANDS)
+        self.commands = names  # to be listed and suggested; get_command gives the rest
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
         if cmd_name not in COMMANDS:
@@ -73,7 +75,7 @@ def root(
     if version:
         write([f"dkimctl {__version__}\n"])
     elif ctx.invoked_subcommand is None:
-        write([ctx.get_help()])
+        ctx.get_help()  # writes it as well, in this markup mode
 
 
 def run(args: Sequence[str]) -> int:

@@ -14,7 +14,6 @@ from dkimctl.cli.output import write
 
 app = typer.Typer(
     add_completion=False,
-    no_args_is_help=True,
     help="Operate the embedded service: its clients and deliveries.",
     epilog=examples(
         "dkimctl service client create",
@@ -22,8 +21,14 @@ app = typer.Typer(
         "dkimctl service delivery add CLIENT_ID",
     ),
 )
-client = typer.Typer(no_args_is_help=True, help="Create, list, disable, enable, delete clients.")
-delivery = typer.Typer(no_args_is_help=True, help="Deliveries that a client can cancel.")
+client = typer.Typer(
+    help="Create, list, disable, enable and delete clients.",
+    epilog=examples("dkimctl service client create", "dkimctl service client list"),
+)
+delivery = typer.Typer(
+    help="Deliveries that a client can cancel.",
+    epilog=examples("dkimctl service delivery add CLIENT_ID"),
+)
 app.add_typer(client, name="client")
 app.add_typer(delivery, name="delivery")
 

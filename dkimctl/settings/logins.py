@@ -85,7 +85,5 @@ def _replace(path: Path, text: str) -> None:
 
 
 def _unusable(path: Path, reason: str) -> UsageError:
-    return UsageError(
-        f"cannot use {printable(str(path))}: {reason}",
-        hint="correct or remove it, then log in again",
-    )
+    message = f"cannot use {printable(str(path))}: {reason}"
+    return UsageError(message, hint="correct or remove the file, then log in again")

@@ -367,12 +367,10 @@ def test_specs_that_pyyaml_writes_are_loaded_back(entries):
     assert load(quoted) == [DomainSpec(**entry) for entry in entries]
 
 
-pieces = st.sampled_from(
-    ["sign_domain", "selector", "key_len", "defaults", "domains", "a.example", "0x1", "~", "2048"]
-    + list("[]{},#'\"\\\té😀@\n")
-    + ["- ", ": ", "  ", "&a ", "*a", "!!str ", "<<", "? ", "|\n", ">\n", "\r\n"]
-    + ["%YAML 1.1\n", "---\n", "...\n"]
-)
+words = ["sign_domain", "selector", "key_len", "defaults", "domains", "a.example", "~", "2048"]
+marks = ["- ", ": ", "  ", "&a ", "*a", "!!str ", "<<", "? ", "|\n", ">\n", "\r\n", *"[]{},#'\""]
+lines = ["%YAML 1.1\n", "---\n", "...\n", "\n", "\t", "\\", "é", "😀", "@"]
+pieces = st.sampled_from([*words, *marks, *lines])
 
 
 def refused(data: bytes) -> list[str]:

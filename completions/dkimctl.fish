@@ -1,0 +1,1 @@
+complete --command dkimctl --no-files --arguments "(env _DKIMCTL_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=get-args _TYPER_COMPLETE_ARGS=(commandline -cp) dkimctl)" --condition "env _DKIMCTL_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=is-args _TYPER_COMPLETE_ARGS=(commandline -cp) dkimctl"

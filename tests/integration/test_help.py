@@ -1,0 +1,69 @@
+"""Help for people, and completion for their shells."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+COMPLETIONS = Path(__file__).parents[2] / "completions"
+COMMANDS = [
+    ["login"], ["logout"], ["register"], ["show-dns"], ["api"], ["serve"], ["completion"],
+    ["service"], ["service", "client"], ["service", "client", "create"],
+    ["service", "client", "list"], ["service", "client", "disable"],
+    ["service", "client", "enable"], ["service", "client", "delete"],
+    ["service", "delivery"], ["service", "delivery", "add"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", [[], *COMMANDS], ids=" ".join)
+def test_each_commands_help_shows_an_example_of_it(cli, words):
+    done = cli(*words, "--help")
+    assert (done.status, done.err) == (0, "")
+    _, _, examples = done.out.partition("Examples")
+    assert f"dkimctl {' '.join(words)}" in examples
+
+
+def test_the_commands_are_those_that_the_help_lists(cli):
+    shown = cli("--help").out
+    for name in {words[0] for words in COMMANDS}:
+        assert f"│ {name} " in shown
+    assert shown.rstrip() == cli().out.rstrip(), "without a word, help is what is wanted"
+
+
+def test_a_misspelt_command_or_option_is_suggested(cli):
+    assert "register" in cli("regster").err
+    assert "--dry-run" in cli("register", "--dry-rum", "x").err
+
+
+def test_the_version_is_told(cli):
+    first, second = cli("--version"), cli("--version", "--help")
+    assert (first.status, first.out[:8]) == (0, "dkimctl ")
+    assert second.status == 0
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_completion_scripts_in_the_repository_are_those_that_the_tool_prints(cli, shell):
+    stored = (COMPLETIONS / f"dkimctl.{shell}").read_text(encoding="utf-8")
+    assert cli("completion", shell).out == stored
+
+
+def test_bash_completes_commands_and_options(cli, needs_tool):
+    script = (
+        "source <(dkimctl completion bash); "
+        'COMP_WORDS=(dkimctl "$@"); COMP_CWORD=$#; _dkimctl_completion dkimctl; '
+        'echo "${COMPREPLY[*]}"'
+    )
+
+    def complete(*words: str) -> str:
+        done = subprocess.run(
+            [needs_tool("bash"), "-c", script, "bash", *words],
+            cwd=cli.home, env=cli.environment, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        return done.stdout.strip()
+
+    assert complete("reg") == "register"
+    assert complete("service", "cl") == "client"
+    assert complete("register", "--dry") == "--dry-run"
+    assert complete("show-dns", "--format", "z") == "zone"

@@ -1,0 +1,53 @@
+"""What a command does not need, it does not import."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = ("httpx", "msgspec", "rich", "keyring", "cryptography", "falcon", "sqlalchemy", "idna",
+         "click", "pydantic", "asyncio", "email")  # fmt: skip
+IMPORTED = """
+import sys
+sys.argv = sys.argv[1:]
+from dkimctl.__main__ import main
+try:
+    main()
+finally:
+    sys.stderr.write("imported " + " ".join(sorted({name.partition(".")[0] for name in sys.modules})))
+"""
+
+
+@pytest.fixture
+def imported(cli):
+    """The packages that a command line brings in."""
+
+    def imported(*words: str) -> set[str]:
+        done = subprocess.run(
+            [sys.executable, "-c", IMPORTED, "dkimctl", *words],
+            cwd=cli.home, env=cli.environment, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        return set(done.stderr.rpartition("imported ")[2].split())
+
+    return imported
+
+
+def test_the_version_needs_no_library_at_all(imported):
+    assert not {"typer", "dataclasses", "yaml", *HEAVY} & imported("--version")
+
+
+def test_show_dns_of_an_empty_ledger_and_of_a_full_one_need_no_heavy_library(cli, imported):
+    cli.write("one.yaml", "- {sign_domain: example.com, selector: s, key_len: 2048}\n")
+    assert cli("register", "--sandbox", "one.yaml").status == 0
+    assert not {"yaml", *HEAVY} & imported("show-dns", "--sandbox")
+
+
+def test_a_plan_and_a_second_run_need_yaml_alone(cli, imported):
+    cli.write("one.yaml", "- {sign_domain: example.com, selector: s, key_len: 2048}\n")
+    cli("register", "--sandbox", "one.yaml")
+    assert not set(HEAVY) & imported("register", "--sandbox", "one.yaml", "--format", "zone")
+    assert not set(HEAVY) & imported(
+        "register", "--sandbox", "--dry-run", "one.yaml", "--format", "json"
+    )
