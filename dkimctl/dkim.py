@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from dkimctl.models import DnsRecord, Registration
 
@@ -25,8 +25,7 @@ class KeyRecordError(ValueError):
     """A TXT value is not a usable DKIM key record; the text says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class KeyRecord:
+class KeyRecord(NamedTuple):
     """A DKIM key record: its tags, its public key (DER), and the key's length in bits."""
 
     tags: dict[str, str]

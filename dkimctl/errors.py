@@ -22,8 +22,8 @@ what to do. One place, `dkimctl.cli.main`, catches them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 
 class ExitCode(IntEnum):
@@ -59,8 +59,7 @@ class UsageError(DkimctlError):
     code = "usage"
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(NamedTuple):
     """One mistake in a file. `line` and `column` count from 1; `column` counts characters."""
 
     file: str

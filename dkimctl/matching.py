@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from dkimctl.models import DomainSpec, Registration
 
 
-@dataclass(frozen=True, slots=True)
-class Matched:
+class Matched(NamedTuple):
     """`answers` in the order of the entries, None for want of an item; `strays` fit no entry."""
 
     answers: list[Registration | None]
@@ -31,8 +30,8 @@ def match(specs: Sequence[DomainSpec], items: Iterable[Registration]) -> Matched
             strays.append(item)
             continue
         selector = item.selector or specs[position].selector
-        answers[position] = replace(
-            item, sign_domain=specs[position].sign_domain, selector=selector
+        answers[position] = item._replace(
+            sign_domain=specs[position].sign_domain, selector=selector
         )
     return Matched(answers, strays)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 
 from dkimctl import dkim
@@ -95,7 +94,7 @@ def differences(spec: DomainSpec, registration: Registration) -> list[str]:
 def _of_created(spec: DomainSpec, registration: Registration) -> Result:
     if spec.key_len is not None:
         # A new key is held against what was asked for, whatever the answer says of its length.
-        asked = replace(registration, key_len=spec.key_len)
+        asked = registration._replace(key_len=spec.key_len)
         if fault := dkim.judge(asked):
             return Result(registration, Outcome.UNUSABLE, fault)
     return _judged(spec, registration, Outcome.CREATED)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dkimctl import outcomes
@@ -84,7 +84,7 @@ class Registrar:
         if found is None or outcomes.is_taken(found):
             return _Slot(spec)
         if self._refresh and found.selector:
-            return _Slot(replace(spec, selector=found.selector))
+            return _Slot(spec._replace(selector=found.selector))
         return _Slot(spec, outcomes.of_registered(spec, found))
 
     def _settle(self, batch: list[_Slot]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -34,11 +33,9 @@ def _option(name: str, metavar: str, help_text: str) -> Any:
     return typer.Option(name, metavar=metavar, help=help_text, rich_help_panel=_PANEL)
 
 
-@dataclass(frozen=True, slots=True)
-class SharedOptions:
-    """What every service command takes beside its own options."""
-
-    profile: Annotated[str | None, _option("--profile", "NAME", "Use this profile.")] = None
+def _shared(
+    *,
+    profile: Annotated[str | None, _option("--profile", "NAME", "Use this profile.")] = None,
     sandbox: Annotated[
         bool,
         typer.Option(
@@ -46,31 +43,33 @@ class SharedOptions:
             help="Use the embedded service: no account, no network.",
             rich_help_panel=_PANEL,
         ),
-    ] = False
-    config: Annotated[str | None, _option("--config", "FILE", "Read this config file.")] = None
+    ] = False,
+    config: Annotated[str | None, _option("--config", "FILE", "Read this config file.")] = None,
     auth_url: Annotated[
         str | None, _option("--auth-url", "URL", "Where access tokens are issued.")
-    ] = None
-    base_url: Annotated[str | None, _option("--base-url", "URL", "Where the service is.")] = None
-    client_id: Annotated[str | None, _option("--client-id", "ID", "The client ID.")] = None
+    ] = None,
+    base_url: Annotated[str | None, _option("--base-url", "URL", "Where the service is.")] = None,
+    client_id: Annotated[str | None, _option("--client-id", "ID", "The client ID.")] = None,
     credential_store: Annotated[
         str | None,
         _option("--credential-store", "keyring|file", "Where secret and token are kept."),
-    ] = None
+    ] = None,
     batch_size: Annotated[
         str | None, _option("--batch-size", "N", "Domains in one request (default: 50).")
-    ] = None
+    ] = None,
     timeout: Annotated[
         str | None, _option("--timeout", "TIME", "Wait this long for an answer (default: 30s).")
-    ] = None
+    ] = None,
     ca_bundle: Annotated[
         str | None, _option("--ca-bundle", "FILE", "Certificates (PEM) to trust instead.")
-    ] = None
-    proxy: Annotated[str | None, _option("--proxy", "URL", "Send requests through it.")] = None
+    ] = None,
+    proxy: Annotated[str | None, _option("--proxy", "URL", "Send requests through it.")] = None,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Log each request on stderr.")
-    ] = False
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only warnings and errors.")] = False
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only warnings and errors.")] = False,
+) -> None:
+    """What every service command takes beside its own options; only the signature counts."""
 
 
 def with_session(command: Callable[..., int]) -> Callable[..., int]:
@@ -79,18 +78,18 @@ def with_session(command: Callable[..., int]) -> Callable[..., int]:
     Typer reads the options off the signature, so the result has one that holds both.
     """
     _, *own = inspect.signature(command, eval_str=True).parameters.values()
-    shared = inspect.signature(SharedOptions, eval_str=True).parameters.values()
+    shared = inspect.signature(_shared, eval_str=True).parameters.values()
 
     @functools.wraps(command)
     def run(ctx: typer.Context, **values: Any) -> int:
-        given = SharedOptions(**{field.name: values.pop(field.name) for field in shared})
-        with Session(asdict(given), ctx.obj) as session:
+        flags = {option.name: values.pop(option.name) for option in shared}
+        with Session(flags, ctx.obj) as session:
             return command(session, **values)
 
     context = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
     parameters = [context, *map(_by_keyword, (*own, *shared))]
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {field.name: field.annotation for field in parameters}
+    run.__annotations__ = {option.name: option.annotation for option in parameters}
     return run
 
 

@@ -6,8 +6,7 @@ import logging
 import ssl
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 from urllib.parse import urlsplit
 
 import httpx
@@ -30,8 +29,7 @@ _NOT_SENT = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class HttpResponse:
+class HttpResponse(NamedTuple):
     """An answer: its status, its header fields (names in lower case), its whole body."""
 
     status: int

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -62,8 +61,7 @@ class DecodeError(ValueError):
     """An answer has not the documented shape; the text names the JSON path."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """An answer to a registration request: its usable items, and what is wrong with others.
 
     `faults` are sentences; `total` is the service's own count of results, where given.

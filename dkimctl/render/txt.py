@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from string import ascii_letters, digits
-
 MAX_STRING = 255  # bytes in one character-string (RFC 1035 section 3.3)
 
 # The bytes that stand as they are, in a quoted string and in a name.
 _PLAIN_IN_QUOTES = bytes(set(range(0x20, 0x7F)) - set(b'"\\'))
-_PLAIN_IN_NAME = f"{ascii_letters}{digits}_.-".encode()
+_PLAIN_IN_NAME = bytes(byte for byte in range(0x80) if chr(byte).isalnum()) + b"_.-"
 
 
 def character_strings(value: str) -> list[bytes]:

@@ -9,7 +9,6 @@ from waitress.server import create_server
 
 from dkimctl.errors import UsageError
 
-
 # Bytes that waitress takes in before the app sees a request; the app's own limit is lower.
 MAX_BODY = 16 * 1024 * 1024
 

@@ -101,7 +101,7 @@ def _checked_name(text: str, source: str) -> str:
 
 def _from_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        key: checked(key, flags[key], f"--{key.replace('_', '-')}")
+        key: checked(key, str(flags[key]), f"--{key.replace('_', '-')}")
         for key in CHECKS
         if flags.get(key) is not None
     }

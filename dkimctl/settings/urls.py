@@ -14,17 +14,21 @@ _NOT_IN_A_URL = re.compile(r"[\0-\x20\x7f-\xa0\\\ud800-\udfff]")
 
 
 def service_url(text: str) -> str:
-    """An https URL, or an http one to this very machine, without trailing slash."""
+    """An https URL, or an http one to this very machine, in its one spelling."""
     parts = _split(text, "https")
     if parts.scheme == "http" and not _is_loopback(parts.hostname or ""):
         raise UsageError("plain http:// is for loopback addresses alone", hint="write https://...")
-    return text.rstrip("/")
+    return _spelled(parts)
 
 
 def proxy_url(text: str) -> str:
-    """The http or https URL of a proxy, without trailing slash."""
-    _split(text, "http")
-    return text.rstrip("/")
+    """The http or https URL of a proxy, in its one spelling."""
+    return _spelled(_split(text, "http"))
+
+
+def _spelled(parts: SplitResult) -> str:
+    """Without trailing slash, and lower case where case means nothing: credentials go by it."""
+    return f"{parts.scheme}://{parts.netloc.lower()}{parts.path}".rstrip("/")
 
 
 def _split(text: str, scheme: str) -> SplitResult:

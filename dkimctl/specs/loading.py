@@ -91,7 +91,6 @@ class _Reader:
         else:
             domain = self._document.value(node, "an entry", ENTRY["sign_domain"])
             entry = {"sign_domain": domain}
-        entry["line"] = node.mark.line + 1
         return entry
 
     def _check_name(self, node: Node, entry: dict[str, Any]) -> None:

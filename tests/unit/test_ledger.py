@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 import sys
-from dataclasses import replace
 
 import pytest
 
@@ -44,7 +43,7 @@ def test_a_new_answer_replaces_the_old_one_and_keeps_its_place(path, make_regist
         changed = make_registration(selector="S1", code="409")
         ledger.record([changed])
         assert ledger.of_domain("example.com") == [
-            replace(changed, selector="s1"),
+            changed._replace(selector="s1"),
             make_registration(selector="s2"),
         ]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import replace
 
 import pytest
 
@@ -94,7 +93,7 @@ def test_results_come_as_soon_as_they_are_known_and_are_kept_before(ledger, serv
 def test_an_entry_that_differs_from_the_ledger_is_not_sent(ledger, service):
     server = service()
     list(Registrar(ledger, server.send, batch_size=9).run(entries(1)))
-    asked = replace(entries(1)[0], key_len=1024)
+    asked = entries(1)[0]._replace(key_len=1024)
     (result,) = Registrar(ledger, server.send, batch_size=9).run([asked])
     assert result.outcome is Outcome.DIFFERS
     assert len(server.batches) == 1

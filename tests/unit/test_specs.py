@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -129,7 +130,6 @@ def test_an_entry_is_a_name_or_a_mapping_of_the_interface_fields():
         DomainSpec("example.com"),
         DomainSpec("mail.example.com", "s1", 2048, "2027-07-01T00:00+09:00", 0, False),
     ]
-    assert [spec.line for spec in specs] == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -347,14 +347,14 @@ def test_another_start_date_is_refused_with_what_to_write(text, hint):
     assert caught.value.hint.startswith(hint)
 
 
+offsets = st.integers(-12 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
+moments = st.datetimes(datetime(1900, 1, 1), datetime(9000, 1, 1), timezones=offsets)
 fields = st.fixed_dictionaries(
     {"sign_domain": st.lists(labels, min_size=2, max_size=3).map(".".join)},
     optional={
         "selector": st.from_regex(r"[A-Za-z0-9]{1,20}", fullmatch=True),
         "key_len": st.sampled_from([1024, 2048]),
-        "start_date": st.datetimes(timezones=st.timezones())
-        .filter(lambda moment: 1900 < moment.year < 9000 and moment.utcoffset().seconds % 60 == 0)
-        .map(lambda moment: moment.replace(second=0, microsecond=0).isoformat(timespec="minutes")),
+        "start_date": moments.map(lambda moment: moment.isoformat(timespec="minutes")),
         "default": st.integers(0, 999_999_999),
         "enable": st.booleans(),
     },
