@@ -1,0 +1,151 @@
+"""Every command of the README runs, in its order, as it stands there."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```sh\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+SPECS = re.search(r"^```yaml\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)[1]
+
+
+def blocks(mark: str) -> list[str]:
+    """The blocks in which `mark` stands."""
+    found = [block for block in BLOCKS if mark in block]
+    assert found, f"the README has no command with {mark}"
+    return found
+
+
+@pytest.fixture
+def shell(cli, needs_tool):
+    """Run a block in a shell that stops at the first command that fails."""
+
+    def shell(block: str, env: dict[str, str], **options) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [needs_tool("bash"), "-euo", "pipefail", "-c", block],
+            cwd=cli.home, env=cli.environment | env, capture_output=True, text=True, check=False,
+            **options,
+        )  # fmt: skip
+        assert done.returncode == 0, f"{block}\n{done.stdout}\n{done.stderr}"
+        return done
+
+    return shell
+
+
+def without_pip(block: str) -> str:
+    """The install commands need a package index; .ci/run runs them."""
+    return re.sub(r"pip install '[^']*'( && pytest)?( && )?", "", block)
+
+
+def test_every_block_is_run_by_a_test_of_this_module():
+    marks = ["--sandbox", "pytest", "dkimctl login", "dkimctl register", "dkimctl show-dns",
+             "dkimctl api", "dkimctl serve", "dkimctl service", "dkimctl completion", "tests/bench"]  # fmt: skip
+    for block in BLOCKS:
+        assert any(mark in block for mark in marks), block
+
+
+def test_the_first_command_prints_the_table(cli, on_terminal):
+    shutil.copy(ROOT / "domains.example.yaml", cli.home)
+    (block,) = blocks("--sandbox domains.example.yaml")
+    _, *words = without_pip(block).split()
+    status, shown = on_terminal(words)
+    assert status == 0
+    assert "201 created" in shown
+    assert "created 3" in shown
+
+
+@pytest.fixture
+def at_service(cli, live_service, account):
+    """The variables that the README's commands use, and the files that they read."""
+    cli.write("domains.yaml", SPECS)
+    cli.write("secret.txt", account["DKIMCTL_CLIENT_SECRET"] + "\n")
+    client_id = account["DKIMCTL_CLIENT_ID"]
+    return {
+        "AUTH_URL": live_service.url,
+        "BASE_URL": live_service.url,
+        "CLIENT_ID": client_id,
+        "CLIENT_SECRET": account["DKIMCTL_CLIENT_SECRET"],
+        "DELIVERY_ID": live_service.operate("delivery", "add", client_id).out.strip(),
+    }
+
+
+def test_login_register_show_dns_and_api(cli, shell, needs_tool, at_service):
+    needs_tool("named-checkzone")
+    (login,) = blocks("--secret-stdin")
+    shell(login, at_service)
+    register = next(block for block in blocks("--dry-run"))
+    done = shell(register, at_service)
+    items = re.findall(r"_domainkey\.(example\.\w+)\.", done.stdout)
+    assert items == ["example.com", "example.org"]
+    for block in blocks("dkimctl show-dns"):
+        if "--sandbox" not in block:
+            shell(block, at_service)
+    assert len(json.loads((cli.home / "records.json").read_text())["items"]) == 2
+    zone = (cli.home / "dkim.zone").read_text()
+    assert zone.count(" IN TXT ") == 2
+    (api,) = blocks("dkimctl api")
+    assert at_service["DELIVERY_ID"] in shell(api, at_service).stdout
+    assert cli("logout").status == 0
+
+
+def test_login_asks_for_the_secret(on_terminal, at_service):
+    (block,) = (block for block in blocks("dkimctl login") if "--secret-stdin" not in block)
+    words = [re.sub(r'"\$(\w+)"', lambda m: at_service[m[1]], word) for word in block.split()[1:]]
+    answers = [("Client secret", at_service["CLIENT_SECRET"])]
+    status, shown = on_terminal([*words, "--credential-store", "file"], answers)
+    assert status == 0, shown
+
+
+def test_ci_with_the_environment_alone(cli, shell, at_service):
+    cli.write("domains.yaml", SPECS.replace("example.", "ci.example."))
+    (block,) = blocks("DKIMCTL_CLIENT_SECRET=")
+    shell(block, at_service)
+    assert json.loads((cli.home / "result.json").read_text())["count"] == 2
+    assert not list(cli.home.rglob("credentials.json"))
+
+
+def test_the_services_own_side(cli, shell):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    (serve,) = blocks("dkimctl serve")
+    wait = "\nfor n in $(seq 100); do (echo > /dev/tcp/127.0.0.1/$PORT) 2>/dev/null && break; sleep 0.1; done"
+    stop = "\nkill $(jobs -p)\nwait || true"
+    done = shell(serve.replace(" &\n", f" &{wait}\n", 1) + stop, {"PORT": port}, timeout=60)
+    client = json.loads((cli.home / "client.json").read_text())
+    assert f"{client['client_id']}\tactive" in done.stdout
+    operate = next(block for block in blocks("dkimctl service") if "disable" in block)
+    shell(operate, {"CLIENT_ID": client["client_id"]})
+    assert "deleted" in cli("service", "client", "list", "--data", "service.db").out
+
+
+def test_completion(shell, cli):
+    (block,) = blocks("dkimctl completion")
+    shell(block, {})
+    assert "_dkimctl_completion" in (cli.home / "dkimctl.bash").read_text()
+
+
+def test_the_tables_of_outcomes_and_formats_are_those_of_the_tool():
+    from dkimctl.models import Outcome
+    from dkimctl.render.formats import Format
+
+    for word in (*Outcome, *Format):
+        assert f"| `{word}` |" in README
+
+
+def test_the_readme_shows_every_library_of_the_project():
+    import tomllib
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    needed = [*project["dependencies"], *project["optional-dependencies"]["service"]]
+    table = README.partition("## Libraries")[2].lower()
+    for requirement in needed:
+        assert re.match(r"[a-z]+", requirement)[0] in table
