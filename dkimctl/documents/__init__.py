@@ -6,9 +6,8 @@ tags, merge keys, directives, repeated keys and second documents are problems.
 """
 
 from dkimctl.documents.document import Document
-from dkimctl.documents.nodes import Mapping, Node, Scalar, Sequence
+from dkimctl.documents.nodes import Mapping, Node, Scalar, Sequence, is_plain
 from dkimctl.documents.source import read_bytes
-from dkimctl.documents.wording import nearest, shown
 
 __all__ = [
     "Document",
@@ -16,7 +15,6 @@ __all__ = [
     "Node",
     "Scalar",
     "Sequence",
-    "nearest",
+    "is_plain",
     "read_bytes",
-    "shown",
 ]

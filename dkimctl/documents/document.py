@@ -7,13 +7,24 @@ list of 100,000 entries costs the memory of one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar, cast
 
-from dkimctl.documents.nodes import Alias, Mapping, Mark, Node, Scalar, Sequence
+from dkimctl.documents.nodes import (
+    Alias,
+    Mapping,
+    Mark,
+    Node,
+    Scalar,
+    Sequence,
+    Structure,
+    is_null,
+    is_plain,
+    kind_of,
+)
 from dkimctl.documents.source import decode
 from dkimctl.documents.syntax import explain
-from dkimctl.documents.wording import nearest, shown
 from dkimctl.errors import InputError, Problem, UsageError
+from dkimctl.wording import nearest, shown
 
 T = TypeVar("T")
 
@@ -56,22 +67,22 @@ class Document:
         if start.version or start.tags:
             self._report(start.start_mark, "a YAML directive", "remove the line that begins with %")
         node = self._node()
-        return None if isinstance(node, Scalar) and node.is_null else node
+        return None if node and not isinstance(node, Structure) and is_null(node) else node
 
     def pairs(self, node: Node, what: str) -> Iterator[tuple[Scalar, Node]]:
         """The keys and values of a mapping; `what` names it in the problem if it is none."""
         if not isinstance(node, Mapping):
-            message = f"{what} must be a mapping, not {node.kind}"
+            message = f"{what} must be a mapping, not {kind_of(node)}"
             self.problem(node, message, _AS_PAIRS)
             return
         seen: dict[str, Scalar] = {}
         while key := self._node():
-            if isinstance(key, Scalar):
+            if not isinstance(key, Structure):
                 value = self._node()
                 if value and self._is_usable(key, seen):
                     yield key, value
             else:
-                message = f"a key must be a single word, not {key.kind}"
+                message = f"a key must be a single word, not {kind_of(key)}"
                 self.problem(key, message, _AS_PAIRS)
                 self._leave_to(node.level)
                 self._node()
@@ -80,7 +91,7 @@ class Document:
     def items(self, node: Node, what: str) -> Iterator[Node]:
         """The items of a list; `what` names it in the problem if it is none."""
         if not isinstance(node, Sequence):
-            message = f"{what} must be a list, not {node.kind}"
+            message = f"{what} must be a list, not {kind_of(node)}"
             self.problem(node, message, "begin each item with '- ', or write [] for none")
             return
         while item := self._node():
@@ -89,9 +100,9 @@ class Document:
 
     def value(self, node: Node, what: str, convert: Callable[[Scalar], T]) -> T | None:
         """A scalar's value; None after a problem, such as a UsageError out of `convert`."""
-        if not isinstance(node, Scalar):
-            self.problem(node, f"{what} must be a single value, not {node.kind}", _WRITE_OUT)
-        elif node.is_null:
+        if isinstance(node, Structure):
+            self.problem(node, f"{what} must be a single value, not {kind_of(node)}", _WRITE_OUT)
+        elif is_null(node):
             self.problem(node, f"{what} has no value", "give it a value, or leave it out")
         else:
             try:
@@ -102,11 +113,11 @@ class Document:
 
     def unknown_key(self, key: Scalar, what: str, known: Iterable[str]) -> None:
         """Notes that `what` has no such key, with the nearest that it has."""
-        self.problem(key, f"{what} has no key {shown(key.text)}", nearest(key.text, known))
+        self.problem(key, f"{what} has no key {shown(key.value)}", nearest(key.value, known))
 
     def problem(self, node: Node, message: str, hint: str) -> None:
         """Notes a mistake at `node`."""
-        self._report(node.mark, message, hint)
+        self._report(node.start_mark, message, hint)
 
     def finish(self) -> None:
         """Reads to the end; raises InputError if there was any problem."""
@@ -131,7 +142,7 @@ class Document:
         if event.__class__ is self._scalar_event:  # four of five events: first, and in line
             if event.anchor or event.tag:
                 self._refuse_properties(event)
-            return Scalar(event.value, event.implicit[0], event.start_mark)
+            return cast(Scalar, event)
         if build := self._builders.get(event.__class__):
             return build(event)
         self._depth -= 1
@@ -143,10 +154,10 @@ class Document:
             self._node()
 
     def _sequence(self, event: Any) -> Sequence:
-        return Sequence(self._enter(event), event.start_mark)
+        return Sequence(event.start_mark, self._enter(event))
 
     def _mapping(self, event: Any) -> Mapping:
-        return Mapping(self._enter(event), event.start_mark)
+        return Mapping(event.start_mark, self._enter(event))
 
     def _enter(self, event: Any) -> int:
         if event.anchor or event.tag:
@@ -163,11 +174,11 @@ class Document:
             self._report(event.start_mark, "a YAML tag (!)", "remove it; the key decides the type")
 
     def _is_usable(self, key: Scalar, seen: dict[str, Scalar]) -> bool:
-        first = seen.setdefault(key.text, key)
+        first = seen.setdefault(key.value, key)
         if first is not key:
-            where = f"already on line {first.mark.line + 1}"
-            self.problem(key, f"the key {shown(key.text)} is {where}", "keep one of the two")
-        elif key.text == "<<" and key.plain:
+            where = f"already on line {first.start_mark.line + 1}"
+            self.problem(key, f"the key {shown(key.value)} is {where}", "keep one of the two")
+        elif key.value == "<<" and is_plain(key):
             self.problem(key, "a YAML merge key (<<)", _WRITE_OUT)
         else:
             return True

@@ -1,26 +1,29 @@
-"""Table: for people. The TXT value of a row stands below it, whole, to be copied."""
+"""Table: for people. The TXT value of a row stands below it, whole, to be copied.
+
+Lines between rows that keep to no column are more than rich's Table can do, so its rows are
+laid out here; rich tells how many columns a text takes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from io import StringIO
+from itertools import zip_longest
 
-from rich.cells import cell_len
-from rich.console import Console, RenderableType
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
+from rich.cells import cell_len, chop_cells, set_cell_size
 
-from dkimctl.models import DnsRecord, Outcome, Registration, Result
+from dkimctl.models import Outcome, Registration, Result
 from dkimctl.text import printable
 
 _HEADER = ("DOMAIN", "SELECTOR", "OUTCOME", "BITS", "START", "RESULT")
-_GAP = 2  # columns between two cells
+_GAP = "  "  # between two cells
+_INDENT = "  "  # of what stands below a row
 _RESULT_LEAST = len("201 created")
 _START_FOLDED = len("2026-03-01T00:00")  # a start folds best before its offset
+
 _GOOD = frozenset({Outcome.CREATED, Outcome.EXISTS})
 _WAITING = frozenset({Outcome.PENDING, Outcome.DIFFERS, Outcome.TAKEN})
 _NEED_NO_ATTENTION = _GOOD | {Outcome.PENDING}
+_BOLD, _DIM, _RED, _GREEN, _YELLOW = "1", "2", "31", "32", "33"  # ECMA-48 section 8.3.117
 
 
 def render_table(
@@ -33,7 +36,7 @@ def render_table(
     """
     rows, hidden = _select(results, only_attention=only_attention)
     if rows:
-        yield from _lines(rows, width, colour=colour)
+        yield from _Painter(rows, width, colour=colour).lines()
     if hidden:
         yield f"{hidden} rows that need no attention are not shown; --format json shows all\n"
 
@@ -46,51 +49,67 @@ def _select(results: Iterable[Result], *, only_attention: bool) -> tuple[list[Re
     return rows, len(everything) - len(rows)
 
 
-def _lines(rows: Sequence[Result], width: int, *, colour: bool) -> Iterator[str]:
-    console = _console(width, colour=colour)
-    cells = [_cells(result.registration, result.outcome) for result in rows]
-    widths = _column_widths([_HEADER, *cells], width)
-    yield _drawn(console, _row([Text(title, "bold") for title in _HEADER], widths))
-    for result, texts in zip(rows, cells, strict=True):
-        styled = [Text(text) for text in texts]
-        styled[2].style = styled[-1].style = _style(result.outcome)
-        yield _drawn(console, _row(styled, widths))
-        details = list(_details(console, result))
-        yield from [*details, "\n"] if details else []
+class _Painter:
+    def __init__(self, rows: Sequence[Result], width: int, *, colour: bool) -> None:
+        self._rows = rows
+        self._width = width
+        self._colour = colour
+        self._widths = _column_widths(map(_cells, rows), width)
+
+    def lines(self) -> Iterator[str]:
+        yield from self._row(_HEADER, [_BOLD] * len(_HEADER))
+        for result in self._rows:
+            style = _style(result.outcome)
+            yield from self._row(_cells(result), ["", "", style, "", "", style])
+            details = list(self._details(result, style))
+            yield from [*details, "\n"] if details else []
+
+    def _row(self, cells: Sequence[str], styles: Sequence[str]) -> Iterator[str]:
+        folded = [_fold(text, width) for text, width in zip(cells, self._widths, strict=True)]
+        for line in zip_longest(*folded, fillvalue=""):
+            *padded, last = map(set_cell_size, line, self._widths)
+            painted = map(self._painted, (*padded, last.rstrip(" ")), styles)
+            yield _GAP.join(painted).rstrip(" ") + "\n"
+
+    def _details(self, result: Result, style: str) -> Iterator[str]:
+        """What stands below a row."""
+        record, reason = result.registration.record, result.reason
+        if reason and reason != result.registration.message:
+            yield from self._indented(printable(reason), style)
+        if record is not None:
+            name_and_type = f"FQDN{_GAP}{printable(record.fqdn)}{_GAP}{printable(record.type)}"
+            yield from self._indented(name_and_type, _DIM)
+            yield f"{printable(record.value)}\n"
+
+    def _indented(self, text: str, style: str) -> Iterator[str]:
+        for line in _fold(text, self._width - len(_INDENT)):
+            yield f"{_INDENT}{self._painted(line, style)}\n"
+
+    def _painted(self, text: str, style: str) -> str:
+        return f"\x1b[{style}m{text}\x1b[0m" if style and self._colour else text
 
 
-def _details(console: Console, result: Result) -> Iterator[str]:
-    """What stands below a row."""
-    record, reason = result.registration.record, result.reason
-    if reason and reason != result.registration.message:
-        yield _drawn(console, _indented(Text(printable(reason), _style(result.outcome))))
-    if record is not None:
-        yield _drawn(console, _indented(_name_and_type(record)))
-        yield f"{printable(record.value)}\n"
-
-
-def _cells(registration: Registration, outcome: Outcome) -> list[str]:
-    answer = " ".join(filter(None, (registration.code, registration.message)))
+def _cells(result: Result) -> tuple[str, ...]:
+    registration = result.registration
     texts = (
         registration.sign_domain,
         registration.selector,
-        outcome,
+        result.outcome,
         registration.key_len and str(registration.key_len),
         registration.start_date,
-        answer,
+        _answer(registration),
     )
-    return [printable(text) if text else "-" for text in texts]
+    return tuple(printable(text) if text else "-" for text in texts)
 
 
-def _name_and_type(record: DnsRecord) -> Text:
-    label, name = ("FQDN  ", "dim"), printable(record.fqdn)
-    return Text.assemble(label, name, (f"  {printable(record.type)}", "dim"))
+def _answer(registration: Registration) -> str:
+    return " ".join(filter(None, (registration.code, registration.message)))
 
 
 def _style(outcome: Outcome) -> str:
     if outcome in _GOOD:
-        return "green"
-    return "yellow" if outcome in _WAITING else "red"
+        return _GREEN
+    return _YELLOW if outcome in _WAITING else _RED
 
 
 def _column_widths(rows: Iterable[Sequence[str]], width: int) -> list[int]:
@@ -98,9 +117,9 @@ def _column_widths(rows: Iterable[Sequence[str]], width: int) -> list[int]:
 
     No other column has more than a third, so that one long domain does not squeeze all rows.
     """
-    *others, result = (max(map(cell_len, column)) for column in zip(*rows, strict=True))
+    *others, result = _widest(rows)
     others = [min(wanted, width // 3) for wanted in others]
-    room = width - _GAP * len(others)
+    room = width - len(_GAP) * len(others)
     if sum(others) > room - _RESULT_LEAST:
         others[-1] = min(others[-1], _START_FOLDED)
     while sum(others) > room - _RESULT_LEAST and max(others) > 1:
@@ -108,34 +127,22 @@ def _column_widths(rows: Iterable[Sequence[str]], width: int) -> list[int]:
     return [*others, min(result, max(room - sum(others), 1))]
 
 
-def _row(cells: Sequence[Text], widths: Sequence[int]) -> Table:
-    """One row as a table of its own: between two rows stand lines that keep to no column."""
-    table = Table(box=None, show_header=False, padding=(0, _GAP, 0, 0), pad_edge=False)
-    for width in widths:
-        table.add_column(width=width, overflow="fold")
-    table.add_row(*cells)
-    return table
+def _widest(rows: Iterable[Sequence[str]]) -> list[int]:
+    widths = [len(title) for title in _HEADER]
+    for cells in rows:
+        widths = list(map(max, widths, map(cell_len, cells)))
+    return widths
 
 
-def _indented(text: Text) -> Padding:
-    return Padding(text, (0, 0, 0, 2), expand=False)
-
-
-def _console(width: int, *, colour: bool) -> Console:
-    """A console that takes nothing from the environment: the caller has decided."""
-    return Console(
-        file=StringIO(),
-        width=width,
-        height=25,
-        color_system="standard" if colour else None,
-        force_terminal=colour,
-        no_color=not colour,
-        legacy_windows=False,
-        highlight=False,
-    )
-
-
-def _drawn(console: Console, what: RenderableType) -> str:
-    with console.capture() as capture:
-        console.print(what, overflow="fold")
-    return "".join(f"{line.rstrip(' ')}\n" for line in capture.get().splitlines())
+def _fold(text: str, width: int) -> list[str]:
+    """The lines of `text` at `width` columns, between words where that is possible."""
+    if cell_len(text) <= width:
+        return [text]
+    lines = [""]
+    for word in text.split(" "):
+        longer = f"{lines[-1]} {word}" if lines[-1] else word
+        if cell_len(longer) <= width:
+            lines[-1] = longer
+        else:
+            lines += chop_cells(word, width)
+    return lines if lines[0] else lines[1:]

@@ -6,15 +6,18 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dkimctl.documents import Document, Node, Scalar, read_bytes, shown
 from dkimctl.settings.values import CHECKS, SANDBOX, SANDBOX_FIXED, Check, profile_name
+from dkimctl.wording import shown
 
-ReadDefaults = Callable[[Document, Node], Mapping[str, object]]
+if TYPE_CHECKING:
+    from dkimctl.documents import Document, Node, Scalar
+
+    ReadDefaults = Callable[[Document, Node], Mapping[str, object]]
 
 _KEYS = ("default_profile", "profiles")
-_SECRET = re.compile(r"secret|passw|token|api_?key|private_?key", re.IGNORECASE)
+_CONFIDENTIAL = "secret|passw|token|api_?key|private_?key"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,8 @@ def load_config(path: Path, *, required: bool, read_defaults: ReadDefaults) -> C
     """
     if not required and _is_missing(path):
         return Config()
+    from dkimctl.documents import Document, read_bytes
+
     document = Document(read_bytes(str(path)), str(path))
     reader = _Reader(document, read_defaults)
     root = document.root()
@@ -51,9 +56,9 @@ class _Reader:
 
     def read(self, root: Node) -> None:
         for key, value in self._document.pairs(root, "the config file"):
-            if key.text == "default_profile":
-                self.default_profile = self._document.value(value, key.text, _name)
-            elif key.text == "profiles":
+            if key.value == "default_profile":
+                self.default_profile = self._document.value(value, key.value, _name)
+            elif key.value == "profiles":
                 self._read_profiles(value)
             else:
                 self._refuse_key(key, "the config file", _KEYS)
@@ -67,21 +72,21 @@ class _Reader:
     def _read_profile(self, node: Node, name: str) -> dict[str, Any]:
         profile: dict[str, Any] = {}
         for key, value in self._document.pairs(node, f"the profile {name}"):
-            if name == SANDBOX and key.text in SANDBOX_FIXED:
+            if name == SANDBOX and key.value in SANDBOX_FIXED:
                 hint = "remove it, or use another profile name"
-                self._document.problem(key, f"{key.text} of the sandbox is fixed", hint)
-            elif key.text == "defaults":
+                self._document.problem(key, f"{key.value} of the sandbox is fixed", hint)
+            elif key.value == "defaults":
                 profile["defaults"] = self._read_defaults(self._document, value)
-            elif check := CHECKS.get(key.text):
-                profile[key.text] = self._document.value(value, key.text, _on_text(check))
+            elif check := CHECKS.get(key.value):
+                profile[key.value] = self._document.value(value, key.value, _on_text(check))
             else:
                 self._refuse_key(key, "a profile", (*CHECKS, "defaults"))
         return profile
 
     def _refuse_key(self, key: Scalar, what: str, known: tuple[str, ...]) -> None:
-        if _SECRET.search(key.text):
+        if re.search(_CONFIDENTIAL, key.value, re.IGNORECASE):
             hint = "remove it: `dkimctl login` keeps secrets, or set DKIMCTL_CLIENT_SECRET"
-            self._document.problem(key, f"{shown(key.text)}: no secret belongs in this file", hint)
+            self._document.problem(key, f"{shown(key.value)}: no secret belongs in this file", hint)
         else:
             self._document.unknown_key(key, what, known)
 
@@ -94,8 +99,8 @@ def _is_missing(path: Path) -> bool:
 
 
 def _name(scalar: Scalar) -> str:
-    return profile_name(scalar.text)
+    return profile_name(scalar.value)
 
 
 def _on_text(check: Check) -> Callable[[Scalar], object]:
-    return lambda scalar: check(scalar.text)
+    return lambda scalar: check(scalar.value)

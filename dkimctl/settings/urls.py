@@ -10,7 +10,7 @@ from dkimctl.errors import UsageError
 if TYPE_CHECKING:
     from urllib.parse import SplitResult
 
-_NOT_IN_A_URL = re.compile(r"[\0-\x20\x7f-\xa0\\\ud800-\udfff]")
+_NOT_IN_A_URL = r"[\0-\x20\x7f-\xa0\\\ud800-\udfff]"
 
 
 def service_url(text: str) -> str:
@@ -34,7 +34,7 @@ def _spelled(parts: SplitResult) -> str:
 def _split(text: str, scheme: str) -> SplitResult:
     from urllib.parse import urlsplit
 
-    if _NOT_IN_A_URL.search(text):
+    if re.search(_NOT_IN_A_URL, text):
         raise UsageError("the URL holds a space, backslash or control character", hint="remove it")
     try:
         parts = urlsplit(text)

@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from dkimctl.documents import shown
 from dkimctl.errors import UsageError
 from dkimctl.settings.urls import proxy_url, service_url
+from dkimctl.wording import shown
 
 Check = Callable[[str], object]
 
@@ -24,15 +24,16 @@ SANDBOX_FIXED: Mapping[str, str] = {
     "credential_store": "file",
 }
 
-_NAME = re.compile(r"[A-Za-z0-9._-]+")
-_INTEGER = re.compile(r"[0-9]{1,9}")
-_DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)([smh]?)")
+# Compiled when they are first used: no command needs them all.
+_NAME = r"[A-Za-z0-9._-]+"
+_INTEGER = r"[0-9]{1,9}"
+_DURATION = r"([0-9]{1,9}(?:\.[0-9]{1,9})?)([smh]?)"
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
-_NOT_IN_CLIENT_ID = re.compile(r"[:\0-\x1f\x7f-\x9f\ud800-\udfff]")  # RFC 7617 section 2
+_NOT_IN_CLIENT_ID = r"[:\0-\x1f\x7f-\x9f\ud800-\udfff]"  # RFC 7617 section 2
 
 
 def profile_name(text: str) -> str:
-    if not _NAME.fullmatch(text):
+    if not re.fullmatch(_NAME, text):
         hint = "use letters, digits, dots, hyphens and underscores"
         raise UsageError(f"{shown(text)} is no profile name", hint=hint)
     return text
@@ -40,7 +41,7 @@ def profile_name(text: str) -> str:
 
 def _integer(lowest: int, highest: int) -> Check:
     def check(text: str) -> int:
-        if _INTEGER.fullmatch(text) and lowest <= int(text) <= highest:
+        if re.fullmatch(_INTEGER, text) and lowest <= int(text) <= highest:
             return int(text)
         hint = f"write a whole number from {lowest} to {highest}"
         raise UsageError(f"{shown(text)} is out of range or no number", hint=hint)
@@ -50,7 +51,7 @@ def _integer(lowest: int, highest: int) -> Check:
 
 def _duration(text: str) -> float:
     """Seconds, from `30`, `30s`, `5m` or `1h`."""
-    found = _DURATION.fullmatch(text)
+    found = re.fullmatch(_DURATION, text)
     seconds = float(found[1]) * _SECONDS[found[2]] if found else 0.0
     if seconds == 0:
         raise UsageError(f"{shown(text)} is no length of time", hint="write 30s, 5m or 1h")
@@ -58,7 +59,7 @@ def _duration(text: str) -> float:
 
 
 def _client_id(text: str) -> str:
-    if not text or _NOT_IN_CLIENT_ID.search(text):
+    if not text or re.search(_NOT_IN_CLIENT_ID, text):
         raise UsageError(
             "the client ID is empty, or holds a colon or control character",
             hint="give the client ID alone, without the secret",

@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
-from dkimctl.documents import Document, Node, Scalar, shown
+from dkimctl.documents import Document, Node, Scalar, is_plain
 from dkimctl.errors import UsageError
 from dkimctl.specs.names import parse_domain, parse_selector
+from dkimctl.wording import shown
 
 Reader = Callable[[Scalar], object]
 
@@ -25,33 +26,33 @@ _DATE_AND_PERHAPS_TIME = re.compile(
 
 
 def _sign_domain(scalar: Scalar) -> str:
-    return parse_domain(scalar.text)
+    return parse_domain(scalar.value)
 
 
 def _selector(scalar: Scalar) -> str:
-    return parse_selector(scalar.text)
+    return parse_selector(scalar.value)
 
 
 def _key_len(scalar: Scalar) -> int:
-    if scalar.plain and scalar.text in {"1024", "2048"}:
-        return int(scalar.text)
+    if is_plain(scalar) and scalar.value in {"1024", "2048"}:
+        return int(scalar.value)
     raise _wrong(scalar, "1024 or 2048", "write 2048, or 1024 where the DNS takes no longer key")
 
 
 def _default(scalar: Scalar) -> int:
-    if scalar.plain and _DECIMAL.fullmatch(scalar.text):
-        return int(scalar.text)
+    if is_plain(scalar) and _DECIMAL.fullmatch(scalar.value):
+        return int(scalar.value)
     raise _wrong(scalar, "a decimal number", "write it in decimal digits, such as 0")
 
 
 def _enable(scalar: Scalar) -> bool:
-    if scalar.plain and scalar.text in {"true", "false"}:
-        return scalar.text == "true"
+    if is_plain(scalar) and scalar.value in {"true", "false"}:
+        return scalar.value == "true"
     raise _wrong(scalar, "true or false", "write true or false, in lower case")
 
 
 def _start_date(scalar: Scalar) -> str:
-    return parse_start_date(scalar.text)
+    return parse_start_date(scalar.value)
 
 
 @lru_cache(maxsize=64)  # the entries of a file share few dates
@@ -95,9 +96,9 @@ def read_fields(
     """The values of a mapping's known keys; None for one that is wrong, after its problem."""
     fields: dict[str, Any] = {}
     for key, value in document.pairs(node, what):
-        reader = readers.get(key.text)
+        reader = readers.get(key.value)
         if reader:
-            fields[key.text] = document.value(value, key.text, reader)
+            fields[key.value] = document.value(value, key.value, reader)
         else:
             document.unknown_key(key, what, readers)
     return fields
@@ -109,9 +110,9 @@ def read_defaults(document: Document, node: Node) -> dict[str, Any]:
 
 
 def _wrong(scalar: Scalar, wanted: str, hint: str) -> UsageError:
-    if scalar.plain:
-        return UsageError(f"{shown(scalar.text)} is not {wanted}", hint=hint)
-    return UsageError(f"{shown(scalar.text)} in quotes is not {wanted}", hint="remove the quotes")
+    if is_plain(scalar):
+        return UsageError(f"{shown(scalar.value)} is not {wanted}", hint=hint)
+    return UsageError(f"{shown(scalar.value)} in quotes is not {wanted}", hint="remove the quotes")
 
 
 def _suggestion(text: str) -> str:

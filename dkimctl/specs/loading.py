@@ -69,10 +69,10 @@ class _Reader:
     def _read_mapping(self, root: Node) -> None:
         found = set()
         for key, value in self._document.pairs(root, "a spec file"):
-            found.add(key.text)
-            if key.text == "domains":
+            found.add(key.value)
+            if key.value == "domains":
                 self._read_entries(value, "domains")
-            elif key.text == "defaults":
+            elif key.value == "defaults":
                 self.defaults = read_defaults(self._document, value)
             else:
                 self._document.unknown_key(key, "a spec file", _KEYS)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import NoReturn
 
-from dkimctl.documents import shown
 from dkimctl.errors import UsageError
 from dkimctl.text import printable
+from dkimctl.wording import shown
 
 MAX_NAME = 253  # RFC 1035 2.3.4 allows 255 octets on the wire: this is their text
 MAX_LABEL = 63

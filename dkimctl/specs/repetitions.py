@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dkimctl.documents import Document, Node, shown
+from dkimctl.documents import Document, Node
+from dkimctl.wording import shown
 
 
 class Repetitions:
@@ -15,7 +16,7 @@ class Repetitions:
 
     def check(self, node: Node, domain: str, selector: str | None) -> None:
         """Notes a problem at `node` if it repeats, or makes ambiguous, an entry before it."""
-        line = node.mark.line + 1
+        line = node.start_mark.line + 1
         pair = (domain, selector and selector.lower())
         if pair in self._lines:
             self._note_repeated(node, domain, selector, self._lines[pair])

@@ -14,8 +14,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dkimctl.documents import Document, Mapping, Node, Sequence, nearest, read_bytes, shown
+from dkimctl.documents import Document, Mapping, Node, Sequence, is_plain, read_bytes
 from dkimctl.errors import InputError, Problem, UsageError
+from dkimctl.wording import nearest, shown
 
 
 @pytest.fixture(params=["libyaml", "python"])
@@ -28,10 +29,10 @@ def parser(request, monkeypatch):
 def as_python(document: Document, node: Node):
     """A whole node as dicts, lists and strings; an alias, which nothing takes, as None."""
     if isinstance(node, Mapping):
-        return {key.text: as_python(document, value) for key, value in document.pairs(node, "it")}
+        return {key.value: as_python(document, value) for key, value in document.pairs(node, "it")}
     if isinstance(node, Sequence):
         return [as_python(document, item) for item in document.items(node, "it")]
-    return document.value(node, "it", lambda scalar: scalar.text)
+    return document.value(node, "it", lambda scalar: scalar.value)
 
 
 def read(text: str):
@@ -57,7 +58,7 @@ def test_words_that_yaml_takes_for_something_else_stay_text(parser, word):
 
 def test_a_scalar_says_whether_it_was_written_plain(parser):
     document = Document(b"[a, 'a', \"a\"]", "f")
-    styles = [item.plain for item in document.items(document.root(), "it")]
+    styles = [is_plain(item) for item in document.items(document.root(), "it")]
     assert styles == [True, False, False]
 
 

@@ -1,4 +1,4 @@
-"""How problems speak of what stands in a file."""
+"""How errors speak of what people wrote."""
 
 from __future__ import annotations
 
