@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -62,6 +62,7 @@ class Ledger:
         self._connection = connection
         self._path = path
         self._account_id = account_id
+        self._known: set[str] | None = None  # the signing domains, once asked for
 
     @classmethod
     def open(cls, path: Path, *, base_url: str, client_id: str) -> Self:
@@ -82,17 +83,23 @@ class Ledger:
 
     def of_domain(self, sign_domain: str) -> list[Registration]:
         """What is known of one signing domain, oldest first."""
+        # Of 100,000 new domains none is there, and a query for each would take longer than
+        # reading their file.
+        if sign_domain.lower() not in self._domains():
+            return []
         return list(self._select("AND sign_domain = ? ORDER BY id", sign_domain))
 
     def all(self) -> Iterator[Registration]:
         """Everything that is known of the account, by signing domain and selector."""
         return self._select("ORDER BY sign_domain, selector")
 
-    def record(self, registrations: Iterable[Registration]) -> None:
+    def record(self, registrations: Sequence[Registration]) -> None:
         """Keep what the service answered, replacing what it answered before; durable on return."""
         rows = [(self._account_id, *_to_row(registration)) for registration in registrations]
         with _explained(self._path), self._connection:
             self._connection.executemany(_RECORD, rows)
+        if self._known is not None:
+            self._known.update(registration.sign_domain.lower() for registration in registrations)
 
     def close(self) -> None:
         self._connection.close()
@@ -102,6 +109,14 @@ class Ledger:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _domains(self) -> set[str]:
+        if self._known is None:
+            query = "SELECT DISTINCT sign_domain FROM registration WHERE account_id = ?"
+            with _explained(self._path):
+                rows = self._connection.execute(query, (self._account_id,))
+                self._known = {row[0].lower() for row in rows}
+        return self._known
 
     def _select(self, rest: str, *values: object) -> Iterator[Registration]:
         query = (

@@ -1,0 +1,80 @@
+"""How long commands take to start, beside a hello-world of the same libraries.
+
+Run: python tests/bench/startup.py [ROUNDS]
+
+Rounds go through all commands in turn, so that a busy machine slows them alike; what counts
+is the ratio of the medians.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+HELLO = """\
+import typer
+
+app = typer.Typer()
+
+
+@app.command()
+def main(name: str = "world") -> None:
+    print(f"Hello {name}")
+
+
+app()
+"""
+SPECS = "- {sign_domain: example.com, selector: s1, key_len: 2048, enable: false}\n"
+
+
+def measure(commands: dict[str, list[str]], rounds: int, **options) -> dict[str, float]:
+    """The median wall time of each command, in milliseconds."""
+    times: dict[str, list[float]] = {name: [] for name in commands}
+    for number in range(rounds + 2):
+        for name, words in commands.items():
+            started = time.perf_counter()
+            subprocess.run(words, check=True, capture_output=True, **options)
+            if number >= 2:  # the first rounds write the byte code
+                times[name].append((time.perf_counter() - started) * 1000)
+    return {name: statistics.median(found) for name, found in times.items()}
+
+
+def main() -> None:
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 30
+    with tempfile.TemporaryDirectory() as name:
+        home = Path(name)
+        (home / "hello.py").write_text(HELLO)
+        (home / "one.yaml").write_text(SPECS)
+        environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+        options = {"cwd": home, "env": environment | {"HOME": name}}
+        hello = [sys.executable, "hello.py"]
+        tool = [str(Path(sys.executable).with_name("dkimctl"))]
+        subprocess.run(
+            [*tool, "register", "--sandbox", "one.yaml"], check=True, capture_output=True, **options
+        )
+        found = measure(
+            {
+                "python -c pass": [sys.executable, "-c", "pass"],
+                "hello": hello,
+                "hello --help": [*hello, "--help"],
+                "--version": [*tool, "--version"],
+                "show-dns": [*tool, "show-dns", "--sandbox"],
+                "register --dry-run": [*tool, "register", "--sandbox", "--dry-run", "one.yaml"],
+                "register (second run)": [*tool, "register", "--sandbox", "one.yaml"],
+                "--help": [*tool, "--help"],
+            },
+            rounds,
+            **options,
+        )
+    for label, median in found.items():
+        floor = "hello --help" if label.endswith("--help") else "hello"
+        print(f"{label:24} {median:6.1f} ms  {median / found[floor]:5.2f} x {floor}")
+
+
+if __name__ == "__main__":
+    main()
