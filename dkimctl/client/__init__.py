@@ -102,13 +102,16 @@ class Client:
         if response.status not in (200, 400, 500):
             raise _request_error(response)
         try:
-            return decode_reply(response.body)
+            reply = decode_reply(response.body)
         except DecodeError as error:
             if response.status == 200:
                 raise MaybeProcessed(
                     f"the service's answer is not usable: {error}", hint="check --base-url"
                 ) from None
             raise _request_error(response) from None
+        if response.status != 200 and not reply.items:
+            raise _request_error(response)
+        return reply
 
     def request(
         self,

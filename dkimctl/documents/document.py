@@ -52,16 +52,16 @@ class Document:
         self._builders: dict[type, Callable[[Any], Node]] = {
             yaml.SequenceStartEvent: self._sequence,
             yaml.MappingStartEvent: self._mapping,
-            yaml.AliasEvent: lambda event: Alias(event.start_mark),
+            yaml.AliasEvent: lambda event: Alias(event.start_mark, self._depth),
         }
         # The C parser is eight times as fast, but not every platform has it.
         parser = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(decode(data, name))
-        self._events: Iterator[Any] = self._guarded(parser.get_event)
+        self._next_event: Callable[[], Any] = parser.get_event
 
     def root(self) -> Node | None:
         """The document's node; None if there is nothing but comments, or a null."""
-        next(self._events)
-        start = next(self._events)
+        self._event()
+        start = self._event()
         if isinstance(start, self._yaml.StreamEndEvent):
             return None
         if start.version or start.tags:
@@ -77,16 +77,20 @@ class Document:
             return
         seen: dict[str, Scalar] = {}
         while key := self._node():
-            if not isinstance(key, Structure):
-                value = self._node()
-                if value and self._is_usable(key, seen):
-                    yield key, value
-            else:
+            if isinstance(key, Structure):
                 message = f"a key must be a single word, not {kind_of(key)}"
                 self.problem(key, message, _AS_PAIRS)
                 self._leave_to(node.level)
-                self._node()
-            self._leave_to(node.level)
+            value = self._node()
+            if isinstance(key, Structure) or value is None:
+                pass
+            elif key.value in seen or (key.value == "<<" and is_plain(key)):
+                self._refuse_key(key, seen)
+            else:
+                seen[key.value] = key
+                yield key, value
+            if self._depth > node.level:
+                self._leave_to(node.level)
 
     def items(self, node: Node, what: str) -> Iterator[Node]:
         """The items of a list; `what` names it in the problem if it is none."""
@@ -96,7 +100,8 @@ class Document:
             return
         while item := self._node():
             yield item
-            self._leave_to(node.level)
+            if self._depth > node.level:
+                self._leave_to(node.level)
 
     def value(self, node: Node, what: str, convert: Callable[[Scalar], T]) -> T | None:
         """A scalar's value; None after a problem, such as a UsageError out of `convert`."""
@@ -122,23 +127,25 @@ class Document:
     def finish(self) -> None:
         """Reads to the end; raises InputError if there was any problem."""
         self._leave_to(0)
-        for event in self._events:
+        while event := self._event():
             if isinstance(event, self._yaml.DocumentStartEvent):
                 self._stop(event.start_mark, "a second document", "keep one document in a file")
         if self._problems:
             raise self._error()
 
-    def _guarded(self, next_event: Callable[[], Any]) -> Iterator[Any]:
-        """The parser's events; its errors become problems."""
+    def _event(self) -> Any:
+        """The parser's next event, None after the last; its errors become problems."""
         try:
-            while event := next_event():
-                yield event
+            return self._next_event()
         except self._yaml.MarkedYAMLError as error:
             self._stop(*explain(error))
 
     def _node(self) -> Node | None:
         """The next node; None where the list or mapping ends."""
-        event = next(self._events)
+        try:  # as in `_event`: this runs a million times for a long file
+            event = self._next_event()
+        except self._yaml.MarkedYAMLError as error:
+            self._stop(*explain(error))
         if event.__class__ is self._scalar_event:  # four of five events: first, and in line
             if event.anchor or event.tag:
                 self._refuse_properties(event)
@@ -173,16 +180,12 @@ class Document:
         if event.tag:
             self._report(event.start_mark, "a YAML tag (!)", "remove it; the key decides the type")
 
-    def _is_usable(self, key: Scalar, seen: dict[str, Scalar]) -> bool:
-        first = seen.setdefault(key.value, key)
-        if first is not key:
+    def _refuse_key(self, key: Scalar, seen: dict[str, Scalar]) -> None:
+        if first := seen.get(key.value):
             where = f"already on line {first.start_mark.line + 1}"
             self.problem(key, f"the key {shown(key.value)} is {where}", "keep one of the two")
-        elif key.value == "<<" and is_plain(key):
-            self.problem(key, "a YAML merge key (<<)", _WRITE_OUT)
         else:
-            return True
-        return False
+            self.problem(key, "a YAML merge key (<<)", _WRITE_OUT)
 
     def _report(self, mark: Mark, message: str, hint: str) -> None:
         self._problems.append(Problem(self._name, mark.line + 1, mark.column + 1, message, hint))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 # YAML 1.2.2, 10.3.2, and nothing at all.
@@ -38,34 +37,35 @@ def is_null(scalar: Scalar) -> bool:
     return scalar.value in _NULLS and is_plain(scalar)
 
 
-@dataclass(slots=True)
 class Structure:
-    """What is no scalar."""
+    """What is no scalar. `level` is its depth, from 1."""
 
+    __slots__ = ("level", "start_mark")
     kind: ClassVar[str]
-    start_mark: Mark
+
+    def __init__(self, start_mark: Mark, level: int) -> None:
+        self.start_mark = start_mark
+        self.level = level
 
 
-@dataclass(slots=True)
 class Sequence(Structure):
-    """A list, to be read with `Document.items`. `level` is its own depth, from 1."""
+    """A list, to be read with `Document.items`."""
 
+    __slots__ = ()
     kind = "a list"
-    level: int
 
 
-@dataclass(slots=True)
 class Mapping(Structure):
-    """A mapping, to be read with `Document.pairs`. `level` is its own depth, from 1."""
+    """A mapping, to be read with `Document.pairs`."""
 
+    __slots__ = ()
     kind = "a mapping"
-    level: int
 
 
-@dataclass(slots=True)
 class Alias(Structure):
     """A reference to an anchor; no schema takes one."""
 
+    __slots__ = ()
     kind = "a YAML alias (*)"
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 
-from rich.cells import cell_len, chop_cells, set_cell_size
+from rich.cells import cell_len, chop_cells
 
 from dkimctl.models import Outcome, Registration, Result
 from dkimctl.text import printable
@@ -52,23 +52,24 @@ def _select(results: Iterable[Result], *, only_attention: bool) -> tuple[list[Re
 class _Painter:
     def __init__(self, rows: Sequence[Result], width: int, *, colour: bool) -> None:
         self._rows = rows
+        self._cells = [_cells(result) for result in rows]
         self._width = width
         self._colour = colour
-        self._widths = _column_widths(map(_cells, rows), width)
+        self._widths = _column_widths(self._cells, width)
 
     def lines(self) -> Iterator[str]:
         yield from self._row(_HEADER, [_BOLD] * len(_HEADER))
-        for result in self._rows:
+        for result, cells in zip(self._rows, self._cells, strict=True):
             style = _style(result.outcome)
-            yield from self._row(_cells(result), ["", "", style, "", "", style])
+            yield from self._row(cells, ["", "", style, "", "", style])
             details = list(self._details(result, style))
             yield from [*details, "\n"] if details else []
 
     def _row(self, cells: Sequence[str], styles: Sequence[str]) -> Iterator[str]:
-        folded = [_fold(text, width) for text, width in zip(cells, self._widths, strict=True)]
-        for line in zip_longest(*folded, fillvalue=""):
-            *padded, last = map(set_cell_size, line, self._widths)
-            painted = map(self._painted, (*padded, last.rstrip(" ")), styles)
+        for line in zip_longest(*map(_fold, cells, self._widths), fillvalue=""):
+            *texts, last = line
+            padded = map(_padded, texts, self._widths)
+            painted = map(self._painted, (*padded, last), styles)
             yield _GAP.join(painted).rstrip(" ") + "\n"
 
     def _details(self, result: Result, style: str) -> Iterator[str]:
@@ -112,12 +113,13 @@ def _style(outcome: Outcome) -> str:
     return _YELLOW if outcome in _WAITING else _RED
 
 
-def _column_widths(rows: Iterable[Sequence[str]], width: int) -> list[int]:
+def _column_widths(rows: Sequence[Sequence[str]], width: int) -> list[int]:
     """The width of each column: the result's words fold first, then the start, then the rest.
 
     No other column has more than a third, so that one long domain does not squeeze all rows.
     """
-    *others, result = _widest(rows)
+    columns = zip(_HEADER, *rows, strict=True)
+    *others, result = (max(map(cell_len, column)) for column in columns)
     others = [min(wanted, width // 3) for wanted in others]
     room = width - len(_GAP) * len(others)
     if sum(others) > room - _RESULT_LEAST:
@@ -127,11 +129,8 @@ def _column_widths(rows: Iterable[Sequence[str]], width: int) -> list[int]:
     return [*others, min(result, max(room - sum(others), 1))]
 
 
-def _widest(rows: Iterable[Sequence[str]]) -> list[int]:
-    widths = [len(title) for title in _HEADER]
-    for cells in rows:
-        widths = list(map(max, widths, map(cell_len, cells)))
-    return widths
+def _padded(text: str, width: int) -> str:
+    return text + " " * (width - cell_len(text))
 
 
 def _fold(text: str, width: int) -> list[str]:

@@ -14,6 +14,7 @@ import falcon
 import falcon.media
 
 from dkimctl.service.authorization import BearerAuthentication
+from dkimctl.service.body import RequestRefused, answer_refused_request
 from dkimctl.service.dkim_resource import DkimResource
 from dkimctl.service.keys import KeyMaker, make_key
 from dkimctl.service.registrar import Registrar
@@ -47,6 +48,7 @@ def create_app(
     )
     app.set_error_serializer(_serialize_error)
     app.add_error_handler(TokenRefused, answer_refusal)
+    app.add_error_handler(RequestRefused, answer_refused_request)
     app.add_error_handler(Exception, _answer_unexpected)
     app.add_route("/oauth2/token", TokenResource(store, clock, max_body))
     registrar = Registrar(store, make_key, clock)

@@ -8,6 +8,21 @@ from typing import Any, NoReturn
 import falcon
 
 
+class RequestRefused(falcon.HTTPBadRequest):
+    """400: a registration request is wrong as a whole."""
+
+
+def answer_refused_request(
+    _request: falcon.Request,
+    response: falcon.Response,
+    refused: RequestRefused,
+    _params: dict[str, Any],
+) -> None:
+    """Falcon error handler: a 400 has the shape of interface 2.4 as well (4.2), with no entry."""
+    response.status = falcon.HTTP_BAD_REQUEST
+    response.media = {"items": [], "count": 0, "total": 0, "message": refused.description}
+
+
 def read_body(request: falcon.Request, max_octets: int) -> bytes:
     """The whole body, whether it comes with a length or in chunks.
 
@@ -26,7 +41,7 @@ def read_body(request: falcon.Request, max_octets: int) -> bytes:
 def requested_domains(body: bytes, max_domains: int) -> list[dict[str, Any]]:
     """The objects of `domains` in a registration request (interface 2.3), not yet judged.
 
-    Raises falcon.HTTPBadRequest for what is wrong with the request as a whole.
+    Raises RequestRefused for what is wrong with the request as a whole.
     """
     document = _decode(body)
     if not isinstance(document, dict):
@@ -56,8 +71,8 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON number")
 
 
-def _bad(message: str) -> falcon.HTTPBadRequest:
-    return falcon.HTTPBadRequest(description=message)
+def _bad(message: str) -> RequestRefused:
+    return RequestRefused(description=message)
 
 
 def _too_large(max_octets: int) -> falcon.HTTPContentTooLarge:

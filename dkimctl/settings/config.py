@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dkimctl.settings.values import CHECKS, SANDBOX, SANDBOX_FIXED, Check, profile_name
 from dkimctl.wording import shown
@@ -20,12 +19,11 @@ _KEYS = ("default_profile", "profiles")
 _CONFIDENTIAL = "secret|passw|token|api_?key|private_?key"
 
 
-@dataclass(frozen=True, slots=True)
-class Config:
+class Config(NamedTuple):
     """A config file's content, checked. Each profile holds only the keys it states."""
 
     default_profile: str | None = None
-    profiles: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    profiles: Mapping[str, Mapping[str, Any]] = {}  # noqa: RUF012
 
 
 def load_config(path: Path, *, required: bool, read_defaults: ReadDefaults) -> Config:

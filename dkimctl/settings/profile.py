@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from dkimctl.errors import UsageError
 from dkimctl.settings.config import Config
@@ -17,8 +16,7 @@ DEFAULT = "default"  # the profile's name where none is named
 _IN_ENVIRONMENT = ("auth_url", "base_url", "client_id")
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(NamedTuple):
     """What a command needs to know of a service and a client. Durations are in seconds.
 
     `defaults` are spec fields for entries that do not state them. None: no source tells.
@@ -35,7 +33,7 @@ class Profile:
     ca_bundle: str | None = None
     proxy: str | None = None
     credential_store: Literal["keyring", "file"] = "keyring"
-    defaults: Mapping[str, object] = field(default_factory=dict)
+    defaults: Mapping[str, object] = {}  # noqa: RUF012 - nobody writes to a Mapping
 
     @property
     def is_sandbox(self) -> bool:

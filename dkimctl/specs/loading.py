@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from dkimctl import documents
 from dkimctl.documents import Document, Node, read_bytes
@@ -18,8 +17,7 @@ _KEYS = ("domains", "defaults")
 _EXAMPLE = "write a list such as '- example.com', or [] for no domains"
 
 
-@dataclass(frozen=True, slots=True)
-class SpecFile:
+class SpecFile(NamedTuple):
     """The entries of a spec file in its order, all defaults applied."""
 
     specs: list[DomainSpec]

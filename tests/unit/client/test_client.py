@@ -10,7 +10,7 @@ import pytest
 
 from dkimctl import errors
 from dkimctl.client import Client, HttpClient
-from dkimctl.models import DomainSpec, Secret
+from dkimctl.models import DnsRecord, DomainSpec, Registration, Secret
 
 TOKEN = Secret("abc.def-ghi_jkl~mno+pqr/stu==")
 SPECS = [
@@ -94,6 +94,32 @@ class TestIssueToken:
         assert "deleted" in caught.value.hint
         assert "secret is wrong" in caught.value.hint
 
+    @pytest.mark.parametrize(
+        "content_type", ["application/json;charset=UTF-8", "text/html", "nonsense"]
+    )
+    def test_a_refusal_is_read_whatever_its_content_type(
+        self, client, answering, api_fixture, content_type
+    ):
+        answering(400, api_fixture("invalid-client.json"), headers={"Content-Type": content_type})
+        with pytest.raises(errors.AuthenticationError, match="invalid_client"):
+            client.issue_token("id", Secret("s"))
+
+    def test_an_error_that_nobody_foresaw_is_told_as_it_is(self, client, answering):
+        answering(400, {"error": "unsupported_grant_type", "error_description": "?"})
+        with pytest.raises(errors.AuthenticationError, match="unsupported_grant_type"):
+            client.issue_token("id", Secret("s"))
+
+    @pytest.mark.parametrize("body", [b"", b"<html>oops</html>", b'{"message": "sorry"}', b"[]"])
+    @pytest.mark.parametrize(
+        ("status", "kind", "hint"),
+        [(405, errors.AuthenticationError, "--auth-url"), (500, errors.ServiceError, "later")],
+    )
+    def test_405_and_500_may_have_any_body(self, client, answering, body, status, kind, hint):
+        answering(status, body)
+        with pytest.raises(kind, match=str(status)) as caught:
+            client.issue_token("id", Secret("s"))
+        assert hint in caught.value.hint
+
     @pytest.mark.parametrize("status", [302, 404, 429, 500, 503])
     def test_other_statuses_are_no_answer(self, client, answering, status):
         answering(status, b"<html>oops</html>", headers={"Location": "http://127.0.0.1:9/"})
@@ -128,26 +154,52 @@ class TestRegister:
         (request,) = scripted_server.requests
         assert (request.method, request.path) == ("POST", "/domain/dkim")
         assert request.headers["authorization"] == f"Bearer {TOKEN.reveal()}"
+        assert request.headers["content-type"] == "application/json"
         assert json.loads(request.body) == json.loads(api_fixture("register-request.json"))
+
+    @pytest.mark.parametrize(
+        "stated",
+        [{}, {"selector": "s1"}, {"key_len": 2048}, {"start_date": "2027-07-01T00:00+09:00"},
+         {"default": 0}, {"default": 7}, {"enable": True}, {"enable": False}],
+        ids=str,
+    )  # fmt: skip
+    def test_only_what_an_entry_states_is_sent(self, client, scripted_server, answering, stated):
+        answering(200, {"items": []})
+        client.register(TOKEN, [DomainSpec("example.com", **stated)])
+        (request,) = scripted_server.requests
+        body = json.loads(request.body)
+        assert repr(body) == repr({"domains": [{"sign_domain": "example.com", **stated}]})
 
     def test_each_item_becomes_a_registration(self, client, answering, api_fixture):
         answering(200, api_fixture("register-created.json"))
         first, second = client.register(TOKEN, SPECS).items
-        body = json.loads(api_fixture("register-created.json"))["items"]
-        assert (first.sign_domain, first.selector, first.key_len) == (
+        values = [
+            item["setting_values"]["value"]
+            for item in json.loads(api_fixture("register-created.json"))["items"]
+        ]
+        assert first == Registration(
             "example.com",
-            "sample0001",
-            1024,
+            selector="sample0001",
+            key_len=1024,
+            start_date="2027-07-01T00:00+09:00",
+            default=0,
+            enable=True,
+            record=DnsRecord("sample0001._domainkey.example.com", "TXT", values[0]),
+            regist_date="2026-11-21T10:15:30+09:00",
+            code="201",
+            message="created",
         )
-        assert (first.start_date, first.default, first.enable) == (
-            "2027-07-01T00:00+09:00",
-            0,
-            True,
-        )
-        assert (first.code, first.message) == ("201", "created")
-        assert first.record.value == body[0]["setting_values"]["value"]
-        assert first.regist_date == body[0]["regist_date"]
-        assert second.record.fqdn == "k0a1b2c3._domainkey.example.org"
+        assert second.selector == "k0a1b2c3"
+        assert second.record == DnsRecord("k0a1b2c3._domainkey.example.org", "TXT", values[1])
+
+    def test_each_item_has_its_own_code_and_only_ours_has_the_data(
+        self, client, answering, api_fixture
+    ):
+        answering(200, api_fixture("register-mixed.json"))
+        items = client.register(TOKEN, SPECS).items
+        assert [item.code for item in items] == ["409", "409", "400", "500"]
+        assert [item.record is None for item in items] == [False, True, True, True]
+        assert [item.key_len for item in items] == [1024, None, None, None]
 
     def test_fields_may_be_absent_or_null(self, client, answering):
         answering(200, {"items": [{"result": {"code": 201}, "sign_domain": "Example.com.",
@@ -175,6 +227,13 @@ class TestRegister:
         for fault, path in zip(reply.faults, paths, strict=True):
             assert f"`{path}`" in fault
 
+    def test_items_are_counted_by_themselves(self, client, answering):
+        item = {"result": {"code": "201"}, "sign_domain": "example.com"}
+        for counts in ({"count": 9, "total": 1}, {}):
+            answering(200, {"items": [item], **counts})
+            reply = client.register(TOKEN, SPECS)
+            assert (len(reply.items), reply.faults) == (1, ())
+
     def test_more_results_than_returned_is_told(self, client, answering):
         answering(200, {"items": [], "count": 0, "total": 3})
         assert "3 results" in client.register(TOKEN, SPECS).faults[0]
@@ -185,12 +244,17 @@ class TestRegister:
         codes = [item.code for item in client.register(TOKEN, SPECS).items]
         assert codes == ["409", "409", "400", "500"]
 
-    @pytest.mark.parametrize("status", [401, 403])
-    def test_a_refused_token_is_told_with_the_answers_body(self, client, answering, status):
-        answering(status, {"message": "No way"})
-        with pytest.raises(errors.TokenRejected, match=f"{status}.*No way") as caught:
+    @pytest.mark.parametrize(
+        ("status", "fixture"), [(401, "unauthorized.json"), (403, "forbidden.json")]
+    )
+    def test_a_refused_token_is_told_with_the_answers_body(
+        self, client, answering, api_fixture, status, fixture
+    ):
+        answering(status, api_fixture(fixture))
+        said = json.loads(api_fixture(fixture))["message"]
+        with pytest.raises(errors.TokenRejected, match=f"{status}.*{said}") as caught:
             client.register(TOKEN, SPECS)
-        assert json.loads(caught.value.body) == {"message": "No way"}
+        assert caught.value.body == api_fixture(fixture)
         assert ("temporarily disabled" in caught.value.hint) == (status == 403)
         assert TOKEN.reveal() not in caught.value.hint + str(caught.value)
 
@@ -200,6 +264,20 @@ class TestRegister:
         with pytest.raises(errors.RequestRefused) as caught:
             client.register(TOKEN, SPECS)
         assert (caught.value.status, caught.value.said) == (str(status), "too many domains")
+
+    def test_a_400_without_an_entry_refuses_the_whole_batch(self, client, answering, api_fixture):
+        answering(400, api_fixture("register-refused.json"))
+        with pytest.raises(errors.RequestRefused) as caught:
+            client.register(TOKEN, SPECS)
+        assert (caught.value.status, caught.value.said) == ("400", "domains is empty.")
+
+    def test_a_500_is_told_and_to_be_tried_later(self, client, answering, api_fixture):
+        for body in (api_fixture("register-failed.json"),
+                     {"items": [], "message": "Internal Server Error", "trace": [1]}):  # fmt: skip
+            answering(500, body)
+            with pytest.raises(errors.MaybeProcessed, match="500: Internal Server Error") as caught:
+                client.register(TOKEN, SPECS)
+            assert "try again later" in caught.value.hint
 
     @pytest.mark.parametrize("status", [404, 405, 415, 429])
     def test_turned_away_means_not_processed(self, client, answering, status):
@@ -254,6 +332,58 @@ class TestRegister:
             pytest.raises(errors.NotProcessed, match="cannot reach 127.0.0.1"),
         ):
             client.register(TOKEN, SPECS)
+
+
+class TestRequest:
+    """Any bearer-protected request (interface 4.3, 5.2, 5.3)."""
+
+    def test_a_delivery_is_cancelled_as_section_5_3_shows(
+        self, client, scripted_server, answering, api_fixture
+    ):
+        answering(200, api_fixture("send-cancelled.json"))
+        answer = client.request(TOKEN, "DELETE", "/send/123")
+        (request,) = scripted_server.requests
+        assert (request.method, request.path, request.body) == ("DELETE", "/send/123", b"")
+        assert request.headers["authorization"] == f"Bearer {TOKEN.reveal()}"
+        assert (answer.status, answer.body) == (200, api_fixture("send-cancelled.json"))
+
+    def test_a_body_goes_with_its_content_type(self, client, scripted_server, answering):
+        answering(201, b"done")
+        answer = client.request(TOKEN, "PUT", "/x", body=b"[1]", content_type="application/json")
+        (request,) = scripted_server.requests
+        assert (request.method, request.path, request.body) == ("PUT", "/x", b"[1]")
+        assert request.headers["content-type"] == "application/json"
+        assert (answer.status, answer.body) == (201, b"done")
+
+    @pytest.mark.parametrize("status", [200, 202, 302, 400, 404, 409, 429, 500, 503])
+    def test_the_status_is_the_operations_own(self, client, answering, status):
+        answering(status, {"message": "as it came"})
+        answer = client.request(TOKEN, "DELETE", "/send/123")
+        assert (answer.status, json.loads(answer.body)) == (status, {"message": "as it came"})
+
+    @pytest.mark.parametrize(
+        ("status", "fixture"), [(401, "unauthorized.json"), (403, "forbidden.json")]
+    )
+    def test_a_refused_token_is_told_with_the_answers_body(
+        self, client, answering, api_fixture, status, fixture
+    ):
+        answering(status, api_fixture(fixture))
+        with pytest.raises(errors.TokenRejected, match=str(status)) as caught:
+            client.request(TOKEN, "DELETE", "/send/123")
+        assert caught.value.body == api_fixture(fixture)
+
+    def test_tokens_come_from_the_one_host_and_all_else_goes_to_the_other(
+        self, scripted_server, http, answering, api_fixture
+    ):
+        url = scripted_server.url
+        client = Client(auth_url=f"{url}/auth", base_url=f"{url}/service", http=http)
+        answering(200, api_fixture("token.json"))
+        client.issue_token("id", Secret("s"))
+        answering(200, api_fixture("register-created.json"))
+        client.register(TOKEN, SPECS)
+        client.request(TOKEN, "DELETE", "/send/123")
+        paths = [request.path for request in scripted_server.requests]
+        assert paths == ["/auth/oauth2/token", "/service/domain/dkim", "/service/send/123"]
 
 
 class TestTransport:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 import httpx
 import pytest
 from falcon.testing import TestClient
 
 from dkimctl.service.app import create_app
+from dkimctl.service.clients import ClientCredentials
 from dkimctl.service.store import Store
 
 
@@ -54,6 +56,23 @@ def test_the_unexpected_is_500_and_told_to_the_log_alone(
     assert caplog.record_tuples == [("dkimctl.service.app", logging.ERROR, "a request failed")]
     assert "detail for the log" in caplog.text
     assert token not in caplog.text
+
+
+def test_the_unexpected_at_the_token_endpoint_is_500(
+    store: Store, credentials: ClientCredentials, basic: Callable[[str, str], str]
+) -> None:
+    def broken_clock() -> float:
+        raise RuntimeError("detail for the log")
+
+    headers = {
+        "Authorization": basic(credentials.client_id, credentials.secret),
+        "Content-Type": "application/x-www-form-urlencoded",
+    }
+    result = TestClient(create_app(store, clock=broken_clock)).simulate_post(
+        "/oauth2/token", body="grant_type=client_credentials", headers=headers
+    )
+    assert result.status_code == 500
+    assert result.json == {"message": "Internal Server Error"}
 
 
 @pytest.mark.parametrize("length", ["-1", "x", "1.5"])

@@ -1,0 +1,305 @@
+"""The client on the embedded service, in one process and with one clock."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+
+import pytest
+
+from dkimctl import outcomes
+from dkimctl.authorizing import Authorizer
+from dkimctl.client import Client, HttpClient
+from dkimctl.errors import (
+    AuthenticationError,
+    MaybeProcessed,
+    RequestRefused,
+    ServiceError,
+    TokenRejected,
+)
+from dkimctl.matching import match
+from dkimctl.models import DomainSpec, Outcome, Result, Secret, Token
+from dkimctl.service import clients, deliveries
+from dkimctl.service.app import create_app
+from dkimctl.service.keys import KeyPair
+from dkimctl.service.store import Store
+
+START = 1_796_000_000.0  # 2026-11-30T00:53:20Z
+HOUR = 3600
+SPEC = DomainSpec("example.com", "s1", 2048, "2027-07-01T00:00+09:00", 0, True)
+UNKNOWN = Secret("unknown")
+
+
+class Account:
+    """A client of the service, and its way to it."""
+
+    def __init__(self, store: Store, client: Client) -> None:
+        made = clients.create_client(store)
+        self.id, self._secret = made.client_id, Secret(made.secret)
+        self._client = client
+
+    def issue(self) -> Token:
+        return self._client.issue_token(self.id, self._secret)
+
+    def register(self, *specs: DomainSpec, token: Secret | None = None) -> list[Result]:
+        reply = self._client.register(token or self.issue().access_token, specs)
+        answers = match(specs, reply.items).answers
+        return [
+            outcomes.of_answer(spec, answer)
+            for spec, answer in zip(specs, answers, strict=True)
+            if answer is not None
+        ]
+
+
+@pytest.fixture
+def clock() -> SimpleNamespace:
+    """`now` is the time of both sides, in seconds since the epoch."""
+    return SimpleNamespace(now=START)
+
+
+@pytest.fixture
+def store(tmp_path) -> Iterator[Store]:
+    store = Store.open(tmp_path / "service.db")
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def connect(store, clock, key_records) -> Callable[..., Client]:
+    """A connection to the service on `store`; keywords change the service."""
+
+    def connect(**changes) -> Client:
+        options = {
+            "clock": lambda: clock.now,
+            "make_key": lambda key_len: KeyPair(key_records[key_len], b""),
+        }
+        app = create_app(store, **(options | changes))
+        return Client(
+            auth_url="http://auth.invalid",
+            base_url="http://service.invalid",
+            http=HttpClient.in_process(app),
+            clock=lambda: clock.now,
+        )
+
+    return connect
+
+
+@pytest.fixture
+def client(connect) -> Iterator[Client]:
+    with connect() as client:
+        yield client
+
+
+@pytest.fixture
+def account(store, client) -> Account:
+    return Account(store, client)
+
+
+@pytest.fixture
+def authorizer(account, clock) -> Callable[..., Authorizer]:
+    """An Authorizer of `account`, and the tokens that it obtained in `.issued`."""
+
+    def make(cached: Token | None = None) -> SimpleNamespace:
+        issued: list[Token] = []
+        made = Authorizer(
+            issue=account.issue, cached=cached, keep=issued.append, clock=lambda: clock.now
+        )
+        return SimpleNamespace(
+            register=lambda spec: made.call(lambda token: account.register(spec, token=token)),
+            issued=issued,
+        )
+
+    return make
+
+
+class TestTokens:
+    """Interface 3.1, 5.1, 5.2, 8."""
+
+    def test_one_token_serves_all_requests_of_an_hour_less_a_minute(self, authorizer, clock):
+        run = authorizer()
+        for seconds in (0, 1, 1800, 1738):
+            clock.now += seconds
+            run.register(SPEC)
+        assert [token.expires_at for token in run.issued] == [START + HOUR]
+        clock.now += 1
+        run.register(SPEC)
+        assert [token.expires_at for token in run.issued][1:] == [START + 3540 + HOUR]
+
+    def test_a_token_is_good_to_its_last_second_and_then_refused(self, account, clock):
+        token = account.issue()
+        clock.now = token.expires_at - 0.5
+        assert account.register(SPEC, token=token.access_token)
+        clock.now = token.expires_at
+        with pytest.raises(TokenRejected, match="403"):
+            account.register(SPEC, token=token.access_token)
+
+    def test_a_second_token_leaves_the_first_as_it_was(self, account, clock):
+        first = account.issue()
+        clock.now += 1800
+        second = account.issue()
+        assert (first.expires_at, second.expires_at) == (START + HOUR, START + 1800 + HOUR)
+        for token in (first, second, first):
+            assert account.register(SPEC, token=token.access_token)
+        clock.now = first.expires_at
+        with pytest.raises(TokenRejected):
+            account.register(SPEC, token=first.access_token)
+        assert account.register(SPEC, token=second.access_token)
+
+    def test_a_cached_token_that_had_expired_after_all_is_replaced_once(
+        self, account, authorizer, clock
+    ):
+        token = account.issue()
+        clock.now += HOUR
+        run = authorizer(Token(token.access_token, math.inf))
+        assert run.register(SPEC)[0].outcome is Outcome.CREATED
+        assert len(run.issued) == 1
+
+    @pytest.mark.parametrize(("token", "status"), [(Secret(""), 401), (UNKNOWN, 403)])
+    def test_no_token_is_401_and_an_unknown_one_403(self, client, account, token, status):
+        with pytest.raises(TokenRejected, match=str(status)) as caught:
+            account.register(SPEC, token=token)
+        said = {401: "Unauthorized", 403: "Forbidden"}[status]
+        assert json.loads(caught.value.body) == {"message": said}
+        with pytest.raises(TokenRejected, match=str(status)):
+            client.request(token, "DELETE", "/send/123")
+
+
+class TestClientStates:
+    """Interface 3.2."""
+
+    def test_an_active_client_gets_tokens_that_work(self, account):
+        assert account.register(SPEC)[0].outcome is Outcome.CREATED
+
+    def test_a_disabled_client_gets_tokens_that_are_refused_until_it_is_enabled(
+        self, store, account
+    ):
+        before = account.issue().access_token
+        clients.disable_client(store, account.id)
+        during = account.issue().access_token
+        for token in (before, during):
+            with pytest.raises(TokenRejected, match="403") as caught:
+                account.register(SPEC, token=token)
+            assert "temporarily disabled" in caught.value.hint
+        clients.enable_client(store, account.id)
+        assert account.register(SPEC, token=during)[0].outcome is Outcome.CREATED
+
+    def test_a_deleted_client_gets_no_token_and_its_last_one_is_refused(self, store, account):
+        last = account.issue().access_token
+        clients.delete_client(store, account.id)
+        with pytest.raises(AuthenticationError, match="invalid_client") as caught:
+            account.issue()
+        assert "deleted" in caught.value.hint
+        with pytest.raises(TokenRejected, match="403"):
+            account.register(SPEC, token=last)
+
+    def test_a_wrong_secret_gets_no_token(self, client, account):
+        with pytest.raises(AuthenticationError, match="invalid_client"):
+            client.issue_token(account.id, Secret("wrong"))
+
+
+class TestRegistering:
+    """Interface 2.3, 2.4, 3.3, 4.2, 7.3."""
+
+    def test_what_is_asked_for_is_what_is_registered(self, account):
+        stated = SPEC._replace(default=1, enable=False)
+        omitted = DomainSpec("example.org", key_len=2048)
+        first, second = account.register(stated, omitted)
+        assert (first.outcome, second.outcome) == (Outcome.CREATED, Outcome.CREATED)
+        assert first.registration[:6] == stated
+        assert (first.registration.code, first.registration.message) == ("201", "created")
+        assert first.registration.record.fqdn == "s1._domainkey.example.com"
+        assert second.registration.selector
+        expected = f"{second.registration.selector}._domainkey.example.org"
+        assert second.registration.record.fqdn == expected
+
+    def test_what_is_left_out_the_service_decides(self, account):
+        (result,) = account.register(DomainSpec("example.com"))
+        found = result.registration
+        assert result.outcome is Outcome.CREATED
+        assert (found.key_len, found.default, found.enable) == (1024, 0, True)
+        assert found.start_date == "2026-11-30T00:53+00:00"
+        assert found.regist_date == "2026-11-30T00:53:20+00:00"
+
+    def test_a_repetition_gives_the_registered_data(self, account):
+        (first,) = account.register(SPEC)
+        (again,) = account.register(SPEC)
+        assert again.outcome is Outcome.EXISTS
+        assert again.registration.code == "409"
+        assert again.registration.record == first.registration.record
+        assert again.registration.regist_date == first.registration.regist_date
+
+    def test_a_repetition_with_other_attributes_changes_nothing_and_is_told(self, account):
+        (first,) = account.register(SPEC)
+        (other,) = account.register(SPEC._replace(enable=False))
+        assert (other.outcome, other.registration.enable) == (Outcome.DIFFERS, True)
+        assert other.reason == "enable: asked for false, registered true"
+        assert other.registration.record == first.registration.record
+        assert account.register(SPEC)[0].outcome is Outcome.EXISTS
+
+    def test_what_another_client_has_is_taken_and_shows_no_data(self, store, client, account):
+        account.register(SPEC)
+        (result,) = Account(store, client).register(SPEC)
+        assert (result.outcome, result.registration.code) == (Outcome.TAKEN, "409")
+        assert (result.registration.record, result.registration.key_len) == (None, None)
+
+    def test_a_wrong_entry_and_one_that_fails_spoil_no_other(self, store, connect, key_records):
+        short = {1024: KeyPair(key_records[1024], b"")}
+        with connect(make_key=short.__getitem__) as client:
+            good, wrong, failing = Account(store, client).register(
+                DomainSpec("a.example"), SPEC._replace(key_len=512), SPEC._replace(selector="s2")
+            )
+        assert good.outcome is Outcome.CREATED
+        assert (wrong.outcome, wrong.registration.code) == (Outcome.INVALID, "400")
+        assert wrong.reason == "key_len must be the number 1024 or 2048"
+        assert (failing.outcome, failing.registration.code) == (Outcome.FAILED, "500")
+        assert "retry later" in failing.reason
+
+    def test_too_many_entries_are_refused_as_a_whole(self, account):
+        specs = [SPEC._replace(selector=f"s{number}") for number in range(51)]
+        with pytest.raises(RequestRefused, match="at most 50") as caught:
+            account.register(*specs)
+        assert caught.value.status == "400"
+        assert len(account.register(*specs[:50])) == 50
+
+    def test_too_large_a_request_is_refused_as_a_whole(self, store, connect):
+        with (
+            connect(max_body=100) as client,
+            pytest.raises(RequestRefused, match="exceeds 100 octets") as caught,
+        ):
+            Account(store, client).register(SPEC)
+        assert caught.value.status == "413"
+
+    def test_an_unexpected_error_is_no_answer(self, store, account, connect):
+        def broken_clock() -> float:
+            raise OSError
+
+        token = account.issue().access_token
+        with connect(clock=broken_clock) as client:
+            with pytest.raises(MaybeProcessed, match="500: Internal Server Error"):
+                client.register(token, [SPEC])
+            with pytest.raises(ServiceError, match="500: Internal Server Error"):
+                Account(store, client).issue()
+
+
+class TestOtherRequests:
+    """Interface 4.3, 5.3, 7.4."""
+
+    def test_a_delivery_is_cancelled_once(self, store, client, account):
+        delivery_id = deliveries.add_delivery(store, account.id)
+        token = account.issue().access_token
+        answer = client.request(token, "DELETE", f"/send/{delivery_id}")
+        assert answer.status == 200
+        assert json.loads(answer.body) == {"items": [{"delivery_id": delivery_id}]}
+        assert client.request(token, "DELETE", f"/send/{delivery_id}").status == 404
+
+    @pytest.mark.parametrize(
+        ("method", "path", "status"), [("GET", "/nowhere", 404), ("GET", "/domain/dkim", 405)]
+    )
+    def test_other_statuses_come_with_the_services_words(
+        self, client, account, method, path, status
+    ):
+        answer = client.request(account.issue().access_token, method, path)
+        assert answer.status == status
+        assert list(json.loads(answer.body)) == ["message"]

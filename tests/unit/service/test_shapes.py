@@ -1,0 +1,152 @@
+"""The answers in tests/fixtures/api, which the client's tests read, are those of the service."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from falcon.testing import Result, TestClient
+
+from dkimctl.service.app import create_app
+from dkimctl.service.clients import ClientCredentials
+from dkimctl.service.deliveries import add_delivery
+from dkimctl.service.keys import KeyPair
+from dkimctl.service.store import Store
+
+FOLDER = Path(__file__).parents[2] / "fixtures" / "api"
+REQUEST = "register-request"
+ANSWERS = sorted({path.stem for path in FOLDER.iterdir()} - {REQUEST})
+STATUSES = {
+    "forbidden": 403,
+    "invalid-client": 400,
+    "register-created": 200,
+    "register-failed": 500,
+    "register-mixed": 200,
+    "register-refused": 400,
+    "send-cancelled": 200,
+    "token": 200,
+    "unauthorized": 401,
+}
+GENERATED = "k[0-9a-f]{7,8}"
+# The texts that may be others than the fixture's, and the pattern that both must meet.
+FREE = {
+    "access_token": r"[A-Za-z0-9._~+/-]+=*",
+    "selector": GENERATED,
+    "fqdn": rf"{GENERATED}\._domainkey\.example\.org",
+    "value": r"v=DKIM1; g=\*; k=rsa; p=[A-Za-z0-9+/]+=*",
+    "start_date": r"\d{4}-\d\d-\d\dT\d\d:\d\d[+-]\d\d:\d\d",
+    "regist_date": r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d",
+}
+
+
+def _read(name: str) -> Any:
+    return json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def _outline(value: Any, name: str = "") -> Any:
+    """The value with its types told, and with the pattern in place of each text that is free."""
+    if isinstance(value, dict):
+        return {key: _outline(inner, key) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_outline(inner) for inner in value]
+    if name in FREE and re.fullmatch(FREE[name], value):
+        return FREE[name]
+    return type(value), value  # as 1, 1.0 and True are equal
+
+
+def _post(app: Any, token: str, *entries: dict[str, Any]) -> Result:
+    headers = {"Authorization": f"Bearer {token}"}
+    return TestClient(app).simulate_post("/domain/dkim", json={"domains": entries}, headers=headers)
+
+
+@pytest.fixture
+def answer_token(request_token: Callable[..., Result], credentials: ClientCredentials) -> Result:
+    return request_token(credentials)
+
+
+@pytest.fixture
+def answer_invalid_client(request_token: Callable[..., Result]) -> Result:
+    return request_token(ClientCredentials("nobody", "secret"))
+
+
+@pytest.fixture
+def answer_unauthorized(client: TestClient) -> Result:
+    return client.simulate_post("/domain/dkim")
+
+
+@pytest.fixture
+def answer_forbidden(register: Callable[..., Result], token: str, clock: SimpleNamespace) -> Result:
+    clock.now += 3600
+    return register(token=token)
+
+
+@pytest.fixture
+def answer_send_cancelled(
+    client: TestClient, store: Store, credentials: ClientCredentials, token: str
+) -> Result:
+    add_delivery(store, credentials.client_id, "123")
+    return client.simulate_delete("/send/123", headers={"Authorization": f"Bearer {token}"})
+
+
+@pytest.fixture
+def answer_register_created(client: TestClient, token: str) -> Result:
+    """The answer to the request that stands beside the fixture, sent byte for byte."""
+    body = (FOLDER / f"{REQUEST}.json").read_bytes()
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    return client.simulate_post("/domain/dkim", body=body, headers=headers)
+
+
+@pytest.fixture
+def answer_register_refused(register: Callable[..., Result]) -> Result:
+    return register()
+
+
+@pytest.fixture
+def answer_register_failed(store: Store, token: str) -> Result:
+    def broken_clock() -> float:
+        raise OSError
+
+    return _post(create_app(store, clock=broken_clock), token)
+
+
+@pytest.fixture
+def answer_register_mixed(
+    store: Store,
+    clock: SimpleNamespace,
+    fixed_keys: dict[int, KeyPair],
+    register: Callable[..., Result],
+    get_token: Callable[[ClientCredentials], str],
+    other_credentials: ClientCredentials,
+    token: str,
+) -> Result:
+    """One that this client has, one that another has, a wrong one, and one without a key."""
+    ours = _read(REQUEST)["domains"][0]
+    theirs = {"sign_domain": "example.net", "selector": "sample0001"}
+    wrong = {"sign_domain": "example.org", "selector": "s1", "key_len": 4096}
+    failing = {"sign_domain": "example.edu", "selector": "s1", "key_len": 2048}
+    register(ours)
+    register(theirs, token=get_token(other_credentials))
+    short_keys = {1024: fixed_keys[1024]}
+    app = create_app(store, clock=lambda: clock.now, make_key=short_keys.__getitem__)
+    return _post(app, token, ours, theirs, wrong, failing)
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_the_service_answers_as_the_fixture_shows(
+    name: str, request: pytest.FixtureRequest
+) -> None:
+    answer: Result = request.getfixturevalue(f"answer_{name.replace('-', '_')}")
+    assert answer.status_code == STATUSES[name]
+    assert _outline(answer.json) == _outline(_read(name))
+
+
+def test_what_the_request_states_comes_back(answer_register_created: Result) -> None:
+    stated = _read(REQUEST)["domains"]
+    for entry, item in zip(stated, answer_register_created.json["items"], strict=True):
+        assert item["result"]["code"] == "201"
+        assert item.items() >= entry.items()
