@@ -1,7 +1,5 @@
 """Parse and judge DKIM key records (RFC 6376 section 3.6.1)."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import re

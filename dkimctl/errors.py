@@ -19,8 +19,6 @@ Every error explains itself: `message` says what happened and where, `hint` says
 what to do. One place, `dkimctl.cli.main`, catches them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from enum import IntEnum
 from typing import NamedTuple

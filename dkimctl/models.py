@@ -1,10 +1,9 @@
 """Plain frozen data that the whole house speaks of.
 
 Named tuples, here and elsewhere: a frozen dataclass takes five times as long to define,
-which every start of the program would pay for.
+which every start of the program would pay for. For the same reason the modules of named
+tuples do without `from __future__ import annotations`, whose strings are compiled again.
 """
-
-from __future__ import annotations
 
 from enum import StrEnum
 from typing import NamedTuple

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from dkimctl import dkim
 from dkimctl.models import DomainSpec, Outcome, Registration, Result
 
 _ATTRIBUTES = ("key_len", "start_date", "default", "enable")
@@ -92,6 +91,8 @@ def differences(spec: DomainSpec, registration: Registration) -> list[str]:
 
 
 def _of_created(spec: DomainSpec, registration: Registration) -> Result:
+    from dkimctl import dkim  # a plan of new entries has nothing to judge
+
     if spec.key_len is not None:
         # A new key is held against what was asked for, whatever the answer says of its length.
         asked = registration._replace(key_len=spec.key_len)
@@ -101,6 +102,8 @@ def _of_created(spec: DomainSpec, registration: Registration) -> Result:
 
 
 def _judged(spec: DomainSpec, registration: Registration, good: Outcome) -> Result:
+    from dkimctl import dkim
+
     if fault := dkim.judge(registration):
         return Result(registration, Outcome.UNUSABLE, fault)
     if found := differences(spec, registration):

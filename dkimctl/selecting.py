@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dkimctl.models import DomainSpec, Registration
 
 _FILE_SUFFIXES = (".yaml", ".yml", ".json")
-_GLOB = re.compile(r"[*?\[]")
+_GLOB_CHARACTERS = frozenset("*?[")
 
 
 def is_file(word: str) -> bool:
@@ -45,7 +45,7 @@ class Selection:
             if is_file(word):
                 for spec in read_specs(word):
                     self._add(spec.sign_domain, spec.selector)
-            elif _GLOB.search(word):
+            elif not _GLOB_CHARACTERS.isdisjoint(word):
                 self._globs[word] = re.compile(fnmatch.translate(word.lower()))
             else:
                 self._add(to_domain(word), None)

@@ -12,7 +12,7 @@ from dkimctl.text import printable
 
 MAX_BYTES = 64 * 1024 * 1024
 
-_LINE_BREAK = re.compile(r"\r\n|\r|\n")
+_LINE_BREAK = r"\r\n|\r|\n"
 # YAML 1.1 takes NEL, LS and PS as line breaks, which editors do not count: refused as well.
 _CONTROL = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
@@ -68,6 +68,6 @@ def decode(data: bytes, name: str) -> str:
 
 
 def _not_text(name: str, before: str, message: str, hint: str) -> InputError:
-    breaks = list(_LINE_BREAK.finditer(before))
+    breaks = list(re.finditer(_LINE_BREAK, before))
     start = breaks[-1].end() if breaks else 0
     return InputError([Problem(name, len(breaks) + 1, len(before) - start + 1, message, hint)])

@@ -1,15 +1,13 @@
 """Table: for people. The TXT value of a row stands below it, whole, to be copied.
 
 Lines between rows that keep to no column are more than rich's Table can do, so its rows are
-laid out here; rich tells how many columns a text takes.
+laid out here; rich knows how many columns a text takes, and where to cut one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
-
-from rich.cells import cell_len, chop_cells
 
 from dkimctl.models import Outcome, Registration, Result
 from dkimctl.text import printable
@@ -119,7 +117,7 @@ def _column_widths(rows: Sequence[Sequence[str]], width: int) -> list[int]:
     No other column has more than a third, so that one long domain does not squeeze all rows.
     """
     columns = zip(_HEADER, *rows, strict=True)
-    *others, result = (max(map(cell_len, column)) for column in columns)
+    *others, result = (max(map(_columns, column)) for column in columns)
     others = [min(wanted, width // 3) for wanted in others]
     room = width - len(_GAP) * len(others)
     if sum(others) > room - _RESULT_LEAST:
@@ -129,18 +127,29 @@ def _column_widths(rows: Sequence[Sequence[str]], width: int) -> list[int]:
     return [*others, min(result, max(room - sum(others), 1))]
 
 
+def _columns(text: str) -> int:
+    """How many columns a printable text takes."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
 def _padded(text: str, width: int) -> str:
-    return text + " " * (width - cell_len(text))
+    return text + " " * (width - _columns(text))
 
 
 def _fold(text: str, width: int) -> list[str]:
     """The lines of `text` at `width` columns, between words where that is possible."""
-    if cell_len(text) <= width:
+    if _columns(text) <= width:
         return [text]
+    from rich.cells import chop_cells
+
     lines = [""]
     for word in text.split(" "):
         longer = f"{lines[-1]} {word}" if lines[-1] else word
-        if cell_len(longer) <= width:
+        if _columns(longer) <= width:
             lines[-1] = longer
         else:
             lines += chop_cells(word, width)

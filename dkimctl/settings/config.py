@@ -23,7 +23,7 @@ class Config(NamedTuple):
     """A config file's content, checked. Each profile holds only the keys it states."""
 
     default_profile: str | None = None
-    profiles: Mapping[str, Mapping[str, Any]] = {}  # noqa: RUF012
+    profiles: Mapping[str, Mapping[str, Any]] = {}
 
 
 def load_config(path: Path, *, required: bool, read_defaults: ReadDefaults) -> Config:

@@ -1,7 +1,5 @@
 """The profile that a command works with, put together from all its sources."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
@@ -33,7 +31,7 @@ class Profile(NamedTuple):
     ca_bundle: str | None = None
     proxy: str | None = None
     credential_store: Literal["keyring", "file"] = "keyring"
-    defaults: Mapping[str, object] = {}  # noqa: RUF012 - nobody writes to a Mapping
+    defaults: Mapping[str, object] = {}
 
     @property
     def is_sandbox(self) -> bool:

@@ -15,14 +15,12 @@ from dkimctl.wording import shown
 
 Reader = Callable[[Scalar], object]
 
-_DECIMAL = re.compile(r"0|[1-9][0-9]{0,8}")
-_START_DATE = re.compile(
+_DECIMAL = r"0|[1-9][0-9]{0,8}"
+_START_DATE = (
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-9]{2}"
     r"(?::(?P<seconds>[0-9]{2}))?(?:Z|[+-][0-9]{2}:[0-5][0-9])"
 )
-_DATE_AND_PERHAPS_TIME = re.compile(
-    r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[Tt ]([0-9]{2}:[0-9]{2}))?.*", re.DOTALL
-)
+_DATE_AND_PERHAPS_TIME = r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[Tt ]([0-9]{2}:[0-9]{2}))?(?s:.*)"
 
 
 def _sign_domain(scalar: Scalar) -> str:
@@ -40,7 +38,7 @@ def _key_len(scalar: Scalar) -> int:
 
 
 def _default(scalar: Scalar) -> int:
-    if is_plain(scalar) and _DECIMAL.fullmatch(scalar.value):
+    if is_plain(scalar) and re.fullmatch(_DECIMAL, scalar.value):
         return int(scalar.value)
     raise _wrong(scalar, "a decimal number", "write it in decimal digits, such as 0")
 
@@ -61,7 +59,7 @@ def parse_start_date(text: str) -> str:
 
     Raises UsageError with a hint that says what to write.
     """
-    found = _START_DATE.fullmatch(text)
+    found = re.fullmatch(_START_DATE, text)
     if not found:
         raise UsageError(f"{shown(text)} is no date-time with offset", hint=_suggestion(text))
     if found["seconds"] not in {None, "00"}:
@@ -116,6 +114,6 @@ def _wrong(scalar: Scalar, wanted: str, hint: str) -> UsageError:
 
 
 def _suggestion(text: str) -> str:
-    found = _DATE_AND_PERHAPS_TIME.fullmatch(text)
+    found = re.fullmatch(_DATE_AND_PERHAPS_TIME, text)
     day, time = (found[1], found[2] or "00:00") if found else ("2026-12-01", "00:00")
     return f"write {day}T{time}+09:00, with the offset of your time zone"

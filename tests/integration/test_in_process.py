@@ -98,27 +98,28 @@ def account(store, client) -> Account:
 
 
 @pytest.fixture
-def authorizer(account, clock) -> Callable[..., Authorizer]:
-    """An Authorizer of `account`, and the tokens that it obtained in `.issued`."""
+def start_run(account, clock) -> Callable[..., SimpleNamespace]:
+    """Begin a run of `account`: `register` uses an Authorizer, `issued` has the tokens it got."""
 
-    def make(cached: Token | None = None) -> SimpleNamespace:
+    def start(cached: Token | None = None) -> SimpleNamespace:
         issued: list[Token] = []
-        made = Authorizer(
+        authorizer = Authorizer(
             issue=account.issue, cached=cached, keep=issued.append, clock=lambda: clock.now
         )
-        return SimpleNamespace(
-            register=lambda spec: made.call(lambda token: account.register(spec, token=token)),
-            issued=issued,
-        )
 
-    return make
+        def register(spec: DomainSpec) -> list[Result]:
+            return authorizer.call(lambda token: account.register(spec, token=token))
+
+        return SimpleNamespace(register=register, issued=issued)
+
+    return start
 
 
 class TestTokens:
     """Interface 3.1, 5.1, 5.2, 8."""
 
-    def test_one_token_serves_all_requests_of_an_hour_less_a_minute(self, authorizer, clock):
-        run = authorizer()
+    def test_one_token_serves_all_requests_of_an_hour_less_a_minute(self, start_run, clock):
+        run = start_run()
         for seconds in (0, 1, 1800, 1738):
             clock.now += seconds
             run.register(SPEC)
@@ -148,11 +149,11 @@ class TestTokens:
         assert account.register(SPEC, token=second.access_token)
 
     def test_a_cached_token_that_had_expired_after_all_is_replaced_once(
-        self, account, authorizer, clock
+        self, account, start_run, clock
     ):
         token = account.issue()
         clock.now += HOUR
-        run = authorizer(Token(token.access_token, math.inf))
+        run = start_run(Token(token.access_token, math.inf))
         assert run.register(SPEC)[0].outcome is Outcome.CREATED
         assert len(run.issued) == 1
 

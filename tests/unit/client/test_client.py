@@ -329,7 +329,7 @@ class TestRegister:
             url = f"http://127.0.0.1:{free.getsockname()[1]}"
         with (
             connect(url) as client,
-            pytest.raises(errors.NotProcessed, match="cannot reach 127.0.0.1"),
+            pytest.raises(errors.NotProcessed, match=r"cannot reach 127\.0\.0\.1"),
         ):
             client.register(TOKEN, SPECS)
 
