@@ -15,9 +15,11 @@ import tempfile
 import time
 from pathlib import Path
 
-FLOOR = (
-    "import sys, yaml\nfor event in yaml.parse(open(sys.argv[1]), Loader=yaml.CSafeLoader): pass\n"
-)
+FLOOR = """
+import sys, yaml
+for event in yaml.parse(open(sys.argv[1]), Loader=yaml.CSafeLoader):
+    pass
+"""
 PEER = "import sys, yaml\nyaml.load(open(sys.argv[1]), Loader=yaml.CSafeLoader)\n"
 SHAPES = {
     "names": "- d{}.example.com\n",

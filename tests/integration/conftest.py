@@ -32,7 +32,7 @@ class Done:
 
 
 class Cli:
-    """Runs `dkimctl` as users do: a process of its own, with `home` as home and working directory."""
+    """Runs `dkimctl` as users do: in a process, with `home` as home and working directory."""
 
     def __init__(self, home: Path) -> None:
         self.home = home

@@ -139,7 +139,7 @@ def test_a_stop_in_the_middle_shows_what_was_done_before_and_is_4(
     )
     again = cli(*words, stdin=two, env=scripted_account)
     assert len(json.loads(scripted_server.requests[-1].body)["domains"]) == 1
-    assert [item["outcome"] for item in again.json["items"]][0] == "exists"
+    assert again.json["items"][0]["outcome"] == "exists"
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_an_interrupt_is_130_and_what_had_arrived_is_in_the_ledger(
     process = cli.start("register", "two.yaml", "--batch-size", 1, stdout=-1, stderr=-1)
     assert arrived.wait(20)
     os.kill(process.pid, signal.SIGINT)
-    out, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=20)
     release.set()
     assert process.returncode == 130
     assert b"interrupted" in err

@@ -46,8 +46,18 @@ def without_pip(block: str) -> str:
 
 
 def test_every_block_is_run_by_a_test_of_this_module():
-    marks = ["--sandbox", "pytest", "dkimctl login", "dkimctl register", "dkimctl show-dns",
-             "dkimctl api", "dkimctl serve", "dkimctl service", "dkimctl completion", "tests/bench"]  # fmt: skip
+    marks = (
+        "--sandbox",
+        "pytest",
+        "dkimctl login",
+        "dkimctl register",
+        "dkimctl show-dns",
+        "dkimctl api",
+        "dkimctl serve",
+        "dkimctl service",
+        "dkimctl completion",
+        "tests/bench",
+    )
     for block in BLOCKS:
         assert any(mark in block for mark in marks), block
 
@@ -117,7 +127,10 @@ def test_the_services_own_side(cli, shell):
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
     (serve,) = blocks("dkimctl serve")
-    wait = "\nfor n in $(seq 100); do (echo > /dev/tcp/127.0.0.1/$PORT) 2>/dev/null && break; sleep 0.1; done"
+    wait = (
+        "\nfor n in $(seq 100); do (echo > /dev/tcp/127.0.0.1/$PORT) 2>/dev/null && break; "
+        "sleep 0.1; done"
+    )
     stop = "\nkill $(jobs -p)\nwait || true"
     done = shell(serve.replace(" &\n", f" &{wait}\n", 1) + stop, {"PORT": port}, timeout=60)
     client = json.loads((cli.home / "client.json").read_text())

@@ -16,7 +16,8 @@ from dkimctl.__main__ import main
 try:
     main()
 finally:
-    sys.stderr.write("imported " + " ".join(sorted({name.partition(".")[0] for name in sys.modules})))
+    names = {name.partition(".")[0] for name in sys.modules}
+    sys.stderr.write("imported " + " ".join(sorted(names)))
 """
 
 

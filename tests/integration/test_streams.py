@@ -49,8 +49,13 @@ def test_hostile_text_stays_escaped_when_it_comes_from_the_ledger(cli, hostile):
 
 
 def test_hostile_words_and_files_are_shown_escaped(cli):
-    for words in (["register", "a\x1b[2Jb.yaml"], ["show-dns", "--sandbox", "a\x1b2J"],
-                  ["api", "G\x1b", "/"], ["\x1b[2J"], ["show-dns", "--profile", "\x1b[2J"]):  # fmt: skip
+    for words in (
+        ["register", "a\x1b[2Jb.yaml"],
+        ["show-dns", "--sandbox", "a\x1b2J"],
+        ["api", "G\x1b", "/"],
+        ["\x1b[2J"],
+        ["show-dns", "--profile", "\x1b[2J"],
+    ):
         done = cli(*words)
         assert done.status == 2
         assert "\x1b" not in done.err
