@@ -62,7 +62,9 @@ def main() -> None:
                 "register --dry-run (json)": [
                     tool, "register", "--sandbox", "--dry-run", str(path), "--format", "json"
                 ],
-                "register --dry-run (table)": [tool, "register", "--sandbox", "--dry-run", str(path)],
+                "register --dry-run (table)": [
+                    tool, "register", "--sandbox", "--dry-run", str(path)
+                ],
             }  # fmt: skip
             print(f"{entries} {shape}, at {time.strftime('%H:%M:%S')}")
             for label, words in commands.items():
