@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,6 +9,7 @@ import typer
 from dkimctl.cli.options import examples, with_session
 from dkimctl.cli.output import write_bytes
 from dkimctl.cli.session import Session
+from dkimctl.documents import read_bytes
 from dkimctl.errors import (
     DkimctlError,
     ExitCode,
@@ -41,7 +40,7 @@ def api(
 ) -> int:
     """Send any bearer-protected request, and print the body of its answer as it came."""
     _check(method, path)
-    body = None if body_file is None else _read(body_file)
+    body = None if body_file is None else read_bytes(body_file)
     content_type = None if body is None else "application/json"
     try:
         response = session.authorizer.call(
@@ -69,17 +68,6 @@ def _check(method: str, path: str) -> None:
         raise UsageError(
             f"{path} cannot be sent as it is", hint="percent-encode what is not plain ASCII"
         )
-
-
-def _read(name: str) -> bytes:
-    if name == "-":
-        return sys.stdin.buffer.read()
-    try:
-        return Path(name).read_bytes()
-    except OSError as error:
-        raise UsageError(
-            f"cannot read {name}: {error.strerror}", hint="give a file, or - for standard input"
-        ) from error
 
 
 def _refusal(status: int) -> DkimctlError:

@@ -48,17 +48,16 @@ def login(
 
     What is missing is asked for. The secret is never taken from the command line.
     """
-    _refuse_override()
+    _refuse_environment()
     _complete(session)
-    if session.profile.is_sandbox:
-        raise UsageError("the sandbox needs no login", hint="dkimctl register --sandbox FILE")
+    _refuse_config(session)
     account, store = session.account, session.credential_store
     secret = _secret(from_stdin=secret_stdin)
     token = session.client.issue_token(account.client_id, secret)
     store.set_secret(account, secret)
     if not store.set_token(account, token):
         session.reporter.warn(f"{store.name} cannot hold the token; each command will get its own")
-    settings.remember_login(session.state_dir, session.profile)
+    _replace_login(session)
     session.reporter.note(
         f"dkimctl: logged in as {account.client_id} at {account.base_url} "
         f"(profile {session.profile.name}); the secret is in the {store.name}"
@@ -66,8 +65,8 @@ def login(
     return ExitCode.OK
 
 
-def _refuse_override() -> None:
-    """What the environment holds would win over what is stored, in this shell alone."""
+def _refuse_environment() -> None:
+    """What the environment holds would win over what is stored."""
     found = [name for name in _OVERRIDING if os.environ.get(name)]
     if found:
         raise UsageError(
@@ -79,8 +78,35 @@ def _refuse_override() -> None:
 def _complete(session: Session) -> None:
     """Ask for what neither options nor settings tell."""
     for key, question in _QUESTIONS.items():
-        if getattr(session.profile, key) is None and prompt.is_interactive():
+        known = getattr(session.resolve_profile(may_be_new=True), key)
+        if known is None and prompt.is_interactive():
             session.set_flag(key, prompt.ask(question))
+
+
+def _refuse_config(session: Session) -> None:
+    """What the config file says otherwise would win over what is stored."""
+    profile = session.profile
+    if profile.is_sandbox:
+        raise UsageError("the sandbox needs no login", hint="dkimctl register --sandbox FILE")
+    for key, value in session.config.profiles.get(profile.name, {}).items():
+        if key in settings.LOGIN_KEYS and value != getattr(profile, key):
+            raise UsageError(
+                f"the config file has another {key} for the profile {profile.name}, "
+                "which would override what login stores",
+                hint="change it there, or log in with another --profile",
+            )
+
+
+def _replace_login(session: Session) -> None:
+    """Remember the login, and let go of the credentials of the one before."""
+    profile = session.profile
+    before = session.logins.get(profile.name)
+    settings.remember_login(session.state_dir, profile)
+    if before and any(before[key] != getattr(profile, key) for key in settings.LOGIN_KEYS):
+        try:
+            session.forget(before)
+        except CredentialsError as error:
+            session.reporter.warn(f"the secret of the login before is still kept: {error.message}")
 
 
 def _secret(*, from_stdin: bool) -> Secret:

@@ -18,7 +18,12 @@ def logout(session: Session) -> int:
     """Forget the secret and token of a profile. The ledger stays."""
     if session.profile.is_sandbox:
         raise UsageError("the sandbox has no login", hint="name another --profile")
-    session.credential_store.delete(session.account)
-    settings.forget_login(session.state_dir, session.profile.name)
-    session.reporter.note(f"dkimctl: logged out of the profile {session.profile.name}")
+    name = session.profile.name
+    login = session.logins.get(name)
+    if login is None:
+        session.reporter.note(f"dkimctl: the profile {name} is not logged in")
+        return ExitCode.OK
+    session.forget(login)
+    settings.forget_login(session.state_dir, name)
+    session.reporter.note(f"dkimctl: logged out of the profile {name}")
     return ExitCode.OK

@@ -6,12 +6,13 @@ import sys
 
 from dkimctl.errors import CredentialsError, UsageError
 
-_MAX_SECRET = 65536  # characters
+_MAX_SECRET = 65536  # bytes
 
 
 def is_interactive() -> bool:
     """Whether somebody is there to answer."""
-    return sys.stdin.isatty() and sys.stderr.isatty()
+    streams = (sys.stdin, sys.stderr)
+    return all(stream is not None and stream.isatty() for stream in streams)
 
 
 def ask(question: str) -> str:
@@ -46,5 +47,12 @@ def ask_secret(question: str) -> str:
 
 
 def read_secret() -> str:
-    """The first line of standard input."""
-    return sys.stdin.readline(_MAX_SECRET)
+    """The first line of standard input. Raises CredentialsError where it is no text."""
+    if sys.stdin is None:
+        return ""
+    try:
+        return sys.stdin.buffer.readline(_MAX_SECRET).decode()
+    except UnicodeDecodeError:
+        raise CredentialsError(
+            "the secret on standard input is not UTF-8 text", hint="give the secret key itself"
+        ) from None

@@ -52,18 +52,27 @@ class Session:
         return settings.load_config(path, required=required, read_defaults=_read_defaults)
 
     def set_flag(self, key: str, value: str) -> None:
-        """Take `value` as if it had been given as an option."""
+        """Take `value` as if it had been given as an option; before `profile` is asked for."""
         self.flags[key] = value
-        self.__dict__.pop("profile", None)
 
     @cached_property
     def profile(self) -> settings.Profile:
+        return self.resolve_profile()
+
+    def resolve_profile(self, *, may_be_new: bool = False) -> settings.Profile:
+        """The profile as all sources tell it; one that none knows is an error, unless new."""
         return settings.resolve_profile(
             flags=self.flags,
             environ=os.environ,
             config=self.config,
-            logins=settings.logins(self.state_dir),
+            logins=self.logins,
+            may_be_new=may_be_new,
         )
+
+    @cached_property
+    def logins(self) -> Mapping[str, Mapping[str, str]]:
+        """What `login` was told, by profile name."""
+        return settings.logins(self.state_dir)
 
     @cached_property
     def account(self) -> Account:
@@ -71,6 +80,13 @@ class Session:
         from dkimctl.credentials import Account
 
         return Account(*settings.require_account(self.profile))
+
+    def forget(self, login: Mapping[str, Any]) -> None:
+        """Delete the secret and token that a login kept."""
+        from dkimctl.credentials import Account, open_store
+
+        account = Account(login["auth_url"], login["base_url"], login["client_id"])
+        open_store(login["credential_store"], self.state_dir).delete(account)
 
     @cached_property
     def credentials(self) -> CredentialStore:

@@ -11,6 +11,7 @@ from pathlib import Path
 from dkimctl.credentials.account import Account
 from dkimctl.credentials.store import CredentialStore, Kind, entry_name
 from dkimctl.errors import CredentialsError
+from dkimctl.files import replace_text
 
 
 class FileStore(CredentialStore):
@@ -54,7 +55,7 @@ class FileStore(CredentialStore):
 
     def _save(self, entries: dict[str, str]) -> None:
         try:
-            _replace(self._path, json.dumps(entries, indent=1))
+            replace_text(self._path, json.dumps(entries, indent=1))
         except OSError as error:
             raise self._unusable("cannot be written", error) from error
 
@@ -99,30 +100,3 @@ def _decode(data: bytes) -> dict[str, str] | None:
     if not isinstance(entries, dict):
         return None
     return entries if all(isinstance(text, str) for text in entries.values()) else None
-
-
-def _replace(path: Path, text: str) -> None:
-    import tempfile
-
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(prefix=".credentials-", dir=path.parent)
-    try:
-        with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 - a descriptor
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).replace(path)
-    finally:
-        Path(temporary).unlink(missing_ok=True)
-    _sync_directory(path.parent)
-
-
-def _sync_directory(directory: Path) -> None:
-    """Make the renaming itself last; Windows opens no directories, and needs none of this."""
-    if sys.platform == "win32":
-        return
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -4,7 +4,7 @@ Flag, then environment, then config file, then what `login` was told, then the d
 """
 
 from dkimctl.settings.config import Config, load_config
-from dkimctl.settings.logins import forget_login, logins, remember_login
+from dkimctl.settings.logins import LOGIN_KEYS, forget_login, logins, remember_login
 from dkimctl.settings.paths import config_path, data_dir, state_dir
 from dkimctl.settings.profile import (
     SANDBOX_CLIENT_ID,
@@ -15,6 +15,7 @@ from dkimctl.settings.profile import (
 )
 
 __all__ = [
+    "LOGIN_KEYS",
     "SANDBOX_CLIENT_ID",
     "Config",
     "Profile",

@@ -13,7 +13,7 @@ from dkimctl.text import printable
 if TYPE_CHECKING:
     from dkimctl.settings.profile import Profile
 
-_KEYS = ("auth_url", "base_url", "client_id", "credential_store")
+LOGIN_KEYS = ("auth_url", "base_url", "client_id", "credential_store")
 
 
 def logins(state_dir: Path) -> dict[str, dict[str, str]]:
@@ -33,7 +33,7 @@ def logins(state_dir: Path) -> dict[str, dict[str, str]]:
 
 def remember_login(state_dir: Path, profile: Profile) -> None:
     """Keeps what the profile is, for later commands. Raises UsageError if it cannot."""
-    told = {key: getattr(profile, key) for key in _KEYS}
+    told = {key: getattr(profile, key) for key in LOGIN_KEYS}
     _write(_path(state_dir), logins(state_dir) | {profile.name: told})
 
 
@@ -58,30 +58,18 @@ def _parse(data: bytes, path: Path) -> dict[str, dict[str, str]]:
 
 
 def _login(told: Mapping[str, Any], path: Path) -> dict[str, str]:
-    return {key: str(checked(key, told[key], str(path))) for key in _KEYS}
+    return {key: str(checked(key, told[key], str(path))) for key in LOGIN_KEYS}
 
 
 def _write(path: Path, known: Mapping[str, Mapping[str, str]]) -> None:
     import json
 
+    from dkimctl.files import replace_text
+
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _replace(path, json.dumps(known, indent=1))
+        replace_text(path, json.dumps(known, indent=1))
     except OSError as error:
         raise _unusable(path, error.strerror or "cannot be written") from None
-
-
-def _replace(path: Path, text: str) -> None:
-    """Writes the file whole or not at all, whatever happens meanwhile."""
-    import tempfile
-
-    descriptor, temporary = tempfile.mkstemp(prefix=".logins-", dir=path.parent)
-    try:
-        with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 - a descriptor
-            file.write(text)
-        Path(temporary).replace(path)
-    finally:
-        Path(temporary).unlink(missing_ok=True)
 
 
 def _unusable(path: Path, reason: str) -> UsageError:

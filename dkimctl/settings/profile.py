@@ -44,11 +44,12 @@ def resolve_profile(
     environ: Mapping[str, str],
     config: Config,
     logins: Mapping[str, Mapping[str, str]],
+    may_be_new: bool = False,
 ) -> Profile:
     """Flag > environment > config > what `login` was told > default, for every key.
 
     `flags` holds options by profile key, and `profile` and `sandbox`; None is not given.
-    Raises UsageError for a wrong value or an unknown profile.
+    Raises UsageError for a wrong value, or an unknown profile unless it `may_be_new`.
     """
     name = _name(flags, environ, config)
     from_flags = _from_flags(flags)
@@ -57,7 +58,7 @@ def resolve_profile(
         _refuse_fixed(from_flags)
         return Profile(name, **{**from_config, **from_flags, **SANDBOX_FIXED})
     told = {**_from_environment(environ), **from_flags}
-    if "auth_url" not in told and "base_url" not in told:
+    if not may_be_new and "auth_url" not in told and "base_url" not in told:
         _refuse_unknown(name, {DEFAULT, SANDBOX, *config.profiles, *logins})
     return Profile(name, **{**logins.get(name, {}), **from_config, **told})
 

@@ -145,6 +145,56 @@ def test_the_login_can_be_used_beside_others_as_a_profile(cli, login, live_servi
     assert cli("show-dns", "--profile", "agency").status == 0
 
 
+def test_a_new_login_replaces_the_old_one_and_lets_go_of_its_secret(
+    cli, login, live_service, account
+):
+    other = live_service.create_client()
+    assert login(account).status == 0
+    assert login(other).status == 0
+    kept = (cli.home / ".local/state/dkimctl/credentials.json").read_text()
+    assert other["DKIMCTL_CLIENT_SECRET"] in kept
+    assert account["DKIMCTL_CLIENT_SECRET"] not in kept
+    assert cli("logout").status == 0
+    kept = (cli.home / ".local/state/dkimctl/credentials.json").read_text()
+    assert other["DKIMCTL_CLIENT_SECRET"] not in kept
+    again = cli("logout")
+    assert again.status == 0
+    assert "not logged in" in again.err
+
+
+def test_login_makes_a_new_profile_and_asks_for_what_is_missing(cli, on_terminal, account):
+    status, shown = on_terminal(
+        ["login", "--profile", "new", "--credential-store", "file",
+         "--auth-url", account["DKIMCTL_AUTH_URL"]],
+        [
+            ("Service URL", account["DKIMCTL_BASE_URL"]),
+            ("Client ID", account["DKIMCTL_CLIENT_ID"]),
+            ("Client secret", account["DKIMCTL_CLIENT_SECRET"]),
+        ],
+    )  # fmt: skip
+    assert status == 0, shown
+    assert "(profile new)" in shown
+
+
+def test_login_refuses_while_the_config_file_would_win(cli, login, account):
+    config = cli.home / ".config" / "dkimctl" / "config.yaml"
+    config.parent.mkdir(parents=True)
+    config.write_text("profiles: {default: {client_id: another}}\n")
+    done = login(account)
+    assert done.status == 2
+    assert "another client_id" in done.err
+
+
+def test_a_secret_that_no_request_can_carry_is_refused_without_being_shown(cli, account):
+    words = ("login", "--auth-url", account["DKIMCTL_AUTH_URL"], "--base-url",
+             account["DKIMCTL_BASE_URL"], "--client-id", "x", "--secret-stdin")  # fmt: skip
+    for data in (b"", b"\n", b"\xff\xfeverysecret\n", b"very\x00secret\n"):
+        done = cli(*words, stdin=data)
+        assert done.status == 3
+        assert "secret" in done.err
+        assert "verysecret" not in done.err
+
+
 def test_a_wrong_secret_is_not_kept(cli, login, account):
     done = login(account | {"DKIMCTL_CLIENT_SECRET": "wrong-secret"})
     assert done.status == 3

@@ -1,0 +1,38 @@
+"""Write files so that they are whole, or as they were."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Put `text` into a file that its owner alone can read, whole or not at all.
+
+    The directory is made, for the owner alone, where there is none. Raises OSError.
+    """
+    import tempfile
+
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.stem}-", dir=path.parent)
+    try:
+        with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 - a descriptor
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).replace(path)
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+    _sync_directory(path.parent)
+
+
+def _sync_directory(directory: Path) -> None:
+    """Make the renaming itself last; Windows opens no directories, and needs none of this."""
+    if sys.platform == "win32":
+        return
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
