@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 import typer
@@ -18,6 +19,8 @@ from dkimctl.errors import (
     TokenRejected,
     UsageError,
 )
+
+_SENDABLE = r"[!-\"$-~]+"  # printable ASCII without blanks, and no fragment
 
 app = typer.Typer(add_completion=False)
 
@@ -64,7 +67,7 @@ def _check(method: str, path: str) -> None:
         raise UsageError(
             f"{path} is no path of the service", hint="begin it with one slash: /send/123"
         )
-    if not (path.isascii() and path.isprintable() and " " not in path and "#" not in path):
+    if not re.fullmatch(_SENDABLE, path):
         raise UsageError(
             f"{path} cannot be sent as it is", hint="percent-encode what is not plain ASCII"
         )

@@ -18,7 +18,6 @@ from dkimctl.documents.nodes import (
     Sequence,
     Structure,
     is_null,
-    is_plain,
     kind_of,
 )
 from dkimctl.documents.source import decode
@@ -81,14 +80,13 @@ class Document:
                 message = f"a key must be a single word, not {kind_of(key)}"
                 self.problem(key, message, _AS_PAIRS)
                 self._leave_to(node.level)
-            value = self._node()
-            if isinstance(key, Structure) or value is None:
-                pass
-            elif key.value in seen or (key.value == "<<" and is_plain(key)):
-                self._refuse_key(key, seen)
-            else:
-                seen[key.value] = key
-                yield key, value
+                self._node()
+            elif value := self._node():
+                if key.value in seen or key.value == "<<":
+                    self._refuse_key(key, seen)
+                else:
+                    seen[key.value] = key
+                    yield key, value
             if self._depth > node.level:
                 self._leave_to(node.level)
 
@@ -184,7 +182,7 @@ class Document:
         if first := seen.get(key.value):
             where = f"already on line {first.start_mark.line + 1}"
             self.problem(key, f"the key {shown(key.value)} is {where}", "keep one of the two")
-        else:
+        else:  # no schema has such a key, quoted or not
             self.problem(key, "a YAML merge key (<<)", _WRITE_OUT)
 
     def _report(self, mark: Mark, message: str, hint: str) -> None:

@@ -92,10 +92,6 @@ def test_what_could_surprise_is_a_problem_at_its_place(parser, text, expected):
     assert problems(text) == [expected]
 
 
-def test_a_quoted_merge_sign_is_an_ordinary_key(parser):
-    assert read("'<<': b") == {"<<": "b"}
-
-
 def test_problems_before_a_syntax_error_are_reported_with_it(parser):
     first, second = problems("a: &x b\nc: d: e\n")
     assert first == "f.yaml:1:4: a YAML anchor (&)"
