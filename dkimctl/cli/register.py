@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dkimctl import settings
 from dkimctl.cli.options import FormatOption, TtlOption, examples, with_session
 from dkimctl.cli.results import default_format, show, worst
 from dkimctl.cli.session import Session
@@ -90,6 +91,14 @@ def _register(
         raise registrar.stopped  # there is nothing to show
     status = show(itertools.chain(first, results), fmt, session.reporter, ttl=ttl)
     if registrar.stopped is None:
+        if fmt is Format.TABLE and specs:
+            session.reporter.note(f"dkimctl: next, for your DNS: {_show_dns(session)}")
         return status
     session.reporter.error(registrar.stopped)
     return worst([status, registrar.stopped.exit_code])
+
+
+def _show_dns(session: Session) -> str:
+    name = session.profile.name
+    profile = "" if name == settings.DEFAULT_PROFILE else f"--profile {name} "
+    return f"dkimctl show-dns {profile}--format zone"

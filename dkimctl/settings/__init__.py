@@ -7,6 +7,7 @@ from dkimctl.settings.config import Config, load_config
 from dkimctl.settings.logins import LOGIN_KEYS, forget_login, logins, remember_login
 from dkimctl.settings.paths import config_path, data_dir, state_dir
 from dkimctl.settings.profile import (
+    DEFAULT_PROFILE,
     SANDBOX_CLIENT_ID,
     Profile,
     require_account,
@@ -15,6 +16,7 @@ from dkimctl.settings.profile import (
 )
 
 __all__ = [
+    "DEFAULT_PROFILE",
     "LOGIN_KEYS",
     "SANDBOX_CLIENT_ID",
     "Config",

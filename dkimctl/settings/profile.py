@@ -9,7 +9,7 @@ from dkimctl.settings.values import CHECKS, SANDBOX, SANDBOX_FIXED, checked, pro
 
 SANDBOX_CLIENT_ID = SANDBOX_FIXED["client_id"]
 
-DEFAULT = "default"  # the profile's name where none is named
+DEFAULT_PROFILE = "default"  # the profile's name where none is named
 
 _IN_ENVIRONMENT = ("auth_url", "base_url", "client_id")
 
@@ -59,7 +59,7 @@ def resolve_profile(
         return Profile(name, **{**from_config, **from_flags, **SANDBOX_FIXED})
     told = {**_from_environment(environ), **from_flags}
     if not may_be_new and "auth_url" not in told and "base_url" not in told:
-        _refuse_unknown(name, {DEFAULT, SANDBOX, *config.profiles, *logins})
+        _refuse_unknown(name, {DEFAULT_PROFILE, SANDBOX, *config.profiles, *logins})
     return Profile(name, **{**logins.get(name, {}), **from_config, **told})
 
 
@@ -86,7 +86,7 @@ def _name(flags: Mapping[str, Any], environ: Mapping[str, str], config: Config) 
         return _checked_name(flags["profile"], "--profile")
     if variable := environ.get("DKIMCTL_PROFILE"):
         return _checked_name(variable, "DKIMCTL_PROFILE")
-    return config.default_profile or DEFAULT
+    return config.default_profile or DEFAULT_PROFILE
 
 
 def _checked_name(text: str, source: str) -> str:
