@@ -15,7 +15,10 @@ _OBJECTS_BETWEEN_COLLECTIONS = 50_000
 def main() -> int:
     """Run the command line and return the exit status."""
     if sys.argv[1:] == ["--version"]:  # asked by scripts, so it comes without any import
-        sys.stdout.write(f"dkimctl {__version__}\n")
+        try:
+            print(f"dkimctl {__version__}", flush=True)  # noqa: T201
+        except OSError:
+            return 4
         return 0
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     from dkimctl.cli.main import run

@@ -45,15 +45,23 @@ class Authorizer:
         if token is None or token.expires_at - MARGIN <= self._clock():
             token = self._renew()
         try:
-            return request(token.access_token)
+            answer = request(token.access_token)
         except TokenRejected as rejection:
             if self._is_new:
                 raise
-            try:
-                token = self._renew()
-            except CredentialsError:
-                raise rejection from None
-        return request(token.access_token)
+            answer = request(self._replace(rejection).access_token)
+        self._is_new = False
+        return answer
+
+    def _replace(self, rejection: TokenRejected) -> Token:
+        try:
+            return self._renew()
+        except CredentialsError:
+            raise TokenRejected(
+                rejection.message,
+                hint="the token may have expired, and there is no secret to obtain another with",
+                body=rejection.body,
+            ) from None
 
     def _renew(self) -> Token:
         self._token = self._issue()

@@ -12,6 +12,7 @@ _PRINTABLE_ASCII = re.compile(r"[\x20-\x7e]+")
 # A selector that the service chose may hold an underscore, which DNS allows.
 _LABEL = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
 _MAX_NAME = 253
+_LEAST_BITS = 1024  # RFC 8301 section 3.2: verifiers take no shorter key
 
 _SEQUENCE = 0x30
 _INTEGER = 0x02
@@ -88,6 +89,16 @@ def judge(registration: Registration) -> str:
     return _judge_name(record, registration) or _judge_value(record, registration)
 
 
+def with_key_len(registration: Registration) -> Registration:
+    """`registration` with the length of its key, where the service left it out."""
+    if registration.key_len is not None or registration.record is None:
+        return registration
+    try:
+        return registration._replace(key_len=parse_key_record(registration.record.value).key_len)
+    except KeyRecordError:
+        return registration
+
+
 def _judge_name(record: DnsRecord, registration: Registration) -> str:
     if not registration.selector:
         return "the service gave no selector"
@@ -105,6 +116,8 @@ def _judge_value(record: DnsRecord, registration: Registration) -> str:
         key_len = parse_key_record(record.value).key_len
     except KeyRecordError as error:
         return f"the TXT value is not a DKIM key record: {error}"
+    if key_len < _LEAST_BITS:
+        return f"the key has {key_len} bits, fewer than {_LEAST_BITS}"
     if registration.key_len is not None and key_len != registration.key_len:
         return f"the key has {key_len} bits, not {registration.key_len}"
     return ""

@@ -11,6 +11,8 @@
     ├── CredentialsError            3: no usable client ID, secret or credential store
     ├── AuthenticationError         3: the service refused the client or the token
     │   └── TokenRejected           3: 401 or 403 on a request that carried a token
+    ├── OutputError                 4: the result could not be written
+    ├── Interrupted                 130: stopped by Ctrl-C
     └── ServiceError                4: no useful answer from the service or the network
         ├── NotProcessed            4: the request certainly had no effect
         └── MaybeProcessed          4: the request may have had its effect
@@ -132,6 +134,25 @@ class TokenRejected(AuthenticationError):
     def __init__(self, message: str, *, hint: str = "", body: bytes = b"") -> None:
         super().__init__(message, hint=hint)
         self.body = body
+
+
+class OutputError(DkimctlError):
+    """The result could not be written, though the work was done."""
+
+    code = "output"
+
+
+class Interrupted(DkimctlError):
+    """Stopped by Ctrl-C."""
+
+    exit_code = ExitCode.INTERRUPTED
+    code = "interrupted"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "interrupted",
+            hint="what had arrived of a registration is in the ledger; the same command goes on",
+        )
 
 
 class ServiceError(DkimctlError):

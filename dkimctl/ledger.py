@@ -42,13 +42,21 @@ _COLUMNS = (
     'sign_domain, selector, key_len, start_date, "default", enable, '
     "fqdn, type, value, regist_date, code, message"
 )
-# An upsert and not a replacement: the id keeps the order of the first registration.
+# An upsert and not a replacement: the id keeps the order of the first registration, and an
+# attribute that an answer leaves out stays as the one before had it.
 _RECORD = f"""
 INSERT INTO registration (account_id, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (account_id, sign_domain, selector) DO UPDATE SET
-  key_len = excluded.key_len, start_date = excluded.start_date, "default" = excluded."default",
-  enable = excluded.enable, fqdn = excluded.fqdn, type = excluded.type, value = excluded.value,
-  regist_date = excluded.regist_date, code = excluded.code, message = excluded.message
+  key_len = coalesce(excluded.key_len, key_len),
+  start_date = coalesce(excluded.start_date, start_date),
+  "default" = coalesce(excluded."default", "default"),
+  enable = coalesce(excluded.enable, enable),
+  fqdn = coalesce(excluded.fqdn, fqdn),
+  type = coalesce(excluded.type, type),
+  value = coalesce(excluded.value, value),
+  regist_date = coalesce(excluded.regist_date, regist_date),
+  code = excluded.code,
+  message = excluded.message
 """  # noqa: S608 - the columns are the constant above
 
 
@@ -69,7 +77,7 @@ class Ledger:
         """Open the ledger of one account, making the file where there is none."""
         with _explained(path):
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            connection = _connect(path)
+            connection = _connect(path, for_writing=True)
             account_id = _add_account(connection, base_url, client_id)
         return cls(connection, path, account_id)
 
@@ -77,7 +85,7 @@ class Ledger:
     def open_existing(cls, path: Path, *, base_url: str, client_id: str) -> Self:
         """Open the ledger to read it only; where there is no file, it is empty and none is made."""
         with _explained(path):
-            connection = _connect(path if path.exists() else ":memory:")
+            connection = _connect(path if path.exists() else ":memory:", for_writing=False)
             account_id = _find_account(connection, base_url, client_id)
         return cls(connection, path, _NO_ACCOUNT if account_id is None else account_id)
 
@@ -128,16 +136,27 @@ class Ledger:
                 yield _from_row(row)
 
 
-def _connect(path: Path | str) -> sqlite3.Connection:
+def _connect(path: Path | str, *, for_writing: bool) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=10)
     try:
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")
+        if for_writing:
+            _use_write_ahead_log(connection)
+            connection.execute("PRAGMA synchronous = FULL")
         _ensure_schema(connection, str(path))
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
+    """Let readers go on while one writes.
+
+    SQLite makes the change only while nobody else is at the file, without waiting for them;
+    then whoever opens the file next asks again, and meanwhile the data is as safe.
+    """
+    with contextlib.suppress(sqlite3.OperationalError):
+        connection.execute("PRAGMA journal_mode = WAL")
 
 
 def _ensure_schema(connection: sqlite3.Connection, path: str) -> None:
@@ -224,7 +243,7 @@ def _explained(path: Path) -> Iterator[None]:
     """Turn what the file system and SQLite say into a LedgerError."""
     try:
         yield
-    except (OSError, sqlite3.Error) as error:
+    except (OSError, sqlite3.Error, OverflowError, UnicodeError) as error:
         raise LedgerError(
             f"cannot use the ledger {path}: {error}",
             hint="free or repair that place, or name another state directory in DKIMCTL_STATE_DIR",

@@ -19,16 +19,22 @@ def match(specs: Sequence[DomainSpec], items: Iterable[Registration]) -> Matched
     """Find the entry of each item by signing domain and selector, without regard to case.
 
     An item whose selector nobody asked for belongs to its domain's entry without selector;
-    one without selector to the only entry of its domain. A second item for an entry is a stray.
+    one without selector to the only entry of its domain. Of two items for one entry the first
+    counts, or the one that has a record; the other is a stray.
     """
     index = _Index(specs)
     answers: list[Registration | None] = [None] * len(specs)
     strays = []
     for item in items:
         position = index.find(item)
-        if position is None or answers[position] is not None:
+        if position is None:
             strays.append(item)
             continue
+        if (before := answers[position]) is not None:
+            if before.record is not None or item.record is None:
+                strays.append(item)
+                continue
+            strays.append(before)
         selector = item.selector or specs[position].selector
         answers[position] = item._replace(
             sign_domain=specs[position].sign_domain, selector=selector

@@ -13,12 +13,16 @@ _ATTRIBUTES = ("key_len", "start_date", "default", "enable")
 def of_answer(spec: DomainSpec, registration: Registration) -> Result:
     """The outcome of one item of a service's answer (interface 7.3) to `spec`."""
     if registration.code == "201":
-        return _of_created(spec, registration)
+        return _judged(spec, registration, Outcome.CREATED)
     if registration.code == "409":
         return of_registered(spec, registration)
     reason = registration.message or f"the service answered {registration.code}"
-    outcome = Outcome.INVALID if registration.code == "400" else Outcome.FAILED
-    return Result(registration, outcome, reason)
+    if registration.code == "400":
+        return Result(registration, Outcome.INVALID, reason)
+    if spec.selector is None:
+        # It may have been registered all the same, under a selector that nobody knows.
+        return unanswered(spec, f"{registration.code}: {reason}")
+    return Result(registration, Outcome.FAILED, reason)
 
 
 def of_registered(spec: DomainSpec, registration: Registration) -> Result:
@@ -90,20 +94,10 @@ def differences(spec: DomainSpec, registration: Registration) -> list[str]:
     return found
 
 
-def _of_created(spec: DomainSpec, registration: Registration) -> Result:
+def _judged(spec: DomainSpec, registration: Registration, good: Outcome) -> Result:
     from dkimctl import dkim  # a plan of new entries has nothing to judge
 
-    if spec.key_len is not None:
-        # A new key is held against what was asked for, whatever the answer says of its length.
-        asked = registration._replace(key_len=spec.key_len)
-        if fault := dkim.judge(asked):
-            return Result(registration, Outcome.UNUSABLE, fault)
-    return _judged(spec, registration, Outcome.CREATED)
-
-
-def _judged(spec: DomainSpec, registration: Registration, good: Outcome) -> Result:
-    from dkimctl import dkim
-
+    registration = dkim.with_key_len(registration)
     if fault := dkim.judge(registration):
         return Result(registration, Outcome.UNUSABLE, fault)
     if found := differences(spec, registration):

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
     Send = Callable[[Sequence[DomainSpec]], Reply]
 
-# Outcomes of which the ledger keeps the answer: a registration is there.
-_KEPT = frozenset(
-    (Outcome.CREATED, Outcome.EXISTS, Outcome.DIFFERS, Outcome.UNUSABLE, Outcome.TAKEN)
-)
+# Outcomes of which the ledger keeps the answer: a registration is there. One without a
+# sound record never displaces what the ledger has.
+_SOUND = frozenset((Outcome.CREATED, Outcome.EXISTS, Outcome.DIFFERS))
+_KEPT = _SOUND | {Outcome.UNUSABLE, Outcome.TAKEN}
 
 
 @dataclass(slots=True)
@@ -66,7 +66,7 @@ class Registrar:
         # only a request without the former can be repeated safely.
         batches: dict[bool, list[_Slot]] = {True: [], False: []}
         for spec in specs:
-            slot = self._place(spec)
+            slot = self._place(spec) if self.stopped is None else _Slot(spec)
             waiting.append(slot)
             if slot.result is None:
                 batch = batches[slot.spec.selector is None]
@@ -80,8 +80,12 @@ class Registrar:
 
     def _place(self, spec: DomainSpec) -> _Slot:
         """The entry's slot: with the ledger's result, or with what is to be sent."""
-        found = outcomes.standing(spec, self._ledger.of_domain(spec.sign_domain))
-        if found is None or outcomes.is_taken(found):
+        try:
+            found = outcomes.standing(spec, self._ledger.of_domain(spec.sign_domain))
+        except LedgerError as error:
+            self._stop_at(error)
+            return _Slot(spec)
+        if found is None:
             return _Slot(spec)
         if self._refresh and found.selector:
             return _Slot(spec._replace(selector=found.selector))
@@ -101,9 +105,9 @@ class Registrar:
         try:
             reply = self._send(specs)
         except MaybeProcessed as error:
-            self._warn(f"{error.message} ({len(specs)} domains)")
             results = [outcomes.unanswered(spec, error.message) for spec in specs]
         except RequestRefused as error:
+            self._warn(f"{error.message}; {error.hint}")
             results = [outcomes.of_refusal(spec, error.status, error.said) for spec in specs]
         except DkimctlError as error:
             self.stopped = error
@@ -126,17 +130,30 @@ class Registrar:
             else outcomes.of_answer(spec, answer)
             for spec, answer in zip(specs, matched.answers, strict=True)
         ]
-        self._keep([found.registration for found in results if found.outcome in _KEPT])
+        self._keep([found.registration for found in results if self._is_worth_keeping(found)])
         return results
+
+    def _is_worth_keeping(self, result: Result) -> bool:
+        if result.outcome not in _KEPT - _SOUND:
+            return result.outcome in _SOUND
+        registration = result.registration
+        same = DomainSpec(registration.sign_domain, registration.selector)
+        known = outcomes.standing(same, self._ledger.of_domain(same.sign_domain))
+        return known is None or known.record is None
 
     def _keep(self, registrations: list[Registration]) -> None:
         try:
             self._ledger.record(registrations)
         except LedgerError as error:
-            self.stopped = ServiceError(
-                f"the service answered, but the answer could not be kept: {error.message}",
-                hint="keep this output, then run the same command again",
-            )
+            self._stop_at(error)
+
+    def _stop_at(self, error: LedgerError) -> None:
+        """End the run; what was sent before makes this more than a LedgerError."""
+        self.stopped = ServiceError(
+            f"{error.message}; not everything that the service answered may be kept",
+            hint="save this output and mend the ledger; give the entries shown here their "
+            "selectors before you run the same command again",
+        )
 
 
 def _known(waiting: deque[_Slot]) -> Iterator[Result]:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from dkimctl.cli.main import COMPLETE_VARIABLE
 from dkimctl.cli.options import examples
 from dkimctl.cli.output import write
 
@@ -31,7 +32,5 @@ def completion(shell: Annotated[Shell, typer.Argument(help="The shell.")]) -> No
     """Print the completion script of a shell."""
     from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
-    script = get_completion_script(
-        prog_name="dkimctl", complete_var="_DKIMCTL_COMPLETE", shell=shell
-    )
+    script = get_completion_script(prog_name="dkimctl", complete_var=COMPLETE_VARIABLE, shell=shell)
     write([script + "\n"])

@@ -66,10 +66,12 @@ class Sandbox:
 def _ensure_client(store: Store) -> None:
     from dkimctl.service.clients import create_client, list_clients
 
-    if list_clients(store):
-        return
+    def is_there() -> bool:
+        return any(client.client_id == SANDBOX_CLIENT_ID for client in list_clients(store))
+
     try:
-        create_client(store, SANDBOX_CLIENT_ID)
+        if not is_there():
+            create_client(store, SANDBOX_CLIENT_ID)
     except UsageError:
-        if not list_clients(store):  # otherwise another process was quicker
+        if not is_there():  # otherwise another process was quicker
             raise

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import typer
 
-from dkimctl import settings
 from dkimctl.cli.options import examples, with_session
 from dkimctl.cli.session import Session
 from dkimctl.errors import ExitCode, UsageError
@@ -15,7 +14,7 @@ app = typer.Typer(add_completion=False)
 @app.command(epilog=examples("dkimctl logout", "dkimctl logout --profile agency"))
 @with_session
 def logout(session: Session) -> int:
-    """Forget the secret and token of a profile. The ledger stays."""
+    """Forget the secret and token of a profile. Its URLs, client ID and ledger stay."""
     if session.profile.is_sandbox:
         raise UsageError("the sandbox has no login", hint="name another --profile")
     name = session.profile.name
@@ -24,6 +23,5 @@ def logout(session: Session) -> int:
         session.reporter.note(f"dkimctl: the profile {name} is not logged in")
         return ExitCode.OK
     session.forget(login)
-    settings.forget_login(session.state_dir, name)
     session.reporter.note(f"dkimctl: logged out of the profile {name}")
     return ExitCode.OK

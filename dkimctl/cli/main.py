@@ -15,8 +15,8 @@ from typer.exceptions import TyperException
 
 from dkimctl import __version__
 from dkimctl.cli.options import examples
-from dkimctl.cli.output import Reporter, write
-from dkimctl.errors import DkimctlError, ExitCode
+from dkimctl.cli.output import Reporter, open_missing_streams, write
+from dkimctl.errors import DkimctlError, ExitCode, Interrupted, UsageError
 
 # Each is a module of this package, imported when its command is asked for.
 COMMANDS = (
@@ -80,26 +80,17 @@ def root(
 
 def run(args: Sequence[str]) -> int:
     """Run one command line and return its exit status. The only place that catches errors."""
+    open_missing_streams()
     for stream in (sys.stdout, sys.stderr):
         _escape_unencodable(stream)
     reporter = Reporter(as_json=_wants_json(args))
     try:
         status = _dispatch(args, reporter)
-    except DkimctlError as error:
-        _debug()
-        reporter.error(error)
-        status = error.exit_code
-    except TyperException as error:
-        reporter.error(_usage_error(error))
-        status = ExitCode.USAGE
-    except (KeyboardInterrupt, typer.Abort):
-        status = ExitCode.INTERRUPTED
     except Exception as error:  # noqa: BLE001 - nobody but us is helped by a traceback
         _debug()
-        reporter.error(_defect(error))
-        status = ExitCode.SERVICE
-    if status == ExitCode.INTERRUPTED:
-        reporter.note("interrupted; what had arrived is in the ledger")
+        told = _told(error)
+        reporter.error(told)
+        status = told.exit_code
     reporter.close()
     return int(status)
 
@@ -108,15 +99,29 @@ def _dispatch(args: Sequence[str], reporter: Reporter) -> int:
     if COMPLETE_VARIABLE in os.environ:
         typer.completion.completion_init()  # type: ignore[attr-defined]
     command = typer.main.get_command(app)
-    result = command.main(list(args), prog_name="dkimctl", standalone_mode=False, obj=reporter)
+    try:
+        result = command.main(list(args), prog_name="dkimctl", standalone_mode=False, obj=reporter)
+    except (KeyboardInterrupt, typer.Abort):
+        raise Interrupted from None
+    if result == ExitCode.INTERRUPTED:  # so Typer says that Ctrl-C was pressed
+        raise Interrupted
     return int(result or ExitCode.OK)
 
 
-def _usage_error(error: TyperException) -> DkimctlError:
+def _told(error: Exception) -> DkimctlError:
+    """What people are told of an error."""
+    if isinstance(error, DkimctlError):
+        return error
+    if isinstance(error, TyperException):
+        return _usage_error(error)
+    return _defect(error)
+
+
+def _usage_error(error: TyperException) -> UsageError:
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "dkimctl"
     text = " ".join(error.format_message().split()).rstrip(".")
-    return DkimctlError(text[:1].lower() + text[1:], hint=f"run `{path} --help`")
+    return UsageError(text[:1].lower() + text[1:], hint=f"run `{path} --help`")
 
 
 def _defect(error: Exception) -> DkimctlError:

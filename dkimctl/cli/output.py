@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable
 from typing import TextIO
 
-from dkimctl.errors import DkimctlError, InputError
+from dkimctl.errors import DkimctlError, InputError, OutputError
 from dkimctl.text import printable
 
 _STYLES = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m"}
@@ -70,46 +70,66 @@ def shows_colour(stream: TextIO) -> bool:
 def write(chunks: Iterable[str]) -> None:
     """Write a result to stdout, bit by bit.
 
-    When the reader goes away (`| head`) the chunks are still drawn to the end: making them
-    may be what registers the domains.
+    When the reader goes away (`| head`) or the disk is full, the chunks are still drawn to
+    the end: making them may be what registers the domains. Raises OutputError then, but for
+    a reader that went away.
     """
-    is_open = True
+    failure: OSError | None = None
     for chunk in chunks:
-        is_open = is_open and _write_one(chunk)
-    if is_open:
-        _write_one("")
+        failure = failure or _write_one(chunk)
+    _judge(failure or _write_one(""))
 
 
 def write_bytes(data: bytes) -> None:
-    """Write data to stdout as it came."""
+    """Write data to stdout as it came. Raises OutputError like `write`."""
     try:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
-    except BrokenPipeError:
-        _abandon_stdout()
+    except OSError as error:
+        _judge(error)
 
 
-def _write_one(chunk: str) -> bool:
+def open_missing_streams() -> None:
+    """Give every standard stream that was closed a place that leads nowhere.
+
+    Otherwise a file opened later would take its number, and be written to by mistake.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115
+
+
+def _write_one(chunk: str) -> OSError | None:
     try:
         sys.stdout.write(chunk)
         if not chunk or sys.stdout.isatty():
             sys.stdout.flush()
-    except BrokenPipeError:
-        _abandon_stdout()
-        return False
-    return True
+    except OSError as error:
+        return error
+    return None
 
 
-def _abandon_stdout() -> None:
-    """Point stdout nowhere, so that the interpreter's last flush does not fail as well."""
-    devnull = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(devnull, sys.stdout.fileno())
-    os.close(devnull)
+def _judge(failure: OSError | None) -> None:
+    if failure is None:
+        return
+    _abandon(sys.stdout)
+    if not isinstance(failure, BrokenPipeError):
+        raise OutputError(
+            f"the result could not be written: {failure.strerror}",
+            hint="what was registered is in the ledger: dkimctl show-dns",
+        )
 
 
 def _say(line: str) -> None:
     try:
         sys.stderr.write(line + "\n")
         sys.stderr.flush()
-    except BrokenPipeError:
-        pass
+    except OSError:  # nobody is left to be told
+        _abandon(sys.stderr)
+
+
+def _abandon(stream: TextIO) -> None:
+    """Point a stream nowhere, so that the interpreter's last flush does not fail as well."""
+    devnull = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(devnull, stream.fileno())
+    os.close(devnull)

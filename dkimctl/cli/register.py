@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -52,7 +53,7 @@ def register(
     from dkimctl.specs import warnings
 
     specs = session.read_specs(file)
-    for text in warnings(specs):
+    for text in warnings(specs, datetime.now(UTC)):
         session.reporter.warn(text)
     if dry_run:
         return _plan(session, specs, fmt or Format.TABLE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 from contextlib import closing
 from pathlib import Path
@@ -46,7 +47,7 @@ def serve(
 
 
 def _announce(reporter: Reporter, url: str, data: Path | None) -> None:
-    option = f" --data {data}" if data else ""
+    option = f" --data {shlex.quote(str(data))}" if data else ""
     reporter.note(f"dkimctl: serving on {url} (auth URL and base URL alike); Ctrl-C stops it")
     reporter.note(f"dkimctl: create a client: dkimctl service client create{option}")
     reporter.note(

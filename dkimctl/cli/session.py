@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from dkimctl import settings
 from dkimctl.cli.output import Reporter
-from dkimctl.errors import CredentialsError
+from dkimctl.errors import CredentialsError, UsageError
 
 if TYPE_CHECKING:
     from dkimctl.authorizing import Authorizer
@@ -47,6 +47,8 @@ class Session:
     @cached_property
     def config(self) -> settings.Config:
         flag = self.flags["config"]
+        if flag == "":
+            raise UsageError("in --config: no file is named", hint="write --config FILE")
         path = settings.config_path(flag, os.environ)
         required = bool(flag or os.environ.get("DKIMCTL_CONFIG"))
         return settings.load_config(path, required=required, read_defaults=_read_defaults)
@@ -127,7 +129,7 @@ class Session:
         """The entries of a spec file, with the profile's defaults."""
         from dkimctl.specs import read_specs
 
-        return read_specs(path, defaults=self.profile.defaults).specs
+        return read_specs(path, defaults=self.profile.defaults)
 
     def open_ledger(self, *, for_writing: bool) -> Ledger:
         """The ledger of the profile's account; a reader makes no file."""
@@ -178,6 +180,6 @@ def _log_to_stderr() -> None:
 
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("dkimctl: %(message)s"))
-    logger = logging.getLogger("dkimctl")
+    logger = logging.getLogger("dkimctl.http")
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)

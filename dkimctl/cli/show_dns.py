@@ -62,11 +62,11 @@ def _to_domain(word: str) -> str:
 
 
 def _registered(ledger: Ledger, chosen: Selection) -> Iterator[Result]:
-    for registration in chosen.pick(ledger.all()):
-        if not outcomes.is_taken(registration):
-            # Nothing is asked for here, so nothing can differ from it.
-            asked = DomainSpec(registration.sign_domain)
-            yield outcomes.of_registered(asked, registration)
+    ours = (found for found in ledger.all() if not outcomes.is_taken(found))
+    for registration in chosen.pick(ours):
+        # Nothing is asked for here, so nothing can differ from it.
+        asked = DomainSpec(registration.sign_domain)
+        yield outcomes.of_registered(asked, registration)
 
 
 def _nothing(session: Session, unmatched: list[str]) -> NegativeAnswer:

@@ -31,6 +31,10 @@ __all__ = ["Client", "HttpClient", "HttpResponse", "Reply"]
 
 TOKEN_LIFETIME = 3600.0  # seconds, unless the answer tells (interface 3.1)
 
+# There is nothing at that address that could have registered anything. Other 4xx may come
+# from a gateway that gave up on a request which goes on.
+_TURNED_AWAY = (404, 405, 406, 407, 410, 411, 415)
+
 _BEARER = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # RFC 6750 section 2.1
 
 
@@ -73,7 +77,7 @@ class Client:
         except MaybeProcessed as error:  # nothing hangs on it: tokens may coexist
             raise ServiceError(error.message, hint=error.hint) from None
         if response.status != 200:
-            raise _token_error(url, response)
+            raise _token_error(url, response, (secret.reveal(), basic))
         try:
             text, lifetime = decode_token(response.body)
         except DecodeError as error:
@@ -131,7 +135,7 @@ class Client:
             headers["Content-Type"] = content_type
         response = self._http.send(method, f"{self._base_url}{path}", headers=headers, body=body)
         if response.status in (401, 403):
-            raise _token_rejected(response)
+            raise _token_rejected(response, token)
         return response
 
     def close(self) -> None:
@@ -144,9 +148,13 @@ class Client:
         self.close()
 
 
-def _token_error(url: str, response: HttpResponse) -> AuthenticationError | ServiceError:
+def _token_error(
+    url: str, response: HttpResponse, secrets: Sequence[str]
+) -> AuthenticationError | ServiceError:
     """Interface 7.1: what another status than 200 means at the token endpoint."""
     said = _said(response)
+    if any(secret in said for secret in secrets):
+        said = ""  # some services quote what they were sent
     if response.status in (400, 401, 403):
         return AuthenticationError(
             f"the service refused the client ID or secret{said}",
@@ -162,8 +170,11 @@ def _token_error(url: str, response: HttpResponse) -> AuthenticationError | Serv
     )
 
 
-def _token_rejected(response: HttpResponse) -> TokenRejected:
+def _token_rejected(response: HttpResponse, token: Secret) -> TokenRejected:
     """Interface 7.2."""
+    said = _said(response)
+    if token.reveal() in said:
+        said = ""
     if response.status == 401:
         hint = "the service saw no token; check --base-url and any proxy in between"
     else:
@@ -172,7 +183,7 @@ def _token_rejected(response: HttpResponse) -> TokenRejected:
             "ask the service's operator whether the client is active"
         )
     return TokenRejected(
-        f"the service refused the access token ({response.status}){_said(response)}",
+        f"the service refused the access token ({response.status}){said}",
         hint=hint,
         body=response.body,
     )
@@ -187,7 +198,7 @@ def _request_error(response: HttpResponse) -> ServiceError | RequestRefused:
         return NotProcessed(
             f"the service asks for fewer requests (429){said}", hint="try again later"
         )
-    if 400 <= status < 500:
+    if status in _TURNED_AWAY or 300 <= status < 400:
         return NotProcessed(f"the service answered {status}{said}", hint="check --base-url")
     return MaybeProcessed(
         f"the service answered {status}{said}", hint="try again later; check --base-url"

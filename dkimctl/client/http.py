@@ -26,15 +26,19 @@ _NOT_SENT = (
     httpx.ProxyError,
     httpx.UnsupportedProtocol,
     httpx.LocalProtocolError,
+    httpx.InvalidURL,
+    UnicodeError,  # a host name that cannot be looked up
 )
 
 
 class HttpResponse(NamedTuple):
-    """An answer: its status, its header fields (names in lower case), its whole body."""
+    """An answer: its status and its whole body, which shows in no repr: it may hold a token."""
 
     status: int
-    headers: Mapping[str, str]
     body: bytes
+
+    def __repr__(self) -> str:
+        return f"HttpResponse({self.status}, {len(self.body)} bytes)"
 
 
 class HttpClient:
@@ -50,10 +54,10 @@ class HttpClient:
         """TLS is always verified, with `ca_bundle` (a PEM file) if given. `timeout` is in
         seconds, for each step of a request. Raises UsageError for a bad bundle or proxy.
         """
-        verify = _trust(ca_bundle)
         # Plain http is for loopback alone (the settings see to it), where a proxy from the
-        # environment would be handed the bearer token.
-        direct = {"http://": httpx.HTTPTransport()}
+        # environment would be handed the bearer token. It has no TLS to verify.
+        direct = {"http://": httpx.HTTPTransport(verify=False, trust_env=False)}
+        verify = _trust(ca_bundle)
         try:
             client = httpx.Client(
                 verify=verify, proxy=proxy, mounts=direct, timeout=timeout, headers=_HEADERS
@@ -83,14 +87,14 @@ class HttpClient:
         started = time.monotonic()
         try:
             with self._client.stream(method, url, headers=headers, content=body) as response:
-                answer = HttpResponse(response.status_code, response.headers, _read(response, url))
+                answer = HttpResponse(response.status_code, _read(response, url))
         except _NOT_SENT as error:
             raise _unreachable(url, error) from None
         except httpx.TimeoutException:
             raise MaybeProcessed(
                 f"{_host(url)} did not answer in time", hint="try again later, or raise --timeout"
             ) from None
-        except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
+        except (httpx.HTTPError, httpx.StreamError) as error:
             raise MaybeProcessed(
                 f"the answer of {_host(url)} broke off: {error}", hint="try again later"
             ) from None
@@ -109,14 +113,16 @@ class HttpClient:
         self.close()
 
 
-def _trust(ca_bundle: str | None) -> ssl.SSLContext | bool:
-    if ca_bundle is None:
-        return True
+def _trust(ca_bundle: str | None) -> ssl.SSLContext:
+    """The certificates to trust: `ca_bundle`, else SSL_CERT_FILE, else the usual ones."""
     try:
-        return ssl.create_default_context(cafile=ca_bundle)
-    except OSError as error:
+        if ca_bundle is not None:
+            return ssl.create_default_context(cafile=ca_bundle)
+        return httpx.create_ssl_context()
+    except (OSError, ValueError) as error:
+        source = ca_bundle or "that SSL_CERT_FILE, SSL_CERT_DIR or SSLKEYLOGFILE names"
         raise UsageError(
-            f"cannot use the CA bundle {ca_bundle}: {error}",
+            f"cannot use the certificates {source}: {error}",
             hint="give a file of PEM certificates in --ca-bundle",
         ) from error
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -10,9 +10,12 @@ import msgspec
 
 from dkimctl.models import DnsRecord, DomainSpec, Registration
 
+_Number = int | float  # a JSON number may be written 1024.0
+_LARGEST = 2**53  # what every reader of JSON keeps exactly (RFC 8259 section 6)
+
 
 class _Result(msgspec.Struct):
-    code: str | int
+    code: str | _Number
     message: str | None = None
 
 
@@ -26,9 +29,9 @@ class _Item(msgspec.Struct):
     result: _Result
     sign_domain: str
     selector: str | None = None
-    key_len: int | None = None
+    key_len: _Number | None = None
     start_date: str | None = None
-    default: int | None = None
+    default: _Number | None = None
     enable: bool | None = None
     setting_values: _SettingValues | None = None
     regist_date: str | None = None
@@ -36,8 +39,7 @@ class _Item(msgspec.Struct):
 
 class _Body(msgspec.Struct):
     items: list[msgspec.Raw]
-    count: int | None = None
-    total: int | None = None
+    total: object = None
 
 
 class _TokenBody(msgspec.Struct):
@@ -57,6 +59,9 @@ _item_decoder = msgspec.json.Decoder(_Item)
 _body_decoder = msgspec.json.Decoder(_Body)
 
 
+_LONGEST = 10 * 365 * 86400  # seconds; a lifetime beyond is a mistake
+
+
 class DecodeError(ValueError):
     """An answer has not the documented shape; the text names the JSON path."""
 
@@ -64,12 +69,11 @@ class DecodeError(ValueError):
 class Reply(NamedTuple):
     """An answer to a registration request: its usable items, and what is wrong with others.
 
-    `faults` are sentences; `total` is the service's own count of results, where given.
+    `faults` are sentences.
     """
 
     items: tuple[Registration, ...]
     faults: tuple[str, ...] = ()
-    total: int | None = None
 
 
 def encode_registration(specs: Sequence[DomainSpec]) -> bytes:
@@ -87,21 +91,19 @@ def decode_reply(body: bytes) -> Reply:
 
     Raises DecodeError when the body as a whole has another shape.
     """
-    try:
-        decoded = _body_decoder.decode(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise DecodeError(_explained(error, "")) from None
+    decoded = _decode_body(body)
     items, faults = [], []
     for index, raw in enumerate(decoded.items):
         try:
             items.append(_to_registration(_item_decoder.decode(raw)))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             faults.append(_explained(error, f".items[{index}]"))
-    if decoded.total is not None and decoded.total > len(decoded.items):
+    total = decoded.total
+    if isinstance(total, int | float) and total > len(decoded.items):
         faults.append(
-            f"the service found {decoded.total} results and returned {len(decoded.items)} of them"
+            f"the service found {total} results and returned {len(decoded.items)} of them"
         )
-    return Reply(tuple(items), tuple(faults), decoded.total)
+    return Reply(tuple(items), tuple(faults))
 
 
 def decode_token(body: bytes) -> tuple[str, float | None]:
@@ -116,7 +118,7 @@ def decode_token(body: bytes) -> tuple[str, float | None]:
     lifetime = decoded.expires_in
     if isinstance(lifetime, bool) or not isinstance(lifetime, int | float):
         return decoded.access_token, None
-    return decoded.access_token, float(lifetime) if 0 < lifetime < math.inf else None
+    return decoded.access_token, float(lifetime) if 0 < lifetime < _LONGEST else None
 
 
 def decode_error(body: bytes) -> str:
@@ -129,6 +131,21 @@ def decode_error(body: bytes) -> str:
     return next((text for text in texts if isinstance(text, str) and text), "")
 
 
+def _decode_body(body: bytes) -> _Body:
+    try:
+        return _body_decoder.decode(body)
+    except msgspec.ValidationError as error:
+        raise DecodeError(_explained(error, "")) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        problem = error
+    # One escaped lone surrogate, which is JSON but no text, makes msgspec refuse the whole.
+    try:
+        mended = json.dumps(json.loads(body), ensure_ascii=False).encode("utf-8", "replace")
+        return _body_decoder.decode(mended)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        raise DecodeError(_explained(problem, "")) from None
+
+
 def _to_registration(item: _Item) -> Registration:
     values = item.setting_values
     record = None
@@ -139,15 +156,27 @@ def _to_registration(item: _Item) -> Registration:
     return Registration(
         sign_domain=domain,
         selector=item.selector or _selector_of(record, domain),
-        key_len=item.key_len,
+        key_len=_whole("key_len", item.key_len),
         start_date=item.start_date,
-        default=item.default,
+        default=_whole("default", item.default),
         enable=item.enable,
         record=record,
         regist_date=item.regist_date,
-        code=str(item.result.code),
+        code=_code(item.result.code),
         message=item.result.message,
     )
+
+
+def _whole(name: str, number: float | None) -> int | None:
+    if number is None:
+        return None
+    if number != int(number) or abs(number) > _LARGEST:
+        raise msgspec.ValidationError(f"Expected a whole number in range - at `$.{name}`")
+    return int(number)
+
+
+def _code(code: str | float) -> str:
+    return code if isinstance(code, str) else str(_whole("result.code", code))
 
 
 def _selector_of(record: DnsRecord | None, domain: str) -> str | None:

@@ -6,12 +6,13 @@ import json
 import os
 import stat
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from dkimctl.credentials.account import Account
 from dkimctl.credentials.store import CredentialStore, Kind, entry_name
 from dkimctl.errors import CredentialsError
-from dkimctl.files import replace_text
+from dkimctl.files import locked, replace_text
 
 
 class FileStore(CredentialStore):
@@ -31,12 +32,21 @@ class FileStore(CredentialStore):
         return self._load().get(entry_name(account, kind))
 
     def _write(self, account: Account, kind: Kind, text: str) -> None:
-        self._save(self._load() | {entry_name(account, kind): text})
+        self._change(lambda entries: entries | {entry_name(account, kind): text})
 
     def _remove(self, account: Account, kind: Kind) -> None:
-        entries = self._load()
-        if entries.pop(entry_name(account, kind), None) is not None:
-            self._save(entries)
+        gone = entry_name(account, kind)
+        self._change(lambda entries: {k: v for k, v in entries.items() if k != gone})
+
+    def _change(self, change: Callable[[dict[str, str]], dict[str, str]]) -> None:
+        try:
+            with locked(self._path):
+                entries = self._load()
+                changed = change(entries)
+                if changed != entries:
+                    replace_text(self._path, json.dumps(changed, indent=1))
+        except OSError as error:
+            raise self._unusable("cannot be written", error) from error
 
     def _load(self) -> dict[str, str]:
         try:
@@ -53,15 +63,9 @@ class FileStore(CredentialStore):
             )
         return entries
 
-    def _save(self, entries: dict[str, str]) -> None:
-        try:
-            replace_text(self._path, json.dumps(entries, indent=1))
-        except OSError as error:
-            raise self._unusable("cannot be written", error) from error
-
     def _unusable(self, what: str, error: OSError) -> CredentialsError:
         return CredentialsError(
-            f"{self._path} {what}: {error.strerror}",
+            f"{self._path} {what}: {error.strerror or error}",
             hint=f"see that {self._path.parent} is a directory that you can write to",
         )
 

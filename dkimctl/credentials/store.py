@@ -67,10 +67,6 @@ class CredentialStore(ABC):
             return False
         return True
 
-    def delete_token(self, account: Account) -> None:
-        """Forget the token; an absent one is no error. Raises CredentialsError."""
-        self._remove(account, Kind.TOKEN)
-
     @abstractmethod
     def _read(self, account: Account, kind: Kind) -> str | None: ...
 

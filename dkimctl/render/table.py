@@ -15,6 +15,7 @@ from dkimctl.text import printable
 _HEADER = ("DOMAIN", "SELECTOR", "OUTCOME", "BITS", "START", "RESULT")
 _GAP = "  "  # between two cells
 _INDENT = "  "  # of what stands below a row
+_LEAST_WIDTH = 40
 _RESULT_LEAST = len("201 created")
 _START_FOLDED = len("2026-03-01T00:00")  # a start folds best before its offset
 
@@ -29,12 +30,12 @@ def render_table(
 ) -> Iterator[str]:
     """A header, then for each result its row, its reason, its FQDN and its TXT value.
 
-    Cells fold and are never cut, so that lines keep within `width` columns; a TXT value
-    alone is one line of any length, which the terminal itself wraps.
+    Cells fold and are never cut, so that lines keep within `width` columns (at least 40).
+    An FQDN and a TXT value are lines of any length, which the terminal itself wraps.
     """
     rows, hidden = _select(results, only_attention=only_attention)
     if rows:
-        yield from _Painter(rows, width, colour=colour).lines()
+        yield from _Painter(rows, max(width, _LEAST_WIDTH), colour=colour).lines()
     if hidden:
         yield f"{hidden} rows that need no attention are not shown; --format json shows all\n"
 
@@ -77,7 +78,7 @@ class _Painter:
             yield from self._indented(printable(reason), style)
         if record is not None:
             name_and_type = f"FQDN{_GAP}{printable(record.fqdn)}{_GAP}{printable(record.type)}"
-            yield from self._indented(name_and_type, _DIM)
+            yield f"{_INDENT}{self._painted(name_and_type, _DIM)}\n"
             yield f"{printable(record.value)}\n"
 
     def _indented(self, text: str, style: str) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -25,12 +26,14 @@ class Server:
                 threads=threads,
                 ident=None,
                 clear_untrusted_proxy_headers=True,
+                max_request_body_size=MAX_BODY,
             )
         except (OSError, ValueError) as error:
             raise UsageError(
                 f"cannot listen on {host} port {port}: {error}",
                 hint="free the port or give another one with --port",
             ) from error
+        logging.getLogger("waitress").setLevel(logging.ERROR)  # a long queue is no news
         name = f"[{host}]" if ":" in host else host
         self.url = f"http://{name}:{self._port(port)}"
 

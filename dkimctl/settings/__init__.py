@@ -4,7 +4,7 @@ Flag, then environment, then config file, then what `login` was told, then the d
 """
 
 from dkimctl.settings.config import Config, load_config
-from dkimctl.settings.logins import LOGIN_KEYS, forget_login, logins, remember_login
+from dkimctl.settings.logins import LOGIN_KEYS, logins, remember_login
 from dkimctl.settings.paths import config_path, data_dir, state_dir
 from dkimctl.settings.profile import (
     DEFAULT_PROFILE,
@@ -23,7 +23,6 @@ __all__ = [
     "Profile",
     "config_path",
     "data_dir",
-    "forget_login",
     "load_config",
     "logins",
     "remember_login",

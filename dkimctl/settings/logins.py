@@ -33,15 +33,18 @@ def logins(state_dir: Path) -> dict[str, dict[str, str]]:
 
 def remember_login(state_dir: Path, profile: Profile) -> None:
     """Keeps what the profile is, for later commands. Raises UsageError if it cannot."""
+    import json
+
+    from dkimctl.files import locked, replace_text
+
+    path = _path(state_dir)
     told = {key: getattr(profile, key) for key in LOGIN_KEYS}
-    _write(_path(state_dir), logins(state_dir) | {profile.name: told})
-
-
-def forget_login(state_dir: Path, name: str) -> None:
-    """Undoes `remember_login`; nothing to forget is no error."""
-    known = logins(state_dir)
-    if known.pop(name, None):
-        _write(_path(state_dir), known)
+    try:
+        with locked(path):
+            known = logins(state_dir) | {profile.name: told}
+            replace_text(path, json.dumps(known, indent=1))
+    except OSError as error:
+        raise _unusable(path, error.strerror or "cannot be written") from None
 
 
 def _path(state_dir: Path) -> Path:
@@ -59,17 +62,6 @@ def _parse(data: bytes, path: Path) -> dict[str, dict[str, str]]:
 
 def _login(told: Mapping[str, Any], path: Path) -> dict[str, str]:
     return {key: str(checked(key, told[key], str(path))) for key in LOGIN_KEYS}
-
-
-def _write(path: Path, known: Mapping[str, Mapping[str, str]]) -> None:
-    import json
-
-    from dkimctl.files import replace_text
-
-    try:
-        replace_text(path, json.dumps(known, indent=1))
-    except OSError as error:
-        raise _unusable(path, error.strerror or "cannot be written") from None
 
 
 def _unusable(path: Path, reason: str) -> UsageError:

@@ -28,6 +28,7 @@ SANDBOX_FIXED: Mapping[str, str] = {
 _NAME = r"[A-Za-z0-9._-]+"
 _INTEGER = r"[0-9]{1,9}"
 _DURATION = r"([0-9]{1,9}(?:\.[0-9]{1,9})?)([smh]?)"
+_LONGEST = 86400.0  # seconds: a day
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
 _NOT_IN_CLIENT_ID = r"[:\0-\x1f\x7f-\x9f\ud800-\udfff]"  # RFC 7617 section 2
 
@@ -53,8 +54,8 @@ def _duration(text: str) -> float:
     """Seconds, from `30`, `30s`, `5m` or `1h`."""
     found = re.fullmatch(_DURATION, text)
     seconds = float(found[1]) * _SECONDS[found[2]] if found else 0.0
-    if seconds == 0:
-        raise UsageError(f"{shown(text)} is no length of time", hint="write 30s, 5m or 1h")
+    if not 0 < seconds <= _LONGEST:
+        raise UsageError(f"{shown(text)} is no length of time", hint="write 30s, 5m or 24h")
     return seconds
 
 

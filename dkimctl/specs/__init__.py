@@ -2,11 +2,10 @@
 
 from dkimctl.specs.advice import warnings
 from dkimctl.specs.fields import parse_start_date, read_defaults
-from dkimctl.specs.loading import SpecFile, load_specs, read_specs
+from dkimctl.specs.loading import load_specs, read_specs
 from dkimctl.specs.names import key_name_length, parse_domain, parse_selector
 
 __all__ = [
-    "SpecFile",
     "key_name_length",
     "load_specs",
     "parse_domain",

@@ -3,31 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from dkimctl.models import DomainSpec
 
 _NAMED = 3
 
 
-def warnings(specs: Sequence[DomainSpec]) -> list[str]:
+def warnings(specs: Sequence[DomainSpec], now: datetime) -> list[str]:
     """One line for each kind of doubt about specs whose defaults are applied.
 
     Keys of 1024 bits, stated or by the service's default (interface 2.3), where RFC 8301
     3.2 wants at least 2048; and signing from registration on, before DNS can be published.
     """
     short = [spec.sign_domain for spec in specs if spec.key_len != 2048]
-    at_once = [
-        spec.sign_domain for spec in specs if spec.start_date is None and spec.enable is not False
-    ]
+    at_once = [spec.sign_domain for spec in specs if _signs_at_once(spec, now)]
     lines = []
     if short:
         lines.append(f"1024-bit keys for {_summary(short)}: write key_len: 2048 (RFC 8301)")
     if at_once:
         lines.append(
             f"signing starts at registration, before DNS is published, for {_summary(at_once)}: "
-            "write a start_date, or enable: false"
+            "write a start_date to come, or enable: false"
         )
     return lines
+
+
+def _signs_at_once(spec: DomainSpec, now: datetime) -> bool:
+    if spec.enable is False:
+        return False
+    return spec.start_date is None or datetime.fromisoformat(spec.start_date) <= now
 
 
 def _summary(domains: Sequence[str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from dkimctl import documents
 from dkimctl.documents import Document, Node, read_bytes
@@ -17,13 +17,7 @@ _KEYS = ("domains", "defaults")
 _EXAMPLE = "write a list such as '- example.com', or [] for no domains"
 
 
-class SpecFile(NamedTuple):
-    """The entries of a spec file in its order, all defaults applied."""
-
-    specs: list[DomainSpec]
-
-
-def read_specs(path: str, *, defaults: Mapping[str, object] | None = None) -> SpecFile:
+def read_specs(path: str, *, defaults: Mapping[str, object] | None = None) -> list[DomainSpec]:
     """Loads the spec file at `path`, or standard input for `-`.
 
     Raises UsageError if it cannot be read, InputError if it is wrong.
@@ -32,7 +26,9 @@ def read_specs(path: str, *, defaults: Mapping[str, object] | None = None) -> Sp
     return load_specs(read_bytes(path), name, defaults=defaults)
 
 
-def load_specs(data: bytes, name: str, *, defaults: Mapping[str, object] | None = None) -> SpecFile:
+def load_specs(
+    data: bytes, name: str, *, defaults: Mapping[str, object] | None = None
+) -> list[DomainSpec]:
     """The entries of a spec file; `name` stands for the file in problems.
 
     `defaults` are the profile's fields, already checked; those of the file stand above
@@ -46,7 +42,7 @@ def load_specs(data: bytes, name: str, *, defaults: Mapping[str, object] | None 
     reader.read(root)
     document.finish()
     shared = {**(defaults or {}), **reader.defaults}
-    return SpecFile([DomainSpec(**(shared | entry)) for entry in reader.entries])
+    return [DomainSpec(**(shared | entry)) for entry in reader.entries]
 
 
 class _Reader:

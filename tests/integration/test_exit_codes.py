@@ -109,6 +109,73 @@ def test_a_service_that_hangs_up_is_4(cli, scripted_server, scripted_account):
     assert "example.com (selector s1): unknown" in done.err
 
 
+def test_where_several_apply_3_comes_before_4(cli, scripted_server, scripted_account, make_answer):
+    two = ENTRY + "- {sign_domain: example.org, selector: s1, key_len: 2048, enable: false}\n"
+    answers = [make_answer(502), make_answer(403), make_answer(403)]
+    tokens = scripted_server.answer
+    scripted_server.answer = lambda request: (
+        tokens(request) if request.path == "/oauth2/token" else answers.pop(0)
+    )
+    words = ("register", "-", "--batch-size", 1, "--format", "json")
+    done = cli(*words, stdin=two, env=scripted_account)
+    assert [item["outcome"] for item in done.json["items"]] == ["unknown", "failed"]
+    assert done.status == 3
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"items": [GOOD, {"result": {"code": "201"}, "sign_domain": "x", "key_len": 1e30}]}',
+        '{"items": [GOOD, {"result": {"code": "201"}, "sign_domain": "x", "default": 1.5}]}',
+        '{"items": [GOOD, {"result": {"code": "400", "message": "\\ud800"}, "sign_domain": "x"}]}',
+        '{"items": [GOOD], "count": "1", "total": {}}',
+    ],
+)
+def test_one_odd_field_spoils_nothing_else(
+    cli, scripted_server, scripted_account, make_answer, key_records, body
+):
+    good = json.dumps(sound(key_records, "201")).replace('"201"', "201.0")
+    scripted_server.registering = make_answer(200, body.replace("GOOD", good).encode())
+    done = cli("register", "-", "--format", "json", stdin=ENTRY, env=scripted_account)
+    assert (done.status, done.json["items"][0]["outcome"]) == (0, "created"), done.err
+    assert done.json["items"][0]["result"]["code"] == "201"
+
+
+def test_what_is_unusable_stays_unusable(cli, register, scripted_account, key_records):
+    done = register(sound(key_records, "201", key_len=1024))
+    assert done.json["items"][0]["outcome"] == "unusable"
+    again = register(sound(key_records, "201"))
+    assert (again.status, again.json["items"][0]["outcome"]) == (1, "unusable")
+    shown = cli("show-dns", env=scripted_account)
+    assert (shown.status, shown.out) == (1, "")
+    assert "2048 bits, not 1024" in shown.err
+
+
+def test_a_taken_domain_is_not_among_the_registered(cli, register, scripted_account, key_records):
+    two = ENTRY + "- {sign_domain: example.org, selector: s1, key_len: 2048, enable: false}\n"
+    taken = item("409") | {"sign_domain": "example.org"}
+    assert register(sound(key_records, "201"), taken, specs=two).status == 1
+    shown = cli("show-dns", "example.com", "example.org", env=scripted_account)
+    assert shown.status == 1
+    assert "example.org is not registered" in shown.err
+    assert "_domainkey.example.com." in shown.out
+
+
+def test_certificates_that_cannot_be_read_are_a_usage_error(cli, scripted_account):
+    environment = scripted_account | {"SSL_CERT_FILE": "/nowhere/ca.pem"}
+    done = cli("register", "-", stdin=ENTRY, env=environment)
+    assert done.status == 2
+    assert "SSL_CERT_FILE" in done.err
+
+
+def test_a_host_that_no_name_can_be_is_4(cli, scripted_account):
+    url = f"https://{'a' * 64}.example"
+    environment = scripted_account | {"DKIMCTL_AUTH_URL": url, "DKIMCTL_BASE_URL": url}
+    done = cli("register", "-", stdin=ENTRY, env=environment)
+    assert done.status == 4
+    assert "cannot reach" in done.err
+
+
 def test_nobody_listening_is_4(cli, scripted_account):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -186,6 +253,7 @@ def test_usage_errors_are_json_with_format_json(cli):
         (error,) = json.loads(done.err)["errors"]
         assert set(error) == {"code", "message", "hint"}
         assert all(error.values())
+        assert error["code"] == "usage"
 
 
 def test_an_unknown_client_of_the_service_is_a_no(cli):
@@ -223,6 +291,6 @@ def test_an_interrupt_is_130_and_what_had_arrived_is_in_the_ledger(
     _, err = process.communicate(timeout=20)
     release.set()
     assert process.returncode == 130
-    assert b"interrupted" in err
+    assert b"dkimctl: error: interrupted" in err
     assert b"Traceback" not in err
     assert "s1._domainkey.example.com" in cli("show-dns").out

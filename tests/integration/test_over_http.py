@@ -74,8 +74,9 @@ def test_login_asks_on_a_terminal_then_register_show_dns_and_logout_need_nothing
     assert cli("logout").status == 0
     for words in (("register", "--refresh", specs), ("api", "GET", "/x")):
         after = cli(*words)
-        assert after.status == 2, "no URL is left"
+        assert after.status == 3
         assert "dkimctl login" in after.err
+    assert cli("show-dns").status == 0, "what is registered stays known"
 
 
 def test_curl_gets_the_same_answers(cli, account, specs, needs_tool):
@@ -157,9 +158,33 @@ def test_a_new_login_replaces_the_old_one_and_lets_go_of_its_secret(
     assert cli("logout").status == 0
     kept = (cli.home / ".local/state/dkimctl/credentials.json").read_text()
     assert other["DKIMCTL_CLIENT_SECRET"] not in kept
-    again = cli("logout")
-    assert again.status == 0
-    assert "not logged in" in again.err
+    assert cli("logout").status == 0, "once more does no harm"
+
+
+def test_logout_of_a_profile_without_a_login_says_so(cli):
+    done = cli("logout")
+    assert done.status == 0
+    assert "not logged in" in done.err
+
+
+def test_logins_at_the_same_moment_lose_nothing(cli, live_service):
+    accounts = [live_service.create_client() for _ in range(6)]
+    running = [
+        cli.start(
+            "login", "--profile", f"p{n}", "--auth-url", live_service.url, "--base-url",
+            live_service.url, "--client-id", account["DKIMCTL_CLIENT_ID"],
+            "--credential-store", "file", "--secret-stdin", stdin=subprocess.PIPE,
+        )
+        for n, account in enumerate(accounts)
+    ]  # fmt: skip
+    for process, account in zip(running, accounts, strict=True):
+        process.stdin.write(account["DKIMCTL_CLIENT_SECRET"].encode())
+        process.stdin.close()
+    assert [process.wait(60) for process in running] == [0] * len(running)
+    state = cli.home / ".local/state/dkimctl"
+    assert len(json.loads((state / "logins.json").read_text())) == len(accounts)
+    kept = (state / "credentials.json").read_text()
+    assert all(account["DKIMCTL_CLIENT_SECRET"] in kept for account in accounts)
 
 
 def test_login_makes_a_new_profile_and_asks_for_what_is_missing(cli, on_terminal, account):

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -76,6 +77,47 @@ def test_a_reader_that_goes_away_ends_nothing_and_is_not_complained_of(cli):
     assert b"Broken" not in done.stderr
     assert b"Traceback" not in done.stderr
     assert len(cli("show-dns", "--sandbox", "--format", "jsonl").out.splitlines()) == 60
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_ends_nothing_but_is_told(cli):
+    specs = "".join(f"- {{sign_domain: d{n}.example, selector: s}}\n" for n in range(30))
+    cli.write("many.yaml", specs)
+    with Path("/dev/full").open("wb") as full:
+        words = ("register", "--sandbox", "many.yaml", "--batch-size", "10")
+        process = cli.start(*words, stdout=full, stderr=subprocess.PIPE)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 4
+    assert b"could not be written: No space left" in err
+    assert b"Traceback" not in err
+    assert len(cli("show-dns", "--sandbox", "--format", "jsonl").out.splitlines()) == 30
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="closes streams with a POSIX shell")
+@pytest.mark.parametrize(
+    ("closing", "status"),
+    [(">&-", 0), ("2>&-", 0), (">&- 2>&-", 0), ("<&-", 2), ("2>/dev/full", 0)],
+)
+def test_a_closed_stream_is_no_obstacle(cli, closing, status):
+    cli.write("one.yaml", ENTRY)
+    command = " ".join(cli.command("register", "--sandbox", "-" if "<" in closing else "one.yaml"))
+    done = subprocess.run(
+        ["bash", "-c", f"{command} {closing}"],
+        cwd=cli.home, env=cli.environment, capture_output=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == status
+    assert b"defect" not in done.stderr
+    if status == 0:
+        assert "s1._domainkey" in cli("show-dns", "--sandbox").out
+
+
+def test_a_terminal_of_no_width_is_no_obstacle(cli):
+    cli.write("one.yaml", ENTRY)
+    for columns in ("0", "1", "2", "x"):
+        done = cli(
+            "register", "--sandbox", "one.yaml", "--format", "table", env={"COLUMNS": columns}
+        )
+        assert done.status == 0, done.err
 
 
 def test_colour_is_for_terminals_without_no_color(cli, on_terminal):

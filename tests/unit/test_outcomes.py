@@ -41,11 +41,9 @@ def test_other_attributes_than_asked_for_are_told(make_registration, asked, reas
         code=code, start_date="2027-01-01T00:00+00:00", default=0, enable=True
     )
     result = outcomes.of_answer(SPEC._replace(**asked), answer)
-    if code == "201" and "key_len" in asked:
-        assert result.outcome is Outcome.UNUSABLE
-        assert result.reason == "the key has 2048 bits, not 1024"
-    else:
-        assert (result.outcome, result.reason) == (Outcome.DIFFERS, reason)
+    assert (result.outcome, result.reason) == (Outcome.DIFFERS, reason)
+    again = outcomes.of_registered(SPEC._replace(**asked), result.registration)
+    assert again == result, "the ledger's copy tells the same"
 
 
 def test_what_the_entry_or_the_answer_leaves_out_is_no_difference(make_registration):
@@ -93,13 +91,27 @@ def test_201_without_a_record_is_unusable_not_taken(make_registration):
     assert result.outcome is Outcome.UNUSABLE
 
 
-def test_a_new_key_is_held_against_the_asked_length_when_the_answer_leaves_it_out(
-    make_registration, key_records
+@pytest.mark.parametrize("code", ["201", "409"])
+def test_where_the_answer_leaves_the_key_length_out_the_key_itself_tells(
+    make_registration, key_records, code
 ):
     record = DnsRecord("s1._domainkey.example.com", "TXT", key_records[1024])
-    answer = make_registration(key_len=None, record=record)
-    assert outcomes.of_answer(SPEC._replace(key_len=2048), answer).outcome is Outcome.UNUSABLE
-    assert outcomes.of_answer(SPEC, answer).outcome is Outcome.CREATED
+    answer = make_registration(key_len=None, record=record, code=code)
+    result = outcomes.of_answer(SPEC._replace(key_len=2048), answer)
+    assert result.outcome is Outcome.DIFFERS
+    assert result.registration.key_len == 1024
+    good = Outcome.CREATED if code == "201" else Outcome.EXISTS
+    assert outcomes.of_answer(SPEC, answer).outcome is good
+
+
+def test_a_failure_of_an_entry_without_selector_is_unknown_for_it_may_have_been_done(
+    make_registration,
+):
+    answer = make_registration(code="500", record=None, message="oops")
+    result = outcomes.of_answer(DomainSpec("example.com"), answer)
+    assert (result.outcome, result.reason) == (Outcome.UNKNOWN, "500: oops")
+    assert result.registration.code is None
+    assert outcomes.of_answer(SPEC, answer).outcome is Outcome.FAILED
 
 
 class TestStanding:

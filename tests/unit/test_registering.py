@@ -15,7 +15,7 @@ from dkimctl.errors import (
     ServiceError,
 )
 from dkimctl.ledger import Ledger
-from dkimctl.models import DomainSpec, Outcome
+from dkimctl.models import DnsRecord, DomainSpec, Outcome
 from dkimctl.planning import plan
 from dkimctl.registering import Registrar
 
@@ -111,13 +111,56 @@ def test_refresh_asks_again_with_the_ledgers_selector(ledger, service, make_regi
     assert len(results) == 2
 
 
-def test_taken_is_remembered_for_the_plan_and_asked_again(ledger, service, make_registration):
+def test_taken_is_remembered_and_asked_again_only_with_refresh(ledger, service, make_registration):
     taken = make_registration("d0.example", "s1", code="409", record=None)
     server = service(Reply((taken,)))
     (result,) = Registrar(ledger, server.send, batch_size=9).run(entries(1))
     assert result.outcome is Outcome.TAKEN
     assert outcomes_of(plan(entries(2), ledger)) == ["taken", "pending"]
-    assert outcomes_of(Registrar(ledger, server.send, batch_size=9).run(entries(1))) == ["created"]
+    assert outcomes_of(Registrar(ledger, server.send, batch_size=9).run(entries(1))) == ["taken"]
+    assert len(server.batches) == 1
+    asking = Registrar(ledger, server.send, batch_size=9, refresh=True)
+    assert outcomes_of(asking.run(entries(1))) == ["created"]
+    assert outcomes_of(plan(entries(1), ledger)) == ["exists"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [{"record": None}, {"record": DnsRecord("x", "TXT", "garbage")}],
+    ids=["without data", "garbage"],
+)
+def test_a_refresh_never_displaces_a_sound_record_by_none(
+    ledger, service, make_registration, answer
+):
+    list(Registrar(ledger, service().send, batch_size=9).run(entries(1)))
+    before = list(ledger.all())
+    worse = make_registration("d0.example", "s1", code="409", **answer)
+    asking = Registrar(ledger, service(Reply((worse,))).send, batch_size=9, refresh=True)
+    assert outcomes_of(asking.run(entries(1))) in (["taken"], ["unusable"])
+    assert list(ledger.all()) == before
+
+
+def test_a_refresh_never_erases_what_its_answer_leaves_out(ledger, service, make_registration):
+    asked = entries(1)[0]._replace(enable=False)
+    first = make_registration(
+        "d0.example", "s1", enable=False, regist_date="2026-11-21T10:00+09:00"
+    )
+    list(Registrar(ledger, service(Reply((first,))).send, batch_size=9).run([asked]))
+    thin = make_registration("d0.example", "s1", code="409", key_len=None)
+    asking = Registrar(ledger, service(Reply((thin,))).send, batch_size=9, refresh=True)
+    assert outcomes_of(asking.run([asked])) == ["exists"]
+    (kept,) = ledger.all()
+    assert (kept.enable, kept.regist_date) == (False, first.regist_date)
+
+
+def test_a_ledger_that_fails_on_the_way_stops_the_run(ledger, service):
+    server = service()
+    registrar = Registrar(ledger, server.send, batch_size=1)
+    results = registrar.run(entries(3))
+    assert next(results).outcome is Outcome.CREATED
+    ledger.close()
+    assert outcomes_of(results) == ["created", "failed"]
+    assert registrar.stopped.exit_code == 4
 
 
 @pytest.mark.parametrize("code", ["400", "500"])
@@ -133,7 +176,7 @@ def test_an_entry_without_an_item_is_unknown_and_a_stray_is_told(
 ):
     told = []
     reply = Reply(
-        (make_registration("d1.example"), make_registration("evil.example")), ("a fault",), 9
+        (make_registration("d1.example"), make_registration("evil.example")), ("a fault",)
     )
     registrar = Registrar(ledger, service(reply).send, batch_size=9, warn=told.append)
     results = list(registrar.run(entries(2)))

@@ -17,7 +17,6 @@ from dkimctl.settings import (
     Profile,
     config_path,
     data_dir,
-    forget_login,
     load_config,
     logins,
     remember_login,
@@ -437,7 +436,7 @@ def test_paths_come_from_flag_or_environment_or_the_platform():
 PROD = Profile("prod", HTTPS, "https://api.example", "me", credential_store="file", batch_size=7)
 
 
-def test_a_login_is_remembered_by_profile_and_forgotten(tmp_path):
+def test_a_login_is_remembered_by_profile_until_the_next(tmp_path):
     directory = tmp_path / "a" / "state"
     assert logins(directory) == {}
     remember_login(directory, PROD)
@@ -450,10 +449,12 @@ def test_a_login_is_remembered_by_profile_and_forgotten(tmp_path):
         "credential_store": "file",
     }
     assert resolve(flags={"profile": "prod"}, told=told).client_id == "me"
-    forget_login(directory, "prod")
-    forget_login(directory, "prod")
-    assert list(logins(directory)) == ["other"]
-    assert [path.name for path in directory.iterdir()] == ["logins.json"]
+    remember_login(directory, PROD._replace(client_id="new"))
+    assert {name: login["client_id"] for name, login in logins(directory).items()} == {
+        "prod": "new",
+        "other": "you",
+    }
+    assert {path.suffix for path in directory.iterdir()} <= {".json", ".lock"}
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="modes say nothing there")

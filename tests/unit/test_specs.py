@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -24,6 +24,7 @@ from dkimctl.specs import (
     warnings,
 )
 
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
 ROOT = Path(__file__).parents[2]
 FIXTURES = ROOT / "tests" / "fixtures" / "specs"
 
@@ -97,7 +98,7 @@ MALFORMED = {
 
 
 def load(text: str, **options) -> list[DomainSpec]:
-    return load_specs(text.encode(), "f.yaml", **options).specs
+    return load_specs(text.encode(), "f.yaml", **options)
 
 
 def refusals(text: str) -> list[str]:
@@ -397,24 +398,25 @@ def test_short_keys_and_signing_at_once_are_doubted_in_one_line_each():
         "- a.example\n- {sign_domain: b.example, key_len: 1024, enable: false}\n"
         "- {sign_domain: c.example, start_date: 2027-07-01T00:00Z}\n- d.example\n"
         "- {sign_domain: e.example, key_len: 2048, enable: true}\n"
+        "- {sign_domain: f.example, key_len: 2048, start_date: 2026-11-20T00:00Z}\n"
     )
-    short, at_once = warnings(specs)
+    short, at_once = warnings(specs, NOW)
     assert short == (
         "1024-bit keys for 4 domains (a.example, b.example, c.example, ...): "
         "write key_len: 2048 (RFC 8301)"
     )
-    assert "3 domains (a.example, d.example, e.example)" in at_once
+    assert "4 domains (a.example, d.example, e.example, ...)" in at_once
 
 
 def test_specs_beyond_doubt_are_not_warned_of():
-    assert warnings(load("- a.example", defaults={"key_len": 2048, "enable": False})) == []
+    assert warnings(load("- a.example", defaults={"key_len": 2048, "enable": False}), NOW) == []
 
 
 def test_the_example_file_shows_the_forms_and_gives_no_warning():
-    specs = read_specs(str(ROOT / "domains.example.yaml")).specs
+    specs = read_specs(str(ROOT / "domains.example.yaml"))
     assert [spec.sign_domain for spec in specs] == [
         "example.com",
         "mail.example.com",
         "news.example.com",
     ]
-    assert warnings(specs) == []
+    assert warnings(specs, NOW) == []

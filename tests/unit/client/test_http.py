@@ -16,7 +16,7 @@ RAISED = [
     if issubclass(kind, httpx.HTTPError | httpx.StreamError | httpx.InvalidURL)
 ]
 NOT_SENT = {"ConnectError", "ConnectTimeout", "PoolTimeout", "ProxyError", "UnsupportedProtocol",
-            "LocalProtocolError"}  # fmt: skip
+            "LocalProtocolError", "InvalidURL"}  # fmt: skip
 
 
 class Failing(httpx.BaseTransport):

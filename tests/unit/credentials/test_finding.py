@@ -74,8 +74,6 @@ def test_tokens_got_with_the_environment_stay_in_memory(
     renewed = Token(Secret("renewed"), time.time() + 3600)
     assert found.set_token(account, renewed) is True
     assert found.get_token(account) == renewed
-    found.delete_token(account)
-    assert found.get_token(account) is None
     assert stored.get_token(account) == STORED_TOKEN
 
 

@@ -55,15 +55,6 @@ def test_delete_forgets_both_and_may_be_repeated(store: CredentialStore, account
         assert store.get_token(account) is None
 
 
-def test_delete_token_leaves_the_secret(store: CredentialStore, account: Account) -> None:
-    store.set_secret(account, SECRET)
-    store.set_token(account, a_token())
-    for _ in range(2):
-        store.delete_token(account)
-        assert store.get_token(account) is None
-        assert store.get_secret(account) == SECRET
-
-
 @pytest.mark.parametrize(
     "other",
     [

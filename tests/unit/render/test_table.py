@@ -23,17 +23,15 @@ def table_of(*results: Result, width: int = 80, colour: bool = False) -> str:
 
 
 def assert_readable(text: str, results: list[Result], width: int) -> None:
-    """Each value is a line of its own, and every other line fits and holds no control."""
-    values = {
-        printable(result.registration.record.value)
-        for result in results
-        if result.registration.record is not None
-    }
+    """FQDN and value are lines of their own; every other line fits; none holds a control."""
+    records = [record for result in results if (record := result.registration.record)]
+    whole = {printable(record.value) for record in records}
+    whole |= {f"  FQDN  {printable(record.fqdn)}  {printable(record.type)}" for record in records}
     lines = text.split("\n")
-    assert values <= set(lines)
-    for line in set(lines) - values:
+    assert whole <= set(lines)
+    assert all(printable(line) == line for line in lines)
+    for line in set(lines) - whole:
         assert cell_len(line) <= width, line
-        assert printable(line) == line
 
 
 @pytest.mark.parametrize("width", WIDTHS)
