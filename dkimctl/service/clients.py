@@ -75,7 +75,7 @@ def create_client(
             connection.execute(insert(clients).values(row))
     except IntegrityError:
         raise UsageError(
-            f"the client ID {client_id!r} exists already", hint="Choose another client ID."
+            f"the client ID {client_id!r} exists already", hint="choose another client ID"
         ) from None
     return ClientCredentials(client_id, secret)
 
@@ -129,12 +129,12 @@ def require_client(connection: Connection, client_id: str) -> None:
     if state is None:
         raise NegativeAnswer(
             f"there is no client {client_id!r}",
-            hint="`dkimctl service client list` shows the clients.",
+            hint="`dkimctl service client list` shows the clients",
         )
     if state == ClientState.DELETED:
         raise NegativeAnswer(
             f"the client {client_id!r} is deleted, which is final",
-            hint="Create another client.",
+            hint="create another client",
         )
 
 
@@ -150,12 +150,12 @@ def _check_sendable(client_id: str, secret: str) -> None:
     if not _CLIENT_ID.fullmatch(client_id):
         raise UsageError(
             f"{client_id!r} cannot be a client ID",
-            hint="Use 1 to 128 visible ASCII characters, no space and no colon.",
+            hint="use 1 to 128 visible ASCII characters, no space and no colon",
         )
     if not _SECRET.fullmatch(secret):
         raise UsageError(
             "the given secret cannot be a client's secret",
-            hint="Use 1 to 256 visible ASCII characters, no space.",
+            hint="use 1 to 256 visible ASCII characters, no space",
         )
 
 

@@ -27,7 +27,7 @@ def add_delivery(store: Store, client_id: str, delivery_id: str | None = None) -
     if not _DELIVERY_ID.fullmatch(delivery_id):
         raise UsageError(
             f"{delivery_id!r} cannot be a delivery ID",
-            hint="Use 1 to 128 letters, digits and . _ ~ -",
+            hint="use 1 to 128 letters, digits and . _ ~ -",
         )
     try:
         with store.writing() as connection:
@@ -36,7 +36,7 @@ def add_delivery(store: Store, client_id: str, delivery_id: str | None = None) -
             connection.execute(insert(deliveries).values(row))
     except IntegrityError:
         raise UsageError(
-            f"the delivery ID {delivery_id!r} exists already", hint="Choose another delivery ID."
+            f"the delivery ID {delivery_id!r} exists already", hint="choose another delivery ID"
         ) from None
     return delivery_id
 

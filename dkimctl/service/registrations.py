@@ -85,7 +85,7 @@ def _one_row(
     if row is None:
         raise NegativeAnswer(
             f"selector {selector!r} of {sign_domain!r} is not registered with this service",
-            hint="Check the two names, or register them first.",
+            hint="check the two names, or register them first",
         )
     return row
 

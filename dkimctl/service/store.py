@@ -16,7 +16,7 @@ from dkimctl.service.schema import metadata
 SCHEMA_VERSION = 1
 _APPLICATION_ID = 0x444B494D  # "DKIM" in ASCII: tells our files from other SQLite files
 _BUSY_SECONDS = 30
-_HINT = "Check the file, its permissions and the free disk space, or give another data file."
+_HINT = "check the file, its permissions and the free disk space, or give another data file"
 
 
 class Store:
@@ -92,12 +92,12 @@ class Store:
         if _pragma(connection, "application_id") != _APPLICATION_ID:
             raise UsageError(
                 f"{self.path} is a database, but holds no service data",
-                hint="Give the path of a service data file, or of one that does not exist yet.",
+                hint="give the path of a service data file, or of one that does not exist yet",
             )
         if _pragma(connection, "user_version") > SCHEMA_VERSION:
             raise UsageError(
                 f"{self.path} was written by a newer dkimctl",
-                hint="Use that version of dkimctl, or another data file.",
+                hint="use that version of dkimctl, or another data file",
             )
 
     def _use_write_ahead_log(self) -> None:

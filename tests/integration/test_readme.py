@@ -139,6 +139,15 @@ def test_the_services_own_side(cli, shell):
     assert "deleted" in cli("service", "client", "list", "--data", "service.db").out
 
 
+def test_the_benchmarks_run(cli, shell):
+    (block,) = blocks("tests/bench")
+    short = block.replace("tests/bench", str(ROOT / "tests/bench"))
+    short = short.replace("startup.py", "startup.py 1").replace("load.py", "load.py 10")
+    done = shell(short, {})
+    assert "register --dry-run" in done.stdout
+    assert "peer: yaml.load" in done.stdout
+
+
 def test_completion(shell, cli):
     (block,) = blocks("dkimctl completion")
     shell(block, {})

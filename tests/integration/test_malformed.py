@@ -1,0 +1,36 @@
+"""A file with a mistake: exit 2, where it stands, and not one request."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+FILES = sorted((Path(__file__).parents[1] / "fixtures" / "specs").iterdir())
+
+
+def test_there_are_files_enough():
+    assert len(FILES) >= 30
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_a_malformed_file_is_refused_with_file_line_and_column(
+    cli, scripted_server, scripted_account, path
+):
+    done = cli("register", path, env=scripted_account)
+    assert (done.status, done.out) == (2, "")
+    errors = [line for line in done.err.splitlines() if line.startswith("dkimctl: error: ")]
+    assert errors
+    for line in errors:
+        assert re.match(rf"dkimctl: error: {re.escape(str(path))}:\d+:\d+: \S", line)
+    assert done.err.count("hint: ") == len(errors)
+    assert scripted_server.requests == []
+
+
+def test_a_file_with_1000_mistakes_reports_all_of_them(cli):
+    cli.write("bad.yaml", "".join(f"- d{n}_.example\n" for n in range(1000)))
+    done = cli("register", "--sandbox", "bad.yaml")
+    assert done.status == 2
+    found = re.findall(r"^dkimctl: error: bad\.yaml:(\d+):3: ", done.err, re.MULTILINE)
+    assert list(map(int, found)) == list(range(1, 1001))
