@@ -39,7 +39,7 @@ class Registrar:
     of faults in its answers. What the ledger already has is not sent, unless `refresh`.
 
     `stopped` is the error that ended the run early, if one did; entries that were not sent
-    then are `failed`. `answered` tells whether the service answered at all.
+    then are `failed`. `answered` tells whether any request may have reached the service.
     """
 
     def __init__(
