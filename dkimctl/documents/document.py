@@ -7,7 +7,7 @@ list of 100,000 entries costs the memory of one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NoReturn, TypeVar, cast
+from typing import Any, NoReturn, Self, TypeVar
 
 from dkimctl.documents.nodes import (
     Alias,
@@ -35,9 +35,9 @@ MAX_DEPTH = 8  # deeper than any schema of the house; the parser itself knows no
 class Document:
     """One YAML document of a small schema.
 
-    `root` first, then walk with `pairs`, `items` and `value`, and `finish` last: it raises
-    InputError with all problems, in the file's order. What makes further reading useless
-    (encoding, YAML syntax, nesting) raises it at once, with the problems found before.
+    A context manager: inside, `root` first, then walk with `pairs`, `items` and `value`. At
+    its end, or where further reading is useless (YAML syntax, nesting), it raises InputError
+    with all problems found so far, in the file's order.
     """
 
     def __init__(self, data: bytes, name: str) -> None:
@@ -55,7 +55,22 @@ class Document:
         }
         # The C parser is eight times as fast, but not every platform has it.
         parser = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(decode(data, name))
-        self._next_event: Callable[[], Any] = parser.get_event
+        self._event: Callable[[], Any] = parser.get_event
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is None:
+            try:
+                self._read_to_the_end()
+            except self._yaml.MarkedYAMLError as found:
+                error = found
+        if isinstance(error, self._yaml.MarkedYAMLError):
+            self._report(*explain(error))
+            raise self._error() from None
+        if error is None and self._problems:
+            raise self._error()
 
     def root(self) -> Node | None:
         """The document's node; None if there is nothing but comments, or a null."""
@@ -122,32 +137,20 @@ class Document:
         """Notes a mistake at `node`."""
         self._report(node.start_mark, message, hint)
 
-    def finish(self) -> None:
-        """Reads to the end; raises InputError if there was any problem."""
+    def _read_to_the_end(self) -> None:
         self._leave_to(0)
         while event := self._event():
             if isinstance(event, self._yaml.DocumentStartEvent):
                 self._stop(event.start_mark, "a second document", "keep one document in a file")
-        if self._problems:
-            raise self._error()
-
-    def _event(self) -> Any:
-        """The parser's next event, None after the last; its errors become problems."""
-        try:
-            return self._next_event()
-        except self._yaml.MarkedYAMLError as error:
-            self._stop(*explain(error))
 
     def _node(self) -> Node | None:
         """The next node; None where the list or mapping ends."""
-        try:  # as in `_event`: this runs a million times for a long file
-            event = self._next_event()
-        except self._yaml.MarkedYAMLError as error:
-            self._stop(*explain(error))
-        if event.__class__ is self._scalar_event:  # four of five events: first, and in line
+        event = self._event()
+        if event.__class__ is self._scalar_event:
             if event.anchor or event.tag:
                 self._refuse_properties(event)
-            return cast(Scalar, event)
+            scalar: Scalar = event
+            return scalar
         if build := self._builders.get(event.__class__):
             return build(event)
         self._depth -= 1

@@ -36,12 +36,11 @@ def load_config(path: Path, *, required: bool, read_defaults: ReadDefaults) -> C
         return Config()
     from dkimctl.documents import Document, read_bytes
 
-    document = Document(read_bytes(str(path)), str(path))
-    reader = _Reader(document, read_defaults)
-    root = document.root()
-    if root is not None:
-        reader.read(root)
-    document.finish()
+    with Document(read_bytes(str(path)), str(path)) as document:
+        reader = _Reader(document, read_defaults)
+        root = document.root()
+        if root is not None:
+            reader.read(root)
     return Config(reader.default_profile, reader.profiles)
 
 

@@ -34,13 +34,12 @@ def load_specs(
     `defaults` are the profile's fields, already checked; those of the file stand above
     them, and those of an entry above both. Raises InputError with every problem found.
     """
-    document = Document(data, name)
-    root = document.root()
-    if root is None:
-        raise InputError([Problem(name, 1, 1, "there is nothing in the file", _EXAMPLE)])
-    reader = _Reader(document)
-    reader.read(root)
-    document.finish()
+    with Document(data, name) as document:
+        reader = _Reader(document)
+        root = document.root()
+        if root is None:
+            raise InputError([Problem(name, 1, 1, "there is nothing in the file", _EXAMPLE)])
+        reader.read(root)
     shared = {**(defaults or {}), **reader.defaults}
     return [DomainSpec(**(shared | entry)) for entry in reader.entries]
 

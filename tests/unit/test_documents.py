@@ -36,11 +36,9 @@ def as_python(document: Document, node: Node):
 
 
 def read(text: str):
-    document = Document(text.encode(), "f.yaml")
-    root = document.root()
-    value = None if root is None else as_python(document, root)
-    document.finish()
-    return value
+    with Document(text.encode(), "f.yaml") as document:
+        root = document.root()
+        return None if root is None else as_python(document, root)
 
 
 def problems(text: str) -> list[str]:
@@ -64,9 +62,8 @@ def test_a_scalar_says_whether_it_was_written_plain(parser):
 
 @pytest.mark.parametrize("text", ["", "# a comment\n", "---\n", "~\n", "null\n", "\ufeff"])
 def test_a_file_that_says_nothing_has_no_root(parser, text):
-    document = Document(text.encode(), "f")
-    assert document.root() is None
-    document.finish()
+    with Document(text.encode(), "f") as document:
+        assert document.root() is None
 
 
 @pytest.mark.parametrize(
@@ -134,10 +131,9 @@ def test_what_is_no_text_is_named_at_its_place(data, expected):
 def test_any_bytes_are_read_or_refused_with_a_place(data):
     found: tuple[Problem, ...] = ()
     try:
-        document = Document(data, "f")
-        if root := document.root():
-            as_python(document, root)
-        document.finish()
+        with Document(data, "f") as document:
+            if root := document.root():
+                as_python(document, root)
     except InputError as error:
         found = error.problems
     assert all(problem.line >= 1 and problem.column >= 1 for problem in found)
