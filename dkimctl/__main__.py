@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import os
 import sys
 
 from dkimctl import __version__
@@ -15,16 +17,16 @@ _OBJECTS_BETWEEN_COLLECTIONS = 50_000
 def main() -> int:
     """Run the command line and return the exit status."""
     if sys.argv[1:] == ["--version"]:  # asked by scripts, so it comes without any import
-        try:
-            print(f"dkimctl {__version__}", flush=True)  # noqa: T201
-        except OSError:
-            return 4
-        return 0
+        with contextlib.suppress(OSError):  # then the long way below tells what is wrong
+            os.write(1, f"dkimctl {__version__}\n".encode())
+            return 0
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
-    from dkimctl.cli.main import run
-
     try:
+        from dkimctl.cli.main import run
+
         return run(sys.argv[1:])
+    except KeyboardInterrupt:  # pressed before `run` could see to it
+        return 130
     finally:
         gc.freeze()
 

@@ -130,7 +130,7 @@ class Registrar:
             else outcomes.of_answer(spec, answer)
             for spec, answer in zip(specs, matched.answers, strict=True)
         ]
-        self._keep([found.registration for found in results if self._is_worth_keeping(found)])
+        self._keep(results)
         return results
 
     def _is_worth_keeping(self, result: Result) -> bool:
@@ -141,14 +141,19 @@ class Registrar:
         known = outcomes.standing(same, self._ledger.of_domain(same.sign_domain))
         return known is None or known.record is None
 
-    def _keep(self, registrations: list[Registration]) -> None:
+    def _keep(self, results: list[Result]) -> None:
+        self.answered = True
         try:
-            self._ledger.record(registrations)
+            worth = [found.registration for found in results if self._is_worth_keeping(found)]
+            self._ledger.record(worth)
         except LedgerError as error:
             self._stop_at(error)
 
     def _stop_at(self, error: LedgerError) -> None:
-        """End the run; what was sent before makes this more than a LedgerError."""
+        """End the run; once something was sent, this is more than a LedgerError."""
+        if not self.answered:
+            self.stopped = error
+            return
         self.stopped = ServiceError(
             f"{error.message}; not everything that the service answered may be kept",
             hint="save this output and mend the ledger; give the entries shown here their "

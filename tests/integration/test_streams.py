@@ -93,6 +93,27 @@ def test_a_full_disk_ends_nothing_but_is_told(cli):
     assert len(cli("show-dns", "--sandbox", "--format", "jsonl").out.splitlines()) == 30
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_version_that_cannot_be_written_is_told(cli):
+    with Path("/dev/full").open("wb") as full:
+        process = cli.start("--version", stdout=full, stderr=subprocess.PIPE)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 4
+    assert b"could not be written" in err
+    assert b"Traceback" not in err
+
+
+def test_a_traceback_is_shown_only_when_asked_for_and_holds_no_secret(cli, scripted_account):
+    environment = cli.environment | scripted_account | {"DKIMCTL_DEBUG": "1"}
+    done = subprocess.run(
+        cli.command("api", "GET", "/x"),
+        cwd=cli.home, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 4
+    assert "Traceback" in done.stderr
+    assert scripted_account["DKIMCTL_CLIENT_SECRET"] not in done.stderr
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="closes streams with a POSIX shell")
 @pytest.mark.parametrize(
     ("closing", "status"),

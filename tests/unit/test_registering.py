@@ -153,6 +153,32 @@ def test_a_refresh_never_erases_what_its_answer_leaves_out(ledger, service, make
     assert (kept.enable, kept.regist_date) == (False, first.regist_date)
 
 
+def test_an_answer_is_told_even_if_the_ledger_cannot_be_read_when_it_comes(
+    ledger, service, make_registration
+):
+    taken = make_registration("d0.example", "s1", code="409", record=None)
+    server = service()
+
+    def send(specs):
+        server.send(specs)
+        ledger.close()
+        return Reply((taken,))
+
+    registrar = Registrar(ledger, send, batch_size=1)
+    assert outcomes_of(registrar.run(entries(2))) == ["taken", "failed"]
+    assert registrar.stopped.exit_code == 4
+
+
+def test_a_ledger_that_fails_before_anything_was_sent_is_no_more_than_that(ledger, service):
+    server = service()
+    registrar = Registrar(ledger, server.send, batch_size=1)
+    ledger.close()
+    assert outcomes_of(registrar.run(entries(2))) == ["failed", "failed"]
+    assert server.batches == []
+    assert not registrar.answered
+    assert registrar.stopped.exit_code == 2
+
+
 def test_a_ledger_that_fails_on_the_way_stops_the_run(ledger, service):
     server = service()
     registrar = Registrar(ledger, server.send, batch_size=1)
