@@ -11,6 +11,7 @@ import sys
 import pytest
 
 ENTRY = "- {sign_domain: example.com, selector: s1, key_len: 2048, enable: false}\n"
+TWO = ENTRY + ENTRY.replace(".com", ".org")
 
 
 def item(code: str, **fields) -> dict:
@@ -69,9 +70,8 @@ def test_answers_without_a_record(register, items, outcome, status):
 
 
 def test_where_several_apply_4_comes_before_1(register, key_records):
-    two = ENTRY + "- {sign_domain: example.org, selector: s1, key_len: 2048, enable: false}\n"
     failed = item("500") | {"sign_domain": "example.org"}
-    assert register(item("409"), failed, specs=two).status == 4
+    assert register(item("409"), failed, specs=TWO).status == 4
 
 
 def test_an_unknown_item_has_a_null_result_and_the_rest_is_told_on_stderr(register):
@@ -110,14 +110,13 @@ def test_a_service_that_hangs_up_is_4(cli, scripted_server, scripted_account):
 
 
 def test_where_several_apply_3_comes_before_4(cli, scripted_server, scripted_account, make_answer):
-    two = ENTRY + "- {sign_domain: example.org, selector: s1, key_len: 2048, enable: false}\n"
     answers = [make_answer(502), make_answer(403), make_answer(403)]
     tokens = scripted_server.answer
     scripted_server.answer = lambda request: (
         tokens(request) if request.path == "/oauth2/token" else answers.pop(0)
     )
     words = ("register", "-", "--batch-size", 1, "--format", "json")
-    done = cli(*words, stdin=two, env=scripted_account)
+    done = cli(*words, stdin=TWO, env=scripted_account)
     assert [item["outcome"] for item in done.json["items"]] == ["unknown", "failed"]
     assert done.status == 3
 
@@ -152,9 +151,8 @@ def test_what_is_unusable_stays_unusable(cli, register, scripted_account, key_re
 
 
 def test_a_taken_domain_is_not_among_the_registered(cli, register, scripted_account, key_records):
-    two = ENTRY + "- {sign_domain: example.org, selector: s1, key_len: 2048, enable: false}\n"
     taken = item("409") | {"sign_domain": "example.org"}
-    assert register(sound(key_records, "201"), taken, specs=two).status == 1
+    assert register(sound(key_records, "201"), taken, specs=TWO).status == 1
     shown = cli("show-dns", "example.com", "example.org", env=scripted_account)
     assert shown.status == 1
     assert "example.org is not registered" in shown.err
@@ -189,14 +187,13 @@ def test_nobody_listening_is_4(cli, scripted_account):
 def test_a_stop_in_the_middle_shows_what_was_done_before_and_is_4(
     cli, scripted_server, scripted_account, make_answer, key_records
 ):
-    two = ENTRY + "- {sign_domain: example.org, selector: s1, key_len: 2048, enable: false}\n"
     answers = [make_answer(200, {"items": [sound(key_records, "201")]}), make_answer(429)]
     tokens = scripted_server.answer
     scripted_server.answer = lambda request: (
         tokens(request) if request.path == "/oauth2/token" else answers.pop(0)
     )
     words = ("register", "-", "--batch-size", 1, "--format", "json")
-    done = cli(*words, stdin=two, env=scripted_account)
+    done = cli(*words, stdin=TWO, env=scripted_account)
     assert [item["outcome"] for item in done.json["items"]] == ["created", "failed"]
     assert done.status == 4
     assert "429" in json.loads(done.err)["errors"][0]["message"]
@@ -204,7 +201,7 @@ def test_a_stop_in_the_middle_shows_what_was_done_before_and_is_4(
     scripted_server.registering = make_answer(
         200, {"items": [sound(key_records, "201") | {"sign_domain": "example.org"}]}
     )
-    again = cli(*words, stdin=two, env=scripted_account)
+    again = cli(*words, stdin=TWO, env=scripted_account)
     assert len(json.loads(scripted_server.requests[-1].body)["domains"]) == 1
     assert again.json["items"][0]["outcome"] == "exists"
 
@@ -282,8 +279,7 @@ def test_an_interrupt_is_130_and_what_had_arrived_is_in_the_ledger(
         return None
 
     scripted_server.answer = answer
-    two = ENTRY + "- {sign_domain: example.org, selector: s1, key_len: 2048, enable: false}\n"
-    cli.write("two.yaml", two)
+    cli.write("two.yaml", TWO)
     cli.environment |= scripted_account
     process = cli.start("register", "two.yaml", "--batch-size", 1, stdout=-1, stderr=-1)
     assert arrived.wait(20)
