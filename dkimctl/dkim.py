@@ -8,7 +8,6 @@ from typing import NamedTuple
 from dkimctl.models import DnsRecord, Registration
 
 _TAG_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
-_PRINTABLE_ASCII = re.compile(r"[\x20-\x7e]+")
 # A selector that the service chose may hold an underscore, which DNS allows.
 _LABEL = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
 _MAX_NAME = 253
@@ -62,7 +61,7 @@ def parse_key_record(value: str) -> KeyRecord:
 
     Raises KeyRecordError, whose text completes "the value is not usable: …".
     """
-    if not _PRINTABLE_ASCII.fullmatch(value):
+    if not (value and value.isascii() and value.isprintable()):
         raise KeyRecordError("it is empty or holds characters other than printable ASCII")
     tags = parse_tag_list(value)
     if "v" in tags and (next(iter(tags)) != "v" or tags["v"] != "DKIM1"):

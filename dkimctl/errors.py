@@ -15,6 +15,8 @@
     ├── Interrupted                 130: stopped by Ctrl-C
     └── ServiceError                4: no useful answer from the service or the network
         ├── NotProcessed            4: the request certainly had no effect
+        │   ├── Throttled           4: the service asks for fewer requests
+        │   └── NoService           4: nor will it have one when it is sent again
         └── MaybeProcessed          4: the request may have had its effect
 
 Every error explains itself: `message` says what happened and where, `hint` says
@@ -143,28 +145,49 @@ class OutputError(DkimctlError):
 
 
 class Interrupted(DkimctlError):
-    """Stopped by Ctrl-C."""
+    """Stopped by Ctrl-C, or by a signal that asks to end."""
 
     exit_code = ExitCode.INTERRUPTED
     code = "interrupted"
 
-    def __init__(self) -> None:
-        super().__init__(
-            "interrupted",
-            hint="what had arrived of a registration is in the ledger; the same command goes on",
-        )
+    def __init__(
+        self,
+        message: str = "interrupted",
+        *,
+        hint: str = "what had arrived of a registration is in the ledger; the same command goes on",
+    ) -> None:
+        super().__init__(message, hint=hint)
 
 
 class ServiceError(DkimctlError):
-    """No useful answer from the service or the network."""
+    """No useful answer from the service or the network.
+
+    `retry_after` is for how many seconds the service asks to be left alone, if it does.
+    """
 
     code = "service"
 
+    def __init__(self, message: str, *, hint: str = "", retry_after: float | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.retry_after = retry_after
+
 
 class NotProcessed(ServiceError):
-    """The request certainly had no effect: it was not sent, or was turned away (429)."""
+    """The request certainly had no effect: it was not sent, or was turned away."""
 
     code = "not_processed"
+
+
+class Throttled(NotProcessed):
+    """The service asks for fewer requests (429)."""
+
+    code = "throttled"
+
+
+class NoService(NotProcessed):
+    """Nothing at that address registers domains, or it cannot be trusted: no use to try again."""
+
+    code = "no_service"
 
 
 class MaybeProcessed(ServiceError):

@@ -43,6 +43,11 @@ def unanswered(spec: DomainSpec, reason: str) -> Result:
     return Result(as_asked(spec), Outcome.UNKNOWN, reason)
 
 
+def pending(spec: DomainSpec, reason: str = "") -> Result:
+    """The outcome of an entry that the service certainly has not registered for it yet."""
+    return Result(as_asked(spec), Outcome.PENDING, reason)
+
+
 def as_asked(
     spec: DomainSpec, *, code: str | None = None, message: str | None = None
 ) -> Registration:

@@ -57,8 +57,15 @@ def _shared(
     batch_size: Annotated[
         str | None, _option("--batch-size", "N", "Domains in one request (default: 50).")
     ] = None,
+    concurrency: Annotated[
+        str | None, _option("--concurrency", "N", "Requests at the same time (default: 8).")
+    ] = None,
     timeout: Annotated[
         str | None, _option("--timeout", "TIME", "Wait this long for an answer (default: 30s).")
+    ] = None,
+    max_wait: Annotated[
+        str | None,
+        _option("--max-wait", "TIME", "Wait this long when the service asks to (default: 5m)."),
     ] = None,
     ca_bundle: Annotated[
         str | None, _option("--ca-bundle", "FILE", "Certificates (PEM) to trust instead.")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TextIO
 
 from dkimctl.errors import DkimctlError, InputError, OutputError
+from dkimctl.models import Outcome
 from dkimctl.text import printable
 
+_PIECE = 32 * 1024  # characters
 _STYLES = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m"}
 
 
@@ -24,11 +26,18 @@ class Reporter:
         self.quiet = quiet
         self._as_json = as_json
         self._told: dict[str, list[dict[str, str]]] = {"error": [], "warning": []}
+        self._summary: Mapping[Outcome, int] = {}
 
     def note(self, text: str) -> None:
         """Something good to know, such as a summary."""
         if not self.quiet and not self._as_json:
             _say(printable(text))
+
+    def summarize(self, text: str, counts: Mapping[Outcome, int]) -> None:
+        """What a run came to: in words, and as numbers."""
+        self.note(f"dkimctl: {text}")
+        if not self.quiet:
+            self._summary = counts
 
     def warn(self, text: str, *, hint: str = "", code: str = "warning") -> None:
         """Something that does not stop the command."""
@@ -44,12 +53,14 @@ class Reporter:
 
     def close(self) -> None:
         """Write what waits for the end."""
-        if self._as_json and any(self._told.values()):
+        if self._as_json and (self._summary or any(self._told.values())):
             import json
 
             document: dict[str, object] = {"errors": self._told["error"]}
             if self._told["warning"]:
                 document["warnings"] = self._told["warning"]
+            if self._summary:
+                document["summary"] = self._summary
             _say(json.dumps(document))
 
     def _tell(self, kind: str, text: str, hint: str, code: str) -> None:
@@ -60,6 +71,11 @@ class Reporter:
         _say(f"dkimctl: {style}{kind}:{style and chr(27) + '[0m'} {printable(text)}")
         if hint:
             _say(f"hint: {printable(hint)}")
+
+
+def log(text: str) -> None:
+    """What --verbose asks for; from any thread."""
+    _say(f"dkimctl: {printable(text)}")
 
 
 def shows_colour(stream: TextIO) -> bool:
@@ -75,9 +91,9 @@ def write(chunks: Iterable[str]) -> None:
     a reader that went away.
     """
     failure: OSError | None = None
-    for chunk in chunks:
-        failure = failure or _write_one(chunk)
-    _judge(failure or _write_one(""))
+    for text in chunks if sys.stdout.isatty() else _gathered(chunks):
+        failure = failure or _write_one(text)
+    _judge(failure)
 
 
 def write_bytes(data: bytes) -> None:
@@ -99,11 +115,24 @@ def open_missing_streams() -> None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115
 
 
-def _write_one(chunk: str) -> OSError | None:
+def _gathered(chunks: Iterable[str]) -> Iterator[str]:
+    """The same text in fewer pieces: of 100,000 small ones, each would have its own cost."""
+    gathered: list[str] = []
+    size = 0
+    for chunk in chunks:
+        gathered.append(chunk)
+        size += len(chunk)
+        if size >= _PIECE:
+            yield "".join(gathered)
+            gathered.clear()
+            size = 0
+    yield "".join(gathered)
+
+
+def _write_one(text: str) -> OSError | None:
     try:
-        sys.stdout.write(chunk)
-        if not chunk or sys.stdout.isatty():
-            sys.stdout.flush()
+        sys.stdout.write(text)
+        sys.stdout.flush()
     except OSError as error:
         return error
     return None

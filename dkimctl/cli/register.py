@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Sequence
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,14 +14,19 @@ import typer
 
 from dkimctl import settings
 from dkimctl.cli.options import FormatOption, TtlOption, examples, with_session
-from dkimctl.cli.results import default_format, show, worst
+from dkimctl.cli.results import default_format, show, status_of, worst
 from dkimctl.cli.session import Session
-from dkimctl.errors import UsageError
-from dkimctl.models import DomainSpec
+from dkimctl.errors import ExitCode, Interrupted, UsageError
+from dkimctl.models import DomainSpec, Outcome
 from dkimctl.render.formats import Format
 
 if TYPE_CHECKING:
+    from dkimctl.cli.progress import Progress
     from dkimctl.client import Reply
+    from dkimctl.ledger import Ledger
+    from dkimctl.models import Result
+    from dkimctl.planning import Planner
+    from dkimctl.registering import Registrar
 
 app = typer.Typer(add_completion=False)
 
@@ -27,6 +35,7 @@ app = typer.Typer(add_completion=False)
     epilog=examples(
         "dkimctl register domains.yaml",
         "dkimctl register --dry-run domains.yaml",
+        "dkimctl register --assign-selector s%Y%m domains.yaml",
         "dkimctl register --sandbox domains.example.yaml",
         "dkimctl register --format zone - < domains.yaml > dkim.zone",
     )
@@ -43,6 +52,22 @@ def register(
     refresh: Annotated[
         bool, typer.Option("--refresh", help="Ask the service even for what the ledger has.")
     ] = False,
+    assign_selector: Annotated[
+        str | None,
+        typer.Option(
+            "--assign-selector",
+            metavar="TEMPLATE",
+            help="A selector for entries without one, such as s%Y%m; {domain} stands for a hash.",
+        ),
+    ] = None,
+    retry_unknown: Annotated[
+        bool,
+        typer.Option(
+            "--retry-unknown",
+            help="Send again what has no selector and was never answered; that may register it "
+            "twice.",
+        ),
+    ] = False,
     fmt: FormatOption = None,
     ttl: TtlOption = 3600,
 ) -> int:
@@ -50,53 +75,152 @@ def register(
 
     What is registered already is not sent again, so a second run changes nothing.
     """
+    from dkimctl.planning import Planner
     from dkimctl.specs import warnings
 
     specs = session.read_specs(file)
     for text in warnings(specs, datetime.now(UTC)):
         session.reporter.warn(text)
+    make_planner = functools.partial(
+        Planner,
+        assign=_assignment(assign_selector, specs),
+        refresh=refresh and not dry_run,
+        retry_unknown=retry_unknown,
+    )
     if dry_run:
-        return _plan(session, specs, fmt or Format.TABLE)
-    return _register(session, specs, fmt or default_format(), refresh=refresh, ttl=ttl)
+        return _plan(session, specs, make_planner, fmt or Format.TABLE)
+    return _register(session, specs, make_planner, fmt or default_format(), ttl)
 
 
-def _plan(session: Session, specs: Sequence[DomainSpec], fmt: Format) -> int:
+def _assignment(
+    template: str | None, specs: Sequence[DomainSpec]
+) -> Callable[[DomainSpec], DomainSpec]:
+    """What gives entries a selector, before anything is sent."""
+    if template is None:
+        return lambda spec: spec
+    from dkimctl.assigning import SelectorTemplate
+
+    selectors = SelectorTemplate(template, datetime.now().astimezone())
+    selectors.check(specs)
+    return selectors.assign
+
+
+def _plan(
+    session: Session,
+    specs: Sequence[DomainSpec],
+    make_planner: Callable[[Ledger], Planner],
+    fmt: Format,
+) -> int:
     from dkimctl.planning import plan
 
     if fmt not in (Format.TABLE, Format.JSON):
         raise UsageError(
             f"a plan has no DNS records to show as {fmt}", hint="use --format table or json"
         )
-    ledger = session.open_ledger(for_writing=False)
-    return show(plan(specs, ledger), fmt, session.reporter)
+    planner = make_planner(session.open_ledger(for_writing=False))
+    counts = show(plan(specs, planner), fmt, session.reporter, expected=len(specs))
+    # Nothing was asked now: what is unknown is so in the ledger, and a no.
+    return min(status_of(counts), ExitCode.NO)
 
 
 def _register(
-    session: Session, specs: Sequence[DomainSpec], fmt: Format, *, refresh: bool, ttl: int
+    session: Session,
+    specs: Sequence[DomainSpec],
+    make_planner: Callable[[Ledger], Planner],
+    fmt: Format,
+    ttl: int,
 ) -> int:
+    from dkimctl.cli.interruption import stopping
+    from dkimctl.cli.progress import Progress
+
+    session.lock_account()
+    ledger = session.open_ledger(for_writing=True)
+    progress = Progress(
+        len(specs),
+        session.reporter,
+        verbose=session.flags["verbose"],
+        # Other formats are written while the run goes on: over a bar, on a terminal.
+        may_draw=fmt is Format.TABLE or not sys.stdout.isatty(),
+    )
+    registrar = _registrar(session, ledger, make_planner(ledger), progress)
+    with stopping(registrar.stop):
+        results = _watched(registrar.run(specs), progress)
+        first = list(itertools.islice(results, 1))
+        if registrar.stopped is not None and not registrar.has_reached:
+            raise registrar.stopped  # there is nothing to show
+        shown = itertools.chain(first, results)
+        counts = show(shown, fmt, session.reporter, ttl=ttl, expected=len(specs))
+    if registrar.stopped is None:
+        _tell_left_over(session, ledger, specs)
+    return _close(session, registrar, counts, fmt)
+
+
+def _registrar(session: Session, ledger: Ledger, planner: Planner, progress: Progress) -> Registrar:
     from dkimctl.registering import Registrar
 
-    def send(batch: Sequence[DomainSpec]) -> Reply:
-        return session.authorizer.call(lambda token: session.client.register(token, batch))
-
-    registrar = Registrar(
-        session.open_ledger(for_writing=True),
-        send,
-        batch_size=session.profile.batch_size,
-        refresh=refresh,
+    profile = session.profile
+    return Registrar(
+        ledger,
+        planner,
+        lambda: _sender(session),
+        watch=progress,
         warn=session.reporter.warn,
+        batch_size=profile.batch_size,
+        concurrency=profile.concurrency,
+        max_wait=profile.max_wait,
+        grace=profile.timeout,
     )
-    results = registrar.run(specs)
-    first = list(itertools.islice(results, 1))
-    if registrar.stopped is not None and not registrar.answered:
-        raise registrar.stopped  # there is nothing to show
-    status = show(itertools.chain(first, results), fmt, session.reporter, ttl=ttl)
-    if registrar.stopped is None:
-        if fmt is Format.TABLE and specs:
-            session.reporter.note(f"dkimctl: next, for your DNS: {_show_dns(session)}")
-        return status
-    session.reporter.error(registrar.stopped)
-    return worst([status, registrar.stopped.exit_code])
+
+
+def _sender(session: Session) -> Callable[[Sequence[DomainSpec]], Reply]:
+    # Made before there are threads, each of which would otherwise make its own.
+    client, authorizer = session.client, session.authorizer
+    return lambda batch: authorizer.call(lambda token: client.register(token, batch))
+
+
+def _watched(results: Iterator[Result], progress: Progress) -> Iterator[Result]:
+    """The results; once the last is there, the progress is off the terminal."""
+    with progress:
+        yield from results
+
+
+def _tell_left_over(session: Session, ledger: Ledger, specs: Sequence[DomainSpec]) -> None:
+    intents = ledger.intents()
+    if not intents:
+        return
+    named = {spec.sign_domain for spec in specs}
+    others = sorted({intent.sign_domain for intent in intents} - named)
+    if others:
+        session.reporter.warn(
+            f"of earlier runs, {len(others)} domains that this file does not name were sent "
+            f"and never answered: {', '.join(others[:5])}{', ...' if len(others) > 5 else ''}",
+            hint="register a file that names them as the earlier one did",
+        )
+
+
+def _close(
+    session: Session, registrar: Registrar, counts: Mapping[Outcome, int], fmt: Format
+) -> int:
+    """What is said at the end, and the exit code."""
+    stopped = registrar.stopped
+    if isinstance(stopped, Interrupted):
+        raise _interrupted(counts)
+    if stopped is not None:
+        session.reporter.error(stopped)
+        return worst([status_of(counts), stopped.exit_code])
+    if fmt is Format.TABLE and counts:
+        session.reporter.note(f"dkimctl: next, for your DNS: {_show_dns(session)}")
+    return status_of(counts)
+
+
+def _interrupted(counts: Mapping[Outcome, int]) -> Interrupted:
+    total = sum(counts.values())
+    done = total - counts.get(Outcome.PENDING, 0) - counts.get(Outcome.UNKNOWN, 0)
+    command = shlex.join(["dkimctl", *sys.argv[1:]])
+    return Interrupted(
+        f"interrupted: {done} of {total} domains are done",
+        hint=f"what was answered is in the ledger; to go on: {command}",
+    )
 
 
 def _show_dns(session: Session) -> str:

@@ -32,8 +32,8 @@ _HINTS = {
     Outcome.INVALID: "mend the entry and run the same command again",
     Outcome.UNUSABLE: "do not publish it; register another selector, and tell the operator",
     Outcome.FAILED: "run the same command again later",
-    Outcome.UNKNOWN: "with a selector of your own, run the same command again; without one that "
-    "could register the domain twice: ask the service's operator first",
+    Outcome.UNKNOWN: "with a selector, run the same command again; for one without, ask the "
+    "service's operator whether it is registered, and if not, add --retry-unknown",
 }
 
 
@@ -43,14 +43,25 @@ def default_format() -> Format:
 
 
 def show(
-    results: Iterable[Result], fmt: Format, reporter: Reporter, *, ttl: int = 3600
-) -> ExitCode:
-    """Write `results` and a summary; the exit code is that of the worst outcome."""
+    results: Iterable[Result],
+    fmt: Format,
+    reporter: Reporter,
+    *,
+    ttl: int = 3600,
+    expected: int | None = None,
+) -> Counter[Outcome]:
+    """Write `results` and a summary; gives how many there are of each outcome.
+
+    `expected` is how many results there will be, where that is known.
+    """
     counts: Counter[Outcome] = Counter()
-    is_terminal = sys.stdout.isatty()
-    if fmt is Format.TABLE and is_terminal:
-        results = list(results)
-    only_attention = isinstance(results, list) and len(results) > LONG
+    if fmt is Format.TABLE and sys.stdout.isatty():
+        if expected is None:
+            results = list(results)
+            expected = len(results)
+        only_attention = expected > LONG
+    else:
+        only_attention = False
     chunks = render(
         fmt,
         _tallied(results, counts, reporter, in_table=fmt is Format.TABLE),
@@ -60,7 +71,12 @@ def show(
         only_attention=only_attention,
     )
     write(chunks)
-    reporter.note(f"dkimctl: {summary(counts)}")
+    reporter.summarize(summary(counts), counts)
+    return counts
+
+
+def status_of(counts: Iterable[Outcome]) -> ExitCode:
+    """The exit code of the worst outcome."""
     return worst(_EXIT_CODES[outcome] for outcome in counts)
 
 

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from dkimctl import settings
-from dkimctl.cli.output import Reporter
+from dkimctl.cli.output import Reporter, log
 from dkimctl.errors import CredentialsError, UsageError
 
 if TYPE_CHECKING:
+    from dkimctl.account_lock import Holder
     from dkimctl.authorizing import Authorizer
     from dkimctl.cli.embedded import Sandbox
     from dkimctl.client import Client, HttpClient
@@ -140,6 +141,20 @@ class Session:
         ledger = open_(self.state_dir / "ledger.db", base_url=base_url, client_id=client_id)
         return self._resources.enter_context(ledger)
 
+    def lock_account(self) -> None:
+        """Wait until no other process registers for the profile's account; hold it to the end."""
+        from dkimctl.account_lock import account_lock
+
+        base_url, client_id = settings.require_ledger_account(self.profile)
+        lock = account_lock(
+            self.state_dir, base_url=base_url, client_id=client_id, on_wait=self._tell_holder
+        )
+        self._resources.enter_context(lock)
+
+    def _tell_holder(self, holder: Holder) -> None:
+        who = f"process {holder.pid}, since {holder.since}" if holder.pid else "another process"
+        self.reporter.note(f"dkimctl: waiting for another register of this account to end ({who})")
+
     def _http(self) -> HttpClient:
         from dkimctl.client import HttpClient
 
@@ -147,7 +162,10 @@ class Session:
         if profile.is_sandbox:
             return HttpClient.in_process(self._sandbox.app)
         return HttpClient.over_network(
-            timeout=profile.timeout, ca_bundle=profile.ca_bundle, proxy=profile.proxy
+            timeout=profile.timeout,
+            ca_bundle=profile.ca_bundle,
+            proxy=profile.proxy,
+            connections=profile.concurrency,
         )
 
     def _issue_token(self) -> Token:
@@ -178,8 +196,10 @@ def _log_to_stderr() -> None:
     """--verbose: one line for each request."""
     import logging
 
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("dkimctl: %(message)s"))
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            log(record.getMessage())
+
     logger = logging.getLogger("dkimctl.http")
-    logger.addHandler(handler)
+    logger.addHandler(Handler())
     logger.setLevel(logging.INFO)

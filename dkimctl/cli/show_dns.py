@@ -10,7 +10,7 @@ import typer
 
 from dkimctl import outcomes
 from dkimctl.cli.options import FormatOption, TtlOption, examples, with_session
-from dkimctl.cli.results import default_format, show, worst
+from dkimctl.cli.results import default_format, show, status_of, worst
 from dkimctl.cli.session import Session
 from dkimctl.errors import ExitCode, NegativeAnswer
 from dkimctl.ledger import Ledger
@@ -48,11 +48,11 @@ def show_dns(
     if not first:
         raise _nothing(session, chosen.unmatched())
     shown = itertools.chain(first, results)
-    status = show(shown, fmt or default_format(), session.reporter, ttl=ttl)
+    counts = show(shown, fmt or default_format(), session.reporter, ttl=ttl)
     unmatched = chosen.unmatched()
     for word in unmatched:
         session.reporter.warn(f"{word} is not registered", code="not_registered")
-    return worst([status, ExitCode.NO if unmatched else ExitCode.OK])
+    return worst([status_of(counts), ExitCode.NO if unmatched else ExitCode.OK])
 
 
 def _to_domain(word: str) -> str:

@@ -20,9 +20,11 @@ from dkimctl.client.wire import (
 from dkimctl.errors import (
     AuthenticationError,
     MaybeProcessed,
+    NoService,
     NotProcessed,
     RequestRefused,
     ServiceError,
+    Throttled,
     TokenRejected,
 )
 from dkimctl.models import DomainSpec, Secret, Token
@@ -60,8 +62,8 @@ class Client:
     def issue_token(self, client_id: str, secret: Secret) -> Token:
         """Obtain an access token (interface 4.1).
 
-        Raises AuthenticationError when the service refuses (400, 405), ServiceError when it
-        gives no usable answer.
+        Raises AuthenticationError when the service refuses (400, 405), NotProcessed when it
+        gives no usable answer: tokens may coexist, so nothing hangs on whether it made one.
         """
         basic = base64.b64encode(f"{client_id}:{secret.reveal()}".encode()).decode()
         headers = {
@@ -74,18 +76,18 @@ class Client:
             response = self._http.send(
                 "POST", url, headers=headers, body=b"grant_type=client_credentials"
             )
-        except MaybeProcessed as error:  # nothing hangs on it: tokens may coexist
-            raise ServiceError(error.message, hint=error.hint) from None
+        except MaybeProcessed as error:
+            raise NotProcessed(error.message, hint=error.hint) from None
         if response.status != 200:
             raise _token_error(url, response, (secret.reveal(), basic))
         try:
             text, lifetime = decode_token(response.body)
         except DecodeError as error:
-            raise ServiceError(
+            raise NotProcessed(
                 f"the answer of {url} holds no token: {error}", hint="check --auth-url"
             ) from None
         if not _BEARER.fullmatch(text):
-            raise ServiceError(
+            raise NotProcessed(
                 f"the answer of {url} holds no usable bearer token", hint="check --auth-url"
             )
         return Token(Secret(text), asked_at + (lifetime or TOKEN_LIFETIME))
@@ -94,7 +96,8 @@ class Client:
         """Register domains for DKIM signing (interface 4.2).
 
         Raises TokenRejected (401, 403), RequestRefused when the batch as a whole is refused,
-        NotProcessed when it had no effect, MaybeProcessed when nobody can tell.
+        NotProcessed when it had no effect (NoService: nor will it have any), MaybeProcessed
+        when nobody can tell.
         """
         response = self.request(
             token,
@@ -150,7 +153,7 @@ class Client:
 
 def _token_error(
     url: str, response: HttpResponse, secrets: Sequence[str]
-) -> AuthenticationError | ServiceError:
+) -> AuthenticationError | NotProcessed:
     """Interface 7.1: what another status than 200 means at the token endpoint."""
     said = _said(response)
     if any(secret in said for secret in secrets):
@@ -164,9 +167,11 @@ def _token_error(
         return AuthenticationError(
             f"{url} does not issue tokens (405){said}", hint="check --auth-url"
         )
-    return ServiceError(
+    kind = NoService if _is_no_service(response.status) else NotProcessed
+    return kind(
         f"{url} answered {response.status}{said}",
         hint="try again later, and check --auth-url if it persists",
+        retry_after=response.retry_after,
     )
 
 
@@ -195,14 +200,22 @@ def _request_error(response: HttpResponse) -> ServiceError | RequestRefused:
     if status in (400, 413, 422):
         return RequestRefused(str(status), decode_error(response.body))
     if status == 429:
-        return NotProcessed(
-            f"the service asks for fewer requests (429){said}", hint="try again later"
+        return Throttled(
+            f"the service asks for fewer requests (429){said}",
+            hint="try again later, with a lower --concurrency if it persists",
+            retry_after=response.retry_after,
         )
-    if status in _TURNED_AWAY or 300 <= status < 400:
-        return NotProcessed(f"the service answered {status}{said}", hint="check --base-url")
+    if _is_no_service(status):
+        return NoService(f"the service answered {status}{said}", hint="check --base-url")
     return MaybeProcessed(
-        f"the service answered {status}{said}", hint="try again later; check --base-url"
+        f"the service answered {status}{said}",
+        hint="try again later; check --base-url",
+        retry_after=response.retry_after,
     )
+
+
+def _is_no_service(status: int) -> bool:
+    return status in _TURNED_AWAY or 300 <= status < 400
 
 
 def _said(response: HttpResponse) -> str:

@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 import httpx
 
 from dkimctl import __version__
-from dkimctl.errors import MaybeProcessed, NotProcessed, ServiceError, UsageError
+from dkimctl.client.retry_after import parse_retry_after
+from dkimctl.errors import MaybeProcessed, NoService, NotProcessed, UsageError
 
 MAX_BODY = 16 * 1024 * 1024  # bytes; a full batch is answered in well under 1 MiB
 
@@ -32,10 +33,14 @@ _NOT_SENT = (
 
 
 class HttpResponse(NamedTuple):
-    """An answer: its status and its whole body, which shows in no repr: it may hold a token."""
+    """An answer: its status and its whole body, which shows in no repr: it may hold a token.
+
+    `retry_after` is for how many seconds the service asks to be left alone, if it does.
+    """
 
     status: int
     body: bytes
+    retry_after: float | None = None
 
     def __repr__(self) -> str:
         return f"HttpResponse({self.status}, {len(self.body)} bytes)"
@@ -49,18 +54,30 @@ class HttpClient:
 
     @classmethod
     def over_network(
-        cls, *, timeout: float, ca_bundle: str | None = None, proxy: str | None = None
+        cls,
+        *,
+        timeout: float,
+        ca_bundle: str | None = None,
+        proxy: str | None = None,
+        connections: int = 8,
     ) -> Self:
         """TLS is always verified, with `ca_bundle` (a PEM file) if given. `timeout` is in
-        seconds, for each step of a request. Raises UsageError for a bad bundle or proxy.
+        seconds, for each step of a request; `connections` are kept open for later requests.
+        Raises UsageError for a bad bundle or proxy.
         """
+        limits = httpx.Limits(max_keepalive_connections=connections)
         # Plain http is for loopback alone (the settings see to it), where a proxy from the
         # environment would be handed the bearer token. It has no TLS to verify.
-        direct = {"http://": httpx.HTTPTransport(verify=False, trust_env=False)}
+        direct = httpx.HTTPTransport(verify=False, trust_env=False, limits=limits)
         verify = _trust(ca_bundle)
         try:
             client = httpx.Client(
-                verify=verify, proxy=proxy, mounts=direct, timeout=timeout, headers=_HEADERS
+                verify=verify,
+                proxy=proxy,
+                mounts={"http://": direct},
+                timeout=timeout,
+                headers=_HEADERS,
+                limits=limits,
             )
         except (ValueError, httpx.InvalidURL, ImportError):
             # The text could hold the proxy's password.
@@ -87,7 +104,8 @@ class HttpClient:
         started = time.monotonic()
         try:
             with self._client.stream(method, url, headers=headers, content=body) as response:
-                answer = HttpResponse(response.status_code, _read(response, url))
+                body_read = _read(response, url)
+                answer = HttpResponse(response.status_code, body_read, _retry_after(response))
         except _NOT_SENT as error:
             raise _unreachable(url, error) from None
         except httpx.TimeoutException:
@@ -140,13 +158,21 @@ def _read(response: httpx.Response, url: str) -> bytes:
     return b"".join(chunks)
 
 
-def _unreachable(url: str, error: Exception) -> ServiceError:
-    reason = str(error)
-    if "CERTIFICATE_VERIFY_FAILED" in reason:
-        hint = "for a private certificate authority, name its file in --ca-bundle"
-    else:
-        hint = "check the network, the proxy and the URLs of the profile (dkimctl login --help)"
-    return NotProcessed(f"cannot reach {_host(url)}: {reason}", hint=hint)
+def _retry_after(response: httpx.Response) -> float | None:
+    value = response.headers.get("Retry-After", "")
+    return parse_retry_after(value, response.headers.get("Date", ""), time.time())
+
+
+def _unreachable(url: str, error: Exception) -> NotProcessed:
+    message = f"cannot reach {_host(url)}: {error}"
+    if "CERTIFICATE_VERIFY_FAILED" in message:
+        return NoService(
+            message, hint="for a private certificate authority, name its file in --ca-bundle"
+        )
+    return NotProcessed(
+        message,
+        hint="check the network, the proxy and the URLs of the profile (dkimctl login --help)",
+    )
 
 
 def _host(url: str) -> str:

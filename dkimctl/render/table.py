@@ -41,11 +41,15 @@ def render_table(
 
 
 def _select(results: Iterable[Result], *, only_attention: bool) -> tuple[list[Result], int]:
-    everything = list(results)
     if not only_attention:
-        return everything, 0
-    rows = [result for result in everything if result.outcome not in _NEED_NO_ATTENTION]
-    return rows, len(everything) - len(rows)
+        return list(results), 0
+    rows, hidden = [], 0
+    for result in results:  # of 100,000, those not shown are not kept either
+        if result.outcome in _NEED_NO_ATTENTION:
+            hidden += 1
+        else:
+            rows.append(result)
+    return rows, hidden
 
 
 class _Painter:

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
+from waitress.channel import ClientDisconnected
 from waitress.server import create_server
 
 from dkimctl.errors import UsageError
 
 # Bytes that waitress takes in before the app sees a request; the app's own limit is lower.
 MAX_BODY = 16 * 1024 * 1024
+
+
+def hang_up() -> NoReturn:
+    """For an application to call in place of an answer: the connection ends without a byte."""
+    raise ClientDisconnected
 
 
 class Server:

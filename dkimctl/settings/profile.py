@@ -56,7 +56,9 @@ def resolve_profile(
     from_config = config.profiles.get(name, {})
     if name == SANDBOX:
         _refuse_fixed(from_flags)
-        return Profile(name, **{**from_config, **from_flags, **SANDBOX_FIXED})
+        # One request has all processors make keys: more of them would only take longer each.
+        one = {"concurrency": 1}
+        return Profile(name, **{**one, **from_config, **from_flags, **SANDBOX_FIXED})
     told = {**_from_environment(environ), **from_flags}
     if not may_be_new and "auth_url" not in told and "base_url" not in told:
         _refuse_unknown(name, {DEFAULT_PROFILE, SANDBOX, *config.profiles, *logins})

@@ -14,7 +14,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```sh\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
-SPECS = re.search(r"^```yaml\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)[1]
+YAML = re.findall(r"^```yaml\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+SPECS = YAML[0]
 
 
 def blocks(mark: str) -> list[str]:
@@ -95,6 +96,8 @@ def test_login_register_show_dns_and_api(cli, shell, needs_tool, at_service):
     done = shell(register, at_service)
     names = re.findall(r"_domainkey\.(\S+)\. ", done.stdout)
     assert names == ["example.com", "mail.example.com"]
+    (again,) = blocks("--assign-selector")
+    assert "already there 2" in shell(again, at_service).stderr
     for block in blocks("dkimctl show-dns"):
         if "--sandbox" not in block:
             shell(block, at_service)
@@ -121,17 +124,24 @@ def test_ci_with_the_environment_alone(cli, shell, at_service):
     assert not list(cli.home.rglob("credentials.json"))
 
 
-def test_the_services_own_side(cli, shell):
+WAIT = (
+    "\nfor n in $(seq 100); do (echo > /dev/tcp/127.0.0.1/$PORT) 2>/dev/null && break; "
+    "sleep 0.1; done\n"
+)
+STOP = "\nkill $(jobs -p)\nwait || true"
+
+
+@pytest.fixture
+def port():
+    """One on which nobody listens."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    (serve,) = blocks("dkimctl serve")
-    wait = (
-        "\nfor n in $(seq 100); do (echo > /dev/tcp/127.0.0.1/$PORT) 2>/dev/null && break; "
-        "sleep 0.1; done"
-    )
-    stop = "\nkill $(jobs -p)\nwait || true"
-    done = shell(serve.replace(" &\n", f" &{wait}\n", 1) + stop, {"PORT": port}, timeout=60)
+        return str(free.getsockname()[1])
+
+
+def test_the_services_own_side(cli, shell, port):
+    (serve,) = (block for block in blocks("dkimctl serve") if "--faults" not in block)
+    done = shell(serve.replace(" &\n", f" &{WAIT}", 1) + STOP, {"PORT": port}, timeout=60)
     client = json.loads((cli.home / "client.json").read_text())
     assert f"{client['client_id']}\tactive" in done.stdout
     operate = next(block for block in blocks("dkimctl service") if "disable" in block)
@@ -139,13 +149,23 @@ def test_the_services_own_side(cli, shell):
     assert "deleted" in cli("service", "client", "list", "--data", "service.db").out
 
 
+def test_failures_can_be_rehearsed(cli, shell, port):
+    (faults,) = (text for text in YAML if "drop-after" in text)
+    cli.write("faults.yaml", faults)
+    (serve,) = blocks("--faults")
+    done = shell(serve + WAIT + STOP, {"PORT": port}, timeout=60)
+    assert "faults with seed 7: drop-after 10%, 429 10%, 503-before 5%" in done.stderr
+
+
 def test_the_benchmarks_run(cli, shell):
     (block,) = blocks("tests/bench")
     short = block.replace("tests/bench", str(ROOT / "tests/bench"))
     short = short.replace("startup.py", "startup.py 1").replace("load.py", "load.py 10")
+    short = short.replace("register.py", "register.py 100 1")
     done = shell(short, {})
     assert "register --dry-run" in done.stdout
     assert "peer: yaml.load" in done.stdout
+    assert "of the bare loop" in done.stdout
 
 
 def test_completion(shell, cli):

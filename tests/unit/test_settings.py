@@ -197,6 +197,7 @@ def test_the_sandbox_exists_without_any_source_and_cannot_be_redirected():
         base_url="https://sandbox.invalid",
         client_id="sandbox",
         credential_store="file",
+        concurrency=1,
     )
     assert profile.is_sandbox
     assert not resolve().is_sandbox

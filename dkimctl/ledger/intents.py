@@ -1,0 +1,91 @@
+"""Requests that were sent, or were about to be, and have no usable answer."""
+
+import sqlite3
+import time
+from collections.abc import Iterable
+from typing import NamedTuple
+
+Pair = tuple[str, str | None]  # (signing domain, selector or None)
+
+
+class Intent(NamedTuple):
+    """One entry of such a request. `selector` is None where the service was to choose it.
+
+    `sent_at` is UTC, ISO 8601 to the second, such as 2026-11-21T14:02:10+00:00.
+    """
+
+    sign_domain: str
+    selector: str | None
+    sent_at: str
+
+
+_SELECT = "SELECT sign_domain, selector, sent_at FROM intent WHERE account_id = ? ORDER BY id"
+_CLOSE = "DELETE FROM intent WHERE account_id = ? AND sign_domain = ? AND selector = ?"
+# A replacement and not an upsert: the id keeps the order of sending, whatever the clock does.
+_BEGIN = """
+INSERT OR REPLACE INTO intent (account_id, sign_domain, selector, sent_at) VALUES (?, ?, ?, ?)
+"""
+
+
+def select_intents(connection: sqlite3.Connection, account_id: int) -> list[Intent]:
+    """All open ones of an account, oldest first."""
+    found = connection.execute(_SELECT, (account_id,))
+    return [Intent(str(domain), str(selector) or None, str(at)) for domain, selector, at in found]
+
+
+def change_intents(
+    connection: sqlite3.Connection,
+    account_id: int,
+    closed: Iterable[Pair],
+    begun: Iterable[Intent],
+) -> None:
+    """Close some, then begin some; within the caller's transaction."""
+    rows = [(account_id, domain, selector or "") for domain, selector in closed]
+    connection.executemany(_CLOSE, rows)
+    connection.executemany(
+        _BEGIN, [(account_id, domain, selector or "", at) for domain, selector, at in begun]
+    )
+
+
+class OpenIntents:
+    """The open intents of an account in memory, to be asked 100,000 times.
+
+    Names are compared as the file compares them: ASCII letters without regard to case.
+    """
+
+    def __init__(self, intents: Iterable[Intent]) -> None:
+        self._by_domain: dict[str, dict[str, Intent]] = {}
+        self.begin(intents)
+
+    def of_domain(self, sign_domain: str) -> list[Intent]:
+        """Those of one signing domain, oldest first."""
+        if not self._by_domain:
+            return []
+        return list(self._by_domain.get(_folded(sign_domain), {}).values())
+
+    def close(self, pairs: Iterable[Pair]) -> None:
+        for sign_domain, selector in pairs:
+            domain = _folded(sign_domain)
+            if of_domain := self._by_domain.get(domain):
+                of_domain.pop(_folded(selector or ""), None)
+                if not of_domain:
+                    del self._by_domain[domain]
+
+    def begin(self, intents: Iterable[Intent]) -> None:
+        """Add these, each as the youngest, in place of one of the same pair."""
+        for intent in intents:
+            of_domain = self._by_domain.setdefault(_folded(intent.sign_domain), {})
+            selector = _folded(intent.selector or "")
+            of_domain.pop(selector, None)
+            of_domain[selector] = intent
+
+
+def utc(seconds: float) -> str:
+    """The time of an Intent; `seconds` since the epoch."""
+    return time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(seconds))
+
+
+def _folded(name: str) -> str:
+    if name.isascii():
+        return name.lower()
+    return "".join(char.lower() if char.isascii() else char for char in name)

@@ -1,0 +1,186 @@
+"""The ledger of one account."""
+
+from __future__ import annotations
+
+import functools
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Self
+
+from dkimctl.ledger.connecting import identity_of, real, require_in_place
+from dkimctl.ledger.faults import explained
+from dkimctl.ledger.intents import Intent, OpenIntents, Pair, change_intents, select_intents, utc
+from dkimctl.ledger.registrations import (
+    record_registrations,
+    select_registrations,
+    signing_domains,
+)
+from dkimctl.models import Registration
+
+
+class Ledger:
+    """The registrations and open intents of one account. Any trouble is a LedgerError.
+
+    A registration that the service did not give us (409 without data, interface 7.3) has no
+    record. A ledger is for the thread that opened it, and alone in writing for its account:
+    it reads the names of what is there only once.
+    """
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        account_id: int,
+        path: Path,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._connection = connection
+        self._account_id = account_id
+        self._path = path
+        self._identity = identity_of(path)
+        self._clock = clock
+        self._known: set[str] | None = None  # the signing domains, once asked for
+        self._open: OpenIntents | None = None  # likewise
+
+    @classmethod
+    def open(
+        cls, path: Path, *, base_url: str, client_id: str, clock: Callable[[], float] = time.time
+    ) -> Self:
+        """Open the ledger of one account, making the file where there is none.
+
+        A damaged one is set aside. `clock` gives seconds since the epoch.
+        """
+        from dkimctl.ledger.damage import setting_aside
+        from dkimctl.ledger.writing import open_for_writing
+
+        path = real(path)
+        with explained(path), setting_aside(path, clock):
+            return cls(*open_for_writing(path, base_url, client_id), path, clock)
+
+    @classmethod
+    def open_existing(cls, path: Path, *, base_url: str, client_id: str) -> Self:
+        """Open the ledger to read it only; where there is no file, it is empty and none is made."""
+        from dkimctl.ledger.reading import open_for_reading
+
+        path = real(path)
+        with explained(path):
+            return cls(*open_for_reading(path, base_url, client_id), path)
+
+    @functools.cached_property
+    def has_gaps(self) -> bool:
+        """Whether a damaged ledger was set aside beside this one, which knows less than it."""
+        from dkimctl.ledger.damage import was_set_aside
+
+        with explained(self._path):
+            return was_set_aside(self._path)
+
+    def of_domain(self, sign_domain: str) -> list[Registration]:
+        """What is known of one signing domain, oldest first."""
+        # Of 100,000 new domains none is there, and a query for each would take longer than
+        # reading their file.
+        if sign_domain.lower() not in self._domains():
+            return []
+        return list(self._select("AND sign_domain = ? ORDER BY id", sign_domain))
+
+    def all(self) -> Iterator[Registration]:
+        """Everything that is known of the account, by signing domain and selector."""
+        return self._select("ORDER BY sign_domain, selector")
+
+    def intents_of(self, sign_domain: str) -> list[Intent]:
+        """The open intents of one signing domain, oldest first."""
+        if self._open is None:
+            self._open = OpenIntents(self.intents())
+        return self._open.of_domain(sign_domain)
+
+    def intents(self) -> list[Intent]:
+        """All open intents of the account, oldest first."""
+        with explained(self._path):
+            return select_intents(self._connection, self._account_id)
+
+    def record(self, registrations: Sequence[Registration]) -> None:
+        """Keep what the service answered, replacing what it answered before; durable on return."""
+        self.commit(answered=registrations)
+
+    def commit(
+        self,
+        *,
+        answered: Sequence[Registration] = (),
+        settled: Iterable[Pair] = (),
+        begun: Iterable[Pair] = (),
+    ) -> None:
+        """Keep what was answered, close the intents of `settled`, then open those of `begun`.
+
+        All of it or nothing, and durable on return. An answer also closes the intents of its
+        domain that have its selector or none. An intent that is begun again is sent anew.
+        """
+        closed = {*settled, *_closed_by(answered)}
+        sent_at = utc(self._clock())
+        opened = [Intent(*pair, sent_at) for pair in begun]
+        if not (answered or closed or opened):
+            return
+        try:
+            with explained(self._path):
+                self._write(answered, closed, opened)
+            self._remember(answered, closed, opened)
+        except BaseException:
+            self._known = self._open = None  # an interruption may come before or after the end
+            raise
+
+    def check(self, entries: int) -> None:
+        """See that the file is sound, and the disk has room for so many more answers.
+
+        To be asked before anything is sent. A damaged file is set aside; the ledger is closed.
+        """
+        from dkimctl.ledger.damage import require_sound, setting_aside
+        from dkimctl.ledger.room import require_room
+
+        with explained(self._path):
+            require_in_place(self._path, self._identity)
+            with setting_aside(self._path, self._clock, self.close):
+                require_sound(self._connection)
+            require_room(self._path, entries)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _write(
+        self, answered: Sequence[Registration], closed: Iterable[Pair], opened: Iterable[Intent]
+    ) -> None:
+        require_in_place(self._path, self._identity)
+        with self._connection:
+            self._connection.execute("BEGIN IMMEDIATE")
+            record_registrations(self._connection, self._account_id, answered)
+            change_intents(self._connection, self._account_id, closed, opened)
+
+    def _remember(
+        self, answered: Iterable[Registration], closed: Iterable[Pair], opened: Iterable[Intent]
+    ) -> None:
+        if self._known is not None:
+            self._known.update(found.sign_domain.lower() for found in answered)
+        if self._open is not None:
+            self._open.close(closed)
+            self._open.begin(opened)
+
+    def _domains(self) -> set[str]:
+        if self._known is None:
+            with explained(self._path):
+                self._known = signing_domains(self._connection, self._account_id)
+        return self._known
+
+    def _select(self, rest: str, *values: object) -> Iterator[Registration]:
+        with explained(self._path):
+            yield from select_registrations(self._connection, self._account_id, rest, *values)
+
+
+def _closed_by(answered: Iterable[Registration]) -> Iterator[Pair]:
+    """The intents that answers close: an answer without selector may be to either kind."""
+    for found in answered:
+        yield found.sign_domain, found.selector
+        yield found.sign_domain, None

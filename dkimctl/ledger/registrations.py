@@ -1,0 +1,97 @@
+"""Registrations as rows of the ledger, and back."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+
+from dkimctl.models import DnsRecord, Registration
+
+_COLUMNS = (
+    'sign_domain, selector, key_len, start_date, "default", enable, '
+    "fqdn, type, value, regist_date, code, message"
+)
+_SELECT = f"SELECT {_COLUMNS} FROM registration WHERE account_id = ?"  # noqa: S608 - a constant
+# An upsert and not a replacement: the id keeps the order of the first registration, and an
+# attribute that an answer leaves out stays as the one before had it.
+_RECORD = f"""
+INSERT INTO registration (account_id, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (account_id, sign_domain, selector) DO UPDATE SET
+  key_len = coalesce(excluded.key_len, key_len),
+  start_date = coalesce(excluded.start_date, start_date),
+  "default" = coalesce(excluded."default", "default"),
+  enable = coalesce(excluded.enable, enable),
+  fqdn = coalesce(excluded.fqdn, fqdn),
+  type = coalesce(excluded.type, type),
+  value = coalesce(excluded.value, value),
+  regist_date = coalesce(excluded.regist_date, regist_date),
+  code = excluded.code,
+  message = excluded.message
+"""  # noqa: S608 - the columns are the constant above
+
+
+def record_registrations(
+    connection: sqlite3.Connection, account_id: int, registrations: Iterable[Registration]
+) -> None:
+    values = [_to_row(account_id, registration) for registration in registrations]
+    connection.executemany(_RECORD, values)
+
+
+def select_registrations(
+    connection: sqlite3.Connection, account_id: int, rest: str, *values: object
+) -> Iterator[Registration]:
+    """Those of an account. `rest` is what the query goes on with, and `values` are its own."""
+    found = connection.execute(f"{_SELECT} {rest}", (account_id, *values))
+    return map(_from_row, found)
+
+
+def signing_domains(connection: sqlite3.Connection, account_id: int) -> set[str]:
+    """Of all registrations of an account, in lower case."""
+    query = "SELECT DISTINCT sign_domain FROM registration WHERE account_id = ?"
+    return {str(row[0]).lower() for row in connection.execute(query, (account_id,))}
+
+
+def _to_row(account_id: int, registration: Registration) -> tuple[object, ...]:
+    """The values of _RECORD."""
+    record = registration.record
+    return (
+        account_id,
+        registration.sign_domain,
+        registration.selector or "",
+        registration.key_len,
+        registration.start_date,
+        registration.default,
+        registration.enable,
+        record and record.fqdn,
+        record and record.type,
+        record and record.value,
+        registration.regist_date,
+        registration.code,
+        registration.message,
+    )
+
+
+def _from_row(row: tuple[object, ...]) -> Registration:
+    """The registration of a row of _SELECT, whatever somebody else may have put into it."""
+    sign_domain, selector, key_len, start_date, default, enable, *rest = row
+    fqdn, type_, value, regist_date, code, message = map(_text, rest)
+    return Registration(
+        str(sign_domain),
+        selector=_text(selector) or None,
+        key_len=_number(key_len),
+        start_date=_text(start_date),
+        default=_number(default),
+        enable=None if enable is None else bool(enable),
+        record=None if value is None else DnsRecord(fqdn or "", type_ or "", value),
+        regist_date=regist_date,
+        code=code,
+        message=message,
+    )
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def _number(value: object) -> int | None:
+    return value if isinstance(value, int) else None

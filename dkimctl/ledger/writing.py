@@ -1,0 +1,77 @@
+"""Open the ledger to write it: make the file, bring it to the present version."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from pathlib import Path
+
+from dkimctl.ledger.connecting import connect, find_account
+from dkimctl.ledger.faults import primary_code
+from dkimctl.ledger.schema import migrate
+
+_WAL_SECONDS = 1
+
+
+def open_for_writing(path: Path, base_url: str, client_id: str) -> tuple[sqlite3.Connection, int]:
+    """The file, made and migrated as needed, and the ID of the account in it.
+
+    Raises LedgerError, OSError and sqlite3.Error.
+    """
+    _make_file(path)
+    connection = connect(path, "mode=rw")
+    try:
+        _use_write_ahead_log(connection)
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA fullfsync = ON")  # without it macOS leaves data in the drive
+        with connection:
+            # For writing from the start, since two processes may come to the same old file.
+            connection.execute("BEGIN IMMEDIATE")
+            migrate(connection, path)
+            account = _add_account(connection, base_url, client_id)
+    except BaseException:
+        connection.close()
+        raise
+    return connection, account
+
+
+def _make_file(path: Path) -> None:
+    """Make the file, if there is none, for its owner alone; SQLite's side files follow it.
+
+    One that is there is not opened: to close it again would drop SQLite's locks on it (POSIX).
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    except FileExistsError:
+        return
+    os.close(descriptor)
+
+
+def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
+    """Let readers go on while one writes.
+
+    SQLite makes the change only while nobody else is at the file, and does not wait for that.
+    Without it the data is as safe, and whoever opens the file next asks again.
+    """
+    patience = time.monotonic() + _WAL_SECONDS
+    while not _is_changed(connection) and time.monotonic() < patience:
+        time.sleep(0.01)
+
+
+def _is_changed(connection: sqlite3.Connection) -> bool:
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+    except sqlite3.OperationalError as error:
+        if primary_code(error) != sqlite3.SQLITE_BUSY:
+            raise
+        return False
+    return True
+
+
+def _add_account(connection: sqlite3.Connection, base_url: str, client_id: str) -> int:
+    # Though it is mostly there: that a file is read-only, SQLite says when it is to write.
+    insert = "INSERT OR IGNORE INTO account (base_url, client_id) VALUES (?, ?)"
+    connection.execute(insert, (base_url, client_id))
+    return find_account(connection, base_url, client_id)

@@ -1,0 +1,47 @@
+"""What the ledger is to know of batches: answers, and intents of requests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dkimctl import outcomes
+from dkimctl.ledger import Ledger, Pair
+from dkimctl.models import DomainSpec, Outcome, Registration, Result
+from dkimctl.registering.batch import Batch
+
+# Outcomes of which the ledger keeps the answer: a registration is there. One without a
+# sound record never displaces what the ledger has.
+_SOUND = frozenset((Outcome.CREATED, Outcome.EXISTS, Outcome.DIFFERS))
+_UNSOUND = frozenset((Outcome.UNUSABLE, Outcome.TAKEN))
+
+
+def keep(ledger: Ledger, batches: Iterable[Batch]) -> None:
+    """Put the news of `batches` into the ledger, and what they are about to send.
+
+    All of it in one transaction, durable on return. Raises LedgerError; where something is
+    about to be sent, also when there is no room for the answers.
+    """
+    answered: list[Registration] = []
+    settled: list[Pair] = []
+    begun: list[Pair] = []
+    for batch in dict.fromkeys(batches):
+        for _, result in batch.news():
+            if _is_worth_keeping(ledger, result):
+                answered.append(result.registration)
+        done, new = batch.intents()
+        settled += map(_pair, done)
+        begun += map(_pair, new)
+    ledger.commit(answered=answered, settled=settled, begun=begun)
+
+
+def _is_worth_keeping(ledger: Ledger, result: Result) -> bool:
+    if result.outcome not in _UNSOUND:
+        return result.outcome in _SOUND
+    registration = result.registration
+    same = DomainSpec(registration.sign_domain, registration.selector)
+    known = outcomes.standing(same, ledger.of_domain(same.sign_domain))
+    return known is None or known.record is None
+
+
+def _pair(spec: DomainSpec) -> Pair:
+    return spec.sign_domain, spec.selector

@@ -1,0 +1,68 @@
+"""The WSGI middleware that draws a fault, or none, for each registration request."""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect
+from collections.abc import Callable, Iterable
+from functools import partial
+from itertools import accumulate
+from random import Random
+from threading import Lock
+from typing import NoReturn
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+from dkimctl.service.faults.answer import answer_of
+from dkimctl.service.faults.kinds import KINDS, Exchange
+from dkimctl.service.faults.plan import Plan
+
+_REGISTRATION = ("POST", "/domain/dkim")  # interface 4.2
+
+
+class Faults:
+    """`app`, with the faults of `plan`.
+
+    The server must take in requests whole before it calls the app, as waitress does: a request
+    that is not processed is not read. `hang_up` is called in place of an answer, and closes
+    the connection; `sleep` takes seconds.
+    """
+
+    def __init__(
+        self,
+        app: WSGIApplication,
+        plan: Plan,
+        hang_up: Callable[[], NoReturn],
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._app = app
+        self._plan = plan
+        self._hang_up = hang_up
+        self._wait = partial(sleep, plan.slow)
+        self._kinds = list(plan.faults)
+        self._bounds = list(accumulate(plan.faults.values()))
+        self._count = 0
+        self._counting = Lock()
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        if (environ["REQUEST_METHOD"], environ["PATH_INFO"]) != _REGISTRATION:
+            return self._app(environ, start_response)
+        dice = self._next_dice()
+        kind = self._draw(dice)
+        if kind is None:
+            return self._app(environ, start_response)
+        process = partial(answer_of, self._app, environ)
+        exchange = Exchange(process, self._hang_up, self._wait, self._plan.retry_after, dice)
+        answer = KINDS[kind](exchange)
+        start_response(answer.status, list(answer.headers))
+        return [answer.body]
+
+    def _next_dice(self) -> Random:
+        """Dice of the request's own, so that no other that is answered meanwhile matters."""
+        with self._counting:
+            self._count += 1
+            number = self._count
+        return Random(f"{self._plan.seed}:{number}")  # noqa: S311 - nothing is kept secret
+
+    def _draw(self, dice: Random) -> str | None:
+        position = bisect(self._bounds, dice.random())
+        return self._kinds[position] if position < len(self._kinds) else None

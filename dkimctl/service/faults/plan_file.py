@@ -1,0 +1,104 @@
+"""The file that says which faults there are to be: strict, and every problem in one run."""
+
+from __future__ import annotations
+
+import math
+import re
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from dkimctl import documents
+from dkimctl.documents import Document, Node, Scalar, is_plain, read_bytes
+from dkimctl.errors import InputError, Problem, UsageError
+from dkimctl.service.faults.kinds import KINDS
+from dkimctl.service.faults.plan import Plan
+from dkimctl.wording import shown
+
+Reader = Callable[[Scalar], Any]
+
+_WHAT = "a fault file"
+_KEYS = ("seed", "slow", "retry_after", "faults", "any")
+_EXAMPLE = "write `any: 0.1` for a fault in every tenth request"
+_WHOLE_NUMBER = r"0|[1-9][0-9]{0,8}"
+_PROBABILITY = r"0(\.[0-9]{1,9})?|1(\.0{1,9})?"
+_SEEDS = 1_000_000  # few enough to type one again
+
+
+def read_plan(path: str, *, read_duration: Callable[[str], Any]) -> Plan:
+    """The plan in the file at `path`, or on standard input for `-`.
+
+    `read_duration` gives the seconds of a text such as `2s`, or raises UsageError. Without a
+    `seed` in the file there is a random one. Raises UsageError if the file cannot be read,
+    InputError with every problem if it is wrong.
+    """
+    name = "<stdin>" if path == "-" else path
+    with Document(read_bytes(path), name) as document:
+        reader = _Reader(document, read_duration)
+        root = document.root()
+        if root is None:
+            raise InputError([Problem(name, 1, 1, "there is nothing in the file", _EXAMPLE)])
+        reader.read(root)
+    return Plan(**{"seed": secrets.randbelow(_SEEDS), **reader.fields})
+
+
+class _Reader:
+    def __init__(self, document: Document, read_duration: Callable[[str], Any]) -> None:
+        self.fields: dict[str, Any] = {}
+        self._document = document
+        self._readers: Mapping[str, Reader] = {
+            "seed": _whole_number,
+            "slow": lambda scalar: read_duration(scalar.value),
+            "retry_after": _whole_number,
+        }
+
+    def read(self, root: Node) -> None:
+        sources = []
+        for key, value in self._document.pairs(root, _WHAT):
+            if key.value in {"faults", "any"}:
+                sources.append(key)
+                self._read_faults(key, value)
+            elif reader := self._readers.get(key.value):
+                self.fields[key.value] = self._document.value(value, key.value, reader)
+            else:
+                self._document.unknown_key(key, _WHAT, _KEYS)
+        if len(sources) > 1:
+            self._document.problem(sources[1], "faults and any exclude each other", "keep one")
+        elif not sources and isinstance(root, documents.Mapping):
+            self._document.problem(root, f"{_WHAT} has neither faults nor any", _EXAMPLE)
+
+    def _read_faults(self, key: Scalar, value: Node) -> None:
+        if key.value == "faults":
+            self.fields["faults"] = dict(self._probabilities(value))
+            # The exact sum, rounded once: ten times 0.1 is 1.
+            if math.fsum(self.fields["faults"].values()) > 1:
+                message = "the probabilities add up to more than 1"
+                self._document.problem(value, message, "make some of them smaller")
+        else:
+            share = self._document.value(value, key.value, _probability) or 0.0
+            self.fields["faults"] = dict.fromkeys(KINDS, share / len(KINDS))
+
+    def _probabilities(self, node: Node) -> Iterator[tuple[str, float]]:
+        for kind, value in self._document.pairs(node, "faults"):
+            if kind.value not in KINDS:
+                self._document.unknown_key(kind, "faults", KINDS)
+            elif probability := self._document.value(value, kind.value, _probability):
+                yield kind.value, probability
+
+
+def _whole_number(scalar: Scalar) -> int:
+    if is_plain(scalar) and re.fullmatch(_WHOLE_NUMBER, scalar.value):
+        return int(scalar.value)
+    raise _wrong(scalar, "a whole number from 0 to 999999999", "write decimal digits, such as 7")
+
+
+def _probability(scalar: Scalar) -> float:
+    if is_plain(scalar) and re.fullmatch(_PROBABILITY, scalar.value):
+        return float(scalar.value)
+    raise _wrong(scalar, "a probability from 0 to 1", "write a decimal number, such as 0.01")
+
+
+def _wrong(scalar: Scalar, wanted: str, hint: str) -> UsageError:
+    if is_plain(scalar):
+        return UsageError(f"{shown(scalar.value)} is not {wanted}", hint=hint)
+    return UsageError(f"{shown(scalar.value)} in quotes is not {wanted}", hint="remove the quotes")

@@ -1,0 +1,318 @@
+"""Large runs through the real command line: stopped, repeated, two at once, without answers."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import sys
+import threading
+import time
+
+import pytest
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="sends a POSIX signal")
+
+
+@pytest.fixture
+def registering(cli, scripted_server, scripted_account, key_records, make_answer):
+    """The service registers what it is asked to; `on_request` may hold it up, or fail it."""
+
+    def items(request):
+        for entry in json.loads(request.body)["domains"]:
+            domain, selector = entry["sign_domain"], entry.get("selector", "chosen")
+            values = {
+                "fqdn": f"{selector}._domainkey.{domain}",
+                "type": "TXT",
+                "value": key_records[2048],
+            }
+            yield {"result": {"code": "201", "message": "created"}, "sign_domain": domain,
+                   "selector": selector, "key_len": 2048, "setting_values": values}  # fmt: skip
+
+    def answer(request):
+        if request.path == "/oauth2/token":
+            return tokens(request)
+        failed = scripted_server.on_request(request)
+        return failed or make_answer(200, {"items": list(items(request))})
+
+    tokens = scripted_server.answer
+    scripted_server.on_request = lambda request: None
+    scripted_server.answer = answer
+    cli.environment |= scripted_account
+    return scripted_server
+
+
+@pytest.fixture
+def sent(registering):
+    """The domains that the service was asked for, in no order."""
+    return lambda: sorted(
+        entry["sign_domain"]
+        for request in registering.requests
+        if request.path == "/domain/dkim"
+        for entry in json.loads(request.body)["domains"]
+    )
+
+
+def specs(count: int, selector: str | None = "s1") -> str:
+    entry = "- {{sign_domain: d{}.example, selector: {}}}\n" if selector else "- d{}.example\n"
+    return "".join(entry.format(number, selector) for number in range(count))
+
+
+class TestStopping:
+    @posix
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    def test_what_is_under_way_is_kept_and_the_same_command_goes_on(
+        self, cli, registering, sent, number
+    ):
+        path, arrived = cli.write("many.yaml", specs(20)), threading.Event()
+
+        def on_request(request):
+            if len(sent()) >= 6:
+                arrived.set()
+                time.sleep(0.5)
+
+        registering.on_request = on_request
+        words = ("register", path, "--batch-size", 2, "--concurrency", 2, "--format", "jsonl")
+        process = cli.start(*words, stdout=-1, stderr=-1)
+        assert arrived.wait(20)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=20)
+        assert process.returncode == 130
+        outcomes = [json.loads(line)["outcome"] for line in out.splitlines()]
+        done = outcomes.count("created")
+        assert sorted(sent()) == sorted(f"d{n}.example" for n in range(done))
+        assert outcomes == ["created"] * done + ["pending"] * (20 - done)
+        told = err.decode()
+        assert f"interrupted: {done} of 20 domains are done" in told
+        assert "dkimctl register many.yaml --batch-size 2" in told
+        assert "Traceback" not in told
+        registering.on_request = lambda request: None
+        again = cli(*words)
+        assert again.status == 0
+        assert sent() == sorted(f"d{n}.example" for n in range(20))
+
+    @posix
+    def test_the_second_signal_leaves_at_once_and_loses_nothing(self, cli, registering, sent):
+        path, release = cli.write("many.yaml", specs(4)), threading.Event()
+        arrived = threading.Event()
+
+        def on_request(request):
+            if b"d2.example" in request.body:
+                arrived.set()
+                release.wait(20)
+
+        registering.on_request = on_request
+        process = cli.start("register", path, "--batch-size", 1, stdout=-1, stderr=-1)
+        assert arrived.wait(20)
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.3)
+        assert process.poll() is None  # it waits for what is under way
+        started = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=20)
+        assert time.monotonic() - started < 5
+        release.set()
+        assert process.returncode == 130
+        assert b"Traceback" not in err
+        again = cli("register", path, "--format", "json")
+        assert again.status == 0
+        assert [item["outcome"] for item in again.json["items"]][:2] == ["exists", "exists"]
+
+
+class TestTwoAtOnce:
+    def test_the_second_waits_says_for_whom_and_finds_nothing_to_do(self, cli, registering, sent):
+        path, arrived, release = (
+            cli.write("some.yaml", specs(4)),
+            threading.Event(),
+            threading.Event(),
+        )
+
+        def on_request(request):
+            arrived.set()
+            release.wait(20)
+
+        registering.on_request = on_request
+        first = cli.start("register", path, stdout=-1, stderr=-1)
+        assert arrived.wait(20)
+        second = cli.start("register", path, stdout=-1, stderr=-1)
+        told = second.stderr.readline().decode()
+        while "waiting" not in told and told:
+            told = second.stderr.readline().decode()
+        assert "another register" in told
+        assert f"process {first.pid}," in told
+        release.set()
+        assert (first.wait(20), second.wait(20)) == (0, 0)
+        assert b"already there 4" in second.stderr.read()
+        assert sent() == sorted(f"d{n}.example" for n in range(4))
+        first.communicate()
+        second.communicate()
+
+    @posix
+    def test_a_killed_one_leaves_nothing_to_wait_for(self, cli, registering):
+        path, arrived = cli.write("some.yaml", specs(2)), threading.Event()
+        release = threading.Event()
+
+        def on_request(request):
+            arrived.set()
+            release.wait(20)
+
+        registering.on_request = on_request
+        first = cli.start("register", path, stdout=-1, stderr=-1)
+        assert arrived.wait(20)
+        first.kill()
+        first.communicate()
+        release.set()
+        done = cli("register", path)
+        assert done.status == 0
+        assert "waiting" not in done.err
+
+    def test_a_reader_waits_for_nobody(self, cli, registering):
+        path, arrived, release = (
+            cli.write("some.yaml", specs(4)),
+            threading.Event(),
+            threading.Event(),
+        )
+
+        def on_request(request):
+            if b"d3.example" in request.body:
+                arrived.set()
+                release.wait(20)
+
+        registering.on_request = on_request
+        words = ("register", path, "--batch-size", 1, "--concurrency", 1)
+        first = cli.start(*words, stdout=-1, stderr=-1)
+        assert arrived.wait(20)
+        shown = cli("show-dns", "--format", "value")
+        assert (shown.status, len(shown.out.splitlines())) == (0, 3)
+        planned = cli("register", path, "--dry-run", "--format", "json")
+        assert [item["outcome"] for item in planned.json["items"]] == ["exists"] * 3 + ["pending"]
+        release.set()
+        first.communicate(timeout=20)
+        assert first.returncode == 0
+
+
+class TestUnknown:
+    """A service that hangs up, and a selector that it was to choose."""
+
+    @pytest.fixture
+    def lost(self, cli, registering, make_answer):
+        path = cli.write("names.yaml", specs(2, None))
+        registering.on_request = lambda request: make_answer(504, {"message": "timed out"})
+        first = cli("register", path, "--format", "json")
+        assert first.status == 4
+        assert [item["outcome"] for item in first.json["items"]] == ["unknown"] * 2
+        registering.on_request = lambda request: None
+        return path
+
+    def test_it_is_not_sent_again_and_what_to_do_is_said(self, cli, lost, sent):
+        again = cli("register", lost, "--format", "json")
+        assert again.status == 4
+        assert [item["outcome"] for item in again.json["items"]] == ["unknown"] * 2
+        assert len(sent()) == 2
+        warned = json.loads(again.err)["warnings"]
+        assert any("--retry-unknown" in warning["hint"] for warning in warned)
+
+    def test_a_plan_shows_it_and_is_a_no(self, cli, lost):
+        planned = cli("register", lost, "--dry-run", "--format", "json")
+        assert planned.status == 1
+        assert [item["outcome"] for item in planned.json["items"]] == ["unknown"] * 2
+
+    def test_it_is_sent_again_when_asked_for(self, cli, lost, sent):
+        again = cli("register", lost, "--retry-unknown", "--format", "json")
+        assert again.status == 0
+        assert len(sent()) == 4
+
+    def test_another_file_is_told_of_it(self, cli, lost):
+        other = cli.write("other.yaml", "- {sign_domain: other.example, selector: s1}\n")
+        done = cli("register", other)
+        assert done.status == 0
+        assert "d0.example, d1.example" in done.err
+        assert "never answered" in done.err
+
+
+class TestAssignedSelectors:
+    def test_the_plan_shows_them_and_a_rerun_with_another_template_changes_nothing(
+        self, cli, registering, sent
+    ):
+        path = cli.write("names.yaml", specs(3, None))
+        words = ("register", path, "--format", "json", "--assign-selector")
+        planned = cli(*words, "s%Y", "--dry-run")
+        year = time.strftime("s%Y")
+        assert {item["selector"] for item in planned.json["items"]} == {year}
+        done = cli(*words, "s%Y")
+        assert {item["selector"] for item in done.json["items"]} == {year}
+        again = cli(*words, "other")
+        assert [item["outcome"] for item in again.json["items"]] == ["exists"] * 3
+        assert len(sent()) == 3
+
+    def test_a_lost_answer_is_asked_for_again_with_the_same_selector(
+        self, cli, registering, make_answer
+    ):
+        path = cli.write("names.yaml", specs(2, None))
+        at_once = {"Retry-After": "0"}
+        registering.on_request = lambda request: make_answer(504, b"{}", headers=at_once)
+        words = ("register", path, "--format", "json", "--assign-selector")
+        assert cli(*words, "first").status == 4
+        registering.on_request = lambda request: None
+        done = cli(*words, "second")
+        assert done.status == 0
+        assert {item["selector"] for item in done.json["items"]} == {"first"}
+
+    @pytest.mark.parametrize("template", ["s%Q", "{x}", "a b", ""])
+    def test_a_wrong_template_is_2_and_nothing_is_sent(self, cli, registering, sent, template):
+        done = cli("register", "-", "--assign-selector", template, stdin="- a.example\n")
+        assert done.status == 2
+        assert "--assign-selector" in done.err
+        assert sent() == []
+
+
+class TestWaiting:
+    def test_what_is_waited_for_is_said_once(self, cli, registering, make_answer):
+        answers = [make_answer(429, {"message": "slow down"}, {"Retry-After": "1"})] * 2
+        registering.on_request = lambda request: answers.pop() if answers else None
+        started = time.monotonic()
+        done = cli("register", "-", "--format", "value", stdin=specs(4))
+        assert done.status == 0
+        assert time.monotonic() - started > 2
+        (line,) = re.findall(r"^dkimctl: waiting .*$", done.err, re.MULTILINE)
+        assert "4 domains" in line
+        assert "429" in line
+
+    def test_no_longer_than_max_wait(self, cli, registering, make_answer):
+        refused = make_answer(429, {"message": "slow down"}, {"Retry-After": "3600"})
+        registering.on_request = lambda request: refused
+        started = time.monotonic()
+        done = cli("register", "-", "--max-wait", "10s", stdin=specs(4))
+        assert done.status == 4
+        assert time.monotonic() - started < 10
+        assert "slow down" in done.err
+
+    def test_a_rate_limit_slows_a_run_down_and_loses_nothing(
+        self, cli, registering, make_answer, sent
+    ):
+        taken = []
+
+        def limited(request):
+            now = time.monotonic()
+            taken[:] = [at for at in taken if now - at < 1]
+            if len(taken) >= 3:  # requests a second
+                return make_answer(429, {"message": "slow down"}, {"Retry-After": "1"})
+            taken.append(now)
+            return None
+
+        registering.on_request = limited
+        done = cli("register", "-", "--batch-size", 1, "--format", "json", stdin=specs(12))
+        assert done.status == 0, done.err
+        assert json.loads(done.err)["summary"] == {"created": 12}
+
+
+def test_the_summary_counts_every_outcome(cli, registering):
+    done = cli("register", "-", "--format", "zone", stdin=specs(3))
+    assert done.err.splitlines()[-1] == "dkimctl: created 3"
+    quiet = cli("register", "-", "--quiet", stdin=specs(3))
+    assert "already" not in quiet.err
+
+
+def test_verbose_tells_of_each_request_with_how_long_it_took(cli, registering):
+    done = cli("register", "-", "--verbose", "--batch-size", 1, stdin=specs(3))
+    assert len(re.findall(r"POST http://\S+/domain/dkim: 200, \d+ ms", done.err)) == 3

@@ -1,0 +1,134 @@
+"""Ledgers of other versions."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+
+import pytest
+
+from dkimctl.errors import LedgerError
+from dkimctl.ledger import Ledger
+from dkimctl.models import DnsRecord, Registration
+
+# As version 1 was written.
+VERSION_1 = """
+CREATE TABLE account (
+  id INTEGER PRIMARY KEY,
+  base_url TEXT NOT NULL,
+  client_id TEXT NOT NULL,
+  UNIQUE (base_url, client_id)
+);
+CREATE TABLE registration (
+  id INTEGER PRIMARY KEY,
+  account_id INTEGER NOT NULL REFERENCES account (id),
+  sign_domain TEXT NOT NULL COLLATE NOCASE,
+  selector TEXT NOT NULL COLLATE NOCASE,
+  key_len INTEGER,
+  start_date TEXT,
+  "default" INTEGER,
+  enable INTEGER,
+  fqdn TEXT,
+  type TEXT,
+  value TEXT,
+  regist_date TEXT,
+  code TEXT,
+  message TEXT,
+  UNIQUE (account_id, sign_domain, selector)
+);
+PRAGMA user_version = 1;
+INSERT INTO account VALUES (1, 'https://other.example', 'me'), (2, 'https://api.example', 'me');
+INSERT INTO registration VALUES
+  (1, 2, 'example.com', 's1', 2048, NULL, 1, 1, 's1._domainkey.example.com', 'TXT', 'v=DKIM1; p=x',
+   '2026-11-21T10:15:30+09:00', '201', 'created');
+"""
+KEPT = Registration(
+    "example.com", "s1", 2048, None, 1, True,
+    DnsRecord("s1._domainkey.example.com", "TXT", "v=DKIM1; p=x"),
+    "2026-11-21T10:15:30+09:00", "201", "created",
+)  # fmt: skip
+
+
+@pytest.fixture
+def old(path):
+    """A ledger of version 1, at `path`."""
+    path.parent.mkdir()
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.executescript(VERSION_1)
+    connection.close()
+    return path
+
+
+def test_an_old_ledger_keeps_what_it_has_and_gains_intents(old, write, read):
+    with write() as ledger:
+        assert list(ledger.all()) == [KEPT]
+        assert ledger.intents() == []
+        ledger.commit(begun=[("example.net", None)])
+    with read() as ledger:
+        assert list(ledger.all()) == [KEPT]
+        assert [intent.sign_domain for intent in ledger.intents()] == ["example.net"]
+
+
+def test_a_reader_takes_an_old_ledger_as_it_is(old, read):
+    before = old.read_bytes()
+    with read() as ledger:
+        assert ledger.of_domain("example.com") == [KEPT]
+        assert ledger.intents() == ledger.intents_of("example.com") == []
+    assert old.read_bytes() == before
+
+
+def test_a_reader_goes_on_while_another_run_migrates(old, read, write):
+    with read() as reader:
+        with write() as writer:
+            writer.commit(begun=[("example.net", "s1")])
+        assert list(reader.all()) == [KEPT]
+        assert reader.intents() == []
+
+
+@pytest.mark.parametrize("content", [None, b""])
+def test_a_ledger_with_nothing_in_it_reads_as_empty_and_stays_so(path, read, content):
+    path.parent.mkdir()
+    if content is None:
+        sqlite3.connect(path).execute("PRAGMA journal_mode = WAL").connection.close()
+    else:
+        path.write_bytes(content)
+    before = path.read_bytes()
+    with read() as ledger:
+        assert list(ledger.all()) == ledger.intents() == ledger.of_domain("example.com") == []
+    assert path.read_bytes() == before
+
+
+def test_a_ledger_of_a_newer_version_is_refused_and_stays_as_it_is(path, write, account):
+    write().close()
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA user_version = 3")
+    connection.close()
+    before = path.read_bytes()
+    for open_ in Ledger.open, Ledger.open_existing:
+        with pytest.raises(LedgerError, match="newer dkimctl") as caught:
+            open_(path, **account)
+        assert "upgrade" in caught.value.hint
+    assert path.read_bytes() == before
+
+
+OPEN_AND_ADD = """
+sys.stdin.readline()
+with Ledger.open(path, **ACCOUNT) as ledger:
+    ledger.commit(begun=[(f"d{os.getpid()}.example", "s")])
+print("done")
+"""
+
+
+@pytest.mark.parametrize("there", ["nothing", "an old one"])
+def test_processes_that_open_a_ledger_at_once_all_get_it(path, start, read, old, there):
+    if there == "nothing":
+        shutil.rmtree(path.parent)
+    processes = [start(OPEN_AND_ADD) for _ in range(4)]
+    for process in processes:
+        process.stdin.write("\n")
+        process.stdin.flush()
+    assert [process.communicate()[0] for process in processes] == ["done\n"] * 4
+    with read() as ledger:
+        assert len(ledger.intents()) == 4
+        assert list(ledger.all()) == ([] if there == "nothing" else [KEPT])

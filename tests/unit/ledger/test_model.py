@@ -1,0 +1,108 @@
+"""The ledger beside two dictionaries that are to hold the same."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from dkimctl.ledger import Intent, Ledger
+from dkimctl.models import DnsRecord, Registration
+
+ACCOUNT = {"base_url": "https://api.example", "client_id": "me"}
+DOMAINS = st.sampled_from(
+    ("a.example", "A.Example", "b.example", "é.example", "É.example", "É.eXample")
+)
+SELECTORS = st.sampled_from((None, "s1", "S1", "s2"))
+PAIRS = st.lists(st.tuples(DOMAINS, SELECTORS), max_size=4)
+RECORDS = st.none() | st.builds(DnsRecord, st.just("f"), st.just("TXT"), st.sampled_from("vw"))
+ANSWERS = st.lists(
+    st.builds(
+        Registration,
+        sign_domain=DOMAINS,
+        selector=SELECTORS,
+        key_len=st.sampled_from((None, 1024, 2048)),
+        start_date=st.none(),
+        default=st.none() | st.integers(0, 1),
+        enable=st.none() | st.booleans(),
+        record=RECORDS,
+        regist_date=st.none(),
+        code=st.sampled_from((None, "201", "409")),
+        message=st.none() | st.just("created"),
+    ),
+    max_size=4,
+)
+
+
+def folded(sign_domain, selector):
+    """How SQLite's NOCASE sees a pair: only ASCII letters have a case."""
+    return tuple(
+        "".join(char.lower() if char.isascii() else char for char in name)
+        for name in (sign_domain, selector or "")
+    )
+
+
+def merged(old, new):
+    """An answer after another: what it leaves out stays."""
+    kept = {k: v for k, v in old._asdict().items() if new._asdict()[k] is None}
+    names = {"sign_domain": old.sign_domain, "selector": old.selector}
+    return new._replace(**kept | names | {"code": new.code, "message": new.message})
+
+
+class LedgerAndModel(RuleBasedStateMachine):
+    def __init__(self):
+        super().__init__()
+        self.directory = Path(tempfile.mkdtemp())
+        self.path = self.directory / "ledger.db"
+        self.now = 0
+        self.answers = {}
+        self.intents = {}
+        self.ledger = self.open()
+
+    def open(self):
+        return Ledger.open(self.path, **ACCOUNT, clock=lambda: float(self.now))
+
+    def teardown(self):
+        self.ledger.close()
+        shutil.rmtree(self.directory)
+
+    @rule(answered=ANSWERS, settled=PAIRS, begun=PAIRS)
+    def commit(self, answered, settled, begun):
+        self.now += 1
+        self.ledger.commit(answered=answered, settled=iter(settled), begun=iter(begun))
+        for answer in answered:
+            pair = folded(*answer[:2])
+            old = self.answers.get(pair)
+            self.answers[pair] = answer if old is None else merged(old, answer)
+            settled = [*settled, answer[:2], (answer.sign_domain, None)]
+        for pair in settled:
+            self.intents.pop(folded(*pair), None)
+        for pair in begun:
+            self.intents.pop(folded(*pair), None)
+            self.intents[folded(*pair)] = Intent(*pair, f"1970-01-01T00:00:{self.now:02}+00:00")
+
+    @rule()
+    def reopen(self):
+        self.ledger.close()
+        self.ledger = self.open()
+
+    @rule(domain=DOMAINS)
+    def ask_for_one(self, domain):
+        mine = folded(domain, None)[0]
+        known = [answer for pair, answer in self.answers.items() if pair[0] == mine]
+        intents = [intent for pair, intent in self.intents.items() if pair[0] == mine]
+        assert self.ledger.of_domain(domain) == known
+        assert self.ledger.intents_of(domain) == intents
+
+    @invariant()
+    def all_is_there(self):
+        assert list(self.ledger.all()) == [answer for _, answer in sorted(self.answers.items())]
+        assert self.ledger.intents() == list(self.intents.values())
+
+
+TestLedgerAndModel = LedgerAndModel.TestCase
+TestLedgerAndModel.settings = settings(max_examples=50, stateful_step_count=15, deadline=None)

@@ -1,0 +1,206 @@
+"""What the ledger knows at every moment, so that a kill loses nothing."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+
+import pytest
+
+from dkimctl.client import Reply
+from dkimctl.errors import (
+    CredentialsError,
+    LedgerError,
+    MaybeProcessed,
+    NotProcessed,
+    RequestRefused,
+    Throttled,
+    TokenRejected,
+)
+from dkimctl.ledger import Ledger
+from dkimctl.models import DomainSpec
+from dkimctl.registering.desk import Desk
+
+
+def open_intents(path) -> set[tuple[str, str | None]]:
+    """What another process would find in the ledger at this moment."""
+    with Ledger.open_existing(path, base_url="https://x.example", client_id="me") as ledger:
+        return {(intent.sign_domain, intent.selector) for intent in ledger.intents()}
+
+
+def answers(path) -> set[str]:
+    with Ledger.open_existing(path, base_url="https://x.example", client_id="me") as ledger:
+        return {found.sign_domain for found in ledger.all()}
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "ledger.db"
+
+
+@pytest.mark.parametrize("selector", ["s1", None])
+def test_the_intent_is_there_before_the_request_and_gone_with_the_answer(
+    service, registrar, entries, path, selector
+):
+    server, seen = service(), []
+
+    def send(specs):
+        seen.append(open_intents(path))
+        return server.send(specs)
+
+    list(registrar(send, batch_size=2).run(entries(4, selector)))
+    assert seen == [
+        {("d0.example", selector), ("d1.example", selector)},
+        {("d2.example", selector), ("d3.example", selector)},
+    ]
+    assert open_intents(path) == set()
+
+
+def test_an_answer_is_in_the_ledger_before_it_is_given_out(service, registrar, entries, path):
+    results = registrar(service().send, batch_size=2).run(entries(6))
+    for _ in range(3):
+        first, _ = next(results), next(results)
+        assert first.registration.sign_domain in answers(path)
+
+
+@pytest.mark.parametrize("selector", ["s1", None])
+@pytest.mark.parametrize("error", [NotProcessed("x"), Throttled("x", retry_after=0.0)])
+def test_while_it_waits_after_being_turned_away_nothing_is_in_doubt(
+    service, registrar, entries, path, error, selector
+):
+    seen = []
+
+    class WatchedDesk(Desk):
+        def sleep(self, seconds):
+            time.sleep(0.2)  # time for the registrar to hear of it
+            seen.append(open_intents(path))
+
+    list(registrar(service(error).send, desk=WatchedDesk()).run(entries(2, selector)))
+    assert seen == [set()]
+
+
+def test_what_was_answered_is_kept_while_the_rest_is_sent_again(
+    service, registrar, entries, path, make_registration
+):
+    seen = []
+
+    def second(specs):
+        seen.append((answers(path), open_intents(path)))
+        return server.answer(specs)
+
+    server = service(Reply((make_registration("d0.example"),)), second)
+    list(registrar(server.send).run(entries(2)))
+    assert seen == [({"d0.example"}, {("d1.example", "s1")})]
+
+
+@pytest.mark.parametrize(
+    ("step", "selector", "is_open"),
+    [
+        (MaybeProcessed("x"), None, True),
+        (MaybeProcessed("x"), "s1", True),
+        (NotProcessed("x"), None, False),
+        (RequestRefused("400", "x"), "s1", False),
+        (TokenRejected("403"), None, False),
+        (CredentialsError("no secret"), None, False),
+    ],
+)
+def test_only_what_is_in_doubt_stays_open(
+    service, registrar, entries, path, step, selector, is_open
+):
+    list(registrar(service(*[step] * 4).send).run(entries(1, selector)))
+    assert open_intents(path) == ({("d0.example", selector)} if is_open else set())
+
+
+class TestTheNextRun:
+    def test_asks_again_for_what_has_a_selector(self, service, registrar, entries, outcomes_of):
+        server = service(*[MaybeProcessed("x")] * 4)
+        list(registrar(server.send).run(entries(1)))
+        assert outcomes_of(registrar(server.send).run(entries(1))) == ["created"]
+
+    def test_never_sends_what_has_none(self, ledger, service, registrar, entries, outcomes_of):
+        list(registrar(service(MaybeProcessed("x")).send).run(entries(2, None)))
+        server = service()
+        again = list(registrar(server.send).run(entries(3, None)))
+        assert outcomes_of(again) == ["unknown", "unknown", "created"]
+        assert server.sent == [["d2.example"]]
+        assert ledger.intents()[0].sent_at in again[0].reason
+
+    def test_sends_it_again_with_retry_unknown_alone(
+        self, ledger, service, registrar, entries, outcomes_of
+    ):
+        list(registrar(service(MaybeProcessed("x")).send).run(entries(1, None)))
+        again = registrar(service().send, retry_unknown=True).run(entries(1, None))
+        assert outcomes_of(again) == ["created"]
+        assert ledger.intents() == []
+
+    def test_keeps_the_selector_that_was_assigned(self, service, registrar, entries, outcomes_of):
+        def assign(selector):
+            return lambda spec: spec._replace(selector=selector)
+
+        lost = service(*[MaybeProcessed("x")] * 4)
+        list(registrar(lost.send, assign=assign("s202611")).run(entries(1, None)))
+        server = service()
+        for plan in ({"assign": assign("s202612")}, {}):
+            list(registrar(server.send, **plan).run(entries(1, None)))
+        assert server.batches == [[DomainSpec("d0.example", "s202611")]]
+
+    def test_assigns_none_where_a_request_without_one_went_unanswered(
+        self, service, registrar, entries, outcomes_of
+    ):
+        list(registrar(service(MaybeProcessed("x")).send).run(entries(1, None)))
+        server = service()
+        plan = {"assign": lambda spec: spec._replace(selector="s1")}
+        assert outcomes_of(registrar(server.send, **plan).run(entries(1, None))) == ["unknown"]
+        again = registrar(server.send, retry_unknown=True, **plan).run(entries(1, None))
+        assert outcomes_of(again) == ["created"]
+        assert server.batches == [[DomainSpec("d0.example", "s1")]]
+
+    def test_trusts_an_answer_of_any_selector(
+        self, ledger, service, registrar, entries, outcomes_of
+    ):
+        list(registrar(service(MaybeProcessed("x")).send).run(entries(1, None)))
+        list(registrar(service().send).run(entries(1, "mine")))
+        server = service()
+        assert outcomes_of(registrar(server.send).run(entries(1, None))) == ["exists"]
+        assert server.batches == []
+
+
+class TestTheLedgerFails:
+    def test_before_anything_is_sent(self, ledger, service, registrar, entries, outcomes_of):
+        server = service()
+        run = registrar(server.send, batch_size=1)
+        ledger.close()
+        assert outcomes_of(run.run(entries(2))) == ["pending", "pending"]
+        assert server.batches == []
+        assert not run.registrar.has_reached
+        assert isinstance(run.registrar.stopped, LedgerError)
+        assert run.registrar.stopped.exit_code == 2
+
+    def test_on_the_way_nothing_more_is_sent(
+        self, ledger, service, registrar, entries, outcomes_of
+    ):
+        server = service()
+        run = registrar(server.send, batch_size=1)
+        results = run.run(entries(3))
+        next(results)
+        ledger.close()
+        assert outcomes_of(results) == ["created", "pending"]
+        assert len(server.batches) == 2
+        assert run.registrar.stopped.exit_code == 4
+
+    def test_what_it_cannot_keep_is_still_told_and_its_intent_is_there(
+        self, service, registrar, entries, outcomes_of, path
+    ):
+        full = sqlite3.connect(path)
+        full.execute(
+            "CREATE TRIGGER full BEFORE INSERT ON registration "
+            "BEGIN SELECT RAISE (ABORT, 'disk full'); END"
+        )
+        full.close()
+        server = service()
+        run = registrar(server.send, batch_size=2)
+        assert outcomes_of(run.run(entries(4))) == ["created"] * 2 + ["pending"] * 2
+        assert len(server.batches) == 1
+        assert "disk full" in run.registrar.stopped.message
+        assert run.registrar.stopped.exit_code == 4
+        assert open_intents(path) == {("d0.example", "s1"), ("d1.example", "s1")}

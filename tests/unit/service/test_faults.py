@@ -1,0 +1,379 @@
+"""Faults over a real server on loopback: what the client sees, and what the store then has."""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from http.client import HTTPConnection, RemoteDisconnected
+from types import SimpleNamespace
+from typing import Any, NamedTuple, NoReturn
+
+import pytest
+from falcon.testing import TestClient
+from hypothesis import given
+from hypothesis import strategies as st
+from waitress import wasyncore
+from waitress.server import create_server
+
+from dkimctl.service import registrations
+from dkimctl.service.app import create_app
+from dkimctl.service.clients import ClientCredentials
+from dkimctl.service.faults import Faults, Plan
+from dkimctl.service.faults.kinds import KINDS
+from dkimctl.service.keys import KeyMaker
+from dkimctl.service.server import hang_up
+from dkimctl.service.store import Store
+
+NAMES = [f"d{number}.example" for number in range(6)]
+PAIRS = {(name, "s1") for name in NAMES}
+BODY = json.dumps({"domains": [{"sign_domain": name, "selector": "s1"} for name in NAMES]}).encode()
+NOT_PROCESSED = {"drop-before", "429", "500-before", "502-before", "503-before", "504-before"}
+REFUSALS = {
+    "429": "Too Many Requests",
+    "500": "Internal Server Error",
+    "502": "Bad Gateway",
+    "503": "Service Unavailable",
+    "504": "Endpoint request timed out",
+}
+GATEWAY_KINDS = [kind for kind in KINDS if kind[:3] in REFUSALS]
+
+
+class Seen(NamedTuple):
+    """An answer as the client got it."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def items(self) -> list[dict[str, Any]]:
+        items: list[dict[str, Any]] = json.loads(self.body)["items"]
+        return items
+
+
+Send = Callable[..., Seen]
+Serve = Callable[..., int]
+Registered = Callable[[], set[tuple[str, str]]]
+
+
+def certain(kind: str, seed: int = 7, **settings: Any) -> Plan:
+    """A plan under which this happens to every request."""
+    return Plan(seed, {kind: 1.0}, **settings)
+
+
+@pytest.fixture
+def app(store: Store, clock: SimpleNamespace, make_key: KeyMaker) -> Any:
+    return create_app(store, clock=lambda: clock.now, make_key=make_key)
+
+
+@pytest.fixture
+def serve(app: Any) -> Iterator[Serve]:
+    """Serve the app with the faults of a plan; gives the port."""
+    channels: dict[int, Any] = {}
+    stopping = threading.Event()
+    stops: list[Callable[[], None]] = []
+
+    def loop() -> None:
+        while not stopping.is_set():
+            wasyncore.loop(timeout=0.02, map=channels, count=1)
+
+    def start(plan: Plan, **options: Any) -> int:
+        faulty = Faults(app, plan, hang_up, **options)
+        server = create_server(faulty, map=channels, host="127.0.0.1", port=0, threads=8)
+        thread = threading.Thread(target=loop)
+        thread.start()
+        stops.extend((thread.join, server.task_dispatcher.shutdown))
+        return int(server.effective_port)
+
+    yield start
+    stopping.set()
+    for stop in stops:
+        stop()
+    wasyncore.close_all(channels)
+
+
+@pytest.fixture
+def send(token: str) -> Send:
+    """Send a registration request on a connection of its own, or on the one given."""
+
+    def send(port: int, body: bytes = BODY, connection: Any = None, token: str = token) -> Seen:
+        if connection is None:
+            with closing(HTTPConnection("127.0.0.1", port, timeout=30)) as connection:
+                return send(port, body, connection, token)
+        connection.request("POST", "/domain/dkim", body, {"Authorization": f"Bearer {token}"})
+        response = connection.getresponse()
+        return Seen(response.status, dict(response.getheaders()), response.read())
+
+    return send
+
+
+@pytest.fixture
+def registered(store: Store) -> Registered:
+    """Which of PAIRS the service has."""
+    return lambda: set(registrations.taken(store, PAIRS))
+
+
+# --- what each kind does ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_request_is_processed_or_not_as_the_kind_says(
+    serve: Serve, send: Send, registered: Registered, kind: str
+) -> None:
+    port = serve(certain(kind), sleep=lambda seconds: None)
+    try:
+        send(port)
+    except RemoteDisconnected:
+        assert kind.startswith("drop-")
+    assert registered() == (set() if kind in NOT_PROCESSED else PAIRS)
+
+
+@pytest.mark.parametrize("kind", ["drop-before", "drop-after"])
+def test_a_dropped_connection_ends_without_a_byte(serve: Serve, send: Send, kind: str) -> None:
+    with pytest.raises(RemoteDisconnected):
+        send(serve(certain(kind)))
+
+
+@pytest.mark.parametrize("kind", GATEWAY_KINDS)
+def test_a_refusal_looks_like_that_of_a_gateway(serve: Serve, send: Send, kind: str) -> None:
+    seen = send(serve(certain(kind)))
+    assert seen.status == int(kind[:3])
+    assert json.loads(seen.body) == {"message": REFUSALS[kind[:3]]}
+    assert seen.headers["Content-Type"] == "application/json"
+    assert "Retry-After" not in seen.headers
+
+
+@pytest.mark.parametrize("kind", GATEWAY_KINDS)
+def test_retry_after_is_sent_with_429_and_503_alone(serve: Serve, send: Send, kind: str) -> None:
+    seen = send(serve(certain(kind, retry_after=0)))
+    assert seen.headers.get("Retry-After") == ("0" if kind[:3] in {"429", "503"} else None)
+
+
+def test_a_slow_answer_is_sound_and_comes_when_the_request_is_processed(
+    serve: Serve, send: Send, registered: Registered
+) -> None:
+    slept = []
+
+    def sleep(seconds: float) -> None:
+        slept.append((seconds, registered()))
+
+    seen = send(serve(certain("slow", slow=2.5), sleep=sleep))
+    assert slept == [(2.5, PAIRS)]
+    assert [item["result"]["code"] for item in seen.items] == ["201"] * 6
+
+
+def test_a_truncated_answer_is_a_whole_http_message_without_valid_json(
+    serve: Serve, send: Send
+) -> None:
+    seen = send(serve(certain("truncated")))
+    assert (seen.status, int(seen.headers["Content-Length"])) == (200, len(seen.body))
+    with pytest.raises(json.JSONDecodeError):
+        json.loads(seen.body)
+
+
+def test_an_answer_with_the_wrong_content_type_is_otherwise_as_it_was(
+    serve: Serve, send: Send
+) -> None:
+    seen = send(serve(certain("content-type")))
+    assert (seen.status, seen.headers["Content-Type"]) == (200, "text/html")
+    assert len(seen.items) == 6
+
+
+def test_reordered_items_are_the_same_in_another_order(serve: Serve, send: Send) -> None:
+    names = [item["sign_domain"] for item in send(serve(certain("reordered"))).items]
+    assert names != NAMES
+    assert sorted(names) == NAMES
+
+
+def test_of_two_items_the_second_comes_first(serve: Serve, send: Send) -> None:
+    port = serve(certain("reordered"))
+    entries = [{"sign_domain": name, "selector": "s1"} for name in NAMES[:2]]
+    for _ in range(5):
+        seen = send(port, json.dumps({"domains": entries}).encode())
+        assert [item["sign_domain"] for item in seen.items] == NAMES[1::-1]
+
+
+def test_missing_items_are_left_out_of_the_count_but_not_of_the_total(
+    serve: Serve, send: Send
+) -> None:
+    port = serve(certain("missing-items"))
+    lengths = set()
+    for _ in range(20):
+        answer = json.loads(send(port).body)
+        names = [item["sign_domain"] for item in answer["items"]]
+        assert names == [name for name in NAMES if name in names]
+        assert (answer["count"], answer["total"]) == (len(names), 6)
+        lengths.add(len(names))
+    assert 6 not in lengths
+    assert len(lengths) > 2
+
+
+def test_a_failed_item_has_no_data_though_it_was_registered(serve: Serve, send: Send) -> None:
+    port = serve(certain("item-500"))
+    for _ in range(20):
+        seen = send(port)
+        failed = [item for item in seen.items if item["result"]["code"] == "500"]
+        assert failed
+        for item in failed:
+            assert set(item) == {"result", "sign_domain", "selector"}
+        assert [item["sign_domain"] for item in seen.items] == NAMES
+
+
+# --- what they leave alone -------------------------------------------------------------
+
+
+def test_tokens_are_always_issued_and_deliveries_never_hit(
+    app: Any, credentials: ClientCredentials, basic: Callable[[str, str], str]
+) -> None:
+    client = TestClient(Faults(app, certain("500-before"), hang_up))
+    headers = {
+        "Authorization": basic(credentials.client_id, credentials.secret),
+        "Content-Type": "application/x-www-form-urlencoded",
+    }
+    asked = client.simulate_post(
+        "/oauth2/token", body="grant_type=client_credentials", headers=headers
+    )
+    assert asked.status_code == 200
+    bearer = {"Authorization": f"Bearer {asked.json['access_token']}"}
+    assert client.simulate_delete("/send/1", headers=bearer).status_code == 404
+    assert client.simulate_get("/domain/dkim", headers=bearer).status_code == 405
+    assert client.simulate_post("/domain/dkim", headers=bearer).status_code == 500
+
+
+@pytest.mark.parametrize("kind", ["429", "content-type", "missing-items"])
+def test_a_connection_is_good_for_the_next_request(serve: Serve, send: Send, kind: str) -> None:
+    port = serve(certain(kind))
+    with closing(HTTPConnection("127.0.0.1", port, timeout=30)) as connection:
+        first = send(port, BODY, connection)
+        socket = connection.sock
+        second = send(port, BODY, connection)
+        assert connection.sock is socket
+    assert first.status == second.status == (429 if kind == "429" else 200)
+
+
+@pytest.mark.parametrize("kind", ["reordered", "missing-items", "item-500"])
+def test_an_answer_without_items_stays_as_it_was(serve: Serve, send: Send, kind: str) -> None:
+    port = serve(certain(kind))
+    assert send(port, b"{").status == 400
+    assert send(port, b'{"domains": []}').status == 400
+    assert send(port, token="").status == 401
+    assert send(port, token="expired").status == 403
+    assert send(port, b" " * (2 * 1024 * 1024)).status == 413
+
+
+@pytest.mark.parametrize("kind", ["truncated", "content-type"])
+def test_an_error_can_be_cut_and_mislabelled_too(serve: Serve, send: Send, kind: str) -> None:
+    seen = send(serve(certain(kind)), token="expired")
+    assert seen.status == 403
+    assert (seen.headers["Content-Type"] == "text/html") == (kind == "content-type")
+    assert int(seen.headers["Content-Length"]) == len(seen.body)
+
+
+# --- which request is hit --------------------------------------------------------------
+
+
+class Stub:
+    """Stands for the service where only the drawing counts: quick, and the same each time."""
+
+    def __init__(self) -> None:
+        self.items = [{"sign_domain": name} for name in NAMES]
+        self.closed = 0
+
+    def __call__(self, environ: Any, start_response: Any) -> Any:
+        start_response("200 OK", [("Content-Type", "application/json"), ("X-From", "stub")])
+        return self
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield json.dumps({"items": self.items}).encode()
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+class Dropped(Exception):
+    """What takes the place of the connection's end."""
+
+
+def drop() -> NoReturn:
+    raise Dropped
+
+
+def told(faulty: Any) -> tuple[str, str, bytes]:
+    """What one request comes to: status, type, body."""
+    started: list[Any] = []
+    environ = {"REQUEST_METHOD": "POST", "PATH_INFO": "/domain/dkim"}
+    try:
+        body = faulty(environ, lambda *arguments: started.append(arguments))
+    except Dropped:
+        return ("dropped", "", b"")
+    (status, headers), whole = started[0], b"".join(body)
+    if hasattr(body, "close"):
+        body.close()
+    return (status, dict(headers)["Content-Type"], whole)
+
+
+def sequence(plan: Plan, length: int = 100) -> list[tuple[str, str, bytes]]:
+    faulty = Faults(Stub(), plan, drop, sleep=lambda seconds: None)
+    return [told(faulty) for _ in range(length)]
+
+
+EVERY_KIND = dict.fromkeys(KINDS, 1 / len(KINDS))
+
+
+def test_the_same_seed_gives_the_same_faults_to_the_last_byte() -> None:
+    assert sequence(Plan(7, EVERY_KIND)) == sequence(Plan(7, EVERY_KIND))
+    assert sequence(Plan(7, EVERY_KIND)) != sequence(Plan(8, EVERY_KIND))
+
+
+def test_requests_at_the_same_time_take_the_same_draws_as_one_after_the_other() -> None:
+    faulty = Faults(Stub(), Plan(7, EVERY_KIND), drop, sleep=lambda seconds: None)
+    with ThreadPoolExecutor(8) as pool:
+        seen = list(pool.map(lambda _: told(faulty), range(400)))
+    assert Counter(seen) == Counter(sequence(Plan(7, EVERY_KIND), 400))
+
+
+def test_each_kind_comes_as_often_as_asked() -> None:
+    shares = {"429": 0.2, "500-after": 0.05, "drop-before": 0.01}
+    total = 5000
+    seen = Counter(status[:3] for status, _, _ in sequence(Plan(7, shares), total))
+    wanted = {"429": 0.2, "500": 0.05, "dro": 0.01, "200": 0.74}
+    assert set(seen) == set(wanted)
+    for status, share in wanted.items():
+        deviation = math.sqrt(total * share * (1 - share))
+        assert abs(seen[status] - total * share) < 4 * deviation
+
+
+def test_without_probability_nothing_is_hit() -> None:
+    for faults in ({}, {"429": 0.0}):
+        assert {status for status, _, _ in sequence(Plan(7, faults))} == {"200 OK"}
+
+
+def test_the_service_answer_is_closed_and_its_other_headers_stay() -> None:
+    stub = Stub()
+    started: list[Any] = []
+    environ = {"REQUEST_METHOD": "POST", "PATH_INFO": "/domain/dkim"}
+    Faults(stub, certain("reordered"), drop)(environ, lambda *given: started.append(given))
+    assert stub.closed == 1
+    assert ("X-From", "stub") in started[0][1]
+
+
+@given(seed=st.integers(0, 999_999_999), count=st.integers(1, 60), kind=st.sampled_from([*KINDS]))
+def test_whatever_the_seed_and_the_number_of_items_an_answer_comes(
+    seed: int, count: int, kind: str
+) -> None:
+    stub = Stub()
+    stub.items = [{"sign_domain": str(number % 3)} for number in range(count)]
+    faulty = Faults(stub, certain(kind, seed), drop, sleep=lambda seconds: None)
+    status, _, body = told(faulty)
+    assert status[:3] in {"dro", "200", *REFUSALS}
+    if kind == "missing-items":
+        assert len(json.loads(body)["items"]) < count
+    elif kind == "item-500":
+        assert sum("result" in item for item in json.loads(body)["items"]) >= 1
+    elif kind == "reordered":
+        assert sorted(map(str, json.loads(body)["items"])) == sorted(map(str, stub.items))
