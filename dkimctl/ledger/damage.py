@@ -28,7 +28,10 @@ def was_set_aside(path: Path) -> bool:
 
 
 def require_sound(connection: sqlite3.Connection) -> None:
-    """Look at every page; 0.1 s for 100,000 registrations. Raises sqlite3.Error if damaged."""
+    """Look at every page. Raises sqlite3.Error where one is damaged.
+
+    100,000 registrations (64 MB) take 0.1 s where they are cached, 1.5 s from a slow disk.
+    """
     finding = connection.execute("PRAGMA quick_check (1)").fetchone()[0]
     if finding != "ok":
         raise corrupt(" ".join(finding.split()))

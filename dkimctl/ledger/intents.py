@@ -5,6 +5,8 @@ import time
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from dkimctl.ledger.rows import insert
+
 Pair = tuple[str, str | None]  # (signing domain, selector or None)
 
 
@@ -20,11 +22,15 @@ class Intent(NamedTuple):
 
 
 _SELECT = "SELECT sign_domain, selector, sent_at FROM intent WHERE account_id = ? ORDER BY id"
-_CLOSE = "DELETE FROM intent WHERE account_id = ? AND sign_domain = ? AND selector = ?"
-# A replacement and not an upsert: the id keeps the order of sending, whatever the clock does.
-_BEGIN = """
-INSERT OR REPLACE INTO intent (account_id, sign_domain, selector, sent_at) VALUES (?, ?, ?, ?)
+# CROSS JOIN has SQLite look up each pair, however many intents there are.
+_CLOSE = """
+DELETE FROM intent WHERE id IN (
+  SELECT intent.id FROM (VALUES {rows}) AS pair CROSS JOIN intent
+  ON intent.account_id = column1 AND intent.sign_domain = column2 AND intent.selector = column3
+)
 """
+# A replacement and not an upsert: the id keeps the order of sending, whatever the clock does.
+_BEGIN = "INSERT OR REPLACE INTO intent (account_id, sign_domain, selector, sent_at) VALUES {rows}"
 
 
 def select_intents(connection: sqlite3.Connection, account_id: int) -> list[Intent]:
@@ -40,11 +46,10 @@ def change_intents(
     begun: Iterable[Intent],
 ) -> None:
     """Close some, then begin some; within the caller's transaction."""
-    rows = [(account_id, domain, selector or "") for domain, selector in closed]
-    connection.executemany(_CLOSE, rows)
-    connection.executemany(
-        _BEGIN, [(account_id, domain, selector or "", at) for domain, selector, at in begun]
-    )
+    pairs = [(account_id, domain, selector or "") for domain, selector in closed]
+    insert(connection, _CLOSE, pairs)
+    intents = [(account_id, domain, selector or "", at) for domain, selector, at in begun]
+    insert(connection, _BEGIN, intents)
 
 
 class OpenIntents:
@@ -62,6 +67,14 @@ class OpenIntents:
         if not self._by_domain:
             return []
         return list(self._by_domain.get(_folded(sign_domain), {}).values())
+
+    def which(self, pairs: Iterable[Pair]) -> list[Pair]:
+        """Those of `pairs` that are open."""
+        return [
+            (domain, selector)
+            for domain, selector in pairs
+            if _folded(selector or "") in self._by_domain.get(_folded(domain), ())
+        ]
 
     def close(self, pairs: Iterable[Pair]) -> None:
         for sign_domain, selector in pairs:

@@ -25,7 +25,7 @@ class Ledger:
 
     A registration that the service did not give us (409 without data, interface 7.3) has no
     record. A ledger is for the thread that opened it, and alone in writing for its account:
-    it reads the names of what is there only once.
+    it reads what is there only once, so whoever writes opens it under the account's lock.
     """
 
     def __init__(
@@ -89,9 +89,7 @@ class Ledger:
 
     def intents_of(self, sign_domain: str) -> list[Intent]:
         """The open intents of one signing domain, oldest first."""
-        if self._open is None:
-            self._open = OpenIntents(self.intents())
-        return self._open.of_domain(sign_domain)
+        return self._intents().of_domain(sign_domain)
 
     def intents(self) -> list[Intent]:
         """All open intents of the account, oldest first."""
@@ -114,31 +112,38 @@ class Ledger:
         All of it or nothing, and durable on return. An answer also closes the intents of its
         domain that have its selector or none. An intent that is begun again is sent anew.
         """
-        closed = {*settled, *_closed_by(answered)}
+        over = {*settled, *_closed_by(answered)}
         sent_at = utc(self._clock())
         opened = [Intent(*pair, sent_at) for pair in begun]
-        if not (answered or closed or opened):
+        if not (over or opened):
             return
         try:
             with explained(self._path):
+                require_in_place(self._path, self._identity)
+                closed = self._intents().which(over)
                 self._write(answered, closed, opened)
             self._remember(answered, closed, opened)
         except BaseException:
             self._known = self._open = None  # an interruption may come before or after the end
             raise
 
-    def check(self, entries: int) -> None:
-        """See that the file is sound, and the disk has room for so many more answers.
+    def check(self) -> None:
+        """See that the file is sound, before anything is sent.
 
-        To be asked before anything is sent. A damaged file is set aside; the ledger is closed.
+        A damaged file is set aside, and the ledger is closed.
         """
         from dkimctl.ledger.damage import require_sound, setting_aside
-        from dkimctl.ledger.room import require_room
 
         with explained(self._path):
             require_in_place(self._path, self._identity)
             with setting_aside(self._path, self._clock, self.close):
                 require_sound(self._connection)
+
+    def require_room(self, entries: int) -> None:
+        """See that the disk has room for so many more answers, before they are asked for."""
+        from dkimctl.ledger.room import require_room
+
+        with explained(self._path):
             require_room(self._path, entries)
 
     def close(self) -> None:
@@ -153,11 +158,15 @@ class Ledger:
     def _write(
         self, answered: Sequence[Registration], closed: Iterable[Pair], opened: Iterable[Intent]
     ) -> None:
-        require_in_place(self._path, self._identity)
         with self._connection:
             self._connection.execute("BEGIN IMMEDIATE")
             record_registrations(self._connection, self._account_id, answered)
             change_intents(self._connection, self._account_id, closed, opened)
+
+    def _intents(self) -> OpenIntents:
+        if self._open is None:
+            self._open = OpenIntents(self.intents())
+        return self._open
 
     def _remember(
         self, answered: Iterable[Registration], closed: Iterable[Pair], opened: Iterable[Intent]

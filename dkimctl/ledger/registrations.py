@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator
 
+from dkimctl.ledger.rows import insert
 from dkimctl.models import DnsRecord, Registration
 
 _COLUMNS = (
@@ -15,7 +16,7 @@ _SELECT = f"SELECT {_COLUMNS} FROM registration WHERE account_id = ?"  # noqa: S
 # An upsert and not a replacement: the id keeps the order of the first registration, and an
 # attribute that an answer leaves out stays as the one before had it.
 _RECORD = f"""
-INSERT INTO registration (account_id, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO registration (account_id, {_COLUMNS}) VALUES {{rows}}
 ON CONFLICT (account_id, sign_domain, selector) DO UPDATE SET
   key_len = coalesce(excluded.key_len, key_len),
   start_date = coalesce(excluded.start_date, start_date),
@@ -34,7 +35,7 @@ def record_registrations(
     connection: sqlite3.Connection, account_id: int, registrations: Iterable[Registration]
 ) -> None:
     values = [_to_row(account_id, registration) for registration in registrations]
-    connection.executemany(_RECORD, values)
+    insert(connection, _RECORD, values)
 
 
 def select_registrations(

@@ -15,6 +15,7 @@ from dkimctl.models import DomainSpec, Outcome, Registration, Result
 if TYPE_CHECKING:
     from dkimctl.client import Reply  # the client brings the HTTP library; a rerun sends nothing
 
+_TOLD = 3  # faults of one kind in one answer
 # Of these nobody can tell what the service made of the entry; asked again, it may tell.
 _UNSETTLED = frozenset((Outcome.UNKNOWN, Outcome.FAILED))
 
@@ -56,11 +57,13 @@ class Batch:
         """Note the answer to the request under way."""
         specs = [self.specs[position] for position in self.sending]
         matched = match(specs, reply.items)
-        self.faults += [f"in the service's answer: {fault}" for fault in reply.faults]
-        self.faults += [
-            f"the service answered for {_named(stray)}, which was not asked for"
-            for stray in matched.strays
-        ]
+        self.faults += _few([f"in the service's answer: {fault}" for fault in reply.faults])
+        self.faults += _few(
+            [
+                f"the service answered for {_named(stray)}, which was not asked for"
+                for stray in matched.strays
+            ]
+        )
         for position, spec, answer in zip(self.sending, specs, matched.answers, strict=True):
             if answer is None:
                 result = outcomes.unanswered(spec, "the service's answer leaves it out")
@@ -135,6 +138,12 @@ class Batch:
         self.failure = reason
         self.was_answered = False
         self.sending = ()
+
+
+def _few(faults: list[str]) -> list[str]:
+    """The first of them: a hostile answer has room for hundreds of thousands."""
+    more = len(faults) - _TOLD
+    return [*faults[:_TOLD], f"and {more} more like that"] if more > 0 else faults
 
 
 def _named(registration: Registration) -> str:

@@ -126,13 +126,11 @@ class Registrar:
         """Keep what was heard, give it out, and let go what may be sent next."""
         if self._is_asked_to_stop:
             self._end(Interrupted())
-        leaving = [] if self.stopped else self._next_batches(intake)
         heard, self._heard = self._heard, []
+        leaving = self._prepared(intake)
         try:
-            if leaving and self._crew is None:
-                self._crew = self._open_crew()
             keep(self._ledger, [*heard, *leaving])
-        except DkimctlError as error:
+        except LedgerError as error:
             self._end(error)
         for batch in heard:
             self._give_out(batch)
@@ -141,12 +139,27 @@ class Registrar:
         if self.stopped:
             self._turn_away(intake)
 
+    def _prepared(self, intake: Intake) -> list[Batch]:
+        """What may be sent now, once there is a way to send it and room for its answers."""
+        leaving = [] if self.stopped else self._next_batches(intake)
+        if not leaving:
+            return []
+        try:
+            self._ledger.require_room(sum(len(batch.specs) for batch in self._in_work))
+            if self._crew is None:
+                self._crew = self._open_crew()
+        except DkimctlError as error:
+            self._end(error)
+            for batch in leaving:
+                self._answer(batch)
+            return []
+        return leaving
+
     def _open_crew(self) -> Crew[Batch]:
-        self._ledger.check(self._batch_size * self._concurrency)
+        self._ledger.check()
         send = self._connect()
-        from dkimctl.registering.dispatching import (
-            Dispatcher,  # a rerun that sends nothing is quick
-        )
+        # Brings the HTTP library, without which a run that sends nothing is quicker.
+        from dkimctl.registering.dispatching import Dispatcher
 
         dispatcher = Dispatcher(send, self._desk, max_wait=self._max_wait)
         return Crew(self._concurrency, dispatcher.settle)
@@ -252,17 +265,19 @@ class Registrar:
 
     def _end(self, error: DkimctlError) -> None:
         """End the run; once something was sent, this is more than a LedgerError."""
-        if self.stopped is not None:
-            return
-        if isinstance(error, LedgerError) and self.has_reached:
+        is_of_ledger = isinstance(error, LedgerError)
+        if is_of_ledger and self.has_reached:
             error = ServiceError(
                 f"{error.message}; not everything that the service answered may be kept",
                 hint="save this output and mend the ledger; give the entries shown here their "
                 "selectors before you run the same command again",
             )
-        self.stopped = error
-        self._deadline = self._clock() + self._grace
-        self._desk.end_waits()
+        if self.stopped is None:
+            self.stopped = error
+            self._deadline = self._clock() + self._grace
+            self._desk.end_waits()
+        elif is_of_ledger:
+            self._warn(error.message)
 
     def _abandon(self) -> None:
         """Wait no longer for what is under way; its intents stay in the ledger."""

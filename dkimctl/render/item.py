@@ -7,6 +7,8 @@ from collections.abc import Mapping
 
 from dkimctl.models import DnsRecord, Registration, Result
 
+_encode = json.JSONEncoder().encode
+
 
 def item_line(result: Result) -> str:
     """`result` as a JSON object on one line of ASCII; what the service left out is left out.
@@ -25,9 +27,9 @@ def item_line(result: Result) -> str:
         "regist_date": registration.regist_date,
         "outcome": result.outcome,
     }
+    line = _encode({"result": _answer(registration), **_present(fields)})
     # DEL is ASCII and needs no escape in JSON, but terminals act on it.
-    line = json.dumps({"result": _answer(registration)} | _present(fields))
-    return line.replace("\x7f", "\\u007f")
+    return line.replace("\x7f", "\\u007f") if "\x7f" in line else line
 
 
 def _answer(registration: Registration) -> dict[str, object] | None:

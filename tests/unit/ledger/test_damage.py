@@ -53,7 +53,7 @@ def names(path):
 def use(path, account):
     """What every registration does before it sends anything."""
     with Ledger.open(path, **account, clock=lambda: NOON) as ledger:
-        ledger.check(1)
+        ledger.check()
 
 
 def read_all(path, account):
@@ -148,7 +148,7 @@ def test_damage_that_comes_to_light_later_is_told_and_left_to_the_next_run(
         assert "dkimctl register" in caught.value.hint
         assert names(filled)[0] == "ledger.db"
         with pytest.raises(LedgerError, match="set aside"):
-            ledger.check(1)
+            ledger.check()
         with pytest.raises(LedgerError, match="moved or replaced"):
             ledger.record([make_registration()])
 

@@ -101,11 +101,11 @@ def test_no_ledger_is_begun_on_a_full_disk(small_disk, on_disk, write):
 
 def test_too_little_room_is_told_before_anything_is_sent(small_disk, on_disk, write):
     with write(path=on_disk) as ledger:
-        ledger.check(400)
+        ledger.require_room(400)
         with pytest.raises(
             LedgerError, match=r"5000 entries need 8\.0 MB, and only 1\.0 MB"
         ) as caught:
-            ledger.check(5000)
+            ledger.require_room(5000)
     assert f"free space at {on_disk.parent}" in caught.value.hint
 
 
@@ -113,7 +113,7 @@ def test_what_the_room_is_enough_for_does_fit(small_disk, on_disk, write, make_r
     """And that in batches, with their intents, as it is sent."""
     with write(path=on_disk) as ledger:
         entries = shutil.disk_usage(small_disk.path).free // 1600
-        ledger.check(entries)
+        ledger.require_room(entries)
         for first in range(0, entries, 50):
             batch = [make_registration(f"d{first + n}.example") for n in range(50)]
             ledger.commit(begun=[found[:2] for found in batch])
@@ -123,7 +123,7 @@ def test_what_the_room_is_enough_for_does_fit(small_disk, on_disk, write, make_r
 
 def test_no_disk_has_room_for_everything(write):
     with write() as ledger, pytest.raises(LedgerError, match="no space for the ledger"):
-        ledger.check(10**15)
+        ledger.require_room(10**15)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has /proc")
@@ -201,7 +201,7 @@ def test_a_closed_ledger_is_told(write, make_registration):
     ledger.close()
     for use in (
         lambda: ledger.record([make_registration()]),
-        lambda: ledger.check(1),
+        ledger.check,
         lambda: ledger.of_domain("example.com"),
         lambda: ledger.intents_of("example.com"),
     ):

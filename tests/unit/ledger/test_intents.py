@@ -152,6 +152,6 @@ def test_what_would_go_into_a_file_that_is_gone_is_refused(ledger, path, write):
     with pytest.raises(LedgerError, match="moved or replaced while it was in use"):
         ledger.commit(begun=[("a.example", "s1")])
     write().close()
-    for use in (lambda: ledger.commit(begun=[("a.example", "s1")]), lambda: ledger.check(1)):
+    for use in (lambda: ledger.commit(begun=[("a.example", "s1")]), ledger.check):
         with pytest.raises(LedgerError, match="moved or replaced while it was in use"):
             use()
