@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False)
 
+_TO_GO_ON_WITH = (Outcome.PENDING, Outcome.UNKNOWN, Outcome.FAILED)
+
 
 @app.command(
     epilog=examples(
@@ -215,7 +217,7 @@ def _close(
 
 def _interrupted(counts: Mapping[Outcome, int]) -> Interrupted:
     total = sum(counts.values())
-    done = total - counts.get(Outcome.PENDING, 0) - counts.get(Outcome.UNKNOWN, 0)
+    done = total - sum(counts.get(outcome, 0) for outcome in _TO_GO_ON_WITH)
     command = shlex.join(["dkimctl", *sys.argv[1:]])
     return Interrupted(
         f"interrupted: {done} of {total} domains are done",

@@ -112,8 +112,8 @@ class Dispatcher:
             raise
         else:
             batch.take(reply)
-            if left := batch.ahead(positions):
-                raise MaybeProcessed(f"{len(left)} entries have no usable answer yet")
+            if batch.ahead(positions):
+                raise MaybeProcessed("the service failed on them, or left them out of its answer")
 
 
 class _Patience:

@@ -35,6 +35,9 @@ class Watcher(Protocol):
     def waiting(self, entries: int, seconds: float, reason: str) -> None:
         """So many entries wait so long before they are sent again."""
 
+    def ending(self, requests: int, seconds: float) -> None:
+        """The run ends early, but waits so long at most for the answers to so many requests."""
+
     def tick(self) -> None:
         """Time has passed."""
 
@@ -276,6 +279,8 @@ class Registrar:
             self.stopped = error
             self._deadline = self._clock() + self._grace
             self._desk.end_waits()
+            if self._sending:
+                self._watch.ending(len(self._sending), self._grace)
         elif is_of_ledger:
             self._warn(error.message)
 

@@ -83,6 +83,7 @@ class TestStopping:
         assert sorted(sent()) == sorted(f"d{n}.example" for n in range(done))
         assert outcomes == ["created"] * done + ["pending"] * (20 - done)
         told = err.decode()
+        assert "stopping" in told
         assert f"interrupted: {done} of 20 domains are done" in told
         assert "dkimctl register many.yaml --batch-size 2" in told
         assert "Traceback" not in told

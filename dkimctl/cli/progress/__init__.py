@@ -72,6 +72,14 @@ class Progress:
             self._reporter.note(f"dkimctl: waiting {duration(seconds)} for {named}: {reason}")
         self.tick()
 
+    def ending(self, requests: int, seconds: float) -> None:
+        """The run ends early, but waits so long at most for the answers to so many requests."""
+        named = "1 request" if requests == 1 else f"{requests} requests"
+        self._reporter.note(
+            f"dkimctl: stopping; {named} under way, waiting up to {duration(seconds)} for what is "
+            "answered (Ctrl-C leaves at once)"
+        )
+
     def tick(self) -> None:
         """Let time show; to be called at least twice a second."""
         now = self._clock()

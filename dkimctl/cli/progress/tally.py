@@ -28,8 +28,9 @@ class Tally:
         return self.done < self.total
 
     def settle(self, results: Sequence[Result], now: float) -> None:
-        self.done += len(results)
-        self._need_attention += sum(result.outcome not in _GOOD for result in results)
+        settled = [found.outcome for found in results if found.outcome is not Outcome.PENDING]
+        self.done += len(settled)
+        self._need_attention += sum(outcome not in _GOOD for outcome in settled)
         if now - self._samples[-1][0] >= 1:
             self._samples.append((now, self.done))
 

@@ -88,7 +88,7 @@ class Watch:
     """Keeps what it is told."""
 
     def __init__(self) -> None:
-        self.results, self.waits, self.ticks = [], [], 0
+        self.results, self.waits, self.endings = [], [], []
 
     def settled(self, results) -> None:
         self.results += results
@@ -96,8 +96,10 @@ class Watch:
     def waiting(self, entries, seconds, reason) -> None:
         self.waits.append((entries, seconds, reason))
 
-    def tick(self) -> None:
-        self.ticks += 1
+    def ending(self, requests, seconds) -> None:
+        self.endings.append((requests, seconds))
+
+    def tick(self) -> None: ...
 
 
 @pytest.fixture

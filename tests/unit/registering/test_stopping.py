@@ -23,6 +23,7 @@ def test_what_is_under_way_is_waited_for_and_kept(ledger, service, registrar, en
     run = registrar(send, batch_size=2)
     assert outcomes_of(run.run(entries(8))) == ["created"] * 4 + ["pending"] * 4
     assert isinstance(run.registrar.stopped, Interrupted)
+    assert run.watch.endings == [(1, 5.0)]
     assert len(list(ledger.all())) == 4
     assert ledger.intents() == []
 
