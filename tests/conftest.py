@@ -1,12 +1,16 @@
-"""What all tests share: no network but loopback, and a few real keys."""
+"""What all tests share: no network but loopback, real keys, a scripted server, a small disk."""
 
 from __future__ import annotations
 
 import base64
 import ipaddress
 import json
+import os
+import shutil
+import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -152,3 +156,57 @@ def api_fixture():
 def make_answer():
     """Make an Answer for a ScriptedServer."""
     return Answer
+
+
+class SmallDisk:
+    """A file system of 16 MiB. `ballast` is a file that can take all that is free."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._ballast = path / "ballast"
+
+    def fill(self, *, leaving: int) -> None:
+        """Leave so many bytes free; whole blocks count."""
+        free = shutil.disk_usage(self.path).free
+        self._ballast.write_bytes(bytes(max(0, free - leaving)))
+
+    def relieve(self) -> None:
+        self._ballast.unlink()
+
+    def forbid_writing(self) -> None:
+        _run("mount", "-o", "remount,ro", self.path)
+
+
+@pytest.fixture
+def small_disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SmallDisk]:
+    """A small disk; where this process may mount none, the test runs in one that may."""
+    if sys.platform != "linux":
+        pytest.skip("needs a tmpfs of Linux")
+    path = tmp_path / "disk"
+    path.mkdir()
+    if not _run("mount", "-t", "tmpfs", "-o", "size=16m", "dkimctl-test", path):
+        _run_in_namespace(request)
+    yield SmallDisk(path)
+    _run("umount", "--lazy", path)
+
+
+def _run(*words: object) -> bool:
+    try:
+        return subprocess.run([*map(str, words)], capture_output=True).returncode == 0
+    except FileNotFoundError:
+        return False
+
+
+def _run_in_namespace(request: pytest.FixtureRequest) -> None:
+    """Run the test as root of a user namespace of its own, which may mount; then skip it here."""
+    if os.environ.get("DKIMCTL_IN_NAMESPACE") or not _run("unshare", "-rm", "true"):
+        pytest.skip("this user may mount no small disk, not even in a namespace of its own")
+    words = ["unshare", "-rm", sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        [*words, f"{request.path}::{request.node.name}"],
+        cwd=request.config.rootpath, capture_output=True, text=True,
+        env=os.environ | {"DKIMCTL_IN_NAMESPACE": "1"},
+    )  # fmt: skip
+    if done.returncode or "1 passed" not in done.stdout:
+        pytest.fail(f"in a namespace of its own:\n{done.stdout}{done.stderr}")
+    pytest.skip("passed in a namespace of its own, where a small disk could be mounted")

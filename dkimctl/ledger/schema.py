@@ -56,7 +56,7 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
 
     Raises LedgerError for a version that is newer than this program.
     """
-    version = _version_of(connection, path)
+    version = version_of(connection, path)
     if version < _VERSION:
         _build(connection, version, kind="")
         connection.execute(f"PRAGMA user_version = {_VERSION}")
@@ -67,13 +67,14 @@ def complete(connection: sqlite3.Connection, path: Path) -> None:
 
     Raises LedgerError for a version that is newer than this program.
     """
-    version = _version_of(connection, path)
+    version = version_of(connection, path)
     if version < _VERSION:
         connection.execute("PRAGMA temp_store = MEMORY")
         _build(connection, version, kind="TEMP")
 
 
-def _version_of(connection: sqlite3.Connection, path: Path) -> int:
+def version_of(connection: sqlite3.Connection, path: Path) -> int:
+    """The file's version. Raises LedgerError where it is newer than this program."""
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     if version > _VERSION:
         raise LedgerError(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dkimctl.ledger.connecting import connect, find_account
 from dkimctl.ledger.faults import primary_code
-from dkimctl.ledger.schema import migrate
+from dkimctl.ledger.schema import migrate, version_of
 
 _WAL_SECONDS = 1
 
@@ -22,6 +22,7 @@ def open_for_writing(path: Path, base_url: str, client_id: str) -> tuple[sqlite3
     _make_file(path)
     connection = connect(path, "mode=rw")
     try:
+        version_of(connection, path)  # before anything is changed in a newer file
         _use_write_ahead_log(connection)
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA fullfsync = ON")  # without it macOS leaves data in the drive

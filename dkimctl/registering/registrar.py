@@ -118,7 +118,7 @@ class Registrar:
         try:
             placed = self._planner.place(spec)
         except LedgerError as error:
-            self._end(error)
+            self._end_unkept(error)
             placed = outcomes.pending(spec, error.message)
         if isinstance(placed, DomainSpec):
             return Slot(placed)
@@ -134,7 +134,7 @@ class Registrar:
         try:
             keep(self._ledger, [*heard, *leaving])
         except LedgerError as error:
-            self._end(error)
+            self._end_unkept(error, is_lost=any(batch.news() for batch in heard))
         for batch in heard:
             self._give_out(batch)
         for batch in leaving:
@@ -151,8 +151,11 @@ class Registrar:
             self._ledger.require_room(sum(len(batch.specs) for batch in self._in_work))
             if self._crew is None:
                 self._crew = self._open_crew()
+        except LedgerError as error:
+            self._end_unkept(error)
         except DkimctlError as error:
             self._end(error)
+        if self.stopped:
             for batch in leaving:
                 self._answer(batch)
             return []
@@ -267,22 +270,24 @@ class Registrar:
             )
 
     def _end(self, error: DkimctlError) -> None:
-        """End the run; once something was sent, this is more than a LedgerError."""
-        is_of_ledger = isinstance(error, LedgerError)
-        if is_of_ledger and self.has_reached:
-            error = ServiceError(
-                f"{error.message}; not everything that the service answered may be kept",
-                hint="save this output and mend the ledger; give the entries shown here their "
-                "selectors before you run the same command again",
-            )
-        if self.stopped is None:
-            self.stopped = error
-            self._deadline = self._clock() + self._grace
-            self._desk.end_waits()
-            if self._sending:
-                self._watch.ending(len(self._sending), self._grace)
-        elif is_of_ledger:
-            self._warn(error.message)
+        """End the run. What is under way is still waited for, and kept."""
+        if self.stopped is not None:
+            return
+        self.stopped = error
+        self._deadline = self._clock() + self._grace
+        self._desk.end_waits()
+        if self._sending:
+            self._watch.ending(len(self._sending), self._grace)
+
+    def _end_unkept(self, error: LedgerError, *, is_lost: bool = False) -> None:
+        """End the run since the ledger fails; `is_lost` tells whether it lacks an answer now."""
+        message, hint = error.message, error.hint
+        if is_lost:
+            message += "; not every answer of the service is kept"
+            hint = f"save this output; {hint}"
+            if self.stopped is not None:
+                self._warn(message)
+        self._end(ServiceError(message, hint=hint) if self.has_reached else error)
 
     def _abandon(self) -> None:
         """Wait no longer for what is under way; its intents stay in the ledger."""

@@ -19,8 +19,11 @@ from dkimctl.errors import (
     ServiceError,
     TokenRejected,
 )
+from dkimctl.ledger import Ledger
 from dkimctl.matching import match
 from dkimctl.models import DomainSpec, Outcome, Result, Secret, Token
+from dkimctl.planning import Planner
+from dkimctl.registering import Registrar
 from dkimctl.service import clients, deliveries
 from dkimctl.service.app import create_app
 from dkimctl.service.keys import KeyPair
@@ -304,3 +307,53 @@ class TestOtherRequests:
         answer = client.request(account.issue().access_token, method, path)
         assert answer.status == status
         assert list(json.loads(answer.body)) == ["message"]
+
+
+class TestClocks:
+    """Interface 3.1: a token lasts an hour, by whose clock it may."""
+
+    @pytest.mark.parametrize("jump", [-HOUR, HOUR])
+    @pytest.mark.parametrize("side", ["ours", "theirs"])
+    def test_a_clock_that_jumps_in_the_middle_of_a_run_loses_nothing(
+        self, store, clock, connect, tmp_path, jump, side
+    ):
+        clocks, issued, jumped = {"ours": clock, "theirs": SimpleNamespace(now=START)}, [], []
+
+        class Watch:
+            def settled(self, results) -> None:
+                if not jumped:
+                    jumped.append(side)
+                    clocks[side].now += jump
+
+            waiting = ending = tick = lambda *_: None
+
+        with (
+            connect(clock=lambda: clocks["theirs"].now) as client,
+            Ledger.open(
+                tmp_path / "ledger.db",
+                base_url="https://x.example",
+                client_id="me",
+                clock=lambda: clock.now,
+            ) as ledger,
+        ):
+            account = Account(store, client)
+            authorizer = Authorizer(
+                issue=account.issue, keep=issued.append, clock=lambda: clock.now
+            )
+            registrar = Registrar(
+                ledger,
+                Planner(ledger),
+                lambda: lambda specs: authorizer.call(lambda token: client.register(token, specs)),
+                watch=Watch(),
+                warn=lambda text: None,
+                batch_size=2,
+                concurrency=2,
+                max_wait=1.0,
+                grace=5.0,
+            )
+            specs = [DomainSpec(f"d{number}.example", "s1", 2048) for number in range(20)]
+            results = list(registrar.run(specs))
+            assert [result.outcome for result in results] == [Outcome.CREATED] * 20
+            assert jumped == [side]
+            assert len(issued) <= 2
+            assert len(list(ledger.all())) == 20

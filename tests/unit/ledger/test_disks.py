@@ -103,22 +103,28 @@ def test_too_little_room_is_told_before_anything_is_sent(small_disk, on_disk, wr
     with write(path=on_disk) as ledger:
         ledger.require_room(400)
         with pytest.raises(
-            LedgerError, match=r"5000 entries need 8\.0 MB, and only 1\.0 MB"
+            LedgerError, match=r"5000 entries may need 69\.\d MB, and only 16\.\d MB"
         ) as caught:
             ledger.require_room(5000)
     assert f"free space at {on_disk.parent}" in caught.value.hint
 
 
-def test_what_the_room_is_enough_for_does_fit(small_disk, on_disk, write, make_registration):
-    """And that in batches, with their intents, as it is sent."""
+@pytest.mark.parametrize("batch_size", [1, 7, 50, 400])
+def test_what_the_room_is_enough_for_does_fit(
+    small_disk, on_disk, write, make_registration, batch_size
+):
+    """And that in batches of any size, with their intents, as it is sent, in no order."""
+    answers = [make_registration(f"{hash(str(n)):x}.example") for n in range(400)]
     with write(path=on_disk) as ledger:
-        entries = shutil.disk_usage(small_disk.path).free // 1600
-        ledger.require_room(entries)
-        for first in range(0, entries, 50):
-            batch = [make_registration(f"d{first + n}.example") for n in range(50)]
+        small_disk.fill(leaving=9_700_000)
+        ledger.require_room(len(answers))
+        with pytest.raises(LedgerError):
+            ledger.require_room(len(answers) + 50)
+        for first in range(0, len(answers), batch_size):
+            batch = answers[first : first + batch_size]
             ledger.commit(begun=[found[:2] for found in batch])
             ledger.commit(answered=batch, settled=[found[:2] for found in batch])
-        assert len(list(ledger.all())) >= entries > 500
+        assert len(list(ledger.all())) == 400
 
 
 def test_no_disk_has_room_for_everything(write):

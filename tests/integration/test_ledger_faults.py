@@ -1,0 +1,163 @@
+"""Disks and ledgers that fail: nothing is sent then, or nothing of it is lost."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+
+import pytest
+
+
+def specs(count: int) -> str:
+    return "".join(f"- {{sign_domain: d{n}.example, selector: s1}}\n" for n in range(count))
+
+
+@pytest.fixture
+def ledger(cli):
+    """Where the ledger is."""
+    cli.environment["DKIMCTL_STATE_DIR"] = str(cli.home / "state")
+    return cli.home / "state" / "ledger.db"
+
+
+@pytest.fixture
+def service(cli, scripted_server, scripted_account, key_records, make_answer):
+    """A service that registers everything; `sent` is what it was asked for."""
+
+    def answer(request):
+        if request.path == "/oauth2/token":
+            return tokens(request)
+        entries = json.loads(request.body)["domains"]
+        sent.extend(entry["sign_domain"] for entry in entries)
+        return make_answer(200, {"items": [item(entry) for entry in entries]})
+
+    def item(entry):
+        domain, selector = entry["sign_domain"], entry.get("selector", "chosen")
+        values = {"fqdn": f"{selector}._domainkey.{domain}", "type": "TXT"}
+        return {"result": {"code": "201"}, "sign_domain": domain, "selector": selector,
+                "setting_values": values | {"value": key_records[2048]}}  # fmt: skip
+
+    sent: list[str] = []
+    tokens = scripted_server.answer
+    scripted_server.answer = answer
+    scripted_server.sent = sent
+    cli.environment |= scripted_account
+    return scripted_server
+
+
+class TestAFullDisk:
+    @pytest.fixture
+    def state(self, cli, small_disk):
+        state = small_disk.path / "state"
+        cli.environment["DKIMCTL_STATE_DIR"] = str(state)
+        return state
+
+    def test_from_the_start(self, cli, service, small_disk, state):
+        small_disk.fill(leaving=0)
+        done = cli("register", "-", stdin=specs(3))
+        assert (done.status, done.out) == (2, "")
+        assert str(state) in done.err
+        assert "hint: free" in done.err
+        assert service.requests == []
+        small_disk.relieve()
+        assert cli("register", "-", stdin=specs(3)).status == 0
+
+    def test_on_the_way_stops_in_time_and_loses_nothing(self, cli, service, small_disk, state):
+        words = ("register", "-", "--batch-size", 10, "--concurrency", 4, "--format", "json")
+        small_disk.fill(leaving=5_300_000)
+        stopped = cli(*words, stdin=specs(3000))
+        assert stopped.status == 4
+        (error,) = json.loads(stopped.err)["errors"]
+        assert "no space for the ledger" in error["message"]
+        assert "free space at" in error["hint"]
+        outcomes = [item["outcome"] for item in stopped.json["items"]]
+        done = outcomes.count("created")
+        assert outcomes == ["created"] * done + ["pending"] * (3000 - done)
+        assert done == len(service.sent) > 100
+        shown = cli("show-dns", "--format", "value")
+        assert len(shown.out.splitlines()) == done
+        cli.environment["DKIMCTL_STATE_DIR"] = str(cli.home / "state")
+        (cli.home / "state").mkdir()
+        for path in state.iterdir():  # as the hint says: move it elsewhere
+            (cli.home / "state" / path.name).write_bytes(path.read_bytes())
+        again = cli(*words, stdin=specs(3000))
+        assert again.status == 0
+        assert len(service.sent) == len(set(service.sent)) == 3000
+
+
+def test_a_state_directory_that_cannot_be_written_is_2_and_can_be_read(cli, service, small_disk):
+    cli.environment["DKIMCTL_STATE_DIR"] = str(small_disk.path / "state")
+    assert cli("register", "-", stdin=specs(2)).status == 0
+    small_disk.forbid_writing()
+    done = cli("register", "-", stdin=specs(3))
+    assert (done.status, done.out) == (2, "")
+    assert "DKIMCTL_STATE_DIR" in done.err
+    assert len(service.sent) == 2
+    shown = cli("show-dns", "--format", "value")
+    assert (shown.status, len(shown.out.splitlines())) == (0, 2)
+    planned = cli("register", "-", "--dry-run", "--format", "json", stdin=specs(3))
+    assert [item["outcome"] for item in planned.json["items"]] == ["exists", "exists", "pending"]
+
+
+class TestADamagedLedger:
+    @pytest.fixture
+    def damaged(self, cli, service, ledger):
+        assert cli("register", "-", stdin=specs(2) + "- chosen.example\n").status == 0
+        service.sent.clear()
+        data = ledger.read_bytes()
+        ledger.write_bytes(b"not a database, by far" + data[22:])
+        return ledger
+
+    def test_is_set_aside_and_nothing_is_sent(self, cli, service, damaged):
+        before = damaged.read_bytes()
+        done = cli("register", "-", stdin=specs(2))
+        assert (done.status, done.out) == (2, "")
+        assert "set aside" in done.err
+        assert service.sent == []
+        (aside,) = damaged.parent.glob("ledger.db.damaged-*")
+        assert aside.read_bytes() == before
+        assert str(aside) in done.err
+        assert not damaged.exists()
+
+    def test_and_then_only_what_has_a_selector_is_asked_for_again(self, cli, service, damaged):
+        cli("register", "-", stdin=specs(2))
+        text = specs(2) + "- chosen.example\n"
+        done = cli("register", "-", "--format", "json", stdin=text)
+        assert [item["outcome"] for item in done.json["items"]] == ["created"] * 2 + ["unknown"]
+        assert done.status == 4
+        assert sorted(service.sent) == ["d0.example", "d1.example"]
+        assert "damaged ledger" in done.err
+        again = cli("register", "-", "--retry-unknown", stdin=text)
+        assert again.status == 0
+        assert service.sent[2:] == ["chosen.example"]
+
+    def test_a_reader_tells_it_and_touches_nothing(self, cli, damaged):
+        before = damaged.read_bytes()
+        done = cli("show-dns")
+        assert done.status == 2
+        assert "damaged" in done.err
+        assert damaged.read_bytes() == before
+
+    def test_damage_in_the_middle_is_found_before_anything_is_sent(self, cli, service, ledger):
+        assert cli("register", "-", stdin=specs(300)).status == 0
+        service.sent.clear()
+        data = bytearray(ledger.read_bytes())
+        middle = len(data) // 2
+        data[middle : middle + 30_000] = b"\xa5" * 30_000
+        ledger.write_bytes(data)
+        done = cli("register", "-", stdin="- {sign_domain: new.example, selector: s1}\n")
+        assert done.status == 2
+        assert "set aside" in done.err
+        assert service.sent == []
+
+
+def test_a_ledger_of_a_newer_version_is_2_and_left_as_it_is(cli, service, ledger):
+    ledger.parent.mkdir()
+    connection = sqlite3.connect(ledger)
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    before = ledger.read_bytes()
+    done = cli("register", "-", stdin=specs(1))
+    assert done.status == 2
+    assert "newer" in done.err
+    assert "upgrade" in done.err
+    assert (ledger.read_bytes(), service.requests) == (before, [])
