@@ -35,11 +35,15 @@ def match(specs: Sequence[DomainSpec], items: Iterable[Registration]) -> Matched
                 strays.append(item)
                 continue
             strays.append(before)
-        selector = item.selector or specs[position].selector
-        answers[position] = item._replace(
-            sign_domain=specs[position].sign_domain, selector=selector
-        )
+        answers[position] = _as_named(item, specs[position])
     return Matched(answers, strays)
+
+
+def _as_named(item: Registration, spec: DomainSpec) -> Registration:
+    """`item` with the entry's own spelling of the domain, and its selector where it has none."""
+    if item.sign_domain == spec.sign_domain and item.selector is not None:
+        return item  # mostly; a copy takes as long as all of the above
+    return item._replace(sign_domain=spec.sign_domain, selector=item.selector or spec.selector)
 
 
 class _Index:

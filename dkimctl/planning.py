@@ -33,8 +33,8 @@ class Planner:
 
     def place(self, spec: DomainSpec) -> DomainSpec | Result:
         """The entry as it is to be sent, or its result where nothing is to be sent."""
-        found = outcomes.standing(spec, self._ledger.of_domain(spec.sign_domain))
-        if found is not None:
+        registrations = self._ledger.of_domain(spec.sign_domain)
+        if registrations and (found := outcomes.standing(spec, registrations)):
             return self._place_registered(spec, found)
         return spec if spec.selector is not None else self._place_without_selector(spec)
 

@@ -55,40 +55,42 @@ def change_intents(
 class OpenIntents:
     """The open intents of an account in memory, to be asked 100,000 times.
 
-    Names are compared as the file compares them: ASCII letters without regard to case.
+    Names are compared as the file compares them: ASCII letters without regard to case, which
+    is what `lower` does to bytes.
     """
 
     def __init__(self, intents: Iterable[Intent]) -> None:
-        self._by_domain: dict[str, dict[str, Intent]] = {}
+        self._by_domain: dict[bytes, dict[bytes, Intent]] = {}
         self.begin(intents)
 
     def of_domain(self, sign_domain: str) -> list[Intent]:
         """Those of one signing domain, oldest first."""
         if not self._by_domain:
             return []
-        return list(self._by_domain.get(_folded(sign_domain), {}).values())
+        return list(self._by_domain.get(sign_domain.encode().lower(), {}).values())
 
     def which(self, pairs: Iterable[Pair]) -> list[Pair]:
         """Those of `pairs` that are open."""
         return [
             (domain, selector)
             for domain, selector in pairs
-            if _folded(selector or "") in self._by_domain.get(_folded(domain), ())
+            if (of_domain := self._by_domain.get(domain.encode().lower()))
+            and (selector or "").encode().lower() in of_domain
         ]
 
     def close(self, pairs: Iterable[Pair]) -> None:
         for sign_domain, selector in pairs:
-            domain = _folded(sign_domain)
+            domain = sign_domain.encode().lower()
             if of_domain := self._by_domain.get(domain):
-                of_domain.pop(_folded(selector or ""), None)
+                of_domain.pop((selector or "").encode().lower(), None)
                 if not of_domain:
                     del self._by_domain[domain]
 
     def begin(self, intents: Iterable[Intent]) -> None:
         """Add these, each as the youngest, in place of one of the same pair."""
         for intent in intents:
-            of_domain = self._by_domain.setdefault(_folded(intent.sign_domain), {})
-            selector = _folded(intent.selector or "")
+            of_domain = self._by_domain.setdefault(intent.sign_domain.encode().lower(), {})
+            selector = (intent.selector or "").encode().lower()
             of_domain.pop(selector, None)
             of_domain[selector] = intent
 
@@ -96,9 +98,3 @@ class OpenIntents:
 def utc(seconds: float) -> str:
     """The time of an Intent; `seconds` since the epoch."""
     return time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(seconds))
-
-
-def _folded(name: str) -> str:
-    if name.isascii():
-        return name.lower()
-    return "".join(char.lower() if char.isascii() else char for char in name)

@@ -112,7 +112,7 @@ class Ledger:
         All of it or nothing, and durable on return. An answer also closes the intents of its
         domain that have its selector or none. An intent that is begun again is sent anew.
         """
-        over = {*settled, *_closed_by(answered)}
+        over = {*settled, *map(_pair, answered), *((found.sign_domain, None) for found in answered)}
         sent_at = utc(self._clock())
         opened = [Intent(*pair, sent_at) for pair in begun]
         if not (over or opened):
@@ -188,8 +188,5 @@ class Ledger:
             yield from select_registrations(self._connection, self._account_id, rest, *values)
 
 
-def _closed_by(answered: Iterable[Registration]) -> Iterator[Pair]:
-    """The intents that answers close: an answer without selector may be to either kind."""
-    for found in answered:
-        yield found.sign_domain, found.selector
-        yield found.sign_domain, None
+def _pair(found: Registration) -> Pair:
+    return found.sign_domain, found.selector

