@@ -77,11 +77,11 @@ class Authorizer:
                 raise rejection
             try:
                 return self._renew(seen)
-            except CredentialsError:
+            except CredentialsError as error:
                 raise TokenRejected(
                     rejection.message,
-                    hint="the token may have expired, and there is no secret to obtain another "
-                    "with",
+                    hint="the token may have expired, and no other can be obtained: "
+                    f"{error.message}; {error.hint}",
                     body=rejection.body,
                 ) from None
 

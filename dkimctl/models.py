@@ -14,7 +14,7 @@ class Outcome(StrEnum):
 
     CREATED = "created"
     EXISTS = "exists"
-    PENDING = "pending"  # only in a plan: would be created
+    PENDING = "pending"  # not sent: in a plan, or since the run ended early
     DIFFERS = "differs"
     TAKEN = "taken"
     INVALID = "invalid"
@@ -62,6 +62,11 @@ class Registration(NamedTuple):
     regist_date: str | None = None
     code: str | None = None
     message: str | None = None
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether it is somebody else's: 409 without data (interface 7.3)."""
+        return self.code == "409" and self.record is None
 
 
 class Result(NamedTuple):

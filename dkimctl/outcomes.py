@@ -27,7 +27,7 @@ def of_answer(spec: DomainSpec, registration: Registration) -> Result:
 
 def of_registered(spec: DomainSpec, registration: Registration) -> Result:
     """The outcome of a registration that was there before, as `spec` asks for it."""
-    if is_taken(registration):
+    if registration.is_taken:
         return Result(registration, Outcome.TAKEN, "somebody else has registered it")
     return _judged(spec, registration, Outcome.EXISTS)
 
@@ -64,11 +64,6 @@ def as_asked(
     )
 
 
-def is_taken(registration: Registration) -> bool:
-    """Whether it is somebody else's: 409 without data (interface 7.3)."""
-    return registration.code == "409" and registration.record is None
-
-
 def standing(spec: DomainSpec, registrations: Sequence[Registration]) -> Registration | None:
     """The one of a domain's `registrations` (oldest first) that stands for `spec`, if any.
 
@@ -76,7 +71,7 @@ def standing(spec: DomainSpec, registrations: Sequence[Registration]) -> Registr
     as the entry asks, rather the newest.
     """
     if spec.selector is None:
-        candidates = [found for found in registrations if not is_taken(found)]
+        candidates = [found for found in registrations if not found.is_taken]
     else:
         wanted = spec.selector.lower()
         candidates = [found for found in registrations if (found.selector or "").lower() == wanted]

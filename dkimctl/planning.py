@@ -56,7 +56,11 @@ class Planner:
     def _doubt(self, intents: Sequence[Intent]) -> str:
         if intents:
             return f"sent at {intents[0].sent_at}, and never answered: {_UNSURE}"
-        return f"a damaged ledger was set aside: {_UNSURE}" if self._ledger.has_gaps else ""
+        if (gap := self._ledger.gap) is not None:
+            return (
+                f"{_UNSURE}: the damaged ledger {gap.name} may have it (once settled, move it away)"
+            )
+        return ""
 
 
 def plan(specs: Iterable[DomainSpec], planner: Planner) -> Iterator[Result]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TextIO
 
 from dkimctl.errors import DkimctlError, InputError, OutputError
@@ -26,7 +26,7 @@ class Reporter:
         self.quiet = quiet
         self._as_json = as_json
         self._told: dict[str, list[dict[str, str]]] = {"error": [], "warning": []}
-        self._summary: Mapping[Outcome, int] = {}
+        self._summary: Mapping[Outcome, int] | None = None
 
     def note(self, text: str) -> None:
         """Something good to know, such as a summary."""
@@ -53,13 +53,13 @@ class Reporter:
 
     def close(self) -> None:
         """Write what waits for the end."""
-        if self._as_json and (self._summary or any(self._told.values())):
+        if self._as_json and (self._summary is not None or any(self._told.values())):
             import json
 
             document: dict[str, object] = {"errors": self._told["error"]}
             if self._told["warning"]:
                 document["warnings"] = self._told["warning"]
-            if self._summary:
+            if self._summary is not None:
                 document["summary"] = self._summary
             _say(json.dumps(document))
 
@@ -83,16 +83,23 @@ def shows_colour(stream: TextIO) -> bool:
     return stream.isatty() and not os.environ.get("NO_COLOR")
 
 
-def write(chunks: Iterable[str]) -> None:
+def write(chunks: Iterable[str], idle: Callable[[], None] | None = None) -> None:
     """Write a result to stdout, bit by bit.
 
     When the reader goes away (`| head`) or the disk is full, the chunks are still drawn to
     the end: making them may be what registers the domains. Raises OutputError then, but for
-    a reader that went away.
+    a reader that went away. With `idle`, that is called twice a second while the reader takes
+    nothing.
     """
-    failure: OSError | None = None
-    for text in chunks if sys.stdout.isatty() else _gathered(chunks):
-        failure = failure or _write_one(text)
+    pieces = chunks if sys.stdout.isatty() else _gathered(chunks)
+    if idle is not None:
+        from dkimctl.cli.outlet import write_in_thread
+
+        failure = write_in_thread(pieces, idle)
+    else:
+        failure = None
+        for text in pieces:
+            failure = failure or _write_one(text)
     _judge(failure)
 
 

@@ -14,9 +14,9 @@ import typer
 
 from dkimctl import settings
 from dkimctl.cli.options import FormatOption, TtlOption, examples, with_session
-from dkimctl.cli.results import default_format, show, status_of, worst
+from dkimctl.cli.results import Shown, default_format, show, worst
 from dkimctl.cli.session import Session
-from dkimctl.errors import ExitCode, Interrupted, UsageError
+from dkimctl.errors import DkimctlError, ExitCode, Interrupted, UsageError
 from dkimctl.models import DomainSpec, Outcome
 from dkimctl.render.formats import Format
 
@@ -120,9 +120,9 @@ def _plan(
             f"a plan has no DNS records to show as {fmt}", hint="use --format table or json"
         )
     planner = make_planner(session.open_ledger(for_writing=False))
-    counts = show(plan(specs, planner), fmt, session.reporter, expected=len(specs))
+    shown = show(plan(specs, planner), fmt, session.reporter, expected=len(specs))
     # Nothing was asked now: what is unknown is so in the ledger, and a no.
-    return min(status_of(counts), ExitCode.NO)
+    return shown.status if shown.failure else min(shown.status, ExitCode.NO)
 
 
 def _register(
@@ -150,15 +150,21 @@ def _register(
         first = list(itertools.islice(results, 1))
         if registrar.stopped is not None and not registrar.has_reached:
             raise registrar.stopped  # there is nothing to show
-        shown = itertools.chain(first, results)
-        counts = show(shown, fmt, session.reporter, ttl=ttl, expected=len(specs))
+        shown = show(
+            itertools.chain(first, results),
+            fmt,
+            session.reporter,
+            ttl=ttl,
+            expected=len(specs),
+            idle=registrar.attend,
+        )
     if registrar.stopped is None:
         _tell_left_over(session, ledger, specs)
-    return _close(session, registrar, counts, fmt)
+    return _finish(session, registrar.stopped, shown, fmt)
 
 
 def _registrar(session: Session, ledger: Ledger, planner: Planner, progress: Progress) -> Registrar:
-    from dkimctl.registering import Registrar
+    from dkimctl.registering import Limits, Registrar
 
     profile = session.profile
     return Registrar(
@@ -167,10 +173,9 @@ def _registrar(session: Session, ledger: Ledger, planner: Planner, progress: Pro
         lambda: _sender(session),
         watch=progress,
         warn=session.reporter.warn,
-        batch_size=profile.batch_size,
-        concurrency=profile.concurrency,
-        max_wait=profile.max_wait,
-        grace=profile.timeout,
+        limits=Limits(
+            profile.batch_size, profile.concurrency, profile.max_wait, grace=profile.timeout
+        ),
     )
 
 
@@ -187,32 +192,37 @@ def _watched(results: Iterator[Result], progress: Progress) -> Iterator[Result]:
 
 
 def _tell_left_over(session: Session, ledger: Ledger, specs: Sequence[DomainSpec]) -> None:
+    """Tell of requests of earlier runs that nobody answered, and this file does not ask for."""
     intents = ledger.intents()
     if not intents:
         return
-    named = {spec.sign_domain for spec in specs}
-    others = sorted({intent.sign_domain for intent in intents} - named)
+    asked = {(spec.sign_domain, (spec.selector or "").lower()) for spec in specs}
+    others = [
+        intent.sign_domain + (f" (selector {intent.selector})" if intent.selector else "")
+        for intent in intents
+        # An entry without selector takes over any of its domain.
+        if asked.isdisjoint(
+            {(intent.sign_domain, ""), (intent.sign_domain, (intent.selector or "").lower())}
+        )
+    ]
     if others:
         session.reporter.warn(
-            f"of earlier runs, {len(others)} domains that this file does not name were sent "
-            f"and never answered: {', '.join(others[:5])}{', ...' if len(others) > 5 else ''}",
-            hint="register a file that names them as the earlier one did",
+            f"{len(others)} entries of earlier runs, which this file does not have, were sent and "
+            f"never answered: {', '.join(others[:5])}{', ...' if len(others) > 5 else ''}",
+            hint="register a file that has them again",
         )
 
 
-def _close(
-    session: Session, registrar: Registrar, counts: Mapping[Outcome, int], fmt: Format
-) -> int:
+def _finish(session: Session, stopped: DkimctlError | None, shown: Shown, fmt: Format) -> int:
     """What is said at the end, and the exit code."""
-    stopped = registrar.stopped
     if isinstance(stopped, Interrupted):
-        raise _interrupted(counts)
+        raise _interrupted(shown.counts)
     if stopped is not None:
         session.reporter.error(stopped)
-        return worst([status_of(counts), stopped.exit_code])
-    if fmt is Format.TABLE and counts:
+        return worst([shown.status, stopped.exit_code])
+    if fmt is Format.TABLE and shown.counts:
         session.reporter.note(f"dkimctl: next, for your DNS: {_show_dns(session)}")
-    return status_of(counts)
+    return shown.status
 
 
 def _interrupted(counts: Mapping[Outcome, int]) -> Interrupted:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 from dkimctl.cli.output import Reporter, shows_colour, write
-from dkimctl.errors import ExitCode
+from dkimctl.errors import ExitCode, OutputError
 from dkimctl.models import Outcome, Result
 from dkimctl.render.formats import Format, render
 from dkimctl.render.summary import summary
@@ -33,13 +34,27 @@ _HINTS = {
     Outcome.UNUSABLE: "do not publish it; register another selector, and tell the operator",
     Outcome.FAILED: "run the same command again later",
     Outcome.UNKNOWN: "with a selector, run the same command again; for one without, ask the "
-    "service's operator whether it is registered, and if not, add --retry-unknown",
+    "service's operator whether it is registered: if so, write its selector into the entry; if "
+    "not, add --retry-unknown",
 }
 
 
 def default_format() -> Format:
     """A table for people, zone-file lines for a pipe or a file."""
     return Format.TABLE if sys.stdout.isatty() else Format.ZONE
+
+
+class Shown(NamedTuple):
+    """How many results of each outcome were drawn, and why they could not be written, if so."""
+
+    counts: Counter[Outcome]
+    failure: OutputError | None
+
+    @property
+    def status(self) -> ExitCode:
+        """The exit code of the worst outcome."""
+        codes = [_EXIT_CODES[outcome] for outcome in self.counts]
+        return worst([*codes, *([self.failure.exit_code] if self.failure else [])])
 
 
 def show(
@@ -49,19 +64,20 @@ def show(
     *,
     ttl: int = 3600,
     expected: int | None = None,
-) -> Counter[Outcome]:
-    """Write `results` and a summary; gives how many there are of each outcome.
+    idle: Callable[[], None] | None = None,
+) -> Shown:
+    """Write `results` and a summary, and tell what went wrong.
 
-    `expected` is how many results there will be, where that is known.
+    `expected` is how many results there will be, where that is known. `idle` is called now
+    and then while nobody takes what is written.
     """
     counts: Counter[Outcome] = Counter()
+    only_attention = False
     if fmt is Format.TABLE and sys.stdout.isatty():
         if expected is None:
             results = list(results)
             expected = len(results)
         only_attention = expected > LONG
-    else:
-        only_attention = False
     chunks = render(
         fmt,
         _tallied(results, counts, reporter, in_table=fmt is Format.TABLE),
@@ -70,19 +86,26 @@ def show(
         colour=shows_colour(sys.stdout),
         only_attention=only_attention,
     )
-    write(chunks)
+    failure = None
+    try:
+        write(chunks, idle)
+    except OutputError as error:
+        failure = error
     reporter.summarize(summary(counts), counts)
-    return counts
-
-
-def status_of(counts: Iterable[Outcome]) -> ExitCode:
-    """The exit code of the worst outcome."""
-    return worst(_EXIT_CODES[outcome] for outcome in counts)
+    if failure is not None:
+        reporter.error(failure)
+    return Shown(counts, failure)
 
 
 def worst(codes: Iterable[ExitCode]) -> ExitCode:
-    """The one that stands for all: 130, then 3, 4, 1, 0."""
-    order = (ExitCode.INTERRUPTED, ExitCode.AUTH, ExitCode.SERVICE, ExitCode.NO)
+    """The one that stands for all: 130, then 3, 4, 2, 1, 0."""
+    order = (
+        ExitCode.INTERRUPTED,
+        ExitCode.AUTH,
+        ExitCode.SERVICE,
+        ExitCode.USAGE,
+        ExitCode.NO,
+    )
     found = set(codes)
     return next((code for code in order if code in found), ExitCode.OK)
 

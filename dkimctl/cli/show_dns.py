@@ -10,7 +10,7 @@ import typer
 
 from dkimctl import outcomes
 from dkimctl.cli.options import FormatOption, TtlOption, examples, with_session
-from dkimctl.cli.results import default_format, show, status_of, worst
+from dkimctl.cli.results import default_format, show, worst
 from dkimctl.cli.session import Session
 from dkimctl.errors import ExitCode, NegativeAnswer
 from dkimctl.ledger import Ledger
@@ -47,12 +47,13 @@ def show_dns(
     first = list(itertools.islice(results, 1))
     if not first:
         raise _nothing(session, chosen.unmatched())
-    shown = itertools.chain(first, results)
-    counts = show(shown, fmt or default_format(), session.reporter, ttl=ttl)
+    shown = show(
+        itertools.chain(first, results), fmt or default_format(), session.reporter, ttl=ttl
+    )
     unmatched = chosen.unmatched()
     for word in unmatched:
         session.reporter.warn(f"{word} is not registered", code="not_registered")
-    return worst([status_of(counts), ExitCode.NO if unmatched else ExitCode.OK])
+    return worst([shown.status, ExitCode.NO if unmatched else ExitCode.OK])
 
 
 def _to_domain(word: str) -> str:
@@ -62,7 +63,7 @@ def _to_domain(word: str) -> str:
 
 
 def _registered(ledger: Ledger, chosen: Selection) -> Iterator[Result]:
-    ours = (found for found in ledger.all() if not outcomes.is_taken(found))
+    ours = (found for found in ledger.all() if not found.is_taken)
     for registration in chosen.pick(ours):
         # Nothing is asked for here, so nothing can differ from it.
         asked = DomainSpec(registration.sign_domain)

@@ -19,12 +19,13 @@ _MARK = ".damaged-"
 _SIDES = ("-wal", "-shm", "-journal", "")  # the file itself last: an interruption loses nothing
 
 
-def was_set_aside(path: Path) -> bool:
-    """Whether a damaged ledger lies beside the one at `path`. Raises OSError."""
+def set_aside(path: Path) -> Path | None:
+    """A damaged ledger that lies beside the one at `path`; the newest. Raises OSError."""
     try:
-        return any(found.name.startswith(path.name + _MARK) for found in path.parent.iterdir())
+        found = [near for near in path.parent.iterdir() if near.name.startswith(path.name + _MARK)]
     except FileNotFoundError:
-        return False
+        return None
+    return max((near for near in found if not near.name.endswith(_SIDES[:-1])), default=None)
 
 
 def require_sound(connection: sqlite3.Connection) -> None:
@@ -71,9 +72,9 @@ def _set_aside(path: Path, found: Identity, error: sqlite3.Error, now: float) ->
         )
     return LedgerError(
         f"{said}; it was set aside as {aside}, and nothing was sent",
-        hint=f"restore a backup as {path.name}, or register again: an entry with a selector is "
-        "answered with its data; one without could be registered twice, and stays unknown until "
-        "--retry-unknown",
+        hint=f"restore a backup as {path.name} and move {aside.name} away, or register again: an "
+        "entry with a selector is answered with its data; one without could be registered twice, "
+        "and stays unknown until --retry-unknown",
     )
 
 

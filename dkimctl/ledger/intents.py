@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from dkimctl.ledger.rows import insert
+from dkimctl.ledger.rows import execute_rows
 
 Pair = tuple[str, str | None]  # (signing domain, selector or None)
 
@@ -47,9 +47,9 @@ def change_intents(
 ) -> None:
     """Close some, then begin some; within the caller's transaction."""
     pairs = [(account_id, domain, selector or "") for domain, selector in closed]
-    insert(connection, _CLOSE, pairs)
+    execute_rows(connection, _CLOSE, pairs)
     intents = [(account_id, domain, selector or "", at) for domain, selector, at in begun]
-    insert(connection, _BEGIN, intents)
+    execute_rows(connection, _BEGIN, intents)
 
 
 class OpenIntents:

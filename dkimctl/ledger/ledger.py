@@ -68,12 +68,12 @@ class Ledger:
             return cls(*open_for_reading(path, base_url, client_id), path)
 
     @functools.cached_property
-    def has_gaps(self) -> bool:
-        """Whether a damaged ledger was set aside beside this one, which knows less than it."""
-        from dkimctl.ledger.damage import was_set_aside
+    def gap(self) -> Path | None:
+        """A damaged ledger that was set aside beside this one, which may know less than it."""
+        from dkimctl.ledger.damage import set_aside
 
         with explained(self._path):
-            return was_set_aside(self._path)
+            return set_aside(self._path)
 
     def of_domain(self, sign_domain: str) -> list[Registration]:
         """What is known of one signing domain, oldest first."""
@@ -110,9 +110,12 @@ class Ledger:
         """Keep what was answered, close the intents of `settled`, then open those of `begun`.
 
         All of it or nothing, and durable on return. An answer also closes the intents of its
-        domain that have its selector or none. An intent that is begun again is sent anew.
+        domain that have its selector or, where the registration is ours, none. An intent that
+        is begun again is sent anew.
         """
-        over = {*settled, *map(_pair, answered), *((found.sign_domain, None) for found in answered)}
+        # What is somebody else's says nothing of the request in which the service was to choose.
+        any_of = ((found.sign_domain, None) for found in answered if not found.is_taken)
+        over = {*settled, *map(_pair, answered), *any_of}
         sent_at = utc(self._clock())
         opened = [Intent(*pair, sent_at) for pair in begun]
         if not (over or opened):

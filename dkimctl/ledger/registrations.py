@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator
 
-from dkimctl.ledger.rows import insert
+from dkimctl.ledger.rows import execute_rows
 from dkimctl.models import DnsRecord, Registration
 
 _COLUMNS = (
@@ -35,7 +35,7 @@ def record_registrations(
     connection: sqlite3.Connection, account_id: int, registrations: Iterable[Registration]
 ) -> None:
     values = [_to_row(account_id, registration) for registration in registrations]
-    insert(connection, _RECORD, values)
+    execute_rows(connection, _RECORD, values)
 
 
 def select_registrations(

@@ -10,7 +10,9 @@ from collections.abc import Sequence
 _ROWS_OF_STATEMENT = 50
 
 
-def insert(connection: sqlite3.Connection, sql: str, rows: Sequence[Sequence[object]]) -> None:
+def execute_rows(
+    connection: sqlite3.Connection, sql: str, rows: Sequence[Sequence[object]]
+) -> None:
     """Run `sql`, in which {rows} stands for the rows that VALUES takes."""
     for start in range(0, len(rows), _ROWS_OF_STATEMENT):
         some = rows[start : start + _ROWS_OF_STATEMENT]

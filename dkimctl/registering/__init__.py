@@ -4,6 +4,6 @@ The registrar plans, keeps the ledger and gives out results, all in one thread; 
 batches (dispatching) and meet it at the desk.
 """
 
-from dkimctl.registering.registrar import Registrar, Watcher
+from dkimctl.registering.registrar import Limits, Registrar, Watcher
 
-__all__ = ["Registrar", "Watcher"]
+__all__ = ["Limits", "Registrar", "Watcher"]

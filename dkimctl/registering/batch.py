@@ -31,24 +31,28 @@ class Slot:
 class Batch:
     """The entries of one request, and of its repetitions; each is known by its position.
 
-    A thread sends it and notes what comes back. The registrar looks at it, and keeps what it
-    finds, only while that thread waits, or is through with the batch.
+    A thread has it from the time it gets leave to send until it tells what came of that. In
+    between the registrar changes nothing here, and only `abandoned` reads.
     """
 
     def __init__(self, slots: Sequence[Slot]) -> None:
         self.slots = slots
         self.specs = [slot.spec for slot in slots]
-        self.positions = range(len(slots))
-        self.is_started = False
-        self.leave: SimpleQueue[bool] = SimpleQueue()  # whether the next request may be sent
+        self.leave: SimpleQueue[bool] = SimpleQueue()  # whether `wanted` may be sent
+        self.wanted: Sequence[int] = range(len(slots))  # what is to be sent next
+        self.sending: Sequence[int] = ()  # what is in the request under way
+        self.is_started = False  # a thread has it
         self.error: DkimctlError | None = None  # what ended it, and ends the run
         self.defect: Exception | None = None
-        self.failure = ""  # why its last request has no usable answer
-        self.was_answered = False  # its last request, usefully
-        self.has_reached = False  # the service, perhaps
         self.faults: list[str] = []  # of the answers; to be told
-        self.sending: Sequence[int] = ()  # what is in the request under way, or about to be
-        self._ahead = set(self.positions)  # what is to be sent, perhaps once more
+        self.reason = ""  # why its last request has no usable answer
+        self.was_answered = False  # its last request, usefully
+        self.has_answer = False  # any request of it, usefully
+        self.has_reached = False  # the service, perhaps
+        self._largest_taken = 0  # entries, of the requests that were not refused as a whole
+        self._was_split = False
+        self._tries = [0] * len(slots)
+        self._ahead = set(self.wanted)  # what is to be sent, perhaps once more
         self._results: list[Result | None] = [None] * len(slots)
         self._unsettled: set[int] = set()  # what the service may or may not have registered
         self._recorded: set[int] = set()  # what the ledger has an intent of
@@ -58,65 +62,77 @@ class Batch:
         specs = [self.specs[position] for position in self.sending]
         matched = match(specs, reply.items)
         self.faults += _few([f"in the service's answer: {fault}" for fault in reply.faults])
-        self.faults += _few(
-            [
-                f"the service answered for {_named(stray)}, which was not asked for"
-                for stray in matched.strays
-            ]
-        )
+        self.faults += _few([_of_stray(found) for found in matched.strays])
         for position, spec, answer in zip(self.sending, specs, matched.answers, strict=True):
             if answer is None:
                 result = outcomes.unanswered(spec, "the service's answer leaves it out")
             else:
                 result = outcomes.of_answer(spec, answer)
             self._note(position, result)
-        self.has_reached = True
-        self.was_answered = any(matched.answers)
-        self.failure = "" if self.was_answered else "the service's answer has none of the items"
-        self.sending = ()
+        self._largest_taken = max(self._largest_taken, len(specs))
+        self._end_request(was_answered=not self._unsettled.issuperset(self.sending))
 
     def lose(self, reason: str) -> None:
         """Note that the request under way has no usable answer, and yet may have had effect."""
         for position in self.sending:
             self._note(position, outcomes.unanswered(self.specs[position], reason))
-            self.has_reached = True
-        self._be_unanswered(reason)
+        self._end_request(reason=reason)
 
     def bounce(self, reason: str) -> None:
         """Note that the request under way had no effect."""
+        for position in self.sending:
+            self._tries[position] += 1
         self._be_unanswered(reason)
+
+    def withdraw(self, reason: str) -> Sequence[int]:
+        """Note that the request under way was refused as a whole; gives its positions."""
+        withdrawn = self.sending
+        self._was_split = True
+        self._be_unanswered(reason)
+        return withdrawn
 
     def refuse(self, refusal: RequestRefused) -> None:
         """Note that the request under way, for one entry, was refused as a whole."""
         for position in self.sending:
             spec = self.specs[position]
             self._note(position, outcomes.of_refusal(spec, refusal.status, refusal.said))
-        self.has_reached = self.was_answered = True
-        self.sending = ()
+        self._end_request(reason=refusal.message)
 
     def ahead(self, positions: Iterable[int]) -> list[int]:
         """Those of `positions` that are to be sent, or may be sent once more."""
         return [position for position in positions if position in self._ahead]
 
-    def abandon(self, reason: str) -> None:
-        """Wait no longer for the request under way, if there is one, and send nothing more."""
-        if self.sending:
-            self.lose(reason)
-        self.close()
+    def tries(self, positions: Iterable[int]) -> int:
+        """How often those of `positions` that are ahead were tried; the most of any."""
+        return max((self._tries[position] for position in self.ahead(positions)), default=0)
 
     def close(self) -> None:
         """Send nothing more. What has no result then certainly is not registered by us."""
         self._ahead.clear()
         for position, spec in enumerate(self.specs):
             if self._results[position] is None:
-                self._results[position] = outcomes.pending(spec, self.failure or "it was not sent")
+                self._results[position] = outcomes.pending(spec, self.reason or "it was not sent")
 
-    def news(self) -> list[tuple[Slot, Result]]:
+    def fresh(self) -> list[tuple[Slot, Result]]:
         """The results that are final and not in their slots yet."""
         return [
             (slot, result)
             for position, (slot, result) in enumerate(zip(self.slots, self._results, strict=True))
             if slot.result is None and result is not None and position not in self._ahead
+        ]
+
+    def abandoned(self, reason: str) -> list[tuple[Slot, Result]]:
+        """What is to be said of entries without result if their thread is not waited for.
+
+        It may be at work on them, so nothing is changed here.
+        """
+        sending, unsettled = self.sending, self._unsettled
+        return [
+            (slot, outcomes.unanswered(slot.spec, reason))
+            if position in sending or position in unsettled
+            else (slot, outcomes.pending(slot.spec, "it was not sent"))
+            for position, slot in enumerate(self.slots)
+            if slot.result is None
         ]
 
     def intents(self) -> tuple[list[DomainSpec], list[DomainSpec]]:
@@ -128,15 +144,28 @@ class Batch:
 
     def _note(self, position: int, result: Result) -> None:
         self._results[position] = result
+        self._tries[position] += 1
         is_settled = result.outcome not in _UNSETTLED
         (self._unsettled.discard if is_settled else self._unsettled.add)(position)
         # Only with a selector can it be asked for again: that is answered with the data (409).
         if is_settled or self.specs[position].selector is None:
             self._ahead.discard(position)
 
+    def size_taken(self) -> int | None:
+        """How many entries the service takes at once, if it refused these only for their number."""
+        found = self._was_split and all(
+            result is not None and result.outcome is not Outcome.INVALID for result in self._results
+        )
+        return self._largest_taken or None if found else None
+
     def _be_unanswered(self, reason: str) -> None:
-        self.failure = reason
-        self.was_answered = False
+        self.reason, self.was_answered, self.sending = reason, False, ()
+
+    def _end_request(self, *, was_answered: bool = False, reason: str = "") -> None:
+        self.was_answered = was_answered
+        self.has_answer = self.has_answer or was_answered
+        self.has_reached = True
+        self.reason = reason or ("" if was_answered else "the answer has no usable item")
         self.sending = ()
 
 
@@ -146,6 +175,6 @@ def _few(faults: list[str]) -> list[str]:
     return [*faults[:_TOLD], f"and {more} more like that"] if more > 0 else faults
 
 
-def _named(registration: Registration) -> str:
-    selector = registration.selector
-    return registration.sign_domain + (f" (selector {selector})" if selector else "")
+def _of_stray(found: Registration) -> str:
+    selector = f" (selector {found.selector})" if found.selector else ""
+    return f"the service answered for {found.sign_domain}{selector}, which was not asked for"

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Generic, TypeVar
 
 Job = TypeVar("Job")
-
-_SWITCH_INTERVAL = 0.0005  # seconds
 
 
 class Crew(Generic[Job]):
@@ -21,8 +18,6 @@ class Crew(Generic[Job]):
     """
 
     def __init__(self, size: int, work: Callable[[Job], None]) -> None:
-        # An answer that has come need not wait 5 ms until the main thread has a moment.
-        sys.setswitchinterval(_SWITCH_INTERVAL)
         self._size = size
         self._work = work
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()

@@ -33,10 +33,6 @@ class Notice(NamedTuple):
     failure: ServiceError | None = None
     seconds: float = 0.0
 
-    @property
-    def reason(self) -> str:
-        return self.failure.message if self.failure else ""
-
 
 class Desk:
     """A thread asks for leave before it sends, and tells when it waits and when it is done.
@@ -57,12 +53,11 @@ class Desk:
         self._stopping.set()
 
     def ask_leave(self, batch: Batch, positions: Sequence[int]) -> None:
-        """Return when these entries may be sent; raises Stopped when they may not any more."""
-        batch.sending = positions
+        """Return when these entries are being sent; raises Stopped when they no longer may be."""
         if batch.leave.empty():  # a batch has leave for its first request from the start
+            batch.wanted = positions
             self._notices.put(Notice(News.ASKS_LEAVE, batch))
         if not batch.leave.get():
-            batch.sending = ()
             raise Stopped
 
     def put_off(self, batch: Batch, failure: ServiceError, seconds: float) -> None:

@@ -26,9 +26,8 @@ if TYPE_CHECKING:
     Send = Callable[[Sequence[DomainSpec]], Reply]
 
 MAX_TRIES = 4  # of an entry
-MAX_BACKOFF = 20.0  # seconds of waiting in all, where the service does not say how long
-# In seconds: 0.5 to 1, then 1 to 1.5, then 2 to 2.5.
-_backoff = tenacity.wait_exponential(multiplier=0.5) + tenacity.wait_random(0, 0.5)
+# In seconds, between two tries: 0.5 to 1, then 2 to 2.5, then 8 to 8.5; never over 20 in all.
+_backoff = tenacity.wait_exponential(multiplier=0.5, exp_base=4) + tenacity.wait_random(0, 0.5)
 _JITTER = 0.1  # of the time that the service asks for, so that not all come back at once
 
 
@@ -48,13 +47,15 @@ class Dispatcher:
     def settle(self, batch: Batch) -> None:
         """Find the results of `batch`, and hand it in. Its `error` is to end the whole run."""
         try:
-            self._deliver(batch, batch.positions)
+            self._deliver(batch, batch.wanted)
         except Stopped:
             pass
         except DkimctlError as error:
             batch.error = error
         except Exception as error:  # noqa: BLE001 - a defect, which no thread may swallow
             batch.defect = error
+            if batch.sending:
+                batch.lose("a defect in dkimctl")
         batch.close()
         self._desk.hand_in(batch)
 
@@ -66,31 +67,28 @@ class Dispatcher:
         except RequestRefused as refusal:
             if len(batch.sending) == 1:
                 batch.refuse(refusal)
-            else:
-                self._deliver_halves(batch, refusal)
-
-    def _deliver_halves(self, batch: Batch, refusal: RequestRefused) -> None:
-        """Refused as a whole: find the entry at fault, or the size that the service takes."""
-        refused, middle = batch.sending, len(batch.sending) // 2
-        if len(refused) == len(batch.specs):
-            batch.faults.append(
-                f"the service refused {len(refused)} domains at once ({refusal.status}): they "
-                "were sent in smaller batches, as --batch-size would do"
-            )
-        self._deliver(batch, refused[:middle])
-        self._deliver(batch, refused[middle:])
+                return
+            # The entry at fault is in one of the halves, or they are of a size that is taken.
+            refused = batch.withdraw(refusal.message)
+            self._deliver(batch, refused[: len(refused) // 2])
+            self._deliver(batch, refused[len(refused) // 2 :])
 
     def _persist(self, batch: Batch, positions: Sequence[int]) -> None:
         """Send these entries, again where that is safe and of use."""
-        patience = _Patience(self._max_wait)
+        left = self._max_wait
+
+        def is_over(state: tenacity.RetryCallState) -> bool:
+            nonlocal left
+            left -= _failure(state).retry_after or 0.0
+            return batch.tries(positions) >= MAX_TRIES or left < 0
 
         def put_off(state: tenacity.RetryCallState) -> None:
             self._desk.put_off(batch, _failure(state), state.upcoming_sleep)
 
         retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception(_may_pass),
-            wait=patience.next_wait,
-            stop=patience.is_over,
+            wait=_next_wait,
+            stop=is_over,
             before_sleep=put_off,
             sleep=self._desk.sleep,
             reraise=True,
@@ -101,12 +99,12 @@ class Dispatcher:
         self._desk.ask_leave(batch, batch.ahead(positions))
         try:
             reply = self._send([batch.specs[position] for position in batch.sending])
+        except RequestRefused:
+            raise
         except MaybeProcessed as error:
             batch.lose(error.message)
             if batch.ahead(positions):
                 raise
-        except RequestRefused:
-            raise
         except DkimctlError as error:  # among them a token that was refused, or not to be had
             batch.bounce(error.message)
             raise
@@ -116,28 +114,12 @@ class Dispatcher:
                 raise MaybeProcessed("the service failed on them, or left them out of its answer")
 
 
-class _Patience:
-    """How long to wait before one request is sent again, and when to give up."""
-
-    def __init__(self, max_wait: float) -> None:
-        self._asked, self._unasked = max_wait, MAX_BACKOFF  # what is left, in seconds
-
-    def next_wait(self, state: tenacity.RetryCallState) -> float:
-        """In seconds. What the service asks for is never cut short."""
-        asked = _failure(state).retry_after
-        if asked is None:
-            return _backoff(state)
-        return asked * random.uniform(1, 1 + _JITTER)  # noqa: S311 - no secret
-
-    def is_over(self, state: tenacity.RetryCallState) -> bool:
-        if state.attempt_number >= MAX_TRIES:
-            return True
-        asked = _failure(state).retry_after
-        if asked is None:
-            self._unasked -= state.upcoming_sleep
-        else:
-            self._asked -= asked
-        return min(self._unasked, self._asked) < 0
+def _next_wait(state: tenacity.RetryCallState) -> float:
+    """In seconds. What the service asks for is never cut short."""
+    asked = _failure(state).retry_after
+    if asked is None:
+        return _backoff(state)
+    return asked * random.uniform(1, 1 + _JITTER)  # noqa: S311 - no secret
 
 
 def _may_pass(error: BaseException) -> bool:

@@ -18,7 +18,7 @@ class Intake:
 
     def __init__(self, slots: Iterable[Slot], *, batch_size: int, window: int) -> None:
         self._slots = iter(slots)
-        self._batch_size = batch_size
+        self.batch_size = batch_size
         self._window = window
         self._waiting: deque[Slot] = deque()  # in the file's order
         self._partial: dict[bool, list[Slot]] = {True: [], False: []}
@@ -40,7 +40,7 @@ class Intake:
             if slot.result is None:
                 gathered = self._partial[slot.spec.selector is None]
                 gathered.append(slot)
-                if len(gathered) == self._batch_size:
+                if len(gathered) >= self.batch_size:
                     return self._take(gathered)
         if not self._is_exhausted and self._waiting[0].result is not None:
             return None  # first, the results that are known make room
@@ -53,6 +53,6 @@ class Intake:
             yield result
 
     def _take(self, gathered: list[Slot]) -> Batch:
-        batch = Batch(gathered.copy())
-        gathered.clear()
+        batch = Batch(gathered[: self.batch_size])
+        del gathered[: self.batch_size]
         return batch

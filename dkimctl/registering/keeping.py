@@ -16,16 +16,15 @@ _UNSOUND = frozenset((Outcome.UNUSABLE, Outcome.TAKEN))
 
 
 def keep(ledger: Ledger, batches: Iterable[Batch]) -> None:
-    """Put the news of `batches` into the ledger, and what they are about to send.
+    """Put the fresh results of `batches` into the ledger, and what they are about to send.
 
-    All of it in one transaction, durable on return. Raises LedgerError; where something is
-    about to be sent, also when there is no room for the answers.
+    All of it in one transaction, durable on return. Raises LedgerError.
     """
     answered: list[Registration] = []
     settled: list[Pair] = []
     begun: list[Pair] = []
     for batch in dict.fromkeys(batches):
-        for _, result in batch.news():
+        for _, result in batch.fresh():
             if _is_worth_keeping(ledger, result):
                 answered.append(result.registration)
         done, new = batch.intents()

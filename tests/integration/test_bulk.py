@@ -192,6 +192,58 @@ class TestTwoAtOnce:
         assert first.returncode == 0
 
 
+@posix
+def test_a_reader_who_stands_still_holds_up_no_answer(cli, registering, sent):
+    path = cli.write("many.yaml", specs(3000))
+    process = cli.start("register", path, "--format", "json", stdout=-1, stderr=-1)
+    count, deadline = -1, time.monotonic() + 30
+    while (count != len(sent()) or not count) and time.monotonic() < deadline:
+        count = len(sent())
+        time.sleep(1.5)
+    assert 0 < count < 3000
+    shown = cli("show-dns", "--format", "value")
+    assert len(shown.out.splitlines()) == count
+    out, _ = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert len(json.loads(out)["items"]) == len(sent()) == 3000
+
+
+@posix
+def test_a_reader_who_goes_away_ends_nothing(cli, registering, sent):
+    path = cli.write("many.yaml", specs(500))
+    process = cli.start("register", path, "--format", "jsonl", stdout=-1, stderr=-1)
+    process.stdout.close()
+    process.stdout = None
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 0, err
+    assert len(sent()) == 500
+
+
+def test_what_cannot_be_written_is_told_beside_what_else_went_wrong(cli, registering, make_answer):
+    registering.on_request = lambda request: make_answer(403, {"message": "Forbidden"})
+    known = cli.write("known.yaml", specs(1))
+    registering.on_request = lambda request: None
+    assert cli("register", known).status == 0
+    registering.on_request = lambda request: make_answer(403, {"message": "Forbidden"})
+    with open("/dev/full", "wb") as full:
+        process = cli.start(
+            "register", cli.write("two.yaml", specs(2)), "--format", "json", stdout=full, stderr=-1
+        )
+        _, err = process.communicate(timeout=20)
+    told = json.loads(err)
+    assert process.returncode == 3
+    assert {error["code"] for error in told["errors"]} == {"output", "token_rejected"}
+    assert told["summary"] == {"exists": 1, "pending": 1}
+
+
+def test_input_that_turns_out_wrong_late_is_2_whatever_was_shown(cli, registering):
+    assert cli("register", "-", "--quiet", stdin=specs(5100)).status == 0
+    words = ("register", "-", "--ca-bundle", "absent.pem", "--format", "jsonl")
+    done = cli(*words, stdin=specs(5110))
+    assert done.status == 2
+    assert "absent.pem" in done.err
+
+
 class TestUnknown:
     """A service that hangs up, and a selector that it was to choose."""
 

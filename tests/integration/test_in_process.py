@@ -23,7 +23,7 @@ from dkimctl.ledger import Ledger
 from dkimctl.matching import match
 from dkimctl.models import DomainSpec, Outcome, Result, Secret, Token
 from dkimctl.planning import Planner
-from dkimctl.registering import Registrar
+from dkimctl.registering import Limits, Registrar
 from dkimctl.service import clients, deliveries
 from dkimctl.service.app import create_app
 from dkimctl.service.keys import KeyPair
@@ -346,10 +346,7 @@ class TestClocks:
                 lambda: lambda specs: authorizer.call(lambda token: client.register(token, specs)),
                 watch=Watch(),
                 warn=lambda text: None,
-                batch_size=2,
-                concurrency=2,
-                max_wait=1.0,
-                grace=5.0,
+                limits=Limits(batch_size=2, concurrency=2),
             )
             specs = [DomainSpec(f"d{number}.example", "s1", 2048) for number in range(20)]
             results = list(registrar.run(specs))

@@ -62,7 +62,7 @@ def test_a_start_date_that_cannot_be_read_is_a_difference(make_registration):
 def test_409_without_data_is_taken(make_registration):
     answer = make_registration(code="409", record=None, message="already registered")
     assert outcomes.of_answer(SPEC, answer).outcome is Outcome.TAKEN
-    assert outcomes.is_taken(answer)
+    assert answer.is_taken
 
 
 def test_400_is_invalid_with_the_services_words(make_registration):

@@ -18,6 +18,7 @@ from dkimctl.models import Result
 _BAR_AFTER = 1.0  # a shorter run needs no bar
 _REDRAW = 0.1
 _LINE_EVERY = 5.0
+_MUCH_LONGER = 10.0
 
 
 class Progress:
@@ -45,7 +46,7 @@ class Progress:
         self._tally = Tally(total, now)
         self._next_draw = now + _BAR_AFTER
         self._next_line = now + _LINE_EVERY
-        self._next_wait_told = now
+        self._next_wait_told = self._told_until = now
         self._bar: Bar | None = None
 
     def __enter__(self) -> Self:
@@ -62,12 +63,15 @@ class Progress:
     def waiting(self, entries: int, seconds: float, reason: str) -> None:
         """So many entries wait so long before they are tried again.
 
-        Told at most once in five seconds: when a service is down, every batch waits for it.
+        Told once in five seconds, when a service is down and every batch waits for it; sooner
+        only where one waits much longer.
         """
         now = self._clock()
         self._tally.wait(entries, now + seconds)
-        if now >= self._next_wait_told:
+        until = now + seconds
+        if now >= self._next_wait_told or until > self._told_until + _MUCH_LONGER:
             self._next_wait_told = now + _LINE_EVERY
+            self._told_until = until
             named = "1 domain" if entries == 1 else f"{entries} domains"
             self._reporter.note(f"dkimctl: waiting {duration(seconds)} for {named}: {reason}")
         self.tick()

@@ -98,18 +98,18 @@ def test_a_reader_tells_of_damage_and_changes_nothing(filled, account, damage):
 
 def test_the_new_ledger_knows_of_its_gaps(filled, account, write, read):
     with write() as ledger:
-        assert not ledger.has_gaps
+        assert ledger.gap is None
     DAMAGES["text"](filled)
     with pytest.raises(LedgerError):
         write()
     with read() as ledger:
-        assert ledger.has_gaps
+        assert ledger.gap is not None
     with write() as ledger:
-        assert ledger.has_gaps
+        assert ledger.gap is not None
         assert list(ledger.all()) == ledger.intents() == []
     filled.with_name(names(filled)[1]).unlink()
     with write() as ledger:
-        assert not ledger.has_gaps
+        assert ledger.gap is None
 
 
 def test_one_that_was_set_aside_before_is_never_overwritten(filled, account):

@@ -48,7 +48,7 @@ def killed(process, word):
 def test_a_reader_makes_no_file(path, read):
     with read() as ledger:
         assert list(ledger.all()) == []
-        assert not ledger.has_gaps
+        assert ledger.gap is None
     assert not path.parent.exists()
 
 

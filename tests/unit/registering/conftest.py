@@ -12,7 +12,7 @@ from dkimctl.client import Reply
 from dkimctl.ledger import Ledger
 from dkimctl.models import DomainSpec
 from dkimctl.planning import Planner
-from dkimctl.registering import Registrar
+from dkimctl.registering import Limits, Registrar
 from dkimctl.registering.desk import Desk
 
 Step = Callable[[list[DomainSpec]], Reply]
@@ -114,10 +114,7 @@ def registrar(ledger):
             lambda: send,
             watch=watch,
             warn=told.append,
-            batch_size=batch_size,
-            concurrency=concurrency,
-            max_wait=max_wait,
-            grace=grace,
+            limits=Limits(batch_size, concurrency, max_wait, grace),
             desk=desk,
         )
         return SimpleNamespace(registrar=made, run=made.run, told=told, watch=watch, desk=desk)

@@ -72,7 +72,9 @@ def test_while_it_waits_after_being_turned_away_nothing_is_in_doubt(
 
     class WatchedDesk(Desk):
         def sleep(self, seconds):
-            time.sleep(0.2)  # time for the registrar to hear of it
+            deadline = time.monotonic() + 10  # for the registrar to hear of it
+            while open_intents(path) and time.monotonic() < deadline:
+                time.sleep(0.01)
             seen.append(open_intents(path))
 
     list(registrar(service(error).send, desk=WatchedDesk()).run(entries(2, selector)))
@@ -154,6 +156,17 @@ class TestTheNextRun:
         again = registrar(server.send, retry_unknown=True, **plan).run(entries(1, None))
         assert outcomes_of(again) == ["created"]
         assert server.batches == [[DomainSpec("d0.example", "s1")]]
+
+    def test_takes_nothing_from_what_is_somebody_elses(
+        self, ledger, service, registrar, entries, outcomes_of, make_registration
+    ):
+        list(registrar(service(MaybeProcessed("x")).send).run(entries(1, None)))
+        taken = make_registration("d0.example", "mine", code="409", record=None)
+        other = registrar(service(Reply((taken,))).send).run(entries(1, "mine"))
+        assert outcomes_of(other) == ["taken"]
+        server = service()
+        assert outcomes_of(registrar(server.send).run(entries(1, None))) == ["unknown"]
+        assert server.batches == []
 
     def test_trusts_an_answer_of_any_selector(
         self, ledger, service, registrar, entries, outcomes_of

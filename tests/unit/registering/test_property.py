@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from dkimctl.client import Reply
 from dkimctl.errors import MaybeProcessed, NotProcessed, RequestRefused, Throttled
 from dkimctl.ledger import Ledger
-from dkimctl.models import DomainSpec, Outcome
+from dkimctl.models import DomainSpec, Outcome, Registration
 from dkimctl.planning import Planner
-from dkimctl.registering import Registrar
+from dkimctl.registering import Limits, Registrar
 from dkimctl.registering.desk import Desk
 
 KINDS = (
     "answered", "lost before", "lost after", "bounced", "throttled", "missing", "failed",
-    "reordered", "too large",
+    "reordered", "too large", "wrong entry", "stop",
 )  # fmt: skip
 
 
@@ -63,8 +63,12 @@ class Service:
             raise BEFORE[kind]
         if kind == "too large" and len(specs) > 1:
             raise RequestRefused("413", "too large")
-        items = [self._register(spec) for spec in specs]
+        if kind == "stop":
+            self.registrar.stop()
+        items = [self._register(spec) for spec in specs[kind == "wrong entry" :]]
         match kind:
+            case "wrong entry":
+                items.append(Registration(specs[0].sign_domain, specs[0].selector, code="400"))
             case "lost after":
                 raise MaybeProcessed("lost")
             case "missing":
@@ -83,13 +87,16 @@ class Service:
         return self.registered[pair]
 
 
-def run_once(path: Path, service: Service, specs, concurrency: int):
+def run_once(path: Path, service: Service, specs, concurrency: int, grace: float = 5.0):
     with Ledger.open(path, base_url="https://x.example", client_id="me") as ledger:
         registrar = Registrar(
             ledger, Planner(ledger), lambda: service.send, watch=Quiet(), warn=lambda text: None,
-            batch_size=3, concurrency=concurrency, max_wait=1.0, grace=5.0, desk=Eager(),
+            limits=Limits(3, concurrency, max_wait=1.0, grace=grace), desk=Eager(),
         )  # fmt: skip
+        service.registrar = registrar
         results = list(registrar.run(specs))
+        doubtful = {result.registration[:2] for result in results if result.outcome == "unknown"}
+        assert doubtful <= {intent[:2] for intent in ledger.intents()}
         return results, {(found.sign_domain, found.selector) for found in ledger.all()}
 
 
@@ -101,13 +108,16 @@ def run_once(path: Path, service: Service, specs, concurrency: int):
     kinds=st.lists(st.sampled_from(KINDS), max_size=20),
     selectors=st.lists(st.sampled_from(["s1", None]), min_size=1, max_size=14),
     runs=st.integers(1, 3),
+    grace=st.sampled_from([0.0, 5.0]),
 )
-def test_nothing_is_lost_or_doubled(make_registration, kinds, selectors, runs, concurrency):
+def test_nothing_is_lost_or_doubled(make_registration, kinds, selectors, runs, grace, concurrency):
     service = Service(kinds, make_registration)
     specs = [DomainSpec(f"d{n}.example", selector) for n, selector in enumerate(selectors)]
     with tempfile.TemporaryDirectory() as directory:
         for _ in range(runs):
-            results, kept = run_once(Path(directory, "ledger.db"), service, specs, concurrency)
+            results, kept = run_once(
+                Path(directory, "ledger.db"), service, specs, concurrency, grace
+            )
     domains = [domain for domain, _ in service.registered]
     assert len(domains) == len(set(domains))  # none is doubled
     assert [found.registration.sign_domain for found in results] == [s.sign_domain for s in specs]
@@ -121,7 +131,8 @@ def test_nothing_is_lost_or_doubled(make_registration, kinds, selectors, runs, c
     pending = {f.registration.sign_domain for f in results if f.outcome is Outcome.PENDING}
     assert pending.isdisjoint(domains)
     assert {found.outcome for found in results} <= {
-        Outcome.CREATED, Outcome.EXISTS, Outcome.PENDING, Outcome.UNKNOWN, Outcome.FAILED
+        Outcome.CREATED, Outcome.EXISTS, Outcome.PENDING, Outcome.UNKNOWN, Outcome.FAILED,
+        Outcome.INVALID,
     }  # fmt: skip
 
 

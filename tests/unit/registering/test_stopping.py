@@ -7,7 +7,8 @@ import time
 
 import pytest
 
-from dkimctl.errors import Interrupted, MaybeProcessed
+from dkimctl.errors import Interrupted, MaybeProcessed, NoService, RequestRefused, Throttled
+from dkimctl.models import DomainSpec
 from dkimctl.registering.desk import Desk
 
 
@@ -100,3 +101,113 @@ def test_a_second_stop_while_it_ends_does_no_harm(service, registrar, entries, c
 
     run = registrar(send, batch_size=1, concurrency=concurrency)
     assert len(list(run.run(entries(20)))) == 20
+
+
+@pytest.mark.parametrize("selector", ["s1", None])
+def test_an_answer_in_the_last_moment_is_kept_or_not_told(ledger, service, registrar, selector):
+    for number in range(30):
+        server = service()
+
+        def send(specs, server=server):
+            run.registrar.stop()
+            return server.send(specs)
+
+        run = registrar(send, batch_size=2, grace=0.0)
+        specs = [DomainSpec(f"d{n}.r{number}.example", selector) for n in range(4)]
+        results = list(run.run(specs))
+        told = {f.registration.sign_domain for f in results if f.outcome == "created"}
+        doubtful = {f.registration.sign_domain for f in results if f.outcome == "unknown"}
+        kept = {found.sign_domain for found in ledger.all()}
+        assert told <= kept
+        assert doubtful <= {intent.sign_domain for intent in ledger.intents()}
+
+
+def test_what_only_waits_for_leave_is_in_no_doubt(ledger, service, registrar, entries, outcomes_of):
+    """The second half of a batch, while the first is under way and never answered."""
+    release = threading.Event()
+
+    def send(specs):
+        if len(specs) > 2:
+            raise RequestRefused("413", "too large")
+        run.registrar.stop()
+        release.wait(20)
+        return service().send(specs)
+
+    run = registrar(send, batch_size=4, grace=0.2)
+    results = list(run.run(entries(4, None)))
+    release.set()
+    assert outcomes_of(results) == ["unknown"] * 2 + ["pending"] * 2
+    assert {intent.sign_domain for intent in ledger.intents()} == {"d0.example", "d1.example"}
+    assert run.registrar.has_reached
+
+
+def test_a_stop_of_a_run_that_ends_already_waits_no_longer(
+    service, registrar, entries, outcomes_of
+):
+    server, release = service(), threading.Event()
+    failed = NoService("the service answered 404")
+
+    def send(specs):
+        reply = server.send(specs)
+        if specs[0].sign_domain in ("d1.example", "d3.example"):
+            release.wait(20)
+        if specs[0].sign_domain == "d2.example":
+            raise failed
+        return reply
+
+    run = registrar(send, batch_size=1, concurrency=4, grace=60.0)
+    run.watch.ending = lambda *_: run.registrar.stop()
+    started = time.monotonic()
+    results = list(run.run(entries(8)))
+    release.set()
+    assert time.monotonic() - started < 5
+    assert isinstance(run.registrar.stopped, Interrupted)
+    assert run.told == [failed.message]
+    assert outcomes_of(results)[0] == "created"
+
+
+def test_a_stop_while_the_service_wants_peace_is_quick(service, registrar, entries):
+    run = registrar(service(Throttled("429", retry_after=200.0)).send, desk=Desk())
+    run.watch.waiting = lambda *_: run.registrar.stop()
+    started = time.monotonic()
+    assert len(list(run.run(entries(30_000)))) == 30_000
+    assert time.monotonic() - started < 5
+
+
+def test_a_defect_does_not_cost_the_answers_of_others(ledger, service, registrar, entries):
+    server, everybody = service(), threading.Barrier(2)
+
+    def send(specs):
+        if len(server.batches) >= 2:
+            everybody.wait(20)
+            if specs[0].sign_domain == "d3.example":
+                raise ZeroDivisionError
+            time.sleep(0.2)
+        return server.send(specs)
+
+    with pytest.raises(ZeroDivisionError):
+        list(registrar(send, batch_size=1, concurrency=2).run(entries(4)))
+    assert len(list(ledger.all())) == len(server.registered) == 3
+    assert [intent.sign_domain for intent in ledger.intents()] == ["d3.example"]
+
+
+def test_while_nobody_takes_the_results_answers_are_kept_and_nothing_is_sent(
+    ledger, service, registrar, entries
+):
+    server = service()
+
+    def send(specs):
+        time.sleep(0.05)
+        return server.send(specs)
+
+    run = registrar(send, batch_size=1, concurrency=4)
+    results = run.run(entries(40))
+    for _ in range(8):
+        next(results)
+    for _ in range(3):
+        run.registrar.attend()
+    sent = len(server.batches)
+    run.registrar.attend()
+    assert len(server.batches) == sent == len(list(ledger.all()))
+    assert ledger.intents() == []
+    assert len(list(results)) == 32

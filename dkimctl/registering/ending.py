@@ -1,0 +1,41 @@
+"""A run that ends early: why, and how long what is under way is waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dkimctl.errors import DkimctlError, Interrupted
+
+
+class Ending:
+    """`error` is why the run ends early, and None while it does not.
+
+    `grace` is how long, in seconds, answers to what is under way are then waited for.
+    """
+
+    def __init__(self, grace: float, clock: Callable[[], float]) -> None:
+        self.grace = grace
+        self.error: DkimctlError | None = None
+        self._clock = clock
+        self._deadline = 0.0
+
+    def begin(self, error: DkimctlError) -> bool:
+        """End the run for this reason; whether there was none before."""
+        if self.error is not None:
+            return False
+        self.error = error
+        self._deadline = self._clock() + self.grace
+        return True
+
+    def interrupt(self) -> DkimctlError | None:
+        """Ctrl-C: end the run; one that ends already waits no longer, and had this reason."""
+        before = self.error
+        if before is not None and not isinstance(before, Interrupted):
+            self.error, self._deadline = Interrupted(), self._clock()
+            return before
+        self.begin(Interrupted())
+        return None
+
+    @property
+    def is_overdue(self) -> bool:
+        return self.error is not None and self._clock() >= self._deadline
