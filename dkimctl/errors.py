@@ -5,7 +5,7 @@
     DkimctlError                    what happened, and what to do
     ├── UsageError                  2: the command line, or a setting, is wrong
     │   ├── InputError              2: a file is wrong; holds every problem found in it
-    │   └── LedgerError             2: the ledger cannot be used; nothing was sent
+    │   └── LedgerError             2: the ledger cannot be used
     ├── NegativeAnswer              1: the question was answered, and the answer is no
     │   └── RequestRefused          1: the service refused a request as a whole
     ├── CredentialsError            3: no usable client ID, secret or credential store

@@ -20,8 +20,8 @@ def stopping(stop: Callable[[], None]) -> Iterator[None]:
     end. Outside the main thread, where Python handles no signals, nothing is changed.
 
     `stop` runs in the main thread between any two of its steps, so it may take no lock that
-    the main thread could be holding: it must not print, log, use a queue, nor set a
-    threading.Event that the main thread waits for. It sets an attribute, and no more.
+    the main thread could be holding: it must not print, log, nor set a threading.Event. It may
+    set an attribute, and put something into a queue.SimpleQueue, which is made for that.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

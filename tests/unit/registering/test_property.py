@@ -32,6 +32,13 @@ BEFORE = {
 }
 
 
+AFTER = {
+    "missing": lambda items: items[1:],
+    "failed": lambda items: [items[0]._replace(code="500", record=None), *items[1:]],
+    "reordered": lambda items: items[::-1],
+}
+
+
 class Eager(Desk):
     def sleep(self, seconds: float) -> None:
         pass
@@ -65,19 +72,14 @@ class Service:
             raise RequestRefused("413", "too large")
         if kind == "stop":
             self.registrar.stop()
-        items = [self._register(spec) for spec in specs[kind == "wrong entry" :]]
-        match kind:
-            case "wrong entry":
-                items.append(Registration(specs[0].sign_domain, specs[0].selector, code="400"))
-            case "lost after":
-                raise MaybeProcessed("lost")
-            case "missing":
-                items = items[1:]
-            case "failed":
-                items[0] = items[0]._replace(code="500", record=None)
-            case "reordered":
-                items.reverse()
-        return Reply(tuple(items))
+        if kind == "wrong entry":
+            wrong, *specs = specs
+            refused = Registration(wrong.sign_domain, wrong.selector, code="400")
+            return Reply((refused, *map(self._register, specs)))
+        items = [self._register(spec) for spec in specs]
+        if kind == "lost after":
+            raise MaybeProcessed("lost")
+        return Reply(tuple(AFTER.get(kind, list)(items)))
 
     def _register(self, spec):
         pair = spec.sign_domain, spec.selector or f"k{next(self._numbers)}"
