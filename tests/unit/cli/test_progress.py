@@ -375,3 +375,22 @@ def on_terminal(program, columns, no_color):
         os.close(primary)
         assert process.wait(30) == 0, shown
     return shown.decode().replace("\r\n", "\n")
+
+
+def test_a_run_that_ends_early_says_what_it_waits_for(watch):
+    def work(progress, reporter):
+        progress.ending(1, 30.0)
+        progress.ending(8, 90.0)
+
+    first, second = screen(watch(work, stream=io.StringIO()))
+    assert "stopping; 1 request under way, waiting up to 30 s" in first
+    assert "8 requests under way, waiting up to 1 min 30 s" in second
+
+
+def test_what_was_never_sent_is_neither_done_nor_in_need_of_attention(clock):
+    from dkimctl.cli.progress.tally import Tally
+
+    tally = Tally(10, clock.now)
+    pending = Result(Registration("a.example"), Outcome.PENDING)
+    tally.settle([pending] * 4, clock.now)
+    assert tally.line(clock.now).startswith("0 of 10 done, 0 need attention")
