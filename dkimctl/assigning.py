@@ -26,6 +26,8 @@ class SelectorTemplate:
 
     def __init__(self, template: str, now: datetime) -> None:
         source = f"in --assign-selector: {shown(template)}"
+        if not template:
+            raise UsageError("in --assign-selector: the template is empty", hint=_HINT)
         if not template.isascii():
             raise UsageError(f"{source} holds other than ASCII characters", hint=_HINT)
         if wrong := re.search(rf"%(?![{_DIRECTIVES}]).?", template):

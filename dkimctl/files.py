@@ -39,11 +39,11 @@ def replace_text(path: Path, text: str) -> None:
         Path(temporary).replace(path)
     finally:
         Path(temporary).unlink(missing_ok=True)
-    _sync_directory(path.parent)
+    sync_directory(path.parent)
 
 
-def _sync_directory(directory: Path) -> None:
-    """Make the renaming itself last; Windows opens no directories, and needs none of this."""
+def sync_directory(directory: Path) -> None:
+    """Make the names of new files last; Windows opens no directories, and needs none of this."""
     if sys.platform == "win32":
         return
     descriptor = os.open(directory, os.O_RDONLY)

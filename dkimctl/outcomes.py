@@ -16,12 +16,14 @@ def of_answer(spec: DomainSpec, registration: Registration) -> Result:
         return _judged(spec, registration, Outcome.CREATED)
     if registration.code == "409":
         return of_registered(spec, registration)
-    reason = registration.message or f"the service answered {registration.code}"
     if registration.code == "400":
+        reason = registration.message or "the service answered 400"
         return Result(registration, Outcome.INVALID, reason)
+    reason = f"the service answered {registration.code}"
+    reason += f": {registration.message}" if registration.message else ""
     if spec.selector is None:
         # It may have been registered all the same, under a selector that nobody knows.
-        return unanswered(spec, f"{registration.code}: {reason}")
+        return unanswered(spec, reason)
     return Result(registration, Outcome.FAILED, reason)
 
 

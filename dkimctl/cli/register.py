@@ -6,6 +6,7 @@ import functools
 import itertools
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
@@ -19,6 +20,7 @@ from dkimctl.cli.session import Session
 from dkimctl.errors import DkimctlError, ExitCode, Interrupted, UsageError
 from dkimctl.models import DomainSpec, Outcome
 from dkimctl.render.formats import Format
+from dkimctl.render.summary import summary
 
 if TYPE_CHECKING:
     from dkimctl.cli.progress import Progress
@@ -77,6 +79,29 @@ def register(
 
     What is registered already is not sent again, so a second run changes nothing.
     """
+    from dkimctl.cli.interruption import stopping
+
+    with stopping(_interrupt):
+        return _run(session, file, fmt, ttl, dry_run=dry_run, template=assign_selector,
+                    refresh=refresh, retry_unknown=retry_unknown)  # fmt: skip
+
+
+def _interrupt() -> None:
+    """Before anything is sent, there is nothing to wait for."""
+    raise KeyboardInterrupt
+
+
+def _run(
+    session: Session,
+    file: str,
+    fmt: Format | None,
+    ttl: int,
+    *,
+    dry_run: bool,
+    template: str | None,
+    refresh: bool,
+    retry_unknown: bool,
+) -> int:
     from dkimctl.planning import Planner
     from dkimctl.specs import warnings
 
@@ -85,7 +110,7 @@ def register(
         session.reporter.warn(text)
     make_planner = functools.partial(
         Planner,
-        assign=_assignment(assign_selector, specs),
+        assign=_assignment(template, specs),
         refresh=refresh and not dry_run,
         retry_unknown=retry_unknown,
     )
@@ -145,11 +170,12 @@ def _register(
         may_draw=fmt is Format.TABLE or not sys.stdout.isatty(),
     )
     registrar = _registrar(session, ledger, make_planner(ledger), progress)
-    with stopping(registrar.stop):
+    # The bar is off the terminal before what comes out at the end, be it results or an error.
+    with stopping(registrar.stop), progress:
         results = _watched(registrar.run(specs), progress)
         first = list(itertools.islice(results, 1))
         if registrar.stopped is not None and not registrar.has_reached:
-            raise registrar.stopped  # there is nothing to show
+            raise _nothing_sent(session, registrar.stopped, len(specs))
         shown = show(
             itertools.chain(first, results),
             fmt,
@@ -161,6 +187,13 @@ def _register(
     if registrar.stopped is None:
         _tell_left_over(session, ledger, specs)
     return _finish(session, registrar.stopped, shown, fmt)
+
+
+def _nothing_sent(session: Session, stopped: DkimctlError, count: int) -> DkimctlError:
+    """The error to end with where there is nothing to show."""
+    counts = Counter({Outcome.PENDING: count})
+    session.reporter.summarize(summary(counts), counts)
+    return _interrupted(counts) if isinstance(stopped, Interrupted) else stopped
 
 
 def _registrar(session: Session, ledger: Ledger, planner: Planner, progress: Progress) -> Registrar:

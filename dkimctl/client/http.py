@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import ssl
 import time
 from collections.abc import Callable, Mapping
@@ -17,7 +18,11 @@ from dkimctl.errors import MaybeProcessed, NoService, NotProcessed, UsageError
 
 MAX_BODY = 16 * 1024 * 1024  # bytes; a full batch is answered in well under 1 MiB
 
-_HEADERS = {"User-Agent": f"dkimctl/{__version__}", "Accept": "application/json"}
+_HEADERS = {
+    "User-Agent": f"dkimctl/{__version__}",
+    "Accept": "application/json",
+    "Accept-Encoding": "identity",  # what is packed can be far larger than MAX_BODY
+}
 _log = logging.getLogger("dkimctl.http")
 # What httpx raises before a request has left: it certainly had no effect.
 _NOT_SENT = (
@@ -49,8 +54,9 @@ class HttpResponse(NamedTuple):
 class HttpClient:
     """A connection pool that follows no redirects and bounds what it reads."""
 
-    def __init__(self, client: httpx.Client) -> None:
+    def __init__(self, client: httpx.Client, timeout: float = math.inf) -> None:
         self._client = client
+        self._timeout = timeout
 
     @classmethod
     def over_network(
@@ -62,8 +68,8 @@ class HttpClient:
         connections: int = 8,
     ) -> Self:
         """TLS is always verified, with `ca_bundle` (a PEM file) if given. `timeout` is in
-        seconds, for each step of a request; `connections` are kept open for later requests.
-        Raises UsageError for a bad bundle or proxy.
+        seconds, for each step of a request and for the whole body of its answer; `connections`
+        are kept open for later requests. Raises UsageError for a bad bundle or proxy.
         """
         limits = httpx.Limits(max_keepalive_connections=connections)
         # Plain http is for loopback alone (the settings see to it), where a proxy from the
@@ -85,7 +91,7 @@ class HttpClient:
                 "the proxy address is not usable",
                 hint="write http://HOST:PORT in --proxy or in HTTPS_PROXY",
             ) from None
-        return cls(client)
+        return cls(client, timeout)
 
     @classmethod
     def in_process(cls, app: Callable[..., Any]) -> Self:
@@ -104,14 +110,12 @@ class HttpClient:
         started = time.monotonic()
         try:
             with self._client.stream(method, url, headers=headers, content=body) as response:
-                body_read = _read(response, url)
-                answer = HttpResponse(response.status_code, body_read, _retry_after(response))
+                content = _read(response, url, time.monotonic() + self._timeout)
+                answer = HttpResponse(response.status_code, content, _retry_after(response))
         except _NOT_SENT as error:
             raise _unreachable(url, error) from None
         except httpx.TimeoutException:
-            raise MaybeProcessed(
-                f"{_host(url)} did not answer in time", hint="try again later, or raise --timeout"
-            ) from None
+            raise _too_slow(url) from None
         except (httpx.HTTPError, httpx.StreamError) as error:
             raise MaybeProcessed(
                 f"the answer of {_host(url)} broke off: {error}", hint="try again later"
@@ -145,9 +149,15 @@ def _trust(ca_bundle: str | None) -> ssl.SSLContext:
         ) from error
 
 
-def _read(response: httpx.Response, url: str) -> bytes:
+def _read(response: httpx.Response, url: str, deadline: float) -> bytes:
+    """The whole body, until `deadline` (monotonic seconds), however slowly it comes."""
+    if response.headers.get("Content-Encoding", "identity") != "identity":
+        raise MaybeProcessed(
+            f"the answer of {_host(url)} is packed, though it was asked not to be",
+            hint="check the URLs of the profile, and any proxy in between",
+        )
     chunks, size = [], 0
-    for chunk in response.iter_bytes():
+    for chunk in response.iter_raw():
         chunks.append(chunk)
         size += len(chunk)
         if size > MAX_BODY:
@@ -155,7 +165,15 @@ def _read(response: httpx.Response, url: str) -> bytes:
                 f"the answer of {_host(url)} is larger than {MAX_BODY >> 20} MiB",
                 hint="check the URLs of the profile",
             )
+        if time.monotonic() > deadline:
+            raise _too_slow(url)
     return b"".join(chunks)
+
+
+def _too_slow(url: str) -> MaybeProcessed:
+    return MaybeProcessed(
+        f"{_host(url)} did not answer in time", hint="try again later, or raise --timeout"
+    )
 
 
 def _retry_after(response: httpx.Response) -> float | None:

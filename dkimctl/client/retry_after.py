@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
-_SECONDS = re.compile(r"[0-9]{1,9}", re.ASCII)
+_SECONDS = re.compile(r"[0-9]+", re.ASCII)
+_LONGEST = 1e9  # seconds
 
 
 def parse_retry_after(value: str, date: str, now: float) -> float | None:
@@ -16,12 +17,12 @@ def parse_retry_after(value: str, date: str, now: float) -> float | None:
     """
     text = value.strip()
     if _SECONDS.fullmatch(text):
-        return float(text)
+        return min(float(text), _LONGEST)
     until = _instant(text)
     if until is None:
         return None
     said = _instant(date)
-    return max(0.0, until - (now if said is None else said))
+    return min(max(0.0, until - (now if said is None else said)), _LONGEST)
 
 
 def _instant(text: str) -> float | None:

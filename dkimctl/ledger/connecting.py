@@ -79,7 +79,13 @@ def find_account(connection: sqlite3.Connection, base_url: str, client_id: str) 
 
 
 def _require_not_emptied(path: Path) -> None:
-    """SQLite takes an empty file for a new one, and deletes the write-ahead log beside it."""
-    # The log first: a file that is being made is no longer empty once it has one.
-    if size_of(beside(path, "-wal")) and not size_of(path):
-        raise corrupt("the file is empty, though its write-ahead log is not")
+    """SQLite takes an empty file for a new one, and deletes the write-ahead log beside it.
+
+    A ledger is never empty: it comes into being whole. So this is what a crash has left.
+    """
+    try:
+        is_empty = path.stat().st_size == 0
+    except FileNotFoundError:
+        return
+    if is_empty:
+        raise corrupt("the file is empty")

@@ -7,7 +7,9 @@ import sqlite3
 import time
 from pathlib import Path
 
-from dkimctl.ledger.connecting import connect, find_account
+from dkimctl.errors import LedgerError
+from dkimctl.files import sync_directory
+from dkimctl.ledger.connecting import beside, connect, find_account, size_of
 from dkimctl.ledger.faults import primary_code
 from dkimctl.ledger.schema import migrate, version_of
 
@@ -38,16 +40,52 @@ def open_for_writing(path: Path, base_url: str, client_id: str) -> tuple[sqlite3
 
 
 def _make_file(path: Path) -> None:
-    """Make the file, if there is none, for its owner alone; SQLite's side files follow it.
+    """Make the file, if there is none, for its owner alone, and whole at once.
 
+    A kill in the midst leaves no empty file that looks like a ledger which lost everything.
     One that is there is not opened: to close it again would drop SQLite's locks on it (POSIX).
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if path.exists():
+        return
+    if size_of(log := beside(path, "-wal")):
+        raise LedgerError(
+            f"the ledger {path} is missing, though {log.name} holds changes to it",
+            hint=f"put {path.name} back beside it, or move {log.name} elsewhere",
+        )
+    import tempfile
+
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+    os.close(descriptor)
+    new = Path(name)
     try:
-        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        _fill(new)
+        _publish(new, path)
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def _fill(new: Path) -> None:
+    connection = sqlite3.connect(new, isolation_level=None)
+    try:
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("BEGIN")
+        migrate(connection, new)
+        connection.execute("COMMIT")
+    finally:
+        connection.close()
+
+
+def _publish(new: Path, path: Path) -> None:
+    """Give `new` its name, unless another process was quicker."""
+    try:
+        os.link(new, path)
     except FileExistsError:
         return
-    os.close(descriptor)
+    except OSError:  # a file system without links
+        if not path.exists():
+            new.rename(path)
+    sync_directory(path.parent)
 
 
 def _use_write_ahead_log(connection: sqlite3.Connection) -> None:

@@ -8,7 +8,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 from dkimctl import outcomes
-from dkimctl.errors import DkimctlError, RequestRefused
+from dkimctl.errors import DkimctlError, RequestRefused, ServiceError
 from dkimctl.matching import match
 from dkimctl.models import DomainSpec, Outcome, Registration, Result
 
@@ -45,7 +45,7 @@ class Batch:
         self.error: DkimctlError | None = None  # what ended it, and ends the run
         self.defect: Exception | None = None
         self.faults: list[str] = []  # of the answers; to be told
-        self.reason = ""  # why its last request has no usable answer
+        self.failure: DkimctlError | None = None  # why its last request has no usable answer
         self.was_answered = False  # its last request, usefully
         self.has_answer = False  # any request of it, usefully
         self.has_reached = False  # the service, perhaps
@@ -70,25 +70,30 @@ class Batch:
                 result = outcomes.of_answer(spec, answer)
             self._note(position, result)
         self._largest_taken = max(self._largest_taken, len(specs))
-        self._end_request(was_answered=not self._unsettled.issuperset(self.sending))
+        self.has_reached = True
+        self.was_answered = not self._unsettled.issuperset(self.sending)
+        self.has_answer = self.has_answer or self.was_answered
+        self.failure = None if self.was_answered else ServiceError("it has no usable item")
+        self.sending = ()
 
-    def lose(self, reason: str) -> None:
+    def lose(self, failure: DkimctlError) -> None:
         """Note that the request under way has no usable answer, and yet may have had effect."""
         for position in self.sending:
-            self._note(position, outcomes.unanswered(self.specs[position], reason))
-        self._end_request(reason=reason)
+            self._note(position, outcomes.unanswered(self.specs[position], failure.message))
+        self.has_reached = True
+        self._be_unanswered(failure)
 
-    def bounce(self, reason: str) -> None:
+    def bounce(self, failure: DkimctlError) -> None:
         """Note that the request under way had no effect."""
         for position in self.sending:
             self._tries[position] += 1
-        self._be_unanswered(reason)
+        self._be_unanswered(failure)
 
-    def withdraw(self, reason: str) -> Sequence[int]:
+    def withdraw(self, refusal: RequestRefused) -> Sequence[int]:
         """Note that the request under way was refused as a whole; gives its positions."""
         withdrawn = self.sending
         self._was_split = True
-        self._be_unanswered(reason)
+        self._be_unanswered(refusal)
         return withdrawn
 
     def refuse(self, refusal: RequestRefused) -> None:
@@ -96,7 +101,8 @@ class Batch:
         for position in self.sending:
             spec = self.specs[position]
             self._note(position, outcomes.of_refusal(spec, refusal.status, refusal.said))
-        self._end_request(reason=refusal.message)
+        self.has_reached = True
+        self._be_unanswered(refusal)
 
     def ahead(self, positions: Iterable[int]) -> list[int]:
         """Those of `positions` that are to be sent, or may be sent once more."""
@@ -109,9 +115,10 @@ class Batch:
     def close(self) -> None:
         """Send nothing more. What has no result then certainly is not registered by us."""
         self._ahead.clear()
+        reason = self.failure.message if self.failure else "it was not sent"
         for position, spec in enumerate(self.specs):
             if self._results[position] is None:
-                self._results[position] = outcomes.pending(spec, self.reason or "it was not sent")
+                self._results[position] = outcomes.pending(spec, reason)
 
     def fresh(self) -> list[tuple[Slot, Result]]:
         """The results that are final and not in their slots yet."""
@@ -158,15 +165,8 @@ class Batch:
         )
         return self._largest_taken or None if found else None
 
-    def _be_unanswered(self, reason: str) -> None:
-        self.reason, self.was_answered, self.sending = reason, False, ()
-
-    def _end_request(self, *, was_answered: bool = False, reason: str = "") -> None:
-        self.was_answered = was_answered
-        self.has_answer = self.has_answer or was_answered
-        self.has_reached = True
-        self.reason = reason or ("" if was_answered else "the answer has no usable item")
-        self.sending = ()
+    def _be_unanswered(self, failure: DkimctlError) -> None:
+        self.failure, self.was_answered, self.sending = failure, False, ()
 
 
 def _few(faults: list[str]) -> list[str]:
@@ -177,4 +177,4 @@ def _few(faults: list[str]) -> list[str]:
 
 def _of_stray(found: Registration) -> str:
     selector = f" (selector {found.selector})" if found.selector else ""
-    return f"the service answered for {found.sign_domain}{selector}, which was not asked for"
+    return f"the service answered for {found.sign_domain}{selector}: not asked for, or twice"

@@ -15,6 +15,7 @@ from dkimctl.errors import (
     NotProcessed,
     RequestRefused,
     ServiceError,
+    Throttled,
 )
 from dkimctl.models import DomainSpec
 from dkimctl.registering.batch import Batch
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 MAX_TRIES = 4  # of an entry
 # In seconds, between two tries: 0.5 to 1, then 2 to 2.5, then 8 to 8.5; never over 20 in all.
 _backoff = tenacity.wait_exponential(multiplier=0.5, exp_base=4) + tenacity.wait_random(0, 0.5)
+_LEAST_WAIT = 0.3  # seconds, even if the service says 0
 _JITTER = 0.1  # of the time that the service asks for, so that not all come back at once
 
 
@@ -55,21 +57,21 @@ class Dispatcher:
         except Exception as error:  # noqa: BLE001 - a defect, which no thread may swallow
             batch.defect = error
             if batch.sending:
-                batch.lose("a defect in dkimctl")
+                batch.lose(DkimctlError("a defect in dkimctl"))
         batch.close()
         self._desk.hand_in(batch)
 
     def _deliver(self, batch: Batch, positions: Sequence[int]) -> None:
         try:
             self._persist(batch, positions)
-        except MaybeProcessed:
-            pass  # the results say so
+        except (MaybeProcessed, Throttled):
+            pass  # the results say so; others may have more luck
         except RequestRefused as refusal:
             if len(batch.sending) == 1:
                 batch.refuse(refusal)
                 return
             # The entry at fault is in one of the halves, or they are of a size that is taken.
-            refused = batch.withdraw(refusal.message)
+            refused = batch.withdraw(refusal)
             self._deliver(batch, refused[: len(refused) // 2])
             self._deliver(batch, refused[len(refused) // 2 :])
 
@@ -102,11 +104,11 @@ class Dispatcher:
         except RequestRefused:
             raise
         except MaybeProcessed as error:
-            batch.lose(error.message)
+            batch.lose(error)
             if batch.ahead(positions):
                 raise
         except DkimctlError as error:  # among them a token that was refused, or not to be had
-            batch.bounce(error.message)
+            batch.bounce(error)
             raise
         else:
             batch.take(reply)
@@ -119,7 +121,7 @@ def _next_wait(state: tenacity.RetryCallState) -> float:
     asked = _failure(state).retry_after
     if asked is None:
         return _backoff(state)
-    return asked * random.uniform(1, 1 + _JITTER)  # noqa: S311 - no secret
+    return max(asked, _LEAST_WAIT) * random.uniform(1, 1 + _JITTER)  # noqa: S311 - no secret
 
 
 def _may_pass(error: BaseException) -> bool:

@@ -91,6 +91,7 @@ class Registrar:
         self._unanswered = 0  # batches in a row
         self._defect: Exception | None = None
         self._is_asked_to_stop = False
+        self._told: set[str] = set()  # what was warned of already
         self.has_reached = False
 
     @property
@@ -138,12 +139,21 @@ class Registrar:
         try:
             placed = self._planner.place(spec)
         except LedgerError as error:
+            if self.stopped is None and not self.has_reached:
+                self._examine()
             self._end_unkept(error)
             placed = outcomes.pending(spec, error.message)
         if isinstance(placed, DomainSpec):
             return Slot(placed)
         self._watch.settled([placed])
         return Slot(spec, placed)
+
+    def _examine(self) -> None:
+        """See whether the ledger fails because it is damaged: then it is set aside."""
+        try:
+            self._ledger.check()
+        except LedgerError as error:
+            self._end(error)
 
     def _advance(self) -> None:
         """Keep and give out what was heard, and let go what may be sent next."""
@@ -231,11 +241,24 @@ class Registrar:
         for fault in batch.faults:
             self._warn(fault)
         batch.faults.clear()
+        self._judge_wait(batch.failure)
         if notice.failure is not None:
             waiting = len(batch.ahead(batch.wanted))
             self._watch.waiting(waiting, notice.seconds, notice.failure.message)
         if notice.news is News.DONE:
             self._judge(batch)
+
+    def _judge_wait(self, failure: DkimctlError | None) -> None:
+        """End the run where the service asks for more patience than it may."""
+        asked = failure.retry_after if isinstance(failure, ServiceError) else None
+        if failure is not None and asked is not None and asked > self._limits.max_wait:
+            self._end(
+                ServiceError(
+                    f"{failure.message}; it asks to wait {asked:.0f} s, and --max-wait allows "
+                    f"{self._limits.max_wait:.0f} s",
+                    hint="run the same command again later, or with a longer --max-wait",
+                )
+            )
 
     def _judge(self, batch: Batch) -> None:
         """Whether what became of a batch is to end the run, or to make others smaller."""
@@ -246,9 +269,10 @@ class Registrar:
             self._end(batch.error)
         self._unanswered = 0 if batch.has_answer else self._unanswered + 1
         if self._unanswered == _GIVE_UP_AFTER:
+            reason = batch.failure.message if batch.failure else ""
             self._end(
                 ServiceError(
-                    f"no usable answer to {_GIVE_UP_AFTER} batches in a row: {batch.reason}",
+                    f"no usable answer to {_GIVE_UP_AFTER} batches in a row: {reason}",
                     hint="run the same command again later; what is answered is kept",
                 )
             )
@@ -279,7 +303,8 @@ class Registrar:
         if any(batch.has_answer and batch.fresh() for batch in lost):
             message += "; not every answer of the service is kept"
             hint = f"save this output; {hint}"
-            if self.stopped is not None:
+            if self.stopped is not None and message not in self._told:
+                self._told.add(message)
                 self._warn(f"{message}; {hint}")
         self._end(ServiceError(message, hint=hint) if self.has_reached else error)
 

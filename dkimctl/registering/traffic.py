@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from dkimctl.errors import Throttled
+from dkimctl.errors import ServiceError, Throttled
 from dkimctl.registering.batch import Batch
 from dkimctl.registering.crew import Crew
 from dkimctl.registering.desk import Desk, News, Notice
@@ -90,15 +90,18 @@ class Traffic:
         batch = notice.batch
         if batch in self.under_way:
             self.under_way.discard(batch)
-            self._adapt(notice)
+            self._adapt(batch)
         if notice.news is News.ASKS_LEAVE:
             self._askers.append(batch)
         elif notice.news is News.DONE:
             self.in_work.discard(batch)
 
-    def _adapt(self, notice: Notice) -> None:
+    def _adapt(self, batch: Batch) -> None:
         """Send more at the same time, or fewer, as the service takes it."""
-        if notice.batch.was_answered:
+        failure = batch.failure
+        if batch.was_answered:
             self._pace.answered()
-        elif isinstance(notice.failure, Throttled):
-            self._pace.throttled(notice.failure.retry_after or 0.0)
+        elif isinstance(failure, Throttled):
+            self._pace.throttled(failure.retry_after or 0.0)
+        elif isinstance(failure, ServiceError) and failure.retry_after is not None:
+            self._pace.throttled(failure.retry_after)

@@ -109,7 +109,7 @@ def test_a_failure_of_an_entry_without_selector_is_unknown_for_it_may_have_been_
 ):
     answer = make_registration(code="500", record=None, message="oops")
     result = outcomes.of_answer(DomainSpec("example.com"), answer)
-    assert (result.outcome, result.reason) == (Outcome.UNKNOWN, "500: oops")
+    assert (result.outcome, result.reason) == (Outcome.UNKNOWN, "the service answered 500: oops")
     assert result.registration.code is None
     assert outcomes.of_answer(SPEC, answer).outcome is Outcome.FAILED
 

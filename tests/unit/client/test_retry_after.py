@@ -14,7 +14,8 @@ NOW = 784111777.0  # Sun, 06 Nov 1994 08:49:37 GMT, the example of RFC 9110
 
 
 @pytest.mark.parametrize(
-    ("value", "seconds"), [("0", 0.0), ("120", 120.0), (" 7 ", 7.0), ("000999", 999.0)]
+    ("value", "seconds"),
+    [("0", 0.0), ("120", 120.0), (" 7 ", 7.0), ("000999", 999.0), ("9" * 5000, 1e9)],
 )
 def test_seconds(value, seconds):
     assert parse_retry_after(value, "", NOW) == seconds
@@ -43,7 +44,7 @@ def test_a_date_that_has_passed_is_no_wait():
 
 
 @pytest.mark.parametrize(
-    "value", ["", "soon", "-1", "1.5", "1e3", "١٢", "9" * 40, "nan", "inf", "Sun, 99 Nov 1994"]
+    "value", ["", "soon", "-1", "1.5", "1e3", "١٢", "nan", "inf", "Sun, 99 Nov 1994"]
 )
 def test_anything_else_says_nothing(value):
     assert parse_retry_after(value, "", NOW) is None

@@ -30,7 +30,7 @@ def answer(number):
 """
 # Nothing can be imported afterwards: this user need not be able to read Python itself.
 _UNPRIVILEGED = """
-import filelock
+import filelock, tempfile
 import dkimctl.ledger.damage, dkimctl.ledger.reading, dkimctl.ledger.room, dkimctl.ledger.writing
 if os.geteuid() == 0:
     try:

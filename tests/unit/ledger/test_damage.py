@@ -128,13 +128,34 @@ def test_an_emptied_ledger_is_no_new_one_while_its_log_is_there(write, path, acc
     path = tmp_path / "copy" / "ledger.db"
     log = path.with_name("ledger.db-wal").read_bytes()
     path.write_bytes(b"")
-    with pytest.raises(LedgerError, match="the file is empty, though"):
+    with pytest.raises(LedgerError, match="the file is empty"):
         Ledger.open_existing(path, **account)
     assert path.with_name("ledger.db-wal").read_bytes() == log
-    with pytest.raises(LedgerError, match=r"the file is empty, though .* set aside"):
+    with pytest.raises(LedgerError, match=r"the file is empty.* set aside"):
         use(path, account)
     assert names(path) == [ASIDE, f"{ASIDE}-shm", f"{ASIDE}-wal"]
     assert path.with_name(f"{ASIDE}-wal").read_bytes() == log
+
+
+def test_an_emptied_ledger_is_no_new_one(filled, account):
+    filled.write_bytes(b"")
+    with pytest.raises(LedgerError, match="the file is empty"):
+        Ledger.open_existing(filled, **account)
+    with pytest.raises(LedgerError, match=r"the file is empty.* set aside"):
+        use(filled, account)
+    with Ledger.open(filled, **account) as ledger:
+        assert ledger.gap is not None
+
+
+def test_a_log_without_its_ledger_is_not_lost_to_a_new_one(filled, account):
+    log = filled.with_name("ledger.db-wal")
+    filled.unlink()
+    log.write_bytes(b"changes")
+    with pytest.raises(LedgerError, match="is missing, though ledger.db-wal") as caught:
+        Ledger.open(filled, **account)
+    assert "put ledger.db back" in caught.value.hint
+    assert log.read_bytes() == b"changes"
+    assert not filled.exists()
 
 
 def test_damage_that_comes_to_light_later_is_told_and_left_to_the_next_run(

@@ -86,17 +86,19 @@ def test_a_reader_goes_on_while_another_run_migrates(old, read, write):
         assert reader.intents() == []
 
 
-@pytest.mark.parametrize("content", [None, b""])
-def test_a_ledger_with_nothing_in_it_reads_as_empty_and_stays_so(path, read, content):
+def test_a_ledger_with_nothing_in_it_reads_as_empty_and_stays_so(path, read):
     path.parent.mkdir()
-    if content is None:
-        sqlite3.connect(path).execute("PRAGMA journal_mode = WAL").connection.close()
-    else:
-        path.write_bytes(content)
+    sqlite3.connect(path).execute("PRAGMA journal_mode = WAL").connection.close()
     before = path.read_bytes()
     with read() as ledger:
         assert list(ledger.all()) == ledger.intents() == ledger.of_domain("example.com") == []
     assert path.read_bytes() == before
+
+
+def test_a_new_ledger_comes_into_being_whole_and_leaves_nothing_beside_it(path, write):
+    write().close()
+    assert [found.name for found in path.parent.iterdir()] == ["ledger.db"]
+    assert path.stat().st_size > 0
 
 
 def test_a_ledger_of_a_newer_version_is_refused_and_stays_as_it_is(path, write, account):

@@ -78,7 +78,9 @@ class LedgerAndModel(RuleBasedStateMachine):
             pair = folded(*answer[:2])
             old = self.answers.get(pair)
             self.answers[pair] = answer if old is None else merged(old, answer)
-            settled = [*settled, answer[:2], (answer.sign_domain, None)]
+            settled = [*settled, answer[:2]]
+            if not answer.is_taken:
+                settled.append((answer.sign_domain, None))
         for pair in settled:
             self.intents.pop(folded(*pair), None)
         for pair in begun:

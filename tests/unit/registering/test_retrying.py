@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from dkimctl.client import Reply
@@ -156,7 +158,27 @@ class TestWaiting:
         run = registrar(service(Throttled("wait", retry_after=3600.0)).send, max_wait=300.0)
         assert outcomes_of(run.run(entries(2))) == ["pending"] * 2
         assert run.desk.waits == []
-        assert isinstance(run.registrar.stopped, Throttled)
+        assert "asks to wait 3600 s, and --max-wait allows 300 s" in run.registrar.stopped.message
+
+    def test_one_batch_that_is_turned_away_four_times_does_not_end_the_run(
+        self, service, registrar, entries, outcomes_of
+    ):
+        server = service(*[Throttled("429", retry_after=0.0)] * 4)
+        run = registrar(server.send, batch_size=2)
+        assert outcomes_of(run.run(entries(4))) == ["pending"] * 2 + ["created"] * 2
+        assert run.registrar.stopped is None
+
+    def test_503_with_a_time_keeps_all_others_waiting_as_well(self, service, registrar, entries):
+        began = []
+
+        def send(specs):
+            began.append(time.monotonic())
+            if len(began) == 1:
+                raise MaybeProcessed("503", retry_after=0.6)
+            return service().send(specs)
+
+        list(registrar(send, batch_size=1).run(entries(3, None)))
+        assert began[1] - began[0] >= 0.6
 
 
 class TestRefusedAsAWhole:
