@@ -17,7 +17,7 @@ from dkimctl import settings
 from dkimctl.cli.options import FormatOption, TtlOption, examples, with_session
 from dkimctl.cli.results import Shown, default_format, show, worst
 from dkimctl.cli.session import Session
-from dkimctl.errors import DkimctlError, ExitCode, Interrupted, UsageError
+from dkimctl.errors import DkimctlError, ExitCode, Interrupted, ServiceError, UsageError
 from dkimctl.models import DomainSpec, Outcome
 from dkimctl.render.formats import Format
 from dkimctl.render.summary import summary
@@ -250,6 +250,12 @@ def _finish(session: Session, stopped: DkimctlError | None, shown: Shown, fmt: F
     """What is said at the end, and the exit code."""
     if isinstance(stopped, Interrupted):
         raise _interrupted(shown.counts)
+    if stopped is None and (count := shown.counts[Outcome.PENDING]):
+        stopped = ServiceError(
+            f"the service turned {count} {'domain' if count == 1 else 'domains'} away, again and "
+            "again (429)",
+            hint="run the same command again later, with a lower --concurrency",
+        )
     if stopped is not None:
         session.reporter.error(stopped)
         return worst([shown.status, stopped.exit_code])

@@ -56,7 +56,7 @@ def real(path: Path) -> Path:
 def identity_of(path: Path) -> Identity:
     """What tells a file from another that took its name since; None where there is none."""
     try:
-        found = path.stat()
+        found = os.stat(path)  # noqa: PTH116 - before every commit, and twice as fast
     except FileNotFoundError:
         return None
     return found.st_dev, found.st_ino

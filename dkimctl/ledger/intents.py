@@ -71,12 +71,12 @@ class OpenIntents:
 
     def which(self, pairs: Iterable[Pair]) -> list[Pair]:
         """Those of `pairs` that are open."""
-        return [
-            (domain, selector)
-            for domain, selector in pairs
-            if (of_domain := self._by_domain.get(domain.encode().lower()))
-            and (selector or "").encode().lower() in of_domain
-        ]
+        found = []
+        for pair in pairs:
+            of_domain = self._by_domain.get(pair[0].encode().lower())
+            if of_domain and (pair[1] or "").encode().lower() in of_domain:
+                found.append(pair)
+        return found
 
     def close(self, pairs: Iterable[Pair]) -> None:
         for sign_domain, selector in pairs:

@@ -142,12 +142,12 @@ class Ledger:
             with setting_aside(self._path, self._clock, self.close):
                 require_sound(self._connection)
 
-    def require_room(self, entries: int) -> None:
-        """See that the disk has room for so many more answers, before they are asked for."""
+    def require_room(self, entries: int) -> int:
+        """See that the disk has room for so many more answers; gives for how many beyond them."""
         from dkimctl.ledger.room import require_room
 
         with explained(self._path):
-            require_room(self._path, entries)
+            return require_room(self._path, entries)
 
     def close(self) -> None:
         self._connection.close()

@@ -15,12 +15,16 @@ _BYTES_IN_LOG = 3 * 4096
 _LEAST_LOG = 4 << 20
 
 
-def require_room(path: Path, entries: int) -> None:
-    """See that the disk has room for so many more answers. Raises LedgerError, OSError."""
+def require_room(path: Path, entries: int) -> int:
+    """See that the disk has room for so many more answers; gives for how many beyond them.
+
+    Raises LedgerError, OSError.
+    """
     import shutil  # brings the compression libraries
 
     log = max(0, _LEAST_LOG - size_of(beside(path, "-wal")))
-    needed = entries * (_BYTES_OF_ANSWER + _BYTES_IN_LOG) + log
+    each = _BYTES_OF_ANSWER + _BYTES_IN_LOG
+    needed = entries * each + log
     disk = shutil.disk_usage(path.parent)
     # Some network file systems do not tell, and say that nothing of nothing is free.
     if disk.total and disk.free < needed:
@@ -29,6 +33,7 @@ def require_room(path: Path, entries: int) -> None:
             f"the answers to {entries} entries may need {_megabytes(needed)}, and only "
             f"{_megabytes(disk.free)} are free",
         )
+    return max(0, disk.free - needed) // each if disk.total else entries
 
 
 def _megabytes(size: int) -> str:

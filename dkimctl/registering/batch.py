@@ -32,7 +32,7 @@ class Batch:
     """The entries of one request, and of its repetitions; each is known by its position.
 
     A thread has it from the time it gets leave to send until it tells what came of that. In
-    between the registrar changes nothing here, and only `abandoned` reads.
+    between the registrar leaves it alone.
     """
 
     def __init__(self, slots: Sequence[Slot]) -> None:
@@ -131,12 +131,12 @@ class Batch:
     def abandoned(self, reason: str) -> list[tuple[Slot, Result]]:
         """What is to be said of entries without result if their thread is not waited for.
 
-        It may be at work on them, so nothing is changed here.
+        It may be at work on them, so only what is the registrar's is looked at: in doubt is
+        what the ledger has an intent of.
         """
-        sending, unsettled = self.sending, self._unsettled
         return [
             (slot, outcomes.unanswered(slot.spec, reason))
-            if position in sending or position in unsettled
+            if position in self._recorded
             else (slot, outcomes.pending(slot.spec, "it was not sent"))
             for position, slot in enumerate(self.slots)
             if slot.result is None

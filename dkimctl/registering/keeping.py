@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from dkimctl import outcomes
 from dkimctl.ledger import Ledger, Pair
-from dkimctl.models import DomainSpec, Outcome, Registration, Result
-from dkimctl.registering.batch import Batch
+from dkimctl.models import DomainSpec, Outcome, Result
+from dkimctl.registering.batch import Batch, Slot
 
 # Outcomes of which the ledger keeps the answer: a registration is there. One without a
 # sound record never displaces what the ledger has.
@@ -15,18 +15,15 @@ _SOUND = frozenset((Outcome.CREATED, Outcome.EXISTS, Outcome.DIFFERS))
 _UNSOUND = frozenset((Outcome.UNUSABLE, Outcome.TAKEN))
 
 
-def keep(ledger: Ledger, batches: Iterable[Batch]) -> None:
-    """Put the fresh results of `batches` into the ledger, and what they are about to send.
+def keep(ledger: Ledger, fresh: Iterable[tuple[Slot, Result]], batches: Iterable[Batch]) -> None:
+    """Put fresh results into the ledger, and what `batches` have in doubt or are about to send.
 
     All of it in one transaction, durable on return. Raises LedgerError.
     """
-    answered: list[Registration] = []
+    answered = [result.registration for _, result in fresh if _is_worth_keeping(ledger, result)]
     settled: list[Pair] = []
     begun: list[Pair] = []
     for batch in dict.fromkeys(batches):
-        for _, result in batch.fresh():
-            if _is_worth_keeping(ledger, result):
-                answered.append(result.registration)
         done, new = batch.intents()
         settled += map(_pair, done)
         begun += map(_pair, new)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _TICK = 0.5  # seconds; at least so often `watch` hears of a run in which nothing happens
 _LEAST_WINDOW = 5_000  # entries that may wait for the first unknown one before them
+_MOST_UNSEEN = 2_000  # entries that are sent between two looks at the disk
 _GIVE_UP_AFTER = 5  # batches in a row without any usable answer
 
 
@@ -88,6 +89,7 @@ class Registrar:
         self._traffic = Traffic(limits.concurrency, Pace(limits.concurrency, clock), self._desk)
         self._ending = Ending(limits.grace, clock)
         self._heard: list[Batch] = []  # those of which there is something to keep
+        self._room = 0  # for the answers to so many entries, before the disk is looked at again
         self._unanswered = 0  # batches in a row
         self._defect: Exception | None = None
         self._is_asked_to_stop = False
@@ -178,15 +180,18 @@ class Registrar:
         leaving = self._traffic.next_to_send(self._intake.next_batch)
         try:
             if leaving:
-                self._prepare()
+                self._prepare(sum(len(batch.wanted) for batch in leaving))
         except LedgerError as error:
             self._end_unkept(error)
         except DkimctlError as error:
             self._end(error)
         return leaving
 
-    def _prepare(self) -> None:
-        self._ledger.require_room(sum(len(batch.specs) for batch in self._traffic.in_work))
+    def _prepare(self, entries: int) -> None:
+        self._room -= entries
+        if self._room < 0:
+            in_work = sum(len(batch.specs) for batch in self._traffic.in_work)
+            self._room = min(self._ledger.require_room(in_work), _MOST_UNSEEN)
         if self._traffic.is_open:
             return
         self._ledger.check()
@@ -198,13 +203,15 @@ class Registrar:
 
     def _settle(self, leaving: Sequence[Batch] = ()) -> None:
         """Keep what was heard, and the intents of what is leaving; give out the results."""
-        heard, self._heard = self._heard, []
+        heard = [(batch, batch.fresh()) for batch in dict.fromkeys(self._heard)]
+        self._heard = []
+        fresh = [found for _, results in heard for found in results]
         try:
-            keep(self._ledger, [*heard, *leaving])
+            keep(self._ledger, fresh, [*(batch for batch, _ in heard), *leaving])
         except LedgerError as error:
-            self._end_unkept(error, lost=heard)
-        for batch in heard:
-            self._give_out(batch.fresh())
+            answered = any(batch.has_answer and results for batch, results in heard)
+            self._end_unkept(error, is_lost=answered)
+        self._give_out(fresh)
         if self._ending.is_overdue:
             self._abandon()
 
@@ -297,10 +304,10 @@ class Registrar:
         elif (before := self._ending.interrupt()) is not None:
             self._warn(before.message)
 
-    def _end_unkept(self, error: LedgerError, *, lost: Sequence[Batch] = ()) -> None:
-        """End the run since the ledger fails, perhaps with answers that it does not have."""
+    def _end_unkept(self, error: LedgerError, *, is_lost: bool = False) -> None:
+        """End the run since the ledger fails; `is_lost`: it lacks answers that came."""
         message, hint = error.message, error.hint
-        if any(batch.has_answer and batch.fresh() for batch in lost):
+        if is_lost:
             message += "; not every answer of the service is kept"
             hint = f"save this output; {hint}"
             if self.stopped is not None and message not in self._told:

@@ -4,54 +4,68 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Mapping
 
 import msgspec
 
 from dkimctl.models import DnsRecord, Registration, Result
 
 
+class _Answer(msgspec.Struct, omit_defaults=True):
+    code: str
+    message: str | None = None
+
+
+class _SettingValues(msgspec.Struct):
+    fqdn: str
+    type: str
+    value: str
+
+
+class _Item(msgspec.Struct, omit_defaults=True):
+    """What the service left out is left out; `result` is null where no answer came."""
+
+    result: _Answer | None
+    sign_domain: str
+    selector: str | None = None
+    key_len: int | None = None
+    start_date: str | None = None
+    default: int | None = None
+    enable: bool | None = None
+    setting_values: _SettingValues | None = None
+    regist_date: str | None = None
+    outcome: str = ""
+
+
+_encoder = msgspec.json.Encoder()
+
+
 def item_line(result: Result) -> str:
-    """`result` as a JSON object on one line of ASCII; what the service left out is left out.
-
-    An item that no answer came for has a `result` of null.
-    """
+    """`result` as a JSON object on one line of printable ASCII."""
     registration = result.registration
-    fields = {
-        "sign_domain": registration.sign_domain,
-        "selector": registration.selector,
-        "key_len": registration.key_len,
-        "start_date": registration.start_date,
-        "default": registration.default,
-        "enable": registration.enable,
-        "setting_values": _setting_values(registration.record),
-        "regist_date": registration.regist_date,
-        "outcome": result.outcome,
-    }
-    return _to_json({"result": _answer(registration), **_present(fields)})
-
-
-def _to_json(item: Mapping[str, object]) -> str:
-    # msgspec is eight times as fast, and escapes only what JSON wants escaped.
+    item = _Item(
+        _answer(registration),
+        registration.sign_domain,
+        registration.selector,
+        registration.key_len,
+        registration.start_date,
+        registration.default,
+        registration.enable,
+        _setting_values(registration.record),
+        registration.regist_date,
+        result.outcome,
+    )
     with contextlib.suppress(UnicodeEncodeError):  # half of a surrogate pair
-        line = msgspec.json.encode(item).decode("ascii", "replace")
-        if line.isprintable() and line.isascii():
-            return line
-    # DEL is ASCII and needs no escape in JSON either, but terminals act on it.
-    return json.dumps(item, separators=(",", ":")).replace("\x7f", "\\u007f")
+        line = _encoder.encode(item)
+        if line.isascii() and b"\x7f" not in line:
+            return line.decode()
+    # DEL is ASCII and needs no escape in JSON, but terminals act on it.
+    plain = json.dumps(msgspec.to_builtins(item), separators=(",", ":"))
+    return plain.replace("\x7f", "\\u007f")
 
 
-def _answer(registration: Registration) -> dict[str, object] | None:
-    if registration.code is None:
-        return None
-    return _present({"code": registration.code, "message": registration.message})
+def _answer(registration: Registration) -> _Answer | None:
+    return _Answer(registration.code, registration.message) if registration.code else None
 
 
-def _setting_values(record: DnsRecord | None) -> dict[str, str] | None:
-    if record is None:
-        return None
-    return {"fqdn": record.fqdn, "type": record.type, "value": record.value}
-
-
-def _present(fields: Mapping[str, object]) -> dict[str, object]:
-    return {name: value for name, value in fields.items() if value is not None}
+def _setting_values(record: DnsRecord | None) -> _SettingValues | None:
+    return None if record is None else _SettingValues(record.fqdn, record.type, record.value)

@@ -113,7 +113,7 @@ def test_where_several_apply_3_comes_before_4(cli, scripted_server, scripted_acc
     scripted_server.answer = lambda request: (
         tokens(request) if request.path == "/oauth2/token" else answers.pop(0)
     )
-    words = ("register", "-", "--batch-size", 1, "--format", "json")
+    words = ("register", "-", "--batch-size", 1, "--concurrency", 1, "--format", "json")
     done = cli(*words, stdin=TWO, env=scripted_account)
     assert [item["outcome"] for item in done.json["items"]] == ["unknown", "pending"]
     assert done.status == 3
@@ -195,7 +195,7 @@ def test_a_stop_in_the_middle_shows_what_was_done_before_and_is_4(
     done = cli(*words, stdin=TWO, env=scripted_account)
     assert [item["outcome"] for item in done.json["items"]] == ["created", "pending"]
     assert done.status == 4
-    assert "429" in json.loads(done.err)["errors"][0]["message"]
+    assert "turned 1 domain away" in json.loads(done.err)["errors"][0]["message"]
     scripted_server.answer = tokens
     scripted_server.registering = make_answer(
         200, {"items": [sound(key_records, "201") | {"sign_domain": "example.org"}]}

@@ -151,7 +151,7 @@ def test_a_log_without_its_ledger_is_not_lost_to_a_new_one(filled, account):
     log = filled.with_name("ledger.db-wal")
     filled.unlink()
     log.write_bytes(b"changes")
-    with pytest.raises(LedgerError, match="is missing, though ledger.db-wal") as caught:
+    with pytest.raises(LedgerError, match=r"is missing, though ledger\.db-wal") as caught:
         Ledger.open(filled, **account)
     assert "put ledger.db back" in caught.value.hint
     assert log.read_bytes() == b"changes"
