@@ -1,0 +1,190 @@
+"""Kill `dkimctl register` at random moments, again and again, and see whether anything is lost.
+
+Run: python tests/bench/crash.py [KILLS [DOMAINS [SEED [BATCH_SIZE]]]]
+
+For each form of the file: 5,000 domains at `dkimctl serve --faults` on loopback, 200 kills
+(SIGKILL), each followed by the same command at once, then one run to the end. Half of the
+moments are drawn evenly from the start-up of a run, the others from the time after its first
+write to the ledger, as long as lets the work last for all 200 kills. A tenth more of kills
+sees the end of the work, and runs that find nothing left to do. Exit 1 where anything was
+doubled, lost or told wrongly.
+"""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from audit import Audit, Books, unkept
+from rehearsal import ASSIGNED, CHOSEN, EXPLICIT, Form, Run, Scene, arguments
+
+START_UP, SENDING, END, IDLE = "at start-up", "while sending", "at the end", "with nothing to do"
+
+_FAULTS = "{{seed: {}, slow: 0.2s, any: 0.05}}"
+_MORE = 0.1  # of the kills: those beyond the number asked for
+_EARLY = 0.5  # of the kills: those aimed at the start-up
+_GUESSED_RATE = 100.0  # domains a second that the service makes keys for
+_ASKED_RATE = 1_000.0  # domains a second that the service has registered before
+_ATTEMPTS = 10  # runs for one kill, where they end before it
+
+
+class Crashes(NamedTuple):
+    """What the kills came to. `unkept`: printed by a killed run, and not in the ledger."""
+
+    moments: Counter[str]
+    seconds: float  # of all killed runs
+    in_doubt: set[str]  # domains whose intents were open before the last run
+    unkept: list[str]
+    last: Run
+    audit: Audit
+
+
+def rehearse(
+    home: Path, form: Form, *, kills: int, count: int, seed: int, batch_size: int
+) -> Crashes:
+    """Kill so many runs of `count` domains, let one go to its end, and audit what is there."""
+    if form is CHOSEN:
+        # A kill leaves whole batches in doubt for good; small ones leave work for every kill.
+        batch_size = max(1, batch_size // 10)
+    scene = Scene(home, form, count, seed, batch_size)
+    with scene.served(_FAULTS.format(seed)):
+        killer = _Killer(scene, kills, random.Random(seed))
+        for _ in range(kills + round(kills * _MORE)):
+            killer.kill()
+        in_doubt = scene.ledger().in_doubt()
+        last = scene.register()
+    return Crashes(killer.moments, killer.seconds, in_doubt, killer.unkept, last, scene.audit(last))
+
+
+class _Killer:
+    """Kills one run after the other."""
+
+    def __init__(self, scene: Scene, kills: int, dice: random.Random) -> None:
+        self.moments: Counter[str] = Counter()
+        self.seconds = 0.0
+        self.unkept: list[str] = []
+        self._scene = scene
+        self._kills = kills
+        self._dice = dice
+        self._ledger = scene.ledger()
+        self._start_up = scene.register("--dry-run").seconds  # of the latest run that is known
+        # The rate is guessed, as if so many domains had been sent, until there is experience.
+        self._guessed = len(scene.domains) / 4
+        self._sending = self._guessed / _GUESSED_RATE  # seconds that runs have spent so
+
+    def kill(self) -> None:
+        """Kill one run, at a moment that is drawn; one that ends before is no kill."""
+        for _ in range(_ATTEMPTS):
+            started = time.perf_counter()
+            is_killed = self._kill_run()
+            seconds = time.perf_counter() - started
+            before, self._ledger = self._ledger, self._scene.ledger()
+            if is_killed:
+                self.seconds += seconds
+                self.moments[self._moment(before)] += 1
+                self.unkept += unkept(self._scene.printed(), self._ledger)
+                return
+            self._start_up = min(self._start_up, seconds)
+        raise AssertionError(f"{_ATTEMPTS} runs ended before they were killed")
+
+    def _kill_run(self) -> bool:
+        """Whether the run was still there when its time had come."""
+        left = self._left(self._ledger)
+        if not left or self._dice.random() < _EARLY:
+            return self._kill(self._scene.start(), self._dice.uniform(0, self._start_up))
+        started, written = time.perf_counter(), self._scene.last_write()
+        process = self._scene.start()
+        while self._scene.last_write() == written and process.poll() is None:
+            time.sleep(0.002)
+        begun = time.perf_counter()
+        is_killed = self._kill(process, self._dice.uniform(0, 2 * self._share(left)))
+        self._start_up = begun - started
+        self._sending += time.perf_counter() - begun
+        return is_killed
+
+    def _kill(self, process: subprocess.Popen[bytes], seconds: float) -> bool:
+        """Kill a run after so many seconds; whether it was still there."""
+        with suppress(subprocess.TimeoutExpired):
+            status = process.wait(seconds)
+            assert status in (0, 4), f"exit {status}: {self._scene.said()}"
+            return False
+        process.kill()
+        process.wait()
+        return True
+
+    def _share(self, left: int) -> float:
+        """The seconds of sending for each kill in that phase, such that the work lasts."""
+        count, asked = len(self._scene.domains), 0
+        if self._scene.form is not CHOSEN:  # what the service has is only asked for again
+            left, asked = max(0, count - len(self._scene.store())), left
+        rate = (self._guessed + count - left) / self._sending
+        kills = max(1.0, self._kills * (1 + _MORE / 2) - self.moments.total()) * (1 - _EARLY)
+        return (left / rate + asked / _ASKED_RATE) / kills
+
+    def _moment(self, before: Books) -> str:
+        """When the latest run was killed, by what it has changed."""
+        if not self._left(before):
+            return IDLE
+        if self._ledger == before:
+            return START_UP
+        return SENDING if self._left(self._ledger) else END
+
+    def _left(self, ledger: Books) -> int:
+        """The number of domains of which something is still to be sent."""
+        is_final = self._scene.form is CHOSEN
+        done = ledger.kept() | ledger.in_doubt() if is_final else ledger.kept()
+        return len(self._scene.domains) - len(done)
+
+
+def findings(form: Form, crashes: Crashes) -> list[str]:
+    """What should not be so, in words."""
+    found = crashes.audit.findings()
+    expected = {"created", "exists"}
+    if form is CHOSEN:
+        expected.add("unknown")
+        if gone := crashes.in_doubt.difference(crashes.audit.unknown):
+            found.append(f"in doubt, and not unknown in the last run: {sorted(gone)}")
+    if not crashes.audit.outcomes.keys() <= expected:
+        found.append(f"not finished: {crashes.last.said}")
+    if crashes.unkept:
+        found.append(f"printed, and not in the ledger: {crashes.unkept}")
+    status = 4 if crashes.audit.unknown else 0
+    if crashes.last.status != status:
+        found.append(f"exit {crashes.last.status} and not {status}: {crashes.last.said}")
+    return found
+
+
+def _report(crashes: Crashes) -> None:
+    found, last = crashes.audit, crashes.last
+    moments = ", ".join(f"{number} {moment}" for moment, number in crashes.moments.most_common())
+    print(f"  {crashes.moments.total()} kills: {moments}")
+    print(f"  killed runs {crashes.seconds:.1f} s, run to the end {last.seconds:.1f} s")
+    print(f"  in doubt after the last kill: {len(crashes.in_doubt)} domains")
+    print(f"  exit {last.status}: {found.summary()}")
+    print(f"  doubled {len(found.doubled)}, lost {len(found.lost)}, unkept {len(crashes.unkept)}")
+
+
+def main() -> None:
+    kills, count, seed, batch_size = arguments(200, 5_000, 1, 50)
+    failures = []
+    for form in (EXPLICIT, ASSIGNED, CHOSEN):
+        print(f"{form.name}: {count} domains, seed {seed}, at {time.strftime('%H:%M:%S')}")
+        with tempfile.TemporaryDirectory() as home:
+            crashes = rehearse(
+                Path(home), form, kills=kills, count=count, seed=seed, batch_size=batch_size
+            )
+        _report(crashes)
+        failures += findings(form, crashes)
+    if failures:
+        sys.exit("\n".join(failures))
+
+
+if __name__ == "__main__":
+    main()

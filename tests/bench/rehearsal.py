@@ -1,0 +1,193 @@
+"""The scene of a rehearsal: `dkimctl serve --faults` on loopback, and `dkimctl register`.
+
+Shared by crash.py and faulty.py. Every command is a process of its own, at home in a
+directory that the caller gives.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from audit import Audit, Books, Item, Record, audit, read_ledger, read_store
+
+_FILE = "domains.yaml"
+_DATA = "service.db"
+# Runs a command, and writes its peak memory (as getrusage has it) to a file. A process of its
+# own: what is started from a large one counts that one's memory as its own.
+_MEASURE = """
+import pathlib, resource, subprocess, sys
+status = subprocess.run(sys.argv[2:]).returncode
+peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+pathlib.Path(sys.argv[1]).write_text(str(peak))
+sys.exit(status)
+"""
+_OTHERS = ("DKIMCTL_", "XDG_")  # variables that would lead out of the home
+_SERVICE_LIMIT = 30.0  # seconds for the service to listen, and to end
+_RUN_LIMIT = 3600.0  # seconds for one `register`
+
+
+class Form(NamedTuple):
+    """One way to have domains registered: an entry of the file, and words of the command."""
+
+    name: str
+    entry: str
+    words: tuple[str, ...] = ()
+
+
+EXPLICIT = Form("explicit selectors", "- {{sign_domain: {}, selector: s1}}\n")
+ASSIGNED = Form("--assign-selector", "- {}\n", ("--assign-selector", "s%Y%m%d%H%M%S{domain}"))
+CHOSEN = Form("selectors that the service chooses", "- {}\n")
+
+
+class Run(NamedTuple):
+    """One `register` that came to its end; `mib` is its peak memory, 0.0 where none can tell."""
+
+    status: int
+    seconds: float
+    mib: float
+    items: list[Item]
+    said: str  # on stderr
+
+
+class Scene:
+    """A home with a file of `count` domains, in an order that `seed` decides."""
+
+    def __init__(self, home: Path, form: Form, count: int, seed: int, batch_size: int) -> None:
+        self.form = form
+        self.domains = [f"d{number:05}.example.com" for number in range(count)]
+        random.Random(seed).shuffle(self.domains)
+        text = "".join(map(form.entry.format, self.domains))
+        (home / _FILE).write_text(text, encoding="utf-8")
+        self._home = home
+        self._state = home / "state"
+        self._output, self._errors, self._log = home / "output", home / "errors", home / "log"
+        self._peak = home / "peak"
+        self._batch_size = batch_size
+        self._environment = _environment() | {
+            "HOME": str(home),
+            "USERPROFILE": str(home),
+            "DKIMCTL_STATE_DIR": str(self._state),
+        }
+
+    @contextmanager
+    def served(self, faults: str) -> Iterator[None]:
+        """Run the service with the faults of a text, and with a client; ends with the block.
+
+        Then nothing of an abandoned request is under way any more.
+        """
+        (self._home / "faults.yaml").write_text(faults, encoding="utf-8")
+        words = ("serve", "--port", "0", "--data", _DATA, "--faults", "faults.yaml")
+        with self._log.open("wb") as log:
+            process = self._popen(*words, stderr=log)
+        try:
+            self._environment |= self._create_client(self._announced_url(process))
+            yield
+        finally:
+            process.terminate()
+            process.wait(_SERVICE_LIMIT)
+
+    def start(self, *words: str, through: Sequence[str] = ()) -> subprocess.Popen[bytes]:
+        """Start `register` on the file and leave it running; its streams go to files.
+
+        `through` is the command that is to run it, if any.
+        """
+        command = ("register", _FILE, "--format", "json", "--batch-size", str(self._batch_size))
+        with self._output.open("wb") as output, self._errors.open("wb") as errors:
+            return self._popen(
+                *command, *self.form.words, *words, through=through, stdout=output, stderr=errors
+            )
+
+    def register(self, *words: str) -> Run:
+        """Run `register` on the file to its end."""
+        through = (sys.executable, "-c", _MEASURE, str(self._peak))
+        started = time.perf_counter()
+        process = self.start(*words, through=() if sys.platform == "win32" else through)
+        status = process.wait(_RUN_LIMIT)
+        seconds = time.perf_counter() - started
+        output = self._output.read_text("utf-8")
+        assert output, f"no output, exit {status}: {self.said()}"
+        return Run(status, seconds, self._mib(), json.loads(output)["items"], self.said())
+
+    def said(self) -> str:
+        """What the latest `register` has said on stderr."""
+        return self._errors.read_text("utf-8")
+
+    def printed(self) -> list[Item]:
+        """The items that a killed run had printed whole."""
+        lines = self._output.read_text("utf-8").split("\n")[1:-1]
+        return [json.loads(line.removesuffix(",")) for line in lines if line.startswith("{")]
+
+    def ledger(self) -> Books:
+        """The ledger, while no `register` runs."""
+        return read_ledger(self._state)
+
+    def last_write(self) -> int:
+        """When the ledger was last written to, in nanoseconds, by the log beside it."""
+        try:
+            found = (self._state / "ledger.db-wal").stat()
+        except FileNotFoundError:
+            return 0
+        return found.st_mtime_ns if found.st_size else 0
+
+    def store(self) -> list[Record]:
+        """What the service has registered."""
+        return read_store(self._home / _DATA)
+
+    def audit(self, run: Run) -> Audit:
+        """Compare what a run has printed with what is there; nothing may be under way."""
+        return audit(self.domains, run.items, self.store(), self.ledger())
+
+    def _mib(self) -> float:
+        if sys.platform == "win32":
+            return 0.0
+        return int(self._peak.read_text()) / (1 << 20 if sys.platform == "darwin" else 1 << 10)
+
+    def _popen(
+        self, *words: str, through: Sequence[str] = (), **streams: Any
+    ) -> subprocess.Popen[bytes]:
+        command = [*through, sys.executable, "-m", "dkimctl", *words]
+        return subprocess.Popen(command, cwd=self._home, env=self._environment, **streams)
+
+    def _announced_url(self, process: subprocess.Popen[bytes]) -> str:
+        deadline = time.monotonic() + _SERVICE_LIMIT
+        while time.monotonic() < deadline and process.poll() is None:
+            if found := re.search(r"serving on (http://\S+)", self._log.read_text("utf-8")):
+                return found[1]
+            time.sleep(0.05)
+        raise AssertionError(f"the service did not start: {self._log.read_text('utf-8')}")
+
+    def _create_client(self, url: str) -> Mapping[str, str]:
+        words = ("service", "client", "create", "--data", _DATA)
+        with self._popen(*words, stdout=subprocess.PIPE) as process:
+            made = json.loads(process.communicate(timeout=_SERVICE_LIMIT)[0])
+        return {
+            "DKIMCTL_AUTH_URL": url,
+            "DKIMCTL_BASE_URL": url,
+            "DKIMCTL_CLIENT_ID": made["client_id"],
+            "DKIMCTL_CLIENT_SECRET": made["client_secret"],
+        }
+
+
+def arguments(*defaults: int) -> list[int]:
+    """The numbers of the command line, or their defaults."""
+    given = [int(word) for word in sys.argv[1:]]
+    return [*given, *defaults[len(given) :]]
+
+
+def _environment() -> dict[str, str]:
+    """That of this process, but without byte code that is compiled at each start."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name != "PYTHONDONTWRITEBYTECODE" and not name.startswith(_OTHERS)
+    }

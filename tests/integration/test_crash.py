@@ -1,0 +1,58 @@
+"""Killed at any moment, or answered wrongly, `register` loses nothing and doubles nothing.
+
+The long forms are tests/bench/crash.py and tests/bench/faulty.py.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).parents[1] / "bench"))
+
+import crash
+import faulty
+from rehearsal import ASSIGNED, CHOSEN, EXPLICIT
+
+COUNT = 400
+needs_sigkill = pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
+
+
+@needs_sigkill
+@pytest.mark.parametrize("form", [EXPLICIT, ASSIGNED], ids=lambda form: form.name)
+def test_killed_again_and_again_the_same_command_finishes_the_job(tmp_path, form):
+    crashes = crash.rehearse(tmp_path, form, kills=20, count=COUNT, seed=1, batch_size=5)
+    assert crash.findings(form, crashes) == []
+    assert crashes.moments[crash.START_UP] > 0
+    assert crashes.moments[crash.SENDING] > 0
+    assert (crashes.last.status, crashes.audit.unknown) == (0, [])
+    assert len(crashes.last.items) == COUNT
+
+
+@needs_sigkill
+def test_killed_without_selectors_what_was_sent_is_unknown_and_not_sent_again(tmp_path):
+    crashes = crash.rehearse(tmp_path, CHOSEN, kills=20, count=COUNT, seed=1, batch_size=5)
+    assert crash.findings(CHOSEN, crashes) == []
+    assert crashes.moments[crash.SENDING] > 0
+    assert crashes.in_doubt
+    assert crashes.in_doubt <= set(crashes.audit.unknown)
+    assert crashes.last.status == 4
+
+
+def test_at_a_service_of_many_faults_explicit_selectors_all_come_through(tmp_path):
+    passes = faulty.rehearse(tmp_path, EXPLICIT, count=COUNT, share=0.3, seed=1, batch_size=10)
+    assert faulty.findings(EXPLICIT, passes) == []
+    assert passes[0].audit.asked_again > 0
+    assert passes[-1].run.status == 0
+    assert len(passes[-1].store) == COUNT
+
+
+def test_at_a_service_of_many_faults_only_what_nobody_can_tell_is_unknown(tmp_path):
+    passes = faulty.rehearse(tmp_path, CHOSEN, count=COUNT, share=0.3, seed=1, batch_size=10)
+    assert faulty.findings(CHOSEN, passes) == []
+    found = passes[-1].audit
+    assert 0 < found.unknown_registered < len(found.unknown)
+    assert passes[-1].run.status == 4
+    assert len(passes[-1].store) == COUNT - len(found.unknown) + found.unknown_registered
