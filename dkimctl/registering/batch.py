@@ -26,6 +26,7 @@ class Slot:
 
     spec: DomainSpec
     result: Result | None = None
+    is_in_doubt: bool = False  # an earlier run sent it, and has no answer
 
 
 class Batch:
@@ -54,8 +55,9 @@ class Batch:
         self._tries = [0] * len(slots)
         self._ahead = set(self.wanted)  # what is to be sent, perhaps once more
         self._results: list[Result | None] = [None] * len(slots)
-        self._unsettled: set[int] = set()  # what the service may or may not have registered
-        self._recorded: set[int] = set()  # what the ledger has an intent of
+        # What the service may or may not have registered.
+        self._unsettled = {position for position, slot in enumerate(slots) if slot.is_in_doubt}
+        self._recorded = set(self._unsettled)  # what the ledger has an intent of
 
     def take(self, reply: Reply) -> None:
         """Note the answer to the request under way."""
@@ -118,7 +120,8 @@ class Batch:
         reason = self.failure.message if self.failure else "it was not sent"
         for position, spec in enumerate(self.specs):
             if self._results[position] is None:
-                self._results[position] = outcomes.pending(spec, reason)
+                make = outcomes.unanswered if position in self._unsettled else outcomes.pending
+                self._results[position] = make(spec, reason)
 
     def fresh(self) -> list[tuple[Slot, Result]]:
         """The results that are final and not in their slots yet."""

@@ -137,6 +137,12 @@ class Registrar:
             self._listen()
             self._settle()
 
+    def _is_in_doubt(self, spec: DomainSpec) -> bool:
+        """Whether an earlier run has sent this entry, and nobody knows what came of that."""
+        selector = (spec.selector or "").lower()
+        intents = self._ledger.intents_of(spec.sign_domain)
+        return any((intent.selector or "").lower() == selector for intent in intents)
+
     def _place(self, spec: DomainSpec) -> Slot:
         try:
             placed = self._planner.place(spec)
@@ -146,7 +152,7 @@ class Registrar:
             self._end_unkept(error)
             placed = outcomes.pending(spec, error.message)
         if isinstance(placed, DomainSpec):
-            return Slot(placed)
+            return Slot(placed, is_in_doubt=self._is_in_doubt(placed))
         self._watch.settled([placed])
         return Slot(spec, placed)
 

@@ -157,6 +157,25 @@ class TestTheNextRun:
         assert outcomes_of(again) == ["created"]
         assert server.batches == [[DomainSpec("d0.example", "s1")]]
 
+    @pytest.mark.parametrize("selector", ["s1", None])
+    @pytest.mark.parametrize("error", [NotProcessed("x"), TokenRejected("403"), Throttled("x")])
+    def test_does_not_forget_the_doubt_when_it_is_turned_away(
+        self, ledger, service, registrar, entries, outcomes_of, selector, error
+    ):
+        list(registrar(service(*[MaybeProcessed("x")] * 4).send).run(entries(1, selector)))
+        turned_away = registrar(service(*[error] * 4).send, retry_unknown=True)
+        assert outcomes_of(turned_away.run(entries(1, selector))) == ["unknown"]
+        assert [intent[:2] for intent in ledger.intents()] == [("d0.example", selector)]
+
+    def test_does_not_forget_the_doubt_when_it_is_stopped(
+        self, ledger, service, registrar, entries, outcomes_of
+    ):
+        list(registrar(service(*[MaybeProcessed("x")] * 4).send).run(entries(1)))
+        stopped = registrar(service().send)
+        stopped.registrar.stop()
+        assert outcomes_of(stopped.run(entries(1))) == ["unknown"]
+        assert len(ledger.intents()) == 1
+
     def test_takes_nothing_from_what_is_somebody_elses(
         self, ledger, service, registrar, entries, outcomes_of, make_registration
     ):
