@@ -27,6 +27,7 @@ def open_for_writing(path: Path, base_url: str, client_id: str) -> tuple[sqlite3
         version_of(connection, path)  # before anything is changed in a newer file
         _use_write_ahead_log(connection)
         connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA cache_size = -16384")  # KiB: the indexes of 100,000 answers
         connection.execute("PRAGMA fullfsync = ON")  # without it macOS leaves data in the drive
         with connection:
             # For writing from the start, since two processes may come to the same old file.
