@@ -20,24 +20,25 @@ def write_in_thread(pieces: Iterable[str], idle: Callable[[], None]) -> OSError 
     """
     outlet = _Outlet()
     for text in pieces:
-        outlet.put(text, idle)
+        outlet.put(_encoded(text), idle)
     return outlet.finish(idle)
 
 
 class _Outlet:
     def __init__(self) -> None:
         self._failure: OSError | None = None
-        self._pieces: queue.Queue[str | None] = queue.Queue(_AHEAD)
+        self._pieces: queue.Queue[bytes | None] = queue.Queue(_AHEAD)
         # A daemon, since the program may end while the reader stands still. It writes below
         # Python's buffers, whose locks such a thread would not give back.
         self._thread = threading.Thread(target=self._run, daemon=True, name="dkimctl-output")
         sys.stdout.flush()
+        self._descriptor = sys.stdout.fileno()
         self._thread.start()
 
-    def put(self, text: str | None, idle: Callable[[], None]) -> None:
+    def put(self, data: bytes | None, idle: Callable[[], None]) -> None:
         while True:
             try:
-                return self._pieces.put(text, timeout=_TICK)
+                return self._pieces.put(data, timeout=_TICK)
             except queue.Full:
                 idle()
 
@@ -49,21 +50,25 @@ class _Outlet:
         return self._failure
 
     def _run(self) -> None:
-        while (text := self._pieces.get()) is not None:
+        while (data := self._pieces.get()) is not None:
             if self._failure is None:
                 try:
-                    _write_whole(text)
+                    _write_whole(self._descriptor, data)
                 except OSError as error:
                     self._failure = error
 
 
-def _write_whole(text: str) -> None:
+def _encoded(text: str) -> bytes:
+    """As stdout would encode it; here and not in the thread, which could not tell of an error."""
     if os.linesep != "\n":
         text = text.replace("\n", os.linesep)
-    data = memoryview(text.encode(sys.stdout.encoding, sys.stdout.errors or "strict"))
-    descriptor = sys.stdout.fileno()
-    while data:
+    return text.encode(sys.stdout.encoding, sys.stdout.errors or "strict")
+
+
+def _write_whole(descriptor: int, data: bytes) -> None:
+    left = memoryview(data)
+    while left:
         try:
-            data = data[os.write(descriptor, data) :]
+            left = left[os.write(descriptor, left) :]
         except BlockingIOError:  # somebody made it so that it does not wait
             time.sleep(0.05)

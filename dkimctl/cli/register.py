@@ -7,7 +7,8 @@ import itertools
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
@@ -170,9 +171,8 @@ def _register(
         may_draw=fmt is Format.TABLE or not sys.stdout.isatty(),
     )
     registrar = _registrar(session, ledger, make_planner(ledger), progress)
-    # The bar is off the terminal before what comes out at the end, be it results or an error.
-    with stopping(registrar.stop), progress:
-        results = _watched(registrar.run(specs), progress)
+    # Closing it takes the bar off the terminal, before an error is told.
+    with stopping(registrar.stop), closing(_watched(registrar.run(specs), progress)) as results:
         first = list(itertools.islice(results, 1))
         if registrar.stopped is not None and not registrar.has_reached:
             raise _nothing_sent(session, registrar.stopped, len(specs))
@@ -218,7 +218,7 @@ def _sender(session: Session) -> Callable[[Sequence[DomainSpec]], Reply]:
     return lambda batch: authorizer.call(lambda token: client.register(token, batch))
 
 
-def _watched(results: Iterator[Result], progress: Progress) -> Iterator[Result]:
+def _watched(results: Iterator[Result], progress: Progress) -> Generator[Result]:
     """The results; once the last is there, the progress is off the terminal."""
     with progress:
         yield from results
@@ -240,8 +240,8 @@ def _tell_left_over(session: Session, ledger: Ledger, specs: Sequence[DomainSpec
     ]
     if others:
         session.reporter.warn(
-            f"{len(others)} entries of earlier runs, which this file does not have, were sent and "
-            f"never answered: {', '.join(others[:5])}{', ...' if len(others) > 5 else ''}",
+            f"of earlier runs, {len(others)} that this file does not have were sent and never "
+            f"answered: {', '.join(others[:5])}{', ...' if len(others) > 5 else ''}",
             hint="register a file that has them again",
         )
 

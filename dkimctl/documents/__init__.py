@@ -6,7 +6,7 @@ tags, merge keys, directives, repeated keys and second documents are problems.
 """
 
 from dkimctl.documents.document import Document
-from dkimctl.documents.nodes import Mapping, Node, Scalar, Sequence, is_plain
+from dkimctl.documents.nodes import Mapping, Node, Scalar, Sequence, is_plain, wrong
 from dkimctl.documents.source import read_bytes
 
 __all__ = [
@@ -17,4 +17,5 @@ __all__ = [
     "Sequence",
     "is_plain",
     "read_bytes",
+    "wrong",
 ]

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar, Protocol
 
+from dkimctl.errors import UsageError
+from dkimctl.wording import shown
+
 # YAML 1.2.2, 10.3.2, and nothing at all.
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 
@@ -31,6 +34,13 @@ class Scalar(Protocol):
 def is_plain(scalar: Scalar) -> bool:
     """Whether it is written without quotes, and not as a block."""
     return scalar.implicit[0]
+
+
+def wrong(scalar: Scalar, wanted: str, hint: str) -> UsageError:
+    """What to raise for a scalar that must be plain and is not `wanted`."""
+    if is_plain(scalar):
+        return UsageError(f"{shown(scalar.value)} is not {wanted}", hint=hint)
+    return UsageError(f"{shown(scalar.value)} in quotes is not {wanted}", hint="remove the quotes")
 
 
 def is_null(scalar: Scalar) -> bool:

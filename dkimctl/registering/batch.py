@@ -75,7 +75,7 @@ class Batch:
         self.has_reached = True
         self.was_answered = not self._unsettled.issuperset(self.sending)
         self.has_answer = self.has_answer or self.was_answered
-        self.failure = None if self.was_answered else ServiceError("it has no usable item")
+        self.failure = None if self.was_answered else ServiceError("no answer has a usable item")
         self.sending = ()
 
     def lose(self, failure: DkimctlError) -> None:

@@ -27,14 +27,9 @@ class Ending:
         self._deadline = self._clock() + self.grace
         return True
 
-    def interrupt(self) -> DkimctlError | None:
-        """Ctrl-C: end the run; one that ends already waits no longer, and had this reason."""
-        before = self.error
-        if before is not None and not isinstance(before, Interrupted):
-            self.error, self._deadline = Interrupted(), self._clock()
-            return before
-        self.begin(Interrupted())
-        return None
+    def hurry(self) -> None:
+        """Ctrl-C, while the run ends for another reason: wait no longer."""
+        self.error, self._deadline = Interrupted(), self._clock()
 
     @property
     def is_overdue(self) -> bool:

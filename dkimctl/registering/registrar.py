@@ -146,13 +146,13 @@ class Registrar:
     def _place(self, spec: DomainSpec) -> Slot:
         try:
             placed = self._planner.place(spec)
+            if isinstance(placed, DomainSpec):
+                return Slot(placed, is_in_doubt=self._is_in_doubt(placed))
         except LedgerError as error:
             if self.stopped is None and not self.has_reached:
                 self._examine()
             self._end_unkept(error)
             placed = outcomes.pending(spec, error.message)
-        if isinstance(placed, DomainSpec):
-            return Slot(placed, is_in_doubt=self._is_in_doubt(placed))
         self._watch.settled([placed])
         return Slot(spec, placed)
 
@@ -307,8 +307,9 @@ class Registrar:
         self._is_asked_to_stop = False
         if self.stopped is None:
             self._end(Interrupted())
-        elif (before := self._ending.interrupt()) is not None:
-            self._warn(before.message)
+        elif not isinstance(self.stopped, Interrupted):
+            self._warn(self.stopped.message)
+            self._ending.hurry()
 
     def _end_unkept(self, error: LedgerError, *, is_lost: bool = False) -> None:
         """End the run since the ledger fails; `is_lost`: it lacks answers that came."""

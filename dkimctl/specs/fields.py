@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
-from dkimctl.documents import Document, Node, Scalar, is_plain
+from dkimctl.documents import Document, Node, Scalar, is_plain, wrong
 from dkimctl.errors import UsageError
 from dkimctl.specs.names import parse_domain, parse_selector
 from dkimctl.wording import shown
@@ -34,19 +34,19 @@ def _selector(scalar: Scalar) -> str:
 def _key_len(scalar: Scalar) -> int:
     if is_plain(scalar) and scalar.value in {"1024", "2048"}:
         return int(scalar.value)
-    raise _wrong(scalar, "1024 or 2048", "write 2048, or 1024 where the DNS takes no longer key")
+    raise wrong(scalar, "1024 or 2048", "write 2048, or 1024 where the DNS takes no longer key")
 
 
 def _default(scalar: Scalar) -> int:
     if is_plain(scalar) and re.fullmatch(_DECIMAL, scalar.value):
         return int(scalar.value)
-    raise _wrong(scalar, "a decimal number", "write it in decimal digits, such as 0")
+    raise wrong(scalar, "a decimal number", "write it in decimal digits, such as 0")
 
 
 def _enable(scalar: Scalar) -> bool:
     if is_plain(scalar) and scalar.value in {"true", "false"}:
         return scalar.value == "true"
-    raise _wrong(scalar, "true or false", "write true or false, in lower case")
+    raise wrong(scalar, "true or false", "write true or false, in lower case")
 
 
 def _start_date(scalar: Scalar) -> str:
@@ -105,12 +105,6 @@ def read_fields(
 def read_defaults(document: Document, node: Node) -> dict[str, Any]:
     """A `defaults:` mapping: any field but `sign_domain` and `selector`."""
     return read_fields(document, node, "defaults", DEFAULTS)
-
-
-def _wrong(scalar: Scalar, wanted: str, hint: str) -> UsageError:
-    if is_plain(scalar):
-        return UsageError(f"{shown(scalar.value)} is not {wanted}", hint=hint)
-    return UsageError(f"{shown(scalar.value)} in quotes is not {wanted}", hint="remove the quotes")
 
 
 def _suggestion(text: str) -> str:

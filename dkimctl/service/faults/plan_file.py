@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from dkimctl import documents
-from dkimctl.documents import Document, Node, Scalar, is_plain, read_bytes
-from dkimctl.errors import InputError, Problem, UsageError
+from dkimctl.documents import Document, Node, Scalar, is_plain, read_bytes, wrong
+from dkimctl.errors import InputError, Problem
 from dkimctl.service.faults.kinds import KINDS
 from dkimctl.service.faults.plan import Plan
-from dkimctl.wording import shown
 
 Reader = Callable[[Scalar], Any]
 
@@ -89,16 +88,10 @@ class _Reader:
 def _whole_number(scalar: Scalar) -> int:
     if is_plain(scalar) and re.fullmatch(_WHOLE_NUMBER, scalar.value):
         return int(scalar.value)
-    raise _wrong(scalar, "a whole number from 0 to 999999999", "write decimal digits, such as 7")
+    raise wrong(scalar, "a whole number from 0 to 999999999", "write decimal digits, such as 7")
 
 
 def _probability(scalar: Scalar) -> float:
     if is_plain(scalar) and re.fullmatch(_PROBABILITY, scalar.value):
         return float(scalar.value)
-    raise _wrong(scalar, "a probability from 0 to 1", "write a decimal number, such as 0.01")
-
-
-def _wrong(scalar: Scalar, wanted: str, hint: str) -> UsageError:
-    if is_plain(scalar):
-        return UsageError(f"{shown(scalar.value)} is not {wanted}", hint=hint)
-    return UsageError(f"{shown(scalar.value)} in quotes is not {wanted}", hint="remove the quotes")
+    raise wrong(scalar, "a probability from 0 to 1", "write a decimal number, such as 0.01")
