@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 
 import pytest
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ed25519, rsa
 from hypothesis import given
@@ -83,6 +84,24 @@ def test_a_key_that_was_cut_short_is_refused(key_records):
     for length in range(30, len(value) - 1):
         with pytest.raises(dkim.KeyRecordError):
             dkim.parse_key_record(value[:length])
+
+
+@pytest.mark.parametrize("bits", [1024, 2048, 4096])
+@pytest.mark.parametrize("flipped", [0x01, 0x80, 0xFF])
+def test_a_key_with_a_wrong_byte_has_the_length_that_others_read(key_records, bits, flipped):
+    der = base64.b64decode(key_records[bits].partition("p=")[2])
+    read = 0
+    for position in range(len(der)):
+        changed = bytearray(der)
+        changed[position] ^= flipped
+        try:
+            found = dkim.parse_key_record(f"p={base64.b64encode(changed).decode()}").key_len
+            expected = serialization.load_der_public_key(bytes(changed)).key_size
+        except (ValueError, UnsupportedAlgorithm):  # KeyRecordError is a ValueError
+            continue
+        assert found == expected
+        read += 1
+    assert read > bits // 8 - 3  # most are still keys
 
 
 @given(st.binary(max_size=400))

@@ -72,7 +72,7 @@ class Service:
             raise RequestRefused("413", "too large")
         if kind == "stop":
             self.registrar.stop()
-        if kind == "wrong entry":
+        if kind == "wrong entry" and specs[0][:2] not in self.registered:
             wrong, *specs = specs
             refused = Registration(wrong.sign_domain, wrong.selector, code="400")
             return Reply((refused, *map(self._register, specs)))
