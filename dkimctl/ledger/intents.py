@@ -1,17 +1,20 @@
 """Requests that were sent, or were about to be, and have no usable answer."""
 
+from __future__ import annotations
+
+import json
 import sqlite3
 import time
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from dkimctl.ledger.rows import execute_rows
+from dkimctl.ledger.faults import corrupt
 
 Pair = tuple[str, str | None]  # (signing domain, selector or None)
 
 
 class Intent(NamedTuple):
-    """One entry of such a request. `selector` is None where the service was to choose it.
+    """One entry of such a sending. `selector` is None where the service was to choose it.
 
     `sent_at` is UTC, ISO 8601 to the second, such as 2026-11-21T14:02:10+00:00.
     """
@@ -21,80 +24,120 @@ class Intent(NamedTuple):
     sent_at: str
 
 
-_SELECT = "SELECT sign_domain, selector, sent_at FROM intent WHERE account_id = ? ORDER BY id"
-# CROSS JOIN has SQLite look up each pair, however many intents there are.
-_CLOSE = """
-DELETE FROM intent WHERE id IN (
-  SELECT intent.id FROM (VALUES {rows}) AS pair CROSS JOIN intent
-  ON intent.account_id = column1 AND intent.sign_domain = column2 AND intent.selector = column3
-)
-"""
-# A replacement and not an upsert: the id keeps the order of sending, whatever the clock does.
-_BEGIN = "INSERT OR REPLACE INTO intent (account_id, sign_domain, selector, sent_at) VALUES {rows}"
+class Sending(NamedTuple):
+    """Entries that were sent together and have no answer. The IDs keep the order of sending."""
+
+    id: int
+    sent_at: str
+    pairs: Sequence[Pair]
 
 
-def select_intents(connection: sqlite3.Connection, account_id: int) -> list[Intent]:
-    """All open ones of an account, oldest first."""
-    found = connection.execute(_SELECT, (account_id,))
-    return [Intent(str(domain), str(selector) or None, str(at)) for domain, selector, at in found]
+_SELECT = "SELECT id, sent_at, entries FROM sending WHERE account_id = ? ORDER BY id"
+_BEGIN = "INSERT INTO sending (account_id, sent_at, entries) VALUES (?, ?, ?)"
+_CHANGE = "UPDATE sending SET entries = ? WHERE id = ?"
+_END = "DELETE FROM sending WHERE id = ?"
 
 
-def change_intents(
-    connection: sqlite3.Connection,
-    account_id: int,
-    closed: Iterable[Pair],
-    begun: Iterable[Intent],
-) -> None:
-    """Close some, then begin some; within the caller's transaction."""
-    pairs = [(account_id, domain, selector or "") for domain, selector in closed]
-    execute_rows(connection, _CLOSE, pairs)
-    intents = [(account_id, domain, selector or "", at) for domain, selector, at in begun]
-    execute_rows(connection, _BEGIN, intents)
+def select_sendings(connection: sqlite3.Connection, account_id: int) -> Iterator[Sending]:
+    """All of an account that are open, oldest first."""
+    for sending_id, sent_at, entries in connection.execute(_SELECT, (account_id,)):
+        yield Sending(int(sending_id), str(sent_at), _decoded(entries))
 
 
-class OpenIntents:
-    """The open intents of an account in memory, to be asked 100,000 times.
+def add_sending(
+    connection: sqlite3.Connection, account_id: int, sent_at: str, pairs: Sequence[Pair]
+) -> Sending:
+    """Add one, within the caller's transaction."""
+    done = connection.execute(_BEGIN, (account_id, sent_at, json.dumps(pairs)))
+    return Sending(done.lastrowid or 0, sent_at, pairs)
 
-    Names are compared as the file compares them: ASCII letters without regard to case, which
-    is what `lower` does to bytes.
+
+def change_sendings(connection: sqlite3.Connection, left: Mapping[int, Sequence[Pair]]) -> None:
+    """Set what is `left` of some, by their IDs, within the caller's transaction."""
+    for sending_id, pairs in left.items():
+        if pairs:
+            connection.execute(_CHANGE, (json.dumps(pairs), sending_id))
+        else:
+            connection.execute(_END, (sending_id,))
+
+
+def intents_of(sending: Sending) -> list[Intent]:
+    return [Intent(*pair, sending.sent_at) for pair in sending.pairs]
+
+
+class OpenSendings:
+    """The open sendings of an account in memory, to be asked 100,000 times.
+
+    Names are compared without regard to case.
     """
 
-    def __init__(self, intents: Iterable[Intent]) -> None:
-        self._by_domain: dict[bytes, dict[bytes, Intent]] = {}
-        self.begin(intents)
+    def __init__(self, sendings: Iterable[Sending]) -> None:
+        self._sendings: dict[int, dict[tuple[str, str], Intent]] = {}
+        self._of_domain: dict[str, dict[str, int]] = {}  # selector -> ID; oldest first
+        self.begin(sendings)
 
     def of_domain(self, sign_domain: str) -> list[Intent]:
-        """Those of one signing domain, oldest first."""
-        if not self._by_domain:
-            return []
-        return list(self._by_domain.get(sign_domain.encode().lower(), {}).values())
+        """The intents of one signing domain, oldest first."""
+        domain = sign_domain.lower()
+        return [
+            self._sendings[sending_id][domain, selector]
+            for selector, sending_id in self._of_domain.get(domain, {}).items()
+        ]
 
-    def which(self, pairs: Iterable[Pair]) -> list[Pair]:
-        """Those of `pairs` that are open."""
-        found = []
+    def without(self, pairs: Iterable[Pair]) -> dict[int, list[Pair]]:
+        """What would be left of the sendings that hold any of `pairs`, by their IDs."""
+        closed: dict[int, set[tuple[str, str]]] = {}
         for pair in pairs:
-            of_domain = self._by_domain.get(pair[0].encode().lower())
-            if of_domain and (pair[1] or "").encode().lower() in of_domain:
-                found.append(pair)
-        return found
+            domain, selector = _folded(pair)
+            sending_id = self._of_domain.get(domain, {}).get(selector)
+            if sending_id is not None:
+                closed.setdefault(sending_id, set()).add((domain, selector))
+        return {
+            sending_id: [
+                intent[:2] for key, intent in self._sendings[sending_id].items() if key not in keys
+            ]
+            for sending_id, keys in closed.items()
+        }
 
-    def close(self, pairs: Iterable[Pair]) -> None:
-        for sign_domain, selector in pairs:
-            domain = sign_domain.encode().lower()
-            if of_domain := self._by_domain.get(domain):
-                of_domain.pop((selector or "").encode().lower(), None)
-                if not of_domain:
-                    del self._by_domain[domain]
+    def change(self, left: Mapping[int, Iterable[Pair]]) -> None:
+        """Keep of these sendings only what is left of each."""
+        for sending_id, pairs in left.items():
+            intents = self._sendings.pop(sending_id)
+            kept = set(map(_folded, pairs))
+            for key in intents.keys() - kept:
+                self._forget(*key)
+            if kept:
+                self._sendings[sending_id] = {key: intents[key] for key in intents if key in kept}
 
-    def begin(self, intents: Iterable[Intent]) -> None:
-        """Add these, each as the youngest, in place of one of the same pair."""
-        for intent in intents:
-            of_domain = self._by_domain.setdefault(intent.sign_domain.encode().lower(), {})
-            selector = (intent.selector or "").encode().lower()
-            of_domain.pop(selector, None)
-            of_domain[selector] = intent
+    def begin(self, sendings: Iterable[Sending]) -> None:
+        """Add the youngest, whose entries are in no other."""
+        for sending in sendings:
+            intents = {_folded(intent[:2]): intent for intent in intents_of(sending)}
+            self._sendings[sending.id] = intents
+            for domain, selector in intents:
+                self._of_domain.setdefault(domain, {})[selector] = sending.id
+
+    def _forget(self, domain: str, selector: str) -> None:
+        selectors = self._of_domain[domain]
+        del selectors[selector]
+        if not selectors:
+            del self._of_domain[domain]
 
 
 def utc(seconds: float) -> str:
-    """The time of an Intent; `seconds` since the epoch."""
+    """The time of a Sending; `seconds` since the epoch."""
     return time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(seconds))
+
+
+def _folded(pair: Pair) -> tuple[str, str]:
+    return pair[0].lower(), (pair[1] or "").lower()
+
+
+def _decoded(entries: Any) -> list[Pair]:
+    """The pairs of a row, whatever somebody else may have put into it."""
+    try:
+        return [
+            (str(domain), selector and str(selector)) for domain, selector in json.loads(entries)
+        ]
+    except (TypeError, ValueError, RecursionError) as error:
+        raise corrupt(f"a sending in it cannot be read: {error}") from error

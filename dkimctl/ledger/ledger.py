@@ -11,7 +11,16 @@ from typing import Self
 
 from dkimctl.ledger.connecting import identity_of, real, require_in_place
 from dkimctl.ledger.faults import explained
-from dkimctl.ledger.intents import Intent, OpenIntents, Pair, change_intents, select_intents, utc
+from dkimctl.ledger.intents import (
+    Intent,
+    OpenSendings,
+    Pair,
+    add_sending,
+    change_sendings,
+    intents_of,
+    select_sendings,
+    utc,
+)
 from dkimctl.ledger.registrations import (
     record_registrations,
     select_registrations,
@@ -41,7 +50,7 @@ class Ledger:
         self._identity = identity_of(path)
         self._clock = clock
         self._known: set[str] | None = None  # the signing domains, once asked for
-        self._open: OpenIntents | None = None  # likewise
+        self._open: OpenSendings | None = None  # likewise
 
     @classmethod
     def open(
@@ -89,12 +98,13 @@ class Ledger:
 
     def intents_of(self, sign_domain: str) -> list[Intent]:
         """The open intents of one signing domain, oldest first."""
-        return self._intents().of_domain(sign_domain)
+        return self._sendings().of_domain(sign_domain)
 
     def intents(self) -> list[Intent]:
         """All open intents of the account, oldest first."""
         with explained(self._path):
-            return select_intents(self._connection, self._account_id)
+            sendings = select_sendings(self._connection, self._account_id)
+            return [intent for sending in sendings for intent in intents_of(sending)]
 
     def record(self, registrations: Sequence[Registration]) -> None:
         """Keep what the service answered, replacing what it answered before; durable on return."""
@@ -109,23 +119,23 @@ class Ledger:
     ) -> None:
         """Keep what was answered, close the intents of `settled`, then open those of `begun`.
 
-        All of it or nothing, and durable on return. An answer also closes the intents of its
-        domain that have its selector or, where the registration is ours, none. An intent that
-        is begun again is sent anew.
+        All of it or nothing, and durable on return. `begun` holds each pair once. An answer
+        also closes the intents of its domain that have its selector or, where the registration
+        is ours, none.
         """
-        # What is somebody else's says nothing of the request in which the service was to choose.
-        any_of = ((found.sign_domain, None) for found in answered if not found.is_taken)
-        over = {*settled, *map(_pair, answered), *any_of}
-        sent_at = utc(self._clock())
-        opened = [Intent(*pair, sent_at) for pair in begun]
-        if not (over or opened):
+        begun = list(begun)
+        over = [*settled, *begun]
+        for found in answered:
+            over.append((found.sign_domain, found.selector))
+            # What is somebody else's says nothing of a request in which the service was to choose.
+            if not found.is_taken:
+                over.append((found.sign_domain, None))
+        if not over:
             return
         try:
             with explained(self._path):
                 require_in_place(self._path, self._identity)
-                closed = self._intents().which(over)
-                self._write(answered, closed, opened)
-            self._remember(answered, closed, opened)
+                self._write(answered, over, begun)
         except BaseException:
             self._known = self._open = None  # an interruption may come before or after the end
             raise
@@ -141,6 +151,7 @@ class Ledger:
             require_in_place(self._path, self._identity)
             with setting_aside(self._path, self._clock, self.close):
                 require_sound(self._connection)
+                list(select_sendings(self._connection, self._account_id))  # all can be read
 
     def require_room(self, entries: int) -> int:
         """See that the disk has room for so many more answers; gives for how many beyond them."""
@@ -159,26 +170,26 @@ class Ledger:
         self.close()
 
     def _write(
-        self, answered: Sequence[Registration], closed: Iterable[Pair], opened: Iterable[Intent]
+        self, answered: Sequence[Registration], over: Iterable[Pair], begun: Sequence[Pair]
     ) -> None:
+        sendings = self._sendings()
+        left = sendings.without(over)
         with self._connection:
             self._connection.execute("BEGIN IMMEDIATE")
             record_registrations(self._connection, self._account_id, answered)
-            change_intents(self._connection, self._account_id, closed, opened)
-
-    def _intents(self) -> OpenIntents:
-        if self._open is None:
-            self._open = OpenIntents(self.intents())
-        return self._open
-
-    def _remember(
-        self, answered: Iterable[Registration], closed: Iterable[Pair], opened: Iterable[Intent]
-    ) -> None:
+            change_sendings(self._connection, left)
+            sent_at = utc(self._clock())
+            new = [add_sending(self._connection, self._account_id, sent_at, begun)] if begun else []
+        sendings.change(left)
+        sendings.begin(new)
         if self._known is not None:
             self._known.update(found.sign_domain.lower() for found in answered)
-        if self._open is not None:
-            self._open.close(closed)
-            self._open.begin(opened)
+
+    def _sendings(self) -> OpenSendings:
+        if self._open is None:
+            with explained(self._path):
+                self._open = OpenSendings(select_sendings(self._connection, self._account_id))
+        return self._open
 
     def _domains(self) -> set[str]:
         if self._known is None:
@@ -189,7 +200,3 @@ class Ledger:
     def _select(self, rest: str, *values: object) -> Iterator[Registration]:
         with explained(self._path):
             yield from select_registrations(self._connection, self._account_id, rest, *values)
-
-
-def _pair(found: Registration) -> Pair:
-    return found.sign_domain, found.selector

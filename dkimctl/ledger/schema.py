@@ -1,6 +1,6 @@
 """The tables of the ledger, and how a file of an older version comes by them.
 
-`PRAGMA user_version` holds the version: 0 is a file without tables, 1 had no intents.
+`PRAGMA user_version` holds the version: 0 is a file without tables, 1 had no sendings.
 """
 
 from __future__ import annotations
@@ -35,19 +35,17 @@ CREATE {kind} TABLE registration (
   UNIQUE (account_id, sign_domain, selector)
 );
 """
-# Selector "": the service was to choose it.
-_INTENTS = """
-CREATE {kind} TABLE intent (
+# `entries`: JSON, a list of [signing domain, selector or null where the service is to choose].
+_SENDINGS = """
+CREATE {kind} TABLE sending (
   id INTEGER PRIMARY KEY,
   account_id INTEGER NOT NULL REFERENCES account (id),
-  sign_domain TEXT NOT NULL COLLATE NOCASE,
-  selector TEXT NOT NULL COLLATE NOCASE,
   sent_at TEXT NOT NULL,
-  UNIQUE (account_id, sign_domain, selector)
+  entries TEXT NOT NULL
 )
 """
 # What makes each version of the one before it.
-_STEPS = (_REGISTRATIONS, _INTENTS)
+_STEPS = (_REGISTRATIONS, _SENDINGS)
 _VERSION = len(_STEPS)
 
 

@@ -26,26 +26,15 @@ class Record(NamedTuple):
     value: str
 
 
-class Intent(NamedTuple):
-    """An open intent of the ledger; one that is sent again has another number."""
-
-    number: int
-    sign_domain: str
-
-
 class Books(NamedTuple):
     """The ledger at one moment."""
 
     records: frozenset[Record]
-    intents: frozenset[Intent]
+    in_doubt: frozenset[str]  # domains that were sent, or about to be, and not answered
 
     def kept(self) -> set[str]:
         """The domains whose registrations it holds."""
         return {record.sign_domain for record in self.records}
-
-    def in_doubt(self) -> set[str]:
-        """The domains of which a request was sent, or about to be, and not answered."""
-        return {intent.sign_domain for intent in self.intents}
 
 
 def read_ledger(state: Path) -> Books:
@@ -60,8 +49,10 @@ def read_ledger(state: Path) -> Books:
                 shutil.copy(path, copy)
         path = Path(copy, "ledger.db")
         records = _rows(path, "SELECT sign_domain, selector, value FROM registration")
-        intents = _rows(path, "SELECT id, sign_domain FROM intent")
-    return Books(frozenset(map(Record._make, records)), frozenset(map(Intent._make, intents)))
+        in_doubt = _rows(
+            path, "SELECT json_extract(value, '$[0]') FROM sending, json_each(entries)"
+        )
+    return Books(frozenset(map(Record._make, records)), frozenset(name for (name,) in in_doubt))
 
 
 def read_store(path: Path) -> list[Record]:
@@ -133,7 +124,7 @@ def unkept(items: Iterable[Item], ledger: Books) -> list[str]:
 
 def _judge(stored: set[Record], ledger: Books) -> Callable[[Item], bool]:
     """What tells whether an item is true, and the ledger knows what it must to go on."""
-    sound, kept, in_doubt = stored & ledger.records, ledger.kept(), ledger.in_doubt()
+    sound, kept, in_doubt = stored & ledger.records, ledger.kept(), ledger.in_doubt
     registered = {record.sign_domain for record in stored}
 
     def is_so(item: Item) -> bool:

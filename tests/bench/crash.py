@@ -40,7 +40,7 @@ class Crashes(NamedTuple):
 
     moments: Counter[str]
     seconds: float  # of all killed runs
-    in_doubt: set[str]  # domains whose intents were open before the last run
+    in_doubt: frozenset[str]  # domains whose intents were open before the last run
     unkept: list[str]
     last: Run
     audit: Audit
@@ -58,7 +58,7 @@ def rehearse(
         killer = _Killer(scene, kills, random.Random(seed))
         for _ in range(kills + round(kills * _MORE)):
             killer.kill()
-        in_doubt = scene.ledger().in_doubt()
+        in_doubt = scene.ledger().in_doubt
         last = scene.register()
     return Crashes(killer.moments, killer.seconds, in_doubt, killer.unkept, last, scene.audit(last))
 
@@ -139,7 +139,7 @@ class _Killer:
     def _left(self, ledger: Books) -> int:
         """The number of domains of which something is still to be sent."""
         is_final = self._scene.form is CHOSEN
-        done = ledger.kept() | ledger.in_doubt() if is_final else ledger.kept()
+        done = ledger.kept() | ledger.in_doubt if is_final else ledger.kept()
         return len(self._scene.domains) - len(done)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import shutil
 import sqlite3
@@ -94,6 +95,19 @@ def test_a_reader_tells_of_damage_and_changes_nothing(filled, account, damage):
     assert "restore a backup as ledger.db" in caught.value.hint
     assert filled.read_bytes() == before
     assert not [name for name in names(filled) if "damaged" in name]
+
+
+@pytest.mark.parametrize("entries", ["", "[[1]]", "{", "17", '["a.example"]'])
+def test_sendings_that_nobody_can_read_are_damage_too(entries, path, account, write):
+    with write() as ledger:
+        ledger.commit(begun=[("example.com", "s1")])
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("UPDATE sending SET entries = ?", (entries,))
+    with write() as ledger:
+        with pytest.raises(LedgerError, match="is damaged"):
+            ledger.intents_of("example.com")
+        with pytest.raises(LedgerError, match="set aside"):
+            ledger.check()
 
 
 def test_the_new_ledger_knows_of_its_gaps(filled, account, write, read):

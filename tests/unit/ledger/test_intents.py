@@ -101,7 +101,7 @@ def test_a_commit_is_whole_or_not_at_all_and_what_is_known_stays_right(
     assert ledger.of_domain("example.com") == []
     with sqlite3.connect(path) as other:
         other.execute(
-            "CREATE TRIGGER refuse BEFORE INSERT ON intent WHEN new.selector = 'bad' "
+            "CREATE TRIGGER refuse BEFORE INSERT ON sending WHEN new.entries LIKE '%bad%' "
             "BEGIN SELECT RAISE (ABORT, 'no more'); END"
         )
     other.close()

@@ -18,7 +18,11 @@ DOMAINS = st.sampled_from(
     ("a.example", "A.Example", "b.example", "é.example", "É.example", "É.eXample")
 )
 SELECTORS = st.sampled_from((None, "s1", "S1", "s2"))
-PAIRS = st.lists(st.tuples(DOMAINS, SELECTORS), max_size=4)
+PAIRS = st.lists(
+    st.tuples(DOMAINS, SELECTORS),
+    max_size=4,
+    unique_by=lambda pair: (pair[0].lower(), (pair[1] or "").lower()),
+)
 RECORDS = st.none() | st.builds(DnsRecord, st.just("f"), st.just("TXT"), st.sampled_from("vw"))
 ANSWERS = st.lists(
     st.builds(
@@ -44,6 +48,11 @@ def folded(sign_domain, selector):
         "".join(char.lower() if char.isascii() else char for char in name)
         for name in (sign_domain, selector or "")
     )
+
+
+def lowered(sign_domain, selector):
+    """How intents are told apart."""
+    return sign_domain.lower(), (selector or "").lower()
 
 
 def merged(old, new):
@@ -81,11 +90,10 @@ class LedgerAndModel(RuleBasedStateMachine):
             settled = [*settled, answer[:2]]
             if not answer.is_taken:
                 settled.append((answer.sign_domain, None))
-        for pair in settled:
-            self.intents.pop(folded(*pair), None)
+        for pair in [*settled, *begun]:
+            self.intents.pop(lowered(*pair), None)
         for pair in begun:
-            self.intents.pop(folded(*pair), None)
-            self.intents[folded(*pair)] = Intent(*pair, f"1970-01-01T00:00:{self.now:02}+00:00")
+            self.intents[lowered(*pair)] = Intent(*pair, f"1970-01-01T00:00:{self.now:02}+00:00")
 
     @rule()
     def reopen(self):
@@ -96,7 +104,7 @@ class LedgerAndModel(RuleBasedStateMachine):
     def ask_for_one(self, domain):
         mine = folded(domain, None)[0]
         known = [answer for pair, answer in self.answers.items() if pair[0] == mine]
-        intents = [intent for pair, intent in self.intents.items() if pair[0] == mine]
+        intents = [found for pair, found in self.intents.items() if pair[0] == domain.lower()]
         assert self.ledger.of_domain(domain) == known
         assert self.ledger.intents_of(domain) == intents
 
