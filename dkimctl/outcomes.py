@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from dkimctl import dkim
 from dkimctl.models import DomainSpec, Outcome, Registration, Result
 
 _ATTRIBUTES = ("key_len", "start_date", "default", "enable")
@@ -97,8 +98,6 @@ def differences(spec: DomainSpec, registration: Registration) -> list[str]:
 
 
 def _judged(spec: DomainSpec, registration: Registration, good: Outcome) -> Result:
-    from dkimctl import dkim  # a plan of new entries has nothing to judge
-
     registration = dkim.with_key_len(registration)
     if fault := dkim.judge(registration):
         return Result(registration, Outcome.UNUSABLE, fault)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import itertools
 import shlex
 import sys
@@ -107,6 +108,7 @@ def _run(
     from dkimctl.specs import warnings
 
     specs = session.read_specs(file)
+    gc.freeze()  # they stay to the end: no search for garbage is to go through them
     for text in warnings(specs, datetime.now(UTC)):
         session.reporter.warn(text)
     make_planner = functools.partial(

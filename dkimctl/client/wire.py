@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -12,6 +12,17 @@ from dkimctl.models import DnsRecord, DomainSpec, Registration
 
 _Number = int | float  # a JSON number may be written 1024.0
 _LARGEST = 2**53  # what every reader of JSON keeps exactly (RFC 8259 section 6)
+
+
+class _Entry(msgspec.Struct, omit_defaults=True):
+    """An entry of a request (2.3), with the fields of DomainSpec in their order."""
+
+    sign_domain: str
+    selector: str | None = None
+    key_len: int | None = None
+    start_date: str | None = None
+    default: int | None = None
+    enable: bool | None = None
 
 
 class _Result(msgspec.Struct):
@@ -55,6 +66,7 @@ class _ErrorBody(msgspec.Struct):
     gateway_message: object = msgspec.field(name="Message", default=None)
 
 
+_encoder = msgspec.json.Encoder()
 _item_decoder = msgspec.json.Decoder(_Item)
 _body_decoder = msgspec.json.Decoder(_Body)
 
@@ -78,12 +90,7 @@ class Reply(NamedTuple):
 
 def encode_registration(specs: Sequence[DomainSpec]) -> bytes:
     """The body of a registration request (interface 2.3): only what the entries state."""
-    fields = ("sign_domain", "selector", "key_len", "start_date", "default", "enable")
-    entries: list[dict[str, Any]] = [
-        {name: value for name in fields if (value := getattr(spec, name)) is not None}
-        for spec in specs
-    ]
-    return msgspec.json.encode({"domains": entries})
+    return _encoder.encode({"domains": [_Entry(*spec) for spec in specs]})
 
 
 def decode_reply(body: bytes) -> Reply:
@@ -154,22 +161,22 @@ def _to_registration(item: _Item) -> Registration:
         record = DnsRecord(fqdn, values.type or "", values.value)
     domain = item.sign_domain.removesuffix(".").lower()
     return Registration(
-        sign_domain=domain,
-        selector=item.selector or _selector_of(record, domain),
-        key_len=_whole("key_len", item.key_len),
-        start_date=item.start_date,
-        default=_whole("default", item.default),
-        enable=item.enable,
-        record=record,
-        regist_date=item.regist_date,
-        code=_code(item.result.code),
-        message=item.result.message,
+        domain,
+        item.selector or _selector_of(record, domain),
+        _whole("key_len", item.key_len),
+        item.start_date,
+        _whole("default", item.default),
+        item.enable,
+        record,
+        item.regist_date,
+        _code(item.result.code),
+        item.result.message,
     )
 
 
 def _whole(name: str, number: float | None) -> int | None:
-    if number is None:
-        return None
+    if number is None or (type(number) is int and abs(number) <= _LARGEST):
+        return number
     if number != int(number) or abs(number) > _LARGEST:
         raise msgspec.ValidationError(f"Expected a whole number in range - at `$.{name}`")
     return int(number)

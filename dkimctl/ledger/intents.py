@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 from dkimctl.ledger.faults import corrupt
 
 Pair = tuple[str, str | None]  # (signing domain, selector or None)
+_Folded = tuple[str, str]  # the same in lower case, "" for None
 
 
 class Intent(NamedTuple):
@@ -25,7 +26,7 @@ class Intent(NamedTuple):
 
 
 class Sending(NamedTuple):
-    """Entries that were sent together and have no answer. The IDs keep the order of sending."""
+    """Entries of one request that have no answer. The IDs keep the order of sending."""
 
     id: int
     sent_at: str
@@ -44,12 +45,18 @@ def select_sendings(connection: sqlite3.Connection, account_id: int) -> Iterator
         yield Sending(int(sending_id), str(sent_at), _decoded(entries))
 
 
-def add_sending(
-    connection: sqlite3.Connection, account_id: int, sent_at: str, pairs: Sequence[Pair]
-) -> Sending:
-    """Add one, within the caller's transaction."""
-    done = connection.execute(_BEGIN, (account_id, sent_at, json.dumps(pairs)))
-    return Sending(done.lastrowid or 0, sent_at, pairs)
+def add_sendings(
+    connection: sqlite3.Connection,
+    account_id: int,
+    sent_at: str,
+    requests: Iterable[Sequence[Pair]],
+) -> list[Sending]:
+    """Add one for each request, within the caller's transaction."""
+    added = []
+    for pairs in requests:
+        done = connection.execute(_BEGIN, (account_id, sent_at, json.dumps(pairs)))
+        added.append(Sending(done.lastrowid or 0, sent_at, pairs))
+    return added
 
 
 def change_sendings(connection: sqlite3.Connection, left: Mapping[int, Sequence[Pair]]) -> None:
@@ -72,56 +79,60 @@ class OpenSendings:
     """
 
     def __init__(self, sendings: Iterable[Sending]) -> None:
-        self._sendings: dict[int, dict[tuple[str, str], Intent]] = {}
+        self._sent_at: dict[int, str] = {}
+        self._pairs: dict[int, dict[_Folded, Pair]] = {}
         self._of_domain: dict[str, dict[str, int]] = {}  # selector -> ID; oldest first
         self.begin(sendings)
 
     def of_domain(self, sign_domain: str) -> list[Intent]:
         """The intents of one signing domain, oldest first."""
         domain = sign_domain.lower()
+        if domain not in self._of_domain:
+            return []
         return [
-            self._sendings[sending_id][domain, selector]
-            for selector, sending_id in self._of_domain.get(domain, {}).items()
+            Intent(*self._pairs[sending_id][domain, selector], self._sent_at[sending_id])
+            for selector, sending_id in self._of_domain[domain].items()
         ]
 
     def without(self, pairs: Iterable[Pair]) -> dict[int, list[Pair]]:
         """What would be left of the sendings that hold any of `pairs`, by their IDs."""
-        closed: dict[int, set[tuple[str, str]]] = {}
-        for pair in pairs:
-            domain, selector = _folded(pair)
-            sending_id = self._of_domain.get(domain, {}).get(selector)
-            if sending_id is not None:
-                closed.setdefault(sending_id, set()).add((domain, selector))
-        return {
-            sending_id: [
-                intent[:2] for key, intent in self._sendings[sending_id].items() if key not in keys
-            ]
-            for sending_id, keys in closed.items()
-        }
+        closed: dict[int, set[_Folded]] = {}
+        for sign_domain, selector in pairs:
+            domain = sign_domain.lower()
+            selectors = self._of_domain.get(domain)
+            if selectors is None:
+                continue
+            folded = (selector or "").lower()
+            if folded in selectors:
+                closed.setdefault(selectors[folded], set()).add((domain, folded))
+        return {sending_id: self._left(sending_id, keys) for sending_id, keys in closed.items()}
 
     def change(self, left: Mapping[int, Iterable[Pair]]) -> None:
         """Keep of these sendings only what is left of each."""
         for sending_id, pairs in left.items():
-            intents = self._sendings.pop(sending_id)
-            kept = set(map(_folded, pairs))
-            for key in intents.keys() - kept:
-                self._forget(*key)
-            if kept:
-                self._sendings[sending_id] = {key: intents[key] for key in intents if key in kept}
+            kept = {_folded(pair): pair for pair in pairs}
+            for domain, selector in self._pairs[sending_id].keys() - kept.keys():
+                selectors = self._of_domain[domain]
+                del selectors[selector]
+                if not selectors:
+                    del self._of_domain[domain]
+            self._pairs[sending_id] = kept
+            if not kept:
+                del self._pairs[sending_id], self._sent_at[sending_id]
 
     def begin(self, sendings: Iterable[Sending]) -> None:
         """Add the youngest, whose entries are in no other."""
         for sending in sendings:
-            intents = {_folded(intent[:2]): intent for intent in intents_of(sending)}
-            self._sendings[sending.id] = intents
-            for domain, selector in intents:
+            pairs = {_folded(pair): pair for pair in sending.pairs}
+            self._pairs[sending.id], self._sent_at[sending.id] = pairs, sending.sent_at
+            for domain, selector in pairs:
                 self._of_domain.setdefault(domain, {})[selector] = sending.id
 
-    def _forget(self, domain: str, selector: str) -> None:
-        selectors = self._of_domain[domain]
-        del selectors[selector]
-        if not selectors:
-            del self._of_domain[domain]
+    def _left(self, sending_id: int, closed: Set[_Folded]) -> list[Pair]:
+        pairs = self._pairs[sending_id]
+        if len(closed) == len(pairs):  # mostly: an answer to the whole request
+            return []
+        return [pair for key, pair in pairs.items() if key not in closed]
 
 
 def utc(seconds: float) -> str:
@@ -129,7 +140,7 @@ def utc(seconds: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(seconds))
 
 
-def _folded(pair: Pair) -> tuple[str, str]:
+def _folded(pair: Pair) -> _Folded:
     return pair[0].lower(), (pair[1] or "").lower()
 
 

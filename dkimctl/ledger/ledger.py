@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,7 +16,7 @@ from dkimctl.ledger.intents import (
     Intent,
     OpenSendings,
     Pair,
-    add_sending,
+    add_sendings,
     change_sendings,
     intents_of,
     select_sendings,
@@ -115,27 +116,24 @@ class Ledger:
         *,
         answered: Sequence[Registration] = (),
         settled: Iterable[Pair] = (),
-        begun: Iterable[Pair] = (),
+        begun: Iterable[Sequence[Pair]] = (),
     ) -> None:
         """Keep what was answered, close the intents of `settled`, then open those of `begun`.
 
-        All of it or nothing, and durable on return. `begun` holds each pair once. An answer
-        also closes the intents of its domain that have its selector or, where the registration
-        is ours, none.
+        All of it or nothing, and durable on return. `begun` is what each request holds; no pair
+        is there twice. An answer also closes the intents of its domain that have its selector
+        or, where the registration is ours, none.
         """
-        begun = list(begun)
-        over = [*settled, *begun]
-        for found in answered:
-            over.append((found.sign_domain, found.selector))
-            # What is somebody else's says nothing of a request in which the service was to choose.
-            if not found.is_taken:
-                over.append((found.sign_domain, None))
+        requests = [pairs for pairs in begun if pairs]
+        # What is somebody else's says nothing of a request in which the service was to choose.
+        any_of = [(found.sign_domain, None) for found in answered if not found.is_taken]
+        over = {*settled, *itertools.chain(*requests), *map(_pair, answered), *any_of}
         if not over:
             return
         try:
             with explained(self._path):
                 require_in_place(self._path, self._identity)
-                self._write(answered, over, begun)
+                self._write(answered, over, requests)
         except BaseException:
             self._known = self._open = None  # an interruption may come before or after the end
             raise
@@ -170,7 +168,10 @@ class Ledger:
         self.close()
 
     def _write(
-        self, answered: Sequence[Registration], over: Iterable[Pair], begun: Sequence[Pair]
+        self,
+        answered: Sequence[Registration],
+        over: Iterable[Pair],
+        begun: Iterable[Sequence[Pair]],
     ) -> None:
         sendings = self._sendings()
         left = sendings.without(over)
@@ -178,8 +179,7 @@ class Ledger:
             self._connection.execute("BEGIN IMMEDIATE")
             record_registrations(self._connection, self._account_id, answered)
             change_sendings(self._connection, left)
-            sent_at = utc(self._clock())
-            new = [add_sending(self._connection, self._account_id, sent_at, begun)] if begun else []
+            new = add_sendings(self._connection, self._account_id, utc(self._clock()), begun)
         sendings.change(left)
         sendings.begin(new)
         if self._known is not None:
@@ -200,3 +200,7 @@ class Ledger:
     def _select(self, rest: str, *values: object) -> Iterator[Registration]:
         with explained(self._path):
             yield from select_registrations(self._connection, self._account_id, rest, *values)
+
+
+def _pair(found: Registration) -> Pair:
+    return found.sign_domain, found.selector

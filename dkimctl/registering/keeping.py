@@ -22,11 +22,11 @@ def keep(ledger: Ledger, fresh: Iterable[tuple[Slot, Result]], batches: Iterable
     """
     answered = [result.registration for _, result in fresh if _is_worth_keeping(ledger, result)]
     settled: list[Pair] = []
-    begun: list[Pair] = []
+    begun: list[list[Pair]] = []
     for batch in dict.fromkeys(batches):
         done, new = batch.intents()
         settled += map(_pair, done)
-        begun += map(_pair, new)
+        begun.append(list(map(_pair, new)))
     ledger.commit(answered=answered, settled=settled, begun=begun)
 
 

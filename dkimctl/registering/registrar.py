@@ -139,8 +139,10 @@ class Registrar:
 
     def _is_in_doubt(self, spec: DomainSpec) -> bool:
         """Whether an earlier run has sent this entry, and nobody knows what came of that."""
-        selector = (spec.selector or "").lower()
         intents = self._ledger.intents_of(spec.sign_domain)
+        if not intents:
+            return False
+        selector = (spec.selector or "").lower()
         return any((intent.selector or "").lower() == selector for intent in intents)
 
     def _place(self, spec: DomainSpec) -> Slot:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 
 import msgspec
@@ -54,10 +53,12 @@ def item_line(result: Result) -> str:
         registration.regist_date,
         result.outcome,
     )
-    with contextlib.suppress(UnicodeEncodeError):  # half of a surrogate pair
+    try:
         line = _encoder.encode(item)
         if line.isascii() and b"\x7f" not in line:
             return line.decode()
+    except UnicodeEncodeError:  # half of a surrogate pair
+        pass
     # DEL is ASCII and needs no escape in JSON, but terminals act on it.
     plain = json.dumps(msgspec.to_builtins(item), separators=(",", ":"))
     return plain.replace("\x7f", "\\u007f")

@@ -53,7 +53,7 @@ def test_what_is_recorded_later_is_known_at_once(write, make_registration):
 
 def test_accounts_do_not_see_each_other(write, make_registration):
     with write() as ledger:
-        ledger.commit(answered=[make_registration()], begun=[("example.net", "s1")])
+        ledger.commit(answered=[make_registration()], begun=[[("example.net", "s1")]])
     for other in {"client_id": "you"}, {"base_url": "https://other.example"}:
         with write(**other) as ledger:
             assert list(ledger.all()) == []

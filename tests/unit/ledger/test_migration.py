@@ -64,7 +64,7 @@ def test_an_old_ledger_keeps_what_it_has_and_gains_intents(old, write, read):
     with write() as ledger:
         assert list(ledger.all()) == [KEPT]
         assert ledger.intents() == []
-        ledger.commit(begun=[("example.net", None)])
+        ledger.commit(begun=[[("example.net", None)]])
     with read() as ledger:
         assert list(ledger.all()) == [KEPT]
         assert [intent.sign_domain for intent in ledger.intents()] == ["example.net"]
@@ -81,7 +81,7 @@ def test_a_reader_takes_an_old_ledger_as_it_is(old, read):
 def test_a_reader_goes_on_while_another_run_migrates(old, read, write):
     with read() as reader:
         with write() as writer:
-            writer.commit(begun=[("example.net", "s1")])
+            writer.commit(begun=[[("example.net", "s1")]])
         assert list(reader.all()) == [KEPT]
         assert reader.intents() == []
 
@@ -117,7 +117,7 @@ def test_a_ledger_of_a_newer_version_is_refused_and_stays_as_it_is(path, write, 
 OPEN_AND_ADD = """
 sys.stdin.readline()
 with Ledger.open(path, **ACCOUNT) as ledger:
-    ledger.commit(begun=[(f"d{os.getpid()}.example", "s")])
+    ledger.commit(begun=[[(f"d{os.getpid()}.example", "s")]])
 print("done")
 """
 

@@ -79,10 +79,11 @@ class LedgerAndModel(RuleBasedStateMachine):
         self.ledger.close()
         shutil.rmtree(self.directory)
 
-    @rule(answered=ANSWERS, settled=PAIRS, begun=PAIRS)
-    def commit(self, answered, settled, begun):
+    @rule(answered=ANSWERS, settled=PAIRS, begun=PAIRS, size=st.integers(1, 4))
+    def commit(self, answered, settled, begun, size):
         self.now += 1
-        self.ledger.commit(answered=answered, settled=iter(settled), begun=iter(begun))
+        requests = (begun[first : first + size] for first in range(0, len(begun), size))
+        self.ledger.commit(answered=answered, settled=iter(settled), begun=requests)
         for answer in answered:
             pair = folded(*answer[:2])
             old = self.answers.get(pair)
