@@ -8,6 +8,7 @@ from dkimctl.models import DnsRecord, Registration
 
 _PRINTABLE = re.compile(r"[ -~]+")
 _TAG_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_TAGS = frozenset(("v", "g", "h", "k", "n", "p", "s", "t"))  # of RFC 6376 and 4871: no second look
 # A selector that the service chose may hold an underscore, which DNS allows.
 _LABEL = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
 _NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
@@ -59,7 +60,7 @@ def parse_tag_list(text: str) -> dict[str, str]:
     for spec in specs:
         name, equals, value = spec.partition("=")
         name = name.strip()
-        if not equals or not _TAG_NAME.fullmatch(name):
+        if not equals or (name not in _TAGS and not _TAG_NAME.fullmatch(name)):
             raise KeyRecordError("it is not a list of tag=value pairs")
         if name in tags:
             raise KeyRecordError(f"its tag {name}= stands twice")

@@ -59,6 +59,11 @@ class Batch:
         self._unsettled = {position for position, slot in enumerate(slots) if slot.is_in_doubt}
         self._recorded = set(self._unsettled)  # what the ledger has an intent of
 
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether it can be sent a second time: every entry has a selector."""
+        return all(spec.selector is not None for spec in self.specs)
+
     def take(self, reply: Reply) -> None:
         """Note the answer to the request under way."""
         specs = [self.specs[position] for position in self.sending]

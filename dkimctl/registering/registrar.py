@@ -136,6 +136,8 @@ class Registrar:
         if self._traffic.in_work:
             self._listen()
             self._settle()
+        if self._ending.is_overdue:
+            self._abandon()
 
     def _is_in_doubt(self, spec: DomainSpec) -> bool:
         """Whether an earlier run has sent this entry, and nobody knows what came of that."""
@@ -169,31 +171,36 @@ class Registrar:
         """Keep and give out what was heard, and let go what may be sent next."""
         if self._is_asked_to_stop:
             self._interrupt()
-        leaving = self._leaving()
-        for batch in leaving:
+        self._release()
+        recorded = self._to_record()
+        for batch in recorded:
             batch.sending = batch.wanted
-        self._settle(leaving)
-        for batch in leaving:
-            if self.stopped is None:
-                self._traffic.let_go(batch)
-            else:
-                self._withhold(batch)
-        if self.stopped is not None:
+        self._settle(recorded)
+        self._traffic.add_ready(recorded)
+        self._release()
+        if self._ending.is_overdue:
+            self._abandon()
+
+    def _release(self) -> None:
+        """Let go what is recorded, as far as there is room; once the run is to end, nothing."""
+        if self.stopped is None:
+            self._traffic.proceed()
+        else:
             self._turn_away()
 
-    def _leaving(self) -> list[Batch]:
-        """What may be sent now, once there is a way to send it and room for its answers."""
+    def _to_record(self) -> list[Batch]:
+        """What may be sent now or soon, once there is a way to send it and room for its answers."""
         if self.stopped is not None:
             return []
-        leaving = self._traffic.next_to_send(self._intake.next_batch)
+        found = self._traffic.next_to_record(self._intake.next_batch)
         try:
-            if leaving:
-                self._prepare(sum(len(batch.wanted) for batch in leaving))
-        except LedgerError as error:
-            self._end_unkept(error)
+            if found:
+                self._prepare(sum(len(batch.wanted) for batch in found))
         except DkimctlError as error:
-            self._end(error)
-        return leaving
+            self._end_unkept(error) if isinstance(error, LedgerError) else self._end(error)
+            self._traffic.add_ready(found)  # to be turned away
+            return []
+        return found
 
     def _prepare(self, entries: int) -> None:
         self._room -= entries
@@ -209,36 +216,28 @@ class Registrar:
 
         self._traffic.open(Dispatcher(send, self._desk, max_wait=self._limits.max_wait).settle)
 
-    def _settle(self, leaving: Sequence[Batch] = ()) -> None:
-        """Keep what was heard, and the intents of what is leaving; give out the results."""
+    def _settle(self, recorded: Sequence[Batch] = ()) -> None:
+        """Keep what was heard, and the intents of `recorded`; give out the results."""
         heard = [(batch, batch.fresh()) for batch in dict.fromkeys(self._heard)]
         self._heard = []
         fresh = [found for _, results in heard for found in results]
         try:
-            keep(self._ledger, fresh, [*(batch for batch, _ in heard), *leaving])
+            keep(self._ledger, fresh, [*(batch for batch, _ in heard), *recorded])
         except LedgerError as error:
             answered = any(batch.has_answer and results for batch, results in heard)
             self._end_unkept(error, is_lost=answered)
         self._give_out(fresh)
-        if self._ending.is_overdue:
-            self._abandon()
 
     def _give_out(self, results: Sequence[tuple[Slot, Result]]) -> None:
         for slot, result in results:
             slot.result = result
         self._watch.settled([result for _, result in results])
 
-    def _withhold(self, batch: Batch) -> None:
-        """Send nothing more of a batch that was about to be sent."""
-        batch.sending = ()
-        if not batch.is_started:
-            batch.close()
-            self._give_out(batch.fresh())
-        self._traffic.refuse(batch)
-
     def _turn_away(self) -> None:
         """Send nothing more of what waits, and of what is still to come."""
-        self._traffic.refuse_askers()
+        for batch in self._traffic.turn_away():
+            batch.close()
+            self._heard.append(batch)  # the ledger may have its intents
         while unsent := self._intake.next_batch():
             unsent.close()
             self._give_out(unsent.fresh())
@@ -326,6 +325,7 @@ class Registrar:
 
     def _abandon(self) -> None:
         """Wait no longer for what is under way; its intents stay in the ledger."""
+        self._turn_away()
         self.has_reached = self.has_reached or bool(self._traffic.under_way)
         for batch in self._traffic.in_work:
             self._give_out(batch.abandoned("no answer had come when the run was stopped"))

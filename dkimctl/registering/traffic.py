@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from dkimctl.errors import ServiceError, Throttled
 from dkimctl.registering.batch import Batch
@@ -12,9 +12,12 @@ from dkimctl.registering.pacing import Pace
 
 
 class Traffic:
-    """At most `most` batches in work, of which the pace says how many are under way.
+    """At most `most` batches at threads, of which the pace says how many are under way.
 
-    Each of `next_to_send` is then let go or refused.
+    What the ledger has the intents of is `ready`, and sent once there is room. As many batches
+    again are recorded ahead, so that none waits for the ledger to keep the answers before it;
+    but of what cannot be sent a second time only so much as is sent at once, since a kill
+    leaves whatever was recorded in doubt.
     """
 
     def __init__(self, most: int, pace: Pace, desk: Desk) -> None:
@@ -23,6 +26,9 @@ class Traffic:
         self._desk = desk
         self._crew: Crew[Batch] | None = None
         self._askers: list[Batch] = []  # that wait for leave to send
+        self._ready: list[Batch] = []
+        self._next: Batch | None = None  # which is not to be recorded yet
+        self._started = 0  # batches that have a thread
         self.in_work: set[Batch] = set()
         self.under_way: set[Batch] = set()
 
@@ -38,35 +44,51 @@ class Traffic:
         if self._crew is not None:
             self._crew.dismiss()
 
-    def next_to_send(self, next_batch: Callable[[], Batch | None]) -> list[Batch]:
-        """What may be sent now: first what is sent again, then what is new."""
-        room = self._pace.room(len(self.under_way))
+    def next_to_record(self, next_batch: Callable[[], Batch | None]) -> list[Batch]:
+        """What is to be sent now or soon: first what is sent again, then what is new."""
+        again = sum(batch.is_started for batch in self._ready)
+        room = self._pace.room(len(self.under_way) + again)
         found, self._askers = self._askers[:room], self._askers[room:]
-        while len(found) < room and len(self.in_work) < self._most:
-            batch = next_batch()
-            if batch is None:
+        room = self._pace.room(len(self.under_way) + len(self._ready))
+        while len(self.in_work) < 2 * self._most - 1:
+            self._next = self._next or next_batch()
+            is_now = len(found) < room and len(self.in_work) < self._most
+            if self._next is None or not (is_now or self._next.is_repeatable):
                 break
-            self.in_work.add(batch)
-            found.append(batch)
+            self.in_work.add(self._next)
+            found.append(self._next)
+            self._next = None
         return found
 
-    def let_go(self, batch: Batch) -> None:
-        self.under_way.add(batch)
-        batch.leave.put(True)
-        if not batch.is_started and self._crew is not None:
-            batch.is_started = True
-            self._crew.start(batch)
+    def add_ready(self, batches: Iterable[Batch]) -> None:
+        """These may be let go: the ledger has their intents."""
+        self._ready.extend(batches)
 
-    def refuse(self, batch: Batch) -> None:
-        """Have nothing more of `batch` sent; one that was never started is out of work."""
-        batch.leave.put(False)
-        if not batch.is_started:
-            self.in_work.discard(batch)
+    def proceed(self) -> None:
+        """Let go what is ready, as far as there is room."""
+        room = self._pace.room(len(self.under_way))
+        waiting = []
+        # What has a thread goes first: nothing else may have one while it waits.
+        for batch in sorted(self._ready, key=lambda batch: not batch.is_started):
+            if room and (batch.is_started or self._started < self._most):
+                self._let_go(batch)
+                room -= 1
+            else:
+                waiting.append(batch)
+        self._ready = waiting
 
-    def refuse_askers(self) -> None:
-        for batch in self._askers:
-            batch.leave.put(False)
-        self._askers.clear()
+    def turn_away(self) -> list[Batch]:
+        """Let nothing more go; gives the batches of which nothing was ever sent."""
+        unsent = [self._next] if self._next else []
+        for batch in [*self._ready, *self._askers]:
+            batch.sending = ()
+            if batch.is_started:
+                batch.leave.put(False)
+            else:
+                self.in_work.discard(batch)
+                unsent.append(batch)
+        self._next, self._ready, self._askers = None, [], []
+        return unsent
 
     def hear(self, seconds: float) -> Iterator[Notice]:
         """What happens within so many seconds, or before the next request may begin."""
@@ -86,6 +108,14 @@ class Traffic:
         self.in_work.clear()
         self.under_way.clear()
 
+    def _let_go(self, batch: Batch) -> None:
+        self.under_way.add(batch)
+        batch.leave.put(True)
+        if not batch.is_started and self._crew is not None:
+            batch.is_started = True
+            self._started += 1
+            self._crew.start(batch)
+
     def _follow(self, notice: Notice) -> None:
         batch = notice.batch
         if batch in self.under_way:
@@ -95,6 +125,7 @@ class Traffic:
             self._askers.append(batch)
         elif notice.news is News.DONE:
             self.in_work.discard(batch)
+            self._started -= 1
 
     def _adapt(self, batch: Batch) -> None:
         """Send more at the same time, or fewer, as the service takes it."""

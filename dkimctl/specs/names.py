@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NoReturn
 
 from dkimctl.errors import UsageError
@@ -61,6 +62,7 @@ def _refuse_other_things(name: str, text: str) -> None:
         _refuse(text, "is an IP address", "write the name of the signing domain")
 
 
+@lru_cache(maxsize=64)  # the entries of a file share few selectors
 def parse_selector(text: str) -> str:
     """A selector as it is written: DNS labels joined by dots (RFC 6376 3.1). Raises UsageError."""
     if "_domainkey" in text.lower():
@@ -76,7 +78,7 @@ def key_name_length(domain: str, selector: str | None) -> int:
 
     A selector that the service will choose counts as one octet.
     """
-    return len(f"{selector or 's'}._domainkey.{domain}")
+    return len(selector or "s") + len("._domainkey.") + len(domain)
 
 
 def _to_ascii(name: str, text: str) -> str:

@@ -16,17 +16,18 @@ class Repetitions:
 
     def check(self, node: Node, domain: str, selector: str | None) -> None:
         """Notes a problem at `node` if it repeats, or makes ambiguous, an entry before it."""
-        line = node.start_mark.line + 1
         pair = (domain, selector and selector.lower())
         if pair in self._lines:
             self._note_repeated(node, domain, selector, self._lines[pair])
-        elif mixed := self._line_of_other_form(domain, selector):
+            return
+        if mixed := self._line_of_other_form(domain, selector):
             self._document.problem(
                 node,
                 f"{shown(domain)} stands with a selector and without one (line {mixed})",
                 "give every entry of the domain its selector",
             )
-        self._lines.setdefault(pair, line)
+        line = node.start_mark.line + 1
+        self._lines[pair] = line
         if selector:
             self._lines_with_selector.setdefault(domain, line)
 

@@ -56,6 +56,25 @@ def test_the_intent_is_there_before_the_request_and_gone_with_the_answer(
     assert open_intents(path) == set()
 
 
+@pytest.mark.parametrize(("selector", "most"), [("s1", 5), (None, 3)])
+def test_only_what_can_be_sent_twice_is_recorded_ahead(
+    service, registrar, entries, path, selector, most
+):
+    server, seen = service(), []
+
+    def send(specs):
+        time.sleep(0.01)  # so that others are under way
+        seen.append(open_intents(path))
+        assert {(spec.sign_domain, spec.selector) for spec in specs} <= seen[-1]
+        return server.send(specs)
+
+    results = registrar(send, batch_size=2, concurrency=3).run(entries(60, selector))
+    for number, _ in enumerate(results):
+        assert (f"d{number}.example", selector) not in open_intents(path)
+    assert max(map(len, seen)) == most * 2
+    assert open_intents(path) == set()
+
+
 def test_an_answer_is_in_the_ledger_before_it_is_given_out(service, registrar, entries, path):
     results = registrar(service().send, batch_size=2).run(entries(6))
     for _ in range(3):
