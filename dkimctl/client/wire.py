@@ -14,7 +14,7 @@ _Number = int | float  # a JSON number may be written 1024.0
 _LARGEST = 2**53  # what every reader of JSON keeps exactly (RFC 8259 section 6)
 
 
-class _Entry(msgspec.Struct, omit_defaults=True):
+class _Entry(msgspec.Struct, omit_defaults=True, gc=False):
     """An entry of a request (2.3), with the fields of DomainSpec in their order."""
 
     sign_domain: str
@@ -25,18 +25,18 @@ class _Entry(msgspec.Struct, omit_defaults=True):
     enable: bool | None = None
 
 
-class _Result(msgspec.Struct):
+class _Result(msgspec.Struct, gc=False):
     code: str | _Number
     message: str | None = None
 
 
-class _SettingValues(msgspec.Struct):
+class _SettingValues(msgspec.Struct, gc=False):
     fqdn: str | None = None
     type: str | None = None
     value: str | None = None
 
 
-class _Item(msgspec.Struct):
+class _Item(msgspec.Struct, gc=False):
     result: _Result
     sign_domain: str
     selector: str | None = None

@@ -111,11 +111,9 @@ class OpenSendings:
         """Keep of these sendings only what is left of each."""
         for sending_id, pairs in left.items():
             kept = {_folded(pair): pair for pair in pairs}
-            for domain, selector in self._pairs[sending_id].keys() - kept.keys():
-                selectors = self._of_domain[domain]
-                del selectors[selector]
-                if not selectors:
-                    del self._of_domain[domain]
+            for key in self._pairs[sending_id]:
+                if key not in kept:
+                    self._forget(*key)
             self._pairs[sending_id] = kept
             if not kept:
                 del self._pairs[sending_id], self._sent_at[sending_id]
@@ -127,6 +125,13 @@ class OpenSendings:
             self._pairs[sending.id], self._sent_at[sending.id] = pairs, sending.sent_at
             for domain, selector in pairs:
                 self._of_domain.setdefault(domain, {})[selector] = sending.id
+
+    def _forget(self, domain: str, selector: str) -> None:
+        selectors = self._of_domain[domain]
+        if len(selectors) == 1:
+            del self._of_domain[domain]
+        else:
+            del selectors[selector]
 
     def _left(self, sending_id: int, closed: Set[_Folded]) -> list[Pair]:
         pairs = self._pairs[sending_id]

@@ -50,6 +50,7 @@ class Batch:
         self.was_answered = False  # its last request, usefully
         self.has_answer = False  # any request of it, usefully
         self.has_reached = False  # the service, perhaps
+        self.asked_wait = 0.0  # seconds that the service asked it to wait, in all
         self._largest_taken = 0  # entries, of the requests that were not refused as a whole
         self._was_split = False
         self._tries = [0] * len(slots)

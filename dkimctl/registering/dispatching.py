@@ -38,13 +38,22 @@ class Dispatcher:
 
     What is safe is tried again: after NotProcessed every entry; after MaybeProcessed, or an
     answer that leaves an entry open, those with a selector. `max_wait` bounds the seconds that
-    a request waits in all because the service asks it to (Retry-After).
+    a batch waits in all because the service asks it to (Retry-After).
     """
 
     def __init__(self, send: Send, desk: Desk, *, max_wait: float) -> None:
         self._send = send
         self._desk = desk
         self._max_wait = max_wait
+        # One for all: each would hold its batch in a cycle, for the garbage collector to find.
+        self._retrying = tenacity.Retrying(
+            retry=tenacity.retry_if_exception(_may_pass),
+            wait=_next_wait,
+            stop=self._is_over,
+            before_sleep=self._put_off,
+            sleep=desk.sleep,
+            reraise=True,
+        )
 
     def settle(self, batch: Batch) -> None:
         """Find the results of `batch`, and hand it in. Its `error` is to end the whole run."""
@@ -63,7 +72,7 @@ class Dispatcher:
 
     def _deliver(self, batch: Batch, positions: Sequence[int]) -> None:
         try:
-            self._persist(batch, positions)
+            self._retrying(self._attempt, batch, positions)  # again where that is safe and of use
         except (MaybeProcessed, Throttled):
             pass  # the results say so; others may have more luck
         except RequestRefused as refusal:
@@ -75,29 +84,17 @@ class Dispatcher:
             self._deliver(batch, refused[: len(refused) // 2])
             self._deliver(batch, refused[len(refused) // 2 :])
 
-    def _persist(self, batch: Batch, positions: Sequence[int]) -> None:
-        """Send these entries, again where that is safe and of use."""
-        left = self._max_wait
+    def _is_over(self, state: tenacity.RetryCallState) -> bool:
+        batch: Batch = state.args[0]
+        positions: Sequence[int] = state.args[1]
+        batch.asked_wait += _failure(state).retry_after or 0.0
+        return batch.tries(positions) >= MAX_TRIES or batch.asked_wait > self._max_wait
 
-        def is_over(state: tenacity.RetryCallState) -> bool:
-            nonlocal left
-            left -= _failure(state).retry_after or 0.0
-            return batch.tries(positions) >= MAX_TRIES or left < 0
-
-        def put_off(state: tenacity.RetryCallState) -> None:
-            self._desk.put_off(batch, _failure(state), state.upcoming_sleep)
-
-        retrying = tenacity.Retrying(
-            retry=tenacity.retry_if_exception(_may_pass),
-            wait=_next_wait,
-            stop=is_over,
-            before_sleep=put_off,
-            sleep=self._desk.sleep,
-            reraise=True,
-        )
-        retrying(self._attempt, batch, positions)
+    def _put_off(self, state: tenacity.RetryCallState) -> None:
+        self._desk.put_off(state.args[0], _failure(state), state.upcoming_sleep)
 
     def _attempt(self, batch: Batch, positions: Sequence[int]) -> None:
+        """Send these entries, once."""
         self._desk.ask_leave(batch, batch.ahead(positions))
         try:
             reply = self._send([batch.specs[position] for position in batch.sending])

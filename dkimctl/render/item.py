@@ -9,18 +9,18 @@ import msgspec
 from dkimctl.models import DnsRecord, Registration, Result
 
 
-class _Answer(msgspec.Struct, omit_defaults=True):
+class _Answer(msgspec.Struct, omit_defaults=True, gc=False):
     code: str
     message: str | None = None
 
 
-class _SettingValues(msgspec.Struct):
+class _SettingValues(msgspec.Struct, gc=False):
     fqdn: str
     type: str
     value: str
 
 
-class _Item(msgspec.Struct, omit_defaults=True):
+class _Item(msgspec.Struct, omit_defaults=True, gc=False):
     """What the service left out is left out; `result` is null where no answer came."""
 
     result: _Answer | None
