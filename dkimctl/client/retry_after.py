@@ -16,6 +16,8 @@ def parse_retry_after(value: str, date: str, now: float) -> float | None:
     header `date`, since the two clocks may differ, else with `now` (seconds since the epoch).
     """
     text = value.strip()
+    if not text:
+        return None
     if _SECONDS.fullmatch(text):
         return min(float(text), _LONGEST)
     until = _instant(text)

@@ -42,7 +42,8 @@ class Batch:
         self.leave: SimpleQueue[bool] = SimpleQueue()  # whether `wanted` may be sent
         self.wanted: Sequence[int] = range(len(slots))  # what is to be sent next
         self.sending: Sequence[int] = ()  # what is in the request under way
-        self.is_started = False  # a thread has it
+        self.is_started = False  # a thread has it, or is going to have it
+        self.was_let_go = False  # its first request
         self.error: DkimctlError | None = None  # what ended it, and ends the run
         self.defect: Exception | None = None
         self.faults: list[str] = []  # of the answers; to be told
@@ -128,6 +129,12 @@ class Batch:
             if self._results[position] is None:
                 make = outcomes.unanswered if position in self._unsettled else outcomes.pending
                 self._results[position] = make(spec, reason)
+
+    def withhold(self) -> None:
+        """Send nothing more, neither now nor when a thread comes to it."""
+        self.sending = ()
+        self.close()
+        self.leave.put(False)
 
     def fresh(self) -> list[tuple[Slot, Result]]:
         """The results that are final and not in their slots yet."""

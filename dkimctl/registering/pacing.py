@@ -21,9 +21,10 @@ class Pace:
         self._was_throttled = False
         self._paused_until = clock()
 
-    def room(self, under_way: int) -> int:
-        """How many more requests may begin now beside those that are under way."""
-        return 0 if self.pause_left() else max(0, int(self._allowed) - under_way)
+    @property
+    def at_once(self) -> int:
+        """How many requests may be under way now."""
+        return 0 if self.pause_left() else int(self._allowed)
 
     def pause_left(self) -> float:
         """For how many seconds none may begin."""

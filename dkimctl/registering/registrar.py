@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dkimctl.registering.dispatching import Send
 
 _TICK = 0.5  # seconds; at least so often `watch` hears of a run in which nothing happens
+_GATHERING = 0.02  # seconds that answers may wait for others, while there is enough to send
 _LEAST_WINDOW = 5_000  # entries that may wait for the first unknown one before them
 _MOST_UNSEEN = 2_000  # entries that are sent between two looks at the disk
 _GIVE_UP_AFTER = 5  # batches in a row without any usable answer
@@ -88,6 +89,7 @@ class Registrar:
         self._desk = desk or Desk()
         self._traffic = Traffic(limits.concurrency, Pace(limits.concurrency, clock), self._desk)
         self._ending = Ending(limits.grace, clock)
+        self._clock = clock
         self._heard: list[Batch] = []  # those of which there is something to keep
         self._room = 0  # for the answers to so many entries, before the disk is looked at again
         self._unanswered = 0  # batches in a row
@@ -127,7 +129,7 @@ class Registrar:
             raise self._defect
 
     def attend(self) -> None:
-        """Hear what is answered, and keep it, but send nothing more.
+        """Hear what is answered, and keep it, but let nothing more go.
 
         For whoever draws the results of `run` and cannot take the next one yet.
         """
@@ -236,7 +238,7 @@ class Registrar:
     def _turn_away(self) -> None:
         """Send nothing more of what waits, and of what is still to come."""
         for batch in self._traffic.turn_away():
-            batch.close()
+            batch.withhold()
             self._heard.append(batch)  # the ledger may have its intents
         while unsent := self._intake.next_batch():
             unsent.close()
@@ -244,9 +246,15 @@ class Registrar:
 
     def _listen(self) -> None:
         """Wait until something happens, and hear what it is."""
-        for notice in self._traffic.hear(_TICK):
-            self._hear(notice)
+        self._hear_all(_TICK)
+        until = self._clock() + _GATHERING
+        while self._traffic.is_ahead and (left := until - self._clock()) > 0:
+            self._hear_all(left)
         self._watch.tick()
+
+    def _hear_all(self, seconds: float) -> None:
+        for notice in self._traffic.hear(seconds):
+            self._hear(notice)
 
     def _hear(self, notice: Notice) -> None:
         batch = notice.batch
@@ -301,6 +309,7 @@ class Registrar:
         """End the run. What is under way is still waited for, and kept."""
         if self._ending.begin(error):
             self._desk.end_waits()
+            self._traffic.recall()
             if self._traffic.under_way:
                 self._watch.ending(len(self._traffic.under_way), self._ending.grace)
 

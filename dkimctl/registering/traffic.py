@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import queue
 from collections.abc import Callable, Iterable, Iterator
 
 from dkimctl.errors import ServiceError, Throttled
@@ -12,25 +14,24 @@ from dkimctl.registering.pacing import Pace
 
 
 class Traffic:
-    """At most `most` batches at threads, of which the pace says how many are under way.
+    """The batches in work; `most` of them, or as many as the pace allows, are at the service.
 
-    What the ledger has the intents of is `ready`, and sent once there is room. As many batches
-    again are recorded ahead, so that none waits for the ledger to keep the answers before it;
-    but of what cannot be sent a second time only so much as is sent at once, since a kill
-    leaves whatever was recorded in doubt.
+    At full pace as many again have leave to be sent, and wait for a thread: so no thread waits
+    for the ledger to keep other answers. But of what cannot be sent a second time only so much
+    is recorded as is sent at once, since a kill leaves whatever was recorded in doubt.
     """
 
     def __init__(self, most: int, pace: Pace, desk: Desk) -> None:
         self._most = most
+        self._ahead = most - 1
         self._pace = pace
         self._desk = desk
         self._crew: Crew[Batch] | None = None
-        self._askers: list[Batch] = []  # that wait for leave to send
-        self._ready: list[Batch] = []
+        self._askers: list[Batch] = []  # that want to be sent again, and are to be recorded
+        self._ready: list[Batch] = []  # that are recorded, and wait for room
         self._next: Batch | None = None  # which is not to be recorded yet
-        self._started = 0  # batches that have a thread
         self.in_work: set[Batch] = set()
-        self.under_way: set[Batch] = set()
+        self.under_way: set[Batch] = set()  # that have leave
 
     @property
     def is_open(self) -> bool:
@@ -46,13 +47,14 @@ class Traffic:
 
     def next_to_record(self, next_batch: Callable[[], Batch | None]) -> list[Batch]:
         """What is to be sent now or soon: first what is sent again, then what is new."""
+        at_service = sum(batch.leave.empty() for batch in self.under_way)
         again = sum(batch.is_started for batch in self._ready)
-        room = self._pace.room(len(self.under_way) + again)
+        room = max(0, self._pace.at_once - at_service - again)
         found, self._askers = self._askers[:room], self._askers[room:]
-        room = self._pace.room(len(self.under_way) + len(self._ready))
-        while len(self.in_work) < 2 * self._most - 1:
+        while len(self.in_work) < self._most + self._ahead:
             self._next = self._next or next_batch()
-            is_now = len(found) < room and len(self.in_work) < self._most
+            sent_at_once = len(self.under_way) + len(self._ready) + len(found)
+            is_now = sent_at_once < self._pace.at_once and len(self.in_work) < self._most
             if self._next is None or not (is_now or self._next.is_repeatable):
                 break
             self.in_work.add(self._next)
@@ -65,30 +67,30 @@ class Traffic:
         self._ready.extend(batches)
 
     def proceed(self) -> None:
-        """Let go what is ready, as far as there is room."""
-        room = self._pace.room(len(self.under_way))
-        waiting = []
+        """Give leave to what is ready, as far as there is room."""
+        at_once = self._pace.at_once
+        room = at_once - len(self.under_way) + (self._ahead if at_once == self._most else 0)
         # What has a thread goes first: nothing else may have one while it waits.
-        for batch in sorted(self._ready, key=lambda batch: not batch.is_started):
-            if room and (batch.is_started or self._started < self._most):
-                self._let_go(batch)
-                room -= 1
-            else:
-                waiting.append(batch)
-        self._ready = waiting
+        self._ready.sort(key=lambda batch: not batch.is_started)
+        for batch in self._ready[: max(0, room)]:
+            self._let_go(batch)
+        del self._ready[: max(0, room)]
+
+    def recall(self) -> None:
+        """Take back the leave of what no thread has begun to send."""
+        for batch in [*self.under_way]:
+            with contextlib.suppress(queue.Empty):
+                batch.leave.get_nowait()
+                self.under_way.discard(batch)
+                self._ready.append(batch)
 
     def turn_away(self) -> list[Batch]:
-        """Let nothing more go; gives the batches of which nothing was ever sent."""
-        unsent = [self._next] if self._next else []
-        for batch in [*self._ready, *self._askers]:
-            batch.sending = ()
-            if batch.is_started:
-                batch.leave.put(False)
-            else:
-                self.in_work.discard(batch)
-                unsent.append(batch)
-        self._next, self._ready, self._askers = None, [], []
-        return unsent
+        """Give no leave any more; gives the batches that wanted it, which are out of work."""
+        self.recall()
+        refused = [*self._ready, *self._askers, *filter(None, [self._next])]
+        self._ready, self._askers, self._next = [], [], None
+        self.in_work.difference_update(refused)
+        return refused
 
     def hear(self, seconds: float) -> Iterator[Notice]:
         """What happens within so many seconds, or before the next request may begin."""
@@ -97,6 +99,11 @@ class Traffic:
             if notice.batch in self.in_work:  # it was not abandoned
                 self._follow(notice)
                 yield notice
+
+    @property
+    def is_ahead(self) -> bool:
+        """Whether the threads have more to send for a while."""
+        return len(self.under_way) > self._most + self._ahead // 2
 
     @property
     def is_paused(self) -> bool:
@@ -113,7 +120,6 @@ class Traffic:
         batch.leave.put(True)
         if not batch.is_started and self._crew is not None:
             batch.is_started = True
-            self._started += 1
             self._crew.start(batch)
 
     def _follow(self, notice: Notice) -> None:
@@ -121,11 +127,10 @@ class Traffic:
         if batch in self.under_way:
             self.under_way.discard(batch)
             self._adapt(batch)
-        if notice.news is News.ASKS_LEAVE:
-            self._askers.append(batch)
-        elif notice.news is News.DONE:
+        if notice.news is News.DONE:
             self.in_work.discard(batch)
-            self._started -= 1
+        elif notice.news is News.ASKS_LEAVE:
+            self._askers.append(batch)
 
     def _adapt(self, batch: Batch) -> None:
         """Send more at the same time, or fewer, as the service takes it."""
@@ -133,6 +138,10 @@ class Traffic:
         if batch.was_answered:
             self._pace.answered()
         elif isinstance(failure, Throttled):
-            self._pace.throttled(failure.retry_after or 0.0)
+            self._throttle(failure.retry_after or 0.0)
         elif isinstance(failure, ServiceError) and failure.retry_after is not None:
-            self._pace.throttled(failure.retry_after)
+            self._throttle(failure.retry_after)
+
+    def _throttle(self, retry_after: float) -> None:
+        self._pace.throttled(retry_after)
+        self.recall()

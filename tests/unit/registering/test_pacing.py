@@ -20,38 +20,37 @@ def pace(clock):
 
 
 def test_one_at_first_and_one_more_for_each_answer(pace):
-    assert pace.room(0) == 1
+    assert pace.at_once == 1
     for allowed in range(2, 9):
         pace.answered()
-        assert pace.room(0) == allowed
+        assert pace.at_once == allowed
     pace.answered()
-    assert (pace.room(0), pace.room(8), pace.room(9)) == (8, 0, 0)
 
 
 def test_half_as_many_after_429_and_none_while_the_service_asks_for_peace(pace, clock):
     for _ in range(8):
         pace.answered()
     pace.throttled(5.0)
-    assert (pace.room(0), pace.pause_left()) == (0, 5.0)
+    assert (pace.at_once, pace.pause_left()) == (0, 5.0)
     clock.now += 4.9
-    assert pace.room(0) == 0
+    assert pace.at_once == 0
     clock.now += 0.2
-    assert (pace.room(0), pace.pause_left()) == (4, 0.0)
+    assert (pace.at_once, pace.pause_left()) == (4, 0.0)
 
 
 def test_afterwards_more_only_slowly_and_always_one(pace):
     for _ in range(9):
         pace.throttled(0.0)
-    assert pace.room(0) == 1
+    assert pace.at_once == 1
     pace.answered()
-    assert pace.room(0) == 2
+    assert pace.at_once == 2
     pace.answered()
-    assert pace.room(0) == 2
+    assert pace.at_once == 2
     pace.answered()
-    assert pace.room(0) == 2
+    assert pace.at_once == 2
     for _ in range(100):
         pace.answered()
-    assert pace.room(0) == 8
+    assert pace.at_once == 8
 
 
 def test_the_longer_pause_counts(pace):
