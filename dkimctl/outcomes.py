@@ -8,7 +8,8 @@ from datetime import datetime
 from dkimctl import dkim
 from dkimctl.models import DomainSpec, Outcome, Registration, Result
 
-_ATTRIBUTES = ("key_len", "start_date", "default", "enable")
+_NAMES = 2  # signing domain and selector; the attributes of specs and registrations follow them
+_ATTRIBUTES = DomainSpec._fields[_NAMES:]
 
 
 def of_answer(spec: DomainSpec, registration: Registration) -> Result:
@@ -89,8 +90,9 @@ def differences(spec: DomainSpec, registration: Registration) -> list[str]:
     An attribute that the service left out of its answer is no difference.
     """
     found = []
-    for name in _ATTRIBUTES:
-        asked, registered = getattr(spec, name), getattr(registration, name)
+    for name, asked, registered in zip(
+        _ATTRIBUTES, spec[_NAMES:], registration[_NAMES:], strict=False
+    ):
         if asked is None or registered is None or _same(name, asked, registered):
             continue
         found.append(f"{name}: asked for {_shown(asked)}, registered {_shown(registered)}")

@@ -16,14 +16,15 @@ from dkimctl.registering.pacing import Pace
 class Traffic:
     """The batches in work; `most` of them, or as many as the pace allows, are at the service.
 
-    At full pace as many again have leave to be sent, and wait for a thread: so no thread waits
-    for the ledger to keep other answers. But of what cannot be sent a second time only so much
-    is recorded as is sent at once, since a kill leaves whatever was recorded in doubt.
+    At full pace twice as many more have leave to be sent, and wait for a thread: so no thread
+    waits while the ledger keeps answers, and it may keep those of several requests at once. But
+    of what cannot be sent a second time only so much is recorded as is sent at once, since a
+    kill leaves whatever was recorded in doubt.
     """
 
     def __init__(self, most: int, pace: Pace, desk: Desk) -> None:
         self._most = most
-        self._ahead = most - 1
+        self._ahead = 2 * (most - 1)
         self._pace = pace
         self._desk = desk
         self._crew: Crew[Batch] | None = None

@@ -11,30 +11,26 @@ class Repetitions:
 
     def __init__(self, document: Document) -> None:
         self._document = document
-        self._lines: dict[tuple[str, str | None], int] = {}
-        self._lines_with_selector: dict[str, int] = {}
+        self._lines: dict[str, dict[str | None, int]] = {}  # by domain and selector
 
     def check(self, node: Node, domain: str, selector: str | None) -> None:
         """Notes a problem at `node` if it repeats, or makes ambiguous, an entry before it."""
-        pair = (domain, selector and selector.lower())
-        if pair in self._lines:
-            self._note_repeated(node, domain, selector, self._lines[pair])
-            return
-        if mixed := self._line_of_other_form(domain, selector):
-            self._document.problem(
-                node,
-                f"{shown(domain)} stands with a selector and without one (line {mixed})",
-                "give every entry of the domain its selector",
-            )
         line = node.start_mark.line + 1
-        self._lines[pair] = line
-        if selector:
-            self._lines_with_selector.setdefault(domain, line)
-
-    def _line_of_other_form(self, domain: str, selector: str | None) -> int | None:
-        if selector:
-            return self._lines.get((domain, None))
-        return self._lines_with_selector.get(domain)
+        folded = selector and selector.lower()
+        lines = self._lines.get(domain)
+        if lines is None:
+            self._lines[domain] = {folded: line}
+        elif folded in lines:
+            self._note_repeated(node, domain, selector, lines[folded])
+        else:
+            if folded is None or None in lines:
+                first = next(iter(lines.values())) if folded is None else lines[None]
+                self._document.problem(
+                    node,
+                    f"{shown(domain)} stands with a selector and without one (line {first})",
+                    "give every entry of the domain its selector",
+                )
+            lines[folded] = line
 
     def _note_repeated(self, node: Node, domain: str, selector: str | None, first: int) -> None:
         which = f"{shown(domain)} with selector {shown(selector)}" if selector else shown(domain)

@@ -56,7 +56,7 @@ def test_the_intent_is_there_before_the_request_and_gone_with_the_answer(
     assert open_intents(path) == set()
 
 
-@pytest.mark.parametrize(("selector", "most"), [("s1", 5), (None, 3)])
+@pytest.mark.parametrize(("selector", "most"), [("s1", 7), (None, 3)])
 def test_only_what_can_be_sent_twice_is_recorded_ahead(
     service, registrar, entries, path, selector, most
 ):
