@@ -42,8 +42,8 @@ class Batch:
         self.leave: SimpleQueue[bool] = SimpleQueue()  # whether `wanted` may be sent
         self.wanted: Sequence[int] = range(len(slots))  # what is to be sent next
         self.sending: Sequence[int] = ()  # what is in the request under way
-        self.is_started = False  # a thread has it, or is going to have it
-        self.was_let_go = False  # its first request
+        self.turn = 0  # from 1, in the order in which threads take them; 0: none has it to take
+        self.was_sent = False  # its first request has left
         self.error: DkimctlError | None = None  # what ended it, and ends the run
         self.defect: Exception | None = None
         self.faults: list[str] = []  # of the answers; to be told

@@ -54,12 +54,12 @@ class Desk:
 
     def ask_leave(self, batch: Batch, positions: Sequence[int]) -> None:
         """Return when these entries are being sent; raises Stopped when they no longer may be."""
-        if batch.was_let_go:  # for its first request a batch has leave, or gets it unasked
+        if batch.was_sent:  # for its first request a batch has leave, or gets it unasked
             batch.wanted = positions
             self._notices.put(Notice(News.ASKS_LEAVE, batch))
         if not batch.leave.get():
             raise Stopped
-        batch.was_let_go = True
+        batch.was_sent = True
 
     def put_off(self, batch: Batch, failure: ServiceError, seconds: float) -> None:
         """Tell that `batch` is going to wait before its request is sent again."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import queue
+import sys
 from collections.abc import Callable, Iterable, Iterator
 
 from dkimctl.errors import ServiceError, Throttled
@@ -33,6 +35,7 @@ class Traffic:
         self._next: Batch | None = None  # which is not to be recorded yet
         self.in_work: set[Batch] = set()
         self.under_way: set[Batch] = set()  # that have leave
+        self._turns = itertools.count(1)
 
     @property
     def is_open(self) -> bool:
@@ -49,7 +52,7 @@ class Traffic:
     def next_to_record(self, next_batch: Callable[[], Batch | None]) -> list[Batch]:
         """What is to be sent now or soon: first what is sent again, then what is new."""
         at_service = sum(batch.leave.empty() for batch in self.under_way)
-        again = sum(batch.is_started for batch in self._ready)
+        again = sum(batch.was_sent for batch in self._ready)
         room = max(0, self._pace.at_once - at_service - again)
         found, self._askers = self._askers[:room], self._askers[room:]
         while len(self.in_work) < self._most + self._ahead:
@@ -69,13 +72,17 @@ class Traffic:
 
     def proceed(self) -> None:
         """Give leave to what is ready, as far as there is room."""
+        # What is to be sent again holds a thread while it waits, and so goes before what may
+        # have none.
+        if any(batch.was_sent for batch in self._ready):
+            self.recall()
+        self._ready.sort(key=lambda batch: (not batch.was_sent, batch.turn or sys.maxsize))
         at_once = self._pace.at_once
-        room = at_once - len(self.under_way) + (self._ahead if at_once == self._most else 0)
-        # What has a thread goes first: nothing else may have one while it waits.
-        self._ready.sort(key=lambda batch: not batch.is_started)
-        for batch in self._ready[: max(0, room)]:
+        ahead = self._ahead if at_once == self._most else 0
+        room = max(0, at_once + ahead - len(self.under_way))
+        for batch in self._ready[:room]:
             self._let_go(batch)
-        del self._ready[: max(0, room)]
+        del self._ready[:room]
 
     def recall(self) -> None:
         """Take back the leave of what no thread has begun to send."""
@@ -119,8 +126,8 @@ class Traffic:
     def _let_go(self, batch: Batch) -> None:
         self.under_way.add(batch)
         batch.leave.put(True)
-        if not batch.is_started and self._crew is not None:
-            batch.is_started = True
+        if not batch.turn and self._crew is not None:
+            batch.turn = next(self._turns)
             self._crew.start(batch)
 
     def _follow(self, notice: Notice) -> None:
