@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator
 
-from dkimctl.ledger.rows import execute_rows
 from dkimctl.models import DnsRecord, Registration
 
 _COLUMNS = (
@@ -16,7 +15,8 @@ _SELECT = f"SELECT {_COLUMNS} FROM registration WHERE account_id = ?"  # noqa: S
 # An upsert and not a replacement: the id keeps the order of the first registration, and an
 # attribute that an answer leaves out stays as the one before had it.
 _RECORD = f"""
-INSERT INTO registration (account_id, {_COLUMNS}) VALUES {{rows}}
+INSERT INTO registration (account_id, {_COLUMNS})
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (account_id, sign_domain, selector) DO UPDATE SET
   key_len = coalesce(excluded.key_len, key_len),
   start_date = coalesce(excluded.start_date, start_date),
@@ -34,8 +34,8 @@ ON CONFLICT (account_id, sign_domain, selector) DO UPDATE SET
 def record_registrations(
     connection: sqlite3.Connection, account_id: int, registrations: Iterable[Registration]
 ) -> None:
-    values = [_to_row(account_id, registration) for registration in registrations]
-    execute_rows(connection, _RECORD, values)
+    rows = [_to_row(account_id, registration) for registration in registrations]
+    connection.executemany(_RECORD, rows)
 
 
 def select_registrations(
