@@ -63,7 +63,7 @@ class TestAFullDisk:
 
     def test_on_the_way_stops_in_time_and_loses_nothing(self, cli, service, small_disk, state):
         words = ("register", "-", "--batch-size", 10, "--concurrency", 4, "--format", "json")
-        small_disk.fill(leaving=5_300_000)
+        small_disk.fill(leaving=6_500_000)
         stopped = cli(*words, stdin=specs(3000))
         assert stopped.status == 4
         (error,) = json.loads(stopped.err)["errors"]

@@ -203,10 +203,11 @@ def test_while_nobody_takes_the_results_answers_are_kept_and_nothing_is_sent(
     results = run.run(entries(40))
     for _ in range(8):
         next(results)
+    begun = len(server.batches)
     for _ in range(20):  # until what was let go before is answered
         run.registrar.attend()
     sent = len(server.batches)
-    assert sent <= 8 + 4 + 2 * 3
+    assert sent <= begun + 4 + 2 * 3
     run.registrar.attend()
     assert len(server.batches) == sent == len(list(ledger.all()))
     assert ledger.intents() == []
