@@ -48,6 +48,11 @@ def record_name(selector: str, sign_domain: str) -> str:
     return f"{selector}._domainkey.{sign_domain}"
 
 
+def is_name(text: str) -> bool:
+    """Whether `text` is a DNS name of letters, digits, hyphens and underscores; no final dot."""
+    return len(text) <= _MAX_NAME and _NAME.fullmatch(text) is not None
+
+
 def parse_tag_list(text: str) -> dict[str, str]:
     """Parse a tag=value list (RFC 6376 section 3.2) into its tags, in order.
 
@@ -116,7 +121,7 @@ def _judge_name(record: DnsRecord, registration: Registration) -> str:
     expected = record_name(registration.selector, registration.sign_domain)
     if record.fqdn.lower() != expected.lower():
         return f"the FQDN is {record.fqdn}, not {expected}"
-    if len(record.fqdn) > _MAX_NAME or not _NAME.fullmatch(record.fqdn):
+    if not is_name(record.fqdn):
         return f"{record.fqdn} is not a valid DNS name"
     return ""
 

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TextIO
 
 
 @contextlib.contextmanager
@@ -28,17 +29,39 @@ def replace_text(path: Path, text: str) -> None:
 
     Raises OSError.
     """
-    import tempfile
+    with replacing(path, mode=0o600) as file:
+        file.write(text)
 
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.stem}-", dir=path.parent)
+
+@contextlib.contextmanager
+def replacing(path: Path, *, mode: int | None = None) -> Iterator[TextIO]:
+    """A text file to write, which at the end takes the place of the one at `path`.
+
+    It is whole then, or, after an error, as it was. Who may use it: `mode`, or who could
+    before, or what the umask says. What is no regular file, such as /dev/null, is written as
+    it is. Raises OSError.
+    """
+    path = Path(os.path.realpath(path))  # a link stays one
+    if path.exists() and not path.is_file():
+        with path.open("w", encoding="utf-8", newline="\n") as file:
+            yield file
+        return
+    import secrets
+
+    if mode is None and path.exists():
+        mode = path.stat().st_mode & 0o777
+    temporary = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 & (mode or 0o666))
     try:
-        with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 - a descriptor
-            file.write(text)
+        with open(descriptor, "w", encoding="utf-8", newline="\n") as file:  # noqa: PTH123
+            yield file
             file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).replace(path)
+            os.fsync(descriptor)
+        if mode is not None:
+            temporary.chmod(mode)
+        temporary.replace(path)
     finally:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
     sync_directory(path.parent)
 
 

@@ -210,3 +210,18 @@ def _run_in_namespace(request: pytest.FixtureRequest) -> None:
     if done.returncode or "1 passed" not in done.stdout:
         pytest.fail(f"in a namespace of its own:\n{done.stdout}{done.stderr}")
     pytest.skip("passed in a namespace of its own, where a small disk could be mounted")
+
+
+@pytest.fixture(scope="session")
+def needs_tool():
+    """Skip a test where a program is missing; fail instead with DKIMCTL_REQUIRE_TOOLS=1."""
+    from shutil import which
+
+    def need(name: str) -> str:
+        if path := which(name):
+            return path
+        if os.environ.get("DKIMCTL_REQUIRE_TOOLS") == "1":
+            pytest.fail(f"{name} is not installed")
+        pytest.skip(f"{name} is not installed")
+
+    return need

@@ -10,15 +10,10 @@ from typing import Annotated, Any
 
 import typer
 
+from dkimctl.cli.layout import Layout, read_layout
 from dkimctl.cli.session import Session
-from dkimctl.render.formats import Format
+from dkimctl.render.formats import Format, Provider
 
-FormatOption = Annotated[
-    Format | None, typer.Option("--format", help="By default table on a terminal, else zone.")
-]
-TtlOption = Annotated[
-    int, typer.Option("--ttl", min=0, max=2**31 - 1, metavar="SECONDS", help="The TTL in zone.")
-]
 DataOption = Annotated[
     Path | None,
     typer.Option(
@@ -27,10 +22,58 @@ DataOption = Annotated[
 ]
 
 _PANEL = "Profile"
+_LAYOUT_PANEL = "Output"
 
 
-def _option(name: str, metavar: str, help_text: str) -> Any:
-    return typer.Option(name, metavar=metavar, help=help_text, rich_help_panel=_PANEL)
+def _option(name: str, metavar: str, help_text: str, panel: str = _PANEL, **more: Any) -> Any:
+    return typer.Option(name, metavar=metavar, help=help_text, rich_help_panel=panel, **more)
+
+
+def _layout(
+    *,
+    fmt: Annotated[
+        Format | None,
+        typer.Option(
+            "--format",
+            help="By default table on a terminal, else zone.",
+            rich_help_panel=_LAYOUT_PANEL,
+        ),
+    ] = None,
+    ttl: Annotated[
+        int,
+        _option("--ttl", "SECONDS", "The TTL of the records.", _LAYOUT_PANEL, min=0, max=2**31 - 1),
+    ] = 3600,
+    origin: Annotated[
+        str | None,
+        _option("--origin", "ZONE", "Write names relative to it (zone).", _LAYOUT_PANEL),
+    ] = None,
+    zone: Annotated[
+        list[str] | None,
+        _option(
+            "--zone",
+            "ZONE",
+            "A zone of your DNS, once for each; a record goes into the longest that contains it.",
+            _LAYOUT_PANEL,
+        ),
+    ] = None,
+    provider: Annotated[
+        Provider | None,
+        typer.Option(
+            "--provider",
+            help="Whose resources terraform writes (default: route53).",
+            rich_help_panel=_LAYOUT_PANEL,
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        _option("--output", "FILE", "Write the result there, whole or not at all.", _LAYOUT_PANEL),
+    ] = None,
+    output_dir: Annotated[
+        Path | None,
+        _option("--output-dir", "DIR", "Write a file for each zone there.", _LAYOUT_PANEL),
+    ] = None,
+) -> None:
+    """What the commands that show results take; only the signature counts."""
 
 
 def _shared(
@@ -82,22 +125,32 @@ def _shared(
 def with_session(command: Callable[..., int]) -> Callable[..., int]:
     """Give `command`, whose first parameter is a Session, the shared options as well.
 
-    Typer reads the options off the signature, so the result has one that holds both.
+    If its second is a Layout, it gets the options of that too. Typer reads the options off the
+    signature, so the result has one that holds all.
     """
-    _, *own = inspect.signature(command, eval_str=True).parameters.values()
-    shared = inspect.signature(_shared, eval_str=True).parameters.values()
+    _, *own = _parameters(command)
+    shared = _parameters(_shared)
+    layout = []
+    if own and own[0].annotation is Layout:
+        own, layout = own[1:], _parameters(_layout)
 
     @functools.wraps(command)
     def run(ctx: typer.Context, **values: Any) -> int:
         flags = {option.name: values.pop(option.name) for option in shared}
+        options = {option.name: values.pop(option.name) for option in layout}
         with Session(flags, ctx.obj) as session:
-            return command(session, **values)
+            given = [read_layout(**options)] if layout else []
+            return command(session, *given, **values)
 
     context = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
-    parameters = [context, *map(_by_keyword, (*own, *shared))]
+    parameters = [context, *map(_by_keyword, (*own, *layout, *shared))]
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {option.name: option.annotation for option in parameters}
     return run
+
+
+def _parameters(function: Callable[..., object]) -> list[inspect.Parameter]:
+    return [*inspect.signature(function, eval_str=True).parameters.values()]
 
 
 def examples(*lines: str) -> str:

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dkimctl import settings
-from dkimctl.cli.options import FormatOption, TtlOption, examples, with_session
-from dkimctl.cli.results import Shown, default_format, show, worst
+from dkimctl.cli.layout import Layout
+from dkimctl.cli.options import examples, with_session
+from dkimctl.cli.results import Shown, show, worst
 from dkimctl.cli.session import Session
 from dkimctl.errors import DkimctlError, ExitCode, Interrupted, ServiceError, UsageError
 from dkimctl.models import DomainSpec, Outcome
@@ -49,6 +50,7 @@ _TO_GO_ON_WITH = (Outcome.PENDING, Outcome.UNKNOWN, Outcome.FAILED)
 @with_session
 def register(
     session: Session,
+    layout: Layout,
     file: Annotated[
         str, typer.Argument(metavar="FILE", help="A spec file (YAML); `-` is standard input.")
     ],
@@ -74,8 +76,6 @@ def register(
             "twice.",
         ),
     ] = False,
-    fmt: FormatOption = None,
-    ttl: TtlOption = 3600,
 ) -> int:
     """Register the domains of a spec file for DKIM signing, and show their DNS records.
 
@@ -84,7 +84,7 @@ def register(
     from dkimctl.cli.interruption import stopping
 
     with stopping(_interrupt):
-        return _run(session, file, fmt, ttl, dry_run=dry_run, template=assign_selector,
+        return _run(session, layout, file, dry_run=dry_run, template=assign_selector,
                     refresh=refresh, retry_unknown=retry_unknown)  # fmt: skip
 
 
@@ -95,9 +95,8 @@ def _interrupt() -> None:
 
 def _run(
     session: Session,
+    layout: Layout,
     file: str,
-    fmt: Format | None,
-    ttl: int,
     *,
     dry_run: bool,
     template: str | None,
@@ -118,8 +117,14 @@ def _run(
         retry_unknown=retry_unknown,
     )
     if dry_run:
-        return _plan(session, specs, make_planner, fmt or Format.TABLE)
-    return _register(session, specs, make_planner, fmt or default_format(), ttl)
+        return _plan(session, specs, make_planner, layout)
+    layout.require_inside(_names(specs))
+    return _register(session, specs, make_planner, layout)
+
+
+def _names(specs: Sequence[DomainSpec]) -> Iterator[str]:
+    """Where the records are going to be; any selector stands for one that is not known yet."""
+    return (f"{spec.selector or 's'}._domainkey.{spec.sign_domain}" for spec in specs)
 
 
 def _assignment(
@@ -139,16 +144,18 @@ def _plan(
     session: Session,
     specs: Sequence[DomainSpec],
     make_planner: Callable[[Ledger], Planner],
-    fmt: Format,
+    layout: Layout,
 ) -> int:
     from dkimctl.planning import plan
 
-    if fmt not in (Format.TABLE, Format.JSON):
+    if layout.is_default:
+        layout = layout._replace(fmt=Format.TABLE)
+    if layout.fmt not in (Format.TABLE, Format.JSON):
         raise UsageError(
-            f"a plan has no DNS records to show as {fmt}", hint="use --format table or json"
+            f"a plan has no DNS records to show as {layout.fmt}", hint="use --format table or json"
         )
     planner = make_planner(session.open_ledger(for_writing=False))
-    shown = show(plan(specs, planner), fmt, session.reporter, expected=len(specs))
+    shown = show(plan(specs, planner), layout, session.reporter, expected=len(specs))
     # Nothing was asked now: what is unknown is so in the ledger, and a no.
     return shown.status if shown.failure else min(shown.status, ExitCode.NO)
 
@@ -157,8 +164,7 @@ def _register(
     session: Session,
     specs: Sequence[DomainSpec],
     make_planner: Callable[[Ledger], Planner],
-    fmt: Format,
-    ttl: int,
+    layout: Layout,
 ) -> int:
     from dkimctl.cli.interruption import stopping
     from dkimctl.cli.progress import Progress
@@ -170,7 +176,7 @@ def _register(
         session.reporter,
         verbose=session.flags["verbose"],
         # Other formats are written while the run goes on: over a bar, on a terminal.
-        may_draw=fmt is Format.TABLE or not sys.stdout.isatty(),
+        may_draw=layout.fmt is Format.TABLE or not layout.is_on_terminal,
     )
     registrar = _registrar(session, ledger, make_planner(ledger), progress)
     # Closing it takes the bar off the terminal, before an error is told.
@@ -180,15 +186,14 @@ def _register(
             raise _nothing_sent(session, registrar.stopped, len(specs))
         shown = show(
             itertools.chain(first, results),
-            fmt,
+            layout,
             session.reporter,
-            ttl=ttl,
             expected=len(specs),
             idle=registrar.attend,
         )
     if registrar.stopped is None:
         _tell_left_over(session, ledger, specs)
-    return _finish(session, registrar.stopped, shown, fmt)
+    return _finish(session, registrar.stopped, shown, layout)
 
 
 def _nothing_sent(session: Session, stopped: DkimctlError, count: int) -> DkimctlError:
@@ -248,7 +253,7 @@ def _tell_left_over(session: Session, ledger: Ledger, specs: Sequence[DomainSpec
         )
 
 
-def _finish(session: Session, stopped: DkimctlError | None, shown: Shown, fmt: Format) -> int:
+def _finish(session: Session, stopped: DkimctlError | None, shown: Shown, layout: Layout) -> int:
     """What is said at the end, and the exit code."""
     if isinstance(stopped, Interrupted):
         raise _interrupted(shown.counts)
@@ -261,7 +266,7 @@ def _finish(session: Session, stopped: DkimctlError | None, shown: Shown, fmt: F
     if stopped is not None:
         session.reporter.error(stopped)
         return worst([shown.status, stopped.exit_code])
-    if fmt is Format.TABLE and shown.counts:
+    if layout.fmt is Format.TABLE and shown.counts:
         session.reporter.note(f"dkimctl: next, for your DNS: {_show_dns(session)}")
     return shown.status
 

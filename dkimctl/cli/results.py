@@ -8,10 +8,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from dkimctl.cli.output import Reporter, shows_colour, write
+from dkimctl.cli.destination import write_chunks, write_files
+from dkimctl.cli.layout import Layout
+from dkimctl.cli.output import Reporter, shows_colour
 from dkimctl.errors import ExitCode, OutputError
 from dkimctl.models import Outcome, Result
-from dkimctl.render.formats import Format, render
+from dkimctl.render.formats import PER_ZONE, Format, render, render_zone_files
 from dkimctl.render.summary import summary
 
 LONG = 200  # rows; a longer table on a terminal shows only those that need attention
@@ -39,11 +41,6 @@ _HINTS = {
 }
 
 
-def default_format() -> Format:
-    """A table for people, zone-file lines for a pipe or a file."""
-    return Format.TABLE if sys.stdout.isatty() else Format.ZONE
-
-
 class Shown(NamedTuple):
     """How many results of each outcome were drawn, and why they could not be written, if so."""
 
@@ -59,10 +56,9 @@ class Shown(NamedTuple):
 
 def show(
     results: Iterable[Result],
-    fmt: Format,
+    layout: Layout,
     reporter: Reporter,
     *,
-    ttl: int = 3600,
     expected: int | None = None,
     idle: Callable[[], None] | None = None,
 ) -> Shown:
@@ -72,29 +68,40 @@ def show(
     and then while nobody takes what is written.
     """
     counts: Counter[Outcome] = Counter()
-    only_attention = False
-    if fmt is Format.TABLE and sys.stdout.isatty():
-        if expected is None:
-            results = list(results)
-            expected = len(results)
-        only_attention = expected > LONG
-    chunks = render(
-        fmt,
-        _tallied(results, counts, reporter, in_table=fmt is Format.TABLE),
-        ttl=ttl,
-        width=shutil.get_terminal_size((120, 24)).columns,
-        colour=shows_colour(sys.stdout),
-        only_attention=only_attention,
-    )
+    if layout.fmt is Format.TABLE and layout.is_on_terminal and expected is None:
+        results = list(results)
+        expected = len(results)
+    tallied = _tallied(results, counts, reporter, in_table=layout.fmt is Format.TABLE)
     failure = None
     try:
-        write(chunks, idle)
+        _write(tallied, layout, expected or 0, idle)
     except OutputError as error:
         failure = error
     reporter.summarize(summary(counts), counts)
     if failure is not None:
         reporter.error(failure)
     return Shown(counts, failure)
+
+
+def _write(
+    results: Iterable[Result], layout: Layout, expected: int, idle: Callable[[], None] | None
+) -> None:
+    if layout.fmt in PER_ZONE:
+        files = render_zone_files(
+            layout.fmt, results, layout.zones, ttl=layout.ttl, provider=layout.provider
+        )
+        return write_files(files, layout, idle)
+    chunks = render(
+        layout.fmt,
+        results,
+        ttl=layout.ttl,
+        origin=layout.origin,
+        zones=layout.zones,
+        width=shutil.get_terminal_size((120, 24)).columns,
+        colour=layout.output is None and shows_colour(sys.stdout),
+        only_attention=layout.is_on_terminal and expected > LONG,
+    )
+    return write_chunks(chunks, layout, idle)
 
 
 def worst(codes: Iterable[ExitCode]) -> ExitCode:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Annotated
 
 import typer
 
 from dkimctl import outcomes
-from dkimctl.cli.options import FormatOption, TtlOption, examples, with_session
-from dkimctl.cli.results import default_format, show, worst
+from dkimctl.cli.layout import Layout
+from dkimctl.cli.options import examples, with_session
+from dkimctl.cli.results import show, worst
 from dkimctl.cli.session import Session
 from dkimctl.errors import ExitCode, NegativeAnswer
 from dkimctl.ledger import Ledger
 from dkimctl.models import DomainSpec, Result
+from dkimctl.render.publishable import publishable
 from dkimctl.selecting import Selection
 
 app = typer.Typer(add_completion=False)
@@ -31,6 +33,7 @@ app = typer.Typer(add_completion=False)
 @with_session
 def show_dns(
     session: Session,
+    layout: Layout,
     selection: Annotated[
         list[str] | None,
         typer.Argument(
@@ -38,8 +41,6 @@ def show_dns(
             help="Domain names, globs such as '*.example.com', spec files; none means all.",
         ),
     ] = None,
-    fmt: FormatOption = None,
-    ttl: TtlOption = 3600,
 ) -> int:
     """Show the DNS records of what is registered, from the ledger; nothing is sent."""
     chosen = Selection(selection or [], read_specs=session.read_specs, to_domain=_to_domain)
@@ -47,13 +48,22 @@ def show_dns(
     first = list(itertools.islice(results, 1))
     if not first:
         raise _nothing(session, chosen.unmatched())
-    shown = show(
-        itertools.chain(first, results), fmt or default_format(), session.reporter, ttl=ttl
-    )
+    chosen_results = itertools.chain(first, results)
+    shown = show(_inside(chosen_results, layout), layout, session.reporter)
     unmatched = chosen.unmatched()
     for word in unmatched:
         session.reporter.warn(f"{word} is not registered", code="not_registered")
     return worst([shown.status, ExitCode.NO if unmatched else ExitCode.OK])
+
+
+def _inside(results: Iterator[Result], layout: Layout) -> Iterable[Result]:
+    """The results, once it is certain that all their records are in the zones that are named."""
+    if not layout.has_zones:
+        return results
+    found = list(results)
+    records = filter(None, map(publishable, found))
+    layout.require_inside(record.fqdn for record in records)
+    return found
 
 
 def _to_domain(word: str) -> str:

@@ -7,14 +7,30 @@ from collections.abc import Iterable, Iterator
 from dkimctl.models import Registration, Result
 from dkimctl.render.publishable import publishable_records
 from dkimctl.render.txt import owner_name, txt_data
+from dkimctl.render.zone_names import contains, outside_of, relative_name
 from dkimctl.text import printable
 
 
-def render_zone(results: Iterable[Result], ttl: int) -> Iterator[str]:
-    """A comment and a TXT record for each publishable result; `ttl` is in seconds."""
+def render_zone(results: Iterable[Result], ttl: int, origin: str | None = None) -> Iterator[str]:
+    """A comment and a TXT record for each publishable result; `ttl` is in seconds.
+
+    With `origin`, the zone that all are in, names are relative to it, below an $ORIGIN. Raises
+    UsageError at the first that is outside.
+    """
+    if origin is not None:
+        yield f"$ORIGIN {owner_name(origin)}\n"
     for result, record in publishable_records(results):
         comment = _comment(result.registration)
-        yield f"; {comment}\n{owner_name(record.fqdn)} {ttl} IN TXT {txt_data(record.value)}\n"
+        name = owner_name(record.fqdn)
+        if origin is not None:
+            name = _relative(record.fqdn, origin)
+        yield f"; {comment}\n{name} {ttl} IN TXT {txt_data(record.value)}\n"
+
+
+def _relative(fqdn: str, origin: str) -> str:
+    if not contains(origin, fqdn):
+        raise outside_of([origin], [fqdn])
+    return owner_name(relative_name(fqdn, origin, apex="@")).removesuffix(".")
 
 
 def _comment(registration: Registration) -> str:

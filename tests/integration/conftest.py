@@ -207,18 +207,3 @@ def on_terminal(cli):
     if sys.platform == "win32":
         pytest.skip("needs a pseudo-terminal")
     return lambda words, answers=(), **options: converse(cli, words, answers, **options)
-
-
-@pytest.fixture
-def needs_tool():
-    """Skip a test where a program is missing; fail instead with DKIMCTL_REQUIRE_TOOLS=1."""
-    from shutil import which
-
-    def need(name: str) -> str:
-        if path := which(name):
-            return path
-        if os.environ.get("DKIMCTL_REQUIRE_TOOLS") == "1":
-            pytest.fail(f"{name} is not installed")
-        pytest.skip(f"{name} is not installed")
-
-    return need

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -10,22 +11,32 @@ from itertools import count, islice
 import pytest
 
 from dkimctl.models import Result
-from dkimctl.render.formats import Format, render
+from dkimctl.render.formats import PER_ZONE, Format, render, render_zone_files
 
-LIGHT = [fmt for fmt in Format if fmt is not Format.TABLE]
+STREAMED = [fmt for fmt in Format if fmt not in PER_ZONE]
+LIGHT = [fmt for fmt in STREAMED if fmt is not Format.TABLE]
+
+
+def whole(fmt: Format, results: list[Result]) -> str:
+    """All that a format makes of results in the zone `example`."""
+    if fmt in PER_ZONE:
+        [(name, chunks)] = render_zone_files(fmt, results, ["example"])
+        assert name.startswith("example.")
+        return "".join(chunks)
+    return "".join(render(fmt, results, width=80))
 
 
 @pytest.mark.parametrize("fmt", Format)
 def test_every_format_ends_its_last_line(fmt: Format, every_outcome: list[Result]) -> None:
-    text = "".join(render(fmt, every_outcome, width=80))
-    assert "created.example" in text
+    text = whole(fmt, every_outcome)
+    assert re.search(r"created(\.example)?\b", text)
     assert text.endswith("\n")
 
 
 @pytest.mark.parametrize("fmt", LIGHT)
 def test_output_comes_before_the_last_result(fmt: Format, result: Callable[..., Result]) -> None:
     endless = (result(sign_domain=f"d{number}.example") for number in count())
-    text = "".join(islice(render(fmt, endless), 9))
+    text = "".join(islice(render(fmt, endless), 30))
     assert "d0.example" in text
     assert "d6.example" in text
 
@@ -36,11 +47,21 @@ def test_no_result_is_asked_for_twice(fmt: Format, every_outcome: list[Result]) 
     assert "".join(render(fmt, once)) == "".join(render(fmt, every_outcome))
 
 
-@pytest.mark.parametrize("fmt", LIGHT)
+@pytest.mark.parametrize("fmt", Format)
+def test_only_what_may_be_published_goes_into_dns(fmt: Format, every_outcome: list[Result]) -> None:
+    text = whole(fmt, every_outcome)
+    if fmt not in (Format.TABLE, Format.JSON, Format.JSONL, Format.CSV):
+        for outcome in ("pending", "taken", "invalid", "unusable", "failed", "unknown"):
+            assert outcome not in text
+    assert "\x1b" not in text
+
+
+@pytest.mark.parametrize("fmt", [fmt for fmt in Format if fmt is not Format.TABLE])
 def test_only_the_table_loads_rich(fmt: Format) -> None:
+    name = "render_zone_files" if fmt in PER_ZONE else "render"
     script = (
-        "import sys; from dkimctl.render.formats import Format, render;"
+        f"import sys; from dkimctl.render.formats import Format, {name};"
         "assert 'json' not in sys.modules;"
-        f"list(render(Format({fmt.value!r}), [])); assert 'rich' not in sys.modules"
+        f"list({name}(Format({fmt.value!r}), [], zones=())); assert 'rich' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", script], check=True, timeout=30)

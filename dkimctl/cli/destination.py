@@ -1,0 +1,54 @@
+"""Where a result goes: to stdout, into a file, or into a directory with a file for each zone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from dkimctl.cli.layout import Layout
+from dkimctl.cli.output import write
+from dkimctl.errors import OutputError
+from dkimctl.files import replacing
+from dkimctl.render.formats import ZoneFile
+
+_KEPT = "what was registered is in the ledger: dkimctl show-dns"
+
+
+def write_files(files: Iterable[ZoneFile], layout: Layout, idle: Callable[[], None] | None) -> None:
+    """Write what is one file for each zone. Raises OutputError."""
+    if layout.output_dir is not None:
+        for file in files:
+            _replace(layout.output_dir / file.name, file.chunks)
+        return
+    found = list(files)
+    if len(found) > 1:
+        names = ", ".join(file.name for file in found[:5]) + (", ..." if len(found) > 5 else "")
+        raise OutputError(
+            f"the result is {len(found)} files ({names}), and stdout takes one",
+            hint=f"name a directory in --output-dir; {_KEPT}",
+        )
+    write_chunks(found[0].chunks if found else (), layout, idle)
+
+
+def write_chunks(chunks: Iterable[str], layout: Layout, idle: Callable[[], None] | None) -> None:
+    """Write one result, drawing it to the end in any case. Raises OutputError."""
+    if layout.output is None:
+        write(chunks, idle)
+    else:
+        _replace(layout.output, chunks)
+
+
+def _replace(path: Path, chunks: Iterable[str]) -> None:
+    """Put the text into the file at `path`, whole or not at all."""
+    drawn = iter(chunks)
+    try:
+        with replacing(path) as file:
+            file.writelines(drawn)
+    except OSError as error:
+        raise OutputError(
+            f"cannot write {path}: {error.strerror or error}",
+            hint=f"see that its directory is there and has room; {_KEPT}",
+        ) from None
+    finally:
+        for _ in drawn:  # making them may be what registers the domains
+            pass

@@ -1,0 +1,114 @@
+"""How results are to be written: the format, its zones, and where it goes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from dkimctl.errors import UsageError
+from dkimctl.render.formats import PER_ZONE, Format, Provider
+
+
+class Layout(NamedTuple):
+    """What the options of `register` and `show-dns` say; `ttl` is in seconds.
+
+    `is_default`: the options name no format.
+    Names of zones are A-labels in lower case, without trailing dot.
+    """
+
+    fmt: Format
+    is_default: bool = False
+    ttl: int = 3600
+    origin: str | None = None
+    zones: Sequence[str] = ()
+    provider: Provider = Provider.ROUTE53
+    output: Path | None = None
+    output_dir: Path | None = None
+
+    @property
+    def is_on_terminal(self) -> bool:
+        """Whether people are going to see it as it comes."""
+        return self.output is None and self.output_dir is None and sys.stdout.isatty()
+
+    @property
+    def has_zones(self) -> bool:
+        """Whether zones are named that the records have to be in."""
+        return self.origin is not None or bool(self.zones)
+
+    def require_inside(self, fqdns: Iterable[str]) -> None:
+        """See that all these names are in the zones that are named, if any.
+
+        Raises UsageError that lists those which are not.
+        """
+        if not self.has_zones:
+            return
+        zones = self.zones if self.origin is None else [self.origin]
+        from dkimctl.render.zone_names import outside_of, zone_of
+
+        outside = [fqdn for fqdn in fqdns if zone_of(fqdn, zones) is None]
+        if outside:
+            raise outside_of(zones, outside)
+
+
+def read_layout(
+    *,
+    fmt: Format | None,
+    ttl: int,
+    origin: str | None,
+    zone: Sequence[str] | None,
+    provider: Provider | None,
+    output: Path | None,
+    output_dir: Path | None,
+) -> Layout:
+    """The layout that these options ask for. Raises UsageError where they do not go together."""
+    layout = Layout(
+        fmt=fmt or _default_format(output),
+        is_default=fmt is None,
+        ttl=ttl,
+        origin=None if origin is None else _zone("--origin", origin),
+        zones=[_zone("--zone", name) for name in zone or ()],
+        provider=provider or Provider.ROUTE53,
+        output=output,
+        output_dir=output_dir,
+    )
+    _require_fit("--origin", origin, layout.fmt, [Format.ZONE])
+    _require_fit("--zone", zone, layout.fmt, [Format.NSUPDATE, *PER_ZONE])
+    _require_fit("--provider", provider, layout.fmt, [Format.TERRAFORM])
+    _require_fit("--output-dir", output_dir, layout.fmt, PER_ZONE)
+    if output is not None and output_dir is not None:
+        raise UsageError(
+            "--output and --output-dir do not go together", hint="leave one of the two out"
+        )
+    if layout.fmt in PER_ZONE and not layout.zones:
+        raise UsageError(
+            f"{layout.fmt} is written for a zone, and none is named",
+            hint="name the zones of your DNS with --zone ZONE, once for each",
+        )
+    return layout
+
+
+def _default_format(output: Path | None) -> Format:
+    """A table for people, zone-file lines for a pipe or a file."""
+    return Format.TABLE if output is None and sys.stdout.isatty() else Format.ZONE
+
+
+def _require_fit(option: str, value: object, fmt: Format, fitting: Iterable[Format]) -> None:
+    if value and fmt not in fitting:
+        names = ", ".join(sorted(fitting))
+        raise UsageError(f"{option} means nothing with --format {fmt}", hint=f"it is for {names}")
+
+
+def _zone(option: str, text: str) -> str:
+    """A zone's name; unlike a signing domain's it may be one label, or hold an underscore."""
+    from dkimctl.dkim import is_name
+    from dkimctl.specs import parse_domain
+
+    name = text.lower().removesuffix(".")
+    if is_name(name):
+        return name
+    try:
+        return parse_domain(text)
+    except UsageError as error:
+        raise UsageError(f"in {option}: {error.message}", hint=error.hint) from None

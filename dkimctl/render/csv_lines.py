@@ -1,0 +1,48 @@
+"""CSV (RFC 4180), with a header row: for spreadsheets and scripts."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator
+
+from dkimctl.models import Result
+from dkimctl.render.publishable import publishable
+from dkimctl.text import printable
+
+_COLUMNS = (
+    "sign_domain", "selector", "outcome", "code", "message", "reason", "key_len", "start_date",
+    "default", "enable", "regist_date", "fqdn", "type", "value",
+)  # fmt: skip
+# A spreadsheet takes a cell that begins so for a formula, and runs it.
+_FORMULA_STARTS = ("=", "+", "-", "@")
+
+
+def render_csv(results: Iterable[Result]) -> Iterator[str]:
+    """A header, then a line for each result; only records that may be published are there."""
+    yield ",".join(_COLUMNS) + "\n"
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    for result in results:
+        writer.writerow(map(_cell, _row(result)))
+        yield buffer.getvalue()
+        buffer.seek(0)
+        buffer.truncate()
+
+
+def _row(result: Result) -> tuple[object, ...]:
+    found, record = result.registration, publishable(result)
+    return (
+        found.sign_domain, found.selector, result.outcome, found.code, found.message, result.reason,
+        found.key_len, found.start_date, found.default, found.enable, found.regist_date,
+        *(record or ("", "", "")),
+    )  # fmt: skip
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    text = printable(str(value))
+    return f"'{text}" if text.startswith(_FORMULA_STARTS) and isinstance(value, str) else text

@@ -1,0 +1,66 @@
+"""Terraform: a file in its JSON syntax with a resource for each record of one zone."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import assert_never
+
+from dkimctl.models import DnsRecord
+from dkimctl.render.formats import Provider
+from dkimctl.render.txt import character_strings, txt_data
+
+_RESOURCES = {
+    Provider.ROUTE53: "aws_route53_record",
+    Provider.CLOUDFLARE: "cloudflare_dns_record",
+    Provider.GOOGLE: "google_dns_record_set",
+}
+
+
+def render_terraform(
+    zone: str, records: Sequence[DnsRecord], ttl: int, provider: Provider
+) -> Iterator[str]:
+    """A variable for the zone's identifier at the provider, and the resources."""
+    variable = f"zone_{_identifier(zone)}"
+    what = "managed zone's name" if provider is Provider.GOOGLE else "zone's ID"
+    described = {"type": "string", "description": f"The {what} of {zone} at the provider"}
+    resources = {
+        f"dkim_{_identifier(record.fqdn)}": _resource(record, ttl, provider, f"${{var.{variable}}}")
+        for record in records
+    }
+    document = {
+        "variable": {variable: described},
+        "resource": {_RESOURCES[provider]: resources},
+    }
+    yield json.dumps(document, indent=2) + "\n"
+
+
+def _resource(record: DnsRecord, ttl: int, provider: Provider, zone: str) -> dict[str, object]:
+    name, value = record.fqdn, record.value
+    match provider:
+        case Provider.ROUTE53:
+            # The provider puts the outer quotes; those between two strings are ours.
+            strings = [part.decode() for part in character_strings(value)]
+            joined = '""'.join(re.sub(r'(["\\])', r"\\\1", part) for part in strings)
+            rest: dict[str, object] = {"zone_id": zone, "records": [_literal(joined)]}
+        case Provider.CLOUDFLARE:
+            rest = {"zone_id": zone, "content": _literal(txt_data(value))}
+        case Provider.GOOGLE:
+            name += "."
+            rest = {"managed_zone": zone, "rrdatas": [_literal(txt_data(value))]}
+        case _:
+            assert_never(provider)
+    return {"name": name, "type": "TXT", "ttl": ttl, **rest}
+
+
+def _literal(text: str) -> str:
+    """`text` so that Terraform finds no template in it."""
+    return text.replace("${", "$${").replace("%{", "%%{")
+
+
+def _identifier(name: str) -> str:
+    """A Terraform name: what it cannot hold is replaced, and a hash tells apart what is alike."""
+    mark = hashlib.sha256(name.lower().encode()).hexdigest()[:8]
+    return f"{re.sub(r'[^A-Za-z0-9]', '_', name)}_{mark}"
