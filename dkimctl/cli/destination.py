@@ -17,6 +17,7 @@ _KEPT = "what was registered is in the ledger: dkimctl show-dns"
 def write_files(files: Iterable[ZoneFile], layout: Layout, idle: Callable[[], None] | None) -> None:
     """Write what is one file for each zone. Raises OutputError."""
     if layout.output_dir is not None:
+        _make_directory(layout.output_dir)
         for file in files:
             _replace(layout.output_dir / file.name, file.chunks)
         return
@@ -28,6 +29,16 @@ def write_files(files: Iterable[ZoneFile], layout: Layout, idle: Callable[[], No
             hint=f"name a directory in --output-dir; {_KEPT}",
         )
     write_chunks(found[0].chunks if found else (), layout, idle)
+
+
+def _make_directory(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(
+            f"cannot make the directory {path}: {error.strerror or error}",
+            hint=f"name another in --output-dir; {_KEPT}",
+        ) from None
 
 
 def write_chunks(chunks: Iterable[str], layout: Layout, idle: Callable[[], None] | None) -> None:

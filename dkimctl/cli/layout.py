@@ -38,18 +38,24 @@ class Layout(NamedTuple):
         return self.origin is not None or bool(self.zones)
 
     def require_inside(self, fqdns: Iterable[str]) -> None:
-        """See that all these names are in the zones that are named, if any.
+        """See that all these names are in the zones that are named, if any, and have a place to go.
 
-        Raises UsageError that lists those which are not.
+        Raises UsageError that lists those which are not, or the zones that are too many.
         """
         if not self.has_zones:
             return
         zones = self.zones if self.origin is None else [self.origin]
         from dkimctl.render.zone_names import outside_of, zone_of
 
-        outside = [fqdn for fqdn in fqdns if zone_of(fqdn, zones) is None]
-        if outside:
+        found = {fqdn: zone_of(fqdn, zones) for fqdn in fqdns}
+        if outside := [fqdn for fqdn, zone in found.items() if zone is None]:
             raise outside_of(zones, outside)
+        different = sorted({zone for zone in found.values() if zone is not None})
+        if self.fmt in PER_ZONE and len(different) > 1 and self.output_dir is None:
+            raise UsageError(
+                f"the result is a file for each of {len(different)} zones: {', '.join(different)}",
+                hint="name a directory for them with --output-dir, or select those of one zone",
+            )
 
 
 def read_layout(
