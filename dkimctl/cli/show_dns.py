@@ -28,6 +28,7 @@ app = typer.Typer(add_completion=False)
         "dkimctl show-dns --format zone > dkim.zone",
         "dkimctl show-dns '*.example.com' --format json",
         "dkimctl show-dns example.com --format value",
+        "dkimctl show-dns --from records.json --format nsupdate | nsupdate -k KEYFILE",
     )
 )
 @with_session
@@ -41,19 +42,53 @@ def show_dns(
             help="Domain names, globs such as '*.example.com', spec files; none means all.",
         ),
     ] = None,
+    saved: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="FILE",
+            help="Read what --format json wrote, or a response of the service, in place of the "
+            "ledger; `-` is standard input.",
+        ),
+    ] = None,
 ) -> int:
     """Show the DNS records of what is registered, from the ledger; nothing is sent."""
     chosen = Selection(selection or [], read_specs=session.read_specs, to_domain=_to_domain)
+    if saved is not None:
+        return _show_saved(session, layout, saved, chosen)
     results = _registered(session.open_ledger(for_writing=False), chosen)
     first = list(itertools.islice(results, 1))
     if not first:
         raise _nothing(session, chosen.unmatched())
     chosen_results = itertools.chain(first, results)
     shown = show(_inside(chosen_results, layout), layout, session.reporter)
+    return worst([shown.status, _tell_unmatched(session, chosen)])
+
+
+def _show_saved(session: Session, layout: Layout, path: str, chosen: Selection) -> int:
+    """Show what a file holds: without ledger, token or network."""
+    from dkimctl.saved import judged, read_saved
+
+    saved = read_saved(path)
+    for fault in saved.faults:
+        session.reporter.warn(f"{path}: {fault}", code="unreadable")
+    results = list(judged(chosen.pick(saved.registrations)))
+    if not results and (unmatched := chosen.unmatched()):
+        raise NegativeAnswer(
+            f"nothing in {path} matches {_few(unmatched)}", hint="leave them out to see all of it"
+        )
+    shown = show(_inside(iter(results), layout), layout, session.reporter, expected=len(results))
+    # Nothing was asked now: what failed or is unknown is so in the file, and a no.
+    status = shown.status if shown.failure else min(shown.status, ExitCode.NO)
+    faulty = ExitCode.NO if saved.faults else ExitCode.OK
+    return worst([status, faulty, _tell_unmatched(session, chosen)])
+
+
+def _tell_unmatched(session: Session, chosen: Selection) -> ExitCode:
     unmatched = chosen.unmatched()
     for word in unmatched:
         session.reporter.warn(f"{word} is not registered", code="not_registered")
-    return worst([shown.status, ExitCode.NO if unmatched else ExitCode.OK])
+    return ExitCode.NO if unmatched else ExitCode.OK
 
 
 def _inside(results: Iterator[Result], layout: Layout) -> Iterable[Result]:
@@ -81,9 +116,12 @@ def _registered(ledger: Ledger, chosen: Selection) -> Iterator[Result]:
 
 
 def _nothing(session: Session, unmatched: list[str]) -> NegativeAnswer:
-    what = ", ".join(unmatched[:5]) + (", …" if len(unmatched) > 5 else "")
     return NegativeAnswer(
         f"nothing is registered in the profile {session.profile.name}"
-        + (f" that matches {what}" if what else ""),
+        + (f" that matches {_few(unmatched)}" if unmatched else ""),
         hint="run `dkimctl register FILE` first; `dkimctl show-dns` alone shows all there is",
     )
+
+
+def _few(words: list[str]) -> str:
+    return ", ".join(words[:5]) + (", …" if len(words) > 5 else "")

@@ -9,14 +9,6 @@ from collections.abc import Callable, Sequence
 from typing import Self
 
 from dkimctl.client.http import HttpClient, HttpResponse
-from dkimctl.client.wire import (
-    DecodeError,
-    Reply,
-    decode_error,
-    decode_reply,
-    decode_token,
-    encode_registration,
-)
 from dkimctl.errors import (
     AuthenticationError,
     MaybeProcessed,
@@ -28,6 +20,14 @@ from dkimctl.errors import (
     TokenRejected,
 )
 from dkimctl.models import DomainSpec, Secret, Token
+from dkimctl.wire import (
+    DecodeError,
+    Reply,
+    decode_error,
+    decode_reply,
+    decode_token,
+    encode_registration,
+)
 
 __all__ = ["Client", "HttpClient", "HttpResponse", "Reply"]
 

@@ -17,20 +17,20 @@ _LINE_BREAK = r"\r\n|\r|\n"
 _CONTROL = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
-def read_bytes(path: str) -> bytes:
-    """The content of a file (of standard input for `-`), at most 64 MiB. Pipes are read too.
+def read_bytes(path: str, *, largest: int = MAX_BYTES) -> bytes:
+    """The content of a file (of standard input for `-`), at most `largest`. Pipes are read too.
 
     Raises UsageError in plain words if there is no such file, or it cannot be read.
     """
     if path == "-":
         if sys.stdin is None:
             raise UsageError("standard input is closed", hint="name a file instead of -")
-        return _bounded(sys.stdin.buffer, "<stdin>")
+        return _bounded(sys.stdin.buffer, "<stdin>", largest)
     try:
         if Path(path).is_dir():
             raise UsageError(f"{printable(path)} is a directory", hint="name a file in it")
         with Path(path).open("rb") as file:
-            return _bounded(file, path)
+            return _bounded(file, path, largest)
     except FileNotFoundError:
         raise UsageError(f"there is no file {printable(path)}", hint="check the path") from None
     except OSError as error:
@@ -40,10 +40,10 @@ def read_bytes(path: str) -> bytes:
         ) from None
 
 
-def _bounded(file: IO[bytes], name: str) -> bytes:
-    data = file.read(MAX_BYTES + 1)
-    if len(data) > MAX_BYTES:
-        message = f"{printable(name)} is larger than {MAX_BYTES >> 20} MiB"
+def _bounded(file: IO[bytes], name: str, largest: int) -> bytes:
+    data = file.read(largest + 1)
+    if len(data) > largest:
+        message = f"{printable(name)} is larger than {largest >> 20} MiB"
         raise UsageError(message, hint="split it into several files")
     return data
 

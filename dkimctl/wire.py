@@ -37,7 +37,7 @@ class _SettingValues(msgspec.Struct, gc=False):
 
 
 class _Item(msgspec.Struct, gc=False):
-    result: _Result
+    result: _Result | None  # null stands in our own output for no answer
     sign_domain: str
     selector: str | None = None
     key_len: _Number | None = None
@@ -93,8 +93,10 @@ def encode_registration(specs: Sequence[DomainSpec]) -> bytes:
     return _encoder.encode({"domains": [_Entry(*spec) for spec in specs]})
 
 
-def decode_reply(body: bytes) -> Reply:
+def decode_reply(body: bytes, *, is_saved: bool = False) -> Reply:
     """Decode shape 2.4. Items are decoded one by one: a bad one is a fault and spoils itself alone.
+
+    With `is_saved` it may be what `--format json` wrote, and its items may lack an answer.
 
     Raises DecodeError when the body as a whole has another shape.
     """
@@ -102,7 +104,10 @@ def decode_reply(body: bytes) -> Reply:
     items, faults = [], []
     for index, raw in enumerate(decoded.items):
         try:
-            items.append(_to_registration(_item_decoder.decode(raw)))
+            item = _item_decoder.decode(raw)
+            if item.result is None and not is_saved:
+                raise msgspec.ValidationError("Expected `object`, got `null` - at `$.result`")
+            items.append(_to_registration(item))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             faults.append(_explained(error, f".items[{index}]"))
     total = decoded.total
@@ -169,8 +174,8 @@ def _to_registration(item: _Item) -> Registration:
         item.enable,
         record,
         item.regist_date,
-        _code(item.result.code),
-        item.result.message,
+        None if item.result is None else _code(item.result.code),
+        None if item.result is None else item.result.message,
     )
 
 
