@@ -46,6 +46,12 @@ def results(result) -> Callable[[Sequence[DnsRecord]], list[Result]]:
     ]
 
 
+def octodns_can_hold(record: DnsRecord) -> bool:
+    """Whether its files have a form for the value; no tag list begins with a quote (RFC 6376)."""
+    value = record.value
+    return not value.startswith('"') and "\\;" not in value and '" "' not in value
+
+
 def file_of(fmt: Format, found: Sequence[Result], **options: object) -> str:
     [(_, chunks)] = render_zone_files(fmt, found, ["example.com"], **options)
     return "".join(chunks)
@@ -119,7 +125,7 @@ def test_an_update_holds_no_more_than_a_message_does(result) -> None:
 
 
 @settings(deadline=None, max_examples=60)
-@given(records=RECORDS.filter(lambda found: not any("\\;" in one.value for one in found)))
+@given(records=RECORDS.filter(lambda found: all(map(octodns_can_hold, found))))
 def test_octodns_loads_it_strictly_and_has_the_very_values(results, records) -> None:
     from octodns.provider.yaml import YamlProvider
     from octodns.zone import Zone
