@@ -1,0 +1,146 @@
+"""Name servers on loopback, each with one zone from a master file, and keys to update it."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import dns.exception
+import dns.message
+import dns.query
+import dns.rcode
+
+SECRET = base64.b64encode(b"a key for tests alone, 32 bytes.").decode()
+WRONG_SECRET = base64.b64encode(b"another key, which is not theirs").decode()
+
+_NAMED = """
+options {{
+  directory "{directory}"; pid-file none; session-keyfile none; recursion no;
+  listen-on port {port} {{ 127.0.0.1; }}; listen-on-v6 {{ none; }};
+}};
+controls {{ }};
+key "dkim" {{ algorithm hmac-sha256; secret "{secret}"; }};
+zone "example.com" {{ type primary; file "{file}"; allow-update {{ key "dkim"; }}; }};
+"""
+_KNOTD = """
+server:
+  rundir: {directory}
+  listen: 127.0.0.1@{port}
+database:
+  storage: {directory}
+key:
+  - id: dkim
+    algorithm: hmac-sha256
+    secret: {secret}
+acl:
+  - id: update
+    address: 127.0.0.1
+    key: dkim
+    action: update
+zone:
+  - domain: example.com
+    file: {file}
+    acl: update
+"""
+_NSD = """
+server:
+  ip-address: 127.0.0.1@{port}
+  username: ""
+  chroot: ""
+  zonesdir: ""
+  database: ""
+  pidfile: "{directory}/nsd.pid"
+  xfrdfile: "{directory}/xfrd.state"
+  zonelistfile: "{directory}/zone.list"
+  logfile: "{directory}/nsd.log"
+  server-count: 1
+remote-control:
+  control-enable: no
+zone:
+  name: example.com
+  zonefile: "{file}"
+"""
+_PDNS = """
+launch=bind
+bind-config={directory}/pdns-zones.conf
+local-address=127.0.0.1
+local-port={port}
+socket-dir={directory}
+daemon=no
+guardian=no
+"""
+_PDNS_ZONES = 'zone "example.com" {{ type master; file "{file}"; }};\n'
+
+_FILES = {
+    "named": {"named.conf": _NAMED},
+    "knotd": {"knot.conf": _KNOTD},
+    "nsd": {"nsd.conf": _NSD},
+    "pdns_server": {"pdns.conf": _PDNS, "pdns-zones.conf": _PDNS_ZONES},
+}
+_WORDS = {
+    "named": ["-g", "-n", "1", "-c", "{directory}/named.conf"],
+    "knotd": ["-c", "{directory}/knot.conf"],
+    "nsd": ["-d", "-c", "{directory}/nsd.conf"],
+    "pdns_server": ["--config-dir={directory}"],
+}
+SERVERS = tuple(_FILES)
+
+
+class Server(NamedTuple):
+    """One that answers for example.com at 127.0.0.1 and `port`."""
+
+    port: int
+
+    def ask(self, name: str, kind: str = "TXT") -> list[object]:
+        """The data of a name, asked over TCP; of TXT the whole values. Raises where it fails."""
+        query = dns.message.make_query(name, kind)
+        answer = dns.query.tcp(query, "127.0.0.1", port=self.port, timeout=5)
+        assert answer.rcode() in (dns.rcode.NOERROR, dns.rcode.NXDOMAIN), answer.rcode()
+        rdatas = [rdata for rrset in answer.answer for rdata in rrset]
+        return [b"".join(rdata.strings) if kind == "TXT" else rdata for rdata in rdatas]
+
+
+@contextlib.contextmanager
+def serving(
+    program: str, zone: Path, directory: Path, need: Callable[[str], str]
+) -> Iterator[Server]:
+    """Run a server with the master file at `zone`, until the block ends."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    for name, text in _FILES[program].items():
+        filled = text.format(directory=directory, port=port, secret=SECRET, file=zone)
+        (directory / name).write_text(filled)
+    words = [word.format(directory=directory) for word in _WORDS[program]]
+    log = directory / f"{program}.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen([need(program), *words], stdout=output, stderr=output)
+    try:
+        server = Server(port)
+        _wait(server, process, log)
+        yield server
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def key_file(path: Path, secret: str = SECRET) -> Path:
+    """What `nsupdate -k` reads."""
+    path.write_text(f'key "dkim" {{ algorithm hmac-sha256; secret "{secret}"; }};\n')
+    return path
+
+
+def _wait(server: Server, process: subprocess.Popen[bytes], log: Path) -> None:
+    for _ in range(100):
+        with contextlib.suppress(OSError, dns.exception.DNSException, AssertionError):
+            if server.ask("example.com", "SOA"):
+                return
+        assert process.poll() is None, f"the server has ended: {log.read_text()}"
+        time.sleep(0.1)
+    raise AssertionError(f"the server does not answer: {log.read_text()}")

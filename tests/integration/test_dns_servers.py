@@ -1,0 +1,120 @@
+"""Name servers take our output as it is: master files by $INCLUDE, updates with TSIG."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).parent))
+from dns_servers import SECRET, SERVERS, WRONG_SECRET, Server, key_file, serving
+
+SPECS = """
+defaults: {enable: false}
+domains:
+- {sign_domain: example.com, selector: s1, key_len: 1024}
+- {sign_domain: mail.example.com, selector: s.dotted, key_len: 2048}
+"""
+APEX = """$ORIGIN example.com.
+$TTL 60
+@ SOA ns.example.com. root.example.com. 1 3600 600 86400 60
+@ NS ns.example.com.
+ns A 127.0.0.1
+kept TXT "as it was"
+s1._domainkey HINFO "also" "kept"
+"""
+
+
+@pytest.fixture
+def serve(needs_tool, tmp_path):
+    """Start a server with a master file that holds `more` as well."""
+    with contextlib.ExitStack() as running:
+
+        def start(program: str, more: str = "") -> Server:
+            zone = tmp_path / "example.zone"
+            zone.write_text(APEX + more)
+            return running.enter_context(serving(program, zone, tmp_path, needs_tool))
+
+        yield start
+
+
+@pytest.fixture
+def registered(cli):
+    """Two registrations in the sandbox; their records, by name."""
+    done = cli("register", "--sandbox", "-", "--format", "json", stdin=SPECS)
+    assert done.status == 0
+    values = [item["setting_values"] for item in done.json["items"]]
+    return {value["fqdn"]: value["value"].encode() for value in values}
+
+
+@pytest.mark.parametrize("program", SERVERS)
+@pytest.mark.parametrize("words", [(), ("--origin", "example.com")])
+def test_an_included_file_is_served_as_it_was_registered(
+    cli, registered, serve, tmp_path, program, words
+):
+    dkim = tmp_path / "dkim.zone"
+    done = cli("show-dns", "--sandbox", "--output", dkim, "--ttl", 300, *words)
+    assert (done.status, done.out) == (0, "")
+    server = serve(program, f"$INCLUDE {dkim}\n")
+    assert len(registered) == 2
+    for name, value in registered.items():
+        assert server.ask(name) == [value]
+    assert server.ask("kept.example.com") == [b"as it was"]
+
+
+CLIENTS = [("named", "nsupdate"), ("knotd", "knsupdate"), ("knotd", "nsupdate")]
+
+
+@pytest.fixture
+def update(cli, needs_tool, tmp_path):
+    """Pipe our output into a client for updates."""
+
+    def run(
+        client: str, server: Server, *words: str, secret: str = SECRET
+    ) -> subprocess.CompletedProcess[str]:
+        script = cli("show-dns", "--sandbox", "--format", "nsupdate", *words)
+        assert script.status == 0
+        key = ["-k", str(key_file(tmp_path / "key", secret))]
+        if client == "knsupdate":
+            key = ["-y", f"hmac-sha256:dkim:{secret}"]
+        return subprocess.run(
+            [needs_tool(client), *key],
+            input=f"server 127.0.0.1 {server.port}\n{script.out}",
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+        )
+
+    return run
+
+
+@pytest.mark.parametrize(("program", "client"), CLIENTS)
+@pytest.mark.parametrize("words", [(), ("--zone", "example.com")])
+def test_updates_set_just_these_names_and_again_change_nothing(
+    registered, serve, update, program, client, words
+):
+    if client == "knsupdate" and not words:
+        pytest.skip("knsupdate looks for no zone: it wants --zone")
+    stale = 's1._domainkey TXT "v=DKIM1; p=old"\ns1._domainkey TXT "another"\n'
+    server = serve(program, stale)
+    for _ in range(2):
+        done = update(client, server, *words)
+        assert (done.returncode, done.stdout + done.stderr) == (0, "")
+        for name, value in registered.items():
+            assert server.ask(name) == [value]
+        assert server.ask("kept.example.com") == [b"as it was"]
+        assert len(server.ask("s1._domainkey.example.com", "HINFO")) == 1
+
+
+@pytest.mark.parametrize(("program", "client"), CLIENTS)
+def test_a_wrong_key_leaves_dns_as_it_was_and_the_exit_code_tells(
+    registered, serve, update, program, client
+):
+    server = serve(program)
+    done = update(client, server, "--zone", "example.com", secret=WRONG_SECRET)
+    assert done.returncode != 0
+    assert server.ask("s1._domainkey.example.com") == []
