@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
 
+import dkim
 import pytest
 
 sys.path.append(str(Path(__file__).parent))
@@ -118,3 +120,40 @@ def test_a_wrong_key_leaves_dns_as_it_was_and_the_exit_code_tells(
     done = update(client, server, "--zone", "example.com", secret=WRONG_SECRET)
     assert done.returncode != 0
     assert server.ask("s1._domainkey.example.com") == []
+
+
+MAIL = b"""From: sender@%(domain)s
+To: someone@example.net
+Subject: signed
+
+The key of this signature is in DNS.
+"""
+
+
+def private_keys(home: Path) -> dict[tuple[str, str], bytes]:
+    """The signing keys (PEM) in the store of the sandbox, by domain and selector."""
+    [store] = home.rglob("sandbox.db")
+    with contextlib.closing(sqlite3.connect(store)) as connection:
+        rows = connection.execute("SELECT sign_domain, selector, private_key FROM registrations")
+        return {(domain, selector): key for domain, selector, key in rows}
+
+
+@pytest.mark.parametrize("program", SERVERS)
+def test_a_mail_that_is_signed_with_the_key_is_verified_through_the_server(
+    cli, registered, serve, tmp_path, program
+):
+    lines = tmp_path / "dkim.zone"
+    assert cli("show-dns", "--sandbox", "--output", lines).status == 0
+    server = serve(program, f"$INCLUDE {lines}\n")
+
+    def txt(name: bytes, timeout: int = 5) -> bytes | None:
+        found = server.ask(name.decode())
+        return found[0] if found else None
+
+    keys = private_keys(cli.home)
+    assert len(keys) == 2  # of 1024 and of 2048 bits
+    for (domain, selector), key in keys.items():
+        mail = MAIL % {b"domain": domain.encode()}
+        header = dkim.sign(mail, selector.encode(), domain.encode(), key)
+        assert dkim.verify(header + mail, dnsfunc=txt)
+        assert not dkim.verify(header + mail + b"more\n", dnsfunc=txt)
