@@ -35,7 +35,8 @@ def _layout(
         Format | None,
         typer.Option(
             "--format",
-            help="By default table on a terminal, else zone.",
+            metavar="FORMAT",
+            help=f"{', '.join(Format)}; by default table on a terminal, else zone.",
             rich_help_panel=_LAYOUT_PANEL,
         ),
     ] = None,
@@ -60,7 +61,8 @@ def _layout(
         Provider | None,
         typer.Option(
             "--provider",
-            help="Whose resources terraform writes (default: route53).",
+            metavar="NAME",
+            help=f"Whose resources terraform writes: {', '.join(Provider)} (default: route53).",
             rich_help_panel=_LAYOUT_PANEL,
         ),
     ] = None,

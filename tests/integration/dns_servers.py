@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import socket
+import sqlite3
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ import dns.exception
 import dns.message
 import dns.query
 import dns.rcode
+import httpx
 
 SECRET = base64.b64encode(b"a key for tests alone, 32 bytes.").decode()
 WRONG_SECRET = base64.b64encode(b"another key, which is not theirs").decode()
@@ -106,14 +108,67 @@ class Server(NamedTuple):
         return [b"".join(rdata.strings) if kind == "TXT" else rdata for rdata in rdatas]
 
 
+_PDNS_API = """
+launch=gsqlite3
+gsqlite3-database={directory}/pdns.sqlite3
+local-address=127.0.0.1
+local-port={port}
+socket-dir={directory}
+daemon=no
+guardian=no
+api=yes
+api-key={secret}
+webserver=yes
+webserver-address=127.0.0.1
+webserver-port={api_port}
+webserver-allow-from=127.0.0.1
+"""
+
+
+@contextlib.contextmanager
+def serving_api(
+    schema: Path, directory: Path, need: Callable[[str], str]
+) -> Iterator[tuple[Server, httpx.Client]]:
+    """PowerDNS with an empty database, and a client of its HTTP API."""
+    with contextlib.closing(sqlite3.connect(directory / "pdns.sqlite3")) as connection:
+        connection.executescript(schema.read_text())
+    port, api_port = free_port(), free_port()
+    config = _PDNS_API.format(directory=directory, port=port, api_port=api_port, secret=SECRET)
+    (directory / "pdns.conf").write_text(config)
+    client = httpx.Client(
+        base_url=f"http://127.0.0.1:{api_port}/api/v1/servers/localhost",
+        headers={"X-API-Key": SECRET},
+        trust_env=False,
+    )
+    log = directory / "pdns.log"
+    with log.open("wb") as output:
+        words = [need("pdns_server"), f"--config-dir={directory}"]
+        process = subprocess.Popen(words, stdout=output, stderr=output)
+    try:
+        for _ in range(100):
+            with contextlib.suppress(httpx.TransportError):
+                client.get("/zones").raise_for_status()
+                break
+            assert process.poll() is None, log.read_text()
+            time.sleep(0.1)
+        yield Server(port), client
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
 @contextlib.contextmanager
 def serving(
     program: str, zone: Path, directory: Path, need: Callable[[str], str]
 ) -> Iterator[Server]:
     """Run a server with the master file at `zone`, until the block ends."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     for name, text in _FILES[program].items():
         filled = text.format(directory=directory, port=port, secret=SECRET, file=zone)
         (directory / name).write_text(filled)

@@ -12,7 +12,15 @@ import dkim
 import pytest
 
 sys.path.append(str(Path(__file__).parent))
-from dns_servers import SECRET, SERVERS, WRONG_SECRET, Server, key_file, serving
+from dns_servers import (
+    SECRET,
+    SERVERS,
+    WRONG_SECRET,
+    Server,
+    key_file,
+    serving,
+    serving_api,
+)
 
 SPECS = """
 defaults: {enable: false}
@@ -94,13 +102,17 @@ def update(cli, needs_tool, tmp_path):
     return run
 
 
-@pytest.mark.parametrize(("program", "client"), CLIENTS)
-@pytest.mark.parametrize("words", [(), ("--zone", "example.com")])
+# knsupdate does not look for the zone of a name.
+UPDATES = [
+    *((program, client, ("--zone", "example.com")) for program, client in CLIENTS),
+    *((program, "nsupdate", ()) for program in ("named", "knotd")),
+]
+
+
+@pytest.mark.parametrize(("program", "client", "words"), UPDATES)
 def test_updates_set_just_these_names_and_again_change_nothing(
     registered, serve, update, program, client, words
 ):
-    if client == "knsupdate" and not words:
-        pytest.skip("knsupdate looks for no zone: it wants --zone")
     stale = 's1._domainkey TXT "v=DKIM1; p=old"\ns1._domainkey TXT "another"\n'
     server = serve(program, stale)
     for _ in range(2):
@@ -120,6 +132,46 @@ def test_a_wrong_key_leaves_dns_as_it_was_and_the_exit_code_tells(
     done = update(client, server, "--zone", "example.com", secret=WRONG_SECRET)
     assert done.returncode != 0
     assert server.ask("s1._domainkey.example.com") == []
+
+
+SCHEMAS = (
+    Path("/usr/share/pdns-backend-sqlite3/schema/schema.sqlite3.sql"),
+    Path("/usr/share/doc/pdns-backend-sqlite3/schema.sqlite3.sql"),
+)
+
+
+@pytest.fixture
+def powerdns(needs_tool, tmp_path):
+    needs_tool("pdns_server")
+    schema = next((path for path in SCHEMAS if path.exists()), None)
+    if schema is None:
+        needs_tool("the SQLite backend of PowerDNS")
+    with serving_api(schema, tmp_path, needs_tool) as found:
+        yield found
+
+
+def test_powerdns_takes_the_body_of_a_patch_and_again_changes_nothing(cli, registered, powerdns):
+    server, api = powerdns
+    zone = {
+        "name": "example.com.",
+        "kind": "Native",
+        "nameservers": ["ns.example.com."],
+        "rrsets": [
+            {
+                "name": "kept.example.com.", "type": "TXT", "ttl": 60,
+                "records": [{"content": '"as it was"', "disabled": False}],
+            }
+        ],
+    }  # fmt: skip
+    assert api.post("/zones", json=zone).status_code == 201
+    words = ("show-dns", "--sandbox", "--format", "powerdns", "--zone", "example.com")
+    body = cli(*words).out
+    for _ in range(2):
+        answer = api.patch("/zones/example.com.", content=body)
+        assert (answer.status_code, answer.text) == (204, "")
+        for name, value in registered.items():
+            assert server.ask(name) == [value]
+        assert server.ask("kept.example.com") == [b"as it was"]
 
 
 MAIL = b"""From: sender@%(domain)s
