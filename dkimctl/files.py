@@ -38,16 +38,16 @@ def replacing(path: Path, *, mode: int | None = None) -> Iterator[TextIO]:
     """A text file to write, which at the end takes the place of the one at `path`.
 
     It is whole then, or, after an error, as it was. Who may use it: `mode`, or who could
-    before, or what the umask says. What is no regular file, such as /dev/null, is written as
-    it is. Raises OSError.
+    before, or what the umask says. What is no regular file, such as /dev/stdout, is written
+    as it is. Raises OSError.
     """
-    path = Path(os.path.realpath(path))  # a link stays one
     if path.exists() and not path.is_file():
         with path.open("w", encoding="utf-8", newline="\n") as file:
             yield file
         return
     import secrets
 
+    path = Path(os.path.realpath(path))  # a link stays one
     if mode is None and path.exists():
         mode = path.stat().st_mode & 0o777
     temporary = path.with_name(f".{path.name}-{secrets.token_hex(4)}")

@@ -16,16 +16,16 @@ _KEPT = "what was registered is in the ledger: dkimctl show-dns"
 
 def write_files(files: Iterable[ZoneFile], layout: Layout, idle: Callable[[], None] | None) -> None:
     """Write what is one file for each zone. Raises OutputError."""
+    found = list(files)  # before anything can fail: making them may be what registers the domains
     if layout.output_dir is not None:
         _make_directory(layout.output_dir)
-        for file in files:
+        for file in found:
             _replace(layout.output_dir / file.name, file.chunks)
         return
-    found = list(files)
     if len(found) > 1:
         names = ", ".join(file.name for file in found[:5]) + (", ..." if len(found) > 5 else "")
         raise OutputError(
-            f"the result is {len(found)} files ({names}), and stdout takes one",
+            f"the result is {len(found)} files ({names}), and only one has a place to go",
             hint=f"name a directory in --output-dir; {_KEPT}",
         )
     write_chunks(found[0].chunks if found else (), layout, idle)
@@ -50,16 +50,15 @@ def write_chunks(chunks: Iterable[str], layout: Layout, idle: Callable[[], None]
 
 
 def _replace(path: Path, chunks: Iterable[str]) -> None:
-    """Put the text into the file at `path`, whole or not at all."""
+    """Put the text into the file at `path`, whole or not at all, drawing it to the end."""
     drawn = iter(chunks)
     try:
         with replacing(path) as file:
             file.writelines(drawn)
     except OSError as error:
+        for _ in drawn:  # making them may be what registers the domains
+            pass
         raise OutputError(
             f"cannot write {path}: {error.strerror or error}",
             hint=f"see that its directory is there and has room; {_KEPT}",
         ) from None
-    finally:
-        for _ in drawn:  # making them may be what registers the domains
-            pass

@@ -12,10 +12,10 @@ from dkimctl.render.formats import PER_ZONE, Format, Provider
 
 
 class Layout(NamedTuple):
-    """What the options of `register` and `show-dns` say; `ttl` is in seconds.
+    """What the options of `register` and `show-dns` say.
 
-    `is_default`: the options name no format.
-    Names of zones are A-labels in lower case, without trailing dot.
+    `is_default`: they name no format. `ttl` is in seconds. Names of zones are A-labels in lower
+    case, without trailing dot.
     """
 
     fmt: Format

@@ -123,8 +123,10 @@ def _run(
 
 
 def _names(specs: Sequence[DomainSpec]) -> Iterator[str]:
-    """Where the records are going to be; any selector stands for one that is not known yet."""
-    return (f"{spec.selector or 's'}._domainkey.{spec.sign_domain}" for spec in specs)
+    """Where the records are going to be; of a selector that is not known yet, what is above it."""
+    for spec in specs:
+        above = f"_domainkey.{spec.sign_domain}"
+        yield above if spec.selector is None else f"{spec.selector}.{above}"
 
 
 def _assignment(

@@ -56,12 +56,12 @@ def show_dns(
     chosen = Selection(selection or [], read_specs=session.read_specs, to_domain=_to_domain)
     if saved is not None:
         return _show_saved(session, layout, saved, chosen)
-    results = _registered(session.open_ledger(for_writing=False), chosen)
+    results: Iterator[Result] = _registered(session.open_ledger(for_writing=False), chosen)
     first = list(itertools.islice(results, 1))
     if not first:
         raise _nothing(session, chosen.unmatched())
-    chosen_results = itertools.chain(first, results)
-    shown = show(_inside(chosen_results, layout), layout, session.reporter)
+    results = itertools.chain(first, results)
+    shown = show(_inside(results, layout), layout, session.reporter)
     return worst([shown.status, _tell_unmatched(session, chosen)])
 
 
@@ -77,7 +77,7 @@ def _show_saved(session: Session, layout: Layout, path: str, chosen: Selection) 
         raise NegativeAnswer(
             f"nothing in {path} matches {_few(unmatched)}", hint="leave them out to see all of it"
         )
-    shown = show(_inside(iter(results), layout), layout, session.reporter, expected=len(results))
+    shown = show(_inside(results, layout), layout, session.reporter, expected=len(results))
     # Nothing was asked now: what failed or is unknown is so in the file, and a no.
     status = shown.status if shown.failure else min(shown.status, ExitCode.NO)
     faulty = ExitCode.NO if saved.faults else ExitCode.OK
@@ -91,7 +91,7 @@ def _tell_unmatched(session: Session, chosen: Selection) -> ExitCode:
     return ExitCode.NO if unmatched else ExitCode.OK
 
 
-def _inside(results: Iterator[Result], layout: Layout) -> Iterable[Result]:
+def _inside(results: Iterable[Result], layout: Layout) -> Iterable[Result]:
     """The results, once it is certain that all their records are in the zones that are named."""
     if not layout.has_zones:
         return results

@@ -69,7 +69,7 @@ def test_several_batches_of_one_zone_do_not_fit_on_stdout_either(cli):
     words = ("--sandbox", "--format", "route53", "--zone", "example.com")
     done = cli("register", "-", *words, stdin=specs)
     assert (done.status, done.out) == (4, "")
-    assert "the result is 2 files (example.com.json, example.com.2.json)" in done.err
+    assert "the result is 2 files (example.com.json, example.com.2.json), and only one" in done.err
     assert cli("show-dns", *words, "--output-dir", "batches").status == 0
     assert len(list((cli.home / "batches").iterdir())) == 2
 
@@ -86,14 +86,32 @@ def test_register_writes_into_a_file_what_it_would_print(cli):
     ]
 
 
-def test_a_file_that_cannot_be_written_costs_no_registration(cli):
-    done = cli("register", "--sandbox", "-", "--output", "no/such/file", stdin=SPECS)
-    assert done.status == 4
-    assert "cannot write no/such/file" in done.err
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--output", "plain/dkim.zone"),
+        ("--format", "octodns", *ZONES, "--output-dir", "plain/zones"),
+        ("--format", "octodns", *ZONES, "--output-dir", "plain"),
+        ("--format", "csv", "--output", "."),
+        ("--format", "csv", "--output", "/dev/full"),
+    ],
+)
+def test_what_cannot_be_written_costs_no_registration(cli, words):
+    cli.write("plain", "a file, and no directory")
+    done = cli("register", "--sandbox", "--batch-size", 1, "-", *words, stdin=SPECS)
+    assert (done.status, done.out) == (4, "")
+    assert "dkimctl: error: cannot " in done.err
     assert "created 3" in done.err
     assert cli("show-dns", "--sandbox").out.count(" IN TXT ") == 3
-    missing = cli("show-dns", "--sandbox", "--format", "octodns", *ZONES, "--output-dir", "f/g")
-    assert missing.status == 0
-    (cli.home / "f" / "plain").write_text("")
-    words = ("show-dns", "--sandbox", "--format", "octodns", *ZONES, "--output-dir", "f/plain")
-    assert "cannot make the directory f/plain" in cli(*words).err
+
+
+def test_what_is_no_regular_file_is_written_as_it_is(cli, registered):
+    piped = cli("show-dns", "--sandbox", "--output", "/dev/stdout")
+    assert (piped.status, piped.out) == (0, cli("show-dns", "--sandbox").out)
+
+
+def test_a_zone_below_that_of_all_selectors_takes_none_that_is_not_known(cli):
+    words = ("--sandbox", "--format", "octodns", "--zone", "s._domainkey.example.com")
+    done = cli("register", "-", *words, stdin="- example.com\n")
+    assert (done.status, done.out) == (2, "")
+    assert "nothing is registered" in cli("show-dns", "--sandbox").err
