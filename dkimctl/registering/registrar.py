@@ -15,6 +15,7 @@ from dkimctl.registering.batch import Batch, Slot
 from dkimctl.registering.desk import Desk, News, Notice
 from dkimctl.registering.ending import Ending
 from dkimctl.registering.intake import Intake
+from dkimctl.registering.judging import Judge
 from dkimctl.registering.keeping import keep
 from dkimctl.registering.pacing import Pace
 from dkimctl.registering.traffic import Traffic
@@ -26,7 +27,6 @@ _TICK = 0.5  # seconds; at least so often `watch` hears of a run in which nothin
 _GATHERING = 0.02  # seconds that answers may wait for others, while there is enough to send
 _LEAST_WINDOW = 5_000  # entries that may wait for the first unknown one before them
 _MOST_UNSEEN = 2_000  # entries that are sent between two looks at the disk
-_GIVE_UP_AFTER = 5  # batches in a row without any usable answer
 
 
 class Watcher(Protocol):
@@ -92,7 +92,7 @@ class Registrar:
         self._clock = clock
         self._heard: list[Batch] = []  # those of which there is something to keep
         self._room = 0  # for the answers to so many entries, before the disk is looked at again
-        self._unanswered = 0  # batches in a row
+        self._judge = Judge(limits.max_wait)
         self._defect: Exception | None = None
         self._is_asked_to_stop = False
         self._told: set[str] = set()  # what was warned of already
@@ -198,11 +198,13 @@ class Registrar:
         try:
             if found:
                 self._prepare(sum(len(batch.wanted) for batch in found))
+            return found
+        except LedgerError as error:
+            self._end_unkept(error)
         except DkimctlError as error:
-            self._end_unkept(error) if isinstance(error, LedgerError) else self._end(error)
-            self._traffic.add_ready(found)  # to be turned away
-            return []
-        return found
+            self._end(error)
+        self._traffic.add_ready(found)  # to be turned away
+        return []
 
     def _prepare(self, entries: int) -> None:
         self._room -= entries
@@ -263,47 +265,27 @@ class Registrar:
         for fault in batch.faults:
             self._warn(fault)
         batch.faults.clear()
-        self._judge_wait(batch.failure)
+        self._end_if(self._judge.of_wait(batch))
         if notice.failure is not None:
             waiting = len(batch.ahead(batch.wanted))
             self._watch.waiting(waiting, notice.seconds, notice.failure.message)
         if notice.news is News.DONE:
-            self._judge(batch)
+            self._defect = self._defect or batch.defect
+            self._end_if(self._judge.of_result(batch))
+            self._fit(batch)
 
-    def _judge_wait(self, failure: DkimctlError | None) -> None:
-        """End the run where the service asks for more patience than it may."""
-        asked = failure.retry_after if isinstance(failure, ServiceError) else None
-        if failure is not None and asked is not None and asked > self._limits.max_wait:
-            self._end(
-                ServiceError(
-                    f"{failure.message}; it asks to wait {asked:.0f} s, and --max-wait allows "
-                    f"{self._limits.max_wait:.0f} s",
-                    hint="run the same command again later, or with a longer --max-wait",
-                )
-            )
-
-    def _judge(self, batch: Batch) -> None:
-        """Whether what became of a batch is to end the run, or to make others smaller."""
-        if batch.defect is not None:
-            self._defect = batch.defect
-            self._end(DkimctlError("a defect in dkimctl"))
-        if batch.error is not None:
-            self._end(batch.error)
-        self._unanswered = 0 if batch.has_answer else self._unanswered + 1
-        if self._unanswered == _GIVE_UP_AFTER:
-            reason = batch.failure.message if batch.failure else ""
-            self._end(
-                ServiceError(
-                    f"no usable answer to {_GIVE_UP_AFTER} batches in a row: {reason}",
-                    hint="run the same command again later; what is answered is kept",
-                )
-            )
+    def _fit(self, batch: Batch) -> None:
+        """Send no larger batches than the service takes, once that is known."""
         if size := batch.size_taken():
             self._intake.batch_size = min(size, self._intake.batch_size)
             self._warn(
                 f"the service takes no {len(batch.specs)} domains at once: from now on batches "
                 f"have {size}, as with --batch-size {size}"
             )
+
+    def _end_if(self, error: DkimctlError | None) -> None:
+        if error is not None:
+            self._end(error)
 
     def _end(self, error: DkimctlError) -> None:
         """End the run. What is under way is still waited for, and kept."""
