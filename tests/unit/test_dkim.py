@@ -104,6 +104,28 @@ def test_a_key_with_a_wrong_byte_has_the_length_that_others_read(key_records, bi
     assert read > bits // 8 - 3  # most are still keys
 
 
+@pytest.mark.parametrize("bits", [1024, 2048])
+@pytest.mark.parametrize("start", ["v=DKIM1; g=*; k=rsa; p=", "v=DKIM1; k=rsa; p="])
+@pytest.mark.parametrize("flipped", [0x01, 0x80, 0xFF])
+def test_how_a_record_is_written_changes_nothing_in_what_is_said_of_it(
+    key_records, make_registration, bits, start, flipped
+):
+    der = base64.b64decode(key_records[bits].partition("p=")[2])
+    keys = [der, der[:-1], der + b"\0"]
+    for position in range(len(der)):
+        changed = bytearray(der)
+        changed[position] ^= flipped
+        keys.append(bytes(changed))
+    texts = [base64.b64encode(key).decode() for key in keys]
+    for text in [*texts, f"{texts[0]};", f"{texts[0]}; t=s", f"{texts[0]}=", f"{texts[0]}\x1b"]:
+        said = {
+            dkim.judge(make_registration(key_len=None)._replace(record=record))
+            for value in (f"{start}{text}", f"{start}{text[:8]} {text[8:]}")
+            for record in [DnsRecord("s1._domainkey.example.com", "TXT", value)]
+        }
+        assert len(said) == 1
+
+
 @given(st.binary(max_size=400))
 def test_no_bytes_in_the_key_raise_anything_else(data):
     with pytest.raises(dkim.KeyRecordError):
