@@ -6,8 +6,8 @@ tags, merge keys, directives, repeated keys and second documents are problems.
 """
 
 from dkimctl.documents.document import Document
-from dkimctl.documents.nodes import Mapping, Node, Scalar, Sequence, is_plain, wrong
-from dkimctl.documents.source import read_bytes
+from dkimctl.documents.nodes import Mapping, Node, Scalar, Sequence, Written, is_plain, wrong
+from dkimctl.documents.source import decode, read_bytes
 
 __all__ = [
     "Document",
@@ -15,6 +15,8 @@ __all__ = [
     "Node",
     "Scalar",
     "Sequence",
+    "Written",
+    "decode",
     "is_plain",
     "read_bytes",
     "wrong",

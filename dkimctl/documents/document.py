@@ -20,7 +20,6 @@ from dkimctl.documents.nodes import (
     is_null,
     kind_of,
 )
-from dkimctl.documents.source import decode
 from dkimctl.documents.syntax import explain
 from dkimctl.errors import InputError, Problem, UsageError
 from dkimctl.wording import nearest, shown
@@ -40,7 +39,7 @@ class Document:
     with all problems found so far, in the file's order.
     """
 
-    def __init__(self, data: bytes, name: str) -> None:
+    def __init__(self, text: str, name: str) -> None:
         import yaml
 
         self._name = name
@@ -54,7 +53,7 @@ class Document:
             yaml.AliasEvent: lambda event: Alias(event.start_mark, self._depth),
         }
         # The C parser is eight times as fast, but not every platform has it.
-        parser = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(decode(data, name))
+        parser = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
         self._event: Callable[[], Any] = parser.get_event
 
     def __enter__(self) -> Self:

@@ -20,23 +20,28 @@ class Mark(Protocol):
     def column(self) -> int: ...
 
 
-class Scalar(Protocol):
-    """Text as written. It is the parser's own event: wrapping each is a tenth of the time."""
+class Written(Protocol):
+    """Text as written; `implicit` begins with whether it is without quotes, and no block."""
 
     @property
     def value(self) -> str: ...
     @property
     def implicit(self) -> tuple[bool, bool]: ...
+
+
+class Scalar(Written, Protocol):
+    """Text in its place. It is the parser's own event: wrapping each is a tenth of the time."""
+
     @property
     def start_mark(self) -> Mark: ...
 
 
-def is_plain(scalar: Scalar) -> bool:
+def is_plain(scalar: Written) -> bool:
     """Whether it is written without quotes, and not as a block."""
     return scalar.implicit[0]
 
 
-def wrong(scalar: Scalar, wanted: str, hint: str) -> UsageError:
+def wrong(scalar: Written, wanted: str, hint: str) -> UsageError:
     """What to raise for a scalar that must be plain and is not `wanted`."""
     if is_plain(scalar):
         return UsageError(f"{shown(scalar.value)} is not {wanted}", hint=hint)

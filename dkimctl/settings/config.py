@@ -34,9 +34,9 @@ def load_config(path: Path, *, required: bool, read_defaults: ReadDefaults) -> C
     """
     if not required and _is_missing(path):
         return Config()
-    from dkimctl.documents import Document, read_bytes
+    from dkimctl.documents import Document, decode, read_bytes
 
-    with Document(read_bytes(str(path)), str(path)) as document:
+    with Document(decode(read_bytes(str(path)), str(path)), str(path)) as document:
         reader = _Reader(document, read_defaults)
         root = document.root()
         if root is not None:

@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
-from dkimctl.documents import Document, Node, Scalar, is_plain, wrong
+from dkimctl.documents import Document, Node, Written, is_plain, wrong
 from dkimctl.errors import UsageError
 from dkimctl.specs.names import parse_domain, parse_selector
 from dkimctl.wording import shown
 
-Reader = Callable[[Scalar], object]
+Reader = Callable[[Written], object]
 
 _DECIMAL = r"0|[1-9][0-9]{0,8}"
 _START_DATE = (
@@ -23,33 +23,33 @@ _START_DATE = (
 _DATE_AND_PERHAPS_TIME = r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[Tt ]([0-9]{2}:[0-9]{2}))?(?s:.*)"
 
 
-def _sign_domain(scalar: Scalar) -> str:
+def _sign_domain(scalar: Written) -> str:
     return parse_domain(scalar.value)
 
 
-def _selector(scalar: Scalar) -> str:
+def _selector(scalar: Written) -> str:
     return parse_selector(scalar.value)
 
 
-def _key_len(scalar: Scalar) -> int:
+def _key_len(scalar: Written) -> int:
     if is_plain(scalar) and scalar.value in {"1024", "2048"}:
         return int(scalar.value)
     raise wrong(scalar, "1024 or 2048", "write 2048, or 1024 where the DNS takes no longer key")
 
 
-def _default(scalar: Scalar) -> int:
+def _default(scalar: Written) -> int:
     if is_plain(scalar) and re.fullmatch(_DECIMAL, scalar.value):
         return int(scalar.value)
     raise wrong(scalar, "a decimal number", "write it in decimal digits, such as 0")
 
 
-def _enable(scalar: Scalar) -> bool:
+def _enable(scalar: Written) -> bool:
     if is_plain(scalar) and scalar.value in {"true", "false"}:
         return scalar.value == "true"
     raise wrong(scalar, "true or false", "write true or false, in lower case")
 
 
-def _start_date(scalar: Scalar) -> str:
+def _start_date(scalar: Written) -> str:
     return parse_start_date(scalar.value)
 
 

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from dkimctl import documents
-from dkimctl.documents import Document, Node, read_bytes
+from dkimctl.documents import Document, Node, decode, read_bytes
 from dkimctl.errors import InputError, Problem
 from dkimctl.models import DomainSpec
 from dkimctl.specs.fields import ENTRY, read_defaults, read_fields
 from dkimctl.specs.names import MAX_NAME, key_name_length
 from dkimctl.specs.repetitions import Repetitions
+from dkimctl.specs.usual import take_usual
 
 _KEYS = ("domains", "defaults")
 _EXAMPLE = "write a list such as '- example.com', or [] for no domains"
@@ -34,14 +35,26 @@ def load_specs(
     `defaults` are the profile's fields, already checked; those of the file stand above
     them, and those of an entry above both. Raises InputError with every problem found.
     """
-    with Document(data, name) as document:
+    text = decode(data, name)
+    rest, usual = take_usual(text)
+    try:
+        reader = _read(rest, name)
+    except InputError:
+        if not usual:
+            raise
+        reader, usual = _read(text, name), []  # which tells the right places
+    shared = {**(defaults or {}), **reader.defaults}
+    return [DomainSpec(**(shared | entry)) for entry in usual or reader.entries]
+
+
+def _read(text: str, name: str) -> _Reader:
+    with Document(text, name) as document:
         reader = _Reader(document)
         root = document.root()
         if root is None:
             raise InputError([Problem(name, 1, 1, "there is nothing in the file", _EXAMPLE)])
         reader.read(root)
-    shared = {**(defaults or {}), **reader.defaults}
-    return [DomainSpec(**(shared | entry)) for entry in reader.entries]
+    return reader
 
 
 class _Reader:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dkimctl.errors import InputError, UsageError
@@ -23,6 +23,8 @@ from dkimctl.specs import (
     read_specs,
     warnings,
 )
+from dkimctl.specs.fields import ENTRY
+from dkimctl.specs.usual import take_usual
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 ROOT = Path(__file__).parents[2]
@@ -366,6 +368,95 @@ fields = st.fixed_dictionaries(
 def test_specs_that_pyyaml_writes_are_loaded_back(entries):
     quoted = yaml.safe_dump(entries, default_flow_style=False)
     assert load(quoted) == [DomainSpec(**entry) for entry in entries]
+
+
+usual_words = st.sampled_from(
+    [
+        *["a.example", "b.example", "B.example.", "s1", "S1", "2048", "1024", "0", "true", "false"],
+        *["2027-07-01T00:00Z", "2027-07-01T00:00+09:00", "null", "Null", "a:b", "a:", "a-", "1_0"],
+        *["~", "", "#a", "*a", "a b", "a #b", "é.example", f"{'x' * 64}.example", f"{'a.' * 130}a"],
+    ]
+)
+values = st.tuples(usual_words, st.sampled_from(["", "", "", "'", '"'])).map(
+    lambda found: f"{found[1]}{found[0]}{found[1]}"
+)
+keys = st.sampled_from([*ENTRY, "domains"])
+mappings = st.tuples(values, st.dictionaries(keys, values, max_size=3)).map(
+    lambda found: [f"sign_domain: {found[0]}", *(f"{k}: {v}" for k, v in found[1].items())]
+)
+usual_entries = st.one_of(
+    values,
+    mappings.map(lambda pairs: f"{{{', '.join(pairs)}}}"),
+    mappings.map("\n  ".join),
+    mappings.map("\n   ".join),
+)
+usual_lists = st.tuples(
+    st.lists(usual_entries.map(lambda entry: f"- {entry}\n"), max_size=4),
+    st.sampled_from(["", "\n", "# note: a\n", "  # note\n", " \n"]),
+).map(lambda found: found[1].join(found[0]))
+heads = [
+    *["", "", "---\n", "# first\n", "domains: # all\n", "a\ndomains:\n", "domains: []\ndomains:\n"],
+    *["defaults: {key_len: 1024}\ndomains:\n", "defaults:\n  enable: true\n\ndomains:\n"],
+    *["defaults: |\ndomains:\n", 'defaults: "\ndomains:\n', "--- |\ndomains:\n", "{\ndomains:\n"],
+]
+
+
+@given(
+    st.sampled_from(heads),
+    usual_lists,
+    st.sampled_from(["", "  "]),
+    st.sampled_from(["\n", "\r\n"]),
+)
+@settings(max_examples=400)
+def test_the_usual_forms_mean_what_the_parser_says(head, entries, indent, newline):
+    indented = "".join(f"{indent}{line}" for line in entries.splitlines(keepends=True))
+    text = (head + indented).replace("\n", newline)
+    if take_usual(text)[1]:
+        # The mark that ends a document changes nothing, but with it all is for the parser.
+        assert loaded_or_refused(text) == loaded_or_refused(f"{text}...{newline}")
+
+
+def loaded_or_refused(text: str) -> list[DomainSpec] | list[tuple[int, int]]:
+    try:
+        return load(text)
+    except InputError as error:
+        return [(problem.line, problem.column) for problem in error.problems]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- a.example\n- b.example",
+        "---\n- a.example\n\n# the next\n- {sign_domain: b.example, selector: s1}\n",
+        "  - sign_domain: a.example\n    selector: 's1'\n  - b.example\n",
+        "defaults:\n  key_len: 1024\n\ndomains:\n- a.example\n# end\n",
+        "- sign_domain: a.example\r\n  start_date: 2027-07-01T00:00+09:00\r\n",
+    ],
+)
+def test_the_usual_forms_are_read_at_once(text):
+    left, entries = take_usual(text)
+    assert entries
+    assert "example" not in left
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "{sign_domain: a.example, selector: null}",
+        "{sign_domain: a.example, selector: s1, selector: s2}",
+        "{sign_domain: a.example, key_len: '2048'}",
+        "{sign_domain: a.example, enable: yes}",
+        "{selector: s1}",
+        "{domain: a.example}",
+        "a.example # the first",
+        "a.example\n  b",
+        "&a a.example",
+        "'a''.example'",
+    ],
+)
+def test_what_is_not_usual_is_left_to_the_parser(entry):
+    text = f"- {entry}\n- z.example\n"
+    assert take_usual(text) == (text, [])
 
 
 words = ["sign_domain", "selector", "key_len", "defaults", "domains", "a.example", "~", "2048"]

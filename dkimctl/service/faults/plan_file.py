@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from dkimctl import documents
-from dkimctl.documents import Document, Node, Scalar, is_plain, read_bytes, wrong
+from dkimctl.documents import Document, Node, Scalar, decode, is_plain, read_bytes, wrong
 from dkimctl.errors import InputError, Problem
 from dkimctl.service.faults.kinds import KINDS
 from dkimctl.service.faults.plan import Plan
@@ -32,7 +32,7 @@ def read_plan(path: str, *, read_duration: Callable[[str], Any]) -> Plan:
     InputError with every problem if it is wrong.
     """
     name = "<stdin>" if path == "-" else path
-    with Document(read_bytes(path), name) as document:
+    with Document(decode(read_bytes(path), name), name) as document:
         reader = _Reader(document, read_duration)
         root = document.root()
         if root is None:
