@@ -162,10 +162,7 @@ class Session:
         if profile.is_sandbox:
             return HttpClient.in_process(self._sandbox.app)
         return HttpClient.over_network(
-            timeout=profile.timeout,
-            ca_bundle=profile.ca_bundle,
-            proxy=profile.proxy,
-            connections=profile.concurrency,
+            timeout=profile.timeout, ca_bundle=profile.ca_bundle, proxy=profile.proxy
         )
 
     def _issue_token(self) -> Token:

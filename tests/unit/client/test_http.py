@@ -44,7 +44,7 @@ def _make(kind: type[Exception]) -> Exception:
 
 @pytest.mark.parametrize("kind", RAISED, ids=lambda kind: kind.__name__)
 def test_no_exception_of_the_library_escapes(kind):
-    client = http.HttpClient(httpx.Client(transport=Failing(_make(kind))))
+    client = http.HttpClient(lambda: httpx.Client(transport=Failing(_make(kind))))
     with client, pytest.raises(DkimctlError) as caught:
         client.send("POST", "http://127.0.0.1/x", headers={})
     expected = NotProcessed if kind.__name__ in NOT_SENT else MaybeProcessed
