@@ -95,7 +95,10 @@ class OpenSendings:
         ]
 
     def without(self, pairs: Iterable[Pair]) -> dict[int, list[Pair]]:
-        """What would be left of the sendings that hold any of `pairs`, by their IDs."""
+        """What would be left of the sendings that hold any of `pairs`, by their IDs.
+
+        `pairs` may repeat itself.
+        """
         closed: dict[int, set[_Folded]] = {}
         for sign_domain, selector in pairs:
             domain = sign_domain.lower()

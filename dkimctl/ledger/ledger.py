@@ -124,12 +124,11 @@ class Ledger:
         is there twice. An answer also closes the intents of its domain that have its selector
         or, where the registration is ours, none.
         """
+        settled = list(settled)
         requests = [pairs for pairs in begun if pairs]
-        # What is somebody else's says nothing of a request in which the service was to choose.
-        any_of = [(found.sign_domain, None) for found in answered if not found.is_taken]
-        over = {*settled, *itertools.chain(*requests), *map(_pair, answered), *any_of}
-        if not over:
+        if not (answered or settled or requests):
             return
+        over = itertools.chain(settled, *requests, _closed_by(answered))
         try:
             with explained(self._path):
                 require_in_place(self._path, self._identity)
@@ -202,5 +201,9 @@ class Ledger:
             yield from select_registrations(self._connection, self._account_id, rest, *values)
 
 
-def _pair(found: Registration) -> Pair:
-    return found.sign_domain, found.selector
+def _closed_by(answered: Iterable[Registration]) -> Iterator[Pair]:
+    for found in answered:
+        yield found.sign_domain, found.selector
+        if not found.is_taken:
+            # What is somebody else's says nothing of a request where the service was to choose.
+            yield found.sign_domain, None
