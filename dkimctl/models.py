@@ -22,6 +22,8 @@ class Outcome(StrEnum):
     FAILED = "failed"
     UNKNOWN = "unknown"
 
+    __hash__ = str.__hash__  # Enum's own is written in Python; each entry is looked up ten times
+
 
 class DomainSpec(NamedTuple):
     """One entry to register (interface 2.3). None: not stated, so not sent.

@@ -36,6 +36,14 @@ def of_registered(spec: DomainSpec, registration: Registration) -> Result:
     return _judged(spec, registration, Outcome.EXISTS)
 
 
+def judged(registration: Registration, good: Outcome) -> Result:
+    """`good`, unless the registration's record is not sound."""
+    registration = dkim.with_key_len(registration)
+    if fault := dkim.judge(registration):
+        return Result(registration, Outcome.UNUSABLE, fault)
+    return Result(registration, good)
+
+
 def of_refusal(spec: DomainSpec, status: str, said: str) -> Result:
     """The outcome of an entry of a batch that was refused as a whole (interface 7.3)."""
     registration = as_asked(spec, code=status, message=said or None)
@@ -100,12 +108,10 @@ def differences(spec: DomainSpec, registration: Registration) -> list[str]:
 
 
 def _judged(spec: DomainSpec, registration: Registration, good: Outcome) -> Result:
-    registration = dkim.with_key_len(registration)
-    if fault := dkim.judge(registration):
-        return Result(registration, Outcome.UNUSABLE, fault)
-    if found := differences(spec, registration):
-        return Result(registration, Outcome.DIFFERS, "; ".join(found))
-    return Result(registration, good)
+    result = judged(registration, good)
+    if result.outcome is good and (found := differences(spec, result.registration)):
+        return Result(result.registration, Outcome.DIFFERS, "; ".join(found))
+    return result
 
 
 def _same(name: str, asked: object, registered: object) -> bool:

@@ -52,7 +52,7 @@ class Selection:
 
     def pick(self, registrations: Iterable[Registration]) -> Iterator[Registration]:
         """Those of `registrations` that are selected."""
-        return (found for found in registrations if self._is_all or self._has(found))
+        return iter(registrations) if self._is_all else filter(self._has, registrations)
 
     def unmatched(self) -> list[str]:
         """What has selected nothing, once `pick` is through."""

@@ -15,7 +15,7 @@ from dkimctl.cli.results import show, worst
 from dkimctl.cli.session import Session
 from dkimctl.errors import ExitCode, NegativeAnswer
 from dkimctl.ledger import Ledger
-from dkimctl.models import DomainSpec, Result
+from dkimctl.models import Outcome, Result
 from dkimctl.render.publishable import publishable
 from dkimctl.selecting import Selection
 
@@ -110,9 +110,7 @@ def _to_domain(word: str) -> str:
 def _registered(ledger: Ledger, chosen: Selection) -> Iterator[Result]:
     ours = (found for found in ledger.all() if not found.is_taken)
     for registration in chosen.pick(ours):
-        # Nothing is asked for here, so nothing can differ from it.
-        asked = DomainSpec(registration.sign_domain)
-        yield outcomes.of_registered(asked, registration)
+        yield outcomes.judged(registration, Outcome.EXISTS)
 
 
 def _nothing(session: Session, unmatched: list[str]) -> NegativeAnswer:

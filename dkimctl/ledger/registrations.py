@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from dkimctl.models import DnsRecord, Registration
 
@@ -72,26 +73,24 @@ def _to_row(account_id: int, registration: Registration) -> tuple[object, ...]:
     )
 
 
-def _from_row(row: tuple[object, ...]) -> Registration:
+def _from_row(row: Sequence[Any]) -> Registration:
     """The registration of a row of _SELECT, whatever somebody else may have put into it."""
+    if bytes in map(type, row):  # SQLite itself makes text of a number where text belongs
+        row = [str(column) if isinstance(column, bytes) else column for column in row]
     sign_domain, selector, key_len, start_date, default, enable, *rest = row
-    fqdn, type_, value, regist_date, code, message = map(_text, rest)
+    fqdn, type_, value, regist_date, code, message = rest
     return Registration(
-        str(sign_domain),
-        selector=_text(selector) or None,
-        key_len=_number(key_len),
-        start_date=_text(start_date),
-        default=_number(default),
-        enable=None if enable is None else bool(enable),
-        record=None if value is None else DnsRecord(fqdn or "", type_ or "", value),
-        regist_date=regist_date,
-        code=code,
-        message=message,
+        sign_domain,
+        selector or None,
+        _number(key_len),
+        start_date,
+        _number(default),
+        None if enable is None else bool(enable),
+        None if value is None else DnsRecord(fqdn or "", type_ or "", value),
+        regist_date,
+        code,
+        message,
     )
-
-
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)
 
 
 def _number(value: object) -> int | None:

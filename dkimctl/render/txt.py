@@ -21,6 +21,9 @@ def character_strings(value: str) -> list[bytes]:
 
 def txt_data(value: str) -> str:
     """`value` as the data of a TXT record: quoted strings, one space apart."""
+    if not _encoded(value).translate(None, _PLAIN_IN_QUOTES):  # mostly
+        parts = [value[at : at + MAX_STRING] for at in range(0, len(value), MAX_STRING)]
+        return '"' + '" "'.join(parts) + '"'
     return " ".join(f'"{_escaped(part, _PLAIN_IN_QUOTES)}"' for part in character_strings(value))
 
 

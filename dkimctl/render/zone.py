@@ -34,12 +34,14 @@ def _relative(fqdn: str, origin: str) -> str:
 
 
 def _comment(registration: Registration) -> str:
-    parts = [registration.sign_domain]
+    text = registration.sign_domain
     if registration.selector is not None:
-        parts[0] += f" selector {registration.selector}"
+        text += f" selector {registration.selector}"
     if registration.key_len is not None:
-        parts.append(f"{registration.key_len} bits")
+        text += f", {registration.key_len} bits"
     if registration.code is not None:
-        parts.append(f"result {registration.code} {registration.message or ''}".rstrip())
+        text += f", result {registration.code} {registration.message or ''}".rstrip()
+    if text.isascii():
+        return printable(text)
     # ASCII alone: name servers read master files in encodings of their own.
-    return printable(", ".join(parts)).encode("ascii", "backslashreplace").decode("ascii")
+    return printable(text).encode("ascii", "backslashreplace").decode("ascii")

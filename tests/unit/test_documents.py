@@ -14,7 +14,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dkimctl.documents import Document, Mapping, Node, Sequence, is_plain, read_bytes
+from dkimctl.documents import Document, Mapping, Node, Sequence, decode, is_plain, read_bytes
 from dkimctl.errors import InputError, Problem, UsageError
 from dkimctl.wording import nearest, shown
 
@@ -36,7 +36,7 @@ def as_python(document: Document, node: Node):
 
 
 def read(text: str):
-    with Document(text.encode(), "f.yaml") as document:
+    with Document(text, "f.yaml") as document:
         root = document.root()
         return None if root is None else as_python(document, root)
 
@@ -55,14 +55,14 @@ def test_words_that_yaml_takes_for_something_else_stay_text(parser, word):
 
 
 def test_a_scalar_says_whether_it_was_written_plain(parser):
-    document = Document(b"[a, 'a', \"a\"]", "f")
+    document = Document("[a, 'a', \"a\"]", "f")
     styles = [is_plain(item) for item in document.items(document.root(), "it")]
     assert styles == [True, False, False]
 
 
 @pytest.mark.parametrize("text", ["", "# a comment\n", "---\n", "~\n", "null\n", "\ufeff"])
 def test_a_file_that_says_nothing_has_no_root(parser, text):
-    with Document(text.encode(), "f") as document:
+    with Document(text, "f") as document:
         assert document.root() is None
 
 
@@ -122,7 +122,7 @@ def test_nesting_beyond_every_schema_is_left_at_once(parser):
 )
 def test_what_is_no_text_is_named_at_its_place(data, expected):
     with pytest.raises(InputError) as caught:
-        Document(data, "f")
+        Document(decode(data, "f"), "f")
     assert str(caught.value).startswith(expected)
     assert "UTF-8" in caught.value.hint
 
@@ -131,7 +131,7 @@ def test_what_is_no_text_is_named_at_its_place(data, expected):
 def test_any_bytes_are_read_or_refused_with_a_place(data):
     found: tuple[Problem, ...] = ()
     try:
-        with Document(data, "f") as document:
+        with Document(decode(data, "f"), "f") as document:
             if root := document.root():
                 as_python(document, root)
     except InputError as error:
