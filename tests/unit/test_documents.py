@@ -148,7 +148,7 @@ def test_what_json_writes_is_read_back(value):
     assert read(json.dumps([value], ensure_ascii=False)) == [value]
 
 
-@given(st.dictionaries(words, words, min_size=1))
+@given(st.dictionaries(words.filter(lambda word: word != "<<"), words, min_size=1))
 def test_mappings_that_pyyaml_writes_are_read_back(value):
     text = yaml.safe_dump(value, default_style='"')
     assert read(text) == value
