@@ -108,9 +108,11 @@ class Server(NamedTuple):
         return [b"".join(rdata.strings) if kind == "TXT" else rdata for rdata in rdatas]
 
 
-_PDNS_API = """
+_PDNS_DATABASE = """
 launch=gsqlite3
 gsqlite3-database={directory}/pdns.sqlite3
+"""
+_PDNS_API = """
 local-address=127.0.0.1
 local-port={port}
 socket-dir={directory}
@@ -125,16 +127,21 @@ webserver-allow-from=127.0.0.1
 """
 
 
+def make_database(schema: Path, directory: Path, more: str = "") -> None:
+    """An empty database of PowerDNS, and the configuration that names it."""
+    with contextlib.closing(sqlite3.connect(directory / "pdns.sqlite3")) as connection:
+        connection.executescript(schema.read_text())
+    (directory / "pdns.conf").write_text(_PDNS_DATABASE.format(directory=directory) + more)
+
+
 @contextlib.contextmanager
 def serving_api(
     schema: Path, directory: Path, need: Callable[[str], str]
 ) -> Iterator[tuple[Server, httpx.Client]]:
     """PowerDNS with an empty database, and a client of its HTTP API."""
-    with contextlib.closing(sqlite3.connect(directory / "pdns.sqlite3")) as connection:
-        connection.executescript(schema.read_text())
     port, api_port = free_port(), free_port()
     config = _PDNS_API.format(directory=directory, port=port, api_port=api_port, secret=SECRET)
-    (directory / "pdns.conf").write_text(config)
+    make_database(schema, directory, config)
     client = httpx.Client(
         base_url=f"http://127.0.0.1:{api_port}/api/v1/servers/localhost",
         headers={"X-API-Key": SECRET},

@@ -18,6 +18,7 @@ from dns_servers import (
     WRONG_SECRET,
     Server,
     key_file,
+    make_database,
     serving,
     serving_api,
 )
@@ -63,7 +64,7 @@ def registered(cli):
 @pytest.mark.parametrize("program", SERVERS)
 @pytest.mark.parametrize("words", [(), ("--origin", "example.com")])
 def test_an_included_file_is_served_as_it_was_registered(
-    cli, registered, serve, tmp_path, program, words
+    cli, registered, serve, needs_tool, tmp_path, program, words
 ):
     dkim = tmp_path / "dkim.zone"
     done = cli("show-dns", "--sandbox", "--output", dkim, "--ttl", 300, *words)
@@ -72,7 +73,17 @@ def test_an_included_file_is_served_as_it_was_registered(
     assert len(registered) == 2
     for name, value in registered.items():
         assert server.ask(name) == [value]
+        assert dig(needs_tool("dig"), server, name) == value.decode()
     assert server.ask("kept.example.com") == [b"as it was"]
+
+
+def dig(program: str, server: Server, name: str) -> str:
+    """The value of a TXT record as dig shows it, whose strings are joined."""
+    words = [program, "@127.0.0.1", "-p", str(server.port), "+short", name, "TXT"]
+    shown = subprocess.run(words, capture_output=True, text=True, timeout=30, check=True).stdout
+    assert shown.startswith('"')
+    assert shown.endswith('"\n')
+    return shown[1:-2].replace('" "', "")
 
 
 CLIENTS = [("named", "nsupdate"), ("knotd", "knsupdate"), ("knotd", "nsupdate")]
@@ -139,31 +150,59 @@ SCHEMAS = (
     Path("/usr/share/doc/pdns-backend-sqlite3/schema.sqlite3.sql"),
 )
 
+POWERDNS_ZONE = {
+    "name": "example.com.",
+    "kind": "Native",
+    "nameservers": ["ns.example.com."],
+    "rrsets": [
+        {
+            "name": "kept.example.com.", "type": "TXT", "ttl": 60,
+            "records": [{"content": '"as it was"', "disabled": False}],
+        }
+    ],
+}  # fmt: skip
+
 
 @pytest.fixture
-def powerdns(needs_tool, tmp_path):
+def schema(needs_tool):
     needs_tool("pdns_server")
-    schema = next((path for path in SCHEMAS if path.exists()), None)
-    if schema is None:
-        needs_tool("the SQLite backend of PowerDNS")
-    with serving_api(schema, tmp_path, needs_tool) as found:
-        yield found
+    found = next((path for path in SCHEMAS if path.exists()), None)
+    return found or needs_tool("the SQLite backend of PowerDNS")
+
+
+@pytest.fixture
+def powerdns(needs_tool, schema, tmp_path):
+    """A PowerDNS with our zone and a record of somebody else's, and a client of its API."""
+    with serving_api(schema, tmp_path, needs_tool) as (server, api):
+        assert api.post("/zones", json=POWERDNS_ZONE).status_code == 201
+        yield server, api
+
+
+def test_pdnsutil_loads_a_zone_with_our_lines_and_finds_nothing_wrong(
+    cli, registered, needs_tool, schema, tmp_path
+):
+    make_database(schema, tmp_path)
+    lines = cli("show-dns", "--sandbox", "--origin", "example.com").out
+
+    def pdnsutil(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [needs_tool("pdnsutil"), f"--config-dir={tmp_path}", *words]
+        return subprocess.run(command, cwd=cli.home, capture_output=True, text=True, check=False)
+
+    zone = cli.write("example.zone", APEX + lines)
+    for words in (("load-zone", "example.com", str(zone)), ("check-zone", "example.com")):
+        done = pdnsutil(*words)
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert "0 errors, 0 warnings" in done.stdout
+    listed = pdnsutil("list-zone", "example.com").stdout
+    for value in registered.values():
+        assert value.decode() in listed.replace('" "', "")
+    # And it can say no.
+    zone = cli.write("example.zone", APEX + lines.replace(" TXT ", " TXTT "))
+    assert pdnsutil("load-zone", "example.net", str(zone)).returncode != 0
 
 
 def test_powerdns_takes_the_body_of_a_patch_and_again_changes_nothing(cli, registered, powerdns):
     server, api = powerdns
-    zone = {
-        "name": "example.com.",
-        "kind": "Native",
-        "nameservers": ["ns.example.com."],
-        "rrsets": [
-            {
-                "name": "kept.example.com.", "type": "TXT", "ttl": 60,
-                "records": [{"content": '"as it was"', "disabled": False}],
-            }
-        ],
-    }  # fmt: skip
-    assert api.post("/zones", json=zone).status_code == 201
     words = ("show-dns", "--sandbox", "--format", "powerdns", "--zone", "example.com")
     body = cli(*words).out
     for _ in range(2):
@@ -172,6 +211,51 @@ def test_powerdns_takes_the_body_of_a_patch_and_again_changes_nothing(cli, regis
         for name, value in registered.items():
             assert server.ask(name) == [value]
         assert server.ask("kept.example.com") == [b"as it was"]
+
+
+OCTODNS = """
+providers:
+  own: {{class: octodns.provider.yaml.YamlProvider, directory: {home}/own}}
+  dkim: {{class: octodns.provider.yaml.YamlProvider, directory: {home}/dkim}}
+  powerdns:
+    class: octodns_powerdns.PowerDnsProvider
+    scheme: http
+    host: 127.0.0.1
+    port: {port}
+    api_key: {secret}
+zones:
+  example.com.: {{sources: [own, dkim], targets: [powerdns]}}
+"""
+OWN = """
+"": {type: NS, value: ns.example.com.}
+kept: {ttl: 60, type: TXT, value: as it was}
+"""
+
+
+def test_octodns_pushes_our_file_to_a_server_and_then_plans_nothing(
+    cli, registered, powerdns, tmp_path
+):
+    server, api = powerdns
+    (cli.home / "own").mkdir()
+    cli.write("own/example.com.yaml", OWN)
+    words = ("--format", "octodns", "--zone", "example.com", "--output-dir", "dkim")
+    assert cli("show-dns", "--sandbox", *words).status == 0
+    port = api.base_url.port
+    cli.write("octodns.yaml", OCTODNS.format(home=cli.home, port=port, secret=SECRET))
+
+    def sync(*words: str) -> str:
+        program = str(Path(sys.executable).with_name("octodns-sync"))
+        done = subprocess.run(
+            [program, "--config-file", "octodns.yaml", *words],
+            cwd=cli.home, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        return done.stdout + done.stderr
+
+    assert "Creates=2" in sync("--doit")
+    for name, value in registered.items():
+        assert server.ask(name) == [value]
+    assert server.ask("kept.example.com") == [b"as it was"]
+    assert "No changes were planned" in sync()
 
 
 MAIL = b"""From: sender@%(domain)s
