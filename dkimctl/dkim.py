@@ -111,7 +111,7 @@ def with_key_len(registration: Registration) -> Registration:
     if registration.key_len is not None or registration.record is None:
         return registration
     try:
-        return registration._replace(key_len=_key_len_of(registration.record.value))
+        return registration._replace(key_len=parse_key_record(registration.record.value).key_len)
     except KeyRecordError:
         return registration
 
@@ -129,7 +129,7 @@ def _judge_name(record: DnsRecord, registration: Registration) -> str:
 
 def _judge_value(record: DnsRecord, registration: Registration) -> str:
     try:
-        key_len = _key_len_of(record.value)
+        key_len = _usual_key_len(record.value) or parse_key_record(record.value).key_len
     except KeyRecordError as error:
         return f"the TXT value is not a DKIM key record: {error}"
     if key_len < _LEAST_BITS:
@@ -137,11 +137,6 @@ def _judge_value(record: DnsRecord, registration: Registration) -> str:
     if registration.key_len is not None and key_len != registration.key_len:
         return f"the key has {key_len} bits, not {registration.key_len}"
     return ""
-
-
-def _key_len_of(value: str) -> int:
-    """The key's length in bits; raises KeyRecordError like `parse_key_record`."""
-    return _usual_key_len(value) or parse_key_record(value).key_len
 
 
 def _usual_key_len(value: str) -> int:

@@ -80,6 +80,22 @@ def cli(tmp_path):
     return Cli(home)
 
 
+@pytest.fixture
+def shell(cli, needs_tool):
+    """Run a block in a shell that stops at the first command that fails."""
+
+    def shell(block: str, env: Mapping[str, str], **options) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [needs_tool("bash"), "-euo", "pipefail", "-c", block],
+            cwd=cli.home, env=cli.environment | env, capture_output=True, text=True, check=False,
+            **options,
+        )  # fmt: skip
+        assert done.returncode == 0, f"{block}\n{done.stdout}\n{done.stderr}"
+        return done
+
+    return shell
+
+
 @dataclass
 class LiveService:
     """A `dkimctl serve` on loopback, and its operator's side."""

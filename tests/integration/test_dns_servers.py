@@ -22,6 +22,7 @@ from dns_servers import (
     serving,
     serving_api,
 )
+from readme import YAML, blocks
 
 SPECS = """
 defaults: {enable: false}
@@ -145,6 +146,23 @@ def test_a_wrong_key_leaves_dns_as_it_was_and_the_exit_code_tells(
     assert server.ask("s1._domainkey.example.com") == []
 
 
+@pytest.mark.parametrize(("program", "client"), [("named", "nsupdate"), ("knotd", "knsupdate")])
+def test_the_recipes_for_updates(registered, serve, shell, needs_tool, tmp_path, program, client):
+    needs_tool(client)
+    server = serve(program)
+    (knot_key := tmp_path / "knot.key").write_text(f"hmac-sha256:dkim:{SECRET}\n")
+    env = {
+        "DKIMCTL_PROFILE": "sandbox",
+        "PRIMARY": f"127.0.0.1 {server.port}",
+        "KEY_FILE": str(key_file(tmp_path / "key")),
+        "KNOT_KEY_FILE": str(knot_key),
+    }
+    (recipe,) = blocks(f" {client} -k")
+    shell(recipe, env)
+    for name, value in registered.items():
+        assert server.ask(name) == [value]
+
+
 SCHEMAS = (
     Path("/usr/share/pdns-backend-sqlite3/schema/schema.sqlite3.sql"),
     Path("/usr/share/doc/pdns-backend-sqlite3/schema.sqlite3.sql"),
@@ -201,31 +219,26 @@ def test_pdnsutil_loads_a_zone_with_our_lines_and_finds_nothing_wrong(
     assert pdnsutil("load-zone", "example.net", str(zone)).returncode != 0
 
 
-def test_powerdns_takes_the_body_of_a_patch_and_again_changes_nothing(cli, registered, powerdns):
+def test_powerdns_takes_the_body_of_a_patch_and_again_changes_nothing(
+    cli, shell, registered, needs_tool, powerdns
+):
+    needs_tool("curl")
     server, api = powerdns
-    words = ("show-dns", "--sandbox", "--format", "powerdns", "--zone", "example.com")
-    body = cli(*words).out
+    cli.write("header", f"X-API-Key: {SECRET}\n")
+    env = {
+        "DKIMCTL_PROFILE": "sandbox",
+        "API_KEY_HEADER_FILE": "header",
+        "POWERDNS_URL": f"http://127.0.0.1:{api.base_url.port}",
+        "NO_PROXY": "127.0.0.1",
+    }
+    (recipe,) = blocks("curl --fail-with-body")
     for _ in range(2):
-        answer = api.patch("/zones/example.com.", content=body)
-        assert (answer.status_code, answer.text) == (204, "")
+        assert shell(recipe, env).stdout == ""
         for name, value in registered.items():
             assert server.ask(name) == [value]
         assert server.ask("kept.example.com") == [b"as it was"]
 
 
-OCTODNS = """
-providers:
-  own: {{class: octodns.provider.yaml.YamlProvider, directory: {home}/own}}
-  dkim: {{class: octodns.provider.yaml.YamlProvider, directory: {home}/dkim}}
-  powerdns:
-    class: octodns_powerdns.PowerDnsProvider
-    scheme: http
-    host: 127.0.0.1
-    port: {port}
-    api_key: {secret}
-zones:
-  example.com.: {{sources: [own, dkim], targets: [powerdns]}}
-"""
 OWN = """
 "": {type: NS, value: ns.example.com.}
 kept: {ttl: 60, type: TXT, value: as it was}
@@ -233,29 +246,26 @@ kept: {ttl: 60, type: TXT, value: as it was}
 
 
 def test_octodns_pushes_our_file_to_a_server_and_then_plans_nothing(
-    cli, registered, powerdns, tmp_path
+    cli, shell, registered, powerdns
 ):
     server, api = powerdns
-    (cli.home / "own").mkdir()
-    cli.write("own/example.com.yaml", OWN)
-    words = ("--format", "octodns", "--zone", "example.com", "--output-dir", "dkim")
-    assert cli("show-dns", "--sandbox", *words).status == 0
-    port = api.base_url.port
-    cli.write("octodns.yaml", OCTODNS.format(home=cli.home, port=port, secret=SECRET))
-
-    def sync(*words: str) -> str:
-        program = str(Path(sys.executable).with_name("octodns-sync"))
-        done = subprocess.run(
-            [program, "--config-file", "octodns.yaml", *words],
-            cwd=cli.home, capture_output=True, text=True, check=True,
-        )  # fmt: skip
-        return done.stdout + done.stderr
-
-    assert "Creates=2" in sync("--doit")
+    (config,) = (text for text in YAML if "octodns" in text)
+    cli.write("octodns.yaml", config)
+    (cli.home / "zones").mkdir()
+    cli.write("zones/example.com.yaml", OWN)
+    env = {
+        "DKIMCTL_PROFILE": "sandbox",
+        "POWERDNS_HOST": "127.0.0.1",
+        "POWERDNS_PORT": str(api.base_url.port),
+        "POWERDNS_API_KEY": SECRET,
+        "NO_PROXY": "127.0.0.1",
+    }
+    (recipe,) = blocks("octodns-sync")
+    assert "Creates=2" in shell(recipe, env).stderr
     for name, value in registered.items():
         assert server.ask(name) == [value]
     assert server.ask("kept.example.com") == [b"as it was"]
-    assert "No changes were planned" in sync()
+    assert "No changes were planned" in shell(recipe, env).stderr
 
 
 MAIL = b"""From: sender@%(domain)s
