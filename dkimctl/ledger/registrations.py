@@ -82,16 +82,12 @@ def _from_row(row: Sequence[Any]) -> Registration:
     return Registration(
         sign_domain,
         selector or None,
-        _number(key_len),
+        key_len if isinstance(key_len, int) else None,
         start_date,
-        _number(default),
+        default if isinstance(default, int) else None,
         None if enable is None else bool(enable),
         None if value is None else DnsRecord(fqdn or "", type_ or "", value),
         regist_date,
         code,
         message,
     )
-
-
-def _number(value: object) -> int | None:
-    return value if isinstance(value, int) else None

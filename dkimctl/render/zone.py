@@ -33,15 +33,12 @@ def _relative(fqdn: str, origin: str) -> str:
     return owner_name(relative_name(fqdn, origin, apex="@")).removesuffix(".")
 
 
-def _comment(registration: Registration) -> str:
-    text = registration.sign_domain
-    if registration.selector is not None:
-        text += f" selector {registration.selector}"
-    if registration.key_len is not None:
-        text += f", {registration.key_len} bits"
-    if registration.code is not None:
-        text += f", result {registration.code} {registration.message or ''}".rstrip()
-    if text.isascii():
-        return printable(text)
+def _comment(found: Registration) -> str:
+    selector = f" selector {found.selector}" if found.selector is not None else ""
+    bits = f", {found.key_len} bits" if found.key_len is not None else ""
+    answer = f", result {found.code} {found.message or ''}" if found.code is not None else ""
+    text = f"{found.sign_domain}{selector}{bits}{answer}".rstrip()
+    if text.isascii() and text.isprintable():
+        return text
     # ASCII alone: name servers read master files in encodings of their own.
     return printable(text).encode("ascii", "backslashreplace").decode("ascii")
