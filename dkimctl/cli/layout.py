@@ -23,6 +23,7 @@ class Layout(NamedTuple):
     ttl: int = 3600
     origin: str | None = None
     zones: Sequence[str] = ()
+    finds_zones: bool = False
     provider: Provider = Provider.ROUTE53
     output: Path | None = None
     output_dir: Path | None = None
@@ -34,21 +35,33 @@ class Layout(NamedTuple):
 
     @property
     def has_zones(self) -> bool:
-        """Whether zones are named that the records have to be in."""
-        return self.origin is not None or bool(self.zones)
+        """Whether the records have to be in certain zones."""
+        return self.finds_zones or self.origin is not None or bool(self.zones)
 
-    def require_inside(self, fqdns: Iterable[str]) -> None:
-        """See that all these names are in the zones that are named, if any, and have a place to go.
+    def settled(self, fqdns: Iterable[str]) -> Layout:
+        """The same, for records of these names: with their zones, if those are to be found.
 
-        Raises UsageError that lists those which are not, or the zones that are too many.
+        Raises UsageError that lists the names which are not in the zones, or the zones that are
+        too many for one place to go; ServiceError where DNS does not tell.
         """
         if not self.has_zones:
-            return
+            return self
+        names = list(fqdns)
+        layout = self
+        if self.finds_zones:
+            from dkimctl.resolver import find_zones, system_resolver
+
+            found = find_zones(names, system_resolver())
+            layout = self._replace(zones=sorted(set(found.values())))
+        layout._require_inside(names)
+        return layout
+
+    def _require_inside(self, names: Sequence[str]) -> None:
         zones = self.zones if self.origin is None else [self.origin]
         from dkimctl.render.zone_names import outside_of, zone_of
 
-        found = {fqdn: zone_of(fqdn, zones) for fqdn in fqdns}
-        if outside := [fqdn for fqdn, zone in found.items() if zone is None]:
+        found = {name: zone_of(name, zones) for name in names}
+        if outside := [name for name, zone in found.items() if zone is None]:
             raise outside_of(zones, outside)
         different = sorted({zone for zone in found.values() if zone is not None})
         if self.fmt in PER_ZONE and len(different) > 1 and self.output_dir is None:
@@ -64,6 +77,7 @@ def read_layout(
     ttl: int,
     origin: str | None,
     zone: Sequence[str] | None,
+    find_zones: bool,
     provider: Provider | None,
     output: Path | None,
     output_dir: Path | None,
@@ -75,22 +89,29 @@ def read_layout(
         ttl=ttl,
         origin=None if origin is None else _zone("--origin", origin),
         zones=[_zone("--zone", name) for name in zone or ()],
+        finds_zones=find_zones,
         provider=provider or Provider.ROUTE53,
         output=output,
         output_dir=output_dir,
     )
     _require_fit("--origin", origin, layout.fmt, [Format.ZONE])
     _require_fit("--zone", zone, layout.fmt, [Format.NSUPDATE, *PER_ZONE])
+    _require_fit("--find-zones", find_zones, layout.fmt, [Format.NSUPDATE, *PER_ZONE])
     _require_fit("--provider", provider, layout.fmt, [Format.TERRAFORM])
     _require_fit("--output-dir", output_dir, layout.fmt, PER_ZONE)
     if output is not None and output_dir is not None:
         raise UsageError(
             "--output and --output-dir do not go together", hint="leave one of the two out"
         )
-    if layout.fmt in PER_ZONE and not layout.zones:
+    if find_zones and zone:
+        raise UsageError(
+            "--zone and --find-zones do not go together", hint="leave one of the two out"
+        )
+    if layout.fmt in PER_ZONE and not layout.has_zones:
         raise UsageError(
             f"{layout.fmt} is written for a zone, and none is named",
-            hint="name the zones of your DNS with --zone ZONE, once for each",
+            hint="name the zones of your DNS with --zone ZONE, once for each, or have them looked "
+            "up in DNS with --find-zones",
         )
     return layout
 

@@ -57,6 +57,14 @@ def _layout(
             _LAYOUT_PANEL,
         ),
     ] = None,
+    find_zones: Annotated[
+        bool,
+        typer.Option(
+            "--find-zones",
+            help="Look the zones up in DNS, by their SOA records.",
+            rich_help_panel=_LAYOUT_PANEL,
+        ),
+    ] = False,
     provider: Annotated[
         Provider | None,
         typer.Option(

@@ -118,8 +118,7 @@ def _run(
     )
     if dry_run:
         return _plan(session, specs, make_planner, layout)
-    layout.require_inside(_names(specs))
-    return _register(session, specs, make_planner, layout)
+    return _register(session, specs, make_planner, layout.settled(_names(specs)))
 
 
 def _names(specs: Sequence[DomainSpec]) -> Iterator[str]:

@@ -27,6 +27,9 @@ def registered(cli):
         (("--format", "octodns"), "octodns is written for a zone, and none is named"),
         (("--format", "zone", "--zone", "example.com"), "--zone means nothing with --format zone"),
         (("--format", "json", "--origin", "example.com"), "--origin means nothing"),
+        (("--format", "octodns"), "--find-zones"),
+        (("--format", "zone", "--find-zones"), "--find-zones means nothing with --format zone"),
+        (("--format", "octodns", *ZONES, "--find-zones"), "do not go together"),
         (("--format", "zone", "--provider", "google"), "--provider means nothing"),
         (("--format", "zone", "--output-dir", "d"), "--output-dir means nothing"),
         (

@@ -133,15 +133,18 @@ def test_failures_can_be_rehearsed(cli, shell, port):
     assert "faults with seed 7: drop-after 10%, 429 10%, 503-before 5%" in done.stderr
 
 
-def test_the_benchmarks_run(cli, shell):
+def test_the_benchmarks_run(cli, shell, needs_tool):
+    needs_tool("named-checkzone")
     (block,) = blocks("tests/bench")
     short = block.replace("tests/bench", str(ROOT / "tests/bench"))
     short = short.replace("startup.py", "startup.py 1").replace("load.py", "load.py 10")
     short = short.replace("register.py", "register.py 100 1")
+    short = short.replace("show_dns.py", "show_dns.py 10 1")
     done = shell(short, {})
     assert "register --dry-run" in done.stdout
     assert "peer: yaml.load" in done.stdout
     assert "of the bare loop" in done.stdout
+    assert "once: octoDNS" in done.stdout
 
 
 def test_completion(shell, cli):

@@ -1,0 +1,162 @@
+"""--find-zones: the zone of a name is what DNS says it is."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import dns.resolver
+import pytest
+
+sys.path.append(str(Path(__file__).parent))
+from dns_servers import free_port
+
+from dkimctl.errors import ServiceError, UsageError
+from dkimctl.resolver import find_zones
+
+INSIDE = """
+alias._domainkey CNAME s1._domainkey.example.net.
+delegated NS ns.test.
+"""
+ZONES = {
+    ".": "ns.test. A 127.0.0.1\n",
+    "com": "",
+    "example.com": INSIDE,
+    "delegated.example.com": "",
+    "example.net": "",
+}
+APEX = "$TTL 60\n@ SOA ns.test. root.test. 1 2 3 4 60\n@ NS ns.test.\n"
+CONFIG = """
+options {{
+  directory "{home}"; pid-file none; session-keyfile none; recursion no; dnssec-validation no;
+  listen-on port {port} {{ 127.0.0.1; }}; listen-on-v6 {{ none; }};
+}};
+controls {{ }};
+"""
+
+
+def configure(home: Path, port: int) -> Path:
+    """A named.conf with all the zones."""
+    lines = [CONFIG.format(home=home, port=port)]
+    for number, (zone, records) in enumerate(ZONES.items()):
+        file = home / f"zone-{number}"
+        file.write_text(APEX + records)
+        lines.append(f'zone "{zone}" {{ type primary; file "{file}"; }};\n')
+    path = home / "named.conf"
+    path.write_text("".join(lines))
+    return path
+
+
+@pytest.fixture(scope="module")
+def resolver(tmp_path_factory, needs_tool):
+    """One that asks a named of ours."""
+    needs_tool("named")
+    home, port = tmp_path_factory.mktemp("named"), free_port()
+    config = configure(home, port)
+    with (home / "log").open("wb") as log:
+        process = subprocess.Popen(["named", "-g", "-n", "1", "-c", str(config)], stderr=log)
+    resolver = dns.resolver.Resolver(configure=False)
+    resolver.nameservers, resolver.port = ["127.0.0.1"], port
+    for _ in range(100):
+        try:
+            resolver.resolve("example.com", "SOA", lifetime=1)
+            break
+        except dns.exception.DNSException:
+            assert process.poll() is None, (home / "log").read_text()
+            time.sleep(0.1)
+    yield resolver
+    process.terminate()
+    process.wait(10)
+
+
+@pytest.mark.parametrize(
+    ("name", "zone"),
+    [
+        ("example.com", "example.com"),
+        ("s1._domainkey.example.com", "example.com"),
+        ("s1._domainkey.mail.EXAMPLE.com", "example.com"),
+        ("s1._domainkey.delegated.example.com", "delegated.example.com"),
+        # An alias leads into another zone, but stands in this one.
+        ("alias._domainkey.example.com", "example.com"),
+        ("s1._domainkey.example.net", "example.net"),
+    ],
+)
+def test_the_zone_is_the_nearest_name_above_with_an_soa_record(resolver, name, zone):
+    assert find_zones([name, name], resolver) == {name: zone}
+
+
+def test_names_that_nobody_has_registered_are_listed(resolver):
+    with pytest.raises(UsageError) as caught:
+        find_zones(["s1._domainkey.example.com", "s._domainkey.typo.com", "x.invalid"], resolver)
+    assert caught.value.message == "DNS has no zone for s._domainkey.typo.com, x.invalid"
+    assert "--zone" in caught.value.hint
+
+
+def test_no_answer_is_not_taken_for_no_zone(resolver):
+    silent = dns.resolver.Resolver(configure=False)
+    silent.nameservers, silent.port = ["127.0.0.1"], free_port()
+    with pytest.raises(ServiceError) as caught:
+        find_zones(["s1._domainkey.example.com"], silent)
+    assert "cannot find the zone of s1._domainkey.example.com" in caught.value.message
+    assert "--zone" in caught.value.hint
+
+
+SPECS = """
+defaults: {enable: false, key_len: 1024}
+domains:
+- {sign_domain: mail.example.com, selector: s1}
+- {sign_domain: delegated.example.com, selector: s1}
+- example.net
+"""
+# A network of its own, in which port 53 is free and the system's resolver is our server.
+ALONE = """
+ip link set lo up && mount --bind resolv.conf /etc/resolv.conf || exit 77
+named -g -n 1 -c named.conf 2>named.log & server=$!
+for n in $(seq 100); do dig +short @127.0.0.1 example.com SOA | grep -q ns && break; sleep 0.1; done
+"$@"; status=$?
+kill $server; wait $server; exit $status
+"""
+
+
+@pytest.fixture
+def alone(cli, needs_tool):
+    """Run a command of the tool where the system's resolver is ours."""
+    for tool in ("named", "dig", "unshare", "ip"):
+        needs_tool(tool)
+    configure(cli.home, 53)
+    cli.write("resolv.conf", "nameserver 127.0.0.1\n")
+    cli.write("alone.sh", ALONE)
+
+    def run(*words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        command = ["unshare", "-rmn", "bash", "alone.sh", *cli.command(*words)]
+        done = subprocess.run(
+            command, input=stdin, cwd=cli.home, env=cli.environment,
+            capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        if done.returncode == 77 or "unshare" in done.stderr:
+            pytest.skip(f"no network of its own: {done.stderr}")
+        return done
+
+    return run
+
+
+def test_a_file_for_each_zone_that_dns_knows(cli, alone):
+    words = ("--sandbox", "--format", "powerdns", "--find-zones", "--output-dir", "zones")
+    done = alone("register", "-", *words, stdin=SPECS)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    files = sorted(path.name for path in (cli.home / "zones").iterdir())
+    assert files == ["delegated.example.com.json", "example.com.json", "example.net.json"]
+    done = alone("show-dns", "--sandbox", "--format", "nsupdate", "--find-zones")
+    assert done.returncode == 0, done.stderr
+    zones = [line for line in done.stdout.splitlines() if line.startswith("zone ")]
+    assert zones == ["zone delegated.example.com.", "zone example.net.", "zone example.com."]
+
+
+def test_nothing_is_registered_for_a_domain_that_dns_does_not_know(cli, alone):
+    words = ("--sandbox", "--format", "octodns", "--find-zones", "--output-dir", "zones")
+    done = alone("register", "-", *words, stdin="[typo.com, example.net]")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "DNS has no zone for _domainkey.typo.com" in done.stderr
+    assert "nothing is registered" in cli("show-dns", "--sandbox").err
