@@ -25,17 +25,35 @@ from dkimctl.render.formats import PER_ZONE, Format, Provider, render, render_zo
 VALUES = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), min_size=1, max_size=900)
 LABELS = st.from_regex(r"[a-z0-9]([a-z0-9_-]{0,20}[a-z0-9])?", fullmatch=True)
 SELECTORS = st.lists(LABELS, min_size=1, max_size=3).map(".".join)
+LONGEST = "as long as a name can be"
+
+
+def fqdn_of(selector: str, below: str) -> str:
+    """A key record's name in example.com, of 253 octets where it is to be the longest."""
+    if below == LONGEST:
+        left, below = 253 - len(f"{selector}._domainkey.example.com"), ""
+        while left:
+            length = left - 1 if left <= 64 else min(63, left - 3)
+            below += f"{'x' * length}."
+            left -= length + 1
+    return f"{selector}._domainkey.{below}example.com"
+
+
 RECORDS = st.lists(
-    st.tuples(SELECTORS, st.sampled_from(("", "mail.", "xn--mnchen-3ya.")), VALUES),
+    st.tuples(SELECTORS, st.sampled_from(("", "mail.", "xn--mnchen-3ya.", LONGEST)), VALUES),
     min_size=1,
     max_size=5,
     unique_by=lambda found: found[:2],
 ).map(
     lambda found: [
-        DnsRecord(f"{selector}._domainkey.{sub}example.com", "TXT", value)
-        for selector, sub, value in found
+        DnsRecord(fqdn_of(selector, below), "TXT", value) for selector, below, value in found
     ]
 )
+
+
+def test_the_longest_name_has_253_octets() -> None:
+    for selector in ("s", "s" * 60, ".".join(["s" * 63] * 3)[:180]):
+        assert len(fqdn_of(selector, LONGEST)) == 253
 
 
 @pytest.fixture(scope="module")
@@ -47,9 +65,12 @@ def results(result) -> Callable[[Sequence[DnsRecord]], list[Result]]:
 
 
 def octodns_can_hold(record: DnsRecord) -> bool:
-    """Whether its files have a form for the value; no tag list begins with a quote (RFC 6376)."""
+    """Whether its files have a form for it: it counts the final dot of a name among the 253
+    octets. No tag list begins with a quote (RFC 6376).
+    """
     value = record.value
-    return not value.startswith('"') and "\\;" not in value and '" "' not in value
+    has_form = not value.startswith('"') and "\\;" not in value and '" "' not in value
+    return has_form and len(record.fqdn) < 253
 
 
 def file_of(fmt: Format, found: Sequence[Result], **options: object) -> str:
