@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -11,7 +12,7 @@ from dkimctl.errors import DkimctlError, InputError, OutputError
 from dkimctl.models import Outcome
 from dkimctl.text import printable
 
-_PIECE = 32 * 1024  # characters
+_PIECE = 64  # chunks, mostly of a record each
 _STYLES = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m"}
 
 
@@ -124,16 +125,9 @@ def open_missing_streams() -> None:
 
 def _gathered(chunks: Iterable[str]) -> Iterator[str]:
     """The same text in fewer pieces: of 100,000 small ones, each would have its own cost."""
-    gathered: list[str] = []
-    size = 0
-    for chunk in chunks:
-        gathered.append(chunk)
-        size += len(chunk)
-        if size >= _PIECE:
-            yield "".join(gathered)
-            gathered.clear()
-            size = 0
-    yield "".join(gathered)
+    remaining = iter(chunks)
+    while gathered := list(itertools.islice(remaining, _PIECE)):
+        yield "".join(gathered)
 
 
 def _write_one(text: str) -> OSError | None:

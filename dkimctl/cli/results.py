@@ -122,10 +122,10 @@ def _tallied(
 ) -> Iterator[Result]:
     """Count, and tell of what a machine-readable format would leave out or bury."""
     for result in results:
-        first = not counts[result.outcome]
-        counts[result.outcome] += 1
-        if result.outcome in _HINTS and not in_table:
-            _tell(result, reporter, with_hint=first)
+        outcome = result.outcome
+        if outcome in _HINTS and not in_table:
+            _tell(result, reporter, with_hint=not counts[outcome])
+        counts[outcome] += 1
         yield result
 
 
