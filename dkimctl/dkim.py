@@ -10,8 +10,8 @@ _PRINTABLE = re.compile(r"[ -~]+")
 _TAG_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _TAGS = frozenset(("v", "g", "h", "k", "n", "p", "s", "t"))  # of RFC 6376 and 4871: no second look
 # A selector that the service chose may hold an underscore, which DNS allows.
-_LABEL = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
-_NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
+_LABEL = r"(?!-)[A-Za-z0-9_-]{1,63}+(?<!-)"
+_NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*+")
 _MAX_NAME = 253
 _LEAST_BITS = 1024  # RFC 8301 section 3.2: verifiers take no shorter key
 
