@@ -77,8 +77,10 @@ def _from_row(row: Sequence[Any]) -> Registration:
     """The registration of a row of _SELECT, whatever somebody else may have put into it."""
     if bytes in map(type, row):  # SQLite itself makes text of a number where text belongs
         row = [str(column) if isinstance(column, bytes) else column for column in row]
-    sign_domain, selector, key_len, start_date, default, enable, *rest = row
-    fqdn, type_, value, regist_date, code, message = rest
+    # fmt: off
+    (sign_domain, selector, key_len, start_date, default, enable,
+     fqdn, type_, value, regist_date, code, message) = row
+    # fmt: on
     return Registration(
         sign_domain,
         selector or None,

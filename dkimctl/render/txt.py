@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 MAX_STRING = 255  # bytes in one character-string (RFC 1035 section 3.3)
 
 # The bytes that stand as they are, in a quoted string and in a name.
 _PLAIN_IN_QUOTES = bytes(set(range(0x20, 0x7F)) - set(b'"\\'))
 _PLAIN_IN_NAME = bytes(byte for byte in range(0x80) if chr(byte).isalnum()) + b"_.-"
+
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_.-]*[A-Za-z0-9_-]")
 
 
 def character_strings(value: str) -> list[bytes]:
@@ -22,13 +26,17 @@ def character_strings(value: str) -> list[bytes]:
 def txt_data(value: str) -> str:
     """`value` as the data of a TXT record: quoted strings, one space apart."""
     if not _encoded(value).translate(None, _PLAIN_IN_QUOTES):  # mostly
-        parts = [value[at : at + MAX_STRING] for at in range(0, len(value), MAX_STRING)]
-        return '"' + '" "'.join(parts) + '"'
+        text = f'"{value[:MAX_STRING]}'
+        for at in range(MAX_STRING, len(value), MAX_STRING):
+            text += f'" "{value[at : at + MAX_STRING]}'
+        return f'{text}"'
     return " ".join(f'"{_escaped(part, _PLAIN_IN_QUOTES)}"' for part in character_strings(value))
 
 
 def owner_name(fqdn: str) -> str:
     """`fqdn` as an absolute name, with its trailing dot; its dots part labels."""
+    if _PLAIN_NAME.fullmatch(fqdn):  # mostly
+        return f"{fqdn}."
     return _escaped(_encoded(fqdn.removesuffix(".")), _PLAIN_IN_NAME) + "."
 
 
