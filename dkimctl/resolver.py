@@ -15,7 +15,7 @@ from dkimctl.errors import ServiceError, UsageError
 from dkimctl.text import printable
 
 _AT_ONCE = 16  # look-ups
-_SECONDS = 10.0  # for one, with all its repetitions
+_SECONDS = 5.0  # for one, with all its repetitions
 _TOLD = 10
 _OTHERWISE = "name the zones of your DNS with --zone"
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from dkimctl.errors import UsageError
 from dkimctl.render.formats import PER_ZONE, Format, Provider
+
+_MANY = 100  # names, whose look-ups may take longer than a second
 
 
 class Layout(NamedTuple):
@@ -38,11 +40,12 @@ class Layout(NamedTuple):
         """Whether the records have to be in certain zones."""
         return self.finds_zones or self.origin is not None or bool(self.zones)
 
-    def settled(self, fqdns: Iterable[str]) -> Layout:
+    def settled(self, fqdns: Iterable[str], note: Callable[[str], None]) -> Layout:
         """The same, for records of these names: with their zones, if those are to be found.
 
-        Raises UsageError that lists the names which are not in the zones, or the zones that are
-        too many for one place to go; ServiceError where DNS does not tell.
+        `note` is told of what may take its time. Raises UsageError that lists the names which are
+        not in the zones, or the zones that are too many for one place to go; ServiceError where
+        DNS does not tell.
         """
         if not self.has_zones:
             return self
@@ -51,6 +54,8 @@ class Layout(NamedTuple):
         if self.finds_zones:
             from dkimctl.resolver import find_zones, system_resolver
 
+            if len(names) >= _MANY:
+                note(f"dkimctl: looking up the zones of {len(names)} names in DNS")
             found = find_zones(names, system_resolver())
             layout = self._replace(zones=sorted(set(found.values())))
         layout._require_inside(names)

@@ -118,7 +118,8 @@ def _run(
     )
     if dry_run:
         return _plan(session, specs, make_planner, layout)
-    return _register(session, specs, make_planner, layout.settled(_names(specs)))
+    layout = layout.settled(_names(specs), session.reporter.note)
+    return _register(session, specs, make_planner, layout)
 
 
 def _names(specs: Sequence[DomainSpec]) -> Iterator[str]:

@@ -61,7 +61,7 @@ def show_dns(
     if not first:
         raise _nothing(session, chosen.unmatched())
     results = itertools.chain(first, results)
-    shown = show(*_settled(results, layout), session.reporter)
+    shown = show(*_settled(session, layout, results), session.reporter)
     return worst([shown.status, _tell_unmatched(session, chosen)])
 
 
@@ -77,7 +77,7 @@ def _show_saved(session: Session, layout: Layout, path: str, chosen: Selection) 
         raise NegativeAnswer(
             f"nothing in {path} matches {_few(unmatched)}", hint="leave them out to see all of it"
         )
-    shown = show(*_settled(results, layout), session.reporter, expected=len(results))
+    shown = show(*_settled(session, layout, results), session.reporter, expected=len(results))
     # Nothing was asked now: what failed or is unknown is so in the file, and a no.
     status = shown.status if shown.failure else min(shown.status, ExitCode.NO)
     faulty = ExitCode.NO if saved.faults else ExitCode.OK
@@ -91,13 +91,15 @@ def _tell_unmatched(session: Session, chosen: Selection) -> ExitCode:
     return ExitCode.NO if unmatched else ExitCode.OK
 
 
-def _settled(results: Iterable[Result], layout: Layout) -> tuple[Iterable[Result], Layout]:
-    """The same, once it is certain which zones the records are in, where that matters."""
+def _settled(
+    session: Session, layout: Layout, results: Iterable[Result]
+) -> tuple[Iterable[Result], Layout]:
+    """The results and the layout, once the zones of all records are certain, where they matter."""
     if not layout.has_zones:
         return results, layout
     found = list(results)
     records = filter(None, map(publishable, found))
-    return found, layout.settled(record.fqdn for record in records)
+    return found, layout.settled((record.fqdn for record in records), session.reporter.note)
 
 
 def _to_domain(word: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
@@ -152,6 +153,18 @@ def test_a_file_for_each_zone_that_dns_knows(cli, alone):
     assert done.returncode == 0, done.stderr
     zones = [line for line in done.stdout.splitlines() if line.startswith("zone ")]
     assert zones == ["zone delegated.example.com.", "zone example.net.", "zone example.com."]
+
+
+def test_many_look_ups_are_told_of_and_need_no_ledger(cli, alone):
+    one = "- {sign_domain: d0.example.com, selector: s1, enable: false, key_len: 1024}"
+    done = cli("register", "--sandbox", "-", "--format", "json", stdin=one)
+    (item,) = done.json["items"]
+    items = [json.loads(json.dumps(item).replace("d0.", f"d{n}.")) for n in range(100)]
+    cli.write("saved.json", json.dumps({"items": items}))
+    done = alone("show-dns", "--from", "saved.json", "--format", "octodns", "--find-zones")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("TXT") == 100
+    assert "looking up the zones of 100 names in DNS" in done.stderr
 
 
 def test_nothing_is_registered_for_a_domain_that_dns_does_not_know(cli, alone):
