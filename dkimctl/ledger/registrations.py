@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 from dkimctl.models import DnsRecord, Registration
@@ -12,6 +13,7 @@ _COLUMNS = (
     'sign_domain, selector, key_len, start_date, "default", enable, '
     "fqdn, type, value, regist_date, code, message"
 )
+_KINDS = (str, str, int, str, int, int, str, str, str, str, str, str)  # of the columns
 _SELECT = f"SELECT {_COLUMNS} FROM registration WHERE account_id = ?"  # noqa: S608 - a constant
 # An upsert and not a replacement: the id keeps the order of the first registration, and an
 # attribute that an answer leaves out stays as the one before had it.
@@ -75,21 +77,32 @@ def _to_row(account_id: int, registration: Registration) -> tuple[object, ...]:
 
 def _from_row(row: Sequence[Any]) -> Registration:
     """The registration of a row of _SELECT, whatever somebody else may have put into it."""
-    if bytes in map(type, row):  # SQLite itself makes text of a number where text belongs
-        row = [str(column) if isinstance(column, bytes) else column for column in row]
+    if not _is_sound(tuple(map(type, row))):
+        row = [_mended(column, kind) for column, kind in zip(row, _KINDS, strict=True)]
     # fmt: off
     (sign_domain, selector, key_len, start_date, default, enable,
      fqdn, type_, value, regist_date, code, message) = row
     # fmt: on
     return Registration(
-        sign_domain,
+        sign_domain or "",
         selector or None,
-        key_len if isinstance(key_len, int) else None,
+        key_len,
         start_date,
-        default if isinstance(default, int) else None,
+        default,
         None if enable is None else bool(enable),
         None if value is None else DnsRecord(fqdn or "", type_ or "", value),
         regist_date,
         code,
         message,
     )
+
+
+@lru_cache(maxsize=64)  # the rows of a ledger are all of a few shapes
+def _is_sound(types: tuple[type, ...]) -> bool:
+    return all(found in (kind, type(None)) for found, kind in zip(types, _KINDS, strict=True))
+
+
+def _mended(column: object, kind: type) -> object:
+    if column is None or isinstance(column, kind):
+        return column
+    return str(column) if kind is str else None
