@@ -24,9 +24,10 @@ def system_resolver() -> dns.resolver.Resolver:
     """The resolver that this machine is set up with. Raises ServiceError where there is none."""
     try:
         return dns.resolver.Resolver()
-    except (dns.exception.DNSException, OSError) as error:
+    except (dns.exception.DNSException, OSError, ValueError) as error:
         raise ServiceError(
-            f"this machine has no resolver for DNS: {error}", hint=_OTHERWISE
+            f"this machine is set up with no usable DNS resolver: {printable(str(error))}",
+            hint=f"check /etc/resolv.conf or the network settings, or {_OTHERWISE}",
         ) from None
 
 

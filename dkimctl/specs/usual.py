@@ -21,7 +21,7 @@ _WORD = r"[A-Za-z0-9](?:[A-Za-z0-9._+-]|:(?=[A-Za-z0-9]))*"
 _NULLS = frozenset(("null", "Null", "NULL"))
 _VALUE = rf"(?:{_WORD}|'{_WORD}'|\"{_WORD}\")"
 _PAIR = rf"[a-z_]+: {_VALUE}"
-_NOTHING = r"(?: *(?:#.*)?\n)*"  # blank lines and comments
+_NOTHING = r"(?: *+(?:#.*+)?+\n)*+"  # blank lines and comments, however many
 _START = rf"(?:\A(?:---\n)?|^domains: *(?:#.*)?\n){_NOTHING}(?P<list> *)- "
 _ENTRY = (
     rf"{_NOTHING}<indent>- (?:(?P<domain>{_VALUE})|"

@@ -127,10 +127,12 @@ def alone(cli, needs_tool):
     for tool in ("named", "dig", "unshare", "ip"):
         needs_tool(tool)
     configure(cli.home, 53)
-    cli.write("resolv.conf", "nameserver 127.0.0.1\n")
     cli.write("alone.sh", ALONE)
 
-    def run(*words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    def run(
+        *words: str, stdin: str = "", resolv: bytes = b"nameserver 127.0.0.1\n"
+    ) -> subprocess.CompletedProcess[str]:
+        (cli.home / "resolv.conf").write_bytes(resolv)
         command = ["unshare", "-rmn", "bash", "alone.sh", *cli.command(*words)]
         done = subprocess.run(
             command, input=stdin, cwd=cli.home, env=cli.environment,
@@ -165,6 +167,16 @@ def test_many_look_ups_are_told_of_and_need_no_ledger(cli, alone):
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("TXT") == 100
     assert "looking up the zones of 100 names in DNS" in done.stderr
+
+
+@pytest.mark.parametrize("resolv", [b"", b"nameserver nonsense\n", b"nameserver \xff\xfe\n"])
+def test_a_machine_without_a_usable_resolver_is_told_so(alone, resolv):
+    words = ("register", "-", "--sandbox", "--format", "octodns", "--find-zones")
+    done = alone(*words, stdin="[example.com]", resolv=resolv)
+    assert (done.returncode, done.stdout) == (4, "")
+    assert "no usable DNS resolver" in done.stderr
+    assert "--zone" in done.stderr
+    assert "defect" not in done.stderr
 
 
 def test_nothing_is_registered_for_a_domain_that_dns_does_not_know(cli, alone):
