@@ -96,11 +96,16 @@ class ScriptedServer:
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
+        self.connections = 0
         self.answer = lambda request: Answer(404)
         server = self
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+
+            def setup(self) -> None:
+                server.connections += 1
+                super().setup()
 
             def handle_one(self) -> None:
                 length = int(self.headers.get("Content-Length") or 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import socket
+import threading
 
 import pytest
 
@@ -421,3 +422,19 @@ class TestTransport:
         for bundle in (empty, tmp_path / "absent.pem", tmp_path):
             with pytest.raises(errors.UsageError, match="cannot use the certificates"):
                 HttpClient.over_network(timeout=1, ca_bundle=str(bundle))
+
+
+def test_each_thread_keeps_a_connection_of_its_own(scripted_server, make_answer):
+    scripted_server.answer = lambda request: make_answer(200)
+    with HttpClient.over_network(timeout=2) as http:
+
+        def send_three() -> None:
+            for _ in range(3):
+                http.send("GET", scripted_server.url, headers={})
+
+        for _ in range(2):
+            thread = threading.Thread(target=send_three)
+            thread.start()
+            thread.join()
+    assert len(scripted_server.requests) == 6
+    assert scripted_server.connections == 2
