@@ -7,7 +7,9 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
+import dns.message
 import dns.resolver
 import pytest
 
@@ -79,13 +81,29 @@ def resolver(tmp_path_factory, needs_tool):
         ("s1._domainkey.example.com", "example.com"),
         ("s1._domainkey.mail.EXAMPLE.com", "example.com"),
         ("s1._domainkey.delegated.example.com", "delegated.example.com"),
-        # An alias leads into another zone, but stands in this one.
         ("alias._domainkey.example.com", "example.com"),
         ("s1._domainkey.example.net", "example.net"),
     ],
 )
 def test_the_zone_is_the_nearest_name_above_with_an_soa_record(resolver, name, zone):
     assert find_zones([name, name], resolver) == {name: zone}
+
+
+class Following:
+    """A resolver that follows aliases, as recursive ones do: here all into another zone."""
+
+    def resolve(self, name, kind, **options):
+        answer, owner = "", "example.com."
+        if name.to_text().startswith("alias."):
+            answer, owner = f"{name} 60 IN CNAME s1.example.net.\n", "example.net."
+        soa = f"{owner} 60 IN SOA ns.test. root.test. 1 2 3 4 60\n"
+        text = f"id 1\n;QUESTION\n{name} IN SOA\n;ANSWER\n{answer};AUTHORITY\n{soa}"
+        return SimpleNamespace(response=dns.message.from_text(text))
+
+
+def test_the_zone_of_an_alias_is_where_it_stands_and_not_where_it_leads():
+    name = "alias._domainkey.example.com"
+    assert find_zones([name], Following()) == {name: "example.com"}
 
 
 def test_names_that_nobody_has_registered_are_listed(resolver):
