@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from dkimctl.durations import DAY, parse_duration
 from dkimctl.errors import UsageError
 from dkimctl.settings.urls import proxy_url, service_url
 from dkimctl.wording import shown
@@ -27,9 +28,6 @@ SANDBOX_FIXED: Mapping[str, str] = {
 # Compiled when they are first used: no command needs them all.
 _NAME = r"[A-Za-z0-9._-]+"
 _INTEGER = r"[0-9]{1,9}"
-_DURATION = r"([0-9]{1,9}(?:\.[0-9]{1,9})?)([smh]?)"
-_LONGEST = 86400.0  # seconds: a day
-_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
 _NOT_IN_CLIENT_ID = r"[:\0-\x1f\x7f-\x9f\ud800-\udfff]"  # RFC 7617 section 2
 
 
@@ -51,12 +49,7 @@ def _integer(lowest: int, highest: int) -> Check:
 
 
 def _duration(text: str) -> float:
-    """Seconds, from `30`, `30s`, `5m` or `1h`."""
-    found = re.fullmatch(_DURATION, text)
-    seconds = float(found[1]) * _SECONDS[found[2]] if found else 0.0
-    if not 0 < seconds <= _LONGEST:
-        raise UsageError(f"{shown(text)} is no length of time", hint="write 30s, 5m or 24h")
-    return seconds
+    return parse_duration(text, longest=DAY)
 
 
 def _client_id(text: str) -> str:

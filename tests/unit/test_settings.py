@@ -263,7 +263,7 @@ def test_a_value_means_the_same_from_an_option_and_from_the_config(key, text, ex
         ("timeout", "0.0s"),
         ("timeout", "-1"),
         ("timeout", "5 m"),
-        ("timeout", "1d"),
+        ("timeout", "2d"),
         ("timeout", "inf"),
         ("max_wait", "9" * 400),
         ("credential_store", "Keyring"),
