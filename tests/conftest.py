@@ -7,6 +7,7 @@ import ipaddress
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -20,6 +21,12 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from dkimctl.models import DnsRecord, Registration
+
+# What runs in the background of a shell, or under nohup, is deaf to Ctrl-C or a hang-up, and so
+# would be what the tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+if hasattr(signal, "SIGHUP"):
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def _refuse_network(event: str, arguments: tuple) -> None:

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import select
-import signal
 import subprocess
 import sys
 import time
@@ -15,9 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-
-# What runs in the background of a shell is deaf to Ctrl-C, and so would be what the tests start.
-signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _KEPT = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT", "TEMP", "TMP", "COVERAGE_PROCESS_START")
 
