@@ -109,9 +109,8 @@ def _to_domain(word: str) -> str:
 
 
 def _registered(ledger: Ledger, chosen: Selection) -> Iterator[Result]:
-    ours = (found for found in ledger.all() if not found.is_taken)
     there = Outcome.EXISTS  # looked up once: Python 3.11 takes its time to find a member
-    return (outcomes.judged(registration, there) for registration in chosen.pick(ours))
+    return (outcomes.judged(registration, there) for registration in chosen.pick(ledger.ours()))
 
 
 def _nothing(session: Session, unmatched: list[str]) -> NegativeAnswer:

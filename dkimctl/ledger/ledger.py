@@ -97,6 +97,12 @@ class Ledger:
         """Everything that is known of the account, by signing domain and selector."""
         return self._select("ORDER BY sign_domain, selector")
 
+    def ours(self) -> Iterator[Registration]:
+        """The same, without what is somebody else's (409 without data, interface 7.3)."""
+        return self._select(
+            "AND NOT (code IS '409' AND value IS NULL) ORDER BY sign_domain, selector"
+        )
+
     def intents_of(self, sign_domain: str) -> list[Intent]:
         """The open intents of one signing domain, oldest first."""
         return self._sendings().of_domain(sign_domain)
