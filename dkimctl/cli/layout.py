@@ -52,11 +52,11 @@ class Layout(NamedTuple):
         names = list(fqdns)
         layout = self
         if self.finds_zones:
-            from dkimctl.resolver import find_zones, system_resolver
+            from dkimctl.resolver import find_zones, system_nameservers
 
             if len(names) >= _MANY:
                 note(f"dkimctl: looking up the zones of {len(names)} names in DNS")
-            found = find_zones(names, system_resolver())
+            found = find_zones(names, system_nameservers())
             layout = self._replace(zones=sorted(set(found.values())))
         layout._require_inside(names)
         return layout

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from dkimctl.models import Result
 from dkimctl.render.publishable import publishable
@@ -20,11 +20,16 @@ _FORMULA_STARTS = ("=", "+", "-", "@")
 
 def render_csv(results: Iterable[Result]) -> Iterator[str]:
     """A header, then a line for each result; only records that may be published are there."""
-    yield ",".join(_COLUMNS) + "\n"
+    return csv_lines(_COLUMNS, map(_row, results))
+
+
+def csv_lines(header: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
+    """A line for the header and each row; nothing in a cell acts on a terminal or spreadsheet."""
+    yield ",".join(header) + "\n"
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    for result in results:
-        writer.writerow(map(_cell, _row(result)))
+    for row in rows:
+        writer.writerow(map(_cell, row))
         yield buffer.getvalue()
         buffer.seek(0)
         buffer.truncate()

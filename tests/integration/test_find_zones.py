@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import dns.message
-import dns.resolver
+import dns.rrset
 import pytest
 
 sys.path.append(str(Path(__file__).parent))
-from dns_servers import free_port
+from dns_servers import Server, free_port
 
 from dkimctl.errors import ServiceError, UsageError
-from dkimctl.resolver import find_zones
+from dkimctl.resolver import Address, find_zones
+from dkimctl.resolver.messages import decode, encode
+from dkimctl.resolver.zones import zone_of
 
 INSIDE = """
 alias._domainkey CNAME s1._domainkey.example.net.
@@ -60,16 +62,15 @@ def resolver(tmp_path_factory, needs_tool):
     config = configure(home, port)
     with (home / "log").open("wb") as log:
         process = subprocess.Popen(["named", "-g", "-n", "1", "-c", str(config)], stderr=log)
-    resolver = dns.resolver.Resolver(configure=False)
-    resolver.nameservers, resolver.port = ["127.0.0.1"], port
+    server = Server(port)
     for _ in range(100):
         try:
-            resolver.resolve("example.com", "SOA", lifetime=1)
+            server.ask("example.com", "SOA")
             break
-        except dns.exception.DNSException:
+        except OSError:
             assert process.poll() is None, (home / "log").read_text()
             time.sleep(0.1)
-    yield resolver
+    yield [Address("127.0.0.1", port)]
     process.terminate()
     process.wait(10)
 
@@ -92,18 +93,24 @@ def test_the_zone_is_the_nearest_name_above_with_an_soa_record(resolver, name, z
 class Following:
     """A resolver that follows aliases, as recursive ones do: here all into another zone."""
 
-    def resolve(self, name, kind, **options):
-        answer, owner = "", "example.com."
-        if name.to_text().startswith("alias."):
-            answer, owner = f"{name} 60 IN CNAME s1.example.net.\n", "example.net."
-        soa = f"{owner} 60 IN SOA ns.test. root.test. 1 2 3 4 60\n"
-        text = f"id 1\n;QUESTION\n{name} IN SOA\n;ANSWER\n{answer};AUTHORITY\n{soa}"
-        return SimpleNamespace(response=dns.message.from_text(text))
+    async def ask(self, asked):
+        response = dns.message.make_response(
+            dns.message.from_wire(encode(1, asked, recursion=True))
+        )
+        owner = "example.com."
+        if asked.name.to_text().startswith("alias."):
+            owner = "example.net."
+            response.answer = [
+                dns.rrset.from_text(asked.name, 60, "IN", "CNAME", "s1.example.net.")
+            ]
+        soa = dns.rrset.from_text(owner, 60, "IN", "SOA", "ns.test. root.test. 1 2 3 4 60")
+        response.authority = [soa]
+        return decode(response.to_wire(), asked)
 
 
 def test_the_zone_of_an_alias_is_where_it_stands_and_not_where_it_leads():
     name = "alias._domainkey.example.com"
-    assert find_zones([name], Following()) == {name: "example.com"}
+    assert asyncio.run(zone_of(name, Following())) == "example.com"
 
 
 def test_names_that_nobody_has_registered_are_listed(resolver):
@@ -114,8 +121,7 @@ def test_names_that_nobody_has_registered_are_listed(resolver):
 
 
 def test_no_answer_is_not_taken_for_no_zone(resolver):
-    silent = dns.resolver.Resolver(configure=False)
-    silent.nameservers, silent.port = ["127.0.0.1"], free_port()
+    silent = [Address("127.0.0.1", free_port())]
     with pytest.raises(ServiceError) as caught:
         find_zones(["s1._domainkey.example.com"], silent)
     assert "cannot find the zone of s1._domainkey.example.com" in caught.value.message

@@ -40,7 +40,7 @@ class Progress:
     ) -> None:
         self._reporter = reporter
         self._verbose = verbose
-        self._may_draw = may_draw and not reporter.quiet and _is_drawable(sys.stderr)
+        self._may_draw = may_draw and not reporter.quiet and is_drawable(sys.stderr)
         self._clock = clock
         now = clock()
         self._tally = Tally(total, now)
@@ -110,5 +110,5 @@ class Progress:
                 bar.close()
 
 
-def _is_drawable(stream: TextIO) -> bool:
+def is_drawable(stream: TextIO) -> bool:
     return stream.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")

@@ -20,7 +20,7 @@ _SPARE = 2  # at the end of the line: the terminal shows Ctrl-C there, and would
 class Bar:
     """A bar on the last line of the terminal. What is written to stderr meanwhile stands above."""
 
-    def __init__(self, total: int) -> None:
+    def __init__(self, total: int | None) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn
         from rich.table import Column

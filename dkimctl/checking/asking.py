@@ -1,0 +1,146 @@
+"""Ask the servers of one registration's zone, and judge what they say."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import dns.rcode
+import dns.rdatatype
+
+from dkimctl.checking.sources import Asked, Source
+from dkimctl.models import DnsRecord, Registration
+from dkimctl.publication import Check, Finding, ServerFinding, Verdict, combined, judge_values
+from dkimctl.resolver import Answer, NoAnswer, NoRoute, question, rcode_name
+from dkimctl.text import printable
+
+_DEEPEST = 4  # delegations below the zone of the signing domain
+_LONGEST_CHAIN = 8  # aliases
+_MAX_NAME = 253
+_USEFUL = frozenset((dns.rcode.NOERROR, dns.rcode.NXDOMAIN))
+
+_T = TypeVar("_T")
+
+
+class _Said(NamedTuple):
+    """What came of asking one server: an answer, or else why there is none."""
+
+    server: Asked
+    answer: Answer | None
+    silence: NoAnswer | None = None
+
+
+class Inquiry:
+    """Asks the servers that `source` finds. `expect_absent`: the records are to be gone."""
+
+    def __init__(self, source: Source, *, expect_absent: bool) -> None:
+        self._source = source
+        self._expect_absent = expect_absent
+
+    async def check(self, found: Registration) -> Check:
+        """What DNS says of a registration whose record is sound (dkim.judge)."""
+        record = found.record or DnsRecord("", "", "")
+        nowhere = Finding(Verdict.MISSING, f"DNS has no zone for {found.sign_domain}")
+        check = Check(
+            found.sign_domain, found.selector or "", record.fqdn, found.start_date, found.enable,
+            nowhere,
+        )  # fmt: skip
+        try:
+            zone, servers = await self._source.zone_of(found.sign_domain)
+            said = await self._ask_zone(zone, servers, record.fqdn)
+        except NoAnswer as error:
+            return check._replace(finding=Finding(Verdict.NO_ANSWER, str(error)))
+        if not said:
+            return check
+        findings = await _gather(self._judge(one, record, zone) for one in _reached(said))
+        aliases = (one.answer.alias for one in said if one.answer is not None)
+        alias = next(filter(None, aliases), "")
+        return check._replace(finding=combined(findings), servers=tuple(findings), alias=alias)
+
+    async def _ask_zone(self, zone: str, servers: Sequence[Asked], fqdn: str) -> list[_Said]:
+        """What each server says, or each of a zone below that they refer to."""
+        said = await _gather(self._ask(server, fqdn) for server in servers)
+        for _ in range(_DEEPEST):
+            below = (one.answer.delegated for one in said if one.answer is not None)
+            zone = next((name for name in below if zone and name.endswith(f".{zone}")), "")
+            if not zone:
+                break
+            deeper = await self._source.of_zone(zone)
+            said = await _gather(self._ask(server, fqdn) for server in deeper)
+        return [self._relied_on(one) for one in said]
+
+    async def _ask(self, server: Asked, name: str) -> _Said:
+        try:
+            answer = await server.ask(question(name, dns.rdatatype.TXT))
+        except NoAnswer as error:
+            return _Said(server, None, error)
+        if answer.rcode not in _USEFUL:
+            return _Said(server, None, NoAnswer(f"it answers {rcode_name(answer)}"))
+        return _Said(server, answer)
+
+    def _relied_on(self, said: _Said) -> _Said:
+        """The same, unless the server knows the zone at second hand only."""
+        answer = said.answer
+        if answer is None or answer.is_authoritative:
+            return said
+        if self._source.takes_recursion and answer.is_recursive:
+            return said
+        return _Said(said.server, None, NoAnswer("it does not speak for the zone (lame)"))
+
+    async def _judge(self, said: _Said, record: DnsRecord, zone: str) -> ServerFinding:
+        finding = await self._finding(said, record.value, _LONGEST_CHAIN)
+        is_missing = finding.verdict is Verdict.MISSING and not self._expect_absent
+        if is_missing and said.answer is not None and not said.answer.alias:
+            finding = await self._at_doubled_name(said.server, record, said.answer.zone or zone)
+        return ServerFinding(said.server.label, finding)
+
+    async def _finding(self, said: _Said, expected: str, aliases: int) -> Finding:
+        if said.answer is None:
+            return Finding(Verdict.NO_ANSWER, str(said.silence))
+        if said.answer.alias and not said.answer.values:
+            return await self._follow(said.answer.alias, said.server, expected, aliases)
+        return judge_values(expected, _texts(said.answer))
+
+    async def _follow(self, alias: str, server: Asked, expected: str, aliases: int) -> Finding:
+        """What stands where an alias leads."""
+        if not aliases:
+            reason = f"its aliases lead on and on, to {printable(alias)}"
+            return Finding(Verdict.NO_ANSWER, reason)
+        try:
+            servers = await self._source.of_alias(alias, server)
+        except NoAnswer as error:
+            return Finding(Verdict.NO_ANSWER, str(error))
+        said = await _gather(self._ask(server, alias) for server in servers)
+        findings = [
+            ServerFinding(
+                one.server.label, await self._finding(self._relied_on(one), expected, aliases - 1)
+            )
+            for one in said
+        ]
+        return combined(findings) if findings else Finding(Verdict.MISSING)
+
+    async def _at_doubled_name(self, server: Asked, record: DnsRecord, zone: str) -> Finding:
+        """Whether a missing record stands below the zone's own name, for want of a final dot."""
+        doubled = f"{record.fqdn}.{zone}"
+        if zone and len(doubled) <= _MAX_NAME:
+            answer = (await self._ask(server, doubled)).answer
+            if answer is not None and record.value in _texts(answer):
+                reason = f"it stands at {doubled}: for want of a final dot the zone is there twice"
+                return Finding(Verdict.MALFORMED, reason)
+        return Finding(Verdict.MISSING)
+
+
+def _reached(said: Sequence[_Said]) -> Sequence[_Said]:
+    """Without servers of an address family that this machine has not, if others are left."""
+    return [one for one in said if not isinstance(one.silence, NoRoute)] or said
+
+
+def _texts(answer: Answer) -> list[str]:
+    return [value.decode("utf-8", "surrogateescape") for value in answer.values]
+
+
+async def _gather(work: Iterable[Coroutine[Any, Any, _T]]) -> list[_T]:
+    """All the results. One alone needs no task of its own, which would take its time."""
+    found = list(work)
+    return [await found[0]] if len(found) == 1 else await asyncio.gather(*found)

@@ -1,0 +1,119 @@
+"""Which servers are asked about a name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from dkimctl.resolver import (
+    Address,
+    Answer,
+    Authorities,
+    NoAnswer,
+    Question,
+    Recursor,
+    Server,
+    Zone,
+)
+
+
+class Asked(Protocol):
+    """A server, or what stands for several."""
+
+    @property
+    def label(self) -> str: ...
+
+    async def ask(self, asked: Question) -> Answer: ...
+
+
+class Source(Protocol):
+    """Finds the servers that are to be asked.
+
+    `takes_recursion`: what they know at second hand counts as well.
+    """
+
+    takes_recursion: bool
+
+    async def zone_of(self, name: str) -> tuple[str, Sequence[Asked]]:
+        """The zone of a name, "" where it is not known, and whom to ask; nobody where DNS has no
+        such zone. Raises NoAnswer."""
+
+    async def of_alias(self, name: str, server: Asked) -> Sequence[Asked]:
+        """Whom to ask about a name that `server` calls the true one. Raises NoAnswer."""
+
+    async def of_zone(self, zone: str) -> Sequence[Asked]:
+        """Whom to ask in place of the zone above it. Raises NoAnswer."""
+
+    def forget(self) -> None:
+        """Look everything up anew."""
+
+    async def close(self) -> None: ...
+
+
+class _Authoritative:
+    takes_recursion = False
+
+    def __init__(self, nameservers: Sequence[Address], max_in_flight: int) -> None:
+        self._found = Authorities(
+            Recursor(nameservers),
+            lambda address, label: Server(address, label=label, max_in_flight=max_in_flight),
+        )
+        self.forget = self._found.forget
+        self.close = self._found.close
+
+    async def zone_of(self, name: str) -> tuple[str, Sequence[Server]]:
+        zone = await self._found.of_name(name)
+        return zone or Zone("", ())
+
+    async def of_alias(self, name: str, server: Asked) -> Sequence[Server]:  # noqa: ARG002
+        return (await self.zone_of(name))[1]
+
+    async def of_zone(self, zone: str) -> Sequence[Server]:
+        return (await self._found.of_zone(zone)).servers
+
+
+class _Given:
+    takes_recursion = True
+
+    def __init__(self, servers: Sequence[Server | Recursor]) -> None:
+        self._servers = servers
+
+    async def zone_of(self, name: str) -> tuple[str, Sequence[Asked]]:  # noqa: ARG002
+        return "", self._servers
+
+    async def of_alias(self, name: str, server: Asked) -> Sequence[Asked]:  # noqa: ARG002
+        return [server]
+
+    async def of_zone(self, zone: str) -> Sequence[Asked]:
+        raise NoAnswer(f"it names other servers for {zone}")
+
+    def forget(self) -> None:
+        for server in self._servers:
+            server.forgive()
+
+    async def close(self) -> None:
+        for server in self._servers:
+            await server.close()
+
+
+def authoritative(nameservers: Sequence[Address], max_in_flight: int) -> Source:
+    """Every authoritative server of each name's zone, as found through these resolvers."""
+    return _Authoritative(nameservers, max_in_flight)
+
+
+def given(addresses: Sequence[Address], max_in_flight: int) -> Source:
+    """These servers, whatever the name."""
+    return _Given(
+        [
+            Server(
+                address.host, address.port, label=str(address), max_in_flight=max_in_flight,
+                recursion=True,
+            )
+            for address in addresses
+        ]
+    )  # fmt: skip
+
+
+def recursive(nameservers: Sequence[Address]) -> Source:
+    """The resolvers of this machine, the next where one does not answer."""
+    return _Given([Recursor(nameservers)])

@@ -1,0 +1,194 @@
+"""What DNS says of a registration: whether its record is published as it was registered."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import NamedTuple
+
+from dkimctl.dkim import KeyRecordError, parse_key_record, parse_tag_list
+
+
+class Verdict(StrEnum):
+    """What one server, or all of them, say of a record."""
+
+    PUBLISHED = "published"
+    MISSING = "missing"
+    MISMATCH = "mismatch"  # another key, or other tags
+    TRUNCATED = "truncated"  # a prefix of what was registered
+    MALFORMED = "malformed"
+    DUPLICATE = "duplicate"  # several TXT records, of which verifiers may take any
+    REVOKED = "revoked"  # an empty p=
+    NO_ANSWER = "no answer"  # nothing is known
+    INCONSISTENT = "inconsistent"  # servers disagree
+
+
+class Urgency(StrEnum):
+    """How soon a record that is not published does harm."""
+
+    SIGNING = "signing"  # now, without DNS
+    SOON = "soon"
+    NONE = ""
+
+
+class Finding(NamedTuple):
+    """A verdict; `reason` explains one that is not good."""
+
+    verdict: Verdict
+    reason: str = ""
+
+
+class ServerFinding(NamedTuple):
+    """What one server says. `server` is its name and address, or as it was given."""
+
+    server: str
+    finding: Finding
+
+
+class Check(NamedTuple):
+    """What DNS says of one registration. `alias` is where CNAME records lead, or ""."""
+
+    sign_domain: str
+    selector: str
+    fqdn: str
+    start_date: str | None
+    enable: bool | None
+    finding: Finding
+    servers: tuple[ServerFinding, ...] = ()
+    alias: str = ""
+    urgency: Urgency = Urgency.NONE
+
+
+# What a tag means where it is absent (RFC 6376 section 3.6.1, RFC 4871 for g=); notes (n=) and
+# unknown tags mean nothing to a verifier.
+_DEFAULTS = {"v": "DKIM1", "k": "rsa", "g": "*", "h": "", "s": "*", "t": ""}
+_LISTS = frozenset("hst")
+
+
+def judge_values(expected: str, values: Sequence[str]) -> Finding:
+    """What the TXT values at a record's name come to, where `expected` was registered."""
+    if not values:
+        return Finding(Verdict.MISSING)
+    if len(values) > 1:
+        ours = "one of them ours" if expected in values else "none of them ours"
+        return Finding(
+            Verdict.DUPLICATE, f"{len(values)} TXT records stand there, {ours}; only one may"
+        )
+    (found,) = values
+    return Finding(Verdict.PUBLISHED) if found == expected else _judge_other(expected, found)
+
+
+def combined(findings: Sequence[ServerFinding]) -> Finding:
+    """What all servers of a zone say together. One that is silent does not make it missing."""
+    told = [found for found in findings if found.finding.verdict is not Verdict.NO_ANSWER]
+    silent = [found for found in findings if found.finding.verdict is Verdict.NO_ANSWER]
+    if not told:
+        return Finding(Verdict.NO_ANSWER, _each(silent))
+    counts = Counter(found.finding.verdict for found in told)
+    if len(counts) > 1:
+        return Finding(Verdict.INCONSISTENT, _disagreement(counts, findings))
+    finding = told[0].finding
+    if not silent:
+        return finding
+    if finding.verdict is Verdict.PUBLISHED:
+        return Finding(Verdict.NO_ANSWER, f"published elsewhere; {_each(silent)}")
+    return Finding(finding.verdict, "; ".join(filter(None, (finding.reason, _each(silent)))))
+
+
+def urgency(check: Check, now: datetime, warn_within: timedelta) -> Urgency:
+    """How soon mail is signed that nobody can verify; `now` has an offset.
+
+    Without a date signing starts at registration (interface 2.3).
+    """
+    if check.finding.verdict in (Verdict.PUBLISHED, Verdict.NO_ANSWER) or check.enable is False:
+        return Urgency.NONE
+    start = _instant(check.start_date)
+    if start is None or start <= now:
+        return Urgency.SIGNING
+    return Urgency.SOON if start - now <= warn_within else Urgency.NONE
+
+
+def _judge_other(expected: str, found: str) -> Finding:
+    """Of a value that is not the very one."""
+    if not found:
+        return Finding(Verdict.MALFORMED, "the TXT record there is empty")
+    for mark, name in (('"', "quotation marks"), ("\\", "backslashes")):
+        if mark in found:
+            return Finding(Verdict.MALFORMED, f"the value itself holds {name}")
+    if not (found.isascii() and found.isprintable()):
+        return Finding(Verdict.MALFORMED, "the value holds characters other than printable ASCII")
+    try:
+        tags = parse_tag_list(found)
+    except KeyRecordError as error:
+        return _cut(expected, found) or Finding(Verdict.MALFORMED, str(error))
+    if tags.get("v", "DKIM1") != "DKIM1" or ("v" in tags and next(iter(tags)) != "v"):
+        return _cut(expected, found) or Finding(Verdict.MALFORMED, "it is no DKIM key record")
+    if "p" not in tags:
+        return _cut(expected, found) or Finding(Verdict.MALFORMED, "it has no tag p=")
+    return _judge_tags(parse_tag_list(expected), tags, found)
+
+
+def _judge_tags(ours: dict[str, str], theirs: dict[str, str], found: str) -> Finding:
+    key, published = _squeezed(ours["p"]), _squeezed(theirs["p"])
+    if not published:
+        return Finding(Verdict.REVOKED, "its key is empty (p=), which revokes it")
+    different = [name for name in _DEFAULTS if _meaning(ours, name) != _meaning(theirs, name)]
+    if published == key:
+        return (
+            Finding(Verdict.MISMATCH, _tags(different)) if different else Finding(Verdict.PUBLISHED)
+        )
+    if key.startswith(published) and not different:
+        return _truncated(len(published), len(key), "characters of the key")
+    try:
+        parse_key_record(found)
+    except KeyRecordError as error:
+        if "k" not in different:
+            return Finding(Verdict.MALFORMED, str(error))
+    return Finding(Verdict.MISMATCH, _tags(["p", *different]))
+
+
+def _cut(expected: str, found: str) -> Finding | None:
+    if _squeezed(expected).startswith(_squeezed(found)):
+        return _truncated(len(found), len(expected), "characters")
+    return None
+
+
+def _truncated(length: int, whole: int, what: str) -> Finding:
+    return Finding(Verdict.TRUNCATED, f"only the first {length} of {whole} {what} are published")
+
+
+def _tags(names: Sequence[str]) -> str:
+    if list(names) == ["p"]:
+        return "it is another key (p=)"
+    return f"other values of the tags {', '.join(f'{name}=' for name in names)}"
+
+
+def _meaning(tags: dict[str, str], name: str) -> object:
+    value = tags.get(name, _DEFAULTS[name])
+    if name in _LISTS:
+        return frozenset(_squeezed(value).split(":"))
+    return value
+
+
+def _squeezed(text: str) -> str:
+    return "".join(text.split())
+
+
+def _each(silent: Iterable[ServerFinding]) -> str:
+    return "; ".join(f"{found.server}: {found.finding.reason}" for found in silent)
+
+
+def _disagreement(counts: Counter[Verdict], findings: Sequence[ServerFinding]) -> str:
+    """Where it is how, the most frequent by its number alone."""
+    usual, number = counts.most_common(1)[0]
+    others = [found for found in findings if found.finding.verdict is not usual]
+    named = "; ".join(f"{found.server}: {found.finding.verdict}" for found in others)
+    return f"{usual} at {number} of {len(findings)} servers; {named}"
+
+
+def _instant(text: str | None) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(text or "")
+    except ValueError:
+        return None
+    return found if found.tzinfo else None

@@ -1,0 +1,48 @@
+"""The resolvers that this machine is set up with, which ask other servers on its behalf."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import dns.rcode
+
+from dkimctl.resolver.addresses import Address
+from dkimctl.resolver.messages import Answer, Question, rcode_name
+from dkimctl.resolver.server import NoAnswer, Server
+
+_AT_ONCE = 32  # questions to one resolver, which is mostly there for others as well
+_USEFUL = frozenset((dns.rcode.NOERROR, dns.rcode.NXDOMAIN))
+
+
+class Recursor:
+    """Asks resolvers, the next where one gives no useful answer. Otherwise it is like a Server."""
+
+    label = "the system's resolver"
+
+    def __init__(self, nameservers: Sequence[Address]) -> None:
+        self._servers = [
+            Server(host, port, max_in_flight=_AT_ONCE, recursion=True) for host, port in nameservers
+        ]
+
+    async def ask(self, asked: Question) -> Answer:
+        """What DNS says, to the best of their knowledge. Raises NoAnswer where none tells."""
+        reason = "this machine is set up with no DNS resolver"
+        for server in self._servers:
+            try:
+                answer = await server.ask(asked)
+            except NoAnswer as error:
+                reason = f"the resolver {server.label}: {error}"
+                continue
+            if answer.rcode in _USEFUL:
+                return answer
+            reason = f"the resolver {server.label} answers {rcode_name(answer)}"
+        raise NoAnswer(reason)
+
+    def forgive(self) -> None:
+        """Ask those again which have been silent."""
+        for server in self._servers:
+            server.forgive()
+
+    async def close(self) -> None:
+        for server in self._servers:
+            await server.close()
