@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from dkimctl import dkim
 from dkimctl.errors import UsageError
 from dkimctl.models import Outcome, Registration, Result
 from dkimctl.specs import parse_domain
@@ -48,7 +47,7 @@ def take_over(results: Iterable[Result], known: Iterable[Registration]) -> Takeo
 
 
 def _checked(result: Result) -> Result:
-    """`result`; invalid where its names are none that `register` could have sent."""
+    """`result`; invalid where its domain is none that `register` could have sent."""
     found = result.registration
     try:
         domain = parse_domain(found.sign_domain)
@@ -56,8 +55,6 @@ def _checked(result: Result) -> Result:
         return Result(found, Outcome.INVALID, error.message)
     if domain != found.sign_domain:
         return Result(found, Outcome.INVALID, f"in DNS the domain is {domain}")
-    if found.selector is not None and not dkim.is_name(found.selector):
-        return Result(found, Outcome.INVALID, "its selector is no name in DNS")
     return result
 
 

@@ -102,8 +102,9 @@ def _fate(found: Registration, successor: _Successor | None, now: datetime) -> F
 
 
 def _after(settled: datetime) -> str:
-    """The day on which enough time has passed since then."""
-    return str((min(settled, _LAST - AFTERCARE) + AFTERCARE).date())
+    """When enough time has passed since then (UTC)."""
+    over = min(settled, _LAST - AFTERCARE) + AFTERCARE
+    return over.isoformat(timespec="minutes")
 
 
 def _pair(found: Registration) -> tuple[str, str | None]:
