@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
+from dkimctl.beginnings import instant
 from dkimctl.dkim import KeyRecordError, parse_key_record, parse_tag_list
 
 
@@ -102,7 +103,7 @@ def urgency(check: Check, now: datetime, warn_within: timedelta) -> Urgency:
     """
     if check.finding.verdict in (Verdict.PUBLISHED, Verdict.NO_ANSWER) or check.enable is False:
         return Urgency.NONE
-    start = _instant(check.start_date)
+    start = instant(check.start_date)
     if start is None or start <= now:
         return Urgency.SIGNING
     return Urgency.SOON if start - now <= warn_within else Urgency.NONE
@@ -184,11 +185,3 @@ def _disagreement(counts: Counter[Verdict], findings: Sequence[ServerFinding]) -
     others = [found for found in findings if found.finding.verdict is not usual]
     named = "; ".join(f"{found.server}: {found.finding.verdict}" for found in others)
     return f"{usual} at {number} of {len(findings)} servers; {named}"
-
-
-def _instant(text: str | None) -> datetime | None:
-    try:
-        found = datetime.fromisoformat(text or "")
-    except ValueError:
-        return None
-    return found if found.tzinfo else None

@@ -28,7 +28,7 @@ def write_files(files: Iterable[ZoneFile], layout: Layout, idle: Callable[[], No
             f"the result is {len(found)} files ({names}), and only one has a place to go",
             hint=f"name a directory in --output-dir; {_KEPT}",
         )
-    write_chunks(found[0].chunks if found else (), layout, idle)
+    write_chunks(found[0].chunks if found else (), layout.output, idle)
 
 
 def _make_directory(path: Path) -> None:
@@ -41,12 +41,17 @@ def _make_directory(path: Path) -> None:
         ) from None
 
 
-def write_chunks(chunks: Iterable[str], layout: Layout, idle: Callable[[], None] | None) -> None:
-    """Write one result, drawing it to the end in any case. Raises OutputError."""
-    if layout.output is None:
+def write_chunks(
+    chunks: Iterable[str], output: Path | None, idle: Callable[[], None] | None = None
+) -> None:
+    """Write one result into the file `output`, or to stdout; it is drawn to the end in any case.
+
+    Raises OutputError.
+    """
+    if output is None:
         write(chunks, idle)
     else:
-        _replace(layout.output, chunks)
+        _replace(output, chunks)
 
 
 def _replace(path: Path, chunks: Iterable[str]) -> None:

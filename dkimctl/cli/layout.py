@@ -89,11 +89,11 @@ def read_layout(
 ) -> Layout:
     """The layout that these options ask for. Raises UsageError where they do not go together."""
     layout = Layout(
-        fmt=fmt or _default_format(output),
+        fmt=fmt or default_format(output),
         is_default=fmt is None,
         ttl=ttl,
-        origin=None if origin is None else _zone("--origin", origin),
-        zones=[_zone("--zone", name) for name in zone or ()],
+        origin=None if origin is None else read_zone("--origin", origin),
+        zones=[read_zone("--zone", name) for name in zone or ()],
         finds_zones=find_zones,
         provider=provider or Provider.ROUTE53,
         output=output,
@@ -121,9 +121,9 @@ def read_layout(
     return layout
 
 
-def _default_format(output: Path | None) -> Format:
-    """A table for people, zone-file lines for a pipe or a file."""
-    return Format.TABLE if output is None and sys.stdout.isatty() else Format.ZONE
+def default_format(output: Path | None, *, for_machines: Format = Format.ZONE) -> Format:
+    """A table for people, what machines read for a pipe or a file."""
+    return Format.TABLE if output is None and sys.stdout.isatty() else for_machines
 
 
 def _require_fit(option: str, value: object, fmt: Format, fitting: Iterable[Format]) -> None:
@@ -132,8 +132,11 @@ def _require_fit(option: str, value: object, fmt: Format, fitting: Iterable[Form
         raise UsageError(f"{option} means nothing with --format {fmt}", hint=f"it is for {names}")
 
 
-def _zone(option: str, text: str) -> str:
-    """A zone's name; unlike a signing domain's it may be one label, or hold an underscore."""
+def read_zone(option: str, text: str) -> str:
+    """A zone's name; unlike a signing domain's it may be one label, or hold an underscore.
+
+    Raises UsageError that names the option.
+    """
     from dkimctl.dkim import is_name
     from dkimctl.specs import parse_domain
 

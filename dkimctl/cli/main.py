@@ -24,6 +24,8 @@ COMMANDS = (
     "logout",
     "register",
     "show-dns",
+    "rotate",
+    "ledger",
     "api",
     "serve",
     "service",

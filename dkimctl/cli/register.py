@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dkimctl import settings
 from dkimctl.cli.layout import Layout
 from dkimctl.cli.options import examples, with_session
 from dkimctl.cli.results import Shown, show, worst
@@ -269,7 +268,8 @@ def _finish(session: Session, stopped: DkimctlError | None, shown: Shown, layout
         session.reporter.error(stopped)
         return worst([shown.status, stopped.exit_code])
     if layout.fmt is Format.TABLE and shown.counts:
-        session.reporter.note(f"dkimctl: next, for your DNS: {_show_dns(session)}")
+        command = session.command("show-dns", "--format zone")
+        session.reporter.note(f"dkimctl: next, for your DNS: {command}")
     return shown.status
 
 
@@ -281,9 +281,3 @@ def _interrupted(counts: Mapping[Outcome, int]) -> Interrupted:
         f"interrupted: {done} of {total} domains are done",
         hint=f"what was answered is in the ledger; to go on: {command}",
     )
-
-
-def _show_dns(session: Session) -> str:
-    name = session.profile.name
-    profile = "" if name == settings.DEFAULT_PROFILE else f"--profile {name} "
-    return f"dkimctl show-dns {profile}--format zone"

@@ -74,7 +74,7 @@ def show(
     tallied = _tallied(results, counts, reporter, in_table=layout.fmt is Format.TABLE)
     failure = None
     try:
-        _write(tallied, layout, expected or 0, idle)
+        write_results(tallied, layout, expected or 0, idle)
     except OutputError as error:
         failure = error
     reporter.summarize(summary(counts), counts)
@@ -83,9 +83,13 @@ def show(
     return Shown(counts, failure)
 
 
-def _write(
-    results: Iterable[Result], layout: Layout, expected: int, idle: Callable[[], None] | None
+def write_results(
+    results: Iterable[Result],
+    layout: Layout,
+    expected: int = 0,
+    idle: Callable[[], None] | None = None,
 ) -> None:
+    """Write `results` and no more; the rest is as for `show`. Raises OutputError."""
     if layout.fmt in PER_ZONE:
         files = render_zone_files(
             layout.fmt, results, layout.zones, ttl=layout.ttl, provider=layout.provider
@@ -101,7 +105,7 @@ def _write(
         colour=layout.output is None and shows_colour(sys.stdout),
         only_attention=layout.is_on_terminal and expected > LONG,
     )
-    return write_chunks(chunks, layout, idle)
+    return write_chunks(chunks, layout.output, idle)
 
 
 def worst(codes: Iterable[ExitCode]) -> ExitCode:

@@ -126,6 +126,12 @@ class Session:
             keep=lambda token: self.credentials.set_token(self.account, token),
         )
 
+    def command(self, name: str, rest: str = "") -> str:
+        """What to type for the command `name` in this profile."""
+        profile = self.profile.name
+        option = "" if profile == settings.DEFAULT_PROFILE else f"--profile {profile}"
+        return " ".join(filter(None, ("dkimctl", name, option, rest)))
+
     def read_specs(self, path: str) -> list[DomainSpec]:
         """The entries of a spec file, with the profile's defaults."""
         from dkimctl.specs import read_specs

@@ -12,6 +12,13 @@ from dkimctl import outcomes
 from dkimctl.cli.layout import Layout
 from dkimctl.cli.options import examples, with_session
 from dkimctl.cli.results import show, worst
+from dkimctl.cli.selection import (
+    SelectionArgument,
+    few,
+    nothing_registered,
+    read_selection,
+    tell_unmatched,
+)
 from dkimctl.cli.session import Session
 from dkimctl.errors import ExitCode, NegativeAnswer
 from dkimctl.ledger import Ledger
@@ -35,13 +42,7 @@ app = typer.Typer(add_completion=False)
 def show_dns(
     session: Session,
     layout: Layout,
-    selection: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[SELECTION]...",
-            help="Domain names, globs such as '*.example.com', spec files; none means all.",
-        ),
-    ] = None,
+    selection: SelectionArgument = None,
     saved: Annotated[
         str | None,
         typer.Option(
@@ -53,16 +54,16 @@ def show_dns(
     ] = None,
 ) -> int:
     """Show the DNS records of what is registered, from the ledger; nothing is sent."""
-    chosen = Selection(selection or [], read_specs=session.read_specs, to_domain=_to_domain)
+    chosen = read_selection(session, selection)
     if saved is not None:
         return _show_saved(session, layout, saved, chosen)
     results: Iterator[Result] = _registered(session.open_ledger(for_writing=False), chosen)
     first = list(itertools.islice(results, 1))
     if not first:
-        raise _nothing(session, chosen.unmatched())
+        raise nothing_registered(session, chosen)
     results = itertools.chain(first, results)
     shown = show(*_settled(session, layout, results), session.reporter)
-    return worst([shown.status, _tell_unmatched(session, chosen)])
+    return worst([shown.status, tell_unmatched(session, chosen)])
 
 
 def _show_saved(session: Session, layout: Layout, path: str, chosen: Selection) -> int:
@@ -75,20 +76,13 @@ def _show_saved(session: Session, layout: Layout, path: str, chosen: Selection) 
     results = list(judged(chosen.pick(saved.registrations)))
     if not results and (unmatched := chosen.unmatched()):
         raise NegativeAnswer(
-            f"nothing in {path} matches {_few(unmatched)}", hint="leave them out to see all of it"
+            f"nothing in {path} matches {few(unmatched)}", hint="leave them out to see all of it"
         )
     shown = show(*_settled(session, layout, results), session.reporter, expected=len(results))
     # Nothing was asked now: what failed or is unknown is so in the file, and a no.
     status = shown.status if shown.failure else min(shown.status, ExitCode.NO)
     faulty = ExitCode.NO if saved.faults else ExitCode.OK
-    return worst([status, faulty, _tell_unmatched(session, chosen)])
-
-
-def _tell_unmatched(session: Session, chosen: Selection) -> ExitCode:
-    unmatched = chosen.unmatched()
-    for word in unmatched:
-        session.reporter.warn(f"{word} is not registered", code="not_registered")
-    return ExitCode.NO if unmatched else ExitCode.OK
+    return worst([status, faulty, tell_unmatched(session, chosen)])
 
 
 def _settled(
@@ -102,24 +96,6 @@ def _settled(
     return found, layout.settled((record.fqdn for record in records), session.reporter.note)
 
 
-def _to_domain(word: str) -> str:
-    from dkimctl.specs import parse_domain
-
-    return parse_domain(word)
-
-
 def _registered(ledger: Ledger, chosen: Selection) -> Iterator[Result]:
     there = Outcome.EXISTS  # looked up once: Python 3.11 takes its time to find a member
     return (outcomes.judged(registration, there) for registration in chosen.pick(ledger.ours()))
-
-
-def _nothing(session: Session, unmatched: list[str]) -> NegativeAnswer:
-    return NegativeAnswer(
-        f"nothing is registered in the profile {session.profile.name}"
-        + (f" that matches {_few(unmatched)}" if unmatched else ""),
-        hint="run `dkimctl register FILE` first; `dkimctl show-dns` alone shows all there is",
-    )
-
-
-def _few(words: list[str]) -> str:
-    return ", ".join(words[:5]) + (", …" if len(words) > 5 else "")

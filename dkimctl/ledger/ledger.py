@@ -7,6 +7,7 @@ import itertools
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Self
 
@@ -22,7 +23,13 @@ from dkimctl.ledger.intents import (
     select_sendings,
     utc,
 )
+from dkimctl.ledger.publications import (
+    add_publications,
+    end_publications,
+    select_publications,
+)
 from dkimctl.ledger.registrations import (
+    delete_registrations,
     record_registrations,
     select_registrations,
     signing_domains,
@@ -31,11 +38,12 @@ from dkimctl.models import Registration
 
 
 class Ledger:
-    """The registrations and open intents of one account. Any trouble is a LedgerError.
+    """The registrations, open intents and publications of one account.
 
-    A registration that the service did not give us (409 without data, interface 7.3) has no
-    record. A ledger is for the thread that opened it, and alone in writing for its account:
-    it reads what is there only once, so whoever writes opens it under the account's lock.
+    Any trouble is a LedgerError. A registration that the service did not give us (409 without
+    data, interface 7.3) has no record. A ledger is for the thread that opened it, and alone in
+    writing for its account: it reads what is there only once, so whoever writes opens it under
+    the account's lock, unless it writes publications alone.
     """
 
     def __init__(
@@ -112,6 +120,44 @@ class Ledger:
         with explained(self._path):
             sendings = select_sendings(self._connection, self._account_id)
             return [intent for sending in sendings for intent in intents_of(sending)]
+
+    def publications(self) -> dict[Pair, datetime]:
+        """Since when (UTC) records are seen in DNS, by signing domain and selector in lower case.
+
+        A record that is not there was not seen, or not when DNS was last asked.
+        """
+        with explained(self._path):
+            return select_publications(self._connection, self._account_id)
+
+    def note_publications(
+        self, published: Iterable[Pair], not_published: Iterable[Pair] = ()
+    ) -> None:
+        """Keep that some records are in DNS now, and others are not; durable on return.
+
+        Of the former the time of the first sight stays; the latter start anew.
+        """
+        seen, gone = list(published), list(not_published)
+        if not (seen or gone):
+            return
+        with explained(self._path):
+            require_in_place(self._path, self._identity)
+            with self._connection:
+                self._connection.execute("BEGIN IMMEDIATE")
+                end_publications(self._connection, self._account_id, gone)
+                add_publications(self._connection, self._account_id, utc(self._clock()), seen)
+
+    def forget(self, pairs: Iterable[Pair]) -> None:
+        """Drop registrations and when they were published; durable on return. Intents stay."""
+        dropped = list(pairs)
+        try:
+            with explained(self._path):
+                require_in_place(self._path, self._identity)
+                with self._connection:
+                    self._connection.execute("BEGIN IMMEDIATE")
+                    delete_registrations(self._connection, self._account_id, dropped)
+                    end_publications(self._connection, self._account_id, dropped)
+        finally:
+            self._known = None
 
     def record(self, registrations: Sequence[Registration]) -> None:
         """Keep what the service answered, replacing what it answered before; durable on return."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
+from dkimctl.ledger.intents import Pair
 from dkimctl.models import DnsRecord, Registration
 
 _COLUMNS = (
@@ -32,6 +33,7 @@ ON CONFLICT (account_id, sign_domain, selector) DO UPDATE SET
   code = excluded.code,
   message = excluded.message
 """  # noqa: S608 - the columns are the constant above
+_DELETE = "DELETE FROM registration WHERE account_id = ? AND sign_domain = ? AND selector = ?"
 
 
 def record_registrations(
@@ -47,6 +49,13 @@ def select_registrations(
     """Those of an account. `rest` is what the query goes on with, and `values` are its own."""
     found = connection.execute(f"{_SELECT} {rest}", (account_id, *values))
     return map(_from_row, found)
+
+
+def delete_registrations(
+    connection: sqlite3.Connection, account_id: int, pairs: Iterable[Pair]
+) -> None:
+    rows = [(account_id, domain, selector or "") for domain, selector in pairs]
+    connection.executemany(_DELETE, rows)
 
 
 def signing_domains(connection: sqlite3.Connection, account_id: int) -> set[str]:

@@ -1,6 +1,7 @@
 """The tables of the ledger, and how a file of an older version comes by them.
 
-`PRAGMA user_version` holds the version: 0 is a file without tables, 1 had no sendings.
+`PRAGMA user_version` holds the version: 0 is a file without tables, 1 had no sendings, 2 no
+publications.
 """
 
 from __future__ import annotations
@@ -44,8 +45,18 @@ CREATE {kind} TABLE sending (
   entries TEXT NOT NULL
 )
 """
+# `published_at`: when the record was first seen in DNS, as `utc` writes it.
+_PUBLICATIONS = """
+CREATE {kind} TABLE publication (
+  account_id INTEGER NOT NULL REFERENCES account (id),
+  sign_domain TEXT NOT NULL COLLATE NOCASE,
+  selector TEXT NOT NULL COLLATE NOCASE,
+  published_at TEXT NOT NULL,
+  PRIMARY KEY (account_id, sign_domain, selector)
+)
+"""
 # What makes each version of the one before it.
-_STEPS = (_REGISTRATIONS, _SENDINGS)
+_STEPS = (_REGISTRATIONS, _SENDINGS, _PUBLICATIONS)
 _VERSION = len(_STEPS)
 
 

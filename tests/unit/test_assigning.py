@@ -61,6 +61,14 @@ def test_what_is_no_template_is_refused_and_named(template, what):
     assert caught.value.hint
 
 
+def test_errors_name_the_option_that_the_template_is_of():
+    with pytest.raises(UsageError, match="in --selector: the template is empty"):
+        SelectorTemplate("", NOW, option="--selector")
+    long = parse_domain(".".join(["a" * 60] * 3 + ["b" * 50]))
+    with pytest.raises(UsageError, match="in --selector: SELECTOR"):
+        SelectorTemplate("s%Y%m%d-01", NOW, option="--selector").check([DomainSpec(long)])
+
+
 def test_the_hash_is_another_for_each_domain():
     template = SelectorTemplate("s{domain}", NOW)
     domains = [f"d{number}.example" for number in range(1000)]

@@ -42,6 +42,16 @@ INSERT INTO registration VALUES
   (1, 2, 'example.com', 's1', 2048, NULL, 1, 1, 's1._domainkey.example.com', 'TXT', 'v=DKIM1; p=x',
    '2026-11-21T10:15:30+09:00', '201', 'created');
 """
+# As version 2 was written, on top of it.
+VERSION_2 = """
+CREATE TABLE sending (
+  id INTEGER PRIMARY KEY,
+  account_id INTEGER NOT NULL REFERENCES account (id),
+  sent_at TEXT NOT NULL,
+  entries TEXT NOT NULL
+);
+PRAGMA user_version = 2;
+"""
 KEPT = Registration(
     "example.com", "s1", 2048, None, 1, True,
     DnsRecord("s1._domainkey.example.com", "TXT", "v=DKIM1; p=x"),
@@ -49,25 +59,28 @@ KEPT = Registration(
 )  # fmt: skip
 
 
-@pytest.fixture
-def old(path):
-    """A ledger of version 1, at `path`."""
+@pytest.fixture(params=[VERSION_1, VERSION_1 + VERSION_2], ids=["version 1", "version 2"])
+def old(path, request):
+    """A ledger of an older version, at `path`."""
     path.parent.mkdir()
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA journal_mode = WAL")
-    connection.executescript(VERSION_1)
+    connection.executescript(request.param)
     connection.close()
     return path
 
 
-def test_an_old_ledger_keeps_what_it_has_and_gains_intents(old, write, read):
+def test_an_old_ledger_keeps_what_it_has_and_gains_intents_and_publications(old, write, read):
     with write() as ledger:
         assert list(ledger.all()) == [KEPT]
         assert ledger.intents() == []
+        assert ledger.publications() == {}
         ledger.commit(begun=[[("example.net", None)]])
+        ledger.note_publications([("example.com", "s1")])
     with read() as ledger:
         assert list(ledger.all()) == [KEPT]
         assert [intent.sign_domain for intent in ledger.intents()] == ["example.net"]
+        assert list(ledger.publications()) == [("example.com", "s1")]
 
 
 def test_a_reader_takes_an_old_ledger_as_it_is(old, read):
@@ -75,6 +88,7 @@ def test_a_reader_takes_an_old_ledger_as_it_is(old, read):
     with read() as ledger:
         assert ledger.of_domain("example.com") == [KEPT]
         assert ledger.intents() == ledger.intents_of("example.com") == []
+        assert ledger.publications() == {}
     assert old.read_bytes() == before
 
 
@@ -82,8 +96,9 @@ def test_a_reader_goes_on_while_another_run_migrates(old, read, write):
     with read() as reader:
         with write() as writer:
             writer.commit(begun=[[("example.net", "s1")]])
+            writer.note_publications([("example.com", "s1")])
         assert list(reader.all()) == [KEPT]
-        assert reader.intents() == []
+        assert reader.publications() == {}
 
 
 def test_a_ledger_with_nothing_in_it_reads_as_empty_and_stays_so(path, read):
@@ -104,7 +119,7 @@ def test_a_new_ledger_comes_into_being_whole_and_leaves_nothing_beside_it(path, 
 def test_a_ledger_of_a_newer_version_is_refused_and_stays_as_it_is(path, write, account):
     write().close()
     connection = sqlite3.connect(path)
-    connection.execute("PRAGMA user_version = 3")
+    connection.execute("PRAGMA user_version = 4")
     connection.close()
     before = path.read_bytes()
     for open_ in Ledger.open, Ledger.open_existing:

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import dns.name
 import dns.rdata
 import dns.zonefile
 import pytest
@@ -20,6 +21,7 @@ from hypothesis import strategies as st
 from dkimctl.errors import UsageError
 from dkimctl.models import DnsRecord, Outcome, Result
 from dkimctl.render.formats import PER_ZONE, Format, Provider, render, render_zone_files
+from dkimctl.render.nsupdate import render_nsupdate_deletions
 
 # What a sound record may hold (RFC 6376: printable ASCII), of up to 4,096 bits and more.
 VALUES = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), min_size=1, max_size=900)
@@ -132,6 +134,33 @@ def test_nsupdate_replaces_the_txt_set_of_just_these_names(results, zones, recor
     assert lines.count("send") == (1 if zones else len(records))
     assert lines.count("zone example.com.") == len(zones)
     assert lines[-1] == "send"
+
+
+@given(records=RECORDS)
+@pytest.mark.parametrize("zones", [[], ["example.com"]])
+def test_deletions_remove_the_txt_set_of_just_these_names(results, zones, records) -> None:
+    lines = "".join(render_nsupdate_deletions(results(records), zones)).splitlines()
+    names = [line.split(" ")[2] for line in lines if line.startswith("update")]
+    assert [dns.name.from_text(name).to_text(omit_final_dot=True) for name in names] == [
+        record.fqdn for record in records
+    ]
+    for line in lines:
+        other = line in ("send", "zone example.com.")
+        assert other or re.fullmatch(r"update delete \S+\. IN TXT", line)
+    assert lines.count("send") == (1 if zones else len(records))
+    assert lines.count("zone example.com.") == len(zones)
+    assert lines[-1] == "send"
+
+
+def test_only_sound_records_are_deleted_and_each_in_its_zone(every_outcome, result) -> None:
+    text = "".join(render_nsupdate_deletions(every_outcome))
+    sound = ("created", "exists", "differs")
+    assert text == "".join(
+        f"update delete s1._domainkey.{name}.example. IN TXT\nsend\n" for name in sound
+    )
+    with pytest.raises(UsageError, match="created"):
+        list(render_nsupdate_deletions(every_outcome, ["example.net"]))
+    assert "".join(render_nsupdate_deletions([])) == ""
 
 
 def test_an_update_holds_no_more_than_a_message_does(result) -> None:

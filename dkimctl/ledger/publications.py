@@ -1,0 +1,63 @@
+"""Since when records are seen in DNS."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from dkimctl.ledger.intents import Pair
+
+# As bytes: a text that is none, put there by somebody else, makes the driver give up on all rows.
+_SELECT = """
+SELECT sign_domain, selector, CAST(published_at AS BLOB) FROM publication WHERE account_id = ?
+"""
+_ADD = "INSERT OR REPLACE INTO publication VALUES (?, ?, ?, ?)"
+_END = "DELETE FROM publication WHERE account_id = ? AND sign_domain = ? AND selector = ?"
+
+
+def select_publications(connection: sqlite3.Connection, account_id: int) -> dict[Pair, datetime]:
+    """When each record of an account was first seen (UTC), by its pair in lower case.
+
+    One whose time cannot be read is left out.
+    """
+    found: dict[Pair, datetime] = {}
+    for sign_domain, selector, published_at in connection.execute(_SELECT, (account_id,)):
+        time = _time(published_at)
+        if time is not None:
+            found[_folded((str(sign_domain), str(selector)))] = time
+    return found
+
+
+def add_publications(
+    connection: sqlite3.Connection, account_id: int, published_at: str, pairs: Iterable[Pair]
+) -> None:
+    """Add those that are not there, within the caller's transaction; the others keep their time."""
+    known = select_publications(connection, account_id)
+    rows = [
+        (account_id, domain, selector or "", published_at)
+        for domain, selector in pairs
+        if _folded((domain, selector)) not in known
+    ]
+    connection.executemany(_ADD, rows)
+
+
+def end_publications(
+    connection: sqlite3.Connection, account_id: int, pairs: Iterable[Pair]
+) -> None:
+    """Delete those of `pairs`, within the caller's transaction."""
+    rows = [(account_id, domain, selector or "") for domain, selector in pairs]
+    connection.executemany(_END, rows)
+
+
+def _time(written: object) -> datetime | None:
+    """The time of a row, unless it is none, whatever somebody else may have put there."""
+    try:
+        found = datetime.fromisoformat(written.decode("ascii"))  # type: ignore[attr-defined]
+        return found.astimezone(UTC) if found.tzinfo else None
+    except (AttributeError, ValueError, OverflowError):  # NULL; no time; none in UTC
+        return None
+
+
+def _folded(pair: Pair) -> Pair:
+    return pair[0].lower(), (pair[1] or "").lower()

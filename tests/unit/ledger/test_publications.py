@@ -1,0 +1,149 @@
+"""Since when the ledger knows a record to be published."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from datetime import UTC, datetime
+from types import SimpleNamespace
+
+import pytest
+
+from dkimctl.errors import LedgerError
+
+NOON = 1795262400.0  # 2026-11-21T12:00:00Z
+AT_NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+DAY = 86400
+FIRST, SECOND = ("example.com", "s1"), ("example.net", "s1")
+
+
+@pytest.fixture
+def clock():
+    """`now` is the ledger's time, in seconds since the epoch."""
+    return SimpleNamespace(now=NOON)
+
+
+@pytest.fixture
+def ledger(write, clock):
+    with write(clock=lambda: clock.now) as ledger:
+        yield ledger
+
+
+def damage(path, statement, *values):
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute(statement, values)
+
+
+def test_the_first_sight_counts_and_is_there_after_reopening(ledger, read, clock):
+    ledger.note_publications([FIRST])
+    clock.now += DAY
+    ledger.note_publications(iter([("EXAMPLE.com", "S1"), SECOND]), iter([]))
+    with read() as reader:
+        assert reader.publications() == {
+            FIRST: AT_NOON,
+            SECOND: AT_NOON.replace(day=22),
+        }
+
+
+def test_what_vanished_starts_anew(ledger, clock):
+    ledger.note_publications([FIRST, SECOND])
+    ledger.note_publications([], [("Example.com", "S1")])
+    assert ledger.publications() == {SECOND: AT_NOON}
+    clock.now += DAY
+    ledger.note_publications([FIRST])
+    assert ledger.publications()[FIRST] == AT_NOON.replace(day=22)
+
+
+def test_nothing_to_note_touches_nothing(ledger, path):
+    before = path.stat().st_mtime_ns, path.with_name("ledger.db-wal").stat().st_mtime_ns
+    ledger.note_publications([], [])
+    assert before == (path.stat().st_mtime_ns, path.with_name("ledger.db-wal").stat().st_mtime_ns)
+
+
+def test_accounts_do_not_see_each_others_publications(ledger, write):
+    ledger.note_publications([FIRST])
+    with write(client_id="you") as other:
+        assert other.publications() == {}
+        other.note_publications([], [FIRST])
+    assert ledger.publications() == {FIRST: AT_NOON}
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["", "yesterday", "2026-11-21T12:00:00", "2026-99-99T12:00:00+00:00", 17, 1.5, b"\xff\x00",
+     "0001-01-01T00:00:00+14:00", "9" * 5000],
+)  # fmt: skip
+def test_a_time_that_is_none_is_absent_and_the_next_sight_replaces_it(ledger, path, clock, value):
+    ledger.note_publications([FIRST, SECOND])
+    damage(path, "UPDATE publication SET published_at = ? WHERE sign_domain = ?", value, FIRST[0])
+    assert ledger.publications() == {SECOND: AT_NOON}
+    ledger.note_publications([FIRST])
+    assert ledger.publications() == {FIRST: AT_NOON, SECOND: AT_NOON}
+
+
+def test_a_time_that_is_no_text_at_all_is_absent_too(ledger, path):
+    ledger.note_publications([FIRST])
+    damage(path, "UPDATE publication SET published_at = CAST(x'ff00' AS TEXT)")
+    assert ledger.publications() == {}
+
+
+def test_a_name_that_is_no_text_is_told(ledger, path):
+    ledger.note_publications([FIRST])
+    damage(path, "UPDATE publication SET sign_domain = CAST(x'ff00' AS TEXT)")
+    with pytest.raises(LedgerError, match="cannot use the ledger"):
+        ledger.publications()
+
+
+def test_all_of_a_noting_or_nothing(ledger):
+    ledger.note_publications([FIRST])
+    with pytest.raises(LedgerError):
+        ledger.note_publications([SECOND, ("\ud800.example", "s1")], [FIRST])
+    assert ledger.publications() == {FIRST: AT_NOON}
+
+
+NOTE = """
+with Ledger.open(path, **ACCOUNT) as ledger:
+    ledger.note_publications([("example.com", "s1")])
+print("done")
+"""
+
+
+def test_another_run_may_note_while_one_registers(write, start, make_registration):
+    with write() as registering:
+        registering.commit(answered=[make_registration()], begun=[[("example.net", "s2")]])
+        process = start(NOTE)
+        assert process.communicate()[0] == "done\n"
+        registering.commit(answered=[make_registration("example.net", "s2")])
+        assert registering.intents() == []
+        assert set(registering.publications()) == {("example.com", "s1")}
+
+
+def test_what_is_forgotten_is_gone_with_its_publication_and_intents_stay(
+    ledger, read, make_registration
+):
+    old, new = make_registration(selector="s1"), make_registration(selector="s2")
+    ledger.commit(answered=[old, new], begun=[[("example.com", "s1")], [("example.net", None)]])
+    ledger.note_publications([("example.com", "s1"), ("example.com", "s2")])
+    assert ledger.of_domain("example.com") == [old, new]
+    ledger.forget([("EXAMPLE.com", "S1"), ("absent.example", None)])
+    with read() as reader:
+        for one in ledger, reader:
+            assert list(one.all()) == one.of_domain("example.com") == [new]
+            assert set(one.publications()) == {("example.com", "s2")}
+            assert len(one.intents()) == 2
+
+
+def test_a_domain_that_is_forgotten_can_be_recorded_again(ledger, make_registration):
+    ledger.record([make_registration()])
+    assert ledger.of_domain("example.com")
+    ledger.forget([("example.com", "s1")])
+    assert ledger.of_domain("example.com") == []
+    ledger.record([make_registration()])
+    assert ledger.of_domain("example.com") == [make_registration()]
+
+
+def test_accounts_forget_only_what_is_theirs(ledger, write, make_registration):
+    ledger.record([make_registration()])
+    with write(client_id="you") as other:
+        other.forget([("example.com", "s1")])
+    assert list(ledger.all()) == [make_registration()]

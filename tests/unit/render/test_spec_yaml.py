@@ -1,0 +1,88 @@
+"""Specs as YAML, read back by what `register` reads them with, and by another."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dkimctl.errors import InputError
+from dkimctl.models import DomainSpec
+from dkimctl.render.spec_yaml import render_spec_yaml
+from dkimctl.specs import load_specs, parse_start_date
+
+ODD = ("on", "No", "y", "null", "NULL", "0123", "1e3", "20260101", "0x1F", "1-2", "12", "e3",
+       "s-1", "a.b", "1.5", "1.e3", "2026-01-01", "true", "nan", "inf")  # fmt: skip
+LABELS = st.sampled_from(ODD) | st.from_regex(
+    r"[A-Za-z0-9]([A-Za-z0-9-]{0,20}[A-Za-z0-9])?", fullmatch=True
+)
+DOMAINS = st.sampled_from(
+    ("example.com", "on.example", "1e3.example", "20260101.e3", "1.e3", "0x.1f.no", "null.no",
+     "xn--bcher-kva.example", "xn--fiqs8s.xn--55qx5d", "-".join("abc") + ".example")
+)  # fmt: skip
+SPECS = st.lists(
+    st.builds(
+        DomainSpec,
+        DOMAINS,
+        st.lists(LABELS, min_size=1, max_size=3).map(".".join),
+        st.none() | st.sampled_from((1024, 2048)),
+        st.none() | st.just("2026-11-24T15:05+00:00").map(parse_start_date),
+        st.none() | st.integers(0, 999_999_999),
+        st.none() | st.booleans(),
+    ),
+    max_size=5,
+    unique_by=lambda spec: (spec.sign_domain, spec.selector.lower()),
+)
+
+
+def text_of(specs) -> str:
+    return "".join(render_spec_yaml(specs, "what it is"))
+
+
+@given(SPECS)
+def test_what_is_written_is_what_is_read(specs):
+    text = text_of(specs)
+    assert text.startswith("# what it is\n")
+    assert load_specs(text.encode(), "x") == specs
+
+
+@given(SPECS)
+def test_other_readers_of_yaml_take_text_for_text(specs):
+    stated = [
+        {key: value for key, value in spec._asdict().items() if value is not None} for spec in specs
+    ]
+    assert yaml.safe_load(text_of(specs)) == stated
+
+
+def test_how_it_looks():
+    spec = DomainSpec("example.com", "20260101", 2048, "2026-11-24T15:05+00:00", enable=True)
+    assert text_of([spec, DomainSpec("example.net", "s1")]) == (
+        "# what it is\n"
+        "- sign_domain: example.com\n"
+        '  selector: "20260101"\n'
+        "  key_len: 2048\n"
+        '  start_date: "2026-11-24T15:05+00:00"\n'
+        "  enable: true\n"
+        "- sign_domain: example.net\n"
+        "  selector: s1\n"
+    )
+    assert text_of([]) == "# what it is\n[]\n"
+
+
+@pytest.mark.parametrize("field", ["sign_domain", "selector", "start_date"])
+@given(
+    text=st.text(max_size=40)
+    | st.sampled_from(
+        ("a\n- b.example", 'a"\n- b.example', "a: {", "[", "&a", "*a", "!!x", "a #", "# a", "- b",
+         "a.example\r- b.example", "a\u2028- b.example", "\ud800", "\x85", "\ufeff", "|", ">")
+    )
+)  # fmt: skip
+def test_no_text_starts_a_second_entry(field, text):
+    written = text_of([DomainSpec("a.example", "s1")._replace(**{field: text})])
+    assert written.isascii()
+    assert written.count("\n- ") == 1
+    with contextlib.suppress(InputError):
+        assert len(load_specs(written.encode(), "x")) == 1
