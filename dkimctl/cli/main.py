@@ -24,6 +24,7 @@ COMMANDS = (
     "logout",
     "register",
     "show-dns",
+    "check-dns",
     "rotate",
     "ledger",
     "api",

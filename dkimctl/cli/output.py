@@ -6,11 +6,16 @@ import itertools
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from dkimctl.errors import DkimctlError, InputError, OutputError
 from dkimctl.models import Outcome
 from dkimctl.text import printable
+
+if TYPE_CHECKING:
+    from dkimctl.publication import Verdict
+
+    Counts = Mapping[Outcome, int] | Mapping[Verdict, int]
 
 _PIECE = 64  # chunks, mostly of a record each
 _STYLES = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m"}
@@ -27,14 +32,14 @@ class Reporter:
         self.quiet = quiet
         self._as_json = as_json
         self._told: dict[str, list[dict[str, str]]] = {"error": [], "warning": []}
-        self._summary: Mapping[Outcome, int] | None = None
+        self._summary: Counts | None = None
 
     def note(self, text: str) -> None:
         """Something good to know, such as a summary."""
         if not self.quiet and not self._as_json:
             _say(printable(text))
 
-    def summarize(self, text: str, counts: Mapping[Outcome, int]) -> None:
+    def summarize(self, text: str, counts: Counts) -> None:
         """What a run came to: in words, and as numbers."""
         self.note(f"dkimctl: {text}")
         if not self.quiet:

@@ -48,14 +48,16 @@ class Bar:
             stack.enter_context(redirect_stderr(cast("TextIO", above)))
             self._stack = stack.pop_all()
 
-    def show(self, done: int, text: str) -> None:
+    def show(self, done: int, text: str, total: int | None = None) -> None:
         """Draw it anew. The bar has what `text` leaves of the line; a narrow terminal folds."""
         # The longest text so far counts, or else the bar would change its length all the time.
         self._text_width = max(self._text_width, len(text))
         room = self._display.console.width - _SPARE - 1
         self._bar.bar_width = min(max(room - self._text_width, _NARROWEST), _WIDEST)
         self._column.max_width = max(room - self._bar.bar_width, 1)
-        self._display.update(self._task, completed=done, description=text, refresh=True)
+        self._display.update(
+            self._task, completed=done, total=total, description=text, refresh=True
+        )
 
     def close(self) -> None:
         self._stack.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Self
@@ -23,8 +22,9 @@ _REDRAW = 0.2
 class Looking:
     """Tells how far checks are. `wanted` is the verdict that is good.
 
-    `total` is how many there are, where that is known. `tells_changes`: off a terminal, each
-    check that comes out otherwise than the last time is a line. `clock` gives seconds.
+    A bar is drawn on a terminal, unless `may_draw` says that something else is being shown
+    there. Where there is none, each check that a later round finds changed is a line. `clock`
+    gives seconds.
     """
 
     def __init__(
@@ -32,22 +32,19 @@ class Looking:
         reporter: Reporter,
         wanted: Verdict,
         *,
-        total: int | None,
-        tells_changes: bool,
+        may_draw: bool,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._reporter = reporter
         self._wanted = wanted
-        self._total = total
-        self._draws = is_drawable(sys.stderr) and not reporter.quiet
-        self._tells = tells_changes and not self._draws
+        self._draws = may_draw and not reporter.quiet and is_drawable(sys.stderr)
         self._clock = clock
         self._sleep = sleep
         self._next_draw = clock() + _BAR_AFTER
-        self._last: dict[str, Verdict] = {}  # by FQDN, where changes are told
-        self._counts: Counter[Verdict] = Counter()
-        self._checked = 0
+        self._last: dict[str, Verdict] = {}  # by FQDN, once there is a second round
+        self._done = 0  # in this round, or in all rounds before it
+        self._total: int | None = None  # known from the second round on
         self._bar: Bar | None = None
 
     def __enter__(self) -> Self:
@@ -61,45 +58,45 @@ class Looking:
 
     def done(self, check: Check) -> None:
         """A check, as it is made."""
-        self._checked += 1
-        if self._tells:
+        self._done += 1
+        if self._total is not None and not self._draws:
             self._tell(check)
         if self._draws and self._clock() >= self._next_draw:
             of_all = "" if self._total is None else f"/{self._total}"
-            self._draw(self._checked, f"{self._checked}{of_all} checked")
+            self._draw(f"{self._done}{of_all} checked")
 
     def rest(self, seconds: float, checks: Sequence[Check]) -> None:
-        """Wait so long until the next round; `checks` are as they are now."""
-        good = sum(check.finding.verdict is self._wanted for check in checks)
+        """Wait so long until the next round; `checks` are all of them, as they are now."""
+        self._last = {check.fqdn: check.finding.verdict for check in checks}
+        good = sum(verdict is self._wanted for verdict in self._last.values())
+        if self._total is None and not self._draws:
+            self._reporter.note(
+                f"dkimctl: {self._good(good, len(checks))}; looking again for the rest"
+            )
+        self._done, self._total = good, len(checks)
         until = self._clock() + seconds
         while (left := until - self._clock()) > 0:
             if self._draws:
-                self._draw(
-                    good, f"{good}/{len(checks)} {_word(self._wanted)}, again in {duration(left)}"
-                )
-            self._sleep(min(left, _REDRAW if self._draws else left))
-        self._checked = good
+                self._draw(f"{self._good(good, len(checks))}, again in {duration(left)}")
+            self._sleep(min(left, _REDRAW) if self._draws else left)
 
     def _tell(self, check: Check) -> None:
-        verdict = check.finding.verdict
-        before = self._last.get(check.fqdn)
-        self._last[check.fqdn] = verdict
+        before, verdict = self._last.get(check.fqdn), check.finding.verdict
         if before is verdict:
             return
-        self._counts[verdict] += 1
-        self._counts[before or verdict] -= before is not None
-        change = f"{before} -> {verdict}" if before else str(verdict)
-        good = f"{self._counts[self._wanted]} of {self._total} {_word(self._wanted)}"
-        self._reporter.note(f"dkimctl: {check.fqdn}: {change} ({good})")
+        self._last[check.fqdn] = verdict
+        good = sum(found is self._wanted for found in self._last.values())
+        text = f"{before} -> {verdict} ({self._good(good, len(self._last))})"
+        self._reporter.note(f"dkimctl: {check.fqdn}: {text}")
 
-    def _draw(self, done: int, text: str) -> None:
+    def _good(self, count: int, total: int) -> str:
+        word = "absent" if self._wanted is Verdict.MISSING else str(self._wanted)
+        return f"{count} of {total} {word}"
+
+    def _draw(self, text: str) -> None:
         self._next_draw = self._clock() + _REDRAW
         try:
             self._bar = self._bar or Bar(self._total)
-            self._bar.show(done, text)
+            self._bar.show(self._done, text, self._total)
         except OSError:  # the terminal is gone; the work goes on
             self._draws = False
-
-
-def _word(wanted: Verdict) -> str:
-    return "absent" if wanted is Verdict.MISSING else str(wanted)

@@ -1,0 +1,265 @@
+"""`dkimctl check-dns`: whether DNS has what was registered."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from dkimctl import outcomes
+from dkimctl.cli.checks import CheckFormat, show_checks
+from dkimctl.cli.options import examples, with_session
+from dkimctl.cli.output import Reporter
+from dkimctl.cli.progress.looking import Looking
+from dkimctl.cli.results import worst
+from dkimctl.cli.selection import (
+    SelectionArgument,
+    named,
+    nothing_registered,
+    read_selection,
+    tell_unmatched,
+)
+from dkimctl.cli.session import Session
+from dkimctl.durations import parse_duration
+from dkimctl.errors import ExitCode, Interrupted, LedgerError, UsageError
+from dkimctl.models import Outcome, Registration, Result
+from dkimctl.publication import Check, Verdict, urgency
+from dkimctl.render.publishable import publishable
+from dkimctl.selecting import Selection
+
+if TYPE_CHECKING:
+    from dkimctl.checking import Source
+
+app = typer.Typer(add_completion=False)
+
+_WHOM = "Whom to ask"
+
+
+class _Terms(NamedTuple):
+    """What the options say; `wait` in seconds."""
+
+    wait: float
+    warn_within: timedelta
+    expect_absent: bool
+
+    @property
+    def wanted(self) -> Verdict:
+        return Verdict.MISSING if self.expect_absent else Verdict.PUBLISHED
+
+
+@app.command(
+    epilog=examples(
+        "dkimctl check-dns",
+        "dkimctl check-dns --wait 30m",
+        "dkimctl check-dns '*.example.com' --server 192.0.2.1 --server 192.0.2.2:5353",
+        "dkimctl check-dns --format json > checks.json",
+        "dkimctl rotate --retired --format json | dkimctl check-dns --from - --expect-absent",
+    )
+)
+@with_session
+def check_dns(
+    session: Session,
+    selection: SelectionArgument = None,
+    saved: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="FILE",
+            help="Check what --format json wrote, or a response of the service, in place of the "
+            "ledger; `-` is standard input.",
+        ),
+    ] = None,
+    server: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--server",
+            metavar="IP[:PORT]",
+            help="Ask this server, once for each; by default every authoritative one.",
+            rich_help_panel=_WHOM,
+        ),
+    ] = None,
+    resolver: Annotated[
+        bool,
+        typer.Option(
+            "--resolver",
+            help="Ask only the resolver of this machine, which may remember what was.",
+            rich_help_panel=_WHOM,
+        ),
+    ] = False,
+    max_in_flight: Annotated[
+        int,
+        typer.Option(
+            "--max-in-flight",
+            metavar="N",
+            min=1,
+            max=1000,
+            help="Questions to one server at the same time (default: 64).",
+            rich_help_panel=_WHOM,
+        ),
+    ] = 64,
+    wait: Annotated[
+        str | None,
+        typer.Option(
+            "--wait",
+            metavar="TIME",
+            help="Look again until all is published, for so long at most, such as 30m.",
+        ),
+    ] = None,
+    expect_absent: Annotated[
+        bool, typer.Option("--expect-absent", help="The records are to be gone from DNS.")
+    ] = False,
+    warn_within: Annotated[
+        str,
+        typer.Option(
+            "--warn-within",
+            metavar="TIME",
+            help="Warn of what is to sign so soon, and is not published (default: 2d).",
+        ),
+    ] = "2d",
+    fmt: Annotated[
+        CheckFormat,
+        typer.Option(
+            "--format", metavar="FORMAT", help=f"{', '.join(CheckFormat)} (default: table)."
+        ),
+    ] = CheckFormat.TABLE,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", metavar="FILE", help="Write there, whole or not at all."),
+    ] = None,
+) -> int:
+    """Ask DNS whether what is published is what was registered; no token is needed.
+
+    Every authoritative server of each zone is asked. The exit code is 1 where a record is not
+    published as registered, and 4 where DNS did not tell.
+    """
+    terms = _Terms(
+        _seconds("--wait", wait) if wait else 0.0,
+        timedelta(seconds=_seconds("--warn-within", warn_within)),
+        expect_absent,
+    )
+    source = _source(server or (), resolver, max_in_flight)
+    chosen = read_selection(session, selection)
+    unsound = _Unsound(session.reporter)
+    registrations = unsound.left_out(_results(session, saved, chosen))
+    # Stdout has the table when all is done; other formats are written meanwhile.
+    looking = Looking(
+        session.reporter,
+        terms.wanted,
+        may_draw=fmt is CheckFormat.TABLE or output is not None or not sys.stdout.isatty(),
+    )
+    checks = _checks(registrations, source, terms, looking)
+    if saved is None and not (resolver or expect_absent):
+        checks = _noted(session, checks)
+    try:
+        status = show_checks(checks, fmt, output, session.reporter, wanted=terms.wanted)
+    except KeyboardInterrupt:
+        raise Interrupted(hint="nothing was changed; the same command looks again") from None
+    return worst([status, unsound.status, tell_unmatched(session, chosen)])
+
+
+def _source(servers: Sequence[str], resolver: bool, max_in_flight: int) -> Source:
+    from dkimctl.checking import authoritative, given, recursive
+    from dkimctl.resolver import parse_address, system_nameservers
+
+    if servers and resolver:
+        raise UsageError(
+            "--server and --resolver do not go together", hint="leave one of the two out"
+        )
+    if servers:
+        return given([parse_address(text) for text in servers], max_in_flight)
+    if resolver:
+        return recursive(system_nameservers())
+    return authoritative(system_nameservers(), max_in_flight)
+
+
+def _results(session: Session, saved: str | None, chosen: Selection) -> Iterator[Result]:
+    """What is to be checked. Raises where there is nothing at all."""
+    if saved is None:
+        there = Outcome.EXISTS
+        ours = session.open_ledger(for_writing=False).ours()
+        results = (outcomes.judged(found, there) for found in chosen.pick(ours))
+        first = list(itertools.islice(results, 1))
+        if not first:
+            raise nothing_registered(session, chosen)
+        return itertools.chain(first, results)
+    from dkimctl.saved import judged, read_saved
+
+    found = read_saved(saved)
+    for fault in found.faults:
+        session.reporter.warn(f"{saved}: {fault}", code="unreadable")
+    return judged(chosen.pick(found.registrations))
+
+
+class _Unsound:
+    """Tells of what has no record that could be published, and so is not checked."""
+
+    def __init__(self, reporter: Reporter) -> None:
+        self._reporter = reporter
+        self.status = ExitCode.OK
+
+    def left_out(self, results: Iterable[Result]) -> Iterator[Registration]:
+        for result in results:
+            if publishable(result) is not None:
+                yield result.registration
+                continue
+            self.status = ExitCode.NO
+            text = f"{named(result.registration)} is not checked: {result.outcome}: {result.reason}"
+            self._reporter.warn(text, code=result.outcome)
+
+
+def _checks(
+    registrations: Iterable[Registration], source: Source, terms: _Terms, looking: Looking
+) -> Iterator[Check]:
+    from dkimctl.checking import Checker, watch
+
+    with looking, Checker(source, expect_absent=terms.expect_absent, done=looking.done) as checker:
+        checks: Iterable[Check] = ()
+        if terms.wait:
+            checks = watch(
+                checker.check_again,
+                list(registrations),
+                seconds=terms.wait,
+                is_good=lambda check: check.finding.verdict is terms.wanted,
+                rest=looking.rest,
+                clock=time.monotonic,
+            )
+        else:
+            checks = checker.check(registrations)
+        now = datetime.now(UTC)
+        for check in checks:
+            yield check._replace(urgency=urgency(check, now, terms.warn_within))
+
+
+def _noted(session: Session, checks: Iterable[Check]) -> Iterator[Check]:
+    """The same; in the end the ledger keeps since when they are published."""
+    from dkimctl.sightings import Sightings
+
+    with session.open_ledger(for_writing=False) as ledger:
+        sightings = Sightings(ledger.publications())
+    for check in checks:
+        sightings.see(check)
+        yield check
+    if not sightings.is_new:
+        return
+    try:
+        with session.open_ledger(for_writing=True) as ledger:
+            ledger.note_publications(sightings.published, sightings.gone)
+    except LedgerError as error:
+        session.reporter.warn(
+            f"the ledger does not keep that they are published: {error.message}",
+            hint="`dkimctl rotate --retired` goes by it",
+            code=error.code,
+        )
+
+
+def _seconds(option: str, text: str) -> float:
+    try:
+        return parse_duration(text)
+    except UsageError as error:
+        raise UsageError(f"in {option}: {error.message}", hint=error.hint) from None
