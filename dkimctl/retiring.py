@@ -69,7 +69,9 @@ def _newest_first(
     dated = []
     for found in of_domain:
         start = starts_at(found)
-        if start is None:
+        if found.is_taken:
+            yield Fate(found, False, "somebody else has registered it")
+        elif start is None:
             yield Fate(found, False, "neither its start_date nor its regist_date can be read")
         else:
             dated.append((start, found))
@@ -85,8 +87,6 @@ def _newest_first(
 
 
 def _fate(found: Registration, successor: _Successor | None, now: datetime) -> Fate:
-    if found.is_taken:
-        return Fate(found, False, "somebody else has registered it")
     if successor is None:
         return Fate(found, False, "the domain has no newer selector: run `dkimctl rotate`")
     if successor.seen is None:

@@ -88,9 +88,10 @@ def _consider(
     made, newest = max(dated, key=lambda pair: pair[0])
     if made > now - terms.older_than:
         return
-    used = {(found.selector or "").lower() for found in of_domain} | set(map(str.lower, asked))
-    rotation.successors.append(_successor(domain, newest, used, terms))
-    if asked:
+    registered = {(found.selector or "").lower() for found in of_domain}
+    unanswered = {selector.lower() for selector in asked} - registered
+    rotation.successors.append(_successor(domain, newest, registered | unanswered, terms))
+    if unanswered:
         rotation.unanswered.append(domain)
 
 

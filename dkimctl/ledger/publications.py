@@ -52,10 +52,12 @@ def end_publications(
 
 def _time(written: object) -> datetime | None:
     """The time of a row, unless it is none, whatever somebody else may have put there."""
+    if not isinstance(written, bytes):
+        return None
     try:
-        found = datetime.fromisoformat(written.decode("ascii"))  # type: ignore[attr-defined]
+        found = datetime.fromisoformat(written.decode("ascii"))
         return found.astimezone(UTC) if found.tzinfo else None
-    except (AttributeError, ValueError, OverflowError):  # NULL; no time; none in UTC
+    except (ValueError, OverflowError):  # no time, or none in UTC
         return None
 
 

@@ -24,6 +24,9 @@ from dns_servers import (
 )
 from readme import YAML, blocks
 
+from dkimctl.models import DnsRecord, Outcome, Registration, Result
+from dkimctl.render.nsupdate import render_nsupdate_deletions
+
 SPECS = """
 defaults: {enable: false}
 domains:
@@ -92,19 +95,21 @@ CLIENTS = [("named", "nsupdate"), ("knotd", "knsupdate"), ("knotd", "nsupdate")]
 
 @pytest.fixture
 def update(cli, needs_tool, tmp_path):
-    """Pipe our output into a client for updates."""
+    """Pipe our output, or a `script`, into a client for updates."""
 
     def run(
-        client: str, server: Server, *words: str, secret: str = SECRET
+        client: str, server: Server, *words: str, secret: str = SECRET, script: str = ""
     ) -> subprocess.CompletedProcess[str]:
-        script = cli("show-dns", "--sandbox", "--format", "nsupdate", *words)
-        assert script.status == 0
+        if not script:
+            done = cli("show-dns", "--sandbox", "--format", "nsupdate", *words)
+            assert done.status == 0
+            script = done.out
         key = ["-k", str(key_file(tmp_path / "key", secret))]
         if client == "knsupdate":
             key = ["-y", f"hmac-sha256:dkim:{secret}"]
         return subprocess.run(
             [needs_tool(client), *key],
-            input=f"server 127.0.0.1 {server.port}\n{script.out}",
+            input=f"server 127.0.0.1 {server.port}\n{script}",
             capture_output=True,
             text=True,
             timeout=30,
@@ -134,6 +139,26 @@ def test_updates_set_just_these_names_and_again_change_nothing(
             assert server.ask(name) == [value]
         assert server.ask("kept.example.com") == [b"as it was"]
         assert len(server.ask("s1._domainkey.example.com", "HINFO")) == 1
+
+
+@pytest.mark.parametrize(("program", "client", "words"), UPDATES)
+def test_deletions_remove_the_records_of_just_these_names(
+    registered, serve, update, program, client, words
+):
+    server = serve(program)
+    assert update(client, server, *words).returncode == 0
+    records = [DnsRecord(name, "TXT", value.decode()) for name, value in registered.items()]
+    results = [
+        Result(Registration("example.com", "s1", record=record), Outcome.EXISTS)
+        for record in records[:1]
+    ]
+    script = "".join(render_nsupdate_deletions(results, words[1:]))
+    done = update(client, server, script=script)
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+    assert server.ask(records[0].fqdn) == []
+    assert server.ask(records[1].fqdn) == [records[1].value.encode()]
+    assert server.ask("kept.example.com") == [b"as it was"]
+    assert len(server.ask("s1._domainkey.example.com", "HINFO")) == 1
 
 
 @pytest.mark.parametrize(("program", "client"), CLIENTS)

@@ -10,6 +10,7 @@ import pytest
 COMPLETIONS = Path(__file__).parents[2] / "completions"
 COMMANDS = [
     ["login"], ["logout"], ["register"], ["show-dns"], ["api"], ["serve"], ["completion"],
+    ["rotate"], ["ledger"], ["ledger", "import"], ["ledger", "forget"],
     ["service"], ["service", "client"], ["service", "client", "create"],
     ["service", "client", "list"], ["service", "client", "disable"],
     ["service", "client", "enable"], ["service", "client", "delete"],
@@ -67,3 +68,5 @@ def test_bash_completes_commands_and_options(cli, needs_tool):
     assert complete("service", "cl") == "client"
     assert complete("register", "--dry") == "--dry-run"
     assert complete("show-dns", "--format", "z") == "zone"
+    assert complete("ledger", "f") == "forget"
+    assert complete("rotate", "--retired", "--format", "n") == "nsupdate"

@@ -52,3 +52,12 @@ def test_a_plan_and_a_second_run_need_yaml_alone(cli, imported):
     assert not set(HEAVY) & imported("register", "--sandbox", "--dry-run", "one.yaml")
     plan = imported("register", "--sandbox", "--dry-run", "one.yaml", "--format", "json")
     assert set(HEAVY) & plan == {"msgspec"}  # writes the JSON
+
+
+def test_rotate_reads_the_ledger_and_needs_no_heavy_library(cli, imported):
+    cli.write("one.yaml", "- {sign_domain: example.com, selector: s, key_len: 2048}\n")
+    assert cli("register", "--sandbox", "one.yaml").status == 0
+    assert not {"yaml", *HEAVY} & imported("rotate", "--sandbox", "--older-than", "0d")
+    assert not {"yaml", *HEAVY} & imported(
+        "rotate", "--sandbox", "--retired", "--format", "nsupdate"
+    )

@@ -127,8 +127,10 @@ def test_a_selector_that_does_not_sign_is_used_all_the_same(one, fields):
 
 
 def test_what_was_never_answered_is_told_where_the_domain_is_due(one):
-    pending = [("example.com", "s2"), ("example.org", "s2")]
-    registrations = [one(), one(sign_domain="example.org", regist_date=YOUNG)]
+    pending = [("example.com", "s2"), ("example.org", "s2"), ("example.net", "S1")]
+    registrations = [
+        one(), one(sign_domain="example.net"), one(sign_domain="example.org", regist_date=YOUNG)
+    ]  # fmt: skip
     rotation = find_successors(registrations, pending, NOW, TERMS)
     assert rotation.unanswered == [EXAMPLE]
 

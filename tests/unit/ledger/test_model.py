@@ -1,9 +1,10 @@
-"""The ledger beside two dictionaries that are to hold the same."""
+"""The ledger beside three dictionaries that are to hold the same."""
 
 from __future__ import annotations
 
 import shutil
 import tempfile
+from datetime import UTC, datetime
 from pathlib import Path
 
 from hypothesis import settings
@@ -23,6 +24,7 @@ PAIRS = st.lists(
     max_size=4,
     unique_by=lambda pair: (pair[0].lower(), (pair[1] or "").lower()),
 )
+ASCII_PAIRS = PAIRS.map(lambda pairs: [pair for pair in pairs if pair[0].isascii()])
 RECORDS = st.none() | st.builds(DnsRecord, st.just("f"), st.just("TXT"), st.sampled_from("vw"))
 ANSWERS = st.lists(
     st.builds(
@@ -70,6 +72,7 @@ class LedgerAndModel(RuleBasedStateMachine):
         self.now = 0
         self.answers = {}
         self.intents = {}
+        self.publications = {}
         self.ledger = self.open()
 
     def open(self):
@@ -96,6 +99,23 @@ class LedgerAndModel(RuleBasedStateMachine):
         for pair in begun:
             self.intents[lowered(*pair)] = Intent(*pair, f"1970-01-01T00:00:{self.now:02}+00:00")
 
+    @rule(published=ASCII_PAIRS, not_published=ASCII_PAIRS)
+    def note(self, published, not_published):
+        self.now += 1
+        self.ledger.note_publications(iter(published), iter(not_published))
+        for pair in not_published:
+            self.publications.pop(lowered(*pair), None)
+        for pair in published:
+            now = datetime.fromtimestamp(self.now, UTC)
+            self.publications.setdefault(lowered(*pair), now)
+
+    @rule(pairs=ASCII_PAIRS)
+    def forget(self, pairs):
+        self.ledger.forget(iter(pairs))
+        for pair in pairs:
+            self.answers.pop(folded(*pair), None)
+            self.publications.pop(lowered(*pair), None)
+
     @rule()
     def reopen(self):
         self.ledger.close()
@@ -113,6 +133,7 @@ class LedgerAndModel(RuleBasedStateMachine):
     def all_is_there(self):
         assert list(self.ledger.all()) == [answer for _, answer in sorted(self.answers.items())]
         assert self.ledger.intents() == list(self.intents.values())
+        assert self.ledger.publications() == self.publications
 
 
 TestLedgerAndModel = LedgerAndModel.TestCase

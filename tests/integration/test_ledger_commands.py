@@ -1,0 +1,284 @@
+"""`ledger import` and `ledger forget`: what one machine knows, for another, and no longer."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from dkimctl.ledger import Ledger
+from dkimctl.models import Outcome, Result
+from dkimctl.render.json_object import render_json
+
+HERE = {"base_url": "http://127.0.0.1:1", "client_id": "me"}  # nobody listens there
+SPECS = """
+defaults: {enable: false, key_len: 1024}
+domains:
+- {sign_domain: example.com, selector: s1, default: 1}
+- sign_domain: example.net
+"""
+
+
+@pytest.fixture
+def ledger(cli, tmp_path):
+    """Open the ledger of the tool, as of so many days ago."""
+    state = tmp_path / "state"
+    cli.environment |= {
+        "DKIMCTL_STATE_DIR": str(state),
+        "DKIMCTL_BASE_URL": HERE["base_url"],
+        "DKIMCTL_CLIENT_ID": HERE["client_id"],
+    }
+
+    def open_(*, days_ago: float = 0) -> Ledger:
+        now = datetime.now(UTC).timestamp() - days_ago * 86400
+        return Ledger.open(state / "ledger.db", **HERE, clock=lambda: now)
+
+    return open_
+
+
+def date(days_ago: float) -> str:
+    return (datetime.now(UTC) - timedelta(days=days_ago)).isoformat(timespec="minutes")
+
+
+def response(*items: object) -> str:
+    return json.dumps({"items": items, "count": len(items), "total": len(items)})
+
+
+def export(*registrations) -> str:
+    return "".join(render_json(Result(one, Outcome.EXISTS) for one in registrations))
+
+
+def known(ledger) -> list:
+    with ledger() as opened:
+        return list(opened.all())
+
+
+@pytest.fixture
+def elsewhere(cli):
+    """Go on at another machine, without secret and state."""
+
+    def move() -> None:
+        cli.environment["HOME"] = cli.environment["USERPROFILE"] = str(cli.home / "elsewhere")
+
+    return move
+
+
+class TestImport:
+    def test_another_machine_goes_on_where_the_first_was(self, cli, account, elsewhere):
+        specs = cli.write("domains.yaml", SPECS)
+        first = cli("register", specs, "--format", "json", env=account)
+        assert first.status == 0
+        elsewhere()
+        del account["DKIMCTL_CLIENT_SECRET"]
+        done = cli("ledger", "import", "-", stdin=first.out, env=account)
+        assert (done.status, done.out, done.err) == (0, "", "dkimctl: imported 2\n")
+        again = cli("register", specs, "--format", "json", "-v", env=account)
+        assert again.status == 0, "nothing is sent, so no secret is needed"
+        assert "POST" not in again.err
+        assert [item["setting_values"] for item in again.json["items"]] == [
+            item["setting_values"] for item in first.json["items"]
+        ]
+        shown = cli("show-dns", "--format", "json", env=account)
+        assert shown.json["count"] == 2
+        twice = cli("ledger", "import", "-", stdin=shown.out, env=account)
+        assert (twice.status, twice.err) == (0, "dkimctl: already there 2\n")
+
+    def test_a_raw_response_will_do(self, cli, ledger, make_registration):
+        items = json.loads(export(make_registration()))["items"]
+        raw = {key: value for key, value in items[0].items() if key != "outcome"}
+        assert cli("ledger", "import", "-", stdin=response(raw)).status == 0
+        assert known(ledger) == [make_registration()]
+
+    def test_what_is_no_registration_is_told_by_kind_and_left_out(
+        self, cli, ledger, make_registration
+    ):
+        names = [{"sign_domain": f"d{number}.example", "selector": "s1"} for number in range(9)]
+        good = json.loads(export(make_registration()))["items"][0]
+        items = [
+            {"result": None} | names[0],
+            *({"result": {"code": 400, "message": "no\x1b[2J"}} | name for name in names[1:8]),
+            {"result": {"code": "409"}} | names[8],
+            {"sign_domain": 17},
+            good | {"sign_domain": "exa mple.com"},
+            good,
+        ]
+        done = cli("ledger", "import", "-", stdin=response(*items))
+        assert (done.status, done.out) == (1, "")
+        assert known(ledger) == [make_registration()]
+        assert "left out, unknown: 1 (d0.example (selector s1): there was no answer" in done.err
+        assert "left out, invalid: 8 (d1.example (selector s1): no" in done.err
+        assert "left out, taken: 1 (d8.example (selector s1): somebody else" in done.err
+        assert "d7.example" not in done.err, "of many, the first few"
+        assert "items[9].sign_domain" in done.err
+        assert "dkimctl: imported 1, left out 10\n" in done.err
+        assert "\x1b" not in done.err
+
+    def test_what_the_ledger_has_otherwise_stays_and_is_named(
+        self, cli, ledger, make_registration, key_records
+    ):
+        there = make_registration()
+        other = there._replace(record=there.record._replace(value=key_records[2048] + ";"))
+        new = make_registration("example.net")
+        with ledger() as opened:
+            opened.record([there])
+        done = cli("ledger", "import", "-", stdin=export(other, new))
+        assert (done.status, done.out) == (1, "")
+        assert "example.com (selector s1): another record is there already, which" in done.err
+        assert "dkimctl: imported 1, in conflict 1\n" in done.err
+        assert known(ledger) == [there, new]
+
+    def test_an_unusable_record_is_taken_over_and_stays_so(self, cli, ledger, make_registration):
+        unusable = make_registration(key_len=1024)._replace(key_len=2048)
+        assert cli("ledger", "import", "-", stdin=export(unusable)).status == 0
+        shown = cli("show-dns", "--format", "zone")
+        assert (shown.status, shown.out) == (1, "")
+        assert "unusable" in shown.err
+
+    @pytest.mark.parametrize(
+        "content",
+        ["", "[]", "{}", '{"items": 1}', "null", "- a.b", "\ufeff{}", "x" * 999_999,
+         b"\xff\xfe\x00", b'{"items": "\xe9"}', b"\x00" * 4096, "[" * 99_999],
+        ids=lambda content: repr(content[:14]),
+    )  # fmt: skip
+    def test_what_is_no_saved_result_is_2_and_changes_nothing(self, cli, tmp_path, content):
+        done = cli("ledger", "import", "-", "--sandbox", stdin=content)
+        assert (done.status, done.out) == (2, "")
+        assert "<stdin> is no saved result" in done.err
+        assert "--format json" in done.err
+        assert not list(cli.home.rglob("ledger.db"))
+
+    def test_json_may_be_utf_16_as_windows_shells_write_it(self, cli, ledger, make_registration):
+        saved = export(make_registration()).encode("utf-16")
+        assert cli("ledger", "import", "-", stdin=saved).status == 0
+        assert known(ledger) == [make_registration()]
+
+    def test_a_file_that_is_not_there_or_is_too_large_is_2(self, cli):
+        assert cli("ledger", "import", "no.json", "--sandbox").status == 2
+        with (cli.home / "huge.json").open("wb") as file:
+            file.truncate((1 << 29) + 1)
+        done = cli("ledger", "import", "huge.json", "--sandbox")
+        assert done.status == 2
+        assert "larger than 512 MiB" in done.err
+
+    def test_nothing_in_it_is_nothing_to_do(self, cli):
+        done = cli("ledger", "import", "-", "--sandbox", stdin=response())
+        assert (done.status, done.err) == (0, "dkimctl: nothing to import\n")
+
+    def test_without_an_account_there_is_no_ledger_to_take_it(self, cli):
+        assert cli("ledger", "import", "-", stdin=response()).status == 2
+
+
+class TestForget:
+    @pytest.fixture
+    def pair(self, ledger, make_registration):
+        """An old key, and its successor that took over three weeks ago; not seen published."""
+        old = make_registration(selector="s1", start_date=date(300), default=0, enable=True)
+        new = make_registration(selector="s2", start_date=date(21))
+        with ledger() as opened:
+            opened.record([old, new])
+            opened.commit(begun=[[("example.com", "s1")]])
+        return old, new
+
+    def see_published(self, ledger, days_ago, *selectors) -> None:
+        with ledger(days_ago=days_ago) as opened:
+            opened.note_publications(("example.com", selector) for selector in selectors)
+
+    def test_what_is_retired_goes_and_import_takes_it_back(self, cli, ledger, pair):
+        self.see_published(ledger, 15, "s1", "s2")
+        done = cli("ledger", "forget", "example.com")
+        assert done.status == 0, done.err
+        assert [item["selector"] for item in done.json["items"]] == ["s1"]
+        assert "dkimctl: dropped 1, left 1 not retired\n" in done.err
+        with ledger() as opened:
+            assert list(opened.all()) == [pair[1]]
+            assert set(opened.publications()) == {("example.com", "s2")}
+            assert len(opened.intents()) == 1, "what was sent and never answered stays open"
+        assert cli("ledger", "import", "-", stdin=done.out).status == 0
+        assert known(ledger) == list(pair)
+
+    def test_what_is_not_retired_stays_and_the_reason_is_told(self, cli, ledger, pair):
+        done = cli("ledger", "forget", "example.com")
+        assert (done.status, done.out) == (1, "")
+        assert "(selector s1) is not retired: no newer selector of the domain was seen" in done.err
+        assert "dkimctl check-dns" in done.err
+        assert "none of 2 selected registrations is retired" in done.err
+        self.see_published(ledger, 13, "s2")
+        done = cli("ledger", "forget", "example.com")
+        assert (done.status, done.out) == (1, "")
+        assert "its successor s2 started on" in done.err
+        assert "wait until" in done.err
+        assert known(ledger) == list(pair)
+
+    def test_force_drops_whatever_is_selected(self, cli, ledger, pair, make_registration):
+        kept = make_registration("example.net")
+        with ledger() as opened:
+            opened.record([kept])
+        done = cli("ledger", "forget", "--force", "*.com", "--format", "json")
+        assert (done.status, done.json["count"]) == (0, 2)
+        assert known(ledger) == [kept]
+
+    def test_a_spec_file_selects_single_selectors(self, cli, ledger, pair):
+        cli.write("sold.yaml", "- {sign_domain: example.com, selector: s2}\n")
+        assert cli("ledger", "forget", "--force", "sold.yaml").status == 0
+        assert known(ledger) == [pair[0]]
+
+    def test_the_table_and_a_file(self, cli, ledger, pair):
+        self.see_published(ledger, 15, "s2")
+        done = cli("ledger", "forget", "*", "--format", "table", "--output", "gone.txt")
+        assert (done.status, done.out) == (0, "")
+        text = (cli.home / "gone.txt").read_text()
+        assert "its successor s2 started on" in text
+        assert pair[0].record.value in text
+
+    def test_on_a_terminal_it_is_a_table(self, ledger, pair, on_terminal):
+        status, shown = on_terminal(["ledger", "forget", "--force", "example.com"])
+        assert status == 0
+        assert "DOMAIN" in shown
+
+    def test_what_cannot_be_written_is_not_dropped(self, cli, ledger, pair):
+        words = ("--force", "example.com", "--output", "no/such/file")
+        assert cli("ledger", "forget", *words).status == 4
+        assert known(ledger) == list(pair)
+        if Path("/dev/full").exists():
+            with Path("/dev/full").open("wb") as full:
+                words = cli.command("ledger", "forget", "--force", "example.com")
+                assert subprocess.run(words, stdout=full, env=cli.environment).returncode == 4
+            assert known(ledger) == list(pair)
+
+    def test_a_selection_is_needed_and_has_to_match(self, cli, ledger, pair):
+        none = cli("ledger", "forget")
+        assert (none.status, none.out) == (2, "")
+        assert "SELECTION" in none.err
+        absent = cli("ledger", "forget", "absent.example", "--force")
+        assert (absent.status, absent.out) == (1, "")
+        assert "nothing is registered in the profile default that matches absent" in absent.err
+        partly = cli("ledger", "forget", "absent.example", "example.com", "--force")
+        assert (partly.status, partly.json["count"]) == (1, 2)
+        assert "absent.example is not registered" in partly.err
+
+    def test_other_formats_are_refused(self, cli, ledger, pair):
+        assert cli("ledger", "forget", "*", "--force", "--format", "zone").status == 2
+        assert known(ledger) == list(pair)
+
+    def test_what_somebody_else_has_goes_only_by_force(self, cli, ledger, make_registration):
+        with ledger() as opened:
+            opened.record([make_registration(code="409", record=None)])
+        refused = cli("ledger", "forget", "example.com")
+        assert (refused.status, "somebody else" in refused.err) == (1, True)
+        done = cli("ledger", "forget", "example.com", "--force")
+        assert (done.status, done.json["items"][0]["outcome"]) == (0, "taken")
+        assert known(ledger) == []
+
+    def test_a_run_at_the_same_time_is_waited_for(self, cli, ledger, pair, tmp_path):
+        from dkimctl.account_lock import account_lock
+
+        with account_lock(tmp_path / "state", **HERE, on_wait=lambda holder: None):
+            process = cli.start("ledger", "forget", "--force", "*", stdout=-1, stderr=-1)
+            assert b"waiting for another register" in process.stderr.readline()
+            assert known(ledger) == list(pair)
+        process.communicate(timeout=20)
+        assert process.returncode == 0
+        assert known(ledger) == []

@@ -1,0 +1,398 @@
+"""`rotate`: from an old key to its successor, and to the end of its record."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+
+import pytest
+
+from dkimctl.assigning import SelectorTemplate
+from dkimctl.client import Client, HttpClient
+from dkimctl.ledger import Ledger
+from dkimctl.models import DomainSpec, Outcome, Result, Secret
+from dkimctl.planning import Planner
+from dkimctl.registering import Limits, Registrar
+from dkimctl.render.json_object import render_json
+from dkimctl.render.nsupdate import render_nsupdate_deletions
+from dkimctl.render.spec_yaml import render_spec_yaml
+from dkimctl.retiring import as_result, fates
+from dkimctl.rotating import Terms, find_successors, start_date
+from dkimctl.service import clients
+from dkimctl.service.app import create_app
+from dkimctl.service.keys import KeyPair
+from dkimctl.service.store import Store
+from dkimctl.settings.values import SANDBOX_FIXED
+from dkimctl.specs import load_specs
+
+ACCOUNT = {key: SANDBOX_FIXED[key] for key in ("base_url", "client_id")}
+DAY = 86400
+TODAY = f"s{datetime.now():%Y%m%d}"
+
+
+def days_ago(days: float) -> datetime:
+    return datetime.now(UTC) - timedelta(days=days)
+
+
+@pytest.fixture
+def ledger(cli, tmp_path):
+    """Open the sandbox's ledger, as of so many days ago."""
+    cli.environment["DKIMCTL_STATE_DIR"] = str(tmp_path / "state")
+
+    def open_(*, days: float = 0) -> Ledger:
+        now = days_ago(days).timestamp()
+        return Ledger.open(tmp_path / "state" / "ledger.db", **ACCOUNT, clock=lambda: now)
+
+    return open_
+
+
+@pytest.fixture
+def import_(cli, ledger, make_registration):
+    """Take over a registration that was made so many days ago."""
+
+    def import_(sign_domain="example.com", selector="s1", *, days, **fields) -> None:
+        made = days_ago(days).isoformat(timespec="seconds")
+        found = make_registration(sign_domain, selector, **{"regist_date": made} | fields)
+        saved = "".join(render_json([Result(found, Outcome.EXISTS)]))
+        assert cli("ledger", "import", "--sandbox", "-", stdin=saved).status == 0
+
+    return import_
+
+
+class TestSuccessors:
+    def test_what_is_due_is_registered_once(self, cli, import_, ledger):
+        import_(days=181, default=1)
+        import_("example.net", days=179)
+        import_("example.org", days=400, enable=False)
+        specs = cli("rotate", "--sandbox")
+        assert specs.status == 0
+        assert "dkimctl: due: 1; signing with the new keys is to start at 20" in specs.err
+        assert "dkimctl check-dns" in specs.err
+        assert specs.out.startswith("# Successors of keys older than 180d")
+        [spec] = load_specs(specs.out.encode(), "x")
+        start = datetime.fromisoformat(spec.start_date)
+        assert timedelta() <= start - days_ago(-3) < timedelta(minutes=1)
+        assert spec == DomainSpec("example.com", TODAY, 2048, spec.start_date, 1, True)
+        registered = cli("register", "--sandbox", "-", "--format", "json", stdin=specs.out)
+        assert registered.status == 0
+        assert [item["outcome"] for item in registered.json["items"]] == ["created"]
+        assert registered.err.count("warn") == 0, "such as of 1024 bits, or of a start at once"
+        again = cli("rotate", "--sandbox", "--older-than", "0d", "example.com")
+        assert again.out.endswith("\n[]\n")
+        assert "nothing is due" in again.err
+        nothing = cli("register", "--sandbox", "-", stdin=again.out)
+        assert (nothing.status, nothing.out) == (0, "")
+
+    def test_the_pipe_is_the_rotation_and_again_changes_nothing(self, cli, import_, ledger):
+        import_(days=181)
+        pipe = (
+            f"{shlex.join(cli.command('rotate', '--sandbox'))} | "
+            f"{shlex.join(cli.command('register', '--sandbox', '-', '--format', 'json'))}"
+        )
+        counts = []
+        for _ in range(2):
+            done = subprocess.run(
+                pipe, shell=True, cwd=cli.home, env=cli.environment, capture_output=True
+            )
+            assert done.returncode == 0, done.stderr
+            counts.append(json.loads(done.stdout)["count"])
+        assert counts == [1, 0]
+        with ledger() as opened:
+            assert [found.selector for found in opened.of_domain("example.com")] == ["s1", TODAY]
+
+    def test_a_profile_whose_keys_are_disabled_by_default_rotates_all_the_same(
+        self, cli, import_, ledger
+    ):
+        config = "profiles: {sandbox: {defaults: {enable: false, default: 1}}}\n"
+        words = ("--sandbox", "--config", cli.write("config.yaml", config))
+        import_(days=181)
+        specs = cli("rotate", *words).out
+        assert cli("register", *words, "-", stdin=specs).status == 0
+        assert cli("rotate", *words).out.endswith("\n[]\n")
+        with ledger() as opened:
+            assert opened.of_domain("example.com")[1].enable is True
+
+    def test_options_and_a_selection(self, cli, import_):
+        for domain in ("a.example", "b.example", "c.example.net"):
+            import_(domain, days=40)
+        words = ("--older-than", "30d", "--start-in", "36h", "--selector", "k{domain}-%Y",
+                 "--key-len", "1024", "--output", "new.yaml")  # fmt: skip
+        done = cli("rotate", "--sandbox", "*.example", "c.example", *words)
+        assert (done.status, done.out) == (1, "")
+        assert "c.example is not registered" in done.err
+        first, second = load_specs((cli.home / "new.yaml").read_bytes(), "x")
+        assert (first.sign_domain, second.sign_domain) == ("a.example", "b.example")
+        assert first.key_len == second.key_len == 1024
+        assert first.selector != second.selector
+        assert first.selector.endswith(f"-{TODAY[1:5]}")
+        start = datetime.fromisoformat(first.start_date)
+        assert timedelta() <= start - days_ago(-1.5) < timedelta(minutes=1)
+
+    def test_a_spec_file_selects_and_the_whole_domain_counts(self, cli, import_):
+        import_(days=300)
+        import_(selector="s2", days=100)
+        import_("example.net", days=300)
+        old = cli.write("old.yaml", "- {sign_domain: example.com, selector: s1}\n")
+        assert cli("rotate", "--sandbox", old).out.endswith("\n[]\n")
+        assert f"selector: {TODAY}" in cli("rotate", "--sandbox", old, "--older-than", "99d").out
+
+    def test_a_selector_that_is_used_or_in_flight_is_not_used_again(self, cli, import_, ledger):
+        import_(days=300)
+        import_(selector=TODAY.upper(), days=299)
+        with ledger() as opened:
+            opened.commit(begun=[[("example.com", f"{TODAY}-2")]])
+        done = cli("rotate", "--sandbox")
+        assert f"selector: {TODAY}-3\n" in done.out
+        assert "never answered for example.com" in done.err
+
+    def test_domains_without_dates_are_named_and_left_out(self, cli, import_):
+        import_(days=300)
+        import_("example.net", days=0, regist_date=None, start_date="2026-01-01")
+        done = cli("rotate", "--sandbox")
+        assert done.status == 0
+        assert "sign_domain: example.com" in done.out
+        assert "nothing tells how old their keys are: example.net" in done.err
+        assert "--refresh" in done.err
+
+    @pytest.mark.parametrize(
+        ("words", "said"),
+        [
+            (("--older-than", "soon"), 'in --older-than: "soon" is no length of time'),
+            (("--older-than", ""), "in --older-than"),
+            (("--start-in", "99999d"), "in --start-in"),
+            (("--start-in", "0d"), "before DNS can have their records"),
+            (("--selector", "a b"), "in --selector"),
+            (("--selector", ""), "in --selector: the template is empty"),
+            (("--selector", "x" * 64), "in --selector"),
+            (("--key-len", "4096"), "in --key-len"),
+            (("--format", "json"), "--format means nothing without --retired"),
+            (("--zone", "example.com"), "--zone means nothing without --retired"),
+            (("--retired", "--older-than", "1d"), "--older-than means nothing with --retired"),
+            (("--retired", "--selector", ""), "--selector means nothing with --retired"),
+            (("--retired", "--zone", "example.com"), "--zone means nothing with this format"),
+            (("--retired", "--format", "zone"), "--format"),
+            (("--retired", "--format", "nsupdate", "--zone", "a b"), "in --zone"),
+            (("exa mple.com",), "exa mple.com"),
+            (("no-such-file.yaml",), "no-such-file.yaml"),
+        ],
+    )
+    def test_usage_errors_are_2(self, cli, import_, words, said):
+        import_(days=300)
+        done = cli("rotate", "--sandbox", *words)
+        assert (done.status, done.out) == (2, "")
+        assert said in (done.err if "json" not in words else json.dumps(json.loads(done.err)))
+
+    def test_a_selector_that_is_too_long_for_a_domain_is_2_and_names_it(self, cli, import_):
+        domain = ".".join(["a" * 60] * 3 + ["b" * 50])
+        import_(domain, days=300, selector="s")
+        done = cli("rotate", "--sandbox", "--selector", "s%Y%m%d")
+        assert (done.status, domain in done.err) == (2, True)
+
+    @pytest.mark.parametrize("words", [(), ("--retired",)])
+    def test_nothing_registered_and_nothing_that_matches_are_1(self, cli, import_, words):
+        empty = cli("rotate", "--sandbox", *words)
+        assert (empty.status, empty.out) == (1, "")
+        assert "nothing is registered in the profile sandbox" in empty.err
+        import_(days=300)
+        absent = cli("rotate", "--sandbox", "*.absent.example", *words)
+        assert (absent.status, absent.out) == (1, "")
+        assert "that matches *.absent.example" in absent.err
+
+    def test_neither_token_nor_network_nor_ledger_is_made(self, cli):
+        elsewhere = {"DKIMCTL_BASE_URL": "http://127.0.0.1:1", "DKIMCTL_CLIENT_ID": "me"}
+        assert cli("rotate", env=elsewhere).status == 1
+        assert not list(cli.home.rglob("ledger.db"))
+
+    def test_a_directory_that_is_not_there_is_4(self, cli, import_):
+        import_(days=300)
+        assert cli("rotate", "--sandbox", "--output", "no/such/file").status == 4
+
+
+class TestRetired:
+    @pytest.fixture
+    def pair(self, import_, ledger):
+        """A domain whose successor took over 15 days ago, and one that was not seen published."""
+        for domain in ("example.com", "mail.example.net"):
+            import_(domain, "s1", days=200)
+            import_(domain, "s2", days=18, start_date=days_ago(15).isoformat(timespec="minutes"))
+        with ledger(days=15) as opened:
+            opened.note_publications([("example.com", "s1"), ("example.com", "s2")])
+
+    def test_into_a_pipe_it_is_a_saved_result(self, cli, pair):
+        done = cli("rotate", "--sandbox", "--retired")
+        assert done.status == 0
+        [item] = done.json["items"]
+        assert (item["sign_domain"], item["selector"]) == ("example.com", "s1")
+        assert "retired: 1" in done.err
+        assert "(s=)" in done.err
+        assert "dkimctl check-dns --profile sandbox --from - --expect-absent" in done.err
+        assert "dkimctl ledger forget --profile sandbox" in done.err
+        again = cli("show-dns", "--from", "-", "--format", "json", stdin=done.out)
+        assert again.status == 0
+        assert again.json["items"][0]["setting_values"] == item["setting_values"]
+
+    def test_the_table_tells_why(self, cli, pair):
+        done = cli("rotate", "--sandbox", "--retired", "--format", "table")
+        assert "its successor s2 started on" in done.out
+        assert "mail.example.net" not in done.out
+
+    def test_on_a_terminal_it_is_a_table(self, pair, on_terminal):
+        status, shown = on_terminal(["rotate", "--sandbox", "--retired"])
+        assert (status, "DOMAIN" in shown) == (0, True)
+
+    def test_deletions_for_nsupdate(self, cli, pair):
+        words = ("rotate", "--sandbox", "--retired", "--format", "nsupdate")
+        done = cli(*words)
+        assert (done.status, done.out) == (
+            0, "update delete s1._domainkey.example.com. IN TXT\nsend\n"
+        )  # fmt: skip
+        zoned = cli(*words, "--zone", "example.com", "--zone", "example.net.")
+        assert zoned.out == f"zone example.com.\n{done.out}"
+        outside = cli(*words, "--zone", "example.org")
+        assert (outside.status, outside.out) == (2, "")
+        assert "not in the zone example.org: s1._domainkey.example.com" in outside.err
+
+    def test_an_unusable_record_is_listed_and_not_put_into_a_script(self, cli, pair, ledger):
+        with ledger() as opened:
+            [old] = [one for one in opened.of_domain("example.com") if one.selector == "s1"]
+            opened.record([old._replace(key_len=1024)])
+        assert cli("rotate", "--sandbox", "--retired").json["items"][0]["outcome"] == "unusable"
+        done = cli("rotate", "--sandbox", "--retired", "--format", "nsupdate")
+        assert (done.status, done.out) == (0, "")
+        assert "unusable: example.com (selector s1)" in done.err
+
+    def test_nothing_retired_is_an_empty_result(self, cli, pair):
+        done = cli("rotate", "--sandbox", "--retired", "mail.example.net")
+        assert (done.status, done.json) == (0, {"items": [], "count": 0, "total": 0})
+        assert "nothing is retired" in done.err
+        script = cli("rotate", "--sandbox", "--retired", "mail.example.net", "--format", "nsupdate")
+        assert (script.status, script.out) == (0, "")
+
+    def test_what_is_forgotten_is_retired_no_more(self, cli, pair):
+        listed = cli("rotate", "--sandbox", "--retired")
+        dropped = cli("ledger", "forget", "--sandbox", "*")
+        assert (dropped.status, dropped.json) == (0, listed.json)
+        assert cli("rotate", "--sandbox", "--retired").json["count"] == 0
+        assert cli("show-dns", "--sandbox", "--format", "json").json["count"] == 3
+
+
+class Watch:
+    settled = waiting = ending = tick = lambda *_: None
+
+
+class World:
+    """The service, the ledger and everybody's clock, for which no time passes by itself."""
+
+    def __init__(self, directory, clock, make_key) -> None:
+        self.clock = clock
+        self._store = Store.open(directory / "service.db")
+        made = clients.create_client(self._store)
+        self._credentials = made.client_id, Secret(made.secret)
+        app = create_app(self._store, clock=lambda: clock.now, make_key=make_key)
+        url = "http://service.invalid"
+        self._client = Client(
+            auth_url=url, base_url=url, http=HttpClient.in_process(app), clock=lambda: clock.now
+        )
+        self.ledger = Ledger.open(
+            directory / "ledger.db", base_url=url, client_id=made.client_id,
+            clock=lambda: clock.now,
+        )  # fmt: skip
+
+    @property
+    def now(self) -> datetime:
+        return datetime.fromtimestamp(self.clock.now, UTC)
+
+    def register(self, specs) -> list[Outcome]:
+        def send(batch):
+            token = self._client.issue_token(*self._credentials)
+            return self._client.register(token.access_token, batch)
+
+        registrar = Registrar(
+            self.ledger, Planner(self.ledger), lambda: send,
+            watch=Watch(), warn=lambda text: None, limits=Limits(),
+        )  # fmt: skip
+        return [result.outcome for result in registrar.run(specs)]
+
+    def successors(self) -> list[DomainSpec]:
+        """What `rotate` prints, as `register` reads it."""
+        template = SelectorTemplate("s%Y%m%d", self.now)
+        start = start_date(self.now, timedelta(days=3))
+        terms = Terms(timedelta(days=180), start, 2048, template.selector)
+        specs = find_successors(self.ledger.all(), [], self.now, terms).successors
+        return load_specs("".join(render_spec_yaml(specs, "x")).encode(), "x")
+
+    def retired(self) -> list[str]:
+        found = fates(self.ledger.all(), self.ledger.publications(), self.now)
+        return [fate.registration.selector for fate in found if fate.is_retired]
+
+    def deletions(self) -> str:
+        found = fates(self.ledger.all(), self.ledger.publications(), self.now)
+        results = [as_result(fate) for fate in found if fate.is_retired]
+        return "".join(render_nsupdate_deletions(results))
+
+    def close(self) -> None:
+        self.ledger.close()
+        self._client.close()
+        self._store.close()
+
+
+@pytest.fixture
+def world(tmp_path, key_records):
+    clock = SimpleNamespace(now=datetime(2026, 11, 21, 12, tzinfo=UTC).timestamp())
+    world = World(tmp_path, clock, lambda key_len: KeyPair(key_records[key_len], b""))
+    yield world
+    world.close()
+
+
+def test_a_whole_rotation_day_by_day(world):
+    """Specs, registration, publication, check and retirement, with a clock that is set by hand."""
+    first = DomainSpec("example.com", "s1", 2048)
+    assert world.register([first]) == [Outcome.CREATED]
+    world.ledger.note_publications([("example.com", "s1")])
+
+    world.clock.now += 180 * DAY - 1
+    assert world.successors() == []
+    world.clock.now += 1
+    specs = world.successors()
+    assert specs == [
+        DomainSpec("example.com", "s20270520", 2048, "2027-05-23T12:00+00:00", enable=True)
+    ]
+    assert world.register(specs) == [Outcome.CREATED]
+    assert world.successors() == []
+
+    world.clock.now += 2 * DAY  # the record is published in time
+    world.ledger.note_publications([("example.com", "s1"), ("example.com", "s20270520")])
+    assert world.successors() == []
+    world.clock.now += 1 * DAY  # signing starts
+    assert world.successors() == world.retired() == []
+
+    world.clock.now += 14 * DAY - 1
+    assert world.retired() == []
+    world.clock.now += 1
+    assert world.retired() == ["s1"]
+    assert world.deletions() == "update delete s1._domainkey.example.com. IN TXT\nsend\n"
+
+    world.ledger.note_publications([("example.com", "s20270520")], [("example.com", "s1")])
+    world.ledger.forget([("example.com", "s1")])
+    assert world.retired() == world.successors() == []
+    assert [found.selector for found in world.ledger.all()] == ["s20270520"]
+    # The key lives from its making, three days before it signs.
+    world.clock.now += (180 - 17) * DAY
+    assert [spec.selector for spec in world.successors()] == ["s20271116"]
+
+
+def test_a_record_that_vanishes_in_between_has_its_fortnight_anew(world):
+    world.register([DomainSpec("example.com", "s1", 2048)])
+    world.clock.now += 1 * DAY
+    world.register([DomainSpec("example.com", "s2", 2048)])
+    world.ledger.note_publications([("example.com", "s2")])
+    world.clock.now += 13 * DAY
+    world.ledger.note_publications([], [("example.com", "s2")])
+    world.clock.now += 5 * DAY
+    assert world.retired() == []
+    world.ledger.note_publications([("example.com", "s2")])
+    world.clock.now += 14 * DAY
+    assert world.retired() == ["s1"]
