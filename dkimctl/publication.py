@@ -82,6 +82,8 @@ def judge_values(expected: str, values: Sequence[str]) -> Finding:
 def combined(findings: Sequence[ServerFinding]) -> Finding:
     """What all servers of a zone say together. One that is silent does not make it missing."""
     told = [found for found in findings if found.finding.verdict is not Verdict.NO_ANSWER]
+    if len(told) == len(findings) == 1:
+        return told[0].finding
     silent = [found for found in findings if found.finding.verdict is Verdict.NO_ANSWER]
     if not told:
         return Finding(Verdict.NO_ANSWER, _each(silent))

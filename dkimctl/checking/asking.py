@@ -12,12 +12,21 @@ import dns.rdatatype
 from dkimctl.checking.sources import Asked, Source
 from dkimctl.models import DnsRecord, Registration
 from dkimctl.publication import Check, Finding, ServerFinding, Verdict, combined, judge_values
-from dkimctl.resolver import Answer, NoAnswer, NoRoute, question, rcode_name
+from dkimctl.resolver import (
+    Answer,
+    NoAnswer,
+    NoRoute,
+    Question,
+    question,
+    rcode_name,
+    txt_question,
+)
 from dkimctl.text import printable
 
 _DEEPEST = 4  # delegations below the zone of the signing domain
 _LONGEST_CHAIN = 8  # aliases
 _MAX_NAME = 253
+_BURSTS = 128  # servers that are asked in one go, at the same time
 _USEFUL = frozenset((dns.rcode.NOERROR, dns.rcode.NXDOMAIN))
 
 _T = TypeVar("_T")
@@ -31,6 +40,14 @@ class _Said(NamedTuple):
     silence: NoAnswer | None = None
 
 
+class Place(NamedTuple):
+    """The zone of a registration, "" where it is not known, and whom to ask; or why nobody."""
+
+    zone: str
+    servers: Sequence[Asked]
+    silence: NoAnswer | None = None
+
+
 class Inquiry:
     """Asks the servers that `source` finds. `expect_absent`: the records are to be gone."""
 
@@ -38,16 +55,35 @@ class Inquiry:
         self._source = source
         self._expect_absent = expect_absent
 
-    async def check(self, found: Registration) -> Check:
+    async def find(self, registrations: Sequence[Registration]) -> list[Place]:
+        """Where each is to be asked for; all of their servers are asked in one go beforehand."""
+        places = await asyncio.gather(*(self._place(found) for found in registrations))
+        questions: dict[Asked, list[Question]] = {}
+        for found, (_, servers, _) in zip(registrations, places, strict=True):
+            asked = txt_question(_record(found).fqdn)
+            for server in servers:
+                questions.setdefault(server, []).append(asked)
+        slots = asyncio.Semaphore(_BURSTS)
+
+        async def prepare(server: Asked) -> None:
+            async with slots:
+                await server.prepare(questions[server])
+
+        await asyncio.gather(*map(prepare, questions))
+        return places
+
+    async def check(self, found: Registration, place: Place) -> Check:
         """What DNS says of a registration whose record is sound (dkim.judge)."""
-        record = found.record or DnsRecord("", "", "")
+        record = _record(found)
         nowhere = Finding(Verdict.MISSING, f"DNS has no zone for {found.sign_domain}")
         check = Check(
             found.sign_domain, found.selector or "", record.fqdn, found.start_date, found.enable,
             nowhere,
         )  # fmt: skip
+        zone, servers, silence = place
         try:
-            zone, servers = await self._source.zone_of(found.sign_domain)
+            if silence is not None:
+                raise silence
             said = await self._ask_zone(zone, servers, record.fqdn)
         except NoAnswer as error:
             return check._replace(finding=Finding(Verdict.NO_ANSWER, str(error)))
@@ -58,21 +94,28 @@ class Inquiry:
         alias = next(filter(None, aliases), "")
         return check._replace(finding=combined(findings), servers=tuple(findings), alias=alias)
 
+    async def _place(self, found: Registration) -> Place:
+        try:
+            return Place(*await self._source.zone_of(found.sign_domain))
+        except NoAnswer as error:
+            return Place("", (), error)
+
     async def _ask_zone(self, zone: str, servers: Sequence[Asked], fqdn: str) -> list[_Said]:
         """What each server says, or each of a zone below that they refer to."""
-        said = await _gather(self._ask(server, fqdn) for server in servers)
+        asked = txt_question(fqdn)
+        said = await _gather(self._ask(server, asked) for server in servers)
         for _ in range(_DEEPEST):
             below = (one.answer.delegated for one in said if one.answer is not None)
             zone = next((name for name in below if zone and name.endswith(f".{zone}")), "")
             if not zone:
                 break
             deeper = await self._source.of_zone(zone)
-            said = await _gather(self._ask(server, fqdn) for server in deeper)
+            said = await _gather(self._ask(server, asked) for server in deeper)
         return [self._relied_on(one) for one in said]
 
-    async def _ask(self, server: Asked, name: str) -> _Said:
+    async def _ask(self, server: Asked, asked: Question) -> _Said:
         try:
-            answer = await server.ask(question(name, dns.rdatatype.TXT))
+            answer = await server.ask(asked)
         except NoAnswer as error:
             return _Said(server, None, error)
         if answer.rcode not in _USEFUL:
@@ -111,7 +154,8 @@ class Inquiry:
             servers = await self._source.of_alias(alias, server)
         except NoAnswer as error:
             return Finding(Verdict.NO_ANSWER, str(error))
-        said = await _gather(self._ask(server, alias) for server in servers)
+        asked = question(alias, dns.rdatatype.TXT)  # a name of any characters
+        said = await _gather(self._ask(server, asked) for server in servers)
         findings = [
             ServerFinding(
                 one.server.label, await self._finding(self._relied_on(one), expected, aliases - 1)
@@ -124,7 +168,8 @@ class Inquiry:
         """Whether a missing record stands below the zone's own name, for want of a final dot."""
         doubled = f"{record.fqdn}.{zone}"
         if zone and len(doubled) <= _MAX_NAME:
-            answer = (await self._ask(server, doubled)).answer
+            asked = question(doubled, dns.rdatatype.TXT)
+            answer = (await self._ask(server, asked)).answer
             if answer is not None and record.value in _texts(answer):
                 reason = f"it stands at {doubled}: for want of a final dot the zone is there twice"
                 return Finding(Verdict.MALFORMED, reason)
@@ -134,6 +179,10 @@ class Inquiry:
 def _reached(said: Sequence[_Said]) -> Sequence[_Said]:
     """Without servers of an address family that this machine has not, if others are left."""
     return [one for one in said if not isinstance(one.silence, NoRoute)] or said
+
+
+def _record(found: Registration) -> DnsRecord:
+    return found.record or DnsRecord("", "", "")
 
 
 def _texts(answer: Answer) -> list[str]:

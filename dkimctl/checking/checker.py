@@ -13,7 +13,7 @@ from dkimctl.models import Registration
 from dkimctl.publication import Check
 
 _AT_ONCE = 512  # registrations; each server has a bound of its own
-_CHUNK = 4096  # registrations whose checks are held until all of them are done
+_CHUNK = 1024  # registrations whose checks are held until all of them are done
 
 
 class Checker:
@@ -54,11 +54,12 @@ class Checker:
 
     async def _check(self, registrations: Sequence[Registration]) -> list[Check]:
         checks: dict[int, Check] = {}
-        remaining = iter(enumerate(registrations))
+        places = await self._inquiry.find(registrations)
+        remaining = enumerate(zip(registrations, places, strict=True))
 
         async def work() -> None:
-            for number, registration in remaining:
-                checks[number] = check = await self._inquiry.check(registration)
+            for number, (registration, place) in remaining:
+                checks[number] = check = await self._inquiry.check(registration, place)
                 self._done(check)
 
         async with asyncio.TaskGroup() as group:

@@ -25,6 +25,8 @@ class Asked(Protocol):
 
     async def ask(self, asked: Question) -> Answer: ...
 
+    async def prepare(self, questions: Sequence[Question]) -> None: ...
+
 
 class Source(Protocol):
     """Finds the servers that are to be asked.

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
 
 from dkimctl.publication import Check
 from dkimctl.render.csv_lines import csv_lines
+from dkimctl.render.item import json_line
 
-_COLUMNS = (
-    "sign_domain", "selector", "fqdn", "verdict", "reason", "alias", "urgency", "start_date",
-    "enable", "servers",
-)  # fmt: skip
+
+class _Finding(msgspec.Struct, gc=False):
+    server: str
+    verdict: str
+    reason: str
+
+
+class _Item(msgspec.Struct, gc=False):
+    sign_domain: str
+    selector: str
+    fqdn: str
+    verdict: str
+    reason: str
+    alias: str
+    urgency: str
+    start_date: str | None
+    enable: bool | None
+    servers: Sequence[_Finding]
 
 
 def render_check_json(checks: Iterable[Check]) -> Iterator[str]:
@@ -31,27 +47,20 @@ def render_check_jsonl(checks: Iterable[Check]) -> Iterator[str]:
 
 def render_check_csv(checks: Iterable[Check]) -> Iterator[str]:
     """A header, then a line for each; `servers` is how many were asked."""
-    return csv_lines(_COLUMNS, map(_row, checks))
+    return csv_lines(_Item.__struct_fields__, map(_row, checks))
 
 
 def _line(check: Check) -> str:
-    item = {
-        "sign_domain": check.sign_domain,
-        "selector": check.selector,
-        "fqdn": check.fqdn,
-        "verdict": check.finding.verdict,
-        "reason": check.finding.reason,
-        "alias": check.alias,
-        "urgency": check.urgency,
-        "start_date": check.start_date,
-        "enable": check.enable,
-        "servers": [
-            {"server": server, "verdict": finding.verdict, "reason": finding.reason}
-            for server, finding in check.servers
-        ],
-    }
-    # DEL is ASCII and needs no escape in JSON, but terminals act on it.
-    return json.dumps(item, separators=(",", ":")).replace("\x7f", "\\u007f")
+    findings = [
+        _Finding(server, finding.verdict, finding.reason) for server, finding in check.servers
+    ]
+    return json_line(
+        _Item(
+            check.sign_domain, check.selector, check.fqdn, check.finding.verdict,
+            check.finding.reason, check.alias, check.urgency, check.start_date, check.enable,
+            findings,
+        )
+    )  # fmt: skip
 
 
 def _row(check: Check) -> tuple[object, ...]:

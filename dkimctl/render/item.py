@@ -53,6 +53,11 @@ def item_line(result: Result) -> str:
         registration.regist_date,
         result.outcome,
     )
+    return json_line(item)
+
+
+def json_line(item: object) -> str:
+    """What msgspec makes of `item`, as one line of printable ASCII."""
     try:
         line = _encoder.encode(item)
         if line.isascii() and b"\x7f" not in line:

@@ -2,7 +2,7 @@
 
 from dkimctl.resolver.addresses import Address, parse_address, system_nameservers
 from dkimctl.resolver.authorities import Authorities, Zone
-from dkimctl.resolver.messages import Answer, Question, question, rcode_name
+from dkimctl.resolver.messages import Answer, Question, question, rcode_name, txt_question
 from dkimctl.resolver.recursor import Recursor
 from dkimctl.resolver.server import NoAnswer, NoRoute, Server
 from dkimctl.resolver.zones import find_zones
@@ -22,4 +22,5 @@ __all__ = [
     "question",
     "rcode_name",
     "system_nameservers",
+    "txt_question",
 ]

@@ -4,7 +4,6 @@ import struct
 from typing import NamedTuple
 
 import dns.exception
-import dns.flags
 import dns.message
 import dns.name
 import dns.rcode
@@ -13,7 +12,10 @@ import dns.rdatatype
 
 _PAYLOAD = 1232  # bytes; larger answers over UDP come in fragments, which are often lost
 _HEADER = struct.Struct("!6H")
-_RESPONSE, _TRUNCATED, _RECURSION_DESIRED = 0x8000, 0x0200, 0x0100
+_KIND_AND_CLASS = struct.Struct("!2H")
+_TXT_IN = b"\0\0\x10\0\x01"  # the end of the name, the type and the class
+# Of the header's flags; dnspython's own names are of a kind that is slow to combine.
+_RESPONSE, _AUTHORITATIVE, _TRUNCATED, _DESIRED, _AVAILABLE = 0x8000, 0x0400, 0x0200, 0x0100, 0x80
 _RCODE = 0x000F
 _OPT = struct.pack("!BHHIH", 0, dns.rdatatype.OPT, _PAYLOAD, 0, 0)  # RFC 6891 section 6.1.2
 _TXT_HERE = b"\xc0\x0c\x00\x10\x00\x01"  # of the question's own name, TXT, IN
@@ -21,11 +23,14 @@ _CHAIN = 8  # aliases of aliases
 
 
 class Question(NamedTuple):
-    """One name and type to ask for. `section` is how they stand in a message."""
+    """A name and type to ask for: as they stand in a message, and the type once more."""
 
-    name: dns.name.Name
-    kind: dns.rdatatype.RdataType
     section: bytes
+    kind: dns.rdatatype.RdataType
+
+    @property
+    def name(self) -> dns.name.Name:
+        return dns.name.from_wire(self.section, 0)[0]
 
 
 class Answer(NamedTuple):
@@ -55,12 +60,18 @@ def question(name: dns.name.Name | str, kind: dns.rdatatype.RdataType) -> Questi
     """The question for records of a name, which may lack its trailing dot."""
     if isinstance(name, str):
         name = dns.name.from_text(name)
-    return Question(name, kind, name.to_digestable() + struct.pack("!HH", kind, dns.rdataclass.IN))
+    return Question(name.to_digestable() + _KIND_AND_CLASS.pack(kind, dns.rdataclass.IN), kind)
+
+
+def txt_question(fqdn: str) -> Question:
+    """The question for the TXT records of a name of plain labels (dkim.is_name)."""
+    labels = [bytes((len(label),)) + label for label in fqdn.lower().encode("ascii").split(b".")]
+    return Question(b"".join(labels) + _TXT_IN, dns.rdatatype.TXT)
 
 
 def encode(number: int, asked: Question, *, recursion: bool, edns: bool = True) -> bytes:
     """The message that asks it, under a number of 16 bits."""
-    flags = _RECURSION_DESIRED if recursion else 0
+    flags = _DESIRED if recursion else 0
     head = _HEADER.pack(number, flags, 1, 0, 0, 1 if edns else 0)
     return head + asked.section + (_OPT if edns else b"")
 
@@ -83,7 +94,7 @@ def decode(wire: bytes, asked: Question) -> Answer | None:
     if answers == 1 and asked.kind == dns.rdatatype.TXT and not flags & _RCODE:
         value = _only_value(wire, _HEADER.size + len(section))
         if value is not None:
-            return Answer(0, bool(flags & dns.flags.AA), bool(flags & dns.flags.RA), (value,))
+            return Answer(0, bool(flags & _AUTHORITATIVE), bool(flags & _AVAILABLE), (value,))
     try:
         return _read(dns.message.from_wire(wire, ignore_trailing=True), asked)
     except (dns.exception.DNSException, ValueError, NotImplementedError):
@@ -110,22 +121,23 @@ def _only_value(wire: bytes, start: int) -> bytes | None:
 
 
 def _read(message: dns.message.Message, asked: Question) -> Answer:
-    name, values = asked.name, []
+    start = name = asked.name
+    values: list[bytes] = []
     for _ in range(_CHAIN):
         alias = message.get_rrset(message.answer, name, dns.rdataclass.IN, dns.rdatatype.CNAME)
-        if alias is None or asked.kind == dns.rdatatype.CNAME:
+        if alias is None:
             break
         name = alias[0].target
     if asked.kind == dns.rdatatype.TXT:
         found = message.get_rrset(message.answer, name, dns.rdataclass.IN, asked.kind)
         values = [b"".join(record.strings) for record in found or ()]
-    is_authoritative = bool(message.flags & dns.flags.AA)
+    is_authoritative = bool(message.flags & _AUTHORITATIVE)
     return Answer(
         message.rcode(),
         is_authoritative,
-        bool(message.flags & dns.flags.RA),
+        bool(message.flags & _AVAILABLE),
         tuple(values),
-        "" if name == asked.name else to_text(name),
+        "" if name == start else to_text(name),
         _owner(message, dns.rdatatype.SOA, name),
         "" if is_authoritative or message.answer else _owner(message, dns.rdatatype.NS, name),
         message,

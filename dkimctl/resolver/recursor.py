@@ -38,6 +38,11 @@ class Recursor:
             reason = f"the resolver {server.label} answers {rcode_name(answer)}"
         raise NoAnswer(reason)
 
+    async def prepare(self, questions: Sequence[Question]) -> None:
+        """Ask the first of them many questions in one go; see Server.prepare."""
+        for server in self._servers[:1]:
+            await server.prepare(questions)
+
     def forgive(self) -> None:
         """Ask those again which have been silent."""
         for server in self._servers:

@@ -6,10 +6,11 @@ import asyncio
 import contextlib
 import errno
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import dns.rcode
 
+from dkimctl.resolver.burst import burst
 from dkimctl.resolver.messages import Answer, Question, TruncatedAnswer, decode, encode
 
 # In seconds.
@@ -47,12 +48,17 @@ class Server:
         self.port = port
         self.label = label or address
         self._recursion = recursion
+        self._max_in_flight = max_in_flight
         self._slots = asyncio.Semaphore(max_in_flight)
+        self._answered: dict[bytes, Answer] = {}  # beforehand
         self._silences = 0  # in a row
         self._opening: asyncio.Future[_Datagrams] | None = None
 
     async def ask(self, asked: Question) -> Answer:
         """What it answers, whatever that is. Raises NoAnswer where nothing comes."""
+        answer = self._answered.pop(asked.section, None)
+        if answer is not None:
+            return answer
         async with self._slots:
             if self._silences >= _ENOUGH:
                 raise NoAnswer(f"it has not answered {self._silences} questions in a row")
@@ -63,6 +69,15 @@ class Server:
                 raise
             self._silences = 0
             return answer
+
+    async def prepare(self, questions: Sequence[Question]) -> None:
+        """Ask many in one go; of those that are answered `ask` then gives the answer, once."""
+        if self._silences < _ENOUGH:
+            self._answered = await burst(
+                self.address, self.port, questions, in_flight=self._max_in_flight,
+                recursion=self._recursion,
+            )  # fmt: skip
+            self._silences = 0 if self._answered else self._silences
 
     def forgive(self) -> None:
         """Ask it again, though it has been silent."""
