@@ -18,6 +18,7 @@ import dns.exception
 import dns.message
 import dns.query
 import dns.rcode
+import dns.rdatatype
 import httpx
 
 SECRET = base64.b64encode(b"a key for tests alone, 32 bytes.").decode()
@@ -115,7 +116,8 @@ class Server(NamedTuple):
         query = dns.message.make_query(name, kind)
         answer = dns.query.tcp(query, self.host, port=self.port, timeout=5)
         assert answer.rcode() in (dns.rcode.NOERROR, dns.rcode.NXDOMAIN), answer.rcode()
-        rdatas = [rdata for rrset in answer.answer for rdata in rrset]
+        sets = [found for found in answer.answer if found.rdtype == dns.rdatatype.from_text(kind)]
+        rdatas = [rdata for rrset in sets for rdata in rrset]
         return [b"".join(rdata.strings) if kind == "TXT" else rdata for rdata in rdatas]
 
 

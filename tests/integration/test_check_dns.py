@@ -11,11 +11,12 @@ import threading
 import time
 from pathlib import Path
 
+import dkim
 import pytest
 
 sys.path.append(str(Path(__file__).parent))
 from dns_servers import Server, free_port, key_file, serving
-from published import APEX, name_of, published, register, txt
+from published import APEX, name_of, private_keys, published, register, txt
 
 # named listens on addresses of interfaces alone, and the loopback interface has this one.
 HOSTS = {"named": "127.0.0.1", "nsd": "127.0.0.2", "knotd": "127.0.0.3"}
@@ -284,3 +285,68 @@ def test_waiting_ends_within_an_interval_of_the_last_server(cli, serve, two, tmp
     # The intervals grow by half from 2 s on: after 7.5 s none is longer than 6.8 s.
     assert time.monotonic() - changed < 6.8 + 1.5
     assert {item["verdict"] for item in json.loads(out)["items"]} == {"published"}
+
+
+# What it asks, and where: no resolver of this machine is in between.
+OPENDKIM = "ResolverConfiguration {home}/unbound.conf\n"
+UNBOUND = """
+server:
+  do-not-query-localhost: no
+  module-config: "iterator"
+  use-caps-for-id: no
+stub-zone:
+  name: "example.com"
+  stub-addr: {host}@{port}
+"""
+# A record that differs without harm: mail verifies, yet it is not what was registered.
+HARMLESS = {"testing.example.com"}
+# Several records: verifiers may take any of them.
+UNDEFINED = {"twice.example.com"}
+
+
+@pytest.fixture
+def judges(cli, check, serve, faulty, needs_tool):
+    """A server with all the faults, our verdicts on them, and the private keys."""
+    server = serve("nsd", faulty)
+    _, items = check([server])
+    verdicts = {domain: item["verdict"] for domain, item in items.items()}
+    keys = {domain: key for (domain, _), key in private_keys(cli.home).items()}
+    assert set(verdicts) == set(keys) == set(FAULTS)
+    return server, verdicts, keys
+
+
+def test_opendkim_testkey_says_the_same(cli, judges, needs_tool):
+    server, verdicts, keys = judges
+    cli.write("unbound.conf", UNBOUND.format(host=server.host, port=server.port))
+    cli.write("opendkim.conf", OPENDKIM.format(home=cli.home))
+    said = {}
+    for domain, key in keys.items():
+        path = cli.home / "key.pem"
+        path.write_bytes(key)
+        path.chmod(0o600)
+        words = ["-x", "opendkim.conf", "-d", domain, "-s", "s1", "-k", str(path), "-vv"]
+        done = subprocess.run(
+            [needs_tool("opendkim-testkey"), *words],
+            cwd=cli.home, capture_output=True, text=True, timeout=30, check=False,
+        )  # fmt: skip
+        said[domain] = done.returncode == 0, done.stderr
+    for domain in set(verdicts) - HARMLESS - UNDEFINED:
+        assert said[domain][0] is (verdicts[domain] == "published"), said[domain]
+
+
+def test_dkimpy_verifies_what_is_published_and_nothing_else(judges):
+    server, verdicts, keys = judges
+    for domain in set(verdicts) - HARMLESS - UNDEFINED:
+        mail = b"From: a@" + domain.encode() + b"\nSubject: test\n\nbody\n"
+        header = dkim.sign(mail, b"s1", domain.encode(), keys[domain])
+        found = []
+
+        def ask(name: bytes, timeout: int = 5, found: list = found) -> bytes | None:
+            found += server.ask(name.decode())
+            return found[0] if found else None
+
+        try:
+            verifies = dkim.verify(header + mail, dnsfunc=ask)
+        except dkim.DKIMException:
+            verifies = False
+        assert verifies is (verdicts[domain] == "published"), (domain, verdicts[domain], found)
