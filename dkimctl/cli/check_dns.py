@@ -233,7 +233,8 @@ def _checks(
             checks = checker.check(registrations)
         now = datetime.now(UTC)
         for check in checks:
-            yield check._replace(urgency=urgency(check, now, terms.warn_within))
+            how_urgent = urgency(check, now, terms.warn_within)
+            yield check._replace(urgency=how_urgent) if how_urgent else check
 
 
 def _noted(session: Session, checks: Iterable[Check]) -> Iterator[Check]:

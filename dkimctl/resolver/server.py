@@ -8,10 +8,16 @@ import errno
 import os
 from collections.abc import AsyncIterator, Sequence
 
-import dns.rcode
-
 from dkimctl.resolver.burst import burst
-from dkimctl.resolver.messages import Answer, Question, TruncatedAnswer, decode, encode
+from dkimctl.resolver.messages import (
+    FORMERR,
+    NOTIMP,
+    Answer,
+    Question,
+    TruncatedAnswer,
+    decode,
+    encode,
+)
 
 # In seconds.
 _OVER_UDP = (1.5, 2.5)  # each try; what is lost is mostly one datagram
@@ -90,7 +96,7 @@ class Server:
 
     async def _ask(self, asked: Question) -> Answer:
         answer = await self._over_both(asked, edns=True)
-        if answer.rcode in (dns.rcode.FORMERR, dns.rcode.NOTIMP):  # older than RFC 6891
+        if answer.rcode in (FORMERR, NOTIMP):  # older than RFC 6891
             return await self._over_both(asked, edns=False)
         return answer
 
