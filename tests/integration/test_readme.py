@@ -137,17 +137,20 @@ def test_failures_can_be_rehearsed(cli, shell, port):
 
 
 def test_the_benchmarks_run(cli, shell, needs_tool):
-    needs_tool("named-checkzone")
+    for tool in ("named-checkzone", "nsd", "dig"):
+        needs_tool(tool)
     (block,) = blocks("tests/bench")
     short = block.replace("tests/bench", str(ROOT / "tests/bench"))
     short = short.replace("startup.py", "startup.py 1").replace("load.py", "load.py 10")
     short = short.replace("register.py", "register.py 100 1")
     short = short.replace("show_dns.py", "show_dns.py 10 1")
+    short = short.replace("check_dns.py", "check_dns.py 10 1")
     done = shell(short, {})
     assert "register --dry-run" in done.stdout
     assert "peer: yaml.load" in done.stdout
     assert "of the bare loop" in done.stdout
     assert "once: octoDNS" in done.stdout
+    assert "once: checkdmarc" in done.stdout
 
 
 def test_completion(shell, cli):
