@@ -99,7 +99,7 @@ def check_dns(
             metavar="N",
             min=1,
             max=1000,
-            help="Questions to one server at the same time (default: 64).",
+            help="Questions to one server at the same time.",
             rich_help_panel=_WHOM,
         ),
     ] = 64,
@@ -119,14 +119,12 @@ def check_dns(
         typer.Option(
             "--warn-within",
             metavar="TIME",
-            help="Warn of what is to sign so soon, and is not published (default: 2d).",
+            help="Warn of what is to sign so soon, and is not published.",
         ),
     ] = "2d",
     fmt: Annotated[
         CheckFormat,
-        typer.Option(
-            "--format", metavar="FORMAT", help=f"{', '.join(CheckFormat)} (default: table)."
-        ),
+        typer.Option("--format", metavar="FORMAT", help=f"{', '.join(CheckFormat)}."),
     ] = CheckFormat.TABLE,
     output: Annotated[
         Path | None,
