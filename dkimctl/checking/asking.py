@@ -177,8 +177,13 @@ class Inquiry:
 
 
 def _reached(said: Sequence[_Said]) -> Sequence[_Said]:
-    """Without servers of an address family that this machine has not, if others are left."""
-    return [one for one in said if not isinstance(one.silence, NoRoute)] or said
+    """Without addresses that this machine has no way to, where another of that host answers."""
+    answering = {one.server.host for one in said if one.answer is not None}
+    return [
+        one
+        for one in said
+        if not isinstance(one.silence, NoRoute) or one.server.host not in answering
+    ]
 
 
 def _record(found: Registration) -> DnsRecord:

@@ -23,6 +23,9 @@ class Asked(Protocol):
     @property
     def label(self) -> str: ...
 
+    @property
+    def host(self) -> str: ...
+
     async def ask(self, asked: Question) -> Answer: ...
 
     async def prepare(self, questions: Sequence[Question]) -> None: ...
@@ -58,7 +61,9 @@ class _Authoritative:
     def __init__(self, nameservers: Sequence[Address], max_in_flight: int) -> None:
         self._found = Authorities(
             Recursor(nameservers),
-            lambda address, label: Server(address, label=label, max_in_flight=max_in_flight),
+            lambda address, host: Server(
+                address, host=host, label=f"{host} ({address})", max_in_flight=max_in_flight
+            ),
         )
         self.forget = self._found.forget
         self.close = self._found.close

@@ -24,7 +24,7 @@ class Zone(NamedTuple):
 class Authorities:
     """Finds the authoritative servers of names, and keeps what it has found.
 
-    `make_server` makes one for an address and a label; each address has only one, whatever the
+    `make_server` makes one for an address and a host's name; an address has only one, whatever the
     zones that it speaks for.
     """
 
@@ -84,7 +84,7 @@ class Authorities:
 
     def _server(self, address: str, host: str) -> Server:
         if address not in self._servers:
-            self._servers[address] = self._make_server(address, f"{host} ({address})")
+            self._servers[address] = self._make_server(address, host)
         return self._servers[address]
 
 

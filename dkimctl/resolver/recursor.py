@@ -15,7 +15,7 @@ _USEFUL = frozenset((NOERROR, NXDOMAIN))
 class Recursor:
     """Asks resolvers, the next where one gives no useful answer. Otherwise it is like a Server."""
 
-    label = "the system's resolver"
+    label = host = "the system's resolver"
 
     def __init__(self, nameservers: Sequence[Address]) -> None:
         self._servers = [

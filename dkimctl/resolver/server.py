@@ -35,7 +35,7 @@ class NoRoute(NoAnswer):
 
 
 class Server:
-    """A DNS server at an IP address. `label` is what people call it.
+    """A DNS server at an IP address. `label` is what people call it, `host` its name.
 
     At most `max_in_flight` questions are on their way to it. With `recursion` it is asked to
     find out what it does not know itself.
@@ -46,6 +46,7 @@ class Server:
         address: str,
         port: int = 53,
         *,
+        host: str = "",
         label: str = "",
         max_in_flight: int = 1,
         recursion: bool = False,
@@ -53,6 +54,7 @@ class Server:
         self.address = address
         self.port = port
         self.label = label or address
+        self.host = host or self.label
         self._recursion = recursion
         self._max_in_flight = max_in_flight
         self._slots = asyncio.Semaphore(max_in_flight)
