@@ -18,8 +18,12 @@ def made_at(found: Registration) -> datetime | None:
 
 
 def starts_at(found: Registration) -> datetime | None:
-    """When signing starts (UTC), by default at registration (interface 2.3); None: not known."""
-    return instant(found.start_date) or instant(found.regist_date)
+    """When signing starts (UTC); None: not known.
+
+    By default at registration (interface 2.3), and never before it, whatever date was asked for.
+    """
+    dates = [date for date in (instant(found.start_date), instant(found.regist_date)) if date]
+    return max(dates, default=None)
 
 
 def instant(text: str | None) -> datetime | None:

@@ -12,7 +12,7 @@ _TAGS = frozenset(("v", "g", "h", "k", "n", "p", "s", "t"))  # of RFC 6376 and 4
 # A selector that the service chose may hold an underscore, which DNS allows.
 _LABEL = r"(?!-)[A-Za-z0-9_-]{1,63}+(?<!-)"
 _NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*+")
-_MAX_NAME = 253
+MAX_NAME = 253
 _LEAST_BITS = 1024  # RFC 8301 section 3.2: verifiers take no shorter key
 
 _SEQUENCE = 0x30
@@ -55,7 +55,7 @@ def record_name(selector: str, sign_domain: str) -> str:
 
 def is_name(text: str) -> bool:
     """Whether `text` is a DNS name of letters, digits, hyphens and underscores; no final dot."""
-    return len(text) <= _MAX_NAME and _NAME.fullmatch(text) is not None
+    return len(text) <= MAX_NAME and _NAME.fullmatch(text) is not None
 
 
 def parse_tag_list(text: str) -> dict[str, str]:

@@ -58,12 +58,14 @@ class Check(NamedTuple):
     servers: tuple[ServerFinding, ...] = ()
     alias: str = ""
     urgency: Urgency = Urgency.NONE
+    is_first_hand: bool = True  # all that was said was said by servers that speak for the zone
 
 
 # What a tag means where it is absent (RFC 6376 section 3.6.1, RFC 4871 for g=); notes (n=) and
 # unknown tags mean nothing to a verifier.
-_DEFAULTS = {"v": "DKIM1", "k": "rsa", "g": "*", "h": "", "s": "*", "t": ""}
+_DEFAULTS = {"v": "DKIM1", "k": "rsa", "g": "*", "h": None, "s": "*", "t": None}
 _LISTS = frozenset("hst")
+_FOLDS = str.maketrans("\t\r\n", "   ")  # white space may fold a record (RFC 6376 section 2.8)
 
 
 def judge_values(expected: str, values: Sequence[str]) -> Finding:
@@ -71,16 +73,16 @@ def judge_values(expected: str, values: Sequence[str]) -> Finding:
     if not values:
         return Finding(Verdict.MISSING)
     if len(values) > 1:
-        ours = "one of them ours" if expected in values else "none of them ours"
+        is_there = any(_judge(expected, found).verdict is Verdict.PUBLISHED for found in values)
+        ours = f"{'one' if is_there else 'none'} of them ours"
         return Finding(
             Verdict.DUPLICATE, f"{len(values)} TXT records stand there, {ours}; only one may"
         )
-    (found,) = values
-    return Finding(Verdict.PUBLISHED) if found == expected else _judge_other(expected, found)
+    return _judge(expected, values[0])
 
 
-def combined(findings: Sequence[ServerFinding]) -> Finding:
-    """What all servers of a zone say together. One that is silent does not make it missing."""
+def combined(findings: Sequence[ServerFinding], wanted: Verdict = Verdict.PUBLISHED) -> Finding:
+    """What all servers of a zone say together; `wanted` is so only if none is silent."""
     told = [found for found in findings if found.finding.verdict is not Verdict.NO_ANSWER]
     if len(told) == len(findings) == 1:
         return told[0].finding
@@ -91,10 +93,12 @@ def combined(findings: Sequence[ServerFinding]) -> Finding:
     if len(counts) > 1:
         return Finding(Verdict.INCONSISTENT, _disagreement(counts, findings))
     finding = told[0].finding
+    if len({found.finding.reason for found in told}) > 1:
+        finding = Finding(finding.verdict, _each(told))
     if not silent:
         return finding
-    if finding.verdict is Verdict.PUBLISHED:
-        return Finding(Verdict.NO_ANSWER, f"published elsewhere; {_each(silent)}")
+    if finding.verdict is wanted:
+        return Finding(Verdict.NO_ANSWER, f"{wanted} elsewhere; {_each(silent)}")
     return Finding(finding.verdict, "; ".join(filter(None, (finding.reason, _each(silent)))))
 
 
@@ -111,42 +115,55 @@ def urgency(check: Check, now: datetime, warn_within: timedelta) -> Urgency:
     return Urgency.SOON if start - now <= warn_within else Urgency.NONE
 
 
-def _judge_other(expected: str, found: str) -> Finding:
-    """Of a value that is not the very one."""
-    if not found:
+def _judge(expected: str, value: str) -> Finding:
+    if value == expected:
+        return Finding(Verdict.PUBLISHED)
+    found = value.translate(_FOLDS)
+    if not found.strip():
         return Finding(Verdict.MALFORMED, "the TXT record there is empty")
-    for mark, name in (('"', "quotation marks"), ("\\", "backslashes")):
-        if mark in found:
-            return Finding(Verdict.MALFORMED, f"the value itself holds {name}")
-    if not (found.isascii() and found.isprintable()):
-        return Finding(Verdict.MALFORMED, "the value holds characters other than printable ASCII")
     try:
-        tags = parse_tag_list(found)
+        tags = _read(found)
     except KeyRecordError as error:
-        return _cut(expected, found) or Finding(Verdict.MALFORMED, str(error))
+        return _cut(expected, found) or Finding(Verdict.MALFORMED, _oddity(found) or str(error))
+    return _judge_tags(_read(expected), tags, expected, found)
+
+
+def _read(value: str) -> dict[str, str]:
+    """The tags of a DKIM key record. Raises KeyRecordError for what is none."""
+    tags = parse_tag_list(value)
     if tags.get("v", "DKIM1") != "DKIM1" or ("v" in tags and next(iter(tags)) != "v"):
-        return _cut(expected, found) or Finding(Verdict.MALFORMED, "it is no DKIM key record")
+        raise KeyRecordError("it is no DKIM key record")
     if "p" not in tags:
-        return _cut(expected, found) or Finding(Verdict.MALFORMED, "it has no tag p=")
-    return _judge_tags(parse_tag_list(expected), tags, found)
+        raise KeyRecordError("it has no tag p=")
+    if not (value.isascii() and value.isprintable()):
+        raise KeyRecordError("the value holds characters other than printable ASCII")
+    return tags
 
 
-def _judge_tags(ours: dict[str, str], theirs: dict[str, str], found: str) -> Finding:
+def _oddity(value: str) -> str:
+    """What panels and copying leave in a value."""
+    for mark, name in (('"', "quotation marks"), ("\\", "backslashes")):
+        if mark in value:
+            return f"the value itself holds {name}"
+    return ""
+
+
+def _judge_tags(ours: dict[str, str], theirs: dict[str, str], expected: str, found: str) -> Finding:
     key, published = _squeezed(ours["p"]), _squeezed(theirs["p"])
     if not published:
         return Finding(Verdict.REVOKED, "its key is empty (p=), which revokes it")
     different = [name for name in _DEFAULTS if _meaning(ours, name) != _meaning(theirs, name)]
+    if published == key and not different:
+        return Finding(Verdict.PUBLISHED)
     if published == key:
-        return (
-            Finding(Verdict.MISMATCH, _tags(different)) if different else Finding(Verdict.PUBLISHED)
-        )
+        return _cut(expected, found) or Finding(Verdict.MISMATCH, _tags(different))
     if key.startswith(published) and not different:
         return _truncated(len(published), len(key), "characters of the key")
     try:
         parse_key_record(found)
     except KeyRecordError as error:
         if "k" not in different:
-            return Finding(Verdict.MALFORMED, str(error))
+            return Finding(Verdict.MALFORMED, _oddity(found) or str(error))
     return Finding(Verdict.MISMATCH, _tags(["p", *different]))
 
 
@@ -168,7 +185,7 @@ def _tags(names: Sequence[str]) -> str:
 
 def _meaning(tags: dict[str, str], name: str) -> object:
     value = tags.get(name, _DEFAULTS[name])
-    if name in _LISTS:
+    if name in _LISTS and value is not None:
         return frozenset(_squeezed(value).split(":"))
     return value
 
@@ -177,13 +194,14 @@ def _squeezed(text: str) -> str:
     return "".join(text.split())
 
 
-def _each(silent: Iterable[ServerFinding]) -> str:
-    return "; ".join(f"{found.server}: {found.finding.reason}" for found in silent)
+def _each(findings: Iterable[ServerFinding]) -> str:
+    return "; ".join(sorted(f"{found.server}: {found.finding.reason}" for found in findings))
 
 
 def _disagreement(counts: Counter[Verdict], findings: Sequence[ServerFinding]) -> str:
     """Where it is how, the most frequent by its number alone."""
-    usual, number = counts.most_common(1)[0]
+    usual = max(sorted(counts), key=counts.__getitem__)
+    number = counts[usual]
     others = [found for found in findings if found.finding.verdict is not usual]
-    named = "; ".join(f"{found.server}: {found.finding.verdict}" for found in others)
+    named = "; ".join(sorted(f"{found.server}: {found.finding.verdict}" for found in others))
     return f"{usual} at {number} of {len(findings)} servers; {named}"

@@ -6,26 +6,35 @@ from collections.abc import Container
 
 from dkimctl.publication import Check, Verdict
 
+_Pair = tuple[str, str | None]
+
 
 class Sightings:
     """What is seen otherwise than it was `known`: (signing domain, selector), in lower case.
 
-    Where DNS does not tell, all stays as it was.
+    Where DNS does not tell, or only at second hand, all stays as it was.
     """
 
-    def __init__(self, known: Container[tuple[str, str | None]]) -> None:
+    def __init__(self, known: Container[_Pair]) -> None:
         self._known = known
-        self.published: list[tuple[str, str | None]] = []
-        self.gone: list[tuple[str, str | None]] = []
+        self._changed: dict[_Pair, bool] = {}  # whether it is published now
 
     @property
-    def is_new(self) -> bool:
-        return bool(self.published or self.gone)
+    def published(self) -> list[_Pair]:
+        return [pair for pair, is_there in self._changed.items() if is_there]
+
+    @property
+    def gone(self) -> list[_Pair]:
+        return [pair for pair, is_there in self._changed.items() if not is_there]
 
     def see(self, check: Check) -> None:
-        pair = check.sign_domain.lower(), check.selector.lower()
+        """Take in a check; of two of the same record the later counts."""
         verdict = check.finding.verdict
-        if verdict is Verdict.PUBLISHED and pair not in self._known:
-            self.published.append(pair)
-        elif verdict not in (Verdict.PUBLISHED, Verdict.NO_ANSWER) and pair in self._known:
-            self.gone.append(pair)
+        if verdict is Verdict.NO_ANSWER or not check.is_first_hand:
+            return
+        pair = check.sign_domain.lower(), check.selector.lower()
+        is_there = verdict is Verdict.PUBLISHED
+        if is_there is (pair in self._known):
+            self._changed.pop(pair, None)
+        else:
+            self._changed[pair] = is_there

@@ -12,7 +12,7 @@ from dkimctl.checking.sources import Source
 from dkimctl.models import Registration
 from dkimctl.publication import Check
 
-_AT_ONCE = 512  # registrations; each server has a bound of its own
+_AT_ONCE = 64  # registrations that are asked for with care; each takes some sockets
 _CHUNK = 2048  # registrations whose checks are held until all of them are done
 
 
@@ -38,7 +38,6 @@ class Checker:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._runner.run(self._source.close())
         self._runner.close()
 
     def check(self, registrations: Iterable[Registration]) -> Iterator[Check]:

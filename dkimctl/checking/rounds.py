@@ -21,8 +21,8 @@ def watch(
 ) -> list[Check]:
     """The last check of each registration, in their order.
 
-    Those that are not good yet are checked again after intervals that grow, for at most so many
-    seconds. `rest` is given the seconds until the next round and what all of them are now;
+    Those that are not good yet are checked again after intervals that grow; no round begins after
+    so many seconds. `rest` is given the seconds until the next round and what all of them are now;
     it returns when they are over. `clock` gives seconds.
     """
     until = clock() + seconds

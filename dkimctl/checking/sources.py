@@ -16,6 +16,8 @@ from dkimctl.resolver import (
     Zone,
 )
 
+_LOOK_UPS = 32  # at the same time, at a resolver that others use as well
+
 
 class Asked(Protocol):
     """A server, or what stands for several."""
@@ -52,31 +54,30 @@ class Source(Protocol):
     def forget(self) -> None:
         """Look everything up anew."""
 
-    async def close(self) -> None: ...
-
 
 class _Authoritative:
     is_given = False
 
     def __init__(self, nameservers: Sequence[Address], max_in_flight: int) -> None:
         self._found = Authorities(
-            Recursor(nameservers),
+            Recursor(nameservers, min(max_in_flight, _LOOK_UPS)),
             lambda address, host: Server(
                 address, host=host, label=f"{host} ({address})", max_in_flight=max_in_flight
             ),
         )
-        self.forget = self._found.forget
-        self.close = self._found.close
 
-    async def zone_of(self, name: str) -> tuple[str, Sequence[Server]]:
+    async def zone_of(self, name: str) -> tuple[str, Sequence[Asked]]:
         zone = await self._found.of_name(name)
         return zone or Zone("", ())
 
-    async def of_alias(self, name: str, server: Asked) -> Sequence[Server]:  # noqa: ARG002
+    async def of_alias(self, name: str, server: Asked) -> Sequence[Asked]:  # noqa: ARG002
         return (await self.zone_of(name))[1]
 
-    async def of_zone(self, zone: str) -> Sequence[Server]:
+    async def of_zone(self, zone: str) -> Sequence[Asked]:
         return (await self._found.of_zone(zone)).servers
+
+    def forget(self) -> None:
+        self._found.forget()
 
 
 class _Given:
@@ -98,10 +99,6 @@ class _Given:
         for server in self._servers:
             server.forgive()
 
-    async def close(self) -> None:
-        for server in self._servers:
-            await server.close()
-
 
 def authoritative(nameservers: Sequence[Address], max_in_flight: int) -> Source:
     """Every authoritative server of each name's zone, as found through these resolvers."""
@@ -116,11 +113,11 @@ def given(addresses: Sequence[Address], max_in_flight: int) -> Source:
                 address.host, address.port, label=str(address), max_in_flight=max_in_flight,
                 recursion=True,
             )
-            for address in addresses
+            for address in dict.fromkeys(addresses)
         ]
     )  # fmt: skip
 
 
-def recursive(nameservers: Sequence[Address]) -> Source:
+def recursive(nameservers: Sequence[Address], max_in_flight: int) -> Source:
     """The resolvers of this machine, the next where one does not answer."""
-    return _Given([Recursor(nameservers)])
+    return _Given([Recursor(nameservers, max_in_flight)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from dkimctl.cli.checks import CheckFormat, show_checks
+from dkimctl.cli.destination import require_place
 from dkimctl.cli.options import examples, with_session
 from dkimctl.cli.output import Reporter
 from dkimctl.cli.progress.looking import Looking
@@ -30,6 +32,7 @@ from dkimctl.models import Registration, Result
 from dkimctl.publication import Check, Verdict, urgency
 from dkimctl.render.publishable import publishable
 from dkimctl.selecting import Selection
+from dkimctl.sightings import Sightings
 
 if TYPE_CHECKING:
     from dkimctl.checking import Source
@@ -106,7 +109,7 @@ def check_dns(
         typer.Option(
             "--wait",
             metavar="TIME",
-            help="Look again until all is published, for so long at most, such as 30m.",
+            help="Look again until all is as it should be, for so long at most, such as 30m.",
         ),
     ] = None,
     expect_absent: Annotated[
@@ -135,10 +138,12 @@ def check_dns(
     published as registered, and 4 where DNS did not tell.
     """
     terms = _Terms(
-        _seconds("--wait", wait) if wait else 0.0,
-        timedelta(seconds=_seconds("--warn-within", warn_within)),
+        0.0 if wait is None else _seconds("--wait", wait),
+        timedelta(seconds=_seconds("--warn-within", warn_within, may_be_zero=True)),
         expect_absent,
     )
+    if output is not None:
+        require_place(output)  # before a long wait
     source = _source(server or (), resolver, max_in_flight)
     chosen = read_selection(session, selection)
     unchecked = _Unchecked(session.reporter)
@@ -149,11 +154,10 @@ def check_dns(
         terms.wanted,
         may_draw=fmt is CheckFormat.TABLE or output is not None or not sys.stdout.isatty(),
     )
-    checks = _checks(registrations, source, terms, looking)
-    if saved is None and not (resolver or expect_absent):
-        checks = _noted(session, checks)
     try:
-        status = show_checks(checks, fmt, output, session.reporter, wanted=terms.wanted)
+        with _sightings(session, keeps=saved is None and not expect_absent) as sightings:
+            checks = _checks(registrations, source, terms, looking, sightings)
+            status = show_checks(checks, fmt, output, session.reporter, wanted=terms.wanted)
     except KeyboardInterrupt:
         raise Interrupted(hint="nothing was changed; the same command looks again") from None
     return worst([status, unchecked.status, tell_unmatched(session, chosen)])
@@ -170,7 +174,7 @@ def _source(servers: Sequence[str], resolver: bool, max_in_flight: int) -> Sourc
     if servers:
         return given([parse_address(text) for text in servers], max_in_flight)
     if resolver:
-        return recursive(system_nameservers())
+        return recursive(system_nameservers(), max_in_flight)
     return authoritative(system_nameservers(), max_in_flight)
 
 
@@ -209,11 +213,19 @@ class _Unchecked:
 
 
 def _checks(
-    registrations: Iterable[Registration], source: Source, terms: _Terms, looking: Looking
+    registrations: Iterable[Registration],
+    source: Source,
+    terms: _Terms,
+    looking: Looking,
+    sightings: Sightings,
 ) -> Iterator[Check]:
     from dkimctl.checking import Checker, watch
 
-    with looking, Checker(source, expect_absent=terms.expect_absent, done=looking.done) as checker:
+    def done(check: Check) -> None:
+        looking.done(check)
+        sightings.see(check)
+
+    with looking, Checker(source, expect_absent=terms.expect_absent, done=done) as checker:
         checks: Iterable[Check] = ()
         if terms.wait:
             checks = watch(
@@ -228,21 +240,27 @@ def _checks(
             checks = checker.check(registrations)
         now = datetime.now(UTC)
         for check in checks:
-            how_urgent = urgency(check, now, terms.warn_within)
+            # Of what is to be gone, nothing is urgent.
+            how_urgent = not terms.expect_absent and urgency(check, now, terms.warn_within)
             yield check._replace(urgency=how_urgent) if how_urgent else check
 
 
-def _noted(session: Session, checks: Iterable[Check]) -> Iterator[Check]:
-    """The same; in the end the ledger keeps since when they are published."""
-    from dkimctl.sightings import Sightings
-
+@contextmanager
+def _sightings(session: Session, *, keeps: bool) -> Iterator[Sightings]:
+    """What is seen; in the end, even an early one, the ledger keeps it."""
+    if not keeps:
+        yield Sightings(())
+        return
     with session.open_ledger(for_writing=False) as ledger:
         sightings = Sightings(ledger.publications())
-    for check in checks:
-        sightings.see(check)
-        yield check
-    if not sightings.is_new:
-        return
+    try:
+        yield sightings
+    finally:
+        if sightings.published or sightings.gone:
+            _keep(session, sightings)
+
+
+def _keep(session: Session, sightings: Sightings) -> None:
     try:
         with session.open_ledger(for_writing=True) as ledger:
             ledger.note_publications(sightings.published, sightings.gone)
@@ -254,8 +272,8 @@ def _noted(session: Session, checks: Iterable[Check]) -> Iterator[Check]:
         )
 
 
-def _seconds(option: str, text: str) -> float:
+def _seconds(option: str, text: str, *, may_be_zero: bool = False) -> float:
     try:
-        return parse_duration(text)
+        return parse_duration(text, may_be_zero=may_be_zero)
     except UsageError as error:
         raise UsageError(f"in {option}: {error.message}", hint=error.hint) from None

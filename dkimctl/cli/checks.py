@@ -12,7 +12,7 @@ from pathlib import Path
 from dkimctl.cli.destination import write_chunks
 from dkimctl.cli.output import Reporter, shows_colour
 from dkimctl.cli.results import LONG, worst
-from dkimctl.cli.selection import few
+from dkimctl.cli.selection import few, named
 from dkimctl.errors import ExitCode, OutputError
 from dkimctl.publication import Check, Urgency, Verdict
 
@@ -59,9 +59,7 @@ class _Tally:
         for check in checks:
             self.counts[check.finding.verdict] += 1
             if check.urgency is not Urgency.NONE:
-                self._urgent[check.urgency].append(
-                    f"{check.sign_domain} (selector {check.selector})"
-                )
+                self._urgent[check.urgency].append(named(check))
             yield check
 
     def tell(self, reporter: Reporter) -> None:

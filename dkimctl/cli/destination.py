@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -41,15 +42,28 @@ def _make_directory(path: Path) -> None:
         ) from None
 
 
+def require_place(output: Path) -> None:
+    """See that a file could be written there. Raises OutputError."""
+    if not (output.parent.is_dir() and os.access(output.parent, os.W_OK)):
+        raise OutputError(
+            f"cannot write {output}: its directory is not there, or not writable",
+            hint="name another file in --output",
+        )
+
+
 def write_chunks(
-    chunks: Iterable[str], output: Path | None, idle: Callable[[], None] | None = None
+    chunks: Iterable[str],
+    output: Path | None,
+    idle: Callable[[], None] | None = None,
+    *,
+    must_arrive: bool = False,
 ) -> None:
     """Write one result into the file `output`, or to stdout; it is drawn to the end in any case.
 
-    Raises OutputError.
+    Raises OutputError; where it `must_arrive`, also for a reader that went away.
     """
     if output is None:
-        write(chunks, idle)
+        write(chunks, idle, must_arrive=must_arrive)
     else:
         _replace(output, chunks)
 

@@ -159,7 +159,7 @@ def _write(dropped: Sequence[Fate], fmt: ListFormat | None, output: Path | None)
     from dkimctl.retiring import as_result
 
     chosen = Format(fmt) if fmt else default_format(output, for_machines=Format.JSON)
-    write_results(map(as_result, dropped), Layout(chosen, output=output))
+    write_results(map(as_result, dropped), Layout(chosen, output=output), must_arrive=True)
 
 
 def _nothing_retired(session: Session, kept: Sequence[Fate]) -> NegativeAnswer:

@@ -89,14 +89,21 @@ def shows_colour(stream: TextIO) -> bool:
     return stream.isatty() and not os.environ.get("NO_COLOR")
 
 
-def write(chunks: Iterable[str], idle: Callable[[], None] | None = None) -> None:
+def write(
+    chunks: Iterable[str],
+    idle: Callable[[], None] | None = None,
+    *,
+    must_arrive: bool = False,
+) -> None:
     """Write a result to stdout, bit by bit.
 
     When the reader goes away (`| head`) or the disk is full, the chunks are still drawn to
     the end: making them may be what registers the domains. Raises OutputError then, but for
-    a reader that went away. With `idle`, that is called twice a second while the reader takes
-    nothing.
+    a reader that went away, unless all of it `must_arrive`. With `idle`, that is called twice a
+    second while the reader takes nothing.
     """
+    if must_arrive and sys.stdout.name == os.devnull:
+        raise OutputError("stdout is closed, and the result would be lost", hint="use --output")
     pieces = chunks if sys.stdout.isatty() else _gathered(chunks)
     if idle is not None:
         from dkimctl.cli.outlet import write_in_thread
@@ -106,7 +113,7 @@ def write(chunks: Iterable[str], idle: Callable[[], None] | None = None) -> None
         failure = None
         for text in pieces:
             failure = failure or _write_one(text)
-    _judge(failure)
+    _judge(failure, must_arrive=must_arrive)
 
 
 def write_bytes(data: bytes) -> None:
@@ -144,11 +151,11 @@ def _write_one(text: str) -> OSError | None:
     return None
 
 
-def _judge(failure: OSError | None) -> None:
+def _judge(failure: OSError | None, *, must_arrive: bool = False) -> None:
     if failure is None:
         return
     _abandon(sys.stdout)
-    if not isinstance(failure, BrokenPipeError):
+    if must_arrive or not isinstance(failure, BrokenPipeError):
         raise OutputError(
             f"the result could not be written: {failure.strerror}",
             hint="what was registered is in the ledger: dkimctl show-dns",

@@ -88,8 +88,10 @@ def write_results(
     layout: Layout,
     expected: int = 0,
     idle: Callable[[], None] | None = None,
+    *,
+    must_arrive: bool = False,
 ) -> None:
-    """Write `results` and no more; the rest is as for `show`. Raises OutputError."""
+    """Write `results` and no more; the rest is as for `show` and `write_chunks`."""
     if layout.fmt in PER_ZONE:
         files = render_zone_files(
             layout.fmt, results, layout.zones, ttl=layout.ttl, provider=layout.provider
@@ -105,7 +107,7 @@ def write_results(
         colour=layout.output is None and shows_colour(sys.stdout),
         only_attention=layout.is_on_terminal and expected > LONG,
     )
-    return write_chunks(chunks, layout.output, idle)
+    return write_chunks(chunks, layout.output, idle, must_arrive=must_arrive)
 
 
 def worst(codes: Iterable[ExitCode]) -> ExitCode:

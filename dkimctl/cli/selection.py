@@ -17,6 +17,7 @@ from dkimctl.selecting import Selection
 
 if TYPE_CHECKING:
     from dkimctl.ledger import Ledger
+    from dkimctl.publication import Check
     from dkimctl.retiring import Fate
 
 SelectionArgument = Annotated[
@@ -77,7 +78,7 @@ def tell_unmatched(session: Session, chosen: Selection) -> ExitCode:
     return ExitCode.NO if unmatched else ExitCode.OK
 
 
-def named(found: Registration) -> str:
+def named(found: Registration | Check) -> str:
     """How messages name a registration."""
     return found.sign_domain + (f" (selector {found.selector})" if found.selector else "")
 

@@ -3,9 +3,9 @@
 from dkimctl.resolver.addresses import Address, parse_address, system_nameservers
 from dkimctl.resolver.authorities import Authorities, Zone
 from dkimctl.resolver.messages import (
-    NOERROR,
     NXDOMAIN,
     TXT,
+    USEFUL,
     Answer,
     Question,
     question,
@@ -13,13 +13,13 @@ from dkimctl.resolver.messages import (
     txt_question,
 )
 from dkimctl.resolver.recursor import Recursor
-from dkimctl.resolver.server import NoAnswer, NoRoute, Server
+from dkimctl.resolver.server import NoAnswer, NoRoute, Server, SilentHost
 from dkimctl.resolver.zones import find_zones
 
 __all__ = [
-    "NOERROR",
     "NXDOMAIN",
     "TXT",
+    "USEFUL",
     "Address",
     "Answer",
     "Authorities",
@@ -28,6 +28,7 @@ __all__ = [
     "Question",
     "Recursor",
     "Server",
+    "SilentHost",
     "Zone",
     "find_zones",
     "parse_address",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from dkimctl.resolver.messages import AAAA, NS, A, Answer, question, to_text
 from dkimctl.resolver.recursor import Recursor
-from dkimctl.resolver.server import NoAnswer, Server
+from dkimctl.resolver.server import NoAnswer, Server, SilentHost
 from dkimctl.resolver.zones import zone_of
 
 _T = TypeVar("_T")
@@ -18,7 +19,7 @@ class Zone(NamedTuple):
     """A zone (its name, without trailing dot) and the servers that speak for it."""
 
     name: str
-    servers: Sequence[Server]
+    servers: Sequence[Server | SilentHost]
 
 
 class Authorities:
@@ -33,7 +34,7 @@ class Authorities:
         self._make_server = make_server
         self._servers: dict[str, Server] = {}  # by address
         self._of_zone: dict[str, asyncio.Task[Zone]] = {}
-        self._of_host: dict[str, asyncio.Task[list[str]]] = {}
+        self._of_host: dict[str, asyncio.Task[Sequence[Server | SilentHost]]] = {}
 
     async def of_name(self, name: str) -> Zone | None:
         """The zone that a name is in; None where DNS has none. Raises NoAnswer."""
@@ -52,26 +53,25 @@ class Authorities:
         for server in self._servers.values():
             server.forgive()
 
-    async def close(self) -> None:
-        await self._recursor.close()
-        for server in self._servers.values():
-            await server.close()
-
     async def _find(self, zone: str) -> Zone:
         answer = await self._recursor.ask(question(zone, NS))
         hosts = sorted({to_text(data.target) for data in _data(answer, NS)})
         found = await asyncio.gather(*(_once(self._of_host, host, self._look_up) for host in hosts))
-        servers = {
-            address: self._server(address, host)
-            for host, addresses in zip(hosts, found, strict=True)
-            for address in addresses
-        }
+        servers = dict.fromkeys(itertools.chain.from_iterable(found))  # two may share an address
         if not servers:
             raise NoAnswer(f"DNS names no server with an address for the zone {zone}")
-        return Zone(zone, list(servers.values()))
+        return Zone(zone, list(servers))
 
-    async def _look_up(self, host: str) -> list[str]:
-        """The addresses of a server, of both families."""
+    async def _look_up(self, host: str) -> Sequence[Server | SilentHost]:
+        """A server at each of its addresses."""
+        try:
+            addresses = await self._addresses(host)
+        except NoAnswer as error:
+            return [SilentHost(host, NoAnswer(f"its address is not known: {error}"))]
+        return [self._server(address, host) for address in addresses]
+
+    async def _addresses(self, host: str) -> list[str]:
+        """Of both families; none where the host is not there, which nobody can ask then."""
         answer = await self._recursor.ask(question(host, A))
         addresses = [data.address for data in _data(answer, A)]
         try:

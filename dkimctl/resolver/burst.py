@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 from collections.abc import Iterable
 
 from dkimctl.resolver.messages import (
-    FORMERR,
-    NOTIMP,
+    NEED_CARE,
     Answer,
     Question,
     TruncatedAnswer,
     decode,
     encode,
+    random_number,
 )
 
-_SILENCE = 1.5  # seconds without any answer, after which none is waited for
+# In seconds.
+_SILENCE = 1.5  # without any answer, after which none is waited for
+_WHOLE = 30.0  # for all of them
 _LARGEST = 1 << 16  # bytes of a datagram
-_NEED_CARE = frozenset((FORMERR, NOTIMP))
 
 
 async def burst(
@@ -31,22 +31,28 @@ async def burst(
     To ask for each on its own, with a time limit of its own, takes five times as long.
     """
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    with socket.socket(family, socket.SOCK_DGRAM) as channel:
-        channel.setblocking(False)
-        work = _Burst(channel, questions, in_flight, recursion)
-        try:
+    answers: dict[bytes, Answer] = {}
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as channel:
+            channel.setblocking(False)
             channel.connect((address, port))
-            await work.run()
-        except OSError:  # time-outs are such errors, too
-            pass
-        return work.answers
+            async with asyncio.timeout(_WHOLE):
+                await _Burst(channel, questions, in_flight, recursion, answers).run()
+    except OSError:  # no such sockets, no more of them, nobody there, a time-out
+        pass
+    return answers
 
 
 class _Burst:
     def __init__(
-        self, channel: socket.socket, questions: Iterable[Question], in_flight: int, recursion: bool
+        self,
+        channel: socket.socket,
+        questions: Iterable[Question],
+        in_flight: int,
+        recursion: bool,
+        answers: dict[bytes, Answer],
     ) -> None:
-        self.answers: dict[bytes, Answer] = {}
+        self._answers = answers
         self._channel = channel
         self._unsent = iter(questions)
         self._in_flight = in_flight
@@ -56,10 +62,13 @@ class _Burst:
     async def run(self) -> None:
         """Raises OSError, such as TimeoutError where nothing comes any more."""
         loop = asyncio.get_running_loop()
+        patience = loop.time() + _SILENCE
         while self._send():
-            async with asyncio.timeout(_SILENCE):
+            async with asyncio.timeout_at(patience):
                 data = await loop.sock_recv(self._channel, _LARGEST)
-            self._receive(data)
+            # Only what is an answer counts: nobody is to keep us waiting with anything else.
+            if self._receive(data):
+                patience = loop.time() + _SILENCE
             await asyncio.sleep(0)  # other servers have their turn
 
     def _send(self) -> bool:
@@ -68,9 +77,9 @@ class _Burst:
             asked = next(self._unsent, None)
             if asked is None:
                 break
-            number = int.from_bytes(os.urandom(2))
-            if number in self._waiting:
-                continue  # the rare question is left out
+            number = random_number()
+            while number in self._waiting:
+                number = random_number()
             try:
                 self._channel.send(encode(number, asked, recursion=self._recursion))
             except BlockingIOError:
@@ -78,8 +87,9 @@ class _Burst:
             self._waiting[number] = asked
         return bool(self._waiting)
 
-    def _receive(self, data: bytes) -> None:
-        """Take this one, and whatever else has arrived."""
+    def _receive(self, data: bytes) -> bool:
+        """Take this one, and whatever else has arrived; whether any was an answer."""
+        waiting = len(self._waiting)
         try:
             for _ in range(self._in_flight):
                 self._take(data)
@@ -87,6 +97,7 @@ class _Burst:
             self._take(data)
         except BlockingIOError:
             pass
+        return len(self._waiting) < waiting
 
     def _take(self, data: bytes) -> None:
         number = int.from_bytes(data[:2])
@@ -101,5 +112,5 @@ class _Burst:
         if answer is None:  # the true one may still come
             return
         del self._waiting[number]
-        if answer.rcode not in _NEED_CARE:
-            self.answers[asked.section] = answer
+        if answer.rcode not in NEED_CARE:
+            self._answers[asked.section] = answer

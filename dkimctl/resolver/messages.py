@@ -3,6 +3,7 @@
 # dnspython takes 35 ms to import: most answers are read without it.
 from __future__ import annotations
 
+import os
 import struct
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
 
 A, NS, SOA, TXT, AAAA = 1, 2, 6, 16, 28  # types of records (RFC 1035 section 3.2.2, RFC 3596)
 NOERROR, FORMERR, NXDOMAIN, NOTIMP = 0, 1, 3, 4  # of answers (RFC 1035 section 4.1.1)
+USEFUL = frozenset((NOERROR, NXDOMAIN))
+NEED_CARE = frozenset((FORMERR, NOTIMP))  # mostly of servers older than RFC 6891
 _OPT_TYPE = 41
 _IN = 1
 _PAYLOAD = 1232  # bytes; larger answers over UDP come in fragments, which are often lost
@@ -42,10 +45,10 @@ class Question(NamedTuple):
 class Answer(NamedTuple):
     """What a server says of a question for TXT records; names are without trailing dot.
 
-    `values` holds each record's strings, joined (RFC 6376 section 3.6.2.2). `alias` is where CNAME
-    records lead, or "". `zone` is the one that has no such record, where the answer tells it;
-    `delegated` the one whose servers are to be asked instead. `message` is the whole, where it
-    had to be read.
+    `values` holds each record's strings, joined (RFC 6376 section 3.6.2.2), at the name itself or
+    where CNAME records lead in the end. `alias` is where the first of them leads, or "". `zone` is
+    the one that has no such record, where the answer tells it; `delegated` the one whose servers
+    are to be asked instead. `message` is the whole, where it had to be read.
     """
 
     rcode: int
@@ -75,6 +78,11 @@ def txt_question(fqdn: str) -> Question:
     """The question for the TXT records of a name of plain labels (dkim.is_name)."""
     labels = [bytes((len(label),)) + label for label in fqdn.lower().encode("ascii").split(b".")]
     return Question(b"".join(labels) + _TXT_IN, TXT)
+
+
+def random_number() -> int:
+    """One to know the answer by, which nobody else can tell."""
+    return int.from_bytes(os.urandom(2))
 
 
 def encode(number: int, asked: Question, *, recursion: bool, edns: bool = True) -> bytes:
@@ -136,13 +144,15 @@ def _read(message: dns.message.Message, asked: Question) -> Answer:
     from dns.rdatatype import CNAME
     from dns.rdatatype import TXT as TXT_TYPE
 
-    start = name = asked.name
+    name = asked.name
+    aliases: list[str] = []
     values: list[bytes] = []
-    for _ in range(_CHAIN):
+    while len(aliases) < _CHAIN:
         alias = message.get_rrset(message.answer, name, IN, CNAME)
         if alias is None:
             break
         name = alias[0].target
+        aliases.append(to_text(name))
     if asked.kind == TXT:
         found = message.get_rrset(message.answer, name, IN, TXT_TYPE)
         values = [b"".join(record.strings) for record in found or ()]
@@ -152,7 +162,7 @@ def _read(message: dns.message.Message, asked: Question) -> Answer:
         is_authoritative,
         bool(message.flags & _AVAILABLE),
         tuple(values),
-        "" if name == start else to_text(name),
+        aliases[0] if aliases else "",
         _owner(message, SOA, name),
         "" if is_authoritative or message.answer else _owner(message, NS, name),
         message,

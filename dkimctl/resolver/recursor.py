@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dkimctl.resolver.addresses import Address
-from dkimctl.resolver.messages import NOERROR, NXDOMAIN, Answer, Question, rcode_name
+from dkimctl.resolver.messages import USEFUL, Answer, Question, rcode_name
 from dkimctl.resolver.server import NoAnswer, Server
-
-_AT_ONCE = 32  # questions to one resolver, which is mostly there for others as well
-_USEFUL = frozenset((NOERROR, NXDOMAIN))
 
 
 class Recursor:
@@ -17,9 +14,10 @@ class Recursor:
 
     label = host = "the system's resolver"
 
-    def __init__(self, nameservers: Sequence[Address]) -> None:
+    def __init__(self, nameservers: Sequence[Address], max_in_flight: int) -> None:
         self._servers = [
-            Server(host, port, max_in_flight=_AT_ONCE, recursion=True) for host, port in nameservers
+            Server(host, port, max_in_flight=max_in_flight, recursion=True)
+            for host, port in nameservers
         ]
 
     async def ask(self, asked: Question) -> Answer:
@@ -31,7 +29,7 @@ class Recursor:
             except NoAnswer as error:
                 reason = f"the resolver {server.label}: {error}"
                 continue
-            if answer.rcode in _USEFUL:
+            if answer.rcode in USEFUL:
                 return answer
             reason = f"the resolver {server.label} answers {rcode_name(answer)}"
         raise NoAnswer(reason)
@@ -45,7 +43,3 @@ class Recursor:
         """Ask those again which have been silent."""
         for server in self._servers:
             server.forgive()
-
-    async def close(self) -> None:
-        for server in self._servers:
-            await server.close()

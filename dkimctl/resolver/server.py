@@ -5,18 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
-import os
 from collections.abc import AsyncIterator, Sequence
 
 from dkimctl.resolver.burst import burst
 from dkimctl.resolver.messages import (
-    FORMERR,
-    NOTIMP,
+    NEED_CARE,
     Answer,
     Question,
     TruncatedAnswer,
     decode,
     encode,
+    random_number,
 )
 
 # In seconds.
@@ -32,6 +31,20 @@ class NoAnswer(Exception):
 
 class NoRoute(NoAnswer):
     """This machine has no way to addresses of that kind."""
+
+
+class SilentHost:
+    """Stands for a server that cannot be asked, since nobody tells where it is."""
+
+    def __init__(self, host: str, reason: NoAnswer) -> None:
+        self.label = self.host = host
+        self._reason = reason
+
+    async def ask(self, asked: Question) -> Answer:  # noqa: ARG002
+        raise self._reason
+
+    async def prepare(self, questions: Sequence[Question]) -> None:
+        """Nothing can be prepared."""
 
 
 class Server:
@@ -59,8 +72,8 @@ class Server:
         self._max_in_flight = max_in_flight
         self._slots = asyncio.Semaphore(max_in_flight)
         self._answered: dict[bytes, Answer] = {}  # beforehand
-        self._silences = 0  # in a row
-        self._opening: asyncio.Future[_Datagrams] | None = None
+        self._silences = 0  # in a row, over UDP and TCP
+        self._losses = 0  # in a row, over UDP
 
     async def ask(self, asked: Question) -> Answer:
         """What it answers, whatever that is. Raises NoAnswer where nothing comes."""
@@ -72,6 +85,8 @@ class Server:
                 raise NoAnswer(f"it has not answered {self._silences} questions in a row")
             try:
                 answer = await self._ask(asked)
+            except NoRoute:  # which says nothing of the server
+                raise
             except NoAnswer:
                 self._silences += 1
                 raise
@@ -79,34 +94,36 @@ class Server:
             return answer
 
     async def prepare(self, questions: Sequence[Question]) -> None:
-        """Ask many in one go; of those that are answered `ask` then gives the answer, once."""
-        if self._silences < _ENOUGH:
+        """Ask many in one go; of those that are answered `ask` then gives the answer, once.
+
+        One that has been silent is asked again so, and with care once it has answered.
+        """
+        if not self._is_deaf:
             self._answered = await burst(
                 self.address, self.port, questions, in_flight=self._max_in_flight,
                 recursion=self._recursion,
             )  # fmt: skip
-            self._silences = 0 if self._answered else self._silences
+        if self._answered:
+            self._silences = 0
 
     def forgive(self) -> None:
         """Ask it again, though it has been silent."""
-        self._silences = 0
-
-    async def close(self) -> None:
-        if self._opening is not None:
-            with contextlib.suppress(OSError):
-                (await self._opening).close()
+        self._silences = self._losses = 0
 
     async def _ask(self, asked: Question) -> Answer:
         answer = await self._over_both(asked, edns=True)
-        if answer.rcode in (FORMERR, NOTIMP):  # older than RFC 6891
+        if answer.rcode in NEED_CARE:
             return await self._over_both(asked, edns=False)
         return answer
 
     async def _over_both(self, asked: Question, *, edns: bool) -> Answer:
         try:
-            return await self._over_udp(asked, edns=edns)
-        except (TruncatedAnswer, TimeoutError, ConnectionError):
-            pass
+            if not self._is_deaf:
+                return await self._over_udp(asked, edns=edns)
+        except TruncatedAnswer:
+            self._losses = 0
+        except (TimeoutError, ConnectionError):
+            self._losses += 1
         except OSError as error:
             raise _unreachable(error) from None
         try:
@@ -116,15 +133,22 @@ class Server:
         except (OSError, EOFError) as error:
             raise _unreachable(error) from None
 
+    @property
+    def _is_deaf(self) -> bool:
+        """Whether UDP is lost on it, or on the way to it."""
+        return self._losses >= _ENOUGH
+
     async def _over_udp(self, asked: Question, *, edns: bool) -> Answer:
-        datagrams = await self._datagrams()
-        for seconds in _OVER_UDP[:-1]:
-            with contextlib.suppress(TimeoutError):
-                return await datagrams.ask(asked, seconds, self._recursion, edns)
-        return await datagrams.ask(asked, _OVER_UDP[-1], self._recursion, edns)
+        async with self._datagrams() as datagrams:
+            for seconds in _OVER_UDP[:-1]:
+                with contextlib.suppress(TimeoutError):
+                    return await datagrams.ask(asked, seconds, self._recursion, edns)
+            answer = await datagrams.ask(asked, _OVER_UDP[-1], self._recursion, edns)
+        self._losses = 0
+        return answer
 
     async def _over_tcp(self, asked: Question, *, edns: bool) -> Answer:
-        number = _random_number()
+        number = random_number()
         message = encode(number, asked, recursion=self._recursion, edns=edns)
         async with asyncio.timeout(_OVER_TCP), self._connection() as (reader, writer):
             writer.write(len(message).to_bytes(2) + message)
@@ -143,68 +167,55 @@ class Server:
         finally:
             writer.close()
 
-    async def _datagrams(self) -> _Datagrams:
-        """The socket for all questions to this server, made when it is first asked."""
-        if self._opening is None:
-            self._opening = asyncio.ensure_future(_open(self.address, self.port))
-        return await asyncio.shield(self._opening)
+    @contextlib.asynccontextmanager
+    async def _datagrams(self) -> AsyncIterator[_Datagrams]:
+        """A socket of its own for each question: who would forge the answer has its port to guess.
+
+        None is kept, since a machine has only so many.
+        """
+        loop = asyncio.get_running_loop()
+        transport, datagrams = await loop.create_datagram_endpoint(
+            _Datagrams, remote_addr=(self.address, self.port)
+        )
+        try:
+            yield datagrams
+        finally:
+            transport.close()
 
 
 class _Datagrams(asyncio.DatagramProtocol):
-    """A connected socket: answers from elsewhere do not get in."""
+    """A connected socket for one question: answers from elsewhere do not get in."""
 
     _transport: asyncio.DatagramTransport
-
-    def __init__(self) -> None:
-        self._waiting: dict[int, tuple[Question, asyncio.Future[Answer]]] = {}
+    _number = -1
+    _asked: Question
+    _answer: asyncio.Future[Answer]
 
     async def ask(self, asked: Question, seconds: float, recursion: bool, edns: bool) -> Answer:
-        loop = asyncio.get_running_loop()
-        number = _random_number()
-        while number in self._waiting:
-            number = _random_number()
-        answer: asyncio.Future[Answer] = loop.create_future()
-        self._waiting[number] = asked, answer
-        timer = loop.call_later(seconds, _fail, answer, TimeoutError())
-        try:
-            self._transport.sendto(encode(number, asked, recursion=recursion, edns=edns))
-            return await answer
-        finally:
-            timer.cancel()
-            del self._waiting[number]
-
-    def close(self) -> None:
-        self._transport.close()
+        """Raises TimeoutError, TruncatedAnswer, and OSError where it cannot be reached."""
+        self._number, self._asked = random_number(), asked
+        self._answer = asyncio.get_running_loop().create_future()
+        self._transport.sendto(encode(self._number, asked, recursion=recursion, edns=edns))
+        async with asyncio.timeout(seconds):
+            return await self._answer
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport  # type: ignore[assignment]
 
     def datagram_received(self, data: bytes, addr: object) -> None:  # noqa: ARG002
-        asked, answer = self._waiting.get(int.from_bytes(data[:2]), (None, None))
-        if asked is None or answer is None or answer.done():
+        if int.from_bytes(data[:2]) != self._number or self._answer.done():
             return
         try:
-            found = decode(data, asked)
+            found = decode(data, self._asked)
         except TruncatedAnswer as error:
-            answer.set_exception(error)
+            self._answer.set_exception(error)
         else:
             if found is not None:  # otherwise the true one may still come
-                answer.set_result(found)
+                self._answer.set_result(found)
 
     def error_received(self, exc: Exception) -> None:
-        for _, answer in self._waiting.values():
-            _fail(answer, exc)
-
-
-async def _open(address: str, port: int) -> _Datagrams:
-    loop = asyncio.get_running_loop()
-    _, datagrams = await loop.create_datagram_endpoint(_Datagrams, remote_addr=(address, port))
-    return datagrams
-
-
-def _fail(answer: asyncio.Future[Answer], error: Exception) -> None:
-    if not answer.done():
-        answer.set_exception(error)
+        if self._number >= 0 and not self._answer.done():
+            self._answer.set_exception(exc)
 
 
 def _decoded(wire: bytes, asked: Question) -> Answer:
@@ -225,7 +236,3 @@ def _unreachable(error: Exception) -> NoAnswer:
     if isinstance(error, EOFError | ConnectionError):
         return NoAnswer("it closed the connection")
     return NoAnswer(f"it cannot be reached: {error}")
-
-
-def _random_number() -> int:
-    return int.from_bytes(os.urandom(2))

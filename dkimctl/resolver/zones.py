@@ -16,6 +16,7 @@ from dkimctl.text import printable
 if TYPE_CHECKING:
     import dns.name
 
+_AT_ONCE = 32  # questions to one resolver, which is mostly there for others as well
 _TOLD = 10
 _OTHERWISE = "name the zones of your DNS with --zone"
 
@@ -45,9 +46,9 @@ def find_zones(names: Iterable[str], nameservers: Sequence[Address]) -> dict[str
 
 
 async def zone_of(name: str, resolver: Asks) -> str | None:
-    """The zone of a name; None for a top-level domain or the root, where nobody has records.
+    """The zone of a name; None where that is a top-level domain or the root: nobody's records.
 
-    Raises NoAnswer.
+    Raises NoAnswer where DNS does not tell.
     """
     import dns.name
 
@@ -57,11 +58,11 @@ async def zone_of(name: str, resolver: Asks) -> str | None:
         if apex is not None:
             return to_text(apex) if len(apex) > 2 else None
         below = below.parent()
-    return None
+    raise NoAnswer("the resolver tells of no SOA record at or above it")
 
 
 async def _zones_of(names: Sequence[str], nameservers: Sequence[Address]) -> list[str | None]:
-    recursor = Recursor(nameservers)
+    recursor = Recursor(nameservers, _AT_ONCE)
 
     async def find(name: str) -> str | None:
         try:
@@ -77,8 +78,6 @@ async def _zones_of(names: Sequence[str], nameservers: Sequence[Address]) -> lis
             tasks = [group.create_task(find(name)) for name in names]
     except* ServiceError as errors:
         raise errors.exceptions[0] from None
-    finally:
-        await recursor.close()
     return [task.result() for task in tasks]
 
 
