@@ -8,6 +8,7 @@ from dkimctl.publication import Check, Finding, Verdict
 from dkimctl.sightings import Sightings
 
 PAIR = ("example.com", "s1")
+OTHERS = [one for one in Verdict if one not in (Verdict.PUBLISHED, Verdict.NO_ANSWER)]
 
 
 def see(verdict: Verdict, known, sign_domain="Example.COM", selector="S1") -> Sightings:
@@ -23,7 +24,7 @@ def test_what_is_published_is_seen_once():
     assert not see(Verdict.PUBLISHED, {PAIR: "a date"}).is_new
 
 
-@pytest.mark.parametrize("verdict", set(Verdict) - {Verdict.PUBLISHED, Verdict.NO_ANSWER})
+@pytest.mark.parametrize("verdict", OTHERS)
 def test_what_is_not_any_more_is_gone(verdict):
     later = see(verdict, {PAIR})
     assert (later.published, later.gone, later.is_new) == ([], [PAIR], True)
