@@ -137,6 +137,7 @@ def test_quotes_and_backslashes_at_once_are_malformed():
         (f"v=DKIM1, p={KEY}", "no DKIM key record"),
         (f"v=DKIM1; p={KEY[:80]}*{KEY[81:]}", "not base64"),
         (f"v=DKIM1; p={KEY[8:]}", "not an RSA key"),
+        (f"v=DKIM1; t=y; p={KEY[:80]}", "cut short"),
         ("v=DKIM1; k=rsa; p=11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=", "not an RSA key"),
     ],
 )
@@ -266,6 +267,7 @@ def test_where_none_answers_nothing_is_known_and_each_is_named(number):
 def test_published_is_only_what_every_server_says():
     found = combined(said(PUBLISHED, SILENT, PUBLISHED))
     assert found == Finding(NO_ANSWER, "published elsewhere; b: it does not answer")
+    assert combined(said(PUBLISHED, SILENT)) == found
 
 
 def test_one_silent_server_does_not_hide_what_the_others_say():

@@ -265,6 +265,12 @@ def test_what_is_to_be_absent_is_not_looked_for_elsewhere(check_one, fake_server
     assert server.asked == [NAME]
 
 
+@pytest.mark.xfail(strict=True, reason="one silent server does not spoil what is taken for absence")
+def test_absent_is_only_what_every_server_says(check_one, two):
+    found = check_one(*two([], first=SILENT), expect_absent=True)
+    assert found.finding.verdict is Verdict.NO_ANSWER
+
+
 def test_servers_without_a_route_are_left_out_where_others_answer(check_one, two, value):
     found = check_one(*two([value], first=NO_ROUTE))
     assert found.finding.verdict is Verdict.PUBLISHED

@@ -59,11 +59,14 @@ class NameServer(asyncio.DatagramProtocol):
                 return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._udp.close()
         if self._tcp is not None:
             self._tcp.close()
             await self._tcp.wait_closed()
-        await asyncio.sleep(0.01)  # a socket is closed in the loop's next turn
+        await self.stop_udp()
+
+    async def stop_udp(self) -> None:
+        self._udp.close()
+        await asyncio.sleep(0.01)  # the socket is closed in the loop's next turn
 
     def datagram_received(self, data: bytes, addr: tuple) -> None:
         self.asked.append(data)

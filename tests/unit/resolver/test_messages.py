@@ -146,6 +146,11 @@ def test_the_flags_are_told():
         assert (found.is_authoritative, found.is_recursive) == expected
 
 
+@pytest.mark.parametrize("rcode", ["SERVFAIL", "NXDOMAIN", "REFUSED"])
+def test_a_record_does_not_hide_the_code(rcode):
+    assert rcode_name(read(txt([b"x"]), rcode=rcode)) == rcode
+
+
 def test_the_letters_of_the_question_may_come_back_otherwise():
     wire = response(txt([b"x"])).to_wire().replace(b"example", b"eXaMPLE")
     assert decode(wire, ASKED).values == (b"x",)

@@ -171,6 +171,17 @@ def test_who_refuses_either_form_is_not_asked_for_ever(name_server, reply, rcode
     assert len(there.asked) == 2
 
 
+def test_where_udp_is_refused_tcp_is_tried_at_once(name_server, over_tcp):
+    there = name_server(silent, over_tcp())
+
+    async def work():
+        async with asking(there) as server, asyncio.timeout(1):
+            await there.stop_udp()
+            return await server.ask(ASKED)
+
+    assert asyncio.run(work()).values == (b"over TCP",)
+
+
 def test_a_closed_port_is_told_at_once(name_server):
     async def work():
         async with name_server() as there:
