@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 
 import dns.message
 import dns.rcode
@@ -97,9 +98,28 @@ def test_a_zone_without_servers_is_no_answer(find, zone):
         find({("example.net", "NS"): ["nowhere.example."]}, zone)
 
 
-def test_a_failed_look_up_is_no_answer(find):
+@pytest.mark.parametrize(
+    "key", [("example.com", "NS"), ("ns2.example.net", "A"), ("ns3.example.net", "AAAA")]
+)
+def test_a_failed_look_up_is_no_answer(find, key):
+    servers = ["ns1.example.net.", "ns2.example.net.", "ns3.example.net."]
     with pytest.raises(NoAnswer, match="the resolver is silent"):
-        find({("example.com", "NS"): NoAnswer("the resolver is silent")})
+        find({("example.com", "NS"): servers, key: NoAnswer("the resolver is silent")})
+
+
+def test_servers_that_were_silent_are_asked_again_when_all_is_forgotten():
+    forgiven = []
+
+    async def work():
+        there = Authorities(
+            Records(RECORDS),
+            lambda address, label: SimpleNamespace(forgive=lambda: forgiven.append(address)),
+        )
+        await there.of_zone("example.com")
+        there.forget()
+
+    asyncio.run(work())
+    assert sorted(forgiven) == ["192.0.2.1", "192.0.2.2", "192.0.2.3", "2001:db8::1"]
 
 
 def test_a_zone_is_looked_up_once_until_all_is_forgotten():
@@ -150,9 +170,10 @@ def ask_resolvers(*servers, questions=1):
     return asyncio.run(work())
 
 
-def test_the_first_resolver_that_answers_is_enough(name_server):
+@pytest.mark.parametrize("questions", [1, 2])
+def test_the_first_resolver_that_answers_is_enough(name_server, questions):
     first, second = name_server(), name_server()
-    assert ask_resolvers(first, second).values == (b"v=DKIM1",)
+    assert ask_resolvers(first, second, questions=questions).values == (b"v=DKIM1",)
     assert first.asked[0][2] & 1
     assert second.asked == []
 
