@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-import dns.rcode
-import dns.rdatatype
-
 from dkimctl.checking.sources import Asked, Source
 from dkimctl.models import DnsRecord, Registration
 from dkimctl.publication import Check, Finding, ServerFinding, Verdict, combined, judge_values
 from dkimctl.resolver import (
+    NOERROR,
+    NXDOMAIN,
+    TXT,
     Answer,
     NoAnswer,
     NoRoute,
@@ -27,7 +27,7 @@ _DEEPEST = 4  # delegations below the zone of the signing domain
 _LONGEST_CHAIN = 8  # aliases
 _MAX_NAME = 253
 _BURSTS = 128  # servers that are asked in one go, at the same time
-_USEFUL = frozenset((dns.rcode.NOERROR, dns.rcode.NXDOMAIN))
+_USEFUL = frozenset((NOERROR, NXDOMAIN))
 
 _T = TypeVar("_T")
 
@@ -41,8 +41,9 @@ class _Said(NamedTuple):
 
 
 class Place(NamedTuple):
-    """The zone of a registration, "" where it is not known, and whom to ask; or why nobody."""
+    """What to ask, in which zone ("" where it is not known), and whom; or why nobody."""
 
+    asked: Question
     zone: str
     servers: Sequence[Asked]
     silence: NoAnswer | None = None
@@ -57,12 +58,13 @@ class Inquiry:
 
     async def find(self, registrations: Sequence[Registration]) -> list[Place]:
         """Where each is to be asked for; all of their servers are asked in one go beforehand."""
-        places = await asyncio.gather(*(self._place(found) for found in registrations))
+        work = [self._place(found) for found in registrations]
+        # Without look-ups there is nothing to wait for, and tasks would only take their time.
+        places = [await one for one in work] if self._source.is_given else await _gather(work)
         questions: dict[Asked, list[Question]] = {}
-        for found, (_, servers, _) in zip(registrations, places, strict=True):
-            asked = txt_question(_record(found).fqdn)
-            for server in servers:
-                questions.setdefault(server, []).append(asked)
+        for place in places:
+            for server in place.servers:
+                questions.setdefault(server, []).append(place.asked)
         slots = asyncio.Semaphore(_BURSTS)
 
         async def prepare(server: Asked) -> None:
@@ -74,35 +76,33 @@ class Inquiry:
 
     async def check(self, found: Registration, place: Place) -> Check:
         """What DNS says of a registration whose record is sound (dkim.judge)."""
-        record = _record(found)
-        nowhere = Finding(Verdict.MISSING, f"DNS has no zone for {found.sign_domain}")
-        check = Check(
-            found.sign_domain, found.selector or "", record.fqdn, found.start_date, found.enable,
-            nowhere,
-        )  # fmt: skip
-        zone, servers, silence = place
+        findings, alias = [], ""
         try:
-            if silence is not None:
-                raise silence
-            said = await self._ask_zone(zone, servers, record.fqdn)
+            if place.silence is not None:
+                raise place.silence
+            said = await self._ask_zone(place.asked, place.zone, place.servers)
+            findings = await _gather(
+                self._judge(one, _record(found), place.zone) for one in _reached(said)
+            )
+            aliases = [one.answer.alias for one in said if one.answer is not None]
+            alias = next(filter(None, aliases), "")
+            together = combined(findings) if findings else _nowhere(found)
         except NoAnswer as error:
-            return check._replace(finding=Finding(Verdict.NO_ANSWER, str(error)))
-        if not said:
-            return check
-        findings = await _gather(self._judge(one, record, zone) for one in _reached(said))
-        aliases = (one.answer.alias for one in said if one.answer is not None)
-        alias = next(filter(None, aliases), "")
-        return check._replace(finding=combined(findings), servers=tuple(findings), alias=alias)
+            together = Finding(Verdict.NO_ANSWER, str(error))
+        return Check(
+            found.sign_domain, found.selector or "", _record(found).fqdn, found.start_date,
+            found.enable, together, tuple(findings), alias,
+        )  # fmt: skip
 
     async def _place(self, found: Registration) -> Place:
+        asked = txt_question(_record(found).fqdn)
         try:
-            return Place(*await self._source.zone_of(found.sign_domain))
+            return Place(asked, *await self._source.zone_of(found.sign_domain))
         except NoAnswer as error:
-            return Place("", (), error)
+            return Place(asked, "", (), error)
 
-    async def _ask_zone(self, zone: str, servers: Sequence[Asked], fqdn: str) -> list[_Said]:
+    async def _ask_zone(self, asked: Question, zone: str, servers: Sequence[Asked]) -> list[_Said]:
         """What each server says, or each of a zone below that they refer to."""
-        asked = txt_question(fqdn)
         said = await _gather(self._ask(server, asked) for server in servers)
         for _ in range(_DEEPEST):
             below = (one.answer.delegated for one in said if one.answer is not None)
@@ -127,7 +127,7 @@ class Inquiry:
         answer = said.answer
         if answer is None or answer.is_authoritative:
             return said
-        if self._source.takes_recursion and answer.is_recursive:
+        if self._source.is_given and answer.is_recursive:
             return said
         return _Said(said.server, None, NoAnswer("it does not speak for the zone (lame)"))
 
@@ -154,7 +154,7 @@ class Inquiry:
             servers = await self._source.of_alias(alias, server)
         except NoAnswer as error:
             return Finding(Verdict.NO_ANSWER, str(error))
-        asked = question(alias, dns.rdatatype.TXT)  # a name of any characters
+        asked = question(alias, TXT)  # a name of any characters
         said = await _gather(self._ask(server, asked) for server in servers)
         findings = [
             ServerFinding(
@@ -168,7 +168,7 @@ class Inquiry:
         """Whether a missing record stands below the zone's own name, for want of a final dot."""
         doubled = f"{record.fqdn}.{zone}"
         if zone and len(doubled) <= _MAX_NAME:
-            asked = question(doubled, dns.rdatatype.TXT)
+            asked = question(doubled, TXT)
             answer = (await self._ask(server, asked)).answer
             if answer is not None and record.value in _texts(answer):
                 reason = f"it stands at {doubled}: for want of a final dot the zone is there twice"
@@ -177,12 +177,21 @@ class Inquiry:
 
 
 def _reached(said: Sequence[_Said]) -> Sequence[_Said]:
-    """Without servers of an address family that this machine has not, if others are left."""
-    return [one for one in said if not isinstance(one.silence, NoRoute)] or said
+    """Without addresses that this machine has no way to, where another of that host answers."""
+    answering = {one.server.host for one in said if one.answer is not None}
+    return [
+        one
+        for one in said
+        if not isinstance(one.silence, NoRoute) or one.server.host not in answering
+    ]
 
 
 def _record(found: Registration) -> DnsRecord:
     return found.record or DnsRecord("", "", "")
+
+
+def _nowhere(found: Registration) -> Finding:
+    return Finding(Verdict.MISSING, f"DNS has no zone for {found.sign_domain}")
 
 
 def _texts(answer: Answer) -> list[str]:

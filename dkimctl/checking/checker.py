@@ -13,7 +13,7 @@ from dkimctl.models import Registration
 from dkimctl.publication import Check
 
 _AT_ONCE = 512  # registrations; each server has a bound of its own
-_CHUNK = 1024  # registrations whose checks are held until all of them are done
+_CHUNK = 2048  # registrations whose checks are held until all of them are done
 
 
 class Checker:

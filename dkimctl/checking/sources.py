@@ -23,6 +23,9 @@ class Asked(Protocol):
     @property
     def label(self) -> str: ...
 
+    @property
+    def host(self) -> str: ...
+
     async def ask(self, asked: Question) -> Answer: ...
 
     async def prepare(self, questions: Sequence[Question]) -> None: ...
@@ -31,10 +34,10 @@ class Asked(Protocol):
 class Source(Protocol):
     """Finds the servers that are to be asked.
 
-    `takes_recursion`: what they know at second hand counts as well.
+    `is_given`: they are the same for all names, and what they know at second hand counts as well.
     """
 
-    takes_recursion: bool
+    is_given: bool
 
     async def zone_of(self, name: str) -> tuple[str, Sequence[Asked]]:
         """The zone of a name, "" where it is not known, and whom to ask; nobody where DNS has no
@@ -53,12 +56,14 @@ class Source(Protocol):
 
 
 class _Authoritative:
-    takes_recursion = False
+    is_given = False
 
     def __init__(self, nameservers: Sequence[Address], max_in_flight: int) -> None:
         self._found = Authorities(
             Recursor(nameservers),
-            lambda address, label: Server(address, label=label, max_in_flight=max_in_flight),
+            lambda address, host: Server(
+                address, host=host, label=f"{host} ({address})", max_in_flight=max_in_flight
+            ),
         )
         self.forget = self._found.forget
         self.close = self._found.close
@@ -75,7 +80,7 @@ class _Authoritative:
 
 
 class _Given:
-    takes_recursion = True
+    is_given = True
 
     def __init__(self, servers: Sequence[Server | Recursor]) -> None:
         self._servers = servers

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from dkimctl import outcomes
 from dkimctl.cli.checks import CheckFormat, show_checks
 from dkimctl.cli.options import examples, with_session
 from dkimctl.cli.output import Reporter
@@ -21,14 +19,14 @@ from dkimctl.cli.results import worst
 from dkimctl.cli.selection import (
     SelectionArgument,
     named,
-    nothing_registered,
     read_selection,
+    registered,
     tell_unmatched,
 )
 from dkimctl.cli.session import Session
 from dkimctl.durations import parse_duration
 from dkimctl.errors import ExitCode, Interrupted, LedgerError, UsageError
-from dkimctl.models import Outcome, Registration, Result
+from dkimctl.models import Registration, Result
 from dkimctl.publication import Check, Verdict, urgency
 from dkimctl.render.publishable import publishable
 from dkimctl.selecting import Selection
@@ -99,7 +97,7 @@ def check_dns(
             metavar="N",
             min=1,
             max=1000,
-            help="Questions to one server at the same time (default: 64).",
+            help="Questions to one server at the same time.",
             rich_help_panel=_WHOM,
         ),
     ] = 64,
@@ -119,14 +117,12 @@ def check_dns(
         typer.Option(
             "--warn-within",
             metavar="TIME",
-            help="Warn of what is to sign so soon, and is not published (default: 2d).",
+            help="Warn of what is to sign so soon, and is not published.",
         ),
     ] = "2d",
     fmt: Annotated[
         CheckFormat,
-        typer.Option(
-            "--format", metavar="FORMAT", help=f"{', '.join(CheckFormat)} (default: table)."
-        ),
+        typer.Option("--format", metavar="FORMAT", help=f"{', '.join(CheckFormat)}."),
     ] = CheckFormat.TABLE,
     output: Annotated[
         Path | None,
@@ -145,8 +141,8 @@ def check_dns(
     )
     source = _source(server or (), resolver, max_in_flight)
     chosen = read_selection(session, selection)
-    unsound = _Unsound(session.reporter)
-    registrations = unsound.left_out(_results(session, saved, chosen))
+    unchecked = _Unchecked(session.reporter)
+    registrations = unchecked.left_out(_results(session, saved, chosen, unchecked))
     # Stdout has the table when all is done; other formats are written meanwhile.
     looking = Looking(
         session.reporter,
@@ -160,7 +156,7 @@ def check_dns(
         status = show_checks(checks, fmt, output, session.reporter, wanted=terms.wanted)
     except KeyboardInterrupt:
         raise Interrupted(hint="nothing was changed; the same command looks again") from None
-    return worst([status, unsound.status, tell_unmatched(session, chosen)])
+    return worst([status, unchecked.status, tell_unmatched(session, chosen)])
 
 
 def _source(servers: Sequence[str], resolver: bool, max_in_flight: int) -> Source:
@@ -178,26 +174,21 @@ def _source(servers: Sequence[str], resolver: bool, max_in_flight: int) -> Sourc
     return authoritative(system_nameservers(), max_in_flight)
 
 
-def _results(session: Session, saved: str | None, chosen: Selection) -> Iterator[Result]:
-    """What is to be checked. Raises where there is nothing at all."""
+def _results(
+    session: Session, saved: str | None, chosen: Selection, unchecked: _Unchecked
+) -> Iterator[Result]:
     if saved is None:
-        there = Outcome.EXISTS
-        ours = session.open_ledger(for_writing=False).ours()
-        results = (outcomes.judged(found, there) for found in chosen.pick(ours))
-        first = list(itertools.islice(results, 1))
-        if not first:
-            raise nothing_registered(session, chosen)
-        return itertools.chain(first, results)
+        return registered(session, chosen)
     from dkimctl.saved import judged, read_saved
 
     found = read_saved(saved)
     for fault in found.faults:
-        session.reporter.warn(f"{saved}: {fault}", code="unreadable")
+        unchecked.tell(f"{saved}: {fault}", "unreadable")
     return judged(chosen.pick(found.registrations))
 
 
-class _Unsound:
-    """Tells of what has no record that could be published, and so is not checked."""
+class _Unchecked:
+    """Tells of what is not checked: it has no record that could be published."""
 
     def __init__(self, reporter: Reporter) -> None:
         self._reporter = reporter
@@ -207,10 +198,14 @@ class _Unsound:
         for result in results:
             if publishable(result) is not None:
                 yield result.registration
-                continue
-            self.status = ExitCode.NO
-            text = f"{named(result.registration)} is not checked: {result.outcome}: {result.reason}"
-            self._reporter.warn(text, code=result.outcome)
+            else:
+                name = named(result.registration)
+                text = f"{name} is not checked: {result.outcome}: {result.reason}"
+                self.tell(text, result.outcome)
+
+    def tell(self, text: str, code: str) -> None:
+        self.status = ExitCode.NO
+        self._reporter.warn(text, code=code)
 
 
 def _checks(
@@ -233,7 +228,8 @@ def _checks(
             checks = checker.check(registrations)
         now = datetime.now(UTC)
         for check in checks:
-            yield check._replace(urgency=urgency(check, now, terms.warn_within))
+            how_urgent = urgency(check, now, terms.warn_within)
+            yield check._replace(urgency=how_urgent) if how_urgent else check
 
 
 def _noted(session: Session, checks: Iterable[Check]) -> Iterator[Check]:

@@ -270,6 +270,8 @@ def _finish(session: Session, stopped: DkimctlError | None, shown: Shown, layout
     if layout.fmt is Format.TABLE and shown.counts:
         command = session.command("show-dns", "--format zone")
         session.reporter.note(f"dkimctl: next, for your DNS: {command}")
+        command = session.command("check-dns", "--wait 30m")
+        session.reporter.note(f"dkimctl: then see that it is published: {command}")
     return shown.status
 
 

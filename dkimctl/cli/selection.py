@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dkimctl import outcomes
 from dkimctl.cli.session import Session
 from dkimctl.errors import ExitCode, NegativeAnswer
-from dkimctl.models import Registration
+from dkimctl.models import Outcome, Registration, Result
 from dkimctl.selecting import Selection
 
 if TYPE_CHECKING:
@@ -44,6 +46,17 @@ def pick_fates(session: Session, ledger: Ledger, chosen: Selection) -> list[Fate
         raise nothing_registered(session, chosen)
     found = fates(known, ledger.publications(), datetime.now(UTC))
     return [fate for fate in found if fate.registration in picked]
+
+
+def registered(session: Session, chosen: Selection) -> Iterator[Result]:
+    """What is selected of the ledger, each judged anew. Raises NegativeAnswer where nothing is."""
+    there = Outcome.EXISTS  # looked up once: Python 3.11 takes its time to find a member
+    ours = session.open_ledger(for_writing=False).ours()
+    results = (outcomes.judged(found, there) for found in chosen.pick(ours))
+    first = list(itertools.islice(results, 1))
+    if not first:
+        raise nothing_registered(session, chosen)
+    return itertools.chain(first, results)
 
 
 def nothing_registered(session: Session, chosen: Selection) -> NegativeAnswer:

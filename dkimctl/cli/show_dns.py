@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Annotated
 
 import typer
 
-from dkimctl import outcomes
 from dkimctl.cli.layout import Layout
 from dkimctl.cli.options import examples, with_session
 from dkimctl.cli.results import show, worst
 from dkimctl.cli.selection import (
     SelectionArgument,
     few,
-    nothing_registered,
     read_selection,
+    registered,
     tell_unmatched,
 )
 from dkimctl.cli.session import Session
 from dkimctl.errors import ExitCode, NegativeAnswer
-from dkimctl.ledger import Ledger
-from dkimctl.models import Outcome, Result
+from dkimctl.models import Result
 from dkimctl.render.publishable import publishable
 from dkimctl.selecting import Selection
 
@@ -57,12 +54,7 @@ def show_dns(
     chosen = read_selection(session, selection)
     if saved is not None:
         return _show_saved(session, layout, saved, chosen)
-    results: Iterator[Result] = _registered(session.open_ledger(for_writing=False), chosen)
-    first = list(itertools.islice(results, 1))
-    if not first:
-        raise nothing_registered(session, chosen)
-    results = itertools.chain(first, results)
-    shown = show(*_settled(session, layout, results), session.reporter)
+    shown = show(*_settled(session, layout, registered(session, chosen)), session.reporter)
     return worst([shown.status, tell_unmatched(session, chosen)])
 
 
@@ -94,8 +86,3 @@ def _settled(
     found = list(results)
     records = filter(None, map(publishable, found))
     return found, layout.settled((record.fqdn for record in records), session.reporter.note)
-
-
-def _registered(ledger: Ledger, chosen: Selection) -> Iterator[Result]:
-    there = Outcome.EXISTS  # looked up once: Python 3.11 takes its time to find a member
-    return (outcomes.judged(registration, there) for registration in chosen.pick(ledger.ours()))

@@ -6,9 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-import dns.rdatatype
-
-from dkimctl.resolver.messages import Answer, question, to_text
+from dkimctl.resolver.messages import AAAA, NS, A, Answer, question, to_text
 from dkimctl.resolver.recursor import Recursor
 from dkimctl.resolver.server import NoAnswer, Server
 from dkimctl.resolver.zones import zone_of
@@ -26,7 +24,7 @@ class Zone(NamedTuple):
 class Authorities:
     """Finds the authoritative servers of names, and keeps what it has found.
 
-    `make_server` makes one for an address and a label; each address has only one, whatever the
+    `make_server` makes one for an address and a host's name; an address has only one, whatever the
     zones that it speaks for.
     """
 
@@ -60,8 +58,8 @@ class Authorities:
             await server.close()
 
     async def _find(self, zone: str) -> Zone:
-        answer = await self._recursor.ask(question(zone, dns.rdatatype.NS))
-        hosts = sorted({to_text(data.target) for data in _data(answer, dns.rdatatype.NS)})
+        answer = await self._recursor.ask(question(zone, NS))
+        hosts = sorted({to_text(data.target) for data in _data(answer, NS)})
         found = await asyncio.gather(*(_once(self._of_host, host, self._look_up) for host in hosts))
         servers = {
             address: self._server(address, host)
@@ -74,23 +72,23 @@ class Authorities:
 
     async def _look_up(self, host: str) -> list[str]:
         """The addresses of a server, of both families."""
-        answer = await self._recursor.ask(question(host, dns.rdatatype.A))
-        addresses = [data.address for data in _data(answer, dns.rdatatype.A)]
+        answer = await self._recursor.ask(question(host, A))
+        addresses = [data.address for data in _data(answer, A)]
         try:
-            answer = await self._recursor.ask(question(host, dns.rdatatype.AAAA))
+            answer = await self._recursor.ask(question(host, AAAA))
         except NoAnswer:
             if not addresses:
                 raise
             return addresses  # where only questions for AAAA go wrong, there is no IPv6
-        return addresses + [data.address for data in _data(answer, dns.rdatatype.AAAA)]
+        return addresses + [data.address for data in _data(answer, AAAA)]
 
     def _server(self, address: str, host: str) -> Server:
         if address not in self._servers:
-            self._servers[address] = self._make_server(address, f"{host} ({address})")
+            self._servers[address] = self._make_server(address, host)
         return self._servers[address]
 
 
-def _data(answer: Answer, kind: dns.rdatatype.RdataType) -> list[Any]:
+def _data(answer: Answer, kind: int) -> list[Any]:
     """What records of this type are in the answer itself."""
     sets = answer.message.answer if answer.message is not None else ()
     return [data for rrset in sets if rrset.rdtype == kind for data in rrset]

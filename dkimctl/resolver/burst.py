@@ -7,13 +7,19 @@ import os
 import socket
 from collections.abc import Iterable
 
-import dns.rcode
-
-from dkimctl.resolver.messages import Answer, Question, TruncatedAnswer, decode, encode
+from dkimctl.resolver.messages import (
+    FORMERR,
+    NOTIMP,
+    Answer,
+    Question,
+    TruncatedAnswer,
+    decode,
+    encode,
+)
 
 _SILENCE = 1.5  # seconds without any answer, after which none is waited for
 _LARGEST = 1 << 16  # bytes of a datagram
-_NEED_CARE = frozenset((dns.rcode.FORMERR, dns.rcode.NOTIMP))
+_NEED_CARE = frozenset((FORMERR, NOTIMP))
 
 
 async def burst(

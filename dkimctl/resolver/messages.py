@@ -1,23 +1,27 @@
 """DNS messages: a question, and what the answer to it says (RFC 1035 section 4)."""
 
+# dnspython takes 35 ms to import: most answers are read without it.
+from __future__ import annotations
+
 import struct
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import dns.exception
-import dns.message
-import dns.name
-import dns.rcode
-import dns.rdataclass
-import dns.rdatatype
+if TYPE_CHECKING:
+    import dns.message
+    import dns.name
 
+A, NS, SOA, TXT, AAAA = 1, 2, 6, 16, 28  # types of records (RFC 1035 section 3.2.2, RFC 3596)
+NOERROR, FORMERR, NXDOMAIN, NOTIMP = 0, 1, 3, 4  # of answers (RFC 1035 section 4.1.1)
+_OPT_TYPE = 41
+_IN = 1
 _PAYLOAD = 1232  # bytes; larger answers over UDP come in fragments, which are often lost
 _HEADER = struct.Struct("!6H")
 _KIND_AND_CLASS = struct.Struct("!2H")
 _TXT_IN = b"\0\0\x10\0\x01"  # the end of the name, the type and the class
-# Of the header's flags; dnspython's own names are of a kind that is slow to combine.
+# The header's flags.
 _RESPONSE, _AUTHORITATIVE, _TRUNCATED, _DESIRED, _AVAILABLE = 0x8000, 0x0400, 0x0200, 0x0100, 0x80
 _RCODE = 0x000F
-_OPT = struct.pack("!BHHIH", 0, dns.rdatatype.OPT, _PAYLOAD, 0, 0)  # RFC 6891 section 6.1.2
+_OPT = struct.pack("!BHHIH", 0, _OPT_TYPE, _PAYLOAD, 0, 0)  # RFC 6891 section 6.1.2
 _TXT_HERE = b"\xc0\x0c\x00\x10\x00\x01"  # of the question's own name, TXT, IN
 _CHAIN = 8  # aliases of aliases
 
@@ -26,10 +30,12 @@ class Question(NamedTuple):
     """A name and type to ask for: as they stand in a message, and the type once more."""
 
     section: bytes
-    kind: dns.rdatatype.RdataType
+    kind: int
 
     @property
     def name(self) -> dns.name.Name:
+        import dns.name
+
         return dns.name.from_wire(self.section, 0)[0]
 
 
@@ -56,17 +62,19 @@ class TruncatedAnswer(Exception):
     """The answer did not fit into a datagram."""
 
 
-def question(name: dns.name.Name | str, kind: dns.rdatatype.RdataType) -> Question:
+def question(name: dns.name.Name | str, kind: int) -> Question:
     """The question for records of a name, which may lack its trailing dot."""
     if isinstance(name, str):
+        import dns.name
+
         name = dns.name.from_text(name)
-    return Question(name.to_digestable() + _KIND_AND_CLASS.pack(kind, dns.rdataclass.IN), kind)
+    return Question(name.to_digestable() + _KIND_AND_CLASS.pack(kind, _IN), kind)
 
 
 def txt_question(fqdn: str) -> Question:
     """The question for the TXT records of a name of plain labels (dkim.is_name)."""
     labels = [bytes((len(label),)) + label for label in fqdn.lower().encode("ascii").split(b".")]
-    return Question(b"".join(labels) + _TXT_IN, dns.rdatatype.TXT)
+    return Question(b"".join(labels) + _TXT_IN, TXT)
 
 
 def encode(number: int, asked: Question, *, recursion: bool, edns: bool = True) -> bytes:
@@ -91,10 +99,13 @@ def decode(wire: bytes, asked: Question) -> Answer | None:
         return None
     if flags & _TRUNCATED:
         raise TruncatedAnswer
-    if answers == 1 and asked.kind == dns.rdatatype.TXT and not flags & _RCODE:
+    if answers == 1 and asked.kind == TXT and not flags & _RCODE:
         value = _only_value(wire, _HEADER.size + len(section))
         if value is not None:
             return Answer(0, bool(flags & _AUTHORITATIVE), bool(flags & _AVAILABLE), (value,))
+    import dns.exception
+    import dns.message
+
     try:
         return _read(dns.message.from_wire(wire, ignore_trailing=True), asked)
     except (dns.exception.DNSException, ValueError, NotImplementedError):
@@ -121,15 +132,19 @@ def _only_value(wire: bytes, start: int) -> bytes | None:
 
 
 def _read(message: dns.message.Message, asked: Question) -> Answer:
+    from dns.rdataclass import IN
+    from dns.rdatatype import CNAME
+    from dns.rdatatype import TXT as TXT_TYPE
+
     start = name = asked.name
     values: list[bytes] = []
     for _ in range(_CHAIN):
-        alias = message.get_rrset(message.answer, name, dns.rdataclass.IN, dns.rdatatype.CNAME)
+        alias = message.get_rrset(message.answer, name, IN, CNAME)
         if alias is None:
             break
         name = alias[0].target
-    if asked.kind == dns.rdatatype.TXT:
-        found = message.get_rrset(message.answer, name, dns.rdataclass.IN, asked.kind)
+    if asked.kind == TXT:
+        found = message.get_rrset(message.answer, name, IN, TXT_TYPE)
         values = [b"".join(record.strings) for record in found or ()]
     is_authoritative = bool(message.flags & _AUTHORITATIVE)
     return Answer(
@@ -138,13 +153,13 @@ def _read(message: dns.message.Message, asked: Question) -> Answer:
         bool(message.flags & _AVAILABLE),
         tuple(values),
         "" if name == start else to_text(name),
-        _owner(message, dns.rdatatype.SOA, name),
-        "" if is_authoritative or message.answer else _owner(message, dns.rdatatype.NS, name),
+        _owner(message, SOA, name),
+        "" if is_authoritative or message.answer else _owner(message, NS, name),
         message,
     )
 
 
-def _owner(message: dns.message.Message, kind: dns.rdatatype.RdataType, name: dns.name.Name) -> str:
+def _owner(message: dns.message.Message, kind: int, name: dns.name.Name) -> str:
     """Of the record of this type in the authority section, if `name` is at or below it."""
     owners = (rrset.name for rrset in message.authority if rrset.rdtype == kind)
     return next((to_text(owner) for owner in owners if name.is_subdomain(owner)), "")
@@ -152,6 +167,8 @@ def _owner(message: dns.message.Message, kind: dns.rdatatype.RdataType, name: dn
 
 def rcode_name(answer: Answer) -> str:
     """Such as SERVFAIL (RFC 1035 section 4.1.1)."""
+    import dns.rcode
+
     return dns.rcode.to_text(dns.rcode.Rcode.make(answer.rcode))
 
 

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import dns.rcode
-
 from dkimctl.resolver.addresses import Address
-from dkimctl.resolver.messages import Answer, Question, rcode_name
+from dkimctl.resolver.messages import NOERROR, NXDOMAIN, Answer, Question, rcode_name
 from dkimctl.resolver.server import NoAnswer, Server
 
 _AT_ONCE = 32  # questions to one resolver, which is mostly there for others as well
-_USEFUL = frozenset((dns.rcode.NOERROR, dns.rcode.NXDOMAIN))
+_USEFUL = frozenset((NOERROR, NXDOMAIN))
 
 
 class Recursor:
     """Asks resolvers, the next where one gives no useful answer. Otherwise it is like a Server."""
 
-    label = "the system's resolver"
+    label = host = "the system's resolver"
 
     def __init__(self, nameservers: Sequence[Address]) -> None:
         self._servers = [

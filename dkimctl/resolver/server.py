@@ -8,10 +8,16 @@ import errno
 import os
 from collections.abc import AsyncIterator, Sequence
 
-import dns.rcode
-
 from dkimctl.resolver.burst import burst
-from dkimctl.resolver.messages import Answer, Question, TruncatedAnswer, decode, encode
+from dkimctl.resolver.messages import (
+    FORMERR,
+    NOTIMP,
+    Answer,
+    Question,
+    TruncatedAnswer,
+    decode,
+    encode,
+)
 
 # In seconds.
 _OVER_UDP = (1.5, 2.5)  # each try; what is lost is mostly one datagram
@@ -29,7 +35,7 @@ class NoRoute(NoAnswer):
 
 
 class Server:
-    """A DNS server at an IP address. `label` is what people call it.
+    """A DNS server at an IP address. `label` is what people call it, `host` its name.
 
     At most `max_in_flight` questions are on their way to it. With `recursion` it is asked to
     find out what it does not know itself.
@@ -40,6 +46,7 @@ class Server:
         address: str,
         port: int = 53,
         *,
+        host: str = "",
         label: str = "",
         max_in_flight: int = 1,
         recursion: bool = False,
@@ -47,6 +54,7 @@ class Server:
         self.address = address
         self.port = port
         self.label = label or address
+        self.host = host or self.label
         self._recursion = recursion
         self._max_in_flight = max_in_flight
         self._slots = asyncio.Semaphore(max_in_flight)
@@ -90,7 +98,7 @@ class Server:
 
     async def _ask(self, asked: Question) -> Answer:
         answer = await self._over_both(asked, edns=True)
-        if answer.rcode in (dns.rcode.FORMERR, dns.rcode.NOTIMP):  # older than RFC 6891
+        if answer.rcode in (FORMERR, NOTIMP):  # older than RFC 6891
             return await self._over_both(asked, edns=False)
         return answer
 

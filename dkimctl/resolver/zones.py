@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from typing import Protocol
-
-import dns.name
-import dns.rdatatype
+from typing import TYPE_CHECKING, Protocol
 
 from dkimctl.errors import ServiceError, UsageError
 from dkimctl.resolver.addresses import Address
-from dkimctl.resolver.messages import Answer, Question, question, to_text
+from dkimctl.resolver.messages import SOA, Answer, Question, question, to_text
 from dkimctl.resolver.recursor import Recursor
 from dkimctl.resolver.server import NoAnswer
 from dkimctl.text import printable
+
+if TYPE_CHECKING:
+    import dns.name
 
 _TOLD = 10
 _OTHERWISE = "name the zones of your DNS with --zone"
@@ -49,9 +49,11 @@ async def zone_of(name: str, resolver: Asks) -> str | None:
 
     Raises NoAnswer.
     """
+    import dns.name
+
     below = dns.name.from_text(name)
     while len(below) > 2:  # the root is a label, too
-        apex = _apex_above(below, await resolver.ask(question(below, dns.rdatatype.SOA)))
+        apex = _apex_above(below, await resolver.ask(question(below, SOA)))
         if apex is not None:
             return to_text(apex) if len(apex) > 2 else None
         below = below.parent()
@@ -85,6 +87,6 @@ def _apex_above(name: dns.name.Name, answer: Answer) -> dns.name.Name | None:
     if answer.message is None:
         return None
     for rrset in (*answer.message.answer, *answer.message.authority):
-        if rrset.rdtype == dns.rdatatype.SOA and name.is_subdomain(rrset.name):
+        if rrset.rdtype == SOA and name.is_subdomain(rrset.name):
             return rrset.name
     return None

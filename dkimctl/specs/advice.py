@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from dkimctl.models import DomainSpec
 
 _NAMED = 3
+# Resolvers that have asked too early remember for so long, with most zones, that there is nothing.
+_LEAD = timedelta(hours=1)
 
 
 def warnings(specs: Sequence[DomainSpec], now: datetime) -> list[str]:
     """One line for each kind of doubt about specs whose defaults are applied.
 
     Keys of 1024 bits, stated or by the service's default (interface 2.3), where RFC 8301
-    3.2 wants at least 2048; and signing from registration on, before DNS can be published.
+    3.2 wants at least 2048; and signing from registration on, or so soon after it that DNS can
+    hardly be there.
     """
     short = [spec.sign_domain for spec in specs if spec.key_len != 2048]
-    at_once = [spec.sign_domain for spec in specs if _signs_at_once(spec, now)]
+    at_once = [spec.sign_domain for spec in specs if _signs_by(spec, now)]
+    soon = [
+        spec.sign_domain
+        for spec in specs
+        if _signs_by(spec, now + _LEAD) and not _signs_by(spec, now)
+    ]
     lines = []
     if short:
         lines.append(f"1024-bit keys for {_summary(short)}: write key_len: 2048 (RFC 8301)")
@@ -26,13 +34,18 @@ def warnings(specs: Sequence[DomainSpec], now: datetime) -> list[str]:
             f"signing starts at registration, before DNS is published, for {_summary(at_once)}: "
             "write a start_date to come, or enable: false"
         )
+    if soon:
+        lines.append(
+            f"signing starts within the hour for {_summary(soon)}: publish at once, and see that "
+            "it is there with `dkimctl check-dns --wait 30m`"
+        )
     return lines
 
 
-def _signs_at_once(spec: DomainSpec, now: datetime) -> bool:
+def _signs_by(spec: DomainSpec, time: datetime) -> bool:
     if spec.enable is False:
         return False
-    return spec.start_date is None or datetime.fromisoformat(spec.start_date) <= now
+    return spec.start_date is None or datetime.fromisoformat(spec.start_date) <= time
 
 
 def _summary(domains: Sequence[str]) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import os
+import signal
 import socket
 import sqlite3
 import subprocess
@@ -16,6 +18,7 @@ import dns.exception
 import dns.message
 import dns.query
 import dns.rcode
+import dns.rdatatype
 import httpx
 
 SECRET = base64.b64encode(b"a key for tests alone, 32 bytes.").decode()
@@ -24,7 +27,7 @@ WRONG_SECRET = base64.b64encode(b"another key, which is not theirs").decode()
 _NAMED = """
 options {{
   directory "{directory}"; pid-file none; session-keyfile none; recursion no;
-  listen-on port {port} {{ 127.0.0.1; }}; listen-on-v6 {{ none; }};
+  listen-on port {port} {{ {host}; }}; listen-on-v6 {{ none; }};
 }};
 controls {{ }};
 key "dkim" {{ algorithm hmac-sha256; secret "{secret}"; }};
@@ -33,7 +36,7 @@ zone "example.com" {{ type primary; file "{file}"; allow-update {{ key "dkim"; }
 _KNOTD = """
 server:
   rundir: {directory}
-  listen: 127.0.0.1@{port}
+  listen: {host}@{port}
 database:
   storage: {directory}
 key:
@@ -52,7 +55,7 @@ zone:
 """
 _NSD = """
 server:
-  ip-address: 127.0.0.1@{port}
+  ip-address: {host}@{port}
   username: ""
   chroot: ""
   zonesdir: ""
@@ -71,7 +74,7 @@ zone:
 _PDNS = """
 launch=bind
 bind-config={directory}/pdns-zones.conf
-local-address=127.0.0.1
+local-address={host}
 local-port={port}
 socket-dir={directory}
 daemon=no
@@ -95,16 +98,26 @@ SERVERS = tuple(_FILES)
 
 
 class Server(NamedTuple):
-    """One that answers for example.com at 127.0.0.1 and `port`."""
+    """One that answers for example.com at an address of loopback and `port`."""
 
     port: int
+    host: str = "127.0.0.1"
+    pid: int = 0
+
+    def reload(self) -> None:
+        """Have it read its master file again, whose serial number has grown."""
+        os.kill(self.pid, signal.SIGHUP)
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
 
     def ask(self, name: str, kind: str = "TXT") -> list[object]:
         """The data of a name, asked over TCP; of TXT the whole values. Raises where it fails."""
         query = dns.message.make_query(name, kind)
-        answer = dns.query.tcp(query, "127.0.0.1", port=self.port, timeout=5)
+        answer = dns.query.tcp(query, self.host, port=self.port, timeout=5)
         assert answer.rcode() in (dns.rcode.NOERROR, dns.rcode.NXDOMAIN), answer.rcode()
-        rdatas = [rdata for rrset in answer.answer for rdata in rrset]
+        sets = [found for found in answer.answer if found.rdtype == dns.rdatatype.from_text(kind)]
+        rdatas = [rdata for rrset in sets for rdata in rrset]
         return [b"".join(rdata.strings) if kind == "TXT" else rdata for rdata in rdatas]
 
 
@@ -164,27 +177,36 @@ def serving_api(
         process.wait(10)
 
 
-def free_port() -> int:
+def free_port(host: str = "127.0.0.1") -> int:
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
+        probe.bind((host, 0))
         return int(probe.getsockname()[1])
 
 
 @contextlib.contextmanager
 def serving(
-    program: str, zone: Path, directory: Path, need: Callable[[str], str]
+    program: str,
+    zone: Path,
+    directory: Path,
+    need: Callable[[str], str],
+    host: str = "127.0.0.1",
+    port: int = 0,
+    more: str = "",
 ) -> Iterator[Server]:
-    """Run a server with the master file at `zone`, until the block ends."""
-    port = free_port()
+    """Run a server with the master file at `zone`, until the block ends.
+
+    Port 0 is any that is free; `more` is added to its configuration.
+    """
+    port = port or free_port(host)
     for name, text in _FILES[program].items():
-        filled = text.format(directory=directory, port=port, secret=SECRET, file=zone)
-        (directory / name).write_text(filled)
+        filled = text.format(directory=directory, host=host, port=port, secret=SECRET, file=zone)
+        (directory / name).write_text(filled + more)
     words = [word.format(directory=directory) for word in _WORDS[program]]
     log = directory / f"{program}.log"
     with log.open("wb") as output:
         process = subprocess.Popen([need(program), *words], stdout=output, stderr=output)
     try:
-        server = Server(port)
+        server = Server(port, host, process.pid)
         _wait(server, process, log)
         yield server
     finally:

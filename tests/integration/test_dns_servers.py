@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -22,6 +21,7 @@ from dns_servers import (
     serving,
     serving_api,
 )
+from published import private_keys
 from readme import YAML, blocks
 
 from dkimctl.models import DnsRecord, Outcome, Registration, Result
@@ -299,14 +299,6 @@ Subject: signed
 
 The key of this signature is in DNS.
 """
-
-
-def private_keys(home: Path) -> dict[tuple[str, str], bytes]:
-    """The signing keys (PEM) in the store of the sandbox, by domain and selector."""
-    [store] = home.rglob("sandbox.db")
-    with contextlib.closing(sqlite3.connect(store)) as connection:
-        rows = connection.execute("SELECT sign_domain, selector, private_key FROM registrations")
-        return {(domain, selector): key for domain, selector, key in rows}
 
 
 @pytest.mark.parametrize("program", SERVERS)

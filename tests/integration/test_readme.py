@@ -29,6 +29,9 @@ def test_every_block_is_run_by_a_test_of_this_module():
         "dkimctl login",
         "dkimctl register",
         "dkimctl show-dns",
+        "dkimctl check-dns",
+        "dkimctl rotate",
+        "dkimctl ledger import",
         "dkimctl api",
         "dkimctl serve",
         "dkimctl service",
@@ -75,7 +78,7 @@ def test_login_register_show_dns_and_api(cli, shell, needs_tool, at_service):
     (again,) = blocks("--assign-selector")
     assert "already there 2" in shell(again, at_service).stderr
     for block in blocks("dkimctl show-dns"):
-        if "--sandbox" not in block and not any(program in block for program in RECIPES):
+        if not any(mark in block for mark in ("--sandbox", "check-dns", *RECIPES)):
             shell(block, at_service)
     assert len(json.loads((cli.home / "records.json").read_text())["items"]) == 2
     assert (cli.home / "dkim.zone").read_text().count(" IN TXT ") == 2
@@ -134,17 +137,20 @@ def test_failures_can_be_rehearsed(cli, shell, port):
 
 
 def test_the_benchmarks_run(cli, shell, needs_tool):
-    needs_tool("named-checkzone")
+    for tool in ("named-checkzone", "nsd", "dig"):
+        needs_tool(tool)
     (block,) = blocks("tests/bench")
     short = block.replace("tests/bench", str(ROOT / "tests/bench"))
     short = short.replace("startup.py", "startup.py 1").replace("load.py", "load.py 10")
     short = short.replace("register.py", "register.py 100 1")
     short = short.replace("show_dns.py", "show_dns.py 10 1")
+    short = short.replace("check_dns.py", "check_dns.py 10 1")
     done = shell(short, {})
     assert "register --dry-run" in done.stdout
     assert "peer: yaml.load" in done.stdout
     assert "of the bare loop" in done.stdout
     assert "once: octoDNS" in done.stdout
+    assert "once: checkdmarc" in done.stdout
 
 
 def test_completion(shell, cli):

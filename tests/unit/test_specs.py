@@ -506,6 +506,18 @@ def test_short_keys_and_signing_at_once_are_doubted_in_one_line_each():
     assert "4 domains (a.example, d.example, e.example, ...)" in at_once
 
 
+def test_a_start_that_dns_can_hardly_make_is_doubted():
+    starts = [NOW + timedelta(minutes=minutes) for minutes in (-1, 59, 61)]
+    specs = [
+        DomainSpec(f"d{number}.example", key_len=2048, start_date=start.isoformat())
+        for number, start in enumerate(starts)
+    ]
+    at_once, soon = warnings(specs, NOW)
+    assert "1 domain (d0.example)" in at_once
+    assert "within the hour for 1 domain (d1.example)" in soon
+    assert "check-dns" in soon
+
+
 def test_specs_beyond_doubt_are_not_warned_of():
     assert warnings(load("- a.example", defaults={"key_len": 2048, "enable": False}), NOW) == []
 

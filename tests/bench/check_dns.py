@@ -1,0 +1,103 @@
+"""How fast `dkimctl check-dns` asks one server, beside dig, dnspython and checkdmarc.
+
+Run: python tests/bench/check_dns.py [RECORDS [REPETITIONS]]
+
+All ask an nsd on loopback for the same TXT records of 2048-bit keys. dkimctl and `dig -f` are
+timed as commands, from start to end; dnspython and checkdmarc within Python, for a tenth of the
+names, one after the other as their users have it. checkdmarc is left out where it is not
+installed. The last line is about memory.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from show_dns import APEX, measure, registrations
+
+from dkimctl.ledger import Ledger
+from dkimctl.render.txt import txt_data
+
+sys.path.append(str(Path(__file__).parents[1] / "integration"))
+from dns_servers import serving
+
+BASE_URL = "http://127.0.0.1:9"
+DNSPYTHON = """
+import sys, time, dns.resolver
+resolver = dns.resolver.Resolver(configure=False)
+resolver.nameservers, resolver.port = ["127.0.0.1"], int(sys.argv[1])
+names = open(sys.argv[2]).read().replace(" TXT", "").split()
+started = time.perf_counter()
+for name in names:
+    assert resolver.resolve(name, "TXT")
+print(len(names) / (time.perf_counter() - started))
+"""
+CHECKDMARC = "from checkdmarc.utils import query_dns" + DNSPYTHON.replace(
+    'resolver.resolve(name, "TXT")', 'query_dns(name, "TXT", resolver=resolver)'
+)
+
+
+def rate(script: str, port: int, names: Path) -> float | None:
+    """Look-ups a second; None where a library is missing."""
+    words = [sys.executable, "-c", script, str(port), str(names)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if "ModuleNotFoundError" in done.stderr:
+        return None
+    assert done.returncode == 0, done.stderr
+    return float(done.stdout)
+
+
+def prepare(home: Path, count: int) -> None:
+    """A ledger, a zone and a list of names with so many records."""
+    found = list(registrations(count))
+    home.mkdir()
+    with Ledger.open(home / "ledger.db", base_url=BASE_URL, client_id="id") as ledger:
+        ledger.record(found)
+    records = [one.record for one in found if one.record is not None]
+    lines = [f"{record.fqdn}. 3600 IN TXT {txt_data(record.value)}\n" for record in records]
+    (home / "zone").write_text(APEX + "".join(lines))
+    (home / "names").write_text("".join(f"{record.fqdn} TXT\n" for record in records))
+    some = records[: max(count // 10, 1)]
+    (home / "some").write_text("".join(f"{record.fqdn} TXT\n" for record in some))
+
+
+def compare(home: Path, env: dict[str, str], count: int, repetitions: int) -> None:
+    prepare(home, count)
+    env = {**env, "DKIMCTL_STATE_DIR": str(home)}
+    tool = str(Path(sys.executable).with_name("dkimctl"))
+    with serving("nsd", home / "zone", home, lambda name: name) as server:
+        check = [tool, "check-dns", "--server", str(server), "--format", "jsonl"]
+        measure(check, env)  # the first run notes in the ledger that all are published
+        dig = ["dig", f"@{server.host}", "-p", str(server.port), "-f", str(home / "names")]
+        for _ in range(repetitions):
+            seconds, mib = measure(check, env)
+            digging, _ = measure(dig, env)
+            print(
+                f"  {count} records: dkimctl {seconds:.2f} s, {count / seconds:,.0f}/s, {mib:.0f} "
+                f"MiB; dig -f {count / digging:,.0f}/s (dkimctl {digging / seconds:.2f} x)"
+            )
+        for name, script in (("dnspython", DNSPYTHON), ("checkdmarc", CHECKDMARC)):
+            peer = rate(script, server.port, home / "some")
+            told = "is not installed" if peer is None else f"{peer:,.0f}/s"
+            times = "" if peer is None else f" (dkimctl {count / seconds / peer:.1f} x)"
+            print(f"  once: {name} {told}{times}")
+
+
+def main() -> None:
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
+    repetitions = int(sys.argv[2]) if len(sys.argv) > 2 else 5
+    with tempfile.TemporaryDirectory() as directory:
+        urls = {f"DKIMCTL_{name}": BASE_URL for name in ("AUTH_URL", "BASE_URL")}
+        names = {"HOME": directory, "DKIMCTL_CLIENT_ID": "id"}
+        kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+        env = {**kept, **urls, **names}
+        compare(Path(directory) / "some", env, count, repetitions)
+        print("  and ten times as many:")
+        compare(Path(directory) / "many", env, 10 * count, 1)
+
+
+if __name__ == "__main__":
+    main()

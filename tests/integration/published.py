@@ -1,0 +1,59 @@
+"""Registrations in the sandbox, and zones in which their records stand rightly or wrongly."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Mapping
+from pathlib import Path
+
+import dns.rdata
+import dns.rdataclass
+import dns.rdatatype
+from dns.rdtypes.ANY.TXT import TXT
+
+APEX = """$ORIGIN example.com.
+$TTL 60
+@ SOA ns.example.com. root.example.com. 1 3600 600 86400 60
+@ NS ns.example.com.
+ns A 127.0.0.1
+"""
+
+
+def register(
+    cli, *domains: str, key_len: int = 2048, more: str = "enable: false"
+) -> dict[str, str]:
+    """Register `domains` with the selector s1; the TXT values, by domain."""
+    specs = f"defaults: {{key_len: {key_len}, {more}}}\ndomains:\n"
+    specs += "".join(f"- {{sign_domain: {domain}, selector: s1}}\n" for domain in domains)
+    done = cli("register", "--sandbox", "-", "--format", "json", stdin=specs)
+    assert done.status == 0, done.err
+    return {item["sign_domain"]: item["setting_values"]["value"] for item in done.json["items"]}
+
+
+def txt(name: str, *values: str | bytes) -> str:
+    """A line for each TXT record of a name, as dnspython writes them."""
+    lines = []
+    for value in values:
+        data = value.encode() if isinstance(value, str) else value
+        strings = [data[at : at + 255] for at in range(0, len(data), 255)] or [b""]
+        record = TXT(dns.rdataclass.IN, dns.rdatatype.TXT, strings)
+        lines.append(f"{name}. TXT {record.to_text()}\n")
+    return "".join(lines)
+
+
+def name_of(domain: str) -> str:
+    return f"s1._domainkey.{domain}"
+
+
+def published(values: Mapping[str, str]) -> str:
+    """The lines of a zone that has all of them as they are."""
+    return "".join(txt(name_of(domain), value) for domain, value in values.items())
+
+
+def private_keys(home: Path) -> dict[tuple[str, str], bytes]:
+    """The signing keys (PEM) in the store of the sandbox, by domain and selector."""
+    [store] = home.rglob("sandbox.db")
+    with contextlib.closing(sqlite3.connect(store)) as connection:
+        rows = connection.execute("SELECT sign_domain, selector, private_key FROM registrations")
+        return {(domain, selector): key for domain, selector, key in rows}

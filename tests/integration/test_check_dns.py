@@ -1,0 +1,352 @@
+"""check-dns against running name servers: every answer comes from a zone that has that fault."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import dkim
+import pytest
+
+sys.path.append(str(Path(__file__).parent))
+from dns_servers import Server, free_port, key_file, serving
+from published import APEX, name_of, private_keys, published, register, txt
+
+# named listens on addresses of interfaces alone, and the loopback interface has this one.
+HOSTS = {"named": "127.0.0.1", "nsd": "127.0.0.2", "knotd": "127.0.0.3"}
+
+
+@pytest.fixture
+def serve(needs_tool, tmp_path):
+    """Start a server for example.com, by default one of its three, with records of its own."""
+    with contextlib.ExitStack() as running:
+
+        def start(program: str, records: str, more: str = "") -> Server:
+            directory = tmp_path / program
+            directory.mkdir(exist_ok=True)
+            zone = directory / "example.com.zone"
+            zone.write_text(APEX + records)
+            server = serving(program, zone, directory, needs_tool, HOSTS[program], more=more)
+            return running.enter_context(server)
+
+        yield start
+
+
+@pytest.fixture
+def check(cli):
+    """Run check-dns at some servers; gives the command's end and the items by domain."""
+
+    def run(servers, *words: object):
+        at = [word for server in servers for word in ("--server", server)]
+        done = cli("check-dns", "--sandbox", "--format", "json", *at, *words)
+        return done, {item["sign_domain"]: item for item in done.json["items"]}
+
+    return run
+
+
+def cut_in_key(value: str) -> str:
+    return value[:-40]
+
+
+FAULTS = {
+    "right.example.com": ("published", lambda name, value, other: txt(name, value)),
+    "spaced.example.com": (
+        "published",
+        lambda name, value, other: txt(name, value.replace("; ", " ;") + ";"),
+    ),
+    "gone.example.com": ("missing", lambda name, value, other: ""),
+    "other-type.example.com": ("missing", lambda name, value, other: f'{name}. HINFO "a" "b"\n'),
+    "other-key.example.com": ("mismatch", lambda name, value, other: txt(name, other)),
+    "testing.example.com": ("mismatch", lambda name, value, other: txt(name, value + "; t=y")),
+    # As panels store it that keep one character-string.
+    "panel.example.com": ("truncated", lambda name, value, other: txt(name, value[:255])),
+    "cut.example.com": ("truncated", lambda name, value, other: txt(name, cut_in_key(value))),
+    "quoted.example.com": ("malformed", lambda name, value, other: txt(name, f'"{value}"')),
+    "escaped.example.com": (
+        "malformed",
+        lambda name, value, other: txt(name, value.replace(";", "\\;")),
+    ),
+    "spf.example.com": ("malformed", lambda name, value, other: txt(name, "v=spf1 -all")),
+    "binary.example.com": ("malformed", lambda name, value, other: txt(name, b"\xff\x1b[31m")),
+    "doubled.example.com": (
+        "malformed",
+        lambda name, value, other: txt(f"{name}.example.com", value),
+    ),
+    "twice.example.com": ("duplicate", txt),
+    "revoked.example.com": ("revoked", lambda name, value, other: txt(name, "v=DKIM1; p=")),
+    "alias.example.com": (
+        "published",
+        lambda name, value, other: (
+            f"{name}. CNAME key.example.com.\n" + txt("key.example.com", value)
+        ),
+    ),
+    "astray.example.com": (
+        "missing",
+        lambda name, value, other: f"{name}. CNAME nothing.example.com.\n",
+    ),
+    "abroad.example.com": (
+        "no answer",
+        lambda name, value, other: f"{name}. CNAME key.example.net.\n",
+    ),
+}
+
+
+@pytest.fixture
+def faulty(cli):
+    """The registrations of FAULTS, and the lines of a zone that has the fault of each."""
+    values = register(cli, *FAULTS)
+    other = values["right.example.com"]
+    return "".join(
+        FAULTS[domain][1](name_of(domain), value, other) for domain, value in values.items()
+    )
+
+
+def test_three_servers_that_agree_on_every_fault(check, serve, faulty):
+    servers = [serve(program, faulty) for program in HOSTS]
+    done, items = check(servers)
+    assert done.status == 4  # of one alias nothing is known; otherwise 1
+    for domain, (verdict, _) in FAULTS.items():
+        item = items[domain]
+        assert item["verdict"] == verdict, item
+        assert [found["server"] for found in item["servers"]] == [str(one) for one in servers]
+        assert {found["verdict"] for found in item["servers"]} == {verdict}, item
+    reasons = {domain: item["reason"] for domain, item in items.items()}
+    assert "p=" in reasons["other-key.example.com"]
+    assert "t=" in reasons["testing.example.com"]
+    assert "quotation marks" in reasons["quoted.example.com"]
+    assert "backslashes" in reasons["escaped.example.com"]
+    doubled = "s1._domainkey.doubled.example.com.example.com"
+    assert doubled in reasons["doubled.example.com"]
+    assert "one of them ours" in reasons["twice.example.com"]
+    assert items["alias.example.com"]["alias"] == "key.example.com"
+    assert items["abroad.example.com"]["alias"] == "key.example.net"
+    assert "\x1b" not in done.out
+
+
+def test_the_exit_code_is_no_where_all_is_known(check, serve, faulty):
+    server = serve("nsd", faulty)
+    done, items = check([server], "gone.example.com", "right.example.com")
+    assert (done.status, len(items)) == (1, 2)
+    done, items = check([server], "right.example.com", "alias.example.com")
+    assert (done.status, len(items)) == (0, 2)
+    assert json.loads(done.err)["summary"] == {"published": 2}
+
+
+@pytest.fixture
+def two(cli):
+    return register(cli, "a.example.com", "b.example.com")
+
+
+def test_a_server_that_lags_behind_is_named(check, serve, two):
+    servers = [serve("named", published(two)), serve("nsd", published(two)), serve("knotd", "")]
+    done, items = check(servers)
+    assert done.status == 1
+    for item in items.values():
+        assert item["verdict"] == "inconsistent"
+        assert item["reason"] == f"published at 2 of 3 servers; {servers[2]}: missing"
+
+
+def silent_host() -> Server:
+    return Server(free_port("127.0.0.5"), "127.0.0.5")
+
+
+def test_a_dead_server_leaves_it_open_and_does_not_make_it_missing(check, serve, two):
+    server, dead = serve("nsd", published(two)), silent_host()
+    done, items = check([server, dead])
+    assert done.status == 4
+    for item in items.values():
+        assert item["verdict"] == "no answer"
+        assert "published elsewhere" in item["reason"]
+        assert str(dead) in item["reason"]
+    # What the others deny is not published, whatever the dead one has.
+    done, items = check([serve("knotd", ""), dead])
+    assert (done.status, items["a.example.com"]["verdict"]) == (1, "missing")
+
+
+@contextlib.contextmanager
+def deaf_to_udp(server: Server):
+    """The same server, reached over TCP alone; its UDP port takes datagrams and is silent."""
+    host, port = "127.0.0.6", free_port("127.0.0.6")
+    with (
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent,
+        socket.create_server((host, port)) as listening,
+    ):
+        silent.bind((host, port))
+        thread = threading.Thread(target=relay, args=(listening, server), daemon=True)
+        thread.start()
+        yield Server(port, host)
+        listening.shutdown(socket.SHUT_RDWR)
+    thread.join(5)
+
+
+def relay(listening: socket.socket, server: Server) -> None:
+    with contextlib.suppress(OSError):
+        while True:
+            inner = listening.accept()[0]
+            with inner, socket.create_connection((server.host, server.port), 5) as outer:
+                outer.sendall(inner.recv(4096))
+                inner.sendall(outer.recv(65536))
+
+
+def test_a_server_that_answers_over_tcp_alone(check, serve, two):
+    with deaf_to_udp(serve("named", published(two))) as server:
+        done, items = check([server])
+    assert done.status == 0
+    assert items["a.example.com"]["servers"][0]["server"] == str(server)
+
+
+@pytest.mark.parametrize("program", HOSTS)
+def test_an_answer_that_does_not_fit_into_a_datagram_comes_over_tcp(check, serve, cli, program):
+    values = register(cli, "big.example.com")
+    many = [values["big.example.com"], *(f"v=DKIM1; p={number}{'x' * 250}" for number in range(6))]
+    done, items = check([serve(program, txt(name_of("big.example.com"), *many))])
+    assert done.status == 1
+    assert "7 TXT records" in items["big.example.com"]["reason"]
+
+
+@pytest.mark.parametrize("program", HOSTS)
+def test_a_lame_server_tells_nothing(check, serve, cli, program):
+    register(cli, "example.net")
+    done, items = check([serve(program, "")])
+    assert done.status == 4
+    assert items["example.net"]["verdict"] == "no answer"
+    assert "REFUSED" in items["example.net"]["reason"]
+
+
+BROKEN = 'zone "example.net" { type primary; file "there-is-none"; };'
+
+
+def test_a_server_that_could_not_load_the_zone_tells_nothing(check, serve, cli):
+    register(cli, "example.net")
+    done, items = check([serve("named", "", more=BROKEN)])
+    assert done.status == 4
+    assert items["example.net"]["verdict"] == "no answer"
+    assert "SERVFAIL" in items["example.net"]["reason"]
+
+
+def test_the_table_has_what_is_signing_without_dns_first(cli, serve, on_terminal):
+    register(cli, "z.example.com", more="start_date: 2020-01-01T00:00+00:00")
+    register(cli, "a.example.com", more="start_date: 2099-01-01T00:00+00:00")
+    server = serve("nsd", "")
+    status, shown = on_terminal(["check-dns", "--sandbox", "--server", str(server)])
+    assert status == 1
+    lines = shown.splitlines()
+    assert "z.example.com" in lines[1]
+    assert "SIGNING NOW WITHOUT DNS" in lines[1]
+    assert "\x1b[1;31m" in lines[1]
+    assert "a.example.com" in lines[2]
+    assert any("signing now without DNS" in line and "z.example.com" in line for line in lines[3:])
+
+
+def test_old_records_are_to_be_gone(check, serve, two):
+    left = published({"b.example.com": two["b.example.com"]})
+    server = serve("knotd", left)
+    done, items = check([server], "--expect-absent")
+    assert done.status == 1
+    assert items["a.example.com"]["verdict"] == "missing"
+    assert items["b.example.com"]["verdict"] == "published"
+    assert check([server], "--expect-absent", "a.example.com")[0].status == 0
+
+
+def test_a_saved_result_needs_no_ledger(cli, serve, two, tmp_path):
+    saved = cli("show-dns", "--sandbox", "--format", "json").out
+    server = serve("nsd", published(two))
+    elsewhere = {"HOME": str(tmp_path / "elsewhere"), "XDG_DATA_HOME": str(tmp_path / "elsewhere")}
+    done = cli("check-dns", "--from", "-", "--server", server, stdin=saved, env=elsewhere)
+    assert done.status == 0, done.err
+    assert "published 2" in done.err
+
+
+def test_waiting_ends_within_an_interval_of_the_last_server(cli, serve, two, tmp_path, needs_tool):
+    servers = {program: serve(program, "") for program in HOSTS}
+    at = [word for server in servers.values() for word in ("--server", str(server))]
+    words = ("check-dns", "--sandbox", "--wait", "60s", "--format", "json", *at)
+    process = cli.start(*words, stdout=-1, stderr=-1)
+    for program, server in servers.items():
+        time.sleep(2.5)
+        if program == "named":  # which takes a zone that can be updated from no file
+            script = cli("show-dns", "--sandbox", "--format", "nsupdate").out
+            update = f"server {server.host} {server.port}\n{script}"
+            key = ["-k", str(key_file(tmp_path / "key"))]
+            subprocess.run([needs_tool("nsupdate"), *key], input=update, text=True, check=True)
+        else:
+            zone = tmp_path / program / "example.com.zone"
+            zone.write_text((APEX + published(two)).replace(" 1 3600", " 2 3600"))
+            server.reload()
+    changed = time.monotonic()
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    # The intervals grow by half from 2 s on: after 7.5 s none is longer than 6.8 s.
+    assert time.monotonic() - changed < 6.8 + 1.5
+    assert {item["verdict"] for item in json.loads(out)["items"]} == {"published"}
+
+
+# What it asks, and where: no resolver of this machine is in between.
+OPENDKIM = "ResolverConfiguration {home}/unbound.conf\n"
+UNBOUND = """
+server:
+  do-not-query-localhost: no
+  module-config: "iterator"
+  use-caps-for-id: no
+stub-zone:
+  name: "example.com"
+  stub-addr: {host}@{port}
+"""
+# A record that differs without harm: mail verifies, yet it is not what was registered.
+HARMLESS = {"testing.example.com"}
+# Several records: verifiers may take any of them.
+UNDEFINED = {"twice.example.com"}
+
+
+@pytest.fixture
+def judges(cli, check, serve, faulty, needs_tool):
+    """A server with all the faults, our verdicts on them, and the private keys."""
+    server = serve("nsd", faulty)
+    _, items = check([server])
+    verdicts = {domain: item["verdict"] for domain, item in items.items()}
+    keys = {domain: key for (domain, _), key in private_keys(cli.home).items()}
+    assert set(verdicts) == set(keys) == set(FAULTS)
+    return server, verdicts, keys
+
+
+def test_opendkim_testkey_says_the_same(cli, judges, needs_tool):
+    server, verdicts, keys = judges
+    cli.write("unbound.conf", UNBOUND.format(host=server.host, port=server.port))
+    cli.write("opendkim.conf", OPENDKIM.format(home=cli.home))
+    said = {}
+    for domain, key in keys.items():
+        path = cli.home / "key.pem"
+        path.write_bytes(key)
+        path.chmod(0o600)
+        words = ["-x", "opendkim.conf", "-d", domain, "-s", "s1", "-k", str(path), "-vv"]
+        done = subprocess.run(
+            [needs_tool("opendkim-testkey"), *words],
+            cwd=cli.home, capture_output=True, text=True, timeout=30, check=False,
+        )  # fmt: skip
+        said[domain] = done.returncode == 0, done.stderr
+    for domain in set(verdicts) - HARMLESS - UNDEFINED:
+        assert said[domain][0] is (verdicts[domain] == "published"), said[domain]
+
+
+def test_dkimpy_verifies_what_is_published_and_nothing_else(judges):
+    server, verdicts, keys = judges
+    for domain in set(verdicts) - HARMLESS - UNDEFINED:
+        mail = b"From: a@" + domain.encode() + b"\nSubject: test\n\nbody\n"
+        header = dkim.sign(mail, b"s1", domain.encode(), keys[domain])
+        found = []
+
+        def ask(name: bytes, timeout: int = 5, found: list = found) -> bytes | None:
+            found += server.ask(name.decode())
+            return found[0] if found else None
+
+        try:
+            verifies = dkim.verify(header + mail, dnsfunc=ask)
+        except dkim.DKIMException:
+            verifies = False
+        assert verifies is (verdicts[domain] == "published"), (domain, verdicts[domain], found)
