@@ -18,6 +18,7 @@ class FakeServer:
 
     def __init__(self, label: str = "ns.test (192.0.2.1)", zone: str = "example.com", **said):
         self.label = label
+        self.host = label.partition(" ")[0]
         self.zone = zone
         self.said = said.pop("said", {})
         self.otherwise = said.pop("otherwise", [])
@@ -45,9 +46,9 @@ class FakeServer:
 class FakeSource:
     """Knows the servers of zones, by their names; an error in their place is raised."""
 
-    def __init__(self, zones, *, takes_recursion: bool = False) -> None:
+    def __init__(self, zones, *, is_given: bool = False) -> None:
         self.zones = zones
-        self.takes_recursion = takes_recursion
+        self.is_given = is_given
         self.forgot = 0
         self.is_closed = False
 
