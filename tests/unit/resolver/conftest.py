@@ -34,7 +34,10 @@ class NameServer(asyncio.DatagramProtocol):
         self,
         over_udp: Callable[[bytes], Iterable[bytes]] = lambda wire: [make_reply(wire)],
         over_tcp: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable] | None = None,
+        *,
+        host: str = "127.0.0.1",
     ) -> None:
+        self.host = host
         self.over_udp = over_udp
         self.over_tcp = over_tcp
         self.asked: list[bytes] = []
@@ -46,13 +49,13 @@ class NameServer(asyncio.DatagramProtocol):
     async def __aenter__(self) -> Self:
         while True:  # until a port is free for both
             self._udp, _ = await asyncio.get_running_loop().create_datagram_endpoint(
-                lambda: self, local_addr=("127.0.0.1", 0)
+                lambda: self, local_addr=(self.host, 0)
             )
             self.port = self._udp.get_extra_info("sockname")[1]
             if self.over_tcp is None:
                 return self
             try:
-                self._tcp = await asyncio.start_server(self._connected, "127.0.0.1", self.port)
+                self._tcp = await asyncio.start_server(self._connected, self.host, self.port)
             except OSError:
                 self._udp.close()
             else:
