@@ -158,6 +158,13 @@ def test_blanks_alone_are_no_beginning_of_the_record(value):
     assert judge_values(OURS, [value]).verdict is MALFORMED
 
 
+@pytest.mark.xfail(strict=True, reason="a tab is taken for what no record may hold")
+def test_a_tab_is_as_good_as_a_space():
+    assert (
+        judge_values(OURS, [OURS.replace("; ", ";\t")]).verdict is PUBLISHED
+    )  # RFC 6376 section 2.8
+
+
 def test_no_record_is_missing():
     assert judge_values(OURS, []) == Finding(Verdict.MISSING)
 

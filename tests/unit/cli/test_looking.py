@@ -265,6 +265,7 @@ def test_a_terminal_that_goes_away_does_not_end_the_work(look, clock, room, tmp_
     with (tmp_path / "file").open("w") as file:
         look(work, stream=BreakingTerminal(room, file))
     assert seen == [pytest.approx(1010)]
+    assert room or clock.sleeps == [5, 5]  # nothing is drawn any more
 
 
 def test_nothing_in_a_name_acts(look):
