@@ -1,0 +1,183 @@
+"""What a look at DNS comes to: on stdout, on stderr, and as an exit code."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+
+import dns.flags
+import dns.message
+import dns.rcode
+import pytest
+
+from dkimctl.cli.checks import CheckFormat, show_checks
+from dkimctl.cli.output import Reporter
+from dkimctl.publication import Check, Finding, Urgency, Verdict
+
+PUBLISHED, MISSING, NO_ANSWER = Verdict.PUBLISHED, Verdict.MISSING, Verdict.NO_ANSWER
+FAULTS = [verdict for verdict in Verdict if verdict not in (PUBLISHED, NO_ANSWER)]
+
+
+def check_of(verdict: Verdict, name: str = "example.com", urgency: Urgency = Urgency.NONE) -> Check:
+    fqdn = f"s1._domainkey.{name}"
+    return Check(name, "s1", fqdn, None, True, Finding(verdict), urgency=urgency)
+
+
+@pytest.fixture
+def show(capsys):
+    """Show checks; gives the exit code, stdout and stderr."""
+
+    def run(*checks, fmt=CheckFormat.JSON, output=None, wanted=PUBLISHED):
+        reporter = Reporter()
+        code = show_checks(iter(checks), fmt, output, reporter, wanted=wanted)
+        reporter.close()
+        return code, *capsys.readouterr()
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "wanted", "expected"),
+    [
+        ([], PUBLISHED, 0),
+        ([PUBLISHED, PUBLISHED], PUBLISHED, 0),
+        ([MISSING], MISSING, 0),
+        ([PUBLISHED], MISSING, 1),
+        ([Verdict.REVOKED], MISSING, 1),
+        ([PUBLISHED, NO_ANSWER], PUBLISHED, 4),
+        ([MISSING, NO_ANSWER], MISSING, 4),
+        ([MISSING, NO_ANSWER], PUBLISHED, 4),
+        *(
+            ([PUBLISHED, verdict], PUBLISHED, 1)
+            for verdict in set(Verdict) - {PUBLISHED, NO_ANSWER}
+        ),
+    ],
+)
+def test_the_worst_verdict_is_the_exit_code(show, verdicts, wanted, expected):
+    code, out, _ = show(*map(check_of, verdicts), wanted=wanted)
+    assert code == expected
+    assert json.loads(out)["count"] == len(verdicts)
+
+
+def test_the_summary_counts_each_verdict(show):
+    _, _, err = show(*map(check_of, [MISSING, PUBLISHED, NO_ANSWER, MISSING]))
+    assert err == "dkimctl: published 1, missing 2, no answer 1\n"
+
+
+def test_nothing_to_check_is_told(show):
+    assert show()[2] == "dkimctl: nothing to check\n"
+
+
+def test_what_cannot_wait_is_named_in_the_summary(show):
+    _, _, err = show(
+        check_of(MISSING, "one.example", Urgency.SIGNING),
+        check_of(PUBLISHED, "two.example"),
+        check_of(Verdict.MISMATCH, "three.example", Urgency.SIGNING),
+        check_of(MISSING, "four.example", Urgency.SOON),
+    )
+    now, soon = (line for line in err.splitlines() if "warning" in line)
+    assert "signing now without DNS, so that the mail fails: 2" in now
+    assert "one.example (selector s1)" in now
+    assert "three.example (selector s1)" in now
+    assert "signing starts soon, and DNS is not ready: 1 (four.example (selector s1))" in soon
+    assert "two.example" not in err
+
+
+@pytest.mark.parametrize("fmt", CheckFormat)
+def test_every_format_goes_to_stdout_or_into_a_file(show, tmp_path, fmt):
+    check = check_of(MISSING, "one.example")
+    code, out, _ = show(check, fmt=fmt)
+    assert "one.example" in out
+    file = tmp_path / "checks"
+    assert show(check, fmt=fmt, output=file)[:2] == (code, "")
+    assert file.read_text(encoding="utf-8") == out
+
+
+def test_csv_on_stdout_is_read_back(show):
+    _, out, _ = show(check_of(MISSING), check_of(PUBLISHED), fmt=CheckFormat.CSV)
+    rows = csv.DictReader(io.StringIO(out))
+    assert [row["verdict"] for row in rows] == ["missing", "published"]
+
+
+def test_a_file_that_cannot_be_written_is_4_and_the_checks_are_made(show, tmp_path):
+    made = []
+
+    def checks():
+        for verdict in (MISSING, PUBLISHED):
+            made.append(verdict)
+            yield check_of(verdict)
+
+    code, _, err = show(*checks(), output=tmp_path / "nowhere" / "checks")
+    assert code == 4
+    assert "error" in err
+    assert "published 1, missing 1" in err
+
+
+@pytest.fixture
+def empty_server():
+    """The address of a DNS server that has none of the names it is asked for."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as channel:
+        channel.bind(("127.0.0.1", 0))
+        host, port = channel.getsockname()
+
+        def serve():
+            while (received := channel.recvfrom(2048))[0]:
+                wire, address = received
+                made = dns.message.make_response(dns.message.from_wire(wire))
+                made.flags |= dns.flags.AA
+                made.set_rcode(dns.rcode.NXDOMAIN)
+                channel.sendto(made.to_wire(), address)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield f"{host}:{port}"
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as ending:
+            ending.sendto(b"", (host, port))
+        thread.join()
+
+
+@pytest.fixture
+def check_absent(empty_server, tmp_path, key_records):
+    """Run `check-dns` for one registration that has begun to sign, and that no server has."""
+    setting = {"fqdn": "s1._domainkey.example.com", "type": "TXT", "value": key_records[2048]}
+    item = {
+        "sign_domain": "example.com", "selector": "s1", "key_len": 2048, "enable": True,
+        "start_date": "2026-01-01T00:00+00:00", "setting_values": setting,
+        "result": {"code": "201", "message": "created"},
+    }  # fmt: skip
+    file = tmp_path / "saved.json"
+    file.write_text(json.dumps({"items": [item], "count": 1, "total": 1}), encoding="utf-8")
+
+    def run(*options):
+        words = ["check-dns", "--from", file, "--server", empty_server, "--format", "jsonl"]
+        return subprocess.run(
+            [sys.executable, "-m", "dkimctl", *map(str, words), *options],
+            capture_output=True, text=True, env=os.environ | {"HOME": str(tmp_path)},
+        )  # fmt: skip
+
+    return run
+
+
+def test_what_signs_and_is_missing_is_urgent(check_absent):
+    done = check_absent()
+    assert (done.returncode, json.loads(done.stdout)["verdict"]) == (1, "missing")
+    assert json.loads(done.stdout)["urgency"] == "signing"
+    assert "signing now without DNS" in done.stderr
+
+
+def test_what_is_to_be_absent_and_is_missing_is_good(check_absent):
+    done = check_absent("--expect-absent")
+    assert (done.returncode, json.loads(done.stdout)["verdict"]) == (0, "missing")
+
+
+@pytest.mark.xfail(strict=True, reason="urgency does not know that absence is what is wanted")
+def test_what_is_to_be_absent_and_is_missing_is_not_urgent(check_absent):
+    done = check_absent("--expect-absent")
+    assert json.loads(done.stdout)["urgency"] == ""
+    assert "warning" not in done.stderr

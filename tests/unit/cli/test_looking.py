@@ -1,0 +1,279 @@
+"""What people see of checks in DNS while they go on."""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+from contextlib import redirect_stderr
+
+import pytest
+
+from dkimctl.cli.output import Reporter
+from dkimctl.cli.progress.looking import Looking
+from dkimctl.publication import Check, Finding, Verdict
+
+PUBLISHED, MISSING, NO_ANSWER = Verdict.PUBLISHED, Verdict.MISSING, Verdict.NO_ANSWER
+
+
+class Clock:
+    """Goes on only while somebody sleeps, or when it is told to."""
+
+    def __init__(self):
+        self.now = 1000.0
+        self.sleeps = []
+
+    def __call__(self):
+        return self.now
+
+    def sleep(self, seconds):
+        assert seconds > 0
+        self.sleeps.append(seconds)
+        self.now += seconds
+
+
+class Terminal(io.StringIO):
+    """Not one that shows anything, but it says that it is one."""
+
+    def isatty(self):
+        return True
+
+
+class BreakingTerminal(Terminal):
+    """One whose window is closed when so much was written."""
+
+    def __init__(self, room, file):
+        super().__init__()
+        self.room = room
+        self.fileno = file.fileno
+
+    def write(self, text):
+        if self.tell() + len(text) > self.room:
+            raise OSError(5, "Input/output error")
+        return super().write(text)
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture(autouse=True)
+def terminal_settings(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+
+@pytest.fixture
+def look(clock):
+    """Run `work(looking)`; gives all that came on stderr."""
+
+    def run(work, wanted=PUBLISHED, *, stream=None, may_draw=True, quiet=False, as_json=False):
+        stream = io.StringIO() if stream is None else stream
+        reporter = Reporter(quiet=quiet, as_json=as_json)
+        with redirect_stderr(stream):
+            with Looking(
+                reporter, wanted, may_draw=may_draw, clock=clock, sleep=clock.sleep
+            ) as looking:
+                work(looking)
+            assert sys.stderr is stream
+        return stream.getvalue()
+
+    return run
+
+
+def check_of(name: str, verdict: Verdict) -> Check:
+    return Check(f"{name}.example", "s1", f"s1.{name}.example", None, None, Finding(verdict))
+
+
+def checks_of(**verdicts: Verdict) -> list[Check]:
+    return [check_of(name, verdict) for name, verdict in verdicts.items()]
+
+
+def rounds(*rounds_of_checks):
+    """Work of rounds: all checks in the first, those that are looked at again in the rest."""
+
+    def work(looking):
+        now: dict[str, Check] = {}
+        for number, checks in enumerate(rounds_of_checks):
+            if number:
+                looking.rest(5, list(now.values()))
+            for check in checks:
+                looking.done(check)
+                now[check.fqdn] = check
+
+    return work
+
+
+def drawn(text: str) -> list[str]:
+    """The texts that a terminal was shown, one after another."""
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
+    return [line.strip("━╸╺ \r") for line in re.split(r"[\r\n]+", plain) if line.strip("━╸╺ \r")]
+
+
+THREE = checks_of(a=MISSING, b=PUBLISHED, c=NO_ANSWER)
+
+
+def test_each_change_is_a_line_where_there_is_no_terminal(look):
+    text = look(rounds(THREE, checks_of(a=PUBLISHED, c=NO_ANSWER), checks_of(c=PUBLISHED)))
+    assert text.splitlines() == [
+        "dkimctl: 1 of 3 published; looking again for the rest",
+        "dkimctl: s1.a.example: missing -> published (2 of 3 published)",
+        "dkimctl: s1.c.example: no answer -> published (3 of 3 published)",
+    ]
+
+
+def test_a_change_for_the_worse_is_a_line_as_well(look):
+    text = look(rounds(THREE, checks_of(a=Verdict.TRUNCATED, c=MISSING), checks_of(a=MISSING)))
+    assert text.splitlines()[1:] == [
+        "dkimctl: s1.a.example: missing -> truncated (1 of 3 published)",
+        "dkimctl: s1.c.example: no answer -> missing (1 of 3 published)",
+        "dkimctl: s1.a.example: truncated -> missing (1 of 3 published)",
+    ]
+
+
+def test_rounds_without_a_change_say_nothing(look):
+    text = look(rounds(THREE, *[checks_of(a=MISSING, c=NO_ANSWER)] * 20))
+    assert text == "dkimctl: 1 of 3 published; looking again for the rest\n"
+
+
+def test_records_that_are_to_be_gone_are_absent(look):
+    text = look(rounds(checks_of(a=MISSING, b=PUBLISHED), checks_of(b=MISSING)), MISSING)
+    assert text.splitlines() == [
+        "dkimctl: 1 of 2 absent; looking again for the rest",
+        "dkimctl: s1.b.example: published -> missing (2 of 2 absent)",
+    ]
+
+
+def test_one_round_alone_says_nothing_where_there_is_no_terminal(look, clock):
+    def work(looking):
+        for check in THREE * 100:
+            clock.now += 1
+            looking.done(check)
+
+    assert look(work) == ""
+
+
+@pytest.mark.parametrize(
+    "options", [{"quiet": True}, {"quiet": True, "stream": Terminal()}, {"as_json": True}]
+)
+def test_quiet_says_nothing(look, options):
+    assert look(rounds(THREE, checks_of(a=PUBLISHED, c=PUBLISHED)), **options) == ""
+
+
+def test_it_rests_as_long_as_it_is_told_whoever_looks_on(look, clock):
+    for stream in (io.StringIO(), Terminal()):
+        begun = clock.now
+        look(rounds(THREE, checks_of(a=MISSING)), stream=stream)
+        assert clock.now == pytest.approx(begun + 5)
+
+
+def test_without_a_terminal_it_sleeps_in_one_go(look, clock):
+    look(rounds(THREE, checks_of(a=MISSING)))
+    assert clock.sleeps == [5]
+
+
+def test_on_a_terminal_it_never_sleeps_for_long(look, clock):
+    look(rounds(THREE, checks_of(a=MISSING)), stream=Terminal())
+    assert max(clock.sleeps) <= 0.5
+
+
+def test_a_sleep_that_ends_early_is_gone_on_with(clock):
+    def nap(seconds):
+        clock.sleep(min(seconds, 1.5))
+
+    reporter = Reporter(quiet=True)
+    with Looking(reporter, PUBLISHED, may_draw=False, clock=clock, sleep=nap) as looking:
+        looking.rest(4, THREE)
+    assert clock.sleeps == [1.5, 1.5, 1]
+
+
+def test_a_short_look_draws_nothing(look, clock):
+    def work(looking):
+        for check in THREE * 3:
+            clock.now += 0.1
+            looking.done(check)
+
+    assert look(work, stream=Terminal()) == ""
+
+
+def test_a_long_look_draws_how_many_are_checked(look, clock):
+    def work(looking):
+        for check in THREE * 10:
+            clock.now += 0.1
+            looking.done(check)
+
+    texts = drawn(look(work, stream=Terminal()))
+    assert texts[0] == "10 checked"
+    assert texts[-1] == "30 checked" or texts[-1] == "29 checked"
+    assert len(texts) < 25
+
+
+def test_the_wait_is_drawn_second_by_second(look):
+    texts = drawn(look(rounds(THREE, checks_of(a=PUBLISHED)), stream=Terminal()))
+    waits = [f"1 of 3 published, again in {left} s" for left in (5, 4, 3, 2, 1)]
+    assert [text for text in dict.fromkeys(texts) if "again" in text] == waits
+
+
+def test_a_later_round_is_drawn_of_all(look, clock):
+    def work(looking):
+        for check in THREE:
+            looking.done(check)
+        looking.rest(1, THREE)
+        for check in checks_of(a=PUBLISHED, c=PUBLISHED):
+            clock.now += 1
+            looking.done(check)
+
+    texts = list(dict.fromkeys(drawn(look(work, stream=Terminal()))))
+    assert texts[-2:] == ["2/3 checked", "3/3 checked"]
+
+
+def test_on_a_terminal_changes_are_no_lines(look):
+    text = look(rounds(THREE, checks_of(a=PUBLISHED)), stream=Terminal())
+    assert "->" not in text
+
+
+@pytest.mark.parametrize("term", ["dumb", "unknown"])
+def test_a_terminal_that_can_draw_nothing_has_lines(look, monkeypatch, term):
+    monkeypatch.setenv("TERM", term)
+    text = look(rounds(THREE, checks_of(a=PUBLISHED)), stream=Terminal())
+    assert "\x1b" not in text
+    assert "missing -> published" in text
+
+
+def test_where_something_else_is_shown_there_are_lines(look):
+    text = look(rounds(THREE, checks_of(a=PUBLISHED)), stream=Terminal(), may_draw=False)
+    assert "missing -> published" in text
+    assert "\x1b" not in text
+
+
+def test_the_bar_leaves_nothing_behind(look):
+    text = look(rounds(THREE, checks_of(a=PUBLISHED)), stream=Terminal())
+    assert text.endswith("\x1b[2K")
+    assert text.rindex("\x1b[?25h") > text.rindex("\x1b[?25l")
+
+
+@pytest.mark.parametrize("room", [0, 500, 1500])
+def test_a_terminal_that_goes_away_does_not_end_the_work(look, clock, room, tmp_path):
+    seen = []
+
+    def work(looking):
+        rounds(THREE, checks_of(a=PUBLISHED), checks_of(c=PUBLISHED))(looking)
+        seen.append(clock.now)
+
+    with (tmp_path / "file").open("w") as file:
+        look(work, stream=BreakingTerminal(room, file))
+    assert seen == [pytest.approx(1010)]
+    assert room or clock.sleeps == [5, 5]  # nothing is drawn any more
+
+
+def test_nothing_in_a_name_acts(look):
+    def work(looking):
+        name = "x\x1b[2J\ny"
+        looking.rest(1, checks_of(**{name: MISSING}))
+        looking.done(check_of(name, PUBLISHED))
+
+    text = look(work)
+    assert "s1.x\\x1b[2J\\x0ay.example: missing -> published" in text
+    assert text.count("\n") == 2

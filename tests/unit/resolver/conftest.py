@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Self
+
+import dns.flags
+import dns.message
+import dns.rcode
+import dns.rrset
+import pytest
+
+
+def make_reply(wire: bytes, value: str = "v=DKIM1", *, flags: str = "AA", rcode: int = 0) -> bytes:
+    """The response to a question, with one TXT record unless there is no value."""
+    asked = dns.message.from_wire(wire)
+    made = dns.message.make_response(asked)
+    made.flags |= dns.flags.from_text(flags)
+    made.set_rcode(dns.rcode.Rcode.make(rcode))
+    if value:
+        made.answer = [dns.rrset.from_text(asked.question[0].name, 60, "IN", "TXT", f'"{value}"')]
+    return made.to_wire(max_size=65535)
+
+
+class NameServer(asyncio.DatagramProtocol):
+    """A DNS server on loopback that answers what it is told, and keeps what it was asked.
+
+    `over_udp` takes a datagram and gives those to send back. `over_tcp` is given the streams of
+    each connection; without it, connections are refused.
+    """
+
+    def __init__(
+        self,
+        over_udp: Callable[[bytes], Iterable[bytes]] = lambda wire: [make_reply(wire)],
+        over_tcp: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable] | None = None,
+        *,
+        host: str = "127.0.0.1",
+    ) -> None:
+        self.host = host
+        self.over_udp = over_udp
+        self.over_tcp = over_tcp
+        self.asked: list[bytes] = []
+        self.connections = 0
+        self.under_way = self.most_under_way = 0
+        self.delay = 0.0  # seconds until an answer is sent
+        self._tcp: asyncio.Server | None = None
+
+    async def __aenter__(self) -> Self:
+        while True:  # until a port is free for both
+            self._udp, _ = await asyncio.get_running_loop().create_datagram_endpoint(
+                lambda: self, local_addr=(self.host, 0)
+            )
+            self.port = self._udp.get_extra_info("sockname")[1]
+            if self.over_tcp is None:
+                return self
+            try:
+                self._tcp = await asyncio.start_server(self._connected, self.host, self.port)
+            except OSError:
+                self._udp.close()
+            else:
+                return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._tcp is not None:
+            self._tcp.close()
+            await self._tcp.wait_closed()
+        await self.stop_udp()
+
+    async def stop_udp(self) -> None:
+        self._udp.close()
+        await asyncio.sleep(0.01)  # the socket is closed in the loop's next turn
+
+    def datagram_received(self, data: bytes, addr: tuple) -> None:
+        self.asked.append(data)
+        self.under_way += 1
+        self.most_under_way = max(self.most_under_way, self.under_way)
+        asyncio.get_running_loop().call_later(self.delay, self._answer, data, addr)
+
+    def _answer(self, data: bytes, addr: tuple) -> None:
+        self.under_way -= 1
+        for wire in self.over_udp(data):
+            self._udp.sendto(wire, addr)
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        with contextlib.suppress(OSError, EOFError):
+            await self.over_tcp(reader, writer)
+        writer.close()
+
+
+@pytest.fixture(scope="session")
+def reply():
+    return make_reply
+
+
+@pytest.fixture(scope="session")
+def name_server():
+    return NameServer

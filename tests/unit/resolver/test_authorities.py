@@ -1,0 +1,205 @@
+"""Who speaks for a zone, and what resolvers are asked for."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+
+import dns.message
+import dns.rcode
+import dns.rdatatype
+import dns.rrset
+import pytest
+
+from dkimctl.resolver import Address, Authorities, NoAnswer, Recursor, Server, txt_question
+from dkimctl.resolver.messages import decode, encode
+
+
+class Records:
+    """A resolver that knows these, by (name, type); keeps what it was asked."""
+
+    def __init__(self, records):
+        self.records = records
+        self.asked = []
+        self.forgiven = 0
+
+    async def ask(self, asked):
+        kind = dns.rdatatype.to_text(asked.kind)
+        key = asked.name.to_text(omit_final_dot=True).lower(), kind
+        self.asked.append(key)
+        await asyncio.sleep(0)
+        found = self.records.get(key, [])
+        if isinstance(found, Exception):
+            raise found
+        made = dns.message.make_response(dns.message.from_wire(encode(1, asked, recursion=True)))
+        if found:
+            made.answer = [dns.rrset.from_text(asked.name, 60, "IN", kind, *found)]
+        return decode(made.to_wire(), asked)
+
+    def forgive(self):
+        self.forgiven += 1
+
+    async def close(self):
+        pass
+
+
+SOA = ["ns. root. 1 2 3 4 60"]
+RECORDS = {
+    ("example.com", "SOA"): SOA,
+    ("example.com", "NS"): ["NS2.example.net.", "ns1.example.net."],
+    ("ns1.example.net", "A"): ["192.0.2.1"],
+    ("ns1.example.net", "AAAA"): ["2001:db8::1"],
+    ("ns2.example.net", "A"): ["192.0.2.2", "192.0.2.3"],
+}
+
+
+def make_server(address: str, host: str) -> Server:
+    return Server(address, host=host)
+
+
+@pytest.fixture
+def find():
+    """The servers of a zone, as (host, address), where DNS has these records."""
+
+    def run(changes=(), zone="example.com"):
+        there = Authorities(Records(RECORDS | dict(changes)), make_server)
+        found = asyncio.run(there.of_zone(zone))
+        assert found.name == zone
+        return sorted((server.host, server.address) for server in found.servers)
+
+    return run
+
+
+def test_all_addresses_of_all_servers_are_asked(find):
+    assert find() == [
+        ("ns1.example.net", "192.0.2.1"),
+        ("ns1.example.net", "2001:db8::1"),
+        ("ns2.example.net", "192.0.2.2"),
+        ("ns2.example.net", "192.0.2.3"),
+    ]
+
+
+def test_an_address_of_two_names_is_one_server(find):
+    servers = find({("ns2.example.net", "A"): ["192.0.2.1"]})
+    assert [address for _, address in servers] == ["192.0.2.1", "2001:db8::1"]
+
+
+def test_where_only_aaaa_goes_wrong_there_is_no_ipv6(find):
+    servers = find({("ns1.example.net", "AAAA"): NoAnswer("SERVFAIL")})
+    assert [address for _, address in servers] == ["192.0.2.1", "192.0.2.2", "192.0.2.3"]
+
+
+def test_a_server_without_any_address_is_left_out(find):
+    servers = find({("ns2.example.net", "A"): []})
+    assert len(servers) == 2
+
+
+@pytest.mark.parametrize("zone", ["example.net", "example.org"])
+def test_a_zone_without_servers_is_no_answer(find, zone):
+    with pytest.raises(NoAnswer, match=f"no server with an address for the zone {zone}"):
+        find({("example.net", "NS"): ["nowhere.example."]}, zone)
+
+
+@pytest.mark.parametrize(
+    "key", [("example.com", "NS"), ("ns2.example.net", "A"), ("ns3.example.net", "AAAA")]
+)
+def test_a_failed_look_up_is_no_answer(find, key):
+    servers = ["ns1.example.net.", "ns2.example.net.", "ns3.example.net."]
+    with pytest.raises(NoAnswer, match="the resolver is silent"):
+        find({("example.com", "NS"): servers, key: NoAnswer("the resolver is silent")})
+
+
+def test_servers_that_were_silent_are_asked_again_when_all_is_forgotten():
+    forgiven = []
+
+    async def work():
+        there = Authorities(
+            Records(RECORDS),
+            lambda address, host: SimpleNamespace(forgive=lambda: forgiven.append(address)),
+        )
+        await there.of_zone("example.com")
+        there.forget()
+
+    asyncio.run(work())
+    assert sorted(forgiven) == ["192.0.2.1", "192.0.2.2", "192.0.2.3", "2001:db8::1"]
+
+
+def test_a_zone_is_looked_up_once_until_all_is_forgotten():
+    async def work():
+        resolver = Records(RECORDS)
+        there = Authorities(resolver, make_server)
+        names = [f"s{number}.example.com" for number in range(5)]
+        zones = await asyncio.gather(*map(there.of_name, names))
+        assert {zone.name for zone in zones} == {"example.com"}
+        assert resolver.asked.count(("example.com", "NS")) == 1
+        there.forget()
+        again = await there.of_name("example.com")
+        assert resolver.asked.count(("example.com", "NS")) == 2
+        assert resolver.asked.count(("ns1.example.net", "A")) == 2
+        assert resolver.forgiven == 1
+        assert set(again.servers) == set(zones[0].servers)
+        await there.close()
+
+    asyncio.run(work())
+
+
+def test_a_name_in_no_zone_has_none():
+    async def work():
+        there = Authorities(Records({("com", "SOA"): SOA}), Server)
+        return await there.of_name("nowhere.com")
+
+    assert asyncio.run(work()) is None
+
+
+ASKED = txt_question("s1._domainkey.example.com")
+
+
+def ask_resolvers(*servers, questions=1):
+    """What resolvers at these name servers say together."""
+
+    async def work():
+        for server in servers:
+            await server.__aenter__()
+        recursor = Recursor([Address("127.0.0.1", server.port) for server in servers])
+        try:
+            await recursor.prepare([ASKED] * (questions > 1))
+            return [await recursor.ask(ASKED) for _ in range(questions)][-1]
+        finally:
+            await recursor.close()
+            for server in servers:
+                await server.__aexit__()
+
+    return asyncio.run(work())
+
+
+@pytest.mark.parametrize("questions", [1, 2])
+def test_the_first_resolver_that_answers_is_enough(name_server, questions):
+    first, second = name_server(), name_server()
+    assert ask_resolvers(first, second, questions=questions).values == (b"v=DKIM1",)
+    assert first.asked[0][2] & 1
+    assert second.asked == []
+
+
+@pytest.mark.parametrize("rcode", [dns.rcode.SERVFAIL, dns.rcode.REFUSED])
+def test_where_a_resolver_does_not_tell_the_next_is_asked(name_server, reply, rcode):
+    first = name_server(lambda wire: [reply(wire, "", rcode=rcode)])
+    assert ask_resolvers(first, name_server(), questions=2).values == (b"v=DKIM1",)
+
+
+def test_that_there_is_nothing_is_an_answer(name_server, reply):
+    first = name_server(lambda wire: [reply(wire, "", rcode=dns.rcode.NXDOMAIN)])
+    second = name_server()
+    assert ask_resolvers(first, second).rcode == dns.rcode.NXDOMAIN
+    assert second.asked == []
+
+
+def test_where_no_resolver_tells_the_last_is_named(name_server, reply):
+    failing = name_server(lambda wire: [reply(wire, "", rcode=dns.rcode.SERVFAIL)])
+    refusing = name_server(lambda wire: [reply(wire, "", rcode=dns.rcode.REFUSED)])
+    with pytest.raises(NoAnswer, match=r"the resolver 127\.0\.0\.1 answers REFUSED"):
+        ask_resolvers(failing, refusing)
+
+
+def test_without_any_resolver_that_is_told():
+    with pytest.raises(NoAnswer, match="no DNS resolver"):
+        ask_resolvers()

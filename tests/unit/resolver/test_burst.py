@@ -1,0 +1,156 @@
+"""Many questions in one go: what comes at once is taken, all else is left out."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import dns.rcode
+import pytest
+
+from dkimctl.resolver import txt_question
+from dkimctl.resolver.burst import burst
+
+MANY = [txt_question(f"s{number}._domainkey.example.com") for number in range(50)]
+
+
+def ask(there, questions=MANY, *, in_flight=8, recursion=False, seconds=5):
+    """What one go brings."""
+
+    async def work():
+        async with there, asyncio.timeout(seconds):
+            return await burst(
+                "127.0.0.1", there.port, questions, in_flight=in_flight, recursion=recursion
+            )
+
+    return asyncio.run(work())
+
+
+def number_of(wire: bytes) -> int:
+    """Of the selector that is asked for."""
+    return int(wire[14 : 13 + wire[12]])
+
+
+def are_answered(questions, found) -> bool:
+    """Whether just these are, but for a rare one whose number was taken."""
+    sections = {asked.section for asked in questions}
+    return set(found) <= sections and len(found) > len(sections) - 4
+
+
+@pytest.fixture
+def answering(reply):
+    """Answers each question with its number, but for what `others` says."""
+
+    def make(others=lambda wire: None):
+        def answer(wire):
+            said = others(wire)
+            return [reply(wire, str(number_of(wire)))] if said is None else said
+
+        return answer
+
+    return make
+
+
+def test_each_question_has_its_answer(name_server, answering):
+    there = name_server(answering())
+    found = ask(there)
+    assert are_answered(MANY, found)
+    expected = {asked.section: (b"%d" % number,) for number, asked in enumerate(MANY)}
+    assert {section: answer.values for section, answer in found.items()}.items() <= expected.items()
+    assert len(there.asked) == len(found)
+
+
+def test_answers_may_come_in_any_order(name_server, reply):
+    held = []
+
+    def answer(wire):
+        held.append(reply(wire, str(number_of(wire))))
+        if len(held) < 2:
+            return []
+        sent, held[:] = held[::-1], []
+        return sent
+
+    found = ask(name_server(answer), MANY[:2], in_flight=2)
+    values = [found[asked.section].values for asked in MANY[:2] if asked.section in found]
+    assert values in ([(b"0",), (b"1",)], [])
+
+
+@pytest.mark.parametrize("number", [1, 3, 64])
+def test_no_more_questions_than_allowed_are_under_way(name_server, number):
+    there = name_server()
+    there.delay = 0.005
+    assert are_answered(MANY, ask(there, in_flight=number))
+    assert there.most_under_way == min(number, len(there.asked))
+
+
+@pytest.mark.parametrize("recursion", [False, True])
+def test_recursion_is_asked_for_only_where_it_is_wanted(name_server, recursion):
+    there = name_server()
+    ask(there, recursion=recursion)
+    assert {bool(wire[2] & 1) for wire in there.asked} == {recursion}
+
+
+@pytest.mark.parametrize(
+    "fault", [{"flags": "TC"}, {"rcode": dns.rcode.FORMERR}, {"rcode": dns.rcode.NOTIMP}]
+)
+def test_what_needs_more_care_is_left_out_at_once(name_server, reply, answering, fault):
+    odd = answering(lambda wire: [reply(wire, "", **fault)] if number_of(wire) % 2 else None)
+    start = time.monotonic()
+    found = ask(name_server(odd))
+    assert are_answered(MANY[::2], found)
+    assert time.monotonic() - start < 1
+
+
+@pytest.mark.parametrize("rcode", [dns.rcode.SERVFAIL, dns.rcode.REFUSED, dns.rcode.NXDOMAIN])
+def test_other_refusals_are_answers(name_server, reply, rcode):
+    found = ask(name_server(lambda wire: [reply(wire, "", rcode=rcode)]))
+    assert are_answered(MANY, found)
+    assert {answer.rcode for answer in found.values()} == {rcode}
+
+
+def test_what_is_lost_is_left_out_and_not_waited_for_long(name_server, answering):
+    lossy = answering(lambda wire: [] if number_of(wire) in (3, 44) else None)
+    start = time.monotonic()
+    found = ask(name_server(lossy))
+    assert are_answered([*MANY[:3], *MANY[4:44], *MANY[45:]], found)
+    assert time.monotonic() - start < 3
+
+
+def test_only_true_answers_count(name_server, reply):
+    def forging(wire):
+        other = bytes([wire[0] ^ 1]) + wire[1:]
+        return [b"", b"x", wire, reply(other, "forged"), reply(wire), reply(wire, "late")]
+
+    found = ask(name_server(forging), in_flight=1)
+    assert are_answered(MANY, found)
+    assert {answer.values for answer in found.values()} == {(b"v=DKIM1",)}
+
+
+def test_a_closed_port_is_no_error(name_server):
+    there = name_server()
+
+    async def work():
+        async with there:
+            port = there.port
+        async with asyncio.timeout(1):
+            return await burst("127.0.0.1", port, MANY, in_flight=8, recursion=False)
+
+    assert asyncio.run(work()) == {}
+
+
+def test_no_questions_take_no_time(name_server):
+    there = name_server()
+    assert ask(there, ()) == {}
+    assert there.asked == []
+
+
+@pytest.mark.xfail(
+    strict=True, raises=TimeoutError, reason="any datagram, whatever it is, makes it wait longer"
+)
+def test_a_server_that_says_what_was_not_asked_is_not_waited_for(name_server):
+    class Babbling(name_server):
+        def _answer(self, data, addr):
+            self._udp.sendto(b"nothing that was asked", addr)
+            asyncio.get_running_loop().call_later(0.5, self._answer, data, addr)
+
+    ask(Babbling(), MANY[:1], seconds=3)

@@ -1,0 +1,466 @@
+"""One DNS server is asked with measure and patience, and only its own answers count."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import struct
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import dns.message
+import dns.rcode
+import pytest
+
+from dkimctl.resolver import NoAnswer, NoRoute, Server, txt_question
+from dkimctl.resolver.messages import encode
+
+ASKED = txt_question("s1._domainkey.example.com")
+MANY = [txt_question(f"s{number}._domainkey.example.com") for number in range(20)]
+FORMERR, NOTIMP, REFUSED = dns.rcode.FORMERR, dns.rcode.NOTIMP, dns.rcode.REFUSED
+
+
+def silent(wire):
+    return ()
+
+
+@contextlib.asynccontextmanager
+async def asking(there, **options):
+    """A server to ask, at a name server that is there as long."""
+    async with there:
+        server = Server(there.host, there.port, **options)
+        try:
+            yield server
+        finally:
+            await server.close()
+
+
+async def ask_each(there, questions=(ASKED,), **options):
+    """What comes of each question, asked at the same time."""
+    async with asking(there, **options) as server:
+        return await asyncio.gather(*map(server.ask, questions), return_exceptions=True)
+
+
+def ask(there, **options):
+    (found,) = asyncio.run(ask_each(there, **options))
+    return found
+
+
+@pytest.fixture(scope="session")
+def over_tcp(reply):
+    """Answers over TCP with the value, after what `before` makes of the question."""
+
+    def make(value="over TCP", before=lambda wire: ()):
+        async def serve(reader, writer):
+            wire = await reader.readexactly(int.from_bytes(await reader.readexactly(2)))
+            for message in (*before(wire), reply(wire, value)):
+                writer.write(len(message).to_bytes(2) + message)
+            await writer.drain()
+
+        return serve
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def truncated(reply):
+    return lambda wire: [reply(wire, "", flags="AA TC")]
+
+
+def test_what_is_asked_is_answered(name_server):
+    there = name_server()
+    found = ask(there)
+    assert (found.values, found.is_authoritative) == ((b"v=DKIM1",), True)
+    assert len(there.asked) == 1
+    assert dns.message.from_wire(there.asked[0]).payload == 1232
+
+
+def test_an_answer_of_any_code_is_an_answer(name_server, reply):
+    found = ask(name_server(lambda wire: [reply(wire, "", rcode=REFUSED)]))
+    assert found.rcode == REFUSED
+
+
+@pytest.mark.parametrize("recursion", [False, True])
+def test_recursion_is_asked_for_only_where_it_is_wanted(name_server, recursion):
+    there = name_server()
+    ask(there, recursion=recursion)
+    assert bool(there.asked[0][2] & 1) == recursion
+
+
+def test_servers_are_asked_over_ipv6_as_well(name_server):
+    try:
+        with socket.socket(socket.AF_INET6) as channel:
+            channel.bind(("::1", 0))
+    except OSError:
+        pytest.skip("this machine has no IPv6")
+    assert ask(name_server(host="::1")).values == (b"v=DKIM1",)
+
+
+def test_what_does_not_fit_is_asked_for_over_tcp(name_server, truncated, over_tcp):
+    there = name_server(truncated, over_tcp())
+    assert ask(there).values == (b"over TCP",)
+    assert (len(there.asked), there.connections) == (1, 1)
+
+
+def test_a_long_answer_over_tcp_comes_whole(name_server, truncated, over_tcp):
+    value = '" "'.join(["x" * 255] * 200)
+    assert ask(name_server(truncated, over_tcp(value))).values == (b"x" * 51000,)
+
+
+def forged(wire, reply):
+    """Answers that are none to this question, or under another number."""
+    other = encode(int.from_bytes(wire[:2]), MANY[5], recursion=False)
+    return [
+        b"",
+        wire[:2],
+        wire,
+        reply(wire, "forged")[:-20],
+        bytes([wire[0] ^ 1]) + reply(wire, "forged")[1:],
+        reply(other, "forged"),
+        wire[:2] + b"\x84\0" + bytes(8),
+    ]
+
+
+def test_only_the_true_answer_counts(name_server, reply):
+    found = ask(name_server(lambda wire: [*forged(wire, reply), reply(wire), reply(wire, "late")]))
+    assert found.values == (b"v=DKIM1",)
+
+
+def test_answers_from_elsewhere_do_not_count(name_server, reply):
+    class Attacked(name_server):
+        def _answer(self, data, addr):
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as attacker:
+                attacker.sendto(reply(data, "forged"), addr)
+            super()._answer(data, addr)
+
+    assert ask(Attacked()).values == (b"v=DKIM1",)
+
+
+def test_over_tcp_another_answer_is_passed_over(name_server, reply, truncated, over_tcp):
+    before = lambda wire: [bytes([wire[0] ^ 1]) + reply(wire, "other")[1:]]  # noqa: E731
+    assert ask(name_server(truncated, over_tcp(before=before))).values == (b"over TCP",)
+
+
+@pytest.mark.parametrize("rcode", [FORMERR, NOTIMP])
+@pytest.mark.parametrize("is_short", [False, True])
+def test_a_server_older_than_edns_is_asked_without_it(name_server, reply, rcode, is_short):
+    def old(wire):
+        if dns.message.from_wire(wire).edns < 0:
+            return [reply(wire)]
+        refusal = wire[:2] + (0x8000 | rcode).to_bytes(2)
+        return [refusal + (bytes(8) if is_short else b"\0\1" + bytes(6) + ASKED.section)]
+
+    there = name_server(old)
+    assert ask(there).values == (b"v=DKIM1",)
+    assert len(there.asked) == 2
+
+
+@pytest.mark.parametrize("rcode", [FORMERR, NOTIMP])
+def test_who_refuses_either_form_is_not_asked_for_ever(name_server, reply, rcode):
+    there = name_server(lambda wire: [reply(wire, "", rcode=rcode)])
+    assert ask(there).rcode == rcode
+    assert len(there.asked) == 2
+
+
+def test_where_udp_is_refused_tcp_is_tried_at_once(name_server, over_tcp):
+    there = name_server(silent, over_tcp())
+
+    async def work():
+        async with asking(there) as server, asyncio.timeout(1):
+            await there.stop_udp()
+            return await server.ask(ASKED)
+
+    assert asyncio.run(work()).values == (b"over TCP",)
+
+
+def test_a_closed_port_is_told_at_once(name_server):
+    async def work():
+        async with name_server() as there:
+            port = there.port
+        server = Server("127.0.0.1", port)
+        async with asyncio.timeout(1):
+            with pytest.raises(NoAnswer, match="nothing answers at that address and port"):
+                await server.ask(ASKED)
+        await server.close()
+
+    asyncio.run(work())
+
+
+def test_an_address_that_cannot_be_reached_is_told():
+    async def work():
+        server = Server("127.255.255.255")  # of all machines at once, which is not allowed
+        with pytest.raises(NoAnswer, match="cannot be reached"):
+            await server.ask(ASKED)
+        await server.prepare([ASKED])
+        await server.close()
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("sent", [b"", b"\0", b"\0\x20half"])
+def test_a_connection_that_is_closed_is_told(name_server, truncated, sent):
+    async def serve(reader, writer):
+        await reader.readexactly(2)
+        writer.write(sent)
+        await writer.drain()
+
+    found = ask(name_server(truncated, serve))
+    assert isinstance(found, NoAnswer)
+    assert "closed the connection" in str(found)
+
+
+def test_a_connection_that_is_reset_is_told(name_server, truncated):
+    async def serve(reader, writer):
+        await reader.readexactly(2)
+        at_once = struct.pack("ii", 1, 0)
+        channel = writer.get_extra_info("socket")
+        channel.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
+        writer.transport.abort()
+
+    found = ask(name_server(truncated, serve))
+    assert isinstance(found, NoAnswer)
+    assert "closed the connection" in str(found)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda wire: wire[:2] + b"junk", lambda wire: wire, lambda wire: wire[:2]]
+)
+def test_what_cannot_be_read_over_tcp_is_told(name_server, truncated, over_tcp, make):
+    found = ask(name_server(truncated, over_tcp(before=lambda wire: [make(wire)])))
+    assert isinstance(found, NoAnswer)
+    assert "cannot be read" in str(found)
+
+
+def test_what_is_truncated_over_tcp_as_well_is_told(name_server, truncated, over_tcp):
+    found = ask(name_server(truncated, over_tcp(before=truncated)))
+    assert isinstance(found, NoAnswer)
+    assert "cannot be read" in str(found)
+
+
+@pytest.mark.parametrize("number", [1, 3, 64])
+def test_no_more_questions_than_allowed_are_under_way(name_server, number):
+    there = name_server()
+    there.delay = 0.01
+    found = asyncio.run(ask_each(there, MANY, max_in_flight=number))
+    assert {answer.values for answer in found} == {(b"v=DKIM1",)}
+    assert there.most_under_way == min(number, len(MANY))
+
+
+def test_what_was_answered_in_one_go_is_not_asked_again_but_once(name_server):
+    there = name_server()
+
+    async def work():
+        async with asking(there, max_in_flight=4) as server:
+            await server.prepare(MANY)
+            assert [(await server.ask(asked)).values for asked in MANY] == [(b"v=DKIM1",)] * 20
+            assert len(there.asked) == 20
+            await server.ask(MANY[0])
+            assert len(there.asked) == 21
+
+    asyncio.run(work())
+
+
+def test_what_one_go_left_out_is_asked_for_with_care(name_server, truncated, over_tcp):
+    there = name_server(truncated, over_tcp())
+
+    async def work():
+        async with asking(there) as server:
+            await server.prepare([ASKED])
+            return await server.ask(ASKED)
+
+    assert asyncio.run(work()).values == (b"over TCP",)
+
+
+async def drip(reader, writer):
+    """Announce much, and send a byte now and then."""
+    writer.write(b"\xff\xff")
+    while not writer.is_closing():
+        writer.write(b"\0")
+        await writer.drain()
+        await asyncio.sleep(0.1)
+
+
+async def stay_mute(reader, writer):
+    await reader.read()
+
+
+async def give_up(there, reply):
+    """What comes of eight questions, of more, and of one after all is forgiven."""
+    async with asking(there, max_in_flight=8) as server:
+        first = await asyncio.gather(*map(server.ask, MANY[:8]), return_exceptions=True)
+        number = len(there.asked)
+        more = await asyncio.gather(*map(server.ask, MANY[8:]), return_exceptions=True)
+        await server.prepare(MANY)
+        meanwhile = len(there.asked) - number
+        there.over_udp = lambda wire: [reply(wire)]
+        server.forgive()
+        forgiven = await server.ask(ASKED)
+    return SimpleNamespace(first=first, more=more, asked_meanwhile=meanwhile, forgiven=forgiven)
+
+
+@pytest.fixture(scope="module")
+def slow(name_server, reply, truncated, over_tcp):
+    """What comes of servers that are to be waited for: all at the same time, 4 seconds."""
+
+    def lossy(wire):
+        return [reply(wire)] if len(servers["loses_first"].asked) > 1 else ()
+
+    servers = {
+        "loses_first": name_server(lossy),
+        "only_tcp": name_server(silent, over_tcp()),
+        "forged": name_server(lambda wire: forged(wire, reply), over_tcp()),
+        "drips": name_server(truncated, drip),
+        "mute": name_server(truncated, stay_mute),
+    }
+
+    async def work():
+        async with asyncio.timeout(9):
+            *found, gave_up = await asyncio.gather(
+                *map(ask_each, servers.values()), give_up(name_server(silent), reply)
+            )
+        said = {name: answer for name, (answer,) in zip(servers, found, strict=True)}
+        return SimpleNamespace(**said, gave_up=gave_up, servers=servers)
+
+    return asyncio.run(work())
+
+
+def test_a_question_that_was_lost_is_asked_again(slow):
+    assert slow.loses_first.values == (b"v=DKIM1",)
+    first, second = slow.servers["loses_first"].asked
+    assert first[:2] != second[:2]
+    assert first[2:] == second[2:]
+
+
+def test_a_server_that_answers_over_tcp_only_is_heard(slow):
+    assert slow.only_tcp.values == (b"over TCP",)
+    assert len(slow.servers["only_tcp"].asked) == 2
+
+
+def test_forged_answers_alone_are_none(slow):
+    assert slow.forged.values == (b"over TCP",)
+
+
+@pytest.mark.parametrize("name", ["drips", "mute"])
+def test_a_connection_that_brings_nothing_is_not_waited_for_long(slow, name):
+    found = getattr(slow, name)
+    assert isinstance(found, NoAnswer)
+    assert str(found) == "it does not answer"
+
+
+def test_after_eight_silences_nothing_is_asked_any_more(slow):
+    assert all(isinstance(error, NoAnswer) for error in slow.gave_up.first)
+    assert {str(error) for error in slow.gave_up.more} == {
+        "it has not answered 8 questions in a row"
+    }
+    assert slow.gave_up.asked_meanwhile == 0
+
+
+def test_a_server_that_is_forgiven_is_asked_again(slow):
+    assert slow.gave_up.forgiven.values == (b"v=DKIM1",)
+
+
+@pytest.mark.parametrize("in_one_go", [False, True])
+def test_one_answer_ends_a_row_of_silences(name_server, reply, truncated, in_one_go):
+    there = name_server()
+
+    async def work():
+        async with asking(there) as server:
+            there.over_udp = truncated
+            for _ in range(7):
+                with pytest.raises(NoAnswer, match="nothing answers"):
+                    await server.ask(ASKED)
+            there.over_udp = lambda wire: [reply(wire)]
+            if in_one_go:
+                await server.prepare([ASKED])
+            assert (await server.ask(ASKED)).values == (b"v=DKIM1",)
+            there.over_udp = truncated
+            for _ in range(8):
+                with pytest.raises(NoAnswer, match="nothing answers"):
+                    await server.ask(ASKED)
+            with pytest.raises(NoAnswer, match="8 questions in a row"):
+                await server.ask(ASKED)
+
+    asyncio.run(work())
+
+
+ISOLATED = """
+import asyncio
+from dkimctl.resolver import NoAnswer, Server, txt_question
+
+async def work():
+    server = Server("127.0.0.1", 5353)
+    for number in range(10):
+        try:
+            await server.ask(txt_question("example.com"))
+        except NoAnswer as error:
+            print(type(error).__name__, error)
+
+asyncio.run(work())
+"""
+
+
+@pytest.fixture(scope="module")
+def said_without_network(needs_tool):
+    """Of ten questions in a row on a machine that has no route to the server."""
+    needs_tool("unshare")
+    if subprocess.run(["unshare", "-rn", "true"], capture_output=True).returncode:
+        pytest.skip("this user may make no network of its own")
+    done = subprocess.run(
+        ["unshare", "-rn", sys.executable, "-c", ISOLATED], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_where_there_is_no_route_that_is_told(said_without_network):
+    assert said_without_network[:8] == [f"{NoRoute.__name__} there is no route to it"] * 8
+
+
+@pytest.mark.xfail(strict=True, reason="after eight questions the lack of a route is a silence")
+def test_where_there_is_no_route_that_is_told_however_often_it_is_asked(said_without_network):
+    assert len(set(said_without_network)) == 1
+
+
+posix_only = pytest.mark.skipif(sys.platform == "win32", reason="needs limits of a process")
+
+
+@contextlib.contextmanager
+def no_files_left():
+    """As where too many files and sockets are open."""
+    import resource
+
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.ExitStack() as stack:
+        number = stack.enter_context(socket.socket()).fileno()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (number, before[1]))
+        stack.callback(resource.setrlimit, resource.RLIMIT_NOFILE, before)
+        yield
+
+
+@posix_only
+@pytest.mark.xfail(strict=True, raises=OSError, reason="a socket that cannot be made ends the run")
+def test_where_no_socket_can_be_made_the_rest_goes_on(name_server):
+    async def work():
+        async with asking(name_server()) as server:
+            with no_files_left():
+                await server.prepare([ASKED])
+            return await server.ask(ASKED)
+
+    assert asyncio.run(work()).values == (b"v=DKIM1",)
+
+
+@posix_only
+@pytest.mark.xfail(
+    strict=True, raises=NoAnswer, reason="a socket that could not be made is not made later"
+)
+def test_what_could_not_be_reached_is_tried_anew_when_it_is_forgiven(name_server):
+    async def work():
+        async with asking(name_server()) as server:
+            with no_files_left(), pytest.raises(NoAnswer, match="cannot be reached"):
+                await server.ask(ASKED)
+            server.forgive()
+            return await server.ask(ASKED)
+
+    assert asyncio.run(work()).values == (b"v=DKIM1",)
