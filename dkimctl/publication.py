@@ -63,7 +63,7 @@ class Check(NamedTuple):
 
 # What a tag means where it is absent (RFC 6376 section 3.6.1, RFC 4871 for g=); notes (n=) and
 # unknown tags mean nothing to a verifier.
-_DEFAULTS = {"v": "DKIM1", "k": "rsa", "g": "*", "h": None, "s": "*", "t": None}
+_DEFAULTS = {"v": "DKIM1", "k": "rsa", "g": "*", "h": None, "s": "*", "t": ""}
 _LISTS = frozenset("hst")
 _FOLDS = str.maketrans("\t\r\n", "   ")  # white space may fold a record (RFC 6376 section 2.8)
 
@@ -200,7 +200,7 @@ def _each(findings: Iterable[ServerFinding]) -> str:
 
 def _disagreement(counts: Counter[Verdict], findings: Sequence[ServerFinding]) -> str:
     """Where it is how, the most frequent by its number alone."""
-    usual = max(sorted(counts), key=counts.__getitem__)
+    usual = max(sorted(counts), key=lambda verdict: (counts[verdict], verdict == "published"))
     number = counts[usual]
     others = [found for found in findings if found.finding.verdict is not usual]
     named = "; ".join(sorted(f"{found.server}: {found.finding.verdict}" for found in others))

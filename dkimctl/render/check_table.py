@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from dkimctl.publication import Check, Urgency, Verdict
-from dkimctl.render.columns import BOLD_RED, DIM, GREEN, RED, YELLOW, Grid
+from dkimctl.render.columns import BOLD_RED, DIM, GREEN, RED, YELLOW, Grid, words
 from dkimctl.text import printable
 
 _HEADER = ("DOMAIN", "SELECTOR", "IN DNS", "START", "URGENCY")
@@ -41,7 +41,8 @@ def render_check_table(
             yield from grid.row(texts, ["", "", style, "", style])
             yield from _details(check, grid, style)
     if hidden:
-        yield f"{hidden} rows that need no attention are not shown; --format json shows all\n"
+        text = f"{hidden} rows that need no attention are not shown; --format json shows all"
+        yield from words(text, width)
 
 
 def _details(check: Check, grid: Grid, style: str) -> Iterator[str]:

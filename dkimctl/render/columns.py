@@ -59,6 +59,11 @@ class Grid:
         return f"\x1b[{style}m{text}\x1b[0m" if style and self._colour else text
 
 
+def words(text: str, width: int) -> Iterator[str]:
+    """Lines of words that stand for themselves."""
+    return (f"{line}\n" for line in _fold(text, max(width, _LEAST_WIDTH)))
+
+
 def _column_widths(rows: Sequence[Sequence[str]], width: int, least: int) -> list[int]:
     """The width of each column.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from dkimctl.models import Outcome, Registration, Result
-from dkimctl.render.columns import DIM, GREEN, INDENT, RED, YELLOW, Grid
+from dkimctl.render.columns import DIM, GREEN, INDENT, RED, YELLOW, Grid, words
 from dkimctl.text import printable
 
 _HEADER = ("DOMAIN", "SELECTOR", "OUTCOME", "BITS", "START", "RESULT")
@@ -35,7 +35,8 @@ def render_table(
             details = list(_details(result, grid, style))
             yield from [*details, "\n"] if details else []
     if hidden:
-        yield f"{hidden} rows that need no attention are not shown; --format json shows all\n"
+        text = f"{hidden} rows that need no attention are not shown; --format json shows all"
+        yield from words(text, width)
 
 
 def _select(results: Iterable[Result], *, only_attention: bool) -> tuple[list[Result], int]:

@@ -50,7 +50,6 @@ class FakeSource:
         self.zones = zones
         self.is_given = is_given
         self.forgot = 0
-        self.is_closed = False
 
     async def zone_of(self, name):
         above = [zone for zone in self.zones if name == zone or name.endswith(f".{zone}")]
@@ -70,9 +69,6 @@ class FakeSource:
 
     def forget(self) -> None:
         self.forgot += 1
-
-    async def close(self) -> None:
-        self.is_closed = True
 
 
 @pytest.fixture(scope="session")

@@ -176,7 +176,6 @@ def test_what_is_to_be_absent_and_is_missing_is_good(check_absent):
     assert (done.returncode, json.loads(done.stdout)["verdict"]) == (0, "missing")
 
 
-@pytest.mark.xfail(strict=True, reason="urgency does not know that absence is what is wanted")
 def test_what_is_to_be_absent_and_is_missing_is_not_urgent(check_absent):
     done = check_absent("--expect-absent")
     assert json.loads(done.stdout)["urgency"] == ""

@@ -148,7 +148,6 @@ def test_only_the_rows_that_need_attention(every_verdict, wanted):
     assert text.endswith("1 rows that need no attention are not shown; --format json shows all\n")
 
 
-@pytest.mark.xfail(strict=True, reason="the line of how many are not shown is not folded")
 def test_how_many_are_not_shown_keeps_within_the_width():
     assert max(map(len, table_of(check_of(), width=40, only_attention=True).splitlines())) <= 40
 

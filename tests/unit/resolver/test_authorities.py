@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from types import SimpleNamespace
 
 import dns.message
 import dns.rcode
@@ -39,9 +38,6 @@ class Records:
     def forgive(self):
         self.forgiven += 1
 
-    async def close(self):
-        pass
-
 
 SOA = ["ns. root. 1 2 3 4 60"]
 RECORDS = {
@@ -65,7 +61,7 @@ def find():
         there = Authorities(Records(RECORDS | dict(changes)), make_server)
         found = asyncio.run(there.of_zone(zone))
         assert found.name == zone
-        return sorted((server.host, server.address) for server in found.servers)
+        return sorted((server.host, getattr(server, "address", "")) for server in found.servers)
 
     return run
 
@@ -100,13 +96,23 @@ def test_a_zone_without_servers_is_no_answer(find, zone):
         find({("example.net", "NS"): ["nowhere.example."]}, zone)
 
 
-@pytest.mark.parametrize(
-    "key", [("example.com", "NS"), ("ns2.example.net", "A"), ("ns3.example.net", "AAAA")]
-)
-def test_a_failed_look_up_is_no_answer(find, key):
-    servers = ["ns1.example.net.", "ns2.example.net.", "ns3.example.net."]
+def test_where_nobody_tells_the_servers_there_is_no_answer(find):
     with pytest.raises(NoAnswer, match="the resolver is silent"):
-        find({("example.com", "NS"): servers, key: NoAnswer("the resolver is silent")})
+        find({("example.com", "NS"): NoAnswer("the resolver is silent")})
+
+
+@pytest.mark.parametrize("key", [("ns2.example.net", "A"), ("ns3.example.net", "AAAA")])
+def test_a_server_whose_address_nobody_tells_is_silent_and_the_others_are_not(find, key):
+    names = ["ns1.example.net.", "ns2.example.net.", "ns3.example.net."]
+    servers = find({("example.com", "NS"): names, key: NoAnswer("the resolver is silent")})
+    silent = [label for label, address in servers if not address]
+    assert silent == [key[0]]
+    assert len(servers) > 1
+
+
+class Forgiven:
+    def __init__(self, address, forgiven):
+        self.forgive = lambda: forgiven.append(address)
 
 
 def test_servers_that_were_silent_are_asked_again_when_all_is_forgotten():
@@ -115,7 +121,7 @@ def test_servers_that_were_silent_are_asked_again_when_all_is_forgotten():
     async def work():
         there = Authorities(
             Records(RECORDS),
-            lambda address, host: SimpleNamespace(forgive=lambda: forgiven.append(address)),
+            lambda address, host: Forgiven(address, forgiven),
         )
         await there.of_zone("example.com")
         there.forget()
@@ -138,17 +144,29 @@ def test_a_zone_is_looked_up_once_until_all_is_forgotten():
         assert resolver.asked.count(("ns1.example.net", "A")) == 2
         assert resolver.forgiven == 1
         assert set(again.servers) == set(zones[0].servers)
-        await there.close()
 
     asyncio.run(work())
 
 
-def test_a_name_in_no_zone_has_none():
-    async def work():
-        there = Authorities(Records({("com", "SOA"): SOA}), Server)
-        return await there.of_name("nowhere.com")
+class NoSuchName:
+    """A resolver that says of each name that the zone com has none of it."""
 
-    assert asyncio.run(work()) is None
+    async def ask(self, asked):
+        made = dns.message.make_response(dns.message.from_wire(encode(1, asked, recursion=True)))
+        made.authority = [dns.rrset.from_text("com.", 60, "IN", "SOA", *SOA)]
+        made.set_rcode(dns.rcode.NXDOMAIN)
+        return decode(made.to_wire(), asked)
+
+
+def test_a_name_in_no_zone_has_none():
+    there = Authorities(NoSuchName(), make_server)
+    assert asyncio.run(there.of_name("nowhere.com")) is None
+
+
+def test_a_resolver_that_tells_of_no_zone_at_all_is_not_taken_to_deny_it():
+    there = Authorities(Records({}), make_server)
+    with pytest.raises(NoAnswer, match="no SOA record"):
+        asyncio.run(there.of_name("nowhere.com"))
 
 
 ASKED = txt_question("s1._domainkey.example.com")
@@ -160,12 +178,11 @@ def ask_resolvers(*servers, questions=1):
     async def work():
         for server in servers:
             await server.__aenter__()
-        recursor = Recursor([Address("127.0.0.1", server.port) for server in servers])
+        recursor = Recursor([Address("127.0.0.1", server.port) for server in servers], 32)
         try:
             await recursor.prepare([ASKED] * (questions > 1))
             return [await recursor.ask(ASKED) for _ in range(questions)][-1]
         finally:
-            await recursor.close()
             for server in servers:
                 await server.__aexit__()
 

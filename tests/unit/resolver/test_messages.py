@@ -178,7 +178,7 @@ def test_an_alias_whose_end_is_in_the_answer_has_its_value():
         record("one.example.net", "CNAME", "Two.example.net."),
         txt([b"v=", b"DKIM1"], owner="two.example.net"),
     )
-    assert (found.alias, found.values) == ("two.example.net", (b"v=DKIM1",))
+    assert (found.alias, found.values) == ("one.example.net", (b"v=DKIM1",))
 
 
 def test_an_alias_that_leads_elsewhere_is_told():
@@ -192,20 +192,7 @@ def test_an_alias_of_a_name_with_dots_in_a_label_can_be_asked_for():
     assert question(alias, dns.rdatatype.TXT).name == target
 
 
-LOOPS = [
-    pytest.param(
-        length,
-        marks=pytest.mark.xfail(
-            strict=True, reason="after eight steps a loop of 1, 2, 4 or 8 is at its start again"
-        )
-        if length in (1, 2, 4, 8)
-        else (),
-    )
-    for length in range(1, 10)
-]
-
-
-@pytest.mark.parametrize("length", LOOPS)
+@pytest.mark.parametrize("length", range(1, 10))
 def test_an_alias_that_leads_to_itself_is_told_as_one(length):
     names = [NAME, *(f"n{number}.example.com" for number in range(1, length))]
     loop = [
