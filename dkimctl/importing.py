@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from dkimctl.errors import UsageError
-from dkimctl.models import Outcome, Registration, Result
+from dkimctl.models import Outcome, Registration, Result, pair_of
 from dkimctl.specs import parse_domain
 
 _REGISTERED = frozenset({Outcome.CREATED, Outcome.EXISTS, Outcome.DIFFERS, Outcome.UNUSABLE})
@@ -28,17 +28,17 @@ def take_over(results: Iterable[Result], known: Iterable[Registration]) -> Takeo
 
     What is known stays, and of two items for one name the first counts.
     """
-    held = {_names(found): found for found in known}
+    held = {pair_of(*found[:2]): found for found in known}
     taken = Takeover([], 0, [], [])
     there = 0
     for result in map(_checked, results):
         found = result.registration
-        other = held.get(_names(found))
+        other = held.get(pair_of(*found[:2]))
         if result.outcome not in _REGISTERED or found.record is None:
             taken.left_out.append(result)
         elif other is None or not (other.record or other.is_taken):
             taken.new.append(found)
-            held[_names(found)] = found
+            held[pair_of(*found[:2])] = found
         elif reason := _difference(found, other):
             taken.conflicts.append(Result(found, Outcome.DIFFERS, reason))
         else:
@@ -72,7 +72,3 @@ def _folded(found: Registration) -> tuple[str, ...]:
     if found.record is None:
         return ()
     return found.record.fqdn.lower(), found.record.type.upper(), found.record.value
-
-
-def _names(found: Registration) -> tuple[str, str]:
-    return found.sign_domain.lower(), (found.selector or "").lower()

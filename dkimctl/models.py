@@ -71,6 +71,11 @@ class Registration(NamedTuple):
         return self.code == "409" and self.record is None
 
 
+def pair_of(sign_domain: str, selector: str | None) -> tuple[str, str]:
+    """What tells registrations apart, as DNS compares names: without regard to case."""
+    return sign_domain.lower(), (selector or "").lower()
+
+
 class Result(NamedTuple):
     """One domain's state as a command reports it. `reason` explains an outcome that is not good."""
 

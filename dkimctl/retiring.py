@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from dkimctl import outcomes
 from dkimctl.beginnings import signs, starts_at
-from dkimctl.models import DomainSpec, Outcome, Registration, Result
+from dkimctl.models import DomainSpec, Outcome, Registration, Result, pair_of
 
 # Mail that was signed with the old key may wait in queues for five days (RFC 5321 4.5.4.1), and
 # is verified again where it is read or forwarded; the rest is for who notices late that signing
@@ -16,7 +16,7 @@ from dkimctl.models import DomainSpec, Outcome, Registration, Result
 AFTERCARE = timedelta(days=14)
 _LAST = datetime.max.replace(tzinfo=UTC)
 
-Publications = Mapping[tuple[str, str | None], datetime]  # as the ledger gives them
+Publications = Mapping[tuple[str, str], datetime]  # as the ledger gives them
 
 
 class Fate(NamedTuple):
@@ -81,7 +81,7 @@ def _newest_first(
         together = [found for _, found in group]
         yield from (_fate(found, best, now) for found in together)
         for found in filter(signs, together):
-            one = _Successor(found.selector or "", start, publications.get(_pair(found)))
+            one = _Successor(found.selector or "", start, publications.get(pair_of(*found[:2])))
             if best is None or one.settled < best.settled:
                 best = one
 
@@ -105,7 +105,3 @@ def _after(settled: datetime) -> str:
     """When enough time has passed since then (UTC)."""
     over = min(settled, _LAST - AFTERCARE) + AFTERCARE
     return over.isoformat(timespec="minutes")
-
-
-def _pair(found: Registration) -> tuple[str, str | None]:
-    return found.sign_domain.lower(), (found.selector or "").lower()

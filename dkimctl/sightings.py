@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Container
 
+from dkimctl.models import pair_of
 from dkimctl.publication import Check, Verdict
 
-_Pair = tuple[str, str | None]
+_Pair = tuple[str, str]
 
 
 class Sightings:
@@ -32,7 +33,7 @@ class Sightings:
         verdict = check.finding.verdict
         if verdict is Verdict.NO_ANSWER or not check.is_first_hand:
             return
-        pair = check.sign_domain.lower(), check.selector.lower()
+        pair = pair_of(check.sign_domain, check.selector)
         is_there = verdict is Verdict.PUBLISHED
         if is_there is (pair in self._known):
             self._changed.pop(pair, None)

@@ -67,7 +67,8 @@ class _Tally:
         reporter.summarize(", ".join(said) or "nothing to check", self.counts)
         if names := self._urgent[Urgency.SIGNING]:
             reporter.warn(
-                f"signing now without DNS, so that the mail fails: {len(names)} ({few(names)})",
+                "signing now without DNS, so that nobody can verify the mail: "
+                f"{len(names)} ({few(names)})",
                 hint="publish them: dkimctl show-dns, then dkimctl check-dns --wait 30m",
                 code=Urgency.SIGNING,
             )

@@ -121,7 +121,7 @@ class Ledger:
             sendings = select_sendings(self._connection, self._account_id)
             return [intent for sending in sendings for intent in intents_of(sending)]
 
-    def publications(self) -> dict[Pair, datetime]:
+    def publications(self) -> dict[tuple[str, str], datetime]:
         """Since when (UTC) records are seen in DNS, by signing domain and selector in lower case.
 
         A record that is not there was not seen, or not when DNS was last asked.

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from dkimctl.ledger.intents import Pair
+from dkimctl.models import pair_of
 
 # As bytes: a text that is none, put there by somebody else, makes the driver give up on all rows.
 _SELECT = """
@@ -16,16 +17,18 @@ _ADD = "INSERT OR REPLACE INTO publication VALUES (?, ?, ?, ?)"
 _END = "DELETE FROM publication WHERE account_id = ? AND sign_domain = ? AND selector = ?"
 
 
-def select_publications(connection: sqlite3.Connection, account_id: int) -> dict[Pair, datetime]:
+def select_publications(
+    connection: sqlite3.Connection, account_id: int
+) -> dict[tuple[str, str], datetime]:
     """When each record of an account was first seen (UTC), by its pair in lower case.
 
     One whose time cannot be read is left out.
     """
-    found: dict[Pair, datetime] = {}
+    found: dict[tuple[str, str], datetime] = {}
     for sign_domain, selector, published_at in connection.execute(_SELECT, (account_id,)):
         time = _time(published_at)
         if time is not None:
-            found[_folded((str(sign_domain), str(selector)))] = time
+            found[pair_of(str(sign_domain), str(selector))] = time
     return found
 
 
@@ -37,7 +40,7 @@ def add_publications(
     rows = [
         (account_id, domain, selector or "", published_at)
         for domain, selector in pairs
-        if _folded((domain, selector)) not in known
+        if pair_of(domain, selector) not in known
     ]
     connection.executemany(_ADD, rows)
 
@@ -59,7 +62,3 @@ def _time(written: object) -> datetime | None:
         return found.astimezone(UTC) if found.tzinfo else None
     except (ValueError, OverflowError):  # no time, or none in UTC
         return None
-
-
-def _folded(pair: Pair) -> Pair:
-    return pair[0].lower(), (pair[1] or "").lower()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -350,3 +352,32 @@ def test_dkimpy_verifies_what_is_published_and_nothing_else(judges):
         except dkim.DKIMException:
             verifies = False
         assert verifies is (verdicts[domain] == "published"), (domain, verdicts[domain], found)
+
+
+def test_what_was_seen_before_an_interruption_is_kept(cli, serve, two):
+    server = serve("nsd", published({"a.example.com": two["a.example.com"]}))
+    words = ("check-dns", "--sandbox", "--wait", "60s", "--server", server)
+    process = cli.start(*words, stdout=-1, stderr=subprocess.PIPE)
+    assert b"1 of 2 published" in process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=10)
+    assert (process.returncode, b"interrupted" in err) == (130, True)
+    (path,) = cli.home.rglob("ledger.db")
+    with contextlib.closing(sqlite3.connect(path)) as ledger:
+        assert ledger.execute("SELECT sign_domain FROM publication").fetchall() == [
+            ("a.example.com",)
+        ]
+
+
+def test_a_place_that_cannot_be_written_is_told_before_a_long_wait(cli, two):
+    started = time.monotonic()
+    words = ("--wait", "30s", "--server", silent_host(), "--output", "nowhere/checks.json")
+    done = cli("check-dns", "--sandbox", *words)
+    assert (done.status, done.out) == (4, "")
+    assert "cannot write nowhere/checks.json" in done.err
+    assert time.monotonic() - started < 10
+
+
+def test_a_name_is_no_address_of_a_server(cli, two):
+    done = cli("check-dns", "--sandbox", "--server", "ns.example.com")
+    assert (done.status, "is no address of a DNS server" in done.err) == (2, True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
 import subprocess
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -282,3 +284,19 @@ class TestForget:
         process.communicate(timeout=20)
         assert process.returncode == 0
         assert known(ledger) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell")
+@pytest.mark.parametrize("rest", ["| head -c 10", ">&-", "> /dev/full"])
+def test_what_cannot_be_printed_is_not_forgotten(cli, ledger, make_registration, rest):
+    many = [make_registration(f"d{number}.example") for number in range(300)]
+    with ledger() as opened:
+        opened.record(many)
+    command = shlex.join(cli.command("ledger", "forget", "--force", "*", "--format", "json"))
+    done = subprocess.run(
+        ["sh", "-c", f"{command} {rest}"],
+        cwd=cli.home, env=cli.environment, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert '"code": "output"' in done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(known(ledger)) == 300

@@ -179,3 +179,12 @@ def test_whoever_is_retired_has_a_successor_that_signs_and_is_published(registra
         )  # fmt: skip
         assert fate.is_retired == expected
         assert fate.reason
+
+
+def test_a_key_takes_over_no_sooner_than_it_is_made(judge):
+    found = judge(
+        old=started(200, regist_date=ago(200), seen=200),
+        new=started(300, regist_date=ago(1), seen=1),
+    )
+    assert not any(fate.is_retired for fate in found.values())
+    assert "wait until" in found["old"].reason

@@ -82,7 +82,7 @@ def test_what_cannot_wait_is_named_in_the_summary(show):
         check_of(MISSING, "four.example", Urgency.SOON),
     )
     now, soon = (line for line in err.splitlines() if "warning" in line)
-    assert "signing now without DNS, so that the mail fails: 2" in now
+    assert "signing now without DNS, so that nobody can verify the mail: 2" in now
     assert "one.example (selector s1)" in now
     assert "three.example (selector s1)" in now
     assert "signing starts soon, and DNS is not ready: 1 (four.example (selector s1))" in soon
