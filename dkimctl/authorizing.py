@@ -59,6 +59,10 @@ class Authorizer:
             self._is_new = False
         return answer
 
+    def token(self) -> Secret:
+        """A token with more than the margin left. Raises what `issue` raises."""
+        return self._current().access_token
+
     def _current(self) -> Token:
         seen = self._renewals
         with self._renewing:

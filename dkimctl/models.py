@@ -84,6 +84,9 @@ class Result(NamedTuple):
     reason: str = ""
 
 
+_LONG = 64  # characters; a JWT has hundreds, and they all begin alike
+
+
 class Secret:
     """A secret or token that shows itself only through `reveal`."""
 
@@ -94,6 +97,11 @@ class Secret:
 
     def reveal(self) -> str:
         return self._text
+
+    def masked(self) -> str:
+        """Too little to use: the length, and of a long one the start."""
+        start = f"{self._text[:4]}..." if len(self._text) >= _LONG else ""
+        return f"{start} ({len(self._text)} characters)".strip()
 
     def __repr__(self) -> str:
         return "Secret(***)"

@@ -22,6 +22,8 @@ from dkimctl.errors import DkimctlError, ExitCode, Interrupted, UsageError
 COMMANDS = (
     "login",
     "logout",
+    "status",
+    "token",
     "register",
     "show-dns",
     "check-dns",

@@ -43,6 +43,10 @@ class EnvironmentStore(MemoryStore):
     def name(self) -> str:
         return "environment"
 
+    def secret_source(self, account: Account) -> str | None:
+        given = super().get_secret(account)
+        return self._stored.secret_source(account) if given is None else self.name
+
     def get_secret(self, account: Account) -> Secret | None:
         given = super().get_secret(account)
         if given is not None:

@@ -42,6 +42,10 @@ class CredentialStore(ABC):
         text = self._read(account, Kind.SECRET)
         return None if text is None else parse_secret(text, "the stored secret")
 
+    def secret_source(self, account: Account) -> str | None:
+        """Where the secret of `account` is; None where there is none. Raises CredentialsError."""
+        return None if self.get_secret(account) is None else self.name
+
     def set_secret(self, account: Account, secret: Secret) -> None:
         """Keep `secret`. Raises CredentialsError, also where the store silently dropped it."""
         self._write(account, Kind.SECRET, secret.reveal())

@@ -33,6 +33,8 @@ def test_every_block_is_run_by_a_test_of_this_module():
         "dkimctl rotate",
         "dkimctl ledger import",
         "dkimctl api",
+        "dkimctl status",
+        "dkimctl token",
         "dkimctl serve",
         "dkimctl service",
         "dkimctl completion",
@@ -85,6 +87,15 @@ def test_login_register_show_dns_and_api(cli, shell, needs_tool, at_service):
     (api,) = blocks("dkimctl api")
     assert at_service["DELIVERY_ID"] in shell(api, at_service).stdout
     assert cli("logout").status == 0
+
+
+def test_status_and_a_request_of_curl(shell, needs_tool, at_service, account):
+    needs_tool("curl")
+    (status,) = blocks("dkimctl status")
+    assert "environment" in shell(status, account).stdout
+    (curl,) = blocks("dkimctl token")
+    done = shell(curl, at_service | account | {"NO_PROXY": "127.0.0.1"})
+    assert at_service["DELIVERY_ID"] in done.stdout
 
 
 def test_login_asks_for_the_secret(on_terminal, at_service):

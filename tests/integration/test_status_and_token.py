@@ -1,0 +1,115 @@
+"""`status` tells where credentials are and nothing of them; `token` prints one that is valid."""
+
+from __future__ import annotations
+
+import json
+import time
+from datetime import datetime
+
+import httpx
+import pytest
+
+
+@pytest.fixture
+def logged_in(cli, account):
+    """A login whose secret and token are in a file; the secret."""
+    secret = account["DKIMCTL_CLIENT_SECRET"]
+    words = ["--auth-url", account["DKIMCTL_AUTH_URL"], "--base-url", account["DKIMCTL_BASE_URL"]]
+    words += ["--client-id", account["DKIMCTL_CLIENT_ID"], "--credential-store", "file"]
+    done = cli("login", *words, "--secret-stdin", stdin=secret)
+    assert done.status == 0, done.err
+    return secret
+
+
+def credentials_file(cli):
+    (path,) = cli.home.rglob("credentials.json")
+    return path
+
+
+def stored_token(cli) -> dict:
+    entries = json.loads(credentials_file(cli).read_text())
+    (text,) = (text for name, text in entries.items() if "dkimctl token" in name)
+    return json.loads(text)
+
+
+def let_run_out(cli, seconds: float) -> None:
+    """Have the stored token expire in so many seconds."""
+    path = credentials_file(cli)
+    entries = json.loads(path.read_text())
+    (name,) = (name for name in entries if "dkimctl token" in name)
+    fields = json.loads(entries[name]) | {"expires_at": time.time() + seconds}
+    path.write_text(json.dumps(entries | {name: json.dumps(fields)}))
+
+
+def test_after_a_login_status_tells_where_all_is_and_shows_no_secret(cli, logged_in, account):
+    done = cli("status", "--format", "json")
+    found = done.json
+    assert (done.status, done.err) == (0, "")
+    assert found["profile"] == "default"
+    assert found["base_url"] == account["DKIMCTL_BASE_URL"]
+    assert found["client_id"] == account["DKIMCTL_CLIENT_ID"]
+    assert found["secret_source"] == f"file {credentials_file(cli)}"
+    left = datetime.fromisoformat(found["token_expires_at"]).timestamp() - time.time()
+    assert 3400 < left <= 3600
+    table = cli("status")
+    assert table.status == 0
+    token = stored_token(cli)["access_token"]
+    for text in (done.out, table.out):
+        assert logged_in not in text
+        assert token not in text
+        assert f"({len(token)} characters)" in text
+
+
+def test_token_is_the_cached_one_until_less_than_a_minute_is_left(cli, logged_in):
+    first = stored_token(cli)["access_token"]
+    assert cli("token").out == f"{first}\n"
+    let_run_out(cli, 50)
+    done = cli("token")
+    assert (done.status, done.err) == (0, "")
+    assert done.out != f"{first}\n"
+    assert done.out == f"{stored_token(cli)['access_token']}\n"
+
+
+def test_the_token_is_good_for_a_request_of_anybody(cli, account):
+    done = cli("token", env=account)
+    headers = {"Authorization": f"Bearer {done.out.strip()}"}
+    url = f"{account['DKIMCTL_BASE_URL']}/send/nothing"
+    answer = httpx.delete(url, headers=headers, trust_env=False)
+    assert answer.status_code == 404
+    assert httpx.delete(url, trust_env=False).status_code == 401
+
+
+def test_with_the_environment_alone(cli, account):
+    found = cli("status", "--format", "json", env=account)
+    assert (found.status, found.json["secret_source"]) == (0, "environment")
+    assert account["DKIMCTL_CLIENT_SECRET"] not in found.out
+    del account["DKIMCTL_CLIENT_SECRET"]
+    account["DKIMCTL_ACCESS_TOKEN"] = "a-token-of-one's-own-that-nobody-is-to-see"
+    found = cli("status", "--format", "json", "--credential-store", "file", env=account)
+    assert (found.status, found.json["secret_source"]) == (0, None)
+    assert "one's-own" not in found.out
+    assert cli("token", env=account).out == f"{account['DKIMCTL_ACCESS_TOKEN']}\n"
+
+
+@pytest.mark.parametrize("words", [(), ("--profile", "sandbox")])
+def test_without_a_login(cli, words):
+    done = cli("status", "--format", "json", *words)
+    assert done.status == (0 if words else 3)
+    assert (done.json["problem"] is None) is bool(words)
+    done = cli("token", *words)
+    assert done.status == (0 if words else 2)
+    assert bool(done.out) is bool(words)
+
+
+def test_a_store_that_cannot_be_used_is_a_problem_and_no_failure(cli, logged_in):
+    credentials_file(cli).chmod(0o644)
+    done = cli("status")
+    assert done.status == 3
+    assert "chmod 600" in done.out
+    assert logged_in not in done.out
+
+
+def test_a_wrong_secret_gives_no_token(cli, account):
+    done = cli("token", env=account | {"DKIMCTL_CLIENT_SECRET": "wrong-secret"})
+    assert (done.status, done.out) == (3, "")
+    assert "wrong-secret" not in done.err
