@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from dkimctl.models import Secret, Token
 from dkimctl.settings import SANDBOX_CLIENT_ID, data_dir
 
 if TYPE_CHECKING:
+    from dkimctl.service.sealing import Sealer
     from dkimctl.service.store import Store
 
 
@@ -29,18 +31,41 @@ def needs_service_extra() -> Iterator[None]:
         ) from error
 
 
-def open_service_store(data: Path | None) -> Store:
+def open_service_store(data: Path | None, sealer: Sealer | None = None) -> Store:
     """The service's data file; by default one in the user's data directory."""
     with needs_service_extra():
         from dkimctl.service.store import Store
-    return Store.open(data or data_dir() / "service.db")
+    return Store.open(data or data_dir() / "service.db", sealer)
+
+
+def open_key_store(data: Path | None) -> Store:
+    """The same, for who makes keys: the passphrase must be the one that the file's keys have."""
+    with needs_service_extra():
+        from dkimctl.service.registrations import require_passphrase
+    store = open_service_store(data, _sealer())
+
+    try:
+        require_passphrase(store)
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+def _sealer() -> Sealer | None:
+    passphrase = os.environ.get("DKIMCTL_SERVICE_PASSPHRASE")
+    if not passphrase:
+        return None
+    from dkimctl.service.sealing import Sealer
+
+    return Sealer(passphrase)
 
 
 class Sandbox:
     """The service in this very process, on a data file of its own, with one client."""
 
     def __init__(self) -> None:
-        self._store = open_service_store(data_dir() / "sandbox.db")
+        self._store = open_key_store(data_dir() / "sandbox.db")
         from dkimctl.service.app import create_app
 
         # The answer tells of a failure; without a handler Python would print a traceback.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from dkimctl.cli.embedded import needs_service_extra, open_service_store
+from dkimctl.cli.embedded import needs_service_extra, open_key_store
 from dkimctl.cli.options import DataOption, examples
 from dkimctl.cli.output import Reporter
 from dkimctl.errors import ExitCode
@@ -57,7 +57,7 @@ def serve(
         from dkimctl.service.faults import Faults, read_plan
         from dkimctl.service.server import Server, hang_up
     plan = read_plan(faults, read_duration=CHECKS["timeout"]) if faults is not None else None
-    with closing(open_service_store(data)) as store:
+    with closing(open_key_store(data)) as store:
         service = create_app(store, max_domains=max_domains)
         if plan:
             _announce_faults(ctx.obj, plan)

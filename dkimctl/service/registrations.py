@@ -6,11 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Row, insert, select
+from sqlalchemy import Column, ColumnElement, Row, insert, select, text, update
 from sqlalchemy.exc import IntegrityError
 
-from dkimctl.errors import NegativeAnswer
+from dkimctl.errors import NegativeAnswer, UsageError
 from dkimctl.service.schema import registrations
+from dkimctl.service.sealing import Sealer, WrongPassphrase, is_sealed
 from dkimctl.service.store import Store
 
 
@@ -38,9 +39,10 @@ def add(store: Store, registration: Registration, private_key: bytes) -> bool:
     False, and nothing stored, if the combination is taken: the primary key of the table
     decides who of several was first.
     """
+    kept = private_key if store.sealer is None else store.sealer.seal(private_key)
     try:
         with store.writing() as connection:
-            row = {**asdict(registration), "private_key": private_key}
+            row = {**asdict(registration), "private_key": kept}
             connection.execute(insert(registrations).values(row))
     except IntegrityError:
         return False
@@ -70,11 +72,56 @@ def taken(store: Store, pairs: Iterable[tuple[str, str]]) -> set[tuple[str, str]
 def private_key(store: Store, sign_domain: str, selector: str) -> bytes:
     """The private key (PKCS #8 PEM) of a registration; names in any case.
 
-    Raises NegativeAnswer if the combination is not registered.
+    Raises NegativeAnswer if the combination is not registered, UsageError where the key is sealed
+    and the store has no sealer, or one with another passphrase.
     """
     columns = [registrations.c.private_key]
     (pem,) = _one_row(store, columns, sign_domain.lower(), selector.lower())
-    return bytes(pem)
+    return _opened(store, bytes(pem))
+
+
+def require_passphrase(store: Store) -> None:
+    """See that the passphrase is the one that the keys are sealed with; seal those that are not.
+
+    Raises UsageError where there is another, or none.
+    """
+    key = registrations.c.private_key
+    newest = text("rowid DESC")  # all keys are sealed, or none is
+    with store.reading() as connection:
+        row = connection.execute(select(key).order_by(newest).limit(1)).first()
+    if row is None:
+        return
+    if is_sealed(row[0]):
+        _opened(store, row[0])
+    elif store.sealer is not None:
+        _seal_all(store, store.sealer)
+
+
+def _seal_all(store: Store, sealer: Sealer) -> None:
+    table = registrations.c
+    with store.writing() as connection:
+        rows = connection.execute(select(table.sign_domain, table.selector, table.private_key))
+        for sign_domain, selector, pem in rows.all():
+            if not is_sealed(pem):
+                change = update(registrations).where(_is(sign_domain, selector))
+                connection.execute(change.values(private_key=sealer.seal(pem)))
+
+
+def _opened(store: Store, pem: bytes) -> bytes:
+    if not is_sealed(pem):
+        return pem
+    if store.sealer is None:
+        raise UsageError(
+            f"the private keys in {store.path} are sealed with a passphrase",
+            hint="set DKIMCTL_SERVICE_PASSPHRASE to it",
+        )
+    try:
+        return store.sealer.open(pem)
+    except WrongPassphrase:
+        raise UsageError(
+            f"the private keys in {store.path} are sealed with another passphrase",
+            hint="set DKIMCTL_SERVICE_PASSPHRASE to the one that they were made with",
+        ) from None
 
 
 def _one_row(

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 
 from dkimctl.errors import UsageError
 from dkimctl.service.schema import metadata
+
+if TYPE_CHECKING:
+    from dkimctl.service.sealing import Sealer
 
 SCHEMA_VERSION = 1
 _APPLICATION_ID = 0x444B494D  # "DKIM" in ASCII: tells our files from other SQLite files
@@ -25,8 +28,9 @@ class Store:
     Every operation opens its own transaction, so one store serves any number of threads.
     """
 
-    def __init__(self, path: Path, engine: Engine) -> None:
+    def __init__(self, path: Path, engine: Engine, sealer: Sealer | None = None) -> None:
         self.path = path
+        self.sealer = sealer
         self._engine = engine
         self._reading = engine.execution_options(begin="BEGIN")
         # SQLite must know of the writing at BEGIN: a lock that is asked for in the middle
@@ -34,14 +38,15 @@ class Store:
         self._writing = engine.execution_options(begin="BEGIN IMMEDIATE")
 
     @classmethod
-    def open(cls, path: Path) -> Self:
+    def open(cls, path: Path, sealer: Sealer | None = None) -> Self:
         """Open the data file at `path`; create it, with its directory, if it is missing.
 
-        Raises UsageError where the file cannot be used: not a data file of this service,
-        of a newer version, not readable and writable, or locked for 30 seconds.
+        `sealer` is for private keys. Raises
+        UsageError where the file cannot be used: not a data file of this service, of a newer
+        version, not readable and writable, or locked for 30 seconds.
         """
         _create_file(path)
-        store = cls(path, _create_engine(path))
+        store = cls(path, _create_engine(path), sealer)
         try:
             store._prepare()
         except BaseException:
@@ -136,6 +141,8 @@ def _create_engine(path: Path) -> Engine:
 def _configure(dbapi_connection: Any, _record: object) -> None:
     dbapi_connection.isolation_level = None  # transactions begin in _begin, not in the driver
     dbapi_connection.execute("PRAGMA foreign_keys = ON")
+    # What is replaced, such as a key by its sealed form, is not to stay in the file's free pages.
+    dbapi_connection.execute("PRAGMA secure_delete = ON")
 
 
 def _begin(connection: Connection) -> None:
