@@ -259,6 +259,61 @@ def test_on_a_terminal_a_slow_keyring_is_waited_for_and_the_wait_is_told(
     assert answer.strip() == token
 
 
+def test_on_a_terminal_the_wait_can_be_interrupted(cli, logged_in, secret_service, on_terminal):
+    secret_service.pause()
+    status, shown = on_terminal(["token"], [("waiting for the keyring", "\x03")])
+    assert status == 130, shown
+
+
+_SMALL = """
+import json, os
+from keyring.backend import KeyringBackend
+
+class Keyring(KeyringBackend):
+    priority = 1
+
+    def _load(self):
+        return json.load(open("small.json")) if os.path.exists("small.json") else {}
+
+    def _store(self, entries):
+        with open("small.json", "w") as file:
+            json.dump(entries, file)
+
+    def get_password(self, service, username):
+        return self._load().get(service)
+
+    def set_password(self, service, username, password):
+        if len(password.encode("utf-16-le")) > 2560:
+            raise OSError(1783, "CredWrite", "The stub received bad data")
+        self._store(self._load() | {service: password})
+
+    def delete_password(self, service, username):
+        self._store({key: text for key, text in self._load().items() if key != service})
+"""
+
+
+def test_a_token_too_long_for_the_keyring_is_got_anew_by_each_command(
+    cli, scripted_server, make_answer
+):
+    cli.write("small.py", _SMALL)
+    cli.environment |= {"PYTHONPATH": str(cli.home), "PYTHON_KEYRING_BACKEND": "small.Keyring"}
+    token = "e" * 2000
+    answer = {"access_token": token, "token_type": "Bearer", "expires_in": 3600}
+    scripted_server.answer = lambda request: make_answer(200, answer)
+    url = scripted_server.url
+    words = ["--auth-url", url, "--base-url", url, "--client-id", "id", "--secret-stdin"]
+    login = cli("login", *words, stdin="the secret")
+    assert login.status == 0
+    assert "cannot hold the token; each command will get its own" in login.err
+    for _ in range(2):
+        done = cli("token")
+        assert (done.status, done.out, done.err) == (0, f"{token}\n", "")
+    assert len(scripted_server.requests) == 3
+    status = cli("status")
+    assert (status.status, "(small Keyring)" in status.out) == (0, True)
+    assert token[:9] not in (cli.home / "small.json").read_text()
+
+
 def test_without_a_keyring_login_says_how_and_both_ways_work(cli, login_words, account):
     secret = account["DKIMCTL_CLIENT_SECRET"]
     cli.environment["DBUS_SESSION_BUS_ADDRESS"] = f"unix:path={cli.home}/no-bus"
@@ -267,6 +322,8 @@ def test_without_a_keyring_login_says_how_and_both_ways_work(cli, login_words, a
     assert "this machine has no keyring" in refused.err
     assert_names_the_ways_out(refused.err)
     assert cli("token", env=account).status == 0
+    token_alone = account | {"DKIMCTL_CLIENT_SECRET": "", "DKIMCTL_ACCESS_TOKEN": "a-token"}
+    assert cli("status", env=token_alone).status == 0
     kept = cli(*login_words, "--credential-store", "file", stdin=secret)
     assert kept.status == 0, kept.err
     assert cli("token", "--verbose").err == ""
