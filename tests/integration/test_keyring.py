@@ -56,8 +56,9 @@ class SecretService:
             )  # fmt: skip
         self._process.stdin.write(b"password of the keyring")
         self._process.stdin.close()
-        pid, self.address = self._process.stdout.readline().decode().split()
-        self._pid = int(pid)
+        started = self._process.stdout.readline().decode().split()
+        assert started, (directory / "log").read_text()
+        self._pid, self.address = int(started[0]), started[1]
 
     def wait_until_unlocked(self) -> None:
         deadline = time.monotonic() + 20
