@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from dkimctl import settings
+from dkimctl.cli import prompt
 from dkimctl.cli.output import Reporter, log
 from dkimctl.errors import CredentialsError, UsageError
 
@@ -18,10 +19,14 @@ if TYPE_CHECKING:
     from dkimctl.authorizing import Authorizer
     from dkimctl.cli.embedded import Sandbox
     from dkimctl.client import Client, HttpClient
-    from dkimctl.credentials import Account, CredentialStore
+    from dkimctl.credentials import Account, CredentialStore, StoreKind
     from dkimctl.documents import Document, Node
     from dkimctl.ledger import Ledger
     from dkimctl.models import DomainSpec, Token
+
+# Seconds that a keyring may take: to a script, and to somebody who may be asked to unlock it.
+_KEYRING_ALONE = 3.0
+_KEYRING_ATTENDED = 60.0
 
 
 class Session:
@@ -86,10 +91,10 @@ class Session:
 
     def forget(self, login: Mapping[str, Any]) -> None:
         """Delete the secret and token that a login kept."""
-        from dkimctl.credentials import Account, open_store
+        from dkimctl.credentials import Account
 
         account = Account(login["auth_url"], login["base_url"], login["client_id"])
-        open_store(login["credential_store"], self.state_dir).delete(account)
+        self._open_store(login["credential_store"]).delete(account)
 
     @cached_property
     def credentials(self) -> CredentialStore:
@@ -101,9 +106,17 @@ class Session:
     @cached_property
     def credential_store(self) -> CredentialStore:
         """Where `login` keeps secret and token."""
+        return self._open_store(self.profile.credential_store)
+
+    def _open_store(self, kind: StoreKind) -> CredentialStore:
         from dkimctl.credentials import open_store
 
-        return open_store(self.profile.credential_store, self.state_dir)
+        return open_store(
+            kind,
+            self.state_dir,
+            seconds=_KEYRING_ATTENDED if prompt.is_interactive() else _KEYRING_ALONE,
+            notify=lambda text: self.reporter.note(f"dkimctl: {text}"),
+        )
 
     @cached_property
     def client(self) -> Client:

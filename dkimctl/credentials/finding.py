@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal, TypeAlias, assert_never
 
@@ -19,13 +19,22 @@ _TOKEN_VARIABLE = "DKIMCTL_ACCESS_TOKEN"  # noqa: S105 - the variable's name
 _SECRET_VARIABLE = "DKIMCTL_CLIENT_SECRET"  # noqa: S105
 
 
-def open_store(kind: StoreKind, state_dir: Path) -> CredentialStore:
-    """The store of `kind`, which nothing is asked of yet; `state_dir` holds the file's."""
+def open_store(
+    kind: StoreKind,
+    state_dir: Path,
+    *,
+    seconds: float = 3,
+    notify: Callable[[str], None] = lambda text: None,
+) -> CredentialStore:
+    """The store of `kind`, which nothing is asked of yet; `state_dir` holds the file's.
+
+    No call of a keyring takes longer than `seconds`; `notify` is told where one takes long.
+    """
     match kind:
         case "keyring":
             from dkimctl.credentials.keyring_store import KeyringStore
 
-            return KeyringStore()
+            return KeyringStore(seconds=seconds, notify=notify)
         case "file":
             from dkimctl.credentials.file_store import FileStore
 

@@ -12,12 +12,25 @@ from dkimctl.errors import CredentialsError
 
 _T = TypeVar("_T")
 
-# By name, so that telling them apart imports no part of keyring.
+_UNAVAILABLE = ("the keyring cannot be opened", f"see that its service runs; or {WAYS_OUT}")
+_LOCKED = ("the keyring is locked", f"unlock it and run this again; or {WAYS_OUT}")
+# By name, so that telling them apart imports no part of keyring: what happened, what to do.
 _FAULTS = {
-    "NoKeyringError": "this machine has no keyring",
-    "InitError": "the keyring cannot be opened",
-    "KeyringLocked": "the keyring is locked",
+    "NoKeyringError": ("this machine has no keyring", WAYS_OUT),
+    "InitError": _UNAVAILABLE,
+    "SecretServiceNotAvailableException": _UNAVAILABLE,
+    "KeyringLocked": _LOCKED,
+    "LockedException": _LOCKED,
+    "PasswordSetError": (
+        "the keyring refused what it was to keep",
+        f"see that it is unlocked and can be written to; or {WAYS_OUT}",
+    ),
+    "PasswordDeleteError": (
+        "the keyring refused to delete an entry",
+        "see that it is unlocked and run this again; or delete it in the keyring's own program",
+    ),
 }
+_NOTE = "waiting for the keyring, which may be asking you to unlock it"
 
 
 class Backend(Protocol):
@@ -32,12 +45,24 @@ class KeyringStore(CredentialStore):
     """Keeps credentials in `backend`, by default the keyring that the system offers.
 
     No call takes longer than `seconds`: a keyring that waits to be unlocked would hang a
-    script for minutes.
+    script for minutes. One that did not answer in time is not asked again. Where a call may
+    take longer than `patience` seconds and does, `notify` is told so, once.
     """
 
-    def __init__(self, backend: Backend | None = None, *, seconds: float = 3) -> None:
+    def __init__(
+        self,
+        backend: Backend | None = None,
+        *,
+        seconds: float = 3,
+        patience: float = 3,
+        notify: Callable[[str], None] = lambda text: None,
+    ) -> None:
         self._backend = backend
         self._seconds = seconds
+        self._patience = patience
+        self._notify = notify
+        self._has_notified = False
+        self._is_hung = False
 
     @property
     def name(self) -> str:
@@ -55,29 +80,54 @@ class KeyringStore(CredentialStore):
         self._call(lambda backend: backend.set_password(entry, account.client_id, text))
 
     def _remove(self, account: Account, kind: Kind) -> None:
-        # Backends disagree on how deleting what is absent fails.
-        if self._read(account, kind) is not None:
-            entry = entry_name(account, kind)
+        # Backends disagree on how deleting what is absent fails, and not all tell of a failure.
+        if self._read(account, kind) is None:
+            return
+        entry = entry_name(account, kind)
+        try:
             self._call(lambda backend: backend.delete_password(entry, account.client_id))
+        except CredentialsError as error:
+            fault = error
+        else:
+            fault = _fault("PasswordDeleteError")
+        if self._read(account, kind) is not None:
+            raise fault
 
     def _call(self, operation: Callable[[Backend], _T]) -> _T:
         """What `operation` returns. Raises CredentialsError, with nothing of the cause in it."""
         results: list[_T] = []
-        faults: list[str] = []
+        faults: list[CredentialsError] = []
 
         def work() -> None:
             try:
                 results.append(operation(self._resolved()))
             except BaseException as error:  # noqa: BLE001 - backends raise anything
-                faults.append(_fault(error))
+                faults.append(_fault(type(error).__name__))
 
-        thread = threading.Thread(target=work, name="keyring", daemon=True)
-        thread.start()
-        thread.join(self._seconds)
+        if not self._is_hung:
+            # A daemon: a call that hangs does not delay the exit.
+            thread = threading.Thread(target=work, name="keyring", daemon=True)
+            thread.start()
+            self._await(thread)
         if results:
             return results[0]
-        faults.append(f"the keyring did not answer within {self._seconds:g} s")
-        raise CredentialsError(faults[0], hint=WAYS_OUT)
+        raise faults[0] if faults else self._silence()
+
+    def _await(self, thread: threading.Thread) -> None:
+        """Wait for `thread` to end, for as long as a call may take."""
+        thread.join(min(self._patience, self._seconds))
+        if thread.is_alive() and self._seconds > self._patience:
+            if not self._has_notified:
+                self._has_notified = True
+                self._notify(_NOTE)
+            thread.join(self._seconds - self._patience)
+        self._is_hung = thread.is_alive()
+
+    def _silence(self) -> CredentialsError:
+        return CredentialsError(
+            f"the keyring did not answer within {self._seconds:g} s",
+            hint=f"it may be waiting to be unlocked: unlock it and run this again; or {WAYS_OUT}",
+        )
 
     def _resolved(self) -> Backend:
         if self._backend is None:
@@ -88,10 +138,12 @@ class KeyringStore(CredentialStore):
 
 
 def _backend_name(backend: Backend) -> str:
-    return str(getattr(backend, "name", type(backend).__name__))
+    """What people call it; of a chain of backends, each of them."""
+    links = getattr(backend, "backends", None) or [backend]
+    return ", ".join(str(getattr(link, "name", type(link).__name__)) for link in links)
 
 
-def _fault(error: BaseException) -> str:
-    """Plain words for `error` that quote nothing of it: it may hold the secret."""
-    kind = type(error).__name__
-    return _FAULTS.get(kind, f"the keyring failed ({kind})")
+def _fault(kind: str) -> CredentialsError:
+    """Plain words for an error of the class `kind`; its own may hold the secret."""
+    message, hint = _FAULTS.get(kind, (f"the keyring failed ({kind})", WAYS_OUT))
+    return CredentialsError(message, hint=hint)

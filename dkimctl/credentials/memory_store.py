@@ -44,8 +44,12 @@ class EnvironmentStore(MemoryStore):
         return "environment"
 
     def secret_source(self, account: Account) -> str | None:
-        given = super().get_secret(account)
-        return self._stored.secret_source(account) if given is None else self.name
+        if super().get_secret(account) is not None:
+            return self.name
+        try:
+            return self._stored.secret_source(account)
+        except CredentialsError:
+            return None
 
     def get_secret(self, account: Account) -> Secret | None:
         given = super().get_secret(account)

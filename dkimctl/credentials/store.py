@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from enum import StrEnum
 
 from dkimctl.credentials.account import Account
@@ -47,9 +48,9 @@ class CredentialStore(ABC):
         return None if self.get_secret(account) is None else self.name
 
     def set_secret(self, account: Account, secret: Secret) -> None:
-        """Keep `secret`. Raises CredentialsError, also where the store silently dropped it."""
-        self._write(account, Kind.SECRET, secret.reveal())
-        if self._read(account, Kind.SECRET) != secret.reveal():
+        """Keep `secret`. Raises CredentialsError, also where the store silently changed it."""
+        if not self._keep(account, Kind.SECRET, secret.reveal()):
+            self._discard(account, Kind.SECRET)
             raise CredentialsError(f"{self.name} did not keep the secret", hint=WAYS_OUT)
 
     def delete(self, account: Account) -> None:
@@ -64,12 +65,26 @@ class CredentialStore(ABC):
         return token if token is not None and token.expires_at > time.time() else None
 
     def set_token(self, account: Account, token: Token) -> bool:
-        """Keep `token`; False where the store cannot, which costs no more than a new token."""
+        """Keep `token`; False where the store cannot, which costs no more than a new token.
+
+        Nothing is left then of what was written, nor of the token before.
+        """
         try:
-            self._write(account, Kind.TOKEN, _encode_token(token))
+            is_kept = self._keep(account, Kind.TOKEN, _encode_token(token))
         except CredentialsError:
-            return False
-        return True
+            is_kept = False
+        if not is_kept:
+            self._discard(account, Kind.TOKEN)
+        return is_kept
+
+    def _keep(self, account: Account, kind: Kind, text: str) -> bool:
+        """Whether the store gives back what it was given: some swallow or cut it."""
+        self._write(account, kind, text)
+        return self._read(account, kind) == text
+
+    def _discard(self, account: Account, kind: Kind) -> None:
+        with suppress(CredentialsError):
+            self._remove(account, kind)
 
     @abstractmethod
     def _read(self, account: Account, kind: Kind) -> str | None: ...

@@ -65,6 +65,7 @@ def test_a_token_alone_works_where_no_keyring_is(account: Account) -> None:
     found = find_credentials(environ, account, KeyringStore(fail.Keyring()))
     assert found.get_token(account) == Token(Secret("token"), math.inf)
     assert found.get_secret(account) is None
+    assert found.secret_source(account) is None
 
 
 def test_tokens_got_with_the_environment_stay_in_memory(

@@ -5,14 +5,22 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from keyring.backends import fail, null
-from keyring.errors import InitError, KeyringError, KeyringLocked, NoKeyringError, PasswordSetError
+from keyring.errors import (
+    InitError,
+    KeyringError,
+    KeyringLocked,
+    NoKeyringError,
+    PasswordDeleteError,
+    PasswordSetError,
+)
 
 from dkimctl.credentials import Account
 from dkimctl.credentials.keyring_store import KeyringStore
@@ -20,6 +28,14 @@ from dkimctl.errors import CredentialsError
 from dkimctl.models import Secret, Token
 
 SECRET = Secret("hunter2")
+
+
+class LockedException(Exception):
+    """As secretstorage has it, which is installed on Linux alone."""
+
+
+class SecretServiceNotAvailableException(Exception):
+    """As secretstorage has it."""
 
 
 class AnsweringKeyring:
@@ -40,12 +56,43 @@ class AnsweringKeyring:
         self.get_password(service, username)
 
 
-class WindowsKeyring(AnsweringKeyring):
-    """Holds no more than Windows does, and complains as it does."""
+class ChangingKeyring:
+    """Keeps what `change` makes of a text; None is not kept."""
+
+    def __init__(self, change: Callable[[str], str | None]) -> None:
+        self.change = change
+        self.entries: dict[tuple[str, str], str | None] = {}
+
+    def get_password(self, service: str, username: str) -> str | None:
+        return self.entries.get((service, username))
 
     def set_password(self, service: str, username: str, password: str) -> None:
-        if len(password.encode("utf-16-le")) > 2560:
-            raise OSError(1783, "CredWrite", "The stub received bad data")
+        self.entries[service, username] = self.change(password)
+
+    def delete_password(self, service: str, username: str) -> None:
+        del self.entries[service, username]
+
+
+class StubbornKeyring(ChangingKeyring):
+    """Does not delete; then it raises `fault`, or says nothing. With `is_gone` it has deleted."""
+
+    def __init__(self, fault: Exception | None, *, is_gone: bool = False) -> None:
+        super().__init__(lambda text: text)
+        self.fault = fault
+        self.is_gone = is_gone
+
+    def delete_password(self, service: str, username: str) -> None:
+        if self.is_gone:
+            super().delete_password(service, username)
+        if self.fault is not None:
+            raise self.fault
+
+
+def as_windows(text: str) -> str:
+    """Holds no more than Windows does, and complains as it does."""
+    if len(text.encode("utf-16-le")) > 2560:
+        raise OSError(1783, "CredWrite", "The stub received bad data")
+    return text
 
 
 class WaitingKeyring(AnsweringKeyring):
@@ -54,10 +101,12 @@ class WaitingKeyring(AnsweringKeyring):
     def __init__(self) -> None:
         super().__init__(None)
         self.unlocked = threading.Event()
+        self.asked = 0
 
     def get_password(self, service: str, username: str) -> str | None:
+        self.asked += 1
         self.unlocked.wait()
-        return None
+        return "hunter2"
 
 
 @pytest.fixture
@@ -90,7 +139,9 @@ def test_the_entries_tell_people_whose_they_are(keyring_backend: Any, account: A
         (NoKeyringError("hunter2"), "this machine has no keyring"),
         (InitError("hunter2"), "the keyring cannot be opened"),
         (KeyringLocked("hunter2"), "the keyring is locked"),
-        (PasswordSetError("hunter2"), "the keyring failed (PasswordSetError)"),
+        (LockedException("hunter2"), "the keyring is locked"),
+        (SecretServiceNotAvailableException("hunter2"), "the keyring cannot be opened"),
+        (PasswordSetError("hunter2"), "the keyring refused what it was to keep"),
         (KeyringError("hunter2"), "the keyring failed (KeyringError)"),
         (ValueError("hunter2"), "the keyring failed (ValueError)"),
         (SystemExit("hunter2"), "the keyring failed (SystemExit)"),
@@ -124,10 +175,56 @@ def test_the_null_backend_does_not_pass_for_a_keyring(account: Account) -> None:
     assert_names_the_ways_out(caught.value)
 
 
-def test_a_token_too_long_for_windows_is_not_kept_and_fails_nothing(account: Account) -> None:
-    store = KeyringStore(WindowsKeyring(None))
-    assert store.set_token(account, Token(Secret("e" * 1500), time.time() + 60)) is False
-    assert store.set_token(account, Token(Secret("e" * 500), time.time() + 60)) is True
+def a_token(length: int) -> Token:
+    return Token(Secret("e" * length), time.time() + 60)
+
+
+@pytest.mark.parametrize("fault", [None, PasswordDeleteError("hunter2")], ids=["mute", "raising"])
+def test_an_entry_that_stays_is_told(account: Account, fault: Exception | None) -> None:
+    store = KeyringStore(StubbornKeyring(fault))
+    store.set_secret(account, SECRET)
+    with pytest.raises(CredentialsError, match="the keyring refused to delete an entry") as caught:
+        store.delete(account)
+    assert "unlocked" in caught.value.hint
+    assert "hunter2" not in caught.value.hint
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+
+
+def test_an_entry_that_is_gone_all_the_same_is_no_error(account: Account) -> None:
+    store = KeyringStore(StubbornKeyring(PasswordDeleteError("No such password!"), is_gone=True))
+    store.set_secret(account, SECRET)
+    store.delete(account)
+    assert store.get_secret(account) is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [as_windows, lambda text: text[:1000], lambda text: text if len(text) < 1000 else None],
+    ids=["raises", "cuts", "swallows"],
+)
+def test_a_token_too_long_for_the_keyring_leaves_nothing_and_fails_nothing(
+    account: Account, change: Callable[[str], str | None]
+) -> None:
+    backend = ChangingKeyring(change)
+    store = KeyringStore(backend)
+    assert store.set_token(account, a_token(500)) is True
+    assert store.set_token(account, a_token(1500)) is False
+    assert list(filter(None, backend.entries.values())) == []
+    assert store.get_token(account) is None
+
+
+def test_a_secret_that_was_cut_is_refused_and_nothing_is_left(account: Account) -> None:
+    backend = ChangingKeyring(lambda text: text[:5])
+    with pytest.raises(CredentialsError, match="did not keep the secret"):
+        KeyringStore(backend).set_secret(account, SECRET)
+    assert backend.entries == {}
+
+
+def test_a_chain_is_named_by_its_links() -> None:
+    chain = AnsweringKeyring(None)
+    chain.backends = [null.Keyring(), fail.Keyring()]
+    assert KeyringStore(chain).name == "keyring (null Keyring, fail Keyring)"
 
 
 def test_a_keyring_that_waits_is_not_waited_for(
@@ -137,6 +234,70 @@ def test_a_keyring_that_waits_is_not_waited_for(
     with pytest.raises(CredentialsError, match="did not answer within") as caught:
         store.get_secret(account)
     assert_names_the_ways_out(caught.value)
+    assert "unlock" in caught.value.hint
+
+
+def test_a_keyring_that_did_not_answer_is_not_asked_again(
+    account: Account, waiting_keyring: WaitingKeyring
+) -> None:
+    store = KeyringStore(waiting_keyring, seconds=0.05)
+    for _ in range(3):
+        with pytest.raises(CredentialsError, match="did not answer within"):
+            store.get_secret(account)
+    assert store.set_token(account, a_token(1)) is False
+    assert store.name == "keyring (not available)"
+    assert waiting_keyring.asked == 1
+
+
+def test_who_waits_for_long_is_told_so_once_and_gets_the_answer(
+    account: Account, waiting_keyring: WaitingKeyring
+) -> None:
+    told = []
+
+    def unlock(text: str) -> None:
+        told.append(text)
+        waiting_keyring.unlocked.set()
+
+    store = KeyringStore(waiting_keyring, seconds=30, patience=0.05, notify=unlock)
+    assert store.get_secret(account) == SECRET
+    waiting_keyring.unlocked.clear()
+    threading.Timer(0.2, waiting_keyring.unlocked.set).start()
+    assert store.get_secret(account) == SECRET
+    assert told == ["waiting for the keyring, which may be asking you to unlock it"]
+
+
+def test_nobody_is_told_to_wait_where_the_limit_comes_first(
+    account: Account, waiting_keyring: WaitingKeyring
+) -> None:
+    told = []
+    store = KeyringStore(waiting_keyring, seconds=0.05, patience=0.05, notify=told.append)
+    with pytest.raises(CredentialsError):
+        store.get_secret(account)
+    assert told == []
+
+
+HANGING = """
+import time
+from keyring.backend import KeyringBackend
+
+class Keyring(KeyringBackend):
+    priority = 1
+
+    def get_password(self, service, username):
+        time.sleep(600)
+
+    set_password = delete_password = get_password
+"""
+
+
+def test_a_call_that_hangs_does_not_delay_the_exit(tmp_path: Path) -> None:
+    (tmp_path / "hanging.py").write_text(HANGING, encoding="utf-8")
+    environment = {"PYTHON_KEYRING_BACKEND": "hanging.Keyring", "PYTHONPATH": str(tmp_path)}
+    begun = time.monotonic()
+    _, error, name = ask_in_a_process(environment)
+    assert time.monotonic() - begun < 5
+    assert error == "the keyring did not answer within 3 s"
+    assert name == "keyring (not available)"
 
 
 @given(st.text())
@@ -173,6 +334,20 @@ print(store.name)
 """
 
 
+def ask_in_a_process(environment: dict[str, str]) -> list[str]:
+    """Whether keyring was imported too soon, the error of asking for a secret, the store's name."""
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+    )
+    assert done.stderr == ""
+    return done.stdout.splitlines()
+
+
 @pytest.mark.parametrize(
     ("backend", "said"),
     [
@@ -181,16 +356,7 @@ print(store.name)
     ],
 )
 def test_the_system_keyring_is_looked_for_only_when_needed(backend: str, said: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT],
-        env=os.environ | {"PYTHON_KEYRING_BACKEND": backend},
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=True,
-    )
-    imported, error, name = done.stdout.splitlines()
+    imported, error, name = ask_in_a_process({"PYTHON_KEYRING_BACKEND": backend})
     assert imported == "False"
     assert error == said
     assert name in ("keyring (fail Keyring)", "keyring (not available)")
-    assert done.stderr == ""

@@ -1,0 +1,330 @@
+"""Credentials in a real Secret Service: a headless gnome-keyring on a D-Bus of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from dkimctl.credentials import Account
+from dkimctl.credentials.store import Kind, entry_name
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs a Secret Service")
+
+# No service directories: the bus starts nothing by itself, so nobody can be asked to unlock.
+_BUS = """\
+<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
+ "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
+<busconfig>
+  <type>session</type>
+  <listen>unix:dir={directory}</listen>
+  <policy context="default">
+    <allow send_destination="*" eavesdrop="true"/>
+    <allow eavesdrop="true"/>
+    <allow own="*"/>
+  </policy>
+</busconfig>
+"""
+_DAEMON = (
+    'echo "$$ $DBUS_SESSION_BUS_ADDRESS"; '
+    "exec gnome-keyring-daemon --foreground --unlock --components=secrets"
+)
+_SECRETS = "org.freedesktop.secrets"
+
+
+class SecretService:
+    """A gnome-keyring-daemon that is unlocked, and keeps its files in `home`."""
+
+    def __init__(self, home: Path, environment: dict[str, str], directory: Path) -> None:
+        """`directory` has a short name: sockets are made in it."""
+        bus = directory / "bus.conf"
+        bus.write_text(_BUS.format(directory=directory), encoding="utf-8")
+        with (directory / "log").open("wb") as log:
+            self._process = subprocess.Popen(
+                ["dbus-run-session", f"--config-file={bus}", "--", "sh", "-c", _DAEMON],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
+                cwd=home, env=environment | {"XDG_RUNTIME_DIR": str(directory)},
+            )  # fmt: skip
+        self._process.stdin.write(b"password of the keyring")
+        self._process.stdin.close()
+        started = self._process.stdout.readline().decode().split()
+        assert started, (directory / "log").read_text()
+        self._pid, self.address = int(started[0]), started[1]
+
+    def wait_until_unlocked(self) -> None:
+        deadline = time.monotonic() + 20
+        while "boolean false" not in self._is_locked():
+            assert time.monotonic() < deadline, "the keyring did not start"
+            time.sleep(0.05)
+
+    def lock(self) -> None:
+        collection = "array:objpath:/org/freedesktop/secrets/collection/login"
+        self._send("/org/freedesktop/secrets", "org.freedesktop.Secret.Service.Lock", collection)
+        assert "boolean true" in self._is_locked()
+
+    def pause(self) -> None:
+        os.kill(self._pid, signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        os.kill(self._pid, signal.SIGCONT)
+
+    def close(self) -> None:
+        if self._process.poll() is None:
+            self.go_on()
+            os.kill(self._pid, signal.SIGTERM)
+        self._process.wait(20)  # ends with the daemon, and the bus with it
+        self._process.stdout.close()
+
+    def _is_locked(self) -> str:
+        return self._send(
+            "/org/freedesktop/secrets/aliases/default", "org.freedesktop.DBus.Properties.Get",
+            "string:org.freedesktop.Secret.Collection", "string:Locked",
+        )  # fmt: skip
+
+    def _send(self, path: str, method: str, *arguments: str) -> str:
+        words = [f"--bus={self.address}", "--print-reply", f"--dest={_SECRETS}", path, method]
+        return subprocess.run(
+            ["dbus-send", *words, *arguments], capture_output=True, text=True, timeout=20
+        ).stdout
+
+
+@pytest.fixture
+def secret_service(cli, needs_tool) -> Iterator[SecretService]:
+    """A Secret Service that every command of `cli` finds."""
+    for tool in ("dbus-run-session", "dbus-send", "gnome-keyring-daemon"):
+        needs_tool(tool)
+    with tempfile.TemporaryDirectory(prefix="dkimctl-") as directory:
+        service = SecretService(cli.home, cli.environment, Path(directory))
+        try:
+            service.wait_until_unlocked()
+            cli.environment["DBUS_SESSION_BUS_ADDRESS"] = service.address
+            yield service
+        finally:
+            service.close()
+
+
+@pytest.fixture
+def login_words(account) -> list[str]:
+    return ["login", "--auth-url", account["DKIMCTL_AUTH_URL"], "--base-url",
+            account["DKIMCTL_BASE_URL"], "--client-id", account["DKIMCTL_CLIENT_ID"],
+            "--secret-stdin"]  # fmt: skip
+
+
+@pytest.fixture
+def logged_in(cli, secret_service, account, login_words) -> str:
+    """A login whose secret and token are in the keyring; what it said."""
+    done = cli(*login_words, stdin=account["DKIMCTL_CLIENT_SECRET"])
+    assert (done.status, done.out) == (0, "")
+    return done.err
+
+
+@pytest.fixture
+def kept_token(cli, account) -> Callable[..., dict]:
+    """The token in the keyring, as another program sees it, with some fields changed first."""
+    owner = Account(*(account[f"DKIMCTL_{name}"] for name in ("AUTH_URL", "BASE_URL", "CLIENT_ID")))
+
+    def run(operation: str, text: str = "") -> str:
+        words = [operation, entry_name(owner, Kind.TOKEN), owner.client_id]
+        return subprocess.run(
+            [sys.executable, "-m", "keyring", *words], env=cli.environment,
+            input=text, capture_output=True, text=True, timeout=20,
+        ).stdout  # fmt: skip
+
+    def kept_token(**changes) -> dict:
+        if changes:
+            run("set", json.dumps(json.loads(run("get")) | changes))
+        return json.loads(run("get") or "{}")
+
+    return kept_token
+
+
+def assert_fails_in_time(cli, *words: str, says: str) -> str:
+    """Run a command that the keyring stops, and give what it said."""
+    begun = time.monotonic()
+    done = cli(*words)
+    assert time.monotonic() - begun < 5
+    assert (done.status, done.out) == (3, "")
+    assert says in done.err
+    return done.err
+
+
+def assert_names_the_ways_out(said: str) -> None:
+    for way in ("DKIMCTL_CLIENT_ID", "DKIMCTL_CLIENT_SECRET", "--credential-store file"):
+        assert way in said
+
+
+def test_a_login_is_in_the_keyring_alone_and_its_token_is_used_again(
+    cli, logged_in, account, kept_token
+):
+    assert "the secret is in the keyring (SecretService Keyring)" in logged_in
+    assert "warning" not in logged_in
+    done = cli("token", "--verbose")
+    assert done.out == f"{kept_token()['access_token']}\n"
+    assert "/oauth2/token" not in done.err
+    found = cli("status", "--format", "json").json
+    assert found["secret_source"] == "keyring (SecretService Keyring)"
+    assert found["token_expires_at"]
+    files = [path.read_bytes() for path in cli.home.rglob("*") if path.is_file()]
+    assert files
+    for private in (account["DKIMCTL_CLIENT_SECRET"], kept_token()["access_token"]):
+        assert not any(private.encode() in data for data in files)
+
+
+def test_a_token_that_runs_out_is_renewed_and_kept(cli, logged_in, kept_token):
+    old = kept_token(expires_at=time.time() + 30)["access_token"]
+    renewed = cli("token", "--verbose")
+    assert renewed.err.count("/oauth2/token") == 1
+    assert renewed.out != f"{old}\n"
+    assert renewed.out == f"{kept_token()['access_token']}\n"
+    again = cli("token", "--verbose")
+    assert (again.out, again.err) == (renewed.out, "")
+
+
+def test_after_a_logout_the_keyring_has_nothing(cli, logged_in, kept_token):
+    assert kept_token()
+    for _ in range(2):
+        assert cli("logout").status == 0
+    assert kept_token() == {}
+    status = cli("status")
+    assert status.status == 3
+    assert "no secret is stored" in status.out
+    assert "has no client secret" in cli("token").err
+
+
+def test_a_locked_keyring_is_an_error_with_the_ways_out(
+    cli, logged_in, secret_service, login_words, account
+):
+    secret_service.lock()
+    said = assert_fails_in_time(cli, "token", says="the keyring is locked")
+    assert "unlock it" in said
+    assert_names_the_ways_out(said)
+    assert_fails_in_time(cli, "logout", says="the keyring is locked")
+    status = cli("status")
+    assert status.status == 3
+    assert "the keyring is locked" in status.out
+    login = cli(*login_words, stdin=account["DKIMCTL_CLIENT_SECRET"])
+    assert login.status == 3
+    assert "the keyring is locked" in login.err
+    assert cli("token", env=account).status == 0, "the environment needs no keyring"
+
+
+def test_a_keyring_that_stops_answering_is_not_waited_for(cli, logged_in, secret_service):
+    secret_service.pause()
+    for command in ("token", "logout"):
+        said = assert_fails_in_time(cli, command, says="the keyring did not answer within 3 s")
+        assert_names_the_ways_out(said)
+    begun = time.monotonic()
+    status = cli("status")
+    assert time.monotonic() - begun < 5
+    assert status.status == 3
+    assert "did not answer" in status.out
+    secret_service.go_on()
+    assert cli("token", "--verbose").err == "", "nothing was lost"
+    assert cli("logout").status == 0
+
+
+def test_a_keyring_that_stops_in_the_middle_of_a_login(cli, secret_service, login_words, account):
+    options = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with cli.start(*login_words, **options) as process:
+        secret_service.pause()
+        begun = time.monotonic()
+        out, err = process.communicate(account["DKIMCTL_CLIENT_SECRET"].encode(), timeout=30)
+    assert time.monotonic() - begun < 5
+    assert (process.returncode, out) == (3, b"")
+    assert b"did not answer" in err
+    secret_service.go_on()
+    assert cli("status").status == 3, "nobody is logged in"
+
+
+def test_on_a_terminal_a_slow_keyring_is_waited_for_and_the_wait_is_told(
+    cli, logged_in, secret_service, on_terminal, kept_token
+):
+    token = kept_token()["access_token"]
+    secret_service.pause()
+    unlocking = threading.Timer(5, secret_service.go_on)
+    unlocking.start()
+    status, shown = on_terminal(["token"])
+    unlocking.join()
+    assert status == 0, shown
+    note, answer = shown.split("\r\n", 1)
+    assert note == "dkimctl: waiting for the keyring, which may be asking you to unlock it"
+    assert answer.strip() == token
+
+
+def test_on_a_terminal_the_wait_can_be_interrupted(cli, logged_in, secret_service, on_terminal):
+    secret_service.pause()
+    status, shown = on_terminal(["token"], [("waiting for the keyring", "\x03")])
+    assert status == 130, shown
+
+
+_SMALL = """
+import json, os
+from keyring.backend import KeyringBackend
+
+class Keyring(KeyringBackend):
+    priority = 1
+
+    def _load(self):
+        return json.load(open("small.json")) if os.path.exists("small.json") else {}
+
+    def _store(self, entries):
+        with open("small.json", "w") as file:
+            json.dump(entries, file)
+
+    def get_password(self, service, username):
+        return self._load().get(service)
+
+    def set_password(self, service, username, password):
+        if len(password.encode("utf-16-le")) > 2560:
+            raise OSError(1783, "CredWrite", "The stub received bad data")
+        self._store(self._load() | {service: password})
+
+    def delete_password(self, service, username):
+        self._store({key: text for key, text in self._load().items() if key != service})
+"""
+
+
+def test_a_token_too_long_for_the_keyring_is_got_anew_by_each_command(
+    cli, scripted_server, make_answer
+):
+    cli.write("small.py", _SMALL)
+    cli.environment |= {"PYTHONPATH": str(cli.home), "PYTHON_KEYRING_BACKEND": "small.Keyring"}
+    token = "e" * 2000
+    answer = {"access_token": token, "token_type": "Bearer", "expires_in": 3600}
+    scripted_server.answer = lambda request: make_answer(200, answer)
+    url = scripted_server.url
+    words = ["--auth-url", url, "--base-url", url, "--client-id", "id", "--secret-stdin"]
+    login = cli("login", *words, stdin="the secret")
+    assert login.status == 0
+    assert "cannot hold the token; each command will get its own" in login.err
+    for _ in range(2):
+        done = cli("token")
+        assert (done.status, done.out, done.err) == (0, f"{token}\n", "")
+    assert len(scripted_server.requests) == 3
+    status = cli("status")
+    assert (status.status, "(small Keyring)" in status.out) == (0, True)
+    assert token[:9] not in (cli.home / "small.json").read_text()
+
+
+def test_without_a_keyring_login_says_how_and_both_ways_work(cli, login_words, account):
+    secret = account["DKIMCTL_CLIENT_SECRET"]
+    cli.environment["DBUS_SESSION_BUS_ADDRESS"] = f"unix:path={cli.home}/no-bus"
+    refused = cli(*login_words, stdin=secret)
+    assert refused.status == 3
+    assert "this machine has no keyring" in refused.err
+    assert_names_the_ways_out(refused.err)
+    assert cli("token", env=account).status == 0
+    token_alone = account | {"DKIMCTL_CLIENT_SECRET": "", "DKIMCTL_ACCESS_TOKEN": "a-token"}
+    assert cli("status", env=token_alone).status == 0
+    kept = cli(*login_words, "--credential-store", "file", stdin=secret)
+    assert kept.status == 0, kept.err
+    assert cli("token", "--verbose").err == ""
