@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Self
 
+from dkimctl.client.echoes import forms_of, without
 from dkimctl.client.http import HttpClient, HttpResponse
 from dkimctl.errors import (
     AuthenticationError,
@@ -79,7 +80,7 @@ class Client:
         except MaybeProcessed as error:
             raise NotProcessed(error.message, hint=error.hint) from None
         if response.status != 200:
-            raise _token_error(url, response, (secret.reveal(), basic))
+            raise _token_error(url, response, [*forms_of(secret.reveal()), *forms_of(basic)])
         try:
             text, lifetime = decode_token(response.body)
         except DecodeError as error:
@@ -131,12 +132,14 @@ class Client:
     ) -> HttpResponse:
         """Send any bearer-protected request (interface 5.2) and give its answer.
 
-        Raises TokenRejected for 401 and 403; every other status is the caller's to judge.
+        Where the answer quotes the token, `***` stands in its place. Raises TokenRejected for 401
+        and 403; every other status is the caller's to judge.
         """
         headers = {"Authorization": f"Bearer {token.reveal()}"}
         if content_type is not None:
             headers["Content-Type"] = content_type
-        response = self._http.send(method, f"{self._base_url}{path}", headers=headers, body=body)
+        answer = self._http.send(method, f"{self._base_url}{path}", headers=headers, body=body)
+        response = answer._replace(body=without(forms_of(token.reveal()), answer.body))
         if response.status in (401, 403):
             raise _token_rejected(response, token)
         return response
@@ -178,7 +181,7 @@ def _token_error(
 def _token_rejected(response: HttpResponse, token: Secret) -> TokenRejected:
     """Interface 7.2."""
     said = _said(response)
-    if token.reveal() in said:
+    if any(form in said for form in forms_of(token.reveal())):
         said = ""
     if response.status == 401:
         hint = "the service saw no token; check --base-url and any proxy in between"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import math
+import re
 import ssl
 import threading
 import time
@@ -15,6 +17,7 @@ import httpx
 
 from dkimctl import __version__
 from dkimctl.client.retry_after import parse_retry_after
+from dkimctl.client.watch import Line, Watch
 from dkimctl.errors import MaybeProcessed, NoService, NotProcessed, UsageError
 
 MAX_BODY = 16 * 1024 * 1024  # bytes; a full batch is answered in well under 1 MiB
@@ -36,6 +39,10 @@ _NOT_SENT = (
     httpx.InvalidURL,
     UnicodeError,  # a host name that cannot be looked up
 )
+# Steps of a request, as the extension `trace` of httpx names them: those that give a new
+# connection, and those whose reads httpx bounds one by one and not together.
+_CONNECTED = (".connect_tcp.complete", ".start_tls.complete")
+_UNBOUNDED = (".start_tls.started", ".receive_response_headers.started")
 
 
 class HttpResponse(NamedTuple):
@@ -62,6 +69,7 @@ class HttpClient:
     def __init__(self, make: Callable[[], httpx.Client], timeout: float = math.inf) -> None:
         self._make = make
         self._timeout = timeout
+        self._watch = None if timeout == math.inf else Watch(timeout)
         self._of_thread = threading.local()
         self._clients: list[httpx.Client] = []
 
@@ -70,7 +78,7 @@ class HttpClient:
         cls, *, timeout: float, ca_bundle: str | None = None, proxy: str | None = None
     ) -> Self:
         """TLS is always verified, with `ca_bundle` (a PEM file) if given. `timeout` is in
-        seconds, for each step of a request and for the whole body of its answer.
+        seconds, for each step of a request and for the whole of its answer, head and body.
 
         Raises UsageError for a bad bundle or proxy.
         """
@@ -111,24 +119,27 @@ class HttpClient:
         answer came back.
         """
         started = time.monotonic()
+        line = self._line()
         try:
-            with self._client().stream(method, url, headers=headers, content=body) as response:
-                content = _read(response, url, time.monotonic() + self._timeout)
-                answer = HttpResponse(response.status_code, content, _retry_after(response))
+            answer = self._exchange(line, method, url, headers, body)
         except _NOT_SENT as error:
             raise _unreachable(url, error) from None
         except httpx.TimeoutException:
             raise _too_slow(url) from None
         except (httpx.HTTPError, httpx.StreamError) as error:
-            raise MaybeProcessed(
-                f"the answer of {_host(url)} broke off: {error}", hint="try again later"
-            ) from None
+            raise _too_slow(url) if line.finish() else _broken_off(url, error) from None
+        finally:
+            was_cut = line.finish()
+        if was_cut:  # what ends with the connection would look whole
+            raise _too_slow(url)
         elapsed = (time.monotonic() - started) * 1000
         sent = len(body or b"")
         _log.info("%s %s: %d, %.0f ms, %d bytes sent", method, url, answer.status, elapsed, sent)
         return answer
 
     def close(self) -> None:
+        if self._watch is not None:
+            self._watch.close()
         for client in self._clients:
             client.close()
 
@@ -137,6 +148,28 @@ class HttpClient:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _exchange(
+        self, line: Line, method: str, url: str, headers: Mapping[str, str], body: bytes | None
+    ) -> HttpResponse:
+        extensions = {"trace": functools.partial(self._trace, line)}
+        with self._client().stream(
+            method, url, headers=headers, content=body, extensions=extensions
+        ) as response:
+            return HttpResponse(response.status_code, _read(response, url), _retry_after(response))
+
+    def _trace(self, line: Line, event: str, info: dict[str, Any]) -> None:
+        """What httpx calls at each step of a request."""
+        if event.endswith(_CONNECTED):
+            line.add(info["return_value"].get_extra_info("socket"))
+        elif event.endswith(_UNBOUNDED):
+            line.expect(time.monotonic() + self._timeout)
+
+    def _line(self) -> Line:
+        line: Line | None = getattr(self._of_thread, "line", None)
+        if line is None:
+            line = self._of_thread.line = Line() if self._watch is None else self._watch.line()
+        return line
 
     def _client(self) -> httpx.Client:
         client: httpx.Client | None = getattr(self._of_thread, "client", None)
@@ -160,8 +193,8 @@ def _trust(ca_bundle: str | None) -> ssl.SSLContext:
         ) from error
 
 
-def _read(response: httpx.Response, url: str, deadline: float) -> bytes:
-    """The whole body, until `deadline` (monotonic seconds), however slowly it comes."""
+def _read(response: httpx.Response, url: str) -> bytes:
+    """The whole body, up to MAX_BODY."""
     if response.headers.get("Content-Encoding", "identity") != "identity":
         raise MaybeProcessed(
             f"the answer of {_host(url)} is packed, though it was asked not to be",
@@ -176,8 +209,6 @@ def _read(response: httpx.Response, url: str, deadline: float) -> bytes:
                 f"the answer of {_host(url)} is larger than {MAX_BODY >> 20} MiB",
                 hint="check the URLs of the profile",
             )
-        if time.monotonic() > deadline:
-            raise _too_slow(url)
     return b"".join(chunks)
 
 
@@ -187,13 +218,22 @@ def _too_slow(url: str) -> MaybeProcessed:
     )
 
 
+def _broken_off(url: str, error: Exception) -> MaybeProcessed:
+    # The text of the others may quote the answer, and that the request: its token and all.
+    why = f": {error}" if isinstance(error, httpx.NetworkError) else ", or is not HTTP"
+    return MaybeProcessed(
+        f"the answer of {_host(url)} broke off{why}",
+        hint="try again later, and check the URLs of the profile if it persists",
+    )
+
+
 def _retry_after(response: httpx.Response) -> float | None:
     value = response.headers.get("Retry-After", "")
     return parse_retry_after(value, response.headers.get("Date", ""), time.time())
 
 
 def _unreachable(url: str, error: Exception) -> NotProcessed:
-    message = f"cannot reach {_host(url)}: {error}"
+    message = f"cannot reach {_host(url)}: {_why(error)}"
     if "CERTIFICATE_VERIFY_FAILED" in message:
         return NoService(
             message, hint="for a private certificate authority, name its file in --ca-bundle"
@@ -202,6 +242,21 @@ def _unreachable(url: str, error: Exception) -> NotProcessed:
         message,
         hint="check the network, the proxy and the URLs of the profile (dkimctl login --help)",
     )
+
+
+def _why(error: Exception) -> str:
+    """The reason of an error, where its text can hold neither a header nor an answer."""
+    if isinstance(error, httpx.ConnectError | httpx.TimeoutException | UnicodeError):
+        return str(error)
+    if isinstance(error, httpx.ProxyError):
+        return f"the proxy refuses{_status_in(error)}"
+    return "the request cannot be sent as it is"
+
+
+def _status_in(error: Exception) -> str:
+    """The status of a proxy's answer; its words could quote what the proxy was sent."""
+    first, _, _ = str(error).partition(" ")
+    return f" ({first})" if re.fullmatch("[1-5][0-9][0-9]", first) else ""
 
 
 def _host(url: str) -> str:

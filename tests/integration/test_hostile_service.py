@@ -1,0 +1,274 @@
+"""What a hostile service, or somebody in between, can do to a command: end it with an error."""
+
+from __future__ import annotations
+
+import json
+import re
+import ssl
+import subprocess
+import sys
+import time
+import warnings
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).parent))
+import hostile
+
+LIMIT = 10.0  # seconds, at --timeout 2s
+MEMORY = 200 << 20  # bytes
+SECRET = "a-secret-nobody-else-is-to-see"
+TOKEN = "a-token-nobody-else-is-to-see-4711"
+GOOD_TOKEN = hostile.whole(json.dumps({"access_token": TOKEN}).encode())
+ENTRY = "- {sign_domain: example.com, selector: s1}\n"
+EVIL = "\x00\x1b]0;owned\x07\x1b[2J\x9b31m\r\x08\x7f\u202e"
+RAW_CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]")
+
+
+@pytest.fixture
+def serve():
+    """Start a HostileServer that ends with the test."""
+    servers = []
+
+    def serve(say, tls=None):
+        servers.append(hostile.HostileServer(say, tls))
+        return servers[-1]
+
+    yield serve
+    for server in servers:
+        server.close()
+
+
+def environment_of(url, **more):
+    return {
+        "DKIMCTL_AUTH_URL": url,
+        "DKIMCTL_BASE_URL": url,
+        "DKIMCTL_CLIENT_ID": "id",
+        "DKIMCTL_CLIENT_SECRET": SECRET,
+        **more,
+    }
+
+
+MEASURE = """
+import resource, subprocess, sys
+status = subprocess.call(sys.argv[2:])
+with open(sys.argv[1], "w") as file:
+    file.write(str(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss))
+sys.exit(status)
+"""
+
+
+@pytest.fixture
+def endure(cli, tmp_path):
+    """Run a command with --timeout 2s that must fail, in bounded time and memory."""
+    if sys.platform == "win32":
+        pytest.skip("needs the module resource")
+
+    def endure(words, url, **environment):
+        measured = tmp_path / "peak"
+        command = cli.command(*words, "--timeout", "2s")
+        command = [sys.executable, "-c", MEASURE, str(measured), *command]
+        started = time.monotonic()
+        process = subprocess.run(
+            command, input=ENTRY.encode(), capture_output=True, cwd=cli.home, timeout=20,
+            env=cli.environment | environment_of(url) | environment, check=False,
+        )  # fmt: skip
+        assert time.monotonic() - started < LIMIT
+        unit = 1024 if sys.platform == "linux" else 1
+        assert int(measured.read_text()) * unit < MEMORY
+        out, err = process.stdout.decode("utf-8", "surrogateescape"), process.stderr.decode()
+        check(process.returncode, out, err)
+        return process.returncode, out, err
+
+    return endure
+
+
+def check(status, out, err):
+    """What holds for every failure."""
+    assert status in (1, 2, 3, 4), err
+    assert err.startswith("dkimctl: "), err
+    assert "hint: " in err
+    assert "Traceback" not in err
+    assert "defect" not in err
+    assert not RAW_CONTROL.search(err)
+    for secret in (SECRET, TOKEN):
+        assert secret not in out + err
+
+
+COMMANDS = {
+    "api": ["api", "GET", "/x"],
+    "token": ["token"],
+}
+MANNERS = {
+    "endless body": lambda: chain([hostile.UNENDING], hostile.flood(b'{"x": "')),
+    "endless chunks": lambda: chain([hostile.CHUNKED], hostile.flood(b"1\r\nx\r\n")),
+    "endless chunk size": lambda: chain([hostile.CHUNKED], hostile.flood(b"0")),
+    "dripping body": lambda: chain([hostile.UNENDING], hostile.drip()),
+    "dripping chunk extension": lambda: chain([hostile.CHUNKED, b"1;"], hostile.drip()),
+    "dripping trailer": lambda: chain([hostile.CHUNKED, b"0\r\n"], hostile.drip(b"x: y\r\n")),
+    "dripping status line": lambda: hostile.drip(b"HTTP/1.1 200 OK"),
+    "dripping header": lambda: chain([b"HTTP/1.1 200 OK\r\nX: "], hostile.drip()),
+    "dripping headers": lambda: chain([b"HTTP/1.1 200 OK\r\n"], hostile.drip(b"x: y\r\n")),
+    "endless status line": lambda: chain([b"HTTP/1.1 200 "], hostile.flood(b"x")),
+    "endless headers": lambda: chain([b"HTTP/1.1 200 OK\r\n"], hostile.flood(b"x: y\r\n")),
+    "endless interim answers": lambda: hostile.flood(b"HTTP/1.1 100 Continue\r\n\r\n"),
+    "10,000 headers": lambda: [
+        b"HTTP/1.1 200 OK\r\n", b"x-some-header: some value\r\n" * 10_000, b"\r\n{}",
+    ],
+    "gzip bomb": lambda: [hostile.whole(hostile.gzip_bomb(), Content_Encoding="gzip")],
+    "deflate unasked": lambda: [hostile.whole(b"x", Content_Encoding="deflate")],
+    "no HTTP": lambda: [b"220 mail.example ESMTP\r\n"],
+    "nothing": list,
+    "NUL in the head": lambda: [b"HTTP/1.1 200 OK\r\nX: \0\x1b[2J\r\n\r\n{}"],
+    "negative length": lambda: [b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n{}"],
+    "vast length": lambda: [b"HTTP/1.1 200 OK\r\nContent-Length: 9" + b"9" * 18 + b"\r\n\r\n{}"],
+    "echo in the status line": None,
+}  # fmt: skip
+
+
+def saying(command, say):
+    """Let a server be fair until it is asked what `command` is about."""
+
+    def answer(request):
+        if b"/oauth2/token" in request and command != "token":
+            return [GOOD_TOKEN]
+        return [request] if say is None else say()
+
+    return answer
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("manner", MANNERS)
+def test_no_manner_of_answer_hangs_floods_or_crashes_a_command(serve, endure, command, manner):
+    server = serve(saying(command, MANNERS[manner]))
+    status, out, _ = endure(COMMANDS[command], server.url)
+    assert (status, out) == (4, "")
+
+
+@pytest.mark.parametrize("manner", ["dripping header"])
+def test_register_says_of_each_domain_that_it_is_unknown(serve, cli, manner):
+    server = serve(saying("register", MANNERS[manner]))
+    words = ["register", "-", "--timeout", "1s", "--max-wait", "1s"]
+    done = cli(*words, stdin=ENTRY, env=environment_of(server.url))
+    check(done.status, done.out, done.err)
+    assert "unknown" in done.err
+    assert (done.status, done.out) == (4, "")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("status", ["301 Moved", "302 Found", "307 Temporary", "308 Permanent"])
+def test_no_redirect_to_another_host_is_followed(serve, endure, command, status):
+    other = serve(lambda request: [GOOD_TOKEN])
+    there = hostile.whole(b"", status, Location=f"{other.url}/oauth2/token")
+    server = serve(saying(command, lambda: [there]))
+    assert endure(COMMANDS[command], server.url)[0] == 4
+    assert other.requests == []
+    assert server.requests
+
+
+def test_register_follows_no_redirect(serve, cli):
+    other = serve(lambda request: [GOOD_TOKEN])
+    there = hostile.whole(b"", "307 Temporary", Location=f"{other.url}/domain/dkim")
+    server = serve(saying("register", lambda: [there]))
+    done = cli("register", "-", stdin=ENTRY, env=environment_of(server.url))
+    check(done.status, done.out, done.err)
+    assert other.requests == []
+
+
+def strings_of(value):
+    """An answer of register, with `value` in each of its string fields."""
+    item = {"result": {"code": "201", "message": value}, "sign_domain": "example.com"}
+    evil = {"code": value, "message": value}
+    values = {"fqdn": value, "type": value, "value": value}
+    more = {"selector": value, "start_date": value, "regist_date": value, "setting_values": values}
+    return {"items": [item | more, item | {"result": evil} | more, {**item, "sign_domain": value}]}
+
+
+@pytest.mark.parametrize("form", ["table", "json"])
+def test_no_control_character_of_an_answer_reaches_a_terminal(serve, cli, form):
+    body = json.dumps(strings_of(EVIL) | {"message": EVIL, "error": EVIL}).encode()
+    server = serve(saying("register", lambda: [hostile.whole(body)]))
+    words = ["register", "-", "--timeout", "2s", "--max-wait", "1s", "--format", form]
+    done = cli(*words, stdin=ENTRY, env=environment_of(server.url))
+    assert done.status in (1, 4)
+    shown = cli("show-dns", "--format", form, env=environment_of(server.url))
+    for text in (done.out, done.err, shown.out, shown.err):
+        assert not RAW_CONTROL.search(text.replace("\r\n", "\n"))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_control_character_of_an_error_reaches_stderr(serve, endure, command):
+    body = json.dumps({"error": EVIL, "message": EVIL}).encode()
+    server = serve(lambda request: [hostile.whole(body, "400 Bad")])
+    assert endure(COMMANDS[command], server.url)[0] == 3
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(("host", "days"), [("elsewhere.example", 30), ("127.0.0.1", -1)])
+def test_a_certificate_of_another_host_or_time_is_refused(
+    serve, endure, tmp_path, command, host, days
+):
+    bundle, tls = hostile.make_certificate(tmp_path, host, days=days)
+    server = serve(lambda request: [GOOD_TOKEN], tls)
+    status, out, err = endure([*COMMANDS[command], "--ca-bundle", bundle], server.url)
+    assert (status, out) == (4, "")
+    assert "certificate" in err
+    assert server.requests == []
+
+
+def test_a_certificate_of_nobody_known_is_refused(serve, endure, tmp_path):
+    _, tls = hostile.make_certificate(tmp_path, "127.0.0.1", days=30)
+    server = serve(lambda request: [GOOD_TOKEN], tls)
+    status, _, err = endure(["token"], server.url)
+    assert status == 4
+    assert "--ca-bundle" in err
+    assert server.requests == []
+
+
+def test_a_fair_server_over_tls_is_trusted(serve, cli, tmp_path):
+    bundle, tls = hostile.make_certificate(tmp_path, "127.0.0.1", days=30)
+    server = serve(lambda request: [GOOD_TOKEN], tls)
+    done = cli("token", "--ca-bundle", bundle, env=environment_of(server.url))
+    assert (done.status, done.out) == (0, f"{TOKEN}\n"), done.err
+
+
+def test_a_head_that_drips_over_tls_ends_in_time(serve, endure, tmp_path):
+    bundle, tls = hostile.make_certificate(tmp_path, "127.0.0.1", days=30)
+    server = serve(lambda request: hostile.drip(b"HTTP/1.1 200 OK"), tls)
+    status, _, err = endure(["token", "--ca-bundle", bundle], server.url)
+    assert status == 4
+    assert "in time" in err
+
+
+def test_tls_1_0_is_refused(serve, endure, tmp_path):
+    bundle, tls = hostile.make_certificate(tmp_path, "127.0.0.1", days=30)
+    try:
+        tls.set_ciphers("ALL:@SECLEVEL=0")
+        with warnings.catch_warnings(action="ignore"):
+            tls.minimum_version = tls.maximum_version = ssl.TLSVersion.TLSv1
+    except (ValueError, ssl.SSLError) as error:
+        pytest.skip(f"OpenSSL here serves no TLS 1.0: {error}")
+    server = serve(lambda request: [GOOD_TOKEN], tls)
+    status, out, _ = endure(["token", "--ca-bundle", bundle], server.url)
+    assert (status, out) == (4, "")
+    assert server.requests == []
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_plain_http_to_another_host_is_refused(endure, command):
+    assert endure(COMMANDS[command], "http://service.example")[0] == 2
+
+
+def test_loopback_is_never_reached_through_a_proxy(serve, cli):
+    proxy = serve(lambda request: [GOOD_TOKEN])
+    server = serve(lambda request: [GOOD_TOKEN])
+    names = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
+    proxies = dict.fromkeys(names, proxy.url)
+    for words in (["token"], ["api", "GET", "/x"]):
+        for more in ([], ["--proxy", proxy.url]):
+            done = cli(*words, *more, env=environment_of(server.url, **proxies))
+            assert done.status == 0, done.err
+    assert proxy.requests == []
+    assert server.requests

@@ -1,0 +1,250 @@
+"""Secret and token are nowhere: in no stream, file or process, whatever goes wrong."""
+
+from __future__ import annotations
+
+import base64
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+sys.path.append(str(Path(__file__).parent))
+import hostile
+
+CLIENT_ID = "client-id-of-the-leak-test"
+SECRET = "s3cr3t+Leak/Test=value&0815"
+TOKEN = "t0ken.Leak-Test/4711+abcdefghij=="
+ENTRY = "- {sign_domain: example.com, selector: s1}\n"
+STORE = "credentials.json"  # which is there to hold both
+LIMIT = 20.0  # seconds
+
+
+def forms(text: str) -> set[bytes]:
+    """The ways in which `text` could be written down."""
+    data = text.encode()
+    found = {data, quote(text, safe="").encode(), quote(text).encode()}
+    for encode in (base64.b64encode, base64.urlsafe_b64encode):
+        encoded = encode(data)
+        found |= {encoded, encoded.rstrip(b"="), quote(encoded.decode(), safe="").encode()}
+    return found | {json.dumps(form.decode()).replace("/", "\\/")[1:-1].encode() for form in found}
+
+
+WANTED = forms(SECRET) | forms(TOKEN) | forms(f"{CLIENT_ID}:{SECRET}")
+
+
+def leaks(data: bytes) -> list[bytes]:
+    return [form for form in WANTED if form in data]
+
+
+@pytest.fixture
+def serve():
+    """Start a HostileServer that ends with the test."""
+    servers = []
+
+    def serve(say, tls=None):
+        servers.append(hostile.HostileServer(say, tls))
+        return servers[-1]
+
+    yield serve
+    for server in servers:
+        server.close()
+
+
+def issuing(say):
+    """Answer for a service that issues tokens; `say` answers all else."""
+    body = json.dumps({"access_token": TOKEN, "expires_in": 3600}).encode()
+
+    def answer(request):
+        return [hostile.whole(body)] if b"/oauth2/token" in request else say(request)
+
+    return answer
+
+
+def environment_of(url, **more):
+    return {
+        "DKIMCTL_AUTH_URL": url,
+        "DKIMCTL_BASE_URL": url,
+        "DKIMCTL_CLIENT_ID": CLIENT_ID,
+        "DKIMCTL_CLIENT_SECRET": SECRET,
+        "DKIMCTL_DEBUG": "1",
+        **more,
+    }
+
+
+@pytest.fixture
+def run(cli):
+    """Run a command to its end, and search all that it leaves behind."""
+
+    def run(*words, stdin=ENTRY, **environment):
+        done = subprocess.run(
+            cli.command(*words), input=stdin.encode(), capture_output=True, cwd=cli.home,
+            env=cli.environment | environment, timeout=60, check=False,
+        )  # fmt: skip
+        assert leaks(done.stderr) == []
+        if words[0] != "token":
+            assert leaks(done.stdout) == []
+        search_files(cli.home)
+        return done
+
+    return run
+
+
+def search_files(home: Path) -> None:
+    for path in home.rglob("*"):
+        if path.is_file() and path.name != STORE:
+            assert leaks(path.read_bytes()) == [], path
+
+
+def log_in(run, url, *words, secret=SECRET):
+    return run(
+        "login", "--auth-url", url, "--base-url", url, "--client-id", CLIENT_ID,
+        "--credential-store", "file", "--secret-stdin", "--timeout", "2s", *words,
+        stdin=secret + "\n", DKIMCTL_DEBUG="1",
+    )  # fmt: skip
+
+
+def echo(status):
+    """Quote the whole request, in an error of the documented shape and as it came."""
+
+    def say(request):
+        text = request.decode("latin-1")
+        return [hostile.whole(json.dumps({"message": text, "error": text}).encode(), status)]
+
+    return say
+
+
+def echo_in_head(request):
+    return [request]
+
+
+def quoting(*secrets):
+    """Quote what the header meant, in several forms."""
+    text = " ".join(form.decode() for secret in secrets for form in sorted(forms(secret)))
+
+    def echo(status):
+        body = json.dumps({"message": text, "error": text}).encode()
+        return lambda request: [hostile.whole(body, status)]
+
+    return echo
+
+
+REFUSALS = ("400 Bad", "401 No", "403 Forbidden", "405 Not", "500 Oh", "503 Later", "302 Found")
+
+
+@pytest.mark.parametrize("status", REFUSALS)
+@pytest.mark.parametrize("echoing", [echo, quoting(SECRET, f"{CLIENT_ID}:{SECRET}")])
+def test_a_token_endpoint_that_quotes_what_it_was_sent(serve, run, status, echoing):
+    server = serve(echoing(status))
+    assert log_in(run, server.url, "-v").returncode in (3, 4)
+    done = run("token", "-v", "--timeout", "2s", **environment_of(server.url))
+    assert done.returncode in (3, 4)
+    assert leaks(done.stdout) == []
+    assert server.requests
+
+
+@pytest.mark.parametrize("status", ["200 OK", *REFUSALS])
+@pytest.mark.parametrize("echoing", [echo, quoting(TOKEN)])
+def test_an_api_that_quotes_what_it_was_sent(serve, run, status, echoing):
+    server = serve(issuing(echoing(status)))
+    environment = environment_of(server.url)
+    run("api", "POST", "/x", "--input", "-", "-v", **environment)
+    if not status.startswith("5"):  # which register would send again and again
+        run("register", "-", "-v", "--format", "json", **environment)
+        run("show-dns", "-v", **environment)
+    assert any(b"Bearer" in request for request in server.requests)
+
+
+def test_items_that_quote_the_token_reach_no_ledger(serve, run):
+    item = {"result": {"code": "400", "message": TOKEN}, "sign_domain": "example.com"}
+    item |= {"selector": "s1", "start_date": TOKEN}
+    body = json.dumps({"items": [item]}).encode()
+    server = serve(issuing(lambda request: [hostile.whole(body)]))
+    for form in ("json", "table"):
+        run("register", "-", "-v", "--format", form, **environment_of(server.url))
+
+
+@pytest.mark.parametrize("words", [["token"], ["api", "GET", "/x"]])
+def test_a_head_that_quotes_what_it_was_sent(serve, run, words):
+    server = serve(echo_in_head if words == ["token"] else issuing(echo_in_head))
+    assert run(*words, "-v", **environment_of(server.url)).returncode == 4
+
+
+def test_tls_that_fails(serve, run, tmp_path):
+    _, tls = hostile.make_certificate(tmp_path, "127.0.0.1", days=30)
+    server = serve(echo("500 Oh"), tls)
+    assert log_in(run, server.url, "-v").returncode == 4
+
+
+@pytest.mark.parametrize("scheme", ["http", "https", "socks5", "nonsense"])
+def test_a_proxy_that_has_a_password_and_does_not_work(serve, run, scheme):
+    proxy = serve(lambda request: [b"HTTP/1.1 407 " + request.replace(b"\r\n", b" ") + b"\r\n\r\n"])
+    url = f"{scheme}://user:{quote(SECRET, safe='')}@127.0.0.1:{proxy.port}"
+    environment = environment_of("https://service.example", HTTPS_PROXY=url)
+    assert run("token", "-v", "--timeout", "2s", **environment).returncode in (2, 4)
+    assert run("token", "-v", "--proxy", url, **environment).returncode == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"client_secret: {SECRET}\n",
+        f"profiles: {{default: {{client_secret: {SECRET}}}}}\n",
+        f"profiles: {{default: {{base_url: 'https://user:{SECRET}@service.example'}}}}\n",
+        f"profiles:\n  default:\n\tclient_secret: {SECRET}\n",
+        f'client_secret: "{SECRET}\n',
+        f"- {SECRET}\n",
+        f"&{SECRET} *{SECRET}\n",
+        SECRET,
+    ],
+)
+def test_a_config_file_that_holds_a_secret_and_is_wrong(cli, run, text):
+    path = cli.home.parent / "config.yaml"
+    path.write_text(text)
+    for words in (["status"], ["token"], ["register", "-"]):
+        done = run(*words, "--config", path, "-v", DKIMCTL_DEBUG="1")
+        assert done.returncode in (2, 3)
+
+
+def test_a_login_and_what_follows_leave_both_in_the_store_alone(serve, cli, run):
+    body = json.dumps({"items": []}).encode()
+    server = serve(issuing(lambda request: [hostile.whole(body)]))
+    assert log_in(run, server.url, "-v").returncode == 0
+    (store,) = cli.home.rglob(STORE)
+    assert SECRET in store.read_text()
+    for words in (["status"], ["status", "--format", "json"], ["api", "GET", "/x"],
+                  ["register", "--dry-run", "-"], ["show-dns"], ["ledger", "--help"]):  # fmt: skip
+        run(*words, "-v" if words[0] != "ledger" else "--help", DKIMCTL_DEBUG="1")
+    done = run("token", DKIMCTL_DEBUG="1")
+    assert done.stdout.decode() == f"{TOKEN}\n"
+    assert run("logout", "-v", DKIMCTL_DEBUG="1").returncode == 0
+    assert leaks(store.read_bytes()) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+@pytest.mark.parametrize("words", [["api", "GET", "/x"], ["register", "-"]])
+def test_no_process_shows_it_and_ctrl_c_does_not_tell(serve, cli, words):
+    server = serve(issuing(lambda request: hostile.drip(b"HTTP/1.1 200 OK")))
+    log_in(lambda *w, stdin, **e: cli(*w, stdin=stdin, env=e), server.url)
+    environment = cli.environment | {"DKIMCTL_DEBUG": "1"}
+    process = cli.start(
+        *words, "-v", "--timeout", "2s", env=environment,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    process.stdin.write(ENTRY.encode())
+    process.stdin.close()
+    process.stdin = None
+    deadline = time.monotonic() + LIMIT
+    while len(server.requests) < 2 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    for name in ("cmdline", "environ"):
+        assert leaks(Path(f"/proc/{process.pid}/{name}").read_bytes()) == []
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=LIMIT)
+    assert process.returncode == 130
+    assert leaks(out + err) == []
+    search_files(cli.home)
