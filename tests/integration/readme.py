@@ -11,7 +11,7 @@ BLOCKS = re.findall(r"^```sh\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 YAML = re.findall(r"^```yaml\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 JAVASCRIPT = re.findall(r"^```js\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 # What the recipes pipe into: their commands need more than this tool.
-RECIPES = ("nsupdate -k", "knsupdate -k", "octodns-sync", "aws route53", "curl --fail-with-body")
+RECIPES = ("nsupdate -k", "knsupdate -k", "octodns-sync", "aws route53", "-X PATCH")
 
 
 def blocks(mark: str) -> list[str]:

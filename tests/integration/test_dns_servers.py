@@ -256,7 +256,7 @@ def test_powerdns_takes_the_body_of_a_patch_and_again_changes_nothing(
         "POWERDNS_URL": f"http://127.0.0.1:{api.base_url.port}",
         "NO_PROXY": "127.0.0.1",
     }
-    (recipe,) = blocks("curl --fail-with-body")
+    (recipe,) = blocks("curl --fail-with-body -sS -X PATCH")
     for _ in range(2):
         assert shell(recipe, env).stdout == ""
         for name, value in registered.items():
