@@ -73,7 +73,7 @@ class Server:
         self._slots = asyncio.Semaphore(max_in_flight)
         self._answered: dict[bytes, Answer] = {}  # beforehand
         self._silences = 0  # in a row, over UDP and TCP
-        self._losses = 0  # in a row, over UDP
+        self._losses = 0  # in a row, over UDP, of what TCP then brought
 
     async def ask(self, asked: Question) -> Answer:
         """What it answers, whatever that is. Raises NoAnswer where nothing comes."""
@@ -98,6 +98,7 @@ class Server:
 
         One that has been silent is asked again so, and with care once it has answered.
         """
+        self._answered = {}
         if not self._is_deaf:
             self._answered = await burst(
                 self.address, self.port, questions, in_flight=self._max_in_flight,
@@ -117,21 +118,24 @@ class Server:
         return answer
 
     async def _over_both(self, asked: Question, *, edns: bool) -> Answer:
+        losses = self._losses
         try:
             if not self._is_deaf:
                 return await self._over_udp(asked, edns=edns)
         except TruncatedAnswer:
-            self._losses = 0
+            losses = 0
         except (TimeoutError, ConnectionError):
-            self._losses += 1
+            losses += 1
         except OSError as error:
             raise _unreachable(error) from None
         try:
-            return await self._over_tcp(asked, edns=edns)
+            answer = await self._over_tcp(asked, edns=edns)
         except TimeoutError:
             raise NoAnswer("it does not answer") from None
         except (OSError, EOFError) as error:
             raise _unreachable(error) from None
+        self._losses = losses  # a server that is silent altogether is not deaf
+        return answer
 
     @property
     def _is_deaf(self) -> bool:
