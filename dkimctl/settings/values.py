@@ -1,7 +1,7 @@
 """What each key of a profile may be: from its text, whatever source it comes from.
 
-A check returns the value or raises UsageError, and its caller names the source. What could
-hold a secret, such as a URL, is not quoted.
+A check returns the value or raises UsageError, and its caller names the source. No value is
+quoted but a profile's name: what stands in the wrong place may be a secret.
 """
 
 from __future__ import annotations
@@ -43,13 +43,16 @@ def _integer(lowest: int, highest: int) -> Check:
         if re.fullmatch(_INTEGER, text) and lowest <= int(text) <= highest:
             return int(text)
         hint = f"write a whole number from {lowest} to {highest}"
-        raise UsageError(f"{shown(text)} is out of range or no number", hint=hint)
+        raise UsageError("the value is out of range or no number", hint=hint)
 
     return check
 
 
 def _duration(text: str) -> float:
-    return parse_duration(text, longest=DAY)
+    try:
+        return parse_duration(text, longest=DAY)
+    except UsageError as error:
+        raise UsageError("the value is no length of time", hint=error.hint) from None
 
 
 def _client_id(text: str) -> str:
@@ -63,7 +66,7 @@ def _client_id(text: str) -> str:
 
 def _credential_store(text: str) -> str:
     if text not in {"keyring", "file"}:
-        raise UsageError(f"{shown(text)} is no credential store", hint="write keyring or file")
+        raise UsageError("the value is no credential store", hint="write keyring or file")
     return text
 
 
@@ -71,7 +74,7 @@ def _path(text: str) -> str:
     try:
         return str(Path(text).expanduser())
     except RuntimeError:
-        raise UsageError(f"{shown(text)} names an unknown home", hint="write the path") from None
+        raise UsageError("the path names an unknown home", hint="write the path") from None
 
 
 # In the order in which they are documented; `defaults` is no single value.

@@ -25,6 +25,7 @@ from dkimctl.settings import (
     resolve_profile,
     state_dir,
 )
+from dkimctl.settings.values import CHECKS
 from dkimctl.specs import read_defaults
 
 ROOT = Path(__file__).parents[2]
@@ -294,6 +295,12 @@ def test_a_wrong_value_is_refused_with_its_source(key, text, refused):
     assert refusal(flags={key: text}).message.startswith(f"in {option}: ")
     (problem,) = refused(f"profiles:\n  default:\n    {key}: '{text}'\n")
     assert problem.startswith(f"config.yaml:3:{7 + len(key)}: {key}: ")
+
+
+@pytest.mark.parametrize("key", [key for key in CHECKS if key != "ca_bundle"])  # any path will do
+def test_a_secret_in_the_wrong_place_is_not_quoted(key, refused):
+    (problem,) = refused(f'profiles:\n  default:\n    {key}: "hunter2 is:none \\u0001"\n')
+    assert "hunter2" not in problem
 
 
 @pytest.mark.parametrize("key", ["auth_url", "base_url", "client_id"])
