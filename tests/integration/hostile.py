@@ -10,7 +10,7 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from cryptography import x509
@@ -165,3 +165,16 @@ def _general_name(host: str) -> x509.GeneralName:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:
         return x509.DNSName(host)
+
+
+@contextmanager
+def servers() -> Iterator[Callable[..., HostileServer]]:
+    """Starts HostileServers, which end with the block."""
+    with ExitStack() as running:
+
+        def start(say, tls=None) -> HostileServer:
+            server = HostileServer(say, tls)
+            running.callback(server.close)
+            return server
+
+        yield start

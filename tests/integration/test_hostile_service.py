@@ -30,15 +30,8 @@ RAW_CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]")
 @pytest.fixture
 def serve():
     """Start a HostileServer that ends with the test."""
-    servers = []
-
-    def serve(say, tls=None):
-        servers.append(hostile.HostileServer(say, tls))
-        return servers[-1]
-
-    yield serve
-    for server in servers:
-        server.close()
+    with hostile.servers() as start:
+        yield start
 
 
 def environment_of(url, **more):

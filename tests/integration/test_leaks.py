@@ -44,15 +44,8 @@ def leaks(data: bytes) -> list[bytes]:
 @pytest.fixture
 def serve():
     """Start a HostileServer that ends with the test."""
-    servers = []
-
-    def serve(say, tls=None):
-        servers.append(hostile.HostileServer(say, tls))
-        return servers[-1]
-
-    yield serve
-    for server in servers:
-        server.close()
+    with hostile.servers() as start:
+        yield start
 
 
 def issuing(say):
