@@ -159,7 +159,7 @@ def check_dns(
             checks = _checks(registrations, source, terms, looking, sightings)
             status = show_checks(checks, fmt, output, session.reporter, wanted=terms.wanted)
     except KeyboardInterrupt:
-        raise Interrupted(hint="nothing was changed; the same command looks again") from None
+        raise Interrupted(hint="what was seen is kept; the same command looks again") from None
     return worst([status, unchecked.status, tell_unmatched(session, chosen)])
 
 

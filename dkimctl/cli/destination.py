@@ -44,6 +44,8 @@ def _make_directory(path: Path) -> None:
 
 def require_place(output: Path) -> None:
     """See that a file could be written there. Raises OutputError."""
+    if output.exists() and not output.is_file():  # such as /dev/stdout, written as it is
+        return
     if not (output.parent.is_dir() and os.access(output.parent, os.W_OK)):
         raise OutputError(
             f"cannot write {output}: its directory is not there, or not writable",

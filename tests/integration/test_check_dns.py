@@ -378,6 +378,14 @@ def test_a_place_that_cannot_be_written_is_told_before_a_long_wait(cli, two):
     assert time.monotonic() - started < 10
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="needs /dev/stdout")
+def test_an_output_that_is_no_file_is_written_as_it_is(cli, serve, two):
+    server = serve("nsd", published(two))
+    words = ("--server", server, "--format", "jsonl", "--output", "/dev/stdout")
+    done = cli("check-dns", "--sandbox", *words)
+    assert (done.status, done.out.count('"published"')) == (0, 4), done.err
+
+
 def test_a_name_is_no_address_of_a_server(cli, two):
     done = cli("check-dns", "--sandbox", "--server", "ns.example.com")
     assert (done.status, "is no address of a DNS server" in done.err) == (2, True)
