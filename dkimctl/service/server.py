@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import logging
+import select
+import socket
+import time
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from typing import Any, NoReturn
 
-from waitress.channel import ClientDisconnected
-from waitress.server import create_server
+from waitress.channel import ClientDisconnected, HTTPChannel
+from waitress.server import TcpWSGIServer, create_server
 
 from dkimctl.errors import UsageError
 
-# Bytes that waitress takes in before the app sees a request; the app's own limit is lower.
-MAX_BODY = 16 * 1024 * 1024
+# What waitress takes in before the app sees a request; the app's own limit is lower.
+MAX_BODY = 2 * 1024 * 1024  # bytes
+MAX_HEAD = 32 * 1024  # bytes; a bearer token has about 1,000
+
+TIME_LIMIT = 30.0  # seconds for a request to arrive, and for its answer to be taken
+_IDLE_LIMIT = 60  # seconds between requests
+_MAX_CONNECTIONS = 500
 
 
 def hang_up() -> NoReturn:
@@ -21,24 +31,45 @@ def hang_up() -> NoReturn:
 
 
 class Server:
-    """A listening server. `url` is its address; `run` serves until SystemExit or Ctrl-C."""
+    """A listening server. `url` is its address; `run` serves until SystemExit or Ctrl-C.
 
-    def __init__(self, app: Callable[..., Any], host: str, port: int, threads: int) -> None:
+    It ends a connection whose request takes longer than `time_limit` seconds to arrive, or whose
+    answer takes longer to be taken, however many bytes trickle.
+    """
+
+    def __init__(
+        self,
+        app: Callable[..., Any],
+        host: str,
+        port: int,
+        threads: int,
+        time_limit: float = TIME_LIMIT,
+    ) -> None:
+        dispatchers: dict[int, Any] = {}
         try:
             self._server = create_server(
                 app,
+                map=dispatchers,
                 host=host,
                 port=port,
                 threads=threads,
                 ident=None,
                 clear_untrusted_proxy_headers=True,
+                max_request_header_size=MAX_HEAD,
                 max_request_body_size=MAX_BODY,
+                channel_timeout=_IDLE_LIMIT,
+                connection_limit=_MAX_CONNECTIONS,
+                asyncore_use_poll=hasattr(select, "poll"),  # select() knows no file above 1,023
             )
         except (OSError, ValueError) as error:
             raise UsageError(
                 f"cannot listen on {host} port {port}: {error}",
                 hint="free the port or give another one with --port",
             ) from error
+        for listener in dispatchers.values():
+            if isinstance(listener, TcpWSGIServer):
+                bounded: Any = partial(_BoundedChannel, time_limit)
+                listener.channel_class = bounded
         logging.getLogger("waitress").setLevel(logging.ERROR)  # a long queue is no news
         name = f"[{host}]" if ":" in host else host
         self.url = f"http://{name}:{self._port(port)}"
@@ -51,3 +82,33 @@ class Server:
 
     def _port(self, port: int) -> int:
         return int(getattr(self._server, "effective_port", port))
+
+
+class _BoundedChannel(HTTPChannel):
+    """A connection that ends when what is on its way takes too long.
+
+    waitress itself bounds the time between two bytes alone.
+    """
+
+    def __init__(self, time_limit: float, *args: Any, **options: Any) -> None:
+        self._time_limit = time_limit
+        self._on_its_way: object = None
+        self._due = 0.0
+        super().__init__(*args, **options)
+
+    def readable(self) -> bool:
+        """Asked at each turn of the server's loop, once a second at least."""
+        # A request that is not whole yet, or else an answer.
+        now, on_its_way = time.monotonic(), self.request or bool(self.total_outbufs_len)
+        if on_its_way is not self._on_its_way:
+            self._on_its_way, self._due = on_its_way, now + self._time_limit
+        elif on_its_way and now > self._due:
+            self.will_close = True
+            self._cut()
+        return bool(super().readable())
+
+    def _cut(self) -> None:
+        """Have the loop hear of the end at once, also where the other side takes no byte more."""
+        if self.socket is not None:
+            with suppress(OSError):
+                self.socket.shutdown(socket.SHUT_RDWR)

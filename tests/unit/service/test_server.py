@@ -1,0 +1,124 @@
+"""The server ends connections on which something trickles, and keeps those that only wait."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import pytest
+
+LIMIT = 1.0  # seconds for a request, and for its answer
+SLACK = 3.0  # the server looks once a second
+SERVE = f"""
+from dkimctl.service.server import Server
+
+def app(environ, start_response):
+    size = int(environ["QUERY_STRING"] or 2)
+    start_response("200 OK", [("Content-Length", str(size))])
+    return [bytes(size)]
+
+server = Server(app, "127.0.0.1", 0, 2, time_limit={LIMIT})
+print(server.url, flush=True)
+server.run()
+"""
+REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+@pytest.fixture(scope="module")
+def port() -> Iterator[int]:
+    with subprocess.Popen([sys.executable, "-c", SERVE], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        yield urlsplit(process.stdout.readline().decode()).port or 0
+        process.kill()
+
+
+@pytest.fixture
+def connection(port: int) -> Iterator[socket.socket]:
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as connected:
+        yield connected
+
+
+def _is_answered(connection: socket.socket) -> bool:
+    connection.sendall(REQUEST)
+    answer = b""
+    while not answer.endswith(b"\r\n\r\n\0\0"):
+        piece = connection.recv(4096)
+        if not piece:
+            return False
+        answer += piece
+    return answer.startswith(b"HTTP/1.1 200 ")
+
+
+def _seconds_to_the_end(connection: socket.socket) -> float:
+    """How long the server listens to one byte after the other."""
+    started = time.monotonic()
+    connection.settimeout(0.1)
+    while time.monotonic() < started + 10:
+        try:
+            connection.sendall(b"x")
+            if not connection.recv(4096):
+                break
+        except TimeoutError:
+            continue
+        except OSError:
+            break
+    return time.monotonic() - started
+
+
+@pytest.mark.parametrize(
+    "beginning",
+    [b"GE", b"GET / HTTP/1.1\r\nX: ", b"POST / HTTP/1.1\r\nContent-Length: 100000\r\n\r\n",
+     b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nffff\r\n"],
+)  # fmt: skip
+def test_a_request_that_trickles_ends(connection: socket.socket, beginning: bytes) -> None:
+    connection.sendall(beginning)
+    assert LIMIT <= _seconds_to_the_end(connection) < LIMIT + SLACK
+
+
+def test_a_second_request_has_time_of_its_own(connection: socket.socket) -> None:
+    for _ in range(3):
+        assert _is_answered(connection)
+        time.sleep(LIMIT * 0.8)
+
+
+def test_a_connection_may_wait_between_requests(connection: socket.socket) -> None:
+    assert _is_answered(connection)
+    time.sleep(LIMIT + SLACK)
+    assert _is_answered(connection)
+
+
+def test_an_answer_that_nobody_takes_ends(connection: socket.socket) -> None:
+    size = 100_000_000
+    connection.sendall(REQUEST.replace(b"/ ", b"/?%d " % size))
+    time.sleep(LIMIT + SLACK)
+    taken = 0
+    while True:
+        try:
+            piece = connection.recv(1 << 20)
+        except ConnectionError:
+            break
+        if not piece:
+            break
+        taken += len(piece)
+    assert taken < size
+
+
+def test_many_that_trickle_keep_nobody_out(port: int) -> None:
+    slow = [socket.create_connection(("127.0.0.1", port), timeout=10) for _ in range(150)]
+    try:
+        for one in slow:
+            one.sendall(b"GET / HTTP/1.1\r\nX: ")
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+            assert _is_answered(connection)
+    finally:
+        for one in slow:
+            one.close()
+
+
+def test_a_head_is_bounded(connection: socket.socket) -> None:
+    connection.sendall(b"GET / HTTP/1.1\r\nX: " + b"x" * 40_000 + b"\r\n\r\n")
+    assert connection.recv(4096).startswith(b"HTTP/1.0 431 ")
