@@ -4,10 +4,26 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
+
+
+def is_private(mode: int) -> bool:
+    """Whether a file of this mode is its owner's alone.
+
+    Windows keeps a user's files from others by access lists; the mode says nothing there.
+    """
+    return sys.platform == "win32" or not mode & (stat.S_IRWXG | stat.S_IRWXO)
+
+
+def lets_others_replace(mode: int) -> bool:
+    """Whether others can put files of theirs in place of those in a directory of this mode."""
+    if sys.platform == "win32" or mode & stat.S_ISVTX:
+        return False
+    return bool(mode & (stat.S_IWGRP | stat.S_IWOTH))
 
 
 @contextlib.contextmanager

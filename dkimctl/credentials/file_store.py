@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import stat
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from dkimctl.credentials.account import Account
 from dkimctl.credentials.store import CredentialStore, Kind, entry_name
 from dkimctl.errors import CredentialsError
-from dkimctl.files import locked, replace_text
+from dkimctl.files import is_private, lets_others_replace, locked, replace_text
+
+_MAX_SIZE = 16 * 1024 * 1024  # bytes; a login has some 2,000
 
 
 class FileStore(CredentialStore):
     """Keeps credentials in one JSON file that its owner alone can read.
 
-    The file is replaced whole, never written in place, and symbolic links are not followed.
+    The file is replaced whole, never written in place, and symbolic links are not followed. One
+    that others can read, or could replace, is not used.
     """
 
     def __init__(self, path: Path) -> None:
@@ -71,13 +74,10 @@ class FileStore(CredentialStore):
 
 
 def _read_private(path: Path) -> bytes:
-    if path.is_symlink():
-        raise CredentialsError(
-            f"{path} is a symbolic link", hint="put the file itself there, or delete the link"
-        )
+    _require_private_place(path)
     with open(path, "rb", opener=_open_unfollowed) as file:
         _require_private(path, os.fstat(file.fileno()).st_mode)
-        return file.read()
+        return file.read(_MAX_SIZE)
 
 
 def _open_unfollowed(path: str, flags: int) -> int:
@@ -85,13 +85,25 @@ def _open_unfollowed(path: str, flags: int) -> int:
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
 
 
+def _require_private_place(path: Path) -> None:
+    if path.is_symlink():
+        raise CredentialsError(
+            f"{path} is a symbolic link", hint="put the file itself there, or delete the link"
+        )
+    if lets_others_replace(path.parent.stat().st_mode):
+        raise CredentialsError(
+            f"other users can change what is in {path.parent}, the place of the credentials",
+            hint=f"run `chmod go-w {shlex.quote(str(path.parent))}`",
+        )
+
+
 def _require_private(path: Path, mode: int) -> None:
     if not stat.S_ISREG(mode):
         raise CredentialsError(f"{path} is not a file", hint="move it out of the way")
-    # Windows keeps a user's files from others by access lists; the mode says nothing there.
-    if sys.platform != "win32" and mode & (stat.S_IRWXG | stat.S_IRWXO):
+    if not is_private(mode):
         raise CredentialsError(
-            f"{path} can be read or changed by other users", hint=f"run `chmod 600 {path}`"
+            f"{path} can be read or changed by other users",
+            hint=f"run `chmod 600 {shlex.quote(str(path))}`",
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -11,6 +12,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 
 from dkimctl.errors import UsageError
+from dkimctl.files import is_private
 from dkimctl.service.schema import metadata
 
 if TYPE_CHECKING:
@@ -41,14 +43,15 @@ class Store:
     def open(cls, path: Path, sealer: Sealer | None = None) -> Self:
         """Open the data file at `path`; create it, with its directory, if it is missing.
 
-        `sealer` is for private keys. Raises
-        UsageError where the file cannot be used: not a data file of this service, of a newer
-        version, not readable and writable, or locked for 30 seconds.
+        `sealer` is for private keys. Raises UsageError where the file cannot be used: not a data
+        file of this service, of a newer version, open to other users, not readable and writable,
+        or locked for 30 seconds.
         """
         _create_file(path)
         store = cls(path, _create_engine(path), sealer)
         try:
             store._prepare()
+            _require_private(path)
         except BaseException:
             store.close()
             raise
@@ -124,6 +127,14 @@ def _create_file(path: Path) -> None:
         raise UsageError(
             f"{path}: cannot create the service data file: {error.strerror}", hint=_HINT
         ) from error
+
+
+def _require_private(path: Path) -> None:
+    if not is_private(path.stat().st_mode):
+        raise UsageError(
+            f"{path} can be read or changed by other users, and holds private keys",
+            hint=f"run `chmod 600 {shlex.quote(str(path))}`",
+        )
 
 
 def _create_engine(path: Path) -> Engine:

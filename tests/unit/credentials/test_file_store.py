@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+import subprocess
 import sys
 import tempfile
 import time
@@ -27,9 +28,9 @@ def file(tmp_path: Path, account: Account) -> Path:
     return state_dir / "credentials.json"
 
 
-def refusal(file: Path, account: Account) -> CredentialsError:
+def refusal(file: Path, account: Account, state_dir: Path | None = None) -> CredentialsError:
     with pytest.raises(CredentialsError) as caught:
-        open_store("file", file.parent).get_secret(account)
+        open_store("file", state_dir or file.parent).get_secret(account)
     assert str(file) in caught.value.message
     assert caught.value.hint
     return caught.value
@@ -62,6 +63,44 @@ def test_it_is_replaced_whole_and_leaves_nothing_behind(file: Path, account: Acc
 def test_a_file_that_others_can_reach_is_refused(file: Path, account: Account, mode: int) -> None:
     file.chmod(mode)
     assert "chmod 600" in refusal(file, account).hint
+
+
+@posix_only
+@pytest.mark.parametrize("mode", [0o770, 0o707, 0o722])
+def test_a_directory_whose_files_others_can_replace_is_refused(
+    file: Path, account: Account, mode: int
+) -> None:
+    file.parent.chmod(mode)
+    assert "chmod go-w" in refusal(file.parent, account, file.parent).hint
+    with pytest.raises(CredentialsError):
+        open_store("file", file.parent).set_secret(account, Secret("new"))
+    assert b"hunter2" in file.read_bytes()
+
+
+@posix_only
+@pytest.mark.parametrize("mode", [0o755, 0o1777])
+def test_a_directory_that_others_can_only_look_at_will_do(
+    file: Path, account: Account, mode: int
+) -> None:
+    file.parent.chmod(mode)
+    assert open_store("file", file.parent).get_secret(account) == Secret("hunter2")
+
+
+@posix_only
+def test_the_command_in_a_hint_can_be_run(tmp_path: Path, account: Account) -> None:
+    state_dir = tmp_path / "it's; mine"
+    store = open_store("file", state_dir)
+    store.set_secret(account, Secret("hunter2"))
+    for path, mode in ((state_dir / "credentials.json", 0o644), (state_dir, 0o777)):
+        path.chmod(mode)
+        hint = refusal(path, account, state_dir).hint
+        subprocess.run(hint.split("`")[1], shell=True, check=True)
+        assert store.get_secret(account) == Secret("hunter2")
+
+
+def test_a_huge_file_is_not_read_whole(file: Path, account: Account) -> None:
+    os.truncate(file, 1 << 36)
+    assert "not a credential file" in refusal(file, account).message
 
 
 @posix_only

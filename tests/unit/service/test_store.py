@@ -3,6 +3,8 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
+import subprocess
+import sys
 import threading
 from contextlib import closing
 from pathlib import Path
@@ -58,7 +60,7 @@ def test_a_path_with_url_characters_is_just_a_path(tmp_path: Path) -> None:
 
 def test_an_empty_file_becomes_a_data_file(tmp_path: Path) -> None:
     path = tmp_path / "empty.db"
-    path.touch()
+    path.touch(mode=0o600)
     store = Store.open(path)
     create_client(store)
     store.close()
@@ -95,6 +97,18 @@ def test_a_file_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA user_version = 99")
     assert "newer" in _refusal(path).message
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such modes")
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620])
+def test_a_file_that_others_can_reach_is_refused(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "it's.db"
+    Store.open(path).close()
+    path.chmod(mode)
+    refusal = _refusal(path)
+    assert "other users" in refusal.message
+    subprocess.run(refusal.hint.split("`")[1], shell=True, check=True)
+    Store.open(path).close()
 
 
 def test_a_directory_is_refused(tmp_path: Path) -> None:
