@@ -35,14 +35,15 @@ app = typer.Typer(add_completion=False)
 def api(
     session: Session,
     method: Annotated[str, typer.Argument(metavar="METHOD", help="The HTTP method.")],
-    path: Annotated[str, typer.Argument(metavar="PATH", help="The path below the service's URL.")],
+    path: Annotated[str, typer.Argument(metavar="PATH", help="A path, or URL, of the service.")],
     body_file: Annotated[
         str | None,
         typer.Option("--input", metavar="FILE", help="Send this body; `-` is standard input."),
     ] = None,
 ) -> int:
     """Send any bearer-protected request, and print the body of its answer as it came."""
-    _check(method, path)
+    _check_method(method)
+    path = _below(session.account.base_url, path)
     body = None if body_file is None else read_bytes(body_file)
     content_type = None if body is None else "application/json"
     try:
@@ -60,21 +61,33 @@ def api(
     raise _refusal(response.status)
 
 
-def _check(method: str, path: str) -> None:
+def _check_method(method: str) -> None:
     if not (method.isascii() and method.isalpha()):
-        raise UsageError(f"{method} is no HTTP method", hint="such as GET, POST or DELETE")
+        raise UsageError("this is no HTTP method", hint="such as GET, POST or DELETE")
+
+
+def _below(base_url: str, path: str) -> str:
+    """`path`, or of a whole URL what follows `base_url`: nobody else is sent the token."""
+    if "://" in path and not path.startswith("/"):
+        if not path.startswith(f"{base_url}/"):
+            raise UsageError(
+                f"the URL is not below that of the profile, {base_url}",
+                hint="the token goes nowhere else: give a path such as /send/123",
+            )
+        path = path.removeprefix(base_url)
     if not path.startswith("/") or path.startswith("//"):
-        raise UsageError(
-            f"{path} is no path of the service", hint="begin it with one slash: /send/123"
-        )
+        raise UsageError("this is no path of the service", hint="begin it with one slash: /send/1")
     if not re.fullmatch(_SENDABLE, path):
         raise UsageError(
-            f"{path} cannot be sent as it is", hint="percent-encode what is not plain ASCII"
+            "the path cannot be sent as it is", hint="percent-encode what is not plain ASCII"
         )
+    return path
 
 
 def _refusal(status: int) -> DkimctlError:
     text = f"the service answered {status}"
     if 400 <= status < 500:
         return NegativeAnswer(text, hint="the body on stdout may say why")
+    if 300 <= status < 400:
+        return ServiceError(text, hint="no redirect is followed with a token; check --base-url")
     return ServiceError(text, hint="try again later")

@@ -117,7 +117,13 @@ def write(
 
 
 def write_bytes(data: bytes) -> None:
-    """Write data to stdout as it came. Raises OutputError like `write`."""
+    """Write data to stdout as it came, or so that a terminal only shows it.
+
+    Raises OutputError like `write`.
+    """
+    if sys.stdout.isatty():
+        write([_displayed(data)])
+        return
     try:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
@@ -133,6 +139,13 @@ def open_missing_streams() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115
+
+
+def _displayed(data: bytes) -> str:
+    """Lines for a terminal, with all that it would act on escaped."""
+    text = data.decode("utf-8", "backslashreplace").replace("\r\n", "\n").expandtabs()
+    lines = text.removesuffix("\n").split("\n") if text else []
+    return "".join(f"{printable(line)}\n" for line in lines)
 
 
 def _gathered(chunks: Iterable[str]) -> Iterator[str]:

@@ -119,22 +119,13 @@ class HttpClient:
         answer came back.
         """
         started = time.monotonic()
-        line = self._line()
+        outcome = "no answer"
         try:
-            answer = self._exchange(line, method, url, headers, body)
-        except _NOT_SENT as error:
-            raise _unreachable(url, error) from None
-        except httpx.TimeoutException:
-            raise _too_slow(url) from None
-        except (httpx.HTTPError, httpx.StreamError) as error:
-            raise _too_slow(url) if line.finish() else _broken_off(url, error) from None
+            answer = self._answer(method, url, headers, body)
+            outcome = str(answer.status)
         finally:
-            was_cut = line.finish()
-        if was_cut:  # what ends with the connection would look whole
-            raise _too_slow(url)
-        elapsed = (time.monotonic() - started) * 1000
-        sent = len(body or b"")
-        _log.info("%s %s: %d, %.0f ms, %d bytes sent", method, url, answer.status, elapsed, sent)
+            elapsed, sent = (time.monotonic() - started) * 1000, len(body or b"")
+            _log.info("%s %s: %s, %.0f ms, %d bytes sent", method, url, outcome, elapsed, sent)
         return answer
 
     def close(self) -> None:
@@ -148,6 +139,24 @@ class HttpClient:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _answer(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None
+    ) -> HttpResponse:
+        line = self._line()
+        try:
+            answer = self._exchange(line, method, url, headers, body)
+        except _NOT_SENT as error:
+            raise _unreachable(url, error) from None
+        except httpx.TimeoutException:
+            raise _too_slow(url) from None
+        except (httpx.HTTPError, httpx.StreamError) as error:
+            raise _too_slow(url) if line.finish() else _broken_off(url, error) from None
+        finally:
+            was_cut = line.finish()
+        if was_cut:  # what ends with the connection would look whole
+            raise _too_slow(url)
+        return answer
 
     def _exchange(
         self, line: Line, method: str, url: str, headers: Mapping[str, str], body: bytes | None
