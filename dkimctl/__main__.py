@@ -21,6 +21,7 @@ def main() -> int:
             os.write(1, f"dkimctl {__version__}\n".encode())
             return 0
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
+    _leave_no_core()
     try:
         from dkimctl.cli.main import run
 
@@ -29,6 +30,16 @@ def main() -> int:
         return 130
     finally:
         gc.freeze()
+
+
+def _leave_no_core() -> None:
+    """Have no crash, such as one of a parser in C, write the memory with its secrets to a file."""
+    if sys.platform != "win32":
+        import resource
+
+        with contextlib.suppress(OSError, ValueError):
+            _, most = resource.getrlimit(resource.RLIMIT_CORE)
+            resource.setrlimit(resource.RLIMIT_CORE, (0, most))
 
 
 if __name__ == "__main__":

@@ -52,6 +52,7 @@ def login(
     _complete(session)
     _refuse_config(session)
     account, store = session.account, session.credential_store
+    store.get_secret(account)  # what cannot be used says so before anybody types a secret
     secret = _secret(from_stdin=secret_stdin)
     token = session.client.issue_token(account.client_id, secret)
     store.set_secret(account, secret)

@@ -6,7 +6,7 @@ import typer
 
 from dkimctl.cli.options import examples, with_session
 from dkimctl.cli.session import Session
-from dkimctl.errors import ExitCode, UsageError
+from dkimctl.errors import CredentialsError, ExitCode, UsageError
 
 app = typer.Typer(add_completion=False)
 
@@ -22,6 +22,12 @@ def logout(session: Session) -> int:
     if login is None:
         session.reporter.note(f"dkimctl: the profile {name} is not logged in")
         return ExitCode.OK
-    session.forget(login)
+    try:
+        session.forget(login)
+    except CredentialsError as error:
+        raise CredentialsError(
+            f"the secret of the profile {name} may still be kept: {error.message}",
+            hint=f"see that the {login['credential_store']} can be used, and run this again",
+        ) from None
     session.reporter.note(f"dkimctl: logged out of the profile {name}")
     return ExitCode.OK

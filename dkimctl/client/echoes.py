@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from urllib.parse import quote
 
 _SHORTEST = 16  # characters; a shorter word may stand in an answer by chance
+
+
+def _escaped(number: str) -> Callable[[str], str]:
+    """Writes the signs that some libraries never leave as they are by their `number`."""
+    return lambda text: re.sub("[+/=&<>'\"]", lambda sign: number % ord(sign[0]), text)
+
+
+# JSON has several ways to write a sign; JSON quoted in JSON, more.
+_SPELLINGS = (
+    str,
+    lambda text: text.replace("/", "\\/"),
+    lambda text: text.replace("/", "\\\\/"),
+    _escaped("\\u%04x"),
+    _escaped("\\u%04X"),
+)
 
 
 @lru_cache(maxsize=8)
@@ -23,9 +39,8 @@ def forms_of(secret: str) -> tuple[str, ...]:
         quote(secret),
         quote(encoded, safe=""),
     )
-    # JSON may write a slash with a backslash; JSON quoted in JSON, with two.
-    slashes = ("/", "\\/", "\\\\/")
-    return tuple(dict.fromkeys(form.replace("/", slash) for slash in slashes for form in forms))
+    spelled = (spell(form) for spell in _SPELLINGS for form in forms)
+    return tuple(dict.fromkeys(spelled))
 
 
 def without(forms: Sequence[str], body: bytes) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -15,6 +16,8 @@ import pytest
 
 sys.path.append(str(Path(__file__).parent))
 import hostile
+
+from dkimctl.cli.main import COMMANDS
 
 CLIENT_ID = "client-id-of-the-leak-test"
 SECRET = "s3cr3t+Leak/Test=value&0815"
@@ -69,9 +72,26 @@ def environment_of(url, **more):
     }
 
 
+# Tells of every process that is started, which would inherit our environment.
+SITE = """
+import os, sys
+
+def tell(event, arguments):
+    if event in ("subprocess.Popen", "os.fork", "os.forkpty", "os.exec", "os.posix_spawn",
+                 "os.spawn", "os.startfile", "os.system"):
+        sys.stderr.write(f"STARTED A PROCESS: {event}\\n")
+
+sys.addaudithook(tell)
+"""
+
+
 @pytest.fixture
 def run(cli):
     """Run a command to its end, and search all that it leaves behind."""
+    site = cli.home.parent / "site"
+    site.mkdir()
+    (site / "sitecustomize.py").write_text(SITE)
+    cli.environment["PYTHONPATH"] = str(site)
 
     def run(*words, stdin=ENTRY, **environment):
         done = subprocess.run(
@@ -79,12 +99,19 @@ def run(cli):
             env=cli.environment | environment, timeout=60, check=False,
         )  # fmt: skip
         assert leaks(done.stderr) == []
+        assert b"STARTED A PROCESS" not in done.stderr
         if words[0] != "token":
             assert leaks(done.stdout) == []
         search_files(cli.home)
         return done
 
     return run
+
+
+def test_a_process_that_is_started_would_be_noticed(cli, run):
+    words = [sys.executable, "-c", "import os; os.system('')"]
+    done = subprocess.run(words, env=cli.environment, capture_output=True, check=False)
+    assert b"STARTED A PROCESS: os.system" in done.stderr
 
 
 def search_files(home: Path) -> None:
@@ -218,6 +245,70 @@ def test_a_login_and_what_follows_leave_both_in_the_store_alone(serve, cli, run)
     assert leaks(store.read_bytes()) == []
 
 
+# A word or two for each command; those that only read files come last.
+DRIVEN = {
+    "login": ["login", "--client-id", CLIENT_ID, "--credential-store", "file", "--secret-stdin"],
+    "status": ["status", "--format", "json"],
+    "token": ["token"],
+    "api": ["api", "DELETE", "/send/1"],
+    "register": ["register", "-", "--max-wait", "1s"],
+    "show-dns": ["show-dns", "--format", "json"],
+    "check-dns": ["check-dns", "--server", "127.0.0.1:9", "--timeout", "1s"],
+    "rotate": ["rotate"],
+    "ledger": ["ledger", "import", "-"],
+    "serve": ["serve", "--port", "1", "--host", "203.0.113.1"],
+    "service": ["service", "client", "disable", CLIENT_ID],
+    "completion": ["completion", "bash"],
+    "logout": ["logout"],
+}
+
+
+def refused(request):
+    return [hostile.whole(b'{"error": "invalid_client"}', "400 Bad")]
+
+
+def forbidden(request):
+    return [hostile.whole(b'{"message": "Forbidden"}', "403 Forbidden")]
+
+
+def registering(request):
+    """One registration, and the token quoted wherever there is room for it."""
+    value = f"v=DKIM1; k=rsa; n={TOKEN}; p=MIGf"
+    setting = {"fqdn": "s1._domainkey.example.com", "type": "TXT", "value": value}
+    item = {"result": {"code": "201", "message": TOKEN}, "sign_domain": "example.com",
+            "selector": "s1", "setting_values": setting, "regist_date": TOKEN}  # fmt: skip
+    return [hostile.whole(json.dumps({"items": [item], "count": 1, "total": 1}).encode())]
+
+
+def test_every_command_is_driven():
+    assert sorted(DRIVEN) == sorted(COMMANDS)
+
+
+@pytest.mark.parametrize(
+    "say",
+    [refused, issuing(forbidden), issuing(echo("500 Oh")), issuing(registering), lambda _: [b""]],
+    ids=["wrong secret", "disabled client", "echoing errors", "working", "silent"],
+)
+@pytest.mark.parametrize("logged_in", [True, False])
+def test_no_command_tells_whatever_the_service_does(serve, run, cli, say, logged_in):
+    server = serve(say)
+    environment = environment_of(server.url, DKIMCTL_SERVICE_PASSPHRASE=SECRET)
+    urls = ["--auth-url", server.url, "--base-url", server.url]
+    if logged_in:
+        # A login that holds, at a service that changes its mind.
+        willing = serve(issuing(registering))
+        assert log_in(run, willing.url).returncode == 0
+        environment = {"DKIMCTL_DEBUG": "1", "DKIMCTL_SERVICE_PASSPHRASE": SECRET}
+        for path in cli.home.rglob("*.json"):
+            path.write_text(path.read_text().replace(willing.url, server.url))
+    for name, words in DRIVEN.items():
+        stdin = SECRET if name == "login" else "- example.com\n"  # which is tried once
+        more = urls if name == "login" else []
+        verbose = [] if name in ("ledger", "serve", "service", "completion") else ["-v"]
+        done = run(*words, *more, *verbose, stdin=stdin, **environment)
+        assert done.returncode in (0, 1, 2, 3, 4), name
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 @pytest.mark.parametrize("words", [["api", "GET", "/x"], ["register", "-"]])
 def test_no_process_shows_it_and_ctrl_c_does_not_tell(serve, cli, words):
@@ -234,8 +325,10 @@ def test_no_process_shows_it_and_ctrl_c_does_not_tell(serve, cli, words):
     deadline = time.monotonic() + LIMIT
     while len(server.requests) < 2 and time.monotonic() < deadline:
         time.sleep(0.02)
+    here = Path("/proc", str(process.pid))
     for name in ("cmdline", "environ"):
-        assert leaks(Path(f"/proc/{process.pid}/{name}").read_bytes()) == []
+        assert leaks((here / name).read_bytes()) == []
+    assert re.search(r"^Max core file size +0 ", (here / "limits").read_text(), re.MULTILINE)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=LIMIT)
     assert process.returncode == 130

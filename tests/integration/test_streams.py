@@ -184,6 +184,13 @@ def test_quiet_leaves_only_warnings_and_errors(cli):
     assert (done.status, done.err) == (0, "")
 
 
+def test_verbose_tells_of_a_request_without_an_answer(cli, scripted_account, scripted_server):
+    scripted_server.answer = lambda request: None
+    done = cli("token", "-v", env=scripted_account)
+    assert done.status == 4
+    assert re.match(r"dkimctl: POST \S+/oauth2/token: no answer, \d+ ms, 29 bytes sent\n", done.err)
+
+
 def test_verbose_tells_each_request_without_what_is_secret(cli, live_service, account):
     done = cli(
         "register", "-", "--verbose", stdin=ENTRY.replace("example.com", "v.example"), env=account

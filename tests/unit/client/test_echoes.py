@@ -18,6 +18,8 @@ TOKEN = "t0ken.Leak-Test/4711+abcdefghij=="
     [
         TOKEN,
         TOKEN.replace("/", "\\/"),
+        TOKEN.replace("/", "\\u002f").replace("+", "\\u002b").replace("=", "\\u003d"),
+        TOKEN.replace("/", "\\u002F").replace("+", "\\u002B").replace("=", "\\u003D"),
         quote(TOKEN),
         quote(TOKEN, safe=""),
         base64.b64encode(TOKEN.encode()).decode(),
