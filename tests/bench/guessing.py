@@ -1,0 +1,92 @@
+"""What the time of an answer tells about a client ID: unknown, wrong secret, deleted.
+
+    python tests/bench/guessing.py [REQUESTS]
+
+Sends REQUESTS (20,000) of each kind in turn over one connection to a service on loopback. Prints
+the median of each, and the share of pairs in which it took longer than a wrong secret: 50 % says
+nothing, and what lies within the band cannot be told from it.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import http.client
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from bisect import bisect_left
+from pathlib import Path
+
+FORM = b"grant_type=client_credentials"
+WRONG = "wrong secret"
+
+
+def main(requests: int) -> None:
+    with tempfile.TemporaryDirectory() as home, serving(Path(home)) as (port, data):
+        kinds = {WRONG: "client1", "deleted client": "client2", "unknown client": "client3"}
+        for client in ("client1", "client2"):
+            operate("create", client, "--data", data)
+        operate("delete", "client2", "--data", data)
+        times = measure(port, kinds, requests)
+    band = 1.96 * (1 / (6 * requests)) ** 0.5
+    for kind, taken in times.items():
+        share = share_longer(taken, times[WRONG])
+        print(f"{kind:15} median {1e6 * statistics.median(taken):6.1f} us, longer in {share:.2%}")
+    print(f"band: {0.5 - band:.2%} to {0.5 + band:.2%}")
+
+
+def measure(port: int, kinds: dict[str, str], requests: int) -> dict[str, list[float]]:
+    """Seconds of each answer, by kind."""
+    times: dict[str, list[float]] = {kind: [] for kind in kinds}
+    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port)) as connection:
+        for round_ in range(requests + 100):
+            for kind, client in kinds.items():
+                taken = ask(connection, client)
+                if round_ >= 100:  # those before warm up
+                    times[kind].append(taken)
+    return times
+
+
+def ask(connection: http.client.HTTPConnection, client: str) -> float:
+    basic = base64.b64encode(f"{client}:a secret that is wrong".encode()).decode()
+    headers = {
+        "Authorization": f"Basic {basic}",
+        "Content-Type": "application/x-www-form-urlencoded",
+    }
+    started = time.perf_counter()
+    connection.request("POST", "/oauth2/token", FORM, headers)
+    answer = connection.getresponse()
+    body = answer.read()
+    taken = time.perf_counter() - started
+    assert (answer.status, body) == (400, b'{"error": "invalid_client"}')
+    return taken
+
+
+def share_longer(taken: list[float], others: list[float]) -> float:
+    """Of all pairs, the share in which the one of `taken` is the longer (Mann and Whitney)."""
+    ordered = sorted(others)
+    return sum(bisect_left(ordered, one) for one in taken) / (len(taken) * len(ordered))
+
+
+@contextlib.contextmanager
+def serving(home: Path):
+    data = str(home / "service.db")
+    words = [sys.executable, "-m", "dkimctl", "serve", "--port", "0", "--data", data]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            announced = process.stderr.readline()
+            yield int(announced.split("http://127.0.0.1:")[1].split()[0]), data
+        finally:
+            process.terminate()
+
+
+def operate(*words: str) -> None:
+    command = [sys.executable, "-m", "dkimctl", "service", "client", *words]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 20_000)
