@@ -7,6 +7,8 @@ import re
 import shutil
 import socket
 import sys
+import tomllib
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -42,6 +44,17 @@ def test_every_block_is_run_by_a_test_of_this_module():
     )
     for block in BLOCKS:
         assert any(mark in block for mark in marks), block
+
+
+def test_each_library_has_its_reason():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wanted = [*project["dependencies"], *chain(*project["optional-dependencies"].values())]
+    names = {re.match(r"[\w-]+", line)[0] for line in wanted} - {"dkimctl"}
+    _, table = README.split("| library |")
+    rows = [row.split("|") for row in table.split("\n\n")[0].splitlines()[2:]]
+    told = {name.strip(): row[2].strip() for row in rows for name in row[1].split(",")}
+    assert set(told) == names
+    assert all(told.values())
 
 
 def test_the_first_command_prints_the_table(cli, on_terminal):
