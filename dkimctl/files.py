@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 import sys
@@ -10,20 +11,46 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
+# Windows keeps a user's files from others by access lists; owner and mode say nothing there.
+if sys.platform == "win32":
 
-def is_private(mode: int) -> bool:
-    """Whether a file of this mode is its owner's alone.
+    def is_own(_status: os.stat_result) -> bool:
+        return True
 
-    Windows keeps a user's files from others by access lists; the mode says nothing there.
-    """
-    return sys.platform == "win32" or not mode & (stat.S_IRWXG | stat.S_IRWXO)
+    def is_private(_status: os.stat_result) -> bool:
+        return True
 
-
-def lets_others_replace(mode: int) -> bool:
-    """Whether others can put files of theirs in place of those in a directory of this mode."""
-    if sys.platform == "win32" or mode & stat.S_ISVTX:
+    def lets_others_replace(_status: os.stat_result) -> bool:
         return False
-    return bool(mode & (stat.S_IWGRP | stat.S_IWOTH))
+
+else:
+
+    def is_own(status: os.stat_result) -> bool:
+        """Whether a file belongs to the user."""
+        return status.st_uid == os.geteuid()
+
+    def is_private(status: os.stat_result) -> bool:
+        """Whether nobody but the owner can use a file."""
+        return not status.st_mode & (stat.S_IRWXG | stat.S_IRWXO)
+
+    def lets_others_replace(status: os.stat_result) -> bool:
+        """Whether others can put files of theirs in place of those in a directory."""
+        if status.st_uid not in (os.geteuid(), 0):
+            return True
+        others_write = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        return bool(others_write) and not status.st_mode & stat.S_ISVTX
+
+
+def read_regular(path: Path, largest: int) -> bytes:
+    """What is in a file. Raises OSError, also where it is larger, or a FIFO or the like."""
+    nonblocking = getattr(os, "O_NONBLOCK", 0)  # or a FIFO would wait for its writer
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | nonblocking)) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file")
+        data = file.read(largest + 1)
+    if len(data) > largest:
+        raise OSError(errno.EFBIG, "it is far too large")
+    return data
 
 
 @contextlib.contextmanager
@@ -36,7 +63,13 @@ def locked(path: Path) -> Iterator[None]:
     import filelock
 
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with filelock.FileLock(path.with_suffix(".lock"), timeout=10, mode=0o600):
+    lock = filelock.FileLock(path.with_suffix(".lock"), timeout=10, mode=0o600)
+    try:
+        held = lock.acquire()
+    except filelock.Timeout:
+        reason = f"another process holds {lock.lock_file}"
+        raise TimeoutError(errno.ETIMEDOUT, reason) from None
+    with held:
         yield
 
 
@@ -66,7 +99,7 @@ def replacing(path: Path, *, mode: int | None = None) -> Iterator[TextIO]:
     path = Path(os.path.realpath(path))  # a link stays one
     if mode is None and path.exists():
         mode = path.stat().st_mode & 0o777
-    temporary = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
+    temporary = path.with_name(f"{_prefix(path)}{secrets.token_hex(4)}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 & (mode or 0o666))
     try:
         with open(descriptor, "w", encoding="utf-8", newline="\n") as file:  # noqa: PTH123
@@ -79,6 +112,15 @@ def replacing(path: Path, *, mode: int | None = None) -> Iterator[TextIO]:
     finally:
         temporary.unlink(missing_ok=True)
     sync_directory(path.parent)
+
+
+def leftovers_of(path: Path) -> list[Path]:
+    """What processes that were killed left beside the file at `path` while they replaced it."""
+    return [found for found in path.parent.iterdir() if found.name.startswith(_prefix(path))]
+
+
+def _prefix(path: Path) -> str:
+    return f".{path.name}-"
 
 
 def sync_directory(directory: Path) -> None:

@@ -6,7 +6,7 @@ tuples do without `from __future__ import annotations`, whose strings are compil
 """
 
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 
 class Outcome(StrEnum):
@@ -114,8 +114,11 @@ class Secret:
     def __hash__(self) -> int:
         return hash(self._text)
 
-    def __reduce__(self) -> str:
+    def __getstate__(self) -> NoReturn:
         raise TypeError("a Secret is not to be pickled")
+
+    def __reduce__(self) -> NoReturn:
+        self.__getstate__()
 
 
 class Token(NamedTuple):

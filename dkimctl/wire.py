@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
 
-from dkimctl.models import DnsRecord, DomainSpec, Registration
+from dkimctl.models import DnsRecord, DomainSpec, Registration, Secret
 
 _Number = int | float  # a JSON number may be written 1024.0
+_BEARER = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # RFC 6750 section 2.1
 _LARGEST = 2**53  # what every reader of JSON keeps exactly (RFC 8259 section 6)
 
 
@@ -118,19 +120,22 @@ def decode_reply(body: bytes, *, is_saved: bool = False) -> Reply:
     return Reply(tuple(items), tuple(faults))
 
 
-def decode_token(body: bytes) -> tuple[str, float | None]:
+def decode_token(body: bytes) -> tuple[Secret, float | None]:
     """The access token of an answer (interface 2.1) and its lifetime in seconds, where given.
 
-    Raises DecodeError for another shape, never quoting the body.
+    Raises DecodeError for another shape, or for what no header can carry (RFC 6750 section 2.1),
+    never quoting the body.
     """
     try:
         decoded = msgspec.json.decode(body, type=_TokenBody)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise DecodeError(_explained(error, "")) from None
-    lifetime = decoded.expires_in
+    if not _BEARER.fullmatch(decoded.access_token):
+        raise DecodeError("access_token is no bearer token")
+    token, lifetime = Secret(decoded.access_token), decoded.expires_in
     if isinstance(lifetime, bool) or not isinstance(lifetime, int | float):
-        return decoded.access_token, None
-    return decoded.access_token, float(lifetime) if 0 < lifetime < _LONGEST else None
+        return token, None
+    return token, float(lifetime) if 0 < lifetime < _LONGEST else None
 
 
 def decode_error(body: bytes) -> str:

@@ -113,8 +113,8 @@ def _replace_login(session: Session) -> None:
 def _secret(*, from_stdin: bool) -> Secret:
     from dkimctl.credentials import parse_secret
 
-    text = prompt.read_secret() if from_stdin else prompt.ask_secret("Client secret")
-    secret = parse_secret(text, "the secret")
+    given = prompt.read_secret() if from_stdin else prompt.ask_secret("Client secret")
+    secret = parse_secret(given, "the secret")
     if secret is None:
         raise CredentialsError("the secret is empty", hint="give the secret key of the client ID")
     return secret

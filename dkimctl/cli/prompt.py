@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from dkimctl.errors import CredentialsError, UsageError
+from dkimctl.models import Secret
 
 _MAX_SECRET = 65536  # bytes
 
@@ -27,7 +28,7 @@ def ask(question: str) -> str:
             return answer
 
 
-def ask_secret(question: str) -> str:
+def ask_secret(question: str) -> Secret:
     """A secret that was typed without being shown.
 
     Raises CredentialsError where nobody is there to type it.
@@ -41,17 +42,17 @@ def ask_secret(question: str) -> str:
     import getpass
 
     try:
-        return getpass.getpass(f"{question}: ", stream=sys.stderr)
+        return Secret(getpass.getpass(f"{question}: ", stream=sys.stderr))
     except EOFError:
-        return ""
+        return Secret("")
 
 
-def read_secret() -> str:
+def read_secret() -> Secret:
     """The first line of standard input. Raises CredentialsError where it is no text."""
     if sys.stdin is None:
-        return ""
+        return Secret("")
     try:
-        return sys.stdin.buffer.readline(_MAX_SECRET).decode()
+        return Secret(sys.stdin.buffer.readline(_MAX_SECRET).decode())
     except UnicodeDecodeError:
         raise CredentialsError(
             "the secret on standard input is not UTF-8 text", hint="give the secret key itself"

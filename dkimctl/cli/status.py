@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -19,6 +18,8 @@ from dkimctl.cli.session import Session
 from dkimctl.errors import CredentialsError, ExitCode
 from dkimctl.models import Token
 from dkimctl.text import printable
+
+_LATEST = 253_402_300_799.0  # the last second of the year 9999, where Python's calendar ends
 
 app = typer.Typer(add_completion=False)
 
@@ -78,7 +79,7 @@ def _credentials(session: Session) -> Mapping[str, object]:
 
 
 def _expiry(token: Token) -> str | None:
-    if math.isinf(token.expires_at):
+    if token.expires_at > _LATEST:  # infinity among others
         return None
     return datetime.fromtimestamp(token.expires_at, UTC).isoformat(timespec="seconds")
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import base64
-import re
 import time
 from collections.abc import Callable, Sequence
 from typing import Self
 
-from dkimctl.client.echoes import forms_of, without
-from dkimctl.client.http import HttpClient, HttpResponse
+from dkimctl.client.echoes import quotes, without
+from dkimctl.client.http import HttpClient, HttpRequest, HttpResponse
 from dkimctl.errors import (
     AuthenticationError,
     MaybeProcessed,
@@ -30,15 +29,13 @@ from dkimctl.wire import (
     encode_registration,
 )
 
-__all__ = ["Client", "HttpClient", "HttpResponse", "Reply"]
+__all__ = ["Client", "HttpClient", "HttpRequest", "HttpResponse", "Reply"]
 
 TOKEN_LIFETIME = 3600.0  # seconds, unless the answer tells (interface 3.1)
 
 # There is nothing at that address that could have registered anything. Other 4xx may come
 # from a gateway that gave up on a request which goes on.
 _TURNED_AWAY = (404, 405, 406, 407, 410, 411, 415)
-
-_BEARER = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # RFC 6750 section 2.1
 
 
 class Client:
@@ -66,32 +63,30 @@ class Client:
         Raises AuthenticationError when the service refuses (400, 405), NotProcessed when it
         gives no usable answer: tokens may coexist, so nothing hangs on whether it made one.
         """
-        basic = base64.b64encode(f"{client_id}:{secret.reveal()}".encode()).decode()
-        headers = {
-            "Authorization": f"Basic {basic}",
-            "Content-Type": "application/x-www-form-urlencoded",
-        }
+        basic = _basic(client_id, secret)
         url = f"{self._auth_url}/oauth2/token"
         asked_at = self._clock()
         try:
             response = self._http.send(
-                "POST", url, headers=headers, body=b"grant_type=client_credentials"
+                HttpRequest(
+                    "POST",
+                    url,
+                    Secret(f"Basic {basic.reveal()}"),
+                    "application/x-www-form-urlencoded",
+                    b"grant_type=client_credentials",
+                )
             )
         except MaybeProcessed as error:
             raise NotProcessed(error.message, hint=error.hint) from None
         if response.status != 200:
-            raise _token_error(url, response, [*forms_of(secret.reveal()), *forms_of(basic)])
+            raise _token_error(url, response, [secret, basic])
         try:
-            text, lifetime = decode_token(response.body)
+            token, lifetime = decode_token(response.body)
         except DecodeError as error:
             raise NotProcessed(
                 f"the answer of {url} holds no token: {error}", hint="check --auth-url"
             ) from None
-        if not _BEARER.fullmatch(text):
-            raise NotProcessed(
-                f"the answer of {url} holds no usable bearer token", hint="check --auth-url"
-            )
-        return Token(Secret(text), asked_at + (lifetime or TOKEN_LIFETIME))
+        return Token(token, asked_at + (lifetime or TOKEN_LIFETIME))
 
     def register(self, token: Secret, specs: Sequence[DomainSpec]) -> Reply:
         """Register domains for DKIM signing (interface 4.2).
@@ -135,11 +130,9 @@ class Client:
         Where the answer quotes the token, `***` stands in its place. Raises TokenRejected for 401
         and 403; every other status is the caller's to judge.
         """
-        headers = {"Authorization": f"Bearer {token.reveal()}"}
-        if content_type is not None:
-            headers["Content-Type"] = content_type
-        answer = self._http.send(method, f"{self._base_url}{path}", headers=headers, body=body)
-        response = answer._replace(body=without(forms_of(token.reveal()), answer.body))
+        url, bearer = f"{self._base_url}{path}", Secret(f"Bearer {token.reveal()}")
+        answer = self._http.send(HttpRequest(method, url, bearer, content_type, body))
+        response = answer._replace(body=without(token, answer.body))
         if response.status in (401, 403):
             raise _token_rejected(response, token)
         return response
@@ -154,12 +147,17 @@ class Client:
         self.close()
 
 
+def _basic(client_id: str, secret: Secret) -> Secret:
+    """The credentials of HTTP Basic (RFC 7617 section 2)."""
+    return Secret(base64.b64encode(f"{client_id}:{secret.reveal()}".encode()).decode())
+
+
 def _token_error(
-    url: str, response: HttpResponse, secrets: Sequence[str]
+    url: str, response: HttpResponse, secrets: Sequence[Secret]
 ) -> AuthenticationError | NotProcessed:
     """Interface 7.1: what another status than 200 means at the token endpoint."""
     said = _said(response)
-    if any(secret in said for secret in secrets):
+    if any(quotes(said, secret) for secret in secrets):
         said = ""  # some services quote what they were sent
     if response.status in (400, 401, 403):
         return AuthenticationError(
@@ -181,7 +179,7 @@ def _token_error(
 def _token_rejected(response: HttpResponse, token: Secret) -> TokenRejected:
     """Interface 7.2."""
     said = _said(response)
-    if any(form in said for form in forms_of(token.reveal())):
+    if quotes(said, token):
         said = ""
     if response.status == 401:
         hint = "the service saw no token; check --base-url and any proxy in between"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
 from urllib.parse import quote
+
+from dkimctl.models import Secret
 
 _SHORTEST = 16  # characters; a shorter word may stand in an answer by chance
 
@@ -26,26 +28,32 @@ _SPELLINGS = (
 )
 
 
+def quotes(text: str, secret: Secret) -> bool:
+    """Whether `text` holds `secret` in one of its forms."""
+    return any(form in text for form in _forms_of(secret))
+
+
+def without(secret: Secret, body: bytes) -> bytes:
+    """`body` with `***` in place of each form of `secret`, but for short ones."""
+    for form in _forms_of(secret):
+        if len(form) >= _SHORTEST and form.encode() in body:
+            body = body.replace(form.encode(), b"***")
+    return body
+
+
 @lru_cache(maxsize=8)
-def forms_of(secret: str) -> tuple[str, ...]:
+def _forms_of(secret: Secret) -> tuple[str, ...]:
     """The ways in which `secret` could be quoted: as it is, in base64, in a URL, in JSON."""
-    data = secret.encode()
+    text = secret.reveal()
+    data = text.encode()
     encoded = base64.b64encode(data).decode()
     forms = (
-        secret,
+        text,
         encoded.rstrip("="),
         base64.urlsafe_b64encode(data).decode().rstrip("="),
-        quote(secret, safe=""),
-        quote(secret),
+        quote(text, safe=""),
+        quote(text),
         quote(encoded, safe=""),
     )
     spelled = (spell(form) for spell in _SPELLINGS for form in forms)
     return tuple(dict.fromkeys(spelled))
-
-
-def without(forms: Sequence[str], body: bytes) -> bytes:
-    """`body` with `***` in place of each of the forms, but for short ones."""
-    for form in forms:
-        if len(form) >= _SHORTEST and form.encode() in body:
-            body = body.replace(form.encode(), b"***")
-    return body

@@ -9,7 +9,7 @@ import re
 import ssl
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 from urllib.parse import urlsplit
 
@@ -18,7 +18,8 @@ import httpx
 from dkimctl import __version__
 from dkimctl.client.retry_after import parse_retry_after
 from dkimctl.client.watch import Line, Watch
-from dkimctl.errors import MaybeProcessed, NoService, NotProcessed, UsageError
+from dkimctl.errors import DkimctlError, MaybeProcessed, NoService, NotProcessed, UsageError
+from dkimctl.models import Secret
 
 MAX_BODY = 16 * 1024 * 1024  # bytes; a full batch is answered in well under 1 MiB
 
@@ -43,6 +44,16 @@ _NOT_SENT = (
 # connection, and those whose reads httpx bounds one by one and not together.
 _CONNECTED = (".connect_tcp.complete", ".start_tls.complete")
 _UNBOUNDED = (".start_tls.started", ".receive_response_headers.started")
+
+
+class HttpRequest(NamedTuple):
+    """What to send. `authorization` is the header's value (RFC 9110 section 11.6.2)."""
+
+    method: str
+    url: str
+    authorization: Secret
+    content_type: str | None = None
+    body: bytes | None = None
 
 
 class HttpResponse(NamedTuple):
@@ -110,9 +121,7 @@ class HttpClient:
         transport = httpx.WSGITransport(app, raise_app_exceptions=False)
         return cls(lambda: httpx.Client(transport=transport, trust_env=False, headers=_HEADERS))
 
-    def send(
-        self, method: str, url: str, *, headers: Mapping[str, str], body: bytes | None = None
-    ) -> HttpResponse:
+    def send(self, request: HttpRequest) -> HttpResponse:
         """Send one request and read its answer, whatever its status.
 
         Raises NotProcessed when the request did not leave, MaybeProcessed when no whole
@@ -121,11 +130,12 @@ class HttpClient:
         started = time.monotonic()
         outcome = "no answer"
         try:
-            answer = self._answer(method, url, headers, body)
+            answer = self._answer(request)
             outcome = str(answer.status)
         finally:
-            elapsed, sent = (time.monotonic() - started) * 1000, len(body or b"")
-            _log.info("%s %s: %s, %.0f ms, %d bytes sent", method, url, outcome, elapsed, sent)
+            elapsed, sent = (time.monotonic() - started) * 1000, len(request.body or b"")
+            where = f"{request.method} {request.url}"
+            _log.info("%s: %s, %.0f ms, %d bytes sent", where, outcome, elapsed, sent)
         return answer
 
     def close(self) -> None:
@@ -140,32 +150,37 @@ class HttpClient:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _answer(
-        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None
-    ) -> HttpResponse:
-        line = self._line()
+    def _answer(self, request: HttpRequest) -> HttpResponse:
+        url, line = request.url, self._line()
         try:
-            answer = self._exchange(line, method, url, headers, body)
+            answer = self._exchange(request, line)
         except _NOT_SENT as error:
             raise _unreachable(url, error) from None
         except httpx.TimeoutException:
             raise _too_slow(url) from None
         except (httpx.HTTPError, httpx.StreamError) as error:
             raise _too_slow(url) if line.finish() else _broken_off(url, error) from None
+        except DkimctlError as error:
+            raise error.with_traceback(None) from None  # what it leads through holds the headers
         finally:
             was_cut = line.finish()
         if was_cut:  # what ends with the connection would look whole
             raise _too_slow(url)
         return answer
 
-    def _exchange(
-        self, line: Line, method: str, url: str, headers: Mapping[str, str], body: bytes | None
-    ) -> HttpResponse:
-        extensions = {"trace": functools.partial(self._trace, line)}
+    def _exchange(self, request: HttpRequest, line: Line) -> HttpResponse:
+        headers = {"Authorization": request.authorization.reveal()}
+        if request.content_type is not None:
+            headers["Content-Type"] = request.content_type
         with self._client().stream(
-            method, url, headers=headers, content=body, extensions=extensions
+            request.method,
+            request.url,
+            headers=headers,
+            content=request.body,
+            extensions={"trace": functools.partial(self._trace, line)},
         ) as response:
-            return HttpResponse(response.status_code, _read(response, url), _retry_after(response))
+            body = _read(response, request.url)
+            return HttpResponse(response.status_code, body, _retry_after(response))
 
     def _trace(self, line: Line, event: str, info: dict[str, Any]) -> None:
         """What httpx calls at each step of a request."""

@@ -11,7 +11,7 @@ from dkimctl.credentials.account import Account
 from dkimctl.credentials.memory_store import EnvironmentStore
 from dkimctl.credentials.store import CredentialStore
 from dkimctl.credentials.text import parse_secret, parse_token
-from dkimctl.models import Token
+from dkimctl.models import Secret, Token
 
 StoreKind: TypeAlias = Literal["keyring", "file"]
 
@@ -53,8 +53,8 @@ def find_credentials(
     secret is the environment's, else the stored one. Raises CredentialsError for a variable
     that holds what no header can carry.
     """
-    token = parse_token(environ.get(_TOKEN_VARIABLE, ""), _TOKEN_VARIABLE)
-    secret = parse_secret(environ.get(_SECRET_VARIABLE, ""), _SECRET_VARIABLE)
+    token = parse_token(Secret(environ.get(_TOKEN_VARIABLE, "")), _TOKEN_VARIABLE)
+    secret = parse_secret(Secret(environ.get(_SECRET_VARIABLE, "")), _SECRET_VARIABLE)
     if token is None and secret is None:
         return stored
     given = EnvironmentStore(stored)

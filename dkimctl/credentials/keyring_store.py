@@ -9,6 +9,7 @@ from typing import Protocol, TypeVar
 from dkimctl.credentials.account import Account
 from dkimctl.credentials.store import WAYS_OUT, CredentialStore, Kind, entry_name
 from dkimctl.errors import CredentialsError
+from dkimctl.models import Secret
 
 _T = TypeVar("_T")
 
@@ -71,13 +72,13 @@ class KeyringStore(CredentialStore):
         except CredentialsError:
             return "keyring (not available)"
 
-    def _read(self, account: Account, kind: Kind) -> str | None:
+    def _read(self, account: Account, kind: Kind) -> Secret | None:
         entry = entry_name(account, kind)
-        return self._call(lambda backend: backend.get_password(entry, account.client_id))
+        return self._call(lambda backend: _checked(backend.get_password(entry, account.client_id)))
 
-    def _write(self, account: Account, kind: Kind, text: str) -> None:
+    def _write(self, account: Account, kind: Kind, text: Secret) -> None:
         entry = entry_name(account, kind)
-        self._call(lambda backend: backend.set_password(entry, account.client_id, text))
+        self._call(lambda backend: backend.set_password(entry, account.client_id, text.reveal()))
 
     def _remove(self, account: Account, kind: Kind) -> None:
         # Backends disagree on how deleting what is absent fails, and not all tell of a failure.
@@ -135,6 +136,15 @@ class KeyringStore(CredentialStore):
 
             self._backend = keyring.get_keyring()
         return self._backend
+
+
+def _checked(kept: object) -> Secret | None:
+    """Raises TypeError for what is no text, as some backends give it."""
+    if kept is None:
+        return None
+    if not isinstance(kept, str):
+        raise TypeError
+    return Secret(kept)
 
 
 def _backend_name(backend: Backend) -> str:

@@ -12,16 +12,16 @@ class MemoryStore(CredentialStore):
     """Keeps credentials in memory only."""
 
     def __init__(self) -> None:
-        self._entries: dict[str, str] = {}
+        self._entries: dict[str, Secret] = {}
 
     @property
     def name(self) -> str:
         return "memory"
 
-    def _read(self, account: Account, kind: Kind) -> str | None:
+    def _read(self, account: Account, kind: Kind) -> Secret | None:
         return self._entries.get(entry_name(account, kind))
 
-    def _write(self, account: Account, kind: Kind, text: str) -> None:
+    def _write(self, account: Account, kind: Kind, text: Secret) -> None:
         self._entries[entry_name(account, kind)] = text
 
     def _remove(self, account: Account, kind: Kind) -> None:

@@ -40,18 +40,25 @@ class CredentialStore(ABC):
 
     def get_secret(self, account: Account) -> Secret | None:
         """The secret key of `account`, or None. Raises CredentialsError."""
-        text = self._read(account, Kind.SECRET)
-        return None if text is None else parse_secret(text, "the stored secret")
+        stored = self._read(account, Kind.SECRET)
+        return None if stored is None else parse_secret(stored, "the stored secret")
 
     def secret_source(self, account: Account) -> str | None:
         """Where the secret of `account` is; None where there is none. Raises CredentialsError."""
         return None if self.get_secret(account) is None else self.name
 
     def set_secret(self, account: Account, secret: Secret) -> None:
-        """Keep `secret`. Raises CredentialsError, also where the store silently changed it."""
-        if not self._keep(account, Kind.SECRET, secret.reveal()):
-            self._discard(account, Kind.SECRET)
-            raise CredentialsError(f"{self.name} did not keep the secret", hint=WAYS_OUT)
+        """Keep `secret`. Raises CredentialsError, also where the store silently changed it.
+
+        The secret before is still there then, if there was one.
+        """
+        before = self._read(account, Kind.SECRET)
+        try:
+            self._keep(account, Kind.SECRET, secret)
+        except CredentialsError as error:
+            self._restore(account, Kind.SECRET, before)
+            # What it leads through holds the text.
+            raise error.with_traceback(None) from None
 
     def delete(self, account: Account) -> None:
         """Forget the secret and the token; absent ones are no error. Raises CredentialsError."""
@@ -60,8 +67,8 @@ class CredentialStore(ABC):
 
     def get_token(self, account: Account) -> Token | None:
         """The token of `account` that has not expired, or None. Raises CredentialsError."""
-        text = self._read(account, Kind.TOKEN)
-        token = None if text is None else _decode_token(text)
+        stored = self._read(account, Kind.TOKEN)
+        token = None if stored is None else _decode_token(stored)
         return token if token is not None and token.expires_at > time.time() else None
 
     def set_token(self, account: Account, token: Token) -> bool:
@@ -70,27 +77,31 @@ class CredentialStore(ABC):
         Nothing is left then of what was written, nor of the token before.
         """
         try:
-            is_kept = self._keep(account, Kind.TOKEN, _encode_token(token))
+            self._keep(account, Kind.TOKEN, _encode_token(token))
         except CredentialsError:
-            is_kept = False
-        if not is_kept:
-            self._discard(account, Kind.TOKEN)
-        return is_kept
+            self._restore(account, Kind.TOKEN, None)
+            return False
+        return True
 
-    def _keep(self, account: Account, kind: Kind, text: str) -> bool:
-        """Whether the store gives back what it was given: some swallow or cut it."""
+    def _keep(self, account: Account, kind: Kind, text: Secret) -> None:
+        """Raises CredentialsError unless the store gives back what it was given."""
         self._write(account, kind, text)
-        return self._read(account, kind) == text
+        if self._read(account, kind) != text:  # some swallow it, or cut it
+            raise CredentialsError(f"{self.name} did not keep the {kind}", hint=WAYS_OUT)
 
-    def _discard(self, account: Account, kind: Kind) -> None:
+    def _restore(self, account: Account, kind: Kind, before: Secret | None) -> None:
+        """As far as the store can be used at all."""
         with suppress(CredentialsError):
-            self._remove(account, kind)
+            if before is None:
+                self._remove(account, kind)
+            elif self._read(account, kind) != before:
+                self._write(account, kind, before)
 
     @abstractmethod
-    def _read(self, account: Account, kind: Kind) -> str | None: ...
+    def _read(self, account: Account, kind: Kind) -> Secret | None: ...
 
     @abstractmethod
-    def _write(self, account: Account, kind: Kind, text: str) -> None: ...
+    def _write(self, account: Account, kind: Kind, text: Secret) -> None: ...
 
     @abstractmethod
     def _remove(self, account: Account, kind: Kind) -> None: ...
@@ -101,15 +112,16 @@ def entry_name(account: Account, kind: Kind) -> str:
     return json.dumps([f"dkimctl {kind}", account.auth_url, account.base_url, account.client_id])
 
 
-def _encode_token(token: Token) -> str:
+def _encode_token(token: Token) -> Secret:
     fields = {"access_token": token.access_token.reveal(), "expires_at": token.expires_at}
-    return json.dumps(fields)
+    return Secret(json.dumps(fields))
 
 
-def _decode_token(text: str) -> Token | None:
+def _decode_token(stored: Secret) -> Token | None:
+    """None for what is no token: it may have been kept by another version, or be damaged."""
     try:
-        fields = json.loads(text)
-        access_token = parse_token(fields["access_token"], "the stored token")
+        fields = json.loads(stored.reveal())
+        access_token = parse_token(Secret(fields["access_token"]), "the stored token")
         expires_at = float(fields["expires_at"])
     except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError):
         return None

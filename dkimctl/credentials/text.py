@@ -11,7 +11,7 @@ _SECRET = re.compile(r"[ -~\u00a0-\u00ff]+")
 _TOKEN = re.compile(r"[!-~]+")
 
 
-def parse_secret(text: str, source: str) -> Secret | None:
+def parse_secret(text: Secret, source: str) -> Secret | None:
     """The secret key in `text`, less one trailing newline; None where there is none.
 
     `source` names where it was found. Raises CredentialsError for a control character
@@ -20,7 +20,7 @@ def parse_secret(text: str, source: str) -> Secret | None:
     return _parse(text, _SECRET, f"{source} holds a control character or one outside Latin-1")
 
 
-def parse_token(text: str, source: str) -> Secret | None:
+def parse_token(text: Secret, source: str) -> Secret | None:
     """The access token in `text`, less one trailing newline; None where there is none.
 
     `source` names where it was found. Raises CredentialsError for a character that a
@@ -29,10 +29,10 @@ def parse_token(text: str, source: str) -> Secret | None:
     return _parse(text, _TOKEN, f"{source} holds a character that no access token has")
 
 
-def _parse(text: str, allowed: re.Pattern[str], complaint: str) -> Secret | None:
-    bare = text[:-2] if text.endswith("\r\n") else text.removesuffix("\n")
-    if not bare:
+def _parse(text: Secret, allowed: re.Pattern[str], complaint: str) -> Secret | None:
+    bare = Secret(text.reveal().removesuffix("\n").removesuffix("\r"))
+    if not bare.reveal():
         return None
-    if not allowed.fullmatch(bare):
+    if not allowed.fullmatch(bare.reveal()):
         raise CredentialsError(complaint, hint="give it exactly as the service handed it out")
-    return Secret(bare)
+    return bare

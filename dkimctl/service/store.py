@@ -130,7 +130,7 @@ def _create_file(path: Path) -> None:
 
 
 def _require_private(path: Path) -> None:
-    if not is_private(path.stat().st_mode):
+    if not is_private(path.stat()):
         raise UsageError(
             f"{path} can be read or changed by other users, and holds private keys",
             hint=f"run `chmod 600 {shlex.quote(str(path))}`",

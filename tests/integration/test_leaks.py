@@ -72,9 +72,17 @@ def environment_of(url, **more):
     }
 
 
-# Tells of every process that is started, which would inherit our environment.
+# Tells of every process that is started, which would inherit our environment, and has a traceback
+# show the variables of each frame.
 SITE = """
-import os, sys
+import os, sys, traceback
+
+def print_exc():
+    error = sys.exc_info()[1]
+    told = traceback.TracebackException.from_exception(error, capture_locals=True)
+    sys.stderr.write("".join(told.format()))
+
+traceback.print_exc = print_exc
 
 def tell(event, arguments):
     if event in ("subprocess.Popen", "os.fork", "os.forkpty", "os.exec", "os.posix_spawn",

@@ -10,7 +10,7 @@ import threading
 import pytest
 
 from dkimctl import errors
-from dkimctl.client import Client, HttpClient
+from dkimctl.client import Client, HttpClient, HttpRequest
 from dkimctl.models import DnsRecord, DomainSpec, Registration, Secret
 
 TOKEN = Secret("abc.def-ghi_jkl~mno+pqr/stu==")
@@ -430,7 +430,7 @@ def test_each_thread_keeps_a_connection_of_its_own(scripted_server, make_answer)
 
         def send_three() -> None:
             for _ in range(3):
-                http.send("GET", scripted_server.url, headers={})
+                http.send(HttpRequest("GET", scripted_server.url, Secret("Bearer x")))
 
         for _ in range(2):
             thread = threading.Thread(target=send_three)

@@ -9,6 +9,7 @@ import pytest
 
 from dkimctl.client import http
 from dkimctl.errors import DkimctlError, MaybeProcessed, NotProcessed
+from dkimctl.models import Secret
 
 RAISED = [
     kind
@@ -46,7 +47,7 @@ def _make(kind: type[Exception]) -> Exception:
 def test_no_exception_of_the_library_escapes(kind):
     client = http.HttpClient(lambda: httpx.Client(transport=Failing(_make(kind))))
     with client, pytest.raises(DkimctlError) as caught:
-        client.send("POST", "http://127.0.0.1/x", headers={})
+        client.send(http.HttpRequest("POST", "http://127.0.0.1/x", Secret("Bearer x")))
     expected = NotProcessed if kind.__name__ in NOT_SENT else MaybeProcessed
     assert type(caught.value) is expected
     assert "127.0.0.1" in caught.value.message

@@ -1,0 +1,57 @@
+"""Read a file of secrets, unless somebody else could have read it, or put it there."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import stat
+from pathlib import Path
+
+from dkimctl.errors import CredentialsError
+from dkimctl.files import is_own, is_private, lets_others_replace
+
+_LARGEST = 16 * 1024 * 1024  # bytes; a login has some 2,000
+
+
+def read_private(path: Path) -> bytes:
+    """The file's content, cut at 16 MiB.
+
+    Raises CredentialsError where others than its owner, who must be the user, can use the file
+    or replace it, or it is a link or no file; OSError where it cannot be read.
+    """
+    _require_private_place(path)
+    with open(path, "rb", opener=_open_unfollowed) as file:
+        _require_private(path, os.fstat(file.fileno()))
+        return file.read(_LARGEST)
+
+
+def _open_unfollowed(path: str, flags: int) -> int:
+    """Open without following a link put there since, and without waiting for a FIFO's writer."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+
+
+def _require_private_place(path: Path) -> None:
+    if path.is_symlink():
+        raise CredentialsError(
+            f"{path} is a symbolic link", hint="put the file itself there, or delete the link"
+        )
+    if lets_others_replace(path.parent.stat()):
+        raise CredentialsError(
+            f"other users can change what is in {path.parent}, the place of the credentials",
+            hint=f"run `chmod go-w {shlex.quote(str(path.parent))}`, if the directory is yours",
+        )
+
+
+def _require_private(path: Path, status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        raise CredentialsError(f"{path} is not a file", hint="move it out of the way")
+    if not is_own(status):
+        raise CredentialsError(
+            f"{path} belongs to another user",
+            hint="run this as that user, or name another directory in DKIMCTL_STATE_DIR",
+        )
+    if not is_private(status):
+        raise CredentialsError(
+            f"{path} can be read or changed by other users",
+            hint=f"run `chmod 600 {shlex.quote(str(path))}`",
+        )
