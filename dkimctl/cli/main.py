@@ -15,7 +15,7 @@ from typer.exceptions import TyperException
 
 from dkimctl import __version__
 from dkimctl.cli.options import examples
-from dkimctl.cli.output import Reporter, open_missing_streams, write
+from dkimctl.cli.output import Reporter, open_missing_streams, show_lines, write
 from dkimctl.errors import DkimctlError, ExitCode, Interrupted, UsageError
 
 # Each is a module of this package, imported when its command is asked for.
@@ -141,7 +141,7 @@ def _debug() -> None:
     if os.environ.get("DKIMCTL_DEBUG") == "1":
         import traceback
 
-        traceback.print_exc()
+        show_lines(traceback.format_exc())
 
 
 def _wants_json(args: Sequence[str]) -> bool:

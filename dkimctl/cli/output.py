@@ -84,6 +84,12 @@ def log(text: str) -> None:
     _say(f"dkimctl: {printable(text)}")
 
 
+def show_lines(text: str) -> None:
+    """Lines for people, such as a traceback, in which words of others may stand."""
+    for line in text.splitlines():
+        _say(printable(line))
+
+
 def shows_colour(stream: TextIO) -> bool:
     """Whether colour is wanted there: a terminal, and no NO_COLOR (no-color.org)."""
     return stream.isatty() and not os.environ.get("NO_COLOR")

@@ -55,10 +55,9 @@ class CredentialStore(ABC):
         before = self._read(account, Kind.SECRET)
         try:
             self._keep(account, Kind.SECRET, secret)
-        except CredentialsError as error:
+        except CredentialsError:
             self._restore(account, Kind.SECRET, before)
-            # What it leads through holds the text.
-            raise error.with_traceback(None) from None
+            raise
 
     def delete(self, account: Account) -> None:
         """Forget the secret and the token; absent ones are no error. Raises CredentialsError."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dkimctl.errors import InputError
 from dkimctl.settings.values import CHECKS, SANDBOX, SANDBOX_FIXED, Check, profile_name
 from dkimctl.wording import shown
 
@@ -34,6 +35,14 @@ def load_config(path: Path, *, required: bool, read_defaults: ReadDefaults) -> C
     """
     if not required and _is_missing(path):
         return Config()
+    try:
+        return _read_config(path, read_defaults)
+    except InputError as error:
+        # What it leads through holds the text, and that perhaps a secret.
+        raise error.with_traceback(None) from None
+
+
+def _read_config(path: Path, read_defaults: ReadDefaults) -> Config:
     from dkimctl.documents import Document, decode, read_bytes
 
     with Document(decode(read_bytes(str(path)), str(path)), str(path)) as document:

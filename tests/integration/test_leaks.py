@@ -77,12 +77,12 @@ def environment_of(url, **more):
 SITE = """
 import os, sys, traceback
 
-def print_exc():
-    error = sys.exc_info()[1]
-    told = traceback.TracebackException.from_exception(error, capture_locals=True)
-    sys.stderr.write("".join(told.format()))
+def show_variables(error=None, **options):
+    told = traceback.TracebackException.from_exception(sys.exc_info()[1], capture_locals=True)
+    return "".join(told.format())
 
-traceback.print_exc = print_exc
+if not os.environ.get("WITHOUT_VARIABLES"):
+    traceback.format_exc = show_variables
 
 def tell(event, arguments):
     if event in ("subprocess.Popen", "os.fork", "os.forkpty", "os.exec", "os.posix_spawn",
@@ -124,7 +124,7 @@ def test_a_process_that_is_started_would_be_noticed(cli, run):
 
 def search_files(home: Path) -> None:
     for path in home.rglob("*"):
-        if path.is_file() and path.name != STORE:
+        if path.is_file() and path.name not in (STORE, f"{STORE}.before"):
             assert leaks(path.read_bytes()) == [], path
 
 
@@ -208,11 +208,37 @@ def test_tls_that_fails(serve, run, tmp_path):
     assert log_in(run, server.url, "-v").returncode == 4
 
 
+@pytest.mark.parametrize("words", [["token"], ["api", "GET", "/x"]])
+def test_an_answer_that_is_given_up_half_way(serve, run, words):
+    packed = [hostile.whole(b"x", Content_Encoding="gzip")]
+    server = serve((lambda request: packed) if words == ["token"] else issuing(lambda _: packed))
+    done = run(*words, **environment_of(server.url))
+    assert done.returncode == 4
+    assert b"is packed" in done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs symbolic links")
+@pytest.mark.parametrize("obstacle", ["a link", "damage", "a directory"])
+def test_a_store_that_cannot_be_used(serve, cli, run, obstacle):
+    server = serve(issuing(echo("200 OK")))
+    assert log_in(run, server.url).returncode == 0
+    (store,) = cli.home.rglob(STORE)
+    if obstacle == "damage":
+        store.write_text(store.read_text() + "}")
+    else:
+        store.rename(store.with_name(f"{STORE}.before"))
+        store.mkdir() if obstacle == "a directory" else store.symlink_to(f"{STORE}.before")
+    for words in (["token"], ["logout"], ["status"]):
+        assert run(*words, DKIMCTL_DEBUG="1").returncode == 3
+    assert log_in(run, server.url).returncode == 3
+
+
 @pytest.mark.parametrize("scheme", ["http", "https", "socks5", "nonsense"])
 def test_a_proxy_that_has_a_password_and_does_not_work(serve, run, scheme):
     proxy = serve(lambda request: [b"HTTP/1.1 407 " + request.replace(b"\r\n", b" ") + b"\r\n\r\n"])
     url = f"{scheme}://user:{quote(SECRET, safe='')}@127.0.0.1:{proxy.port}"
-    environment = environment_of("https://service.example", HTTPS_PROXY=url)
+    # The command line, which is in the frames, is its user's own.
+    environment = environment_of("https://service.example", HTTPS_PROXY=url, WITHOUT_VARIABLES="1")
     assert run("token", "-v", "--timeout", "2s", **environment).returncode in (2, 4)
     assert run("token", "-v", "--proxy", url, **environment).returncode == 2
 
