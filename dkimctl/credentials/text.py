@@ -30,7 +30,7 @@ def parse_token(text: Secret, source: str) -> Secret | None:
 
 
 def _parse(text: Secret, allowed: re.Pattern[str], complaint: str) -> Secret | None:
-    bare = Secret(text.reveal().removesuffix("\n").removesuffix("\r"))
+    bare = Secret(re.sub(r"\r?\n\Z", "", text.reveal()))
     if not bare.reveal():
         return None
     if not allowed.fullmatch(bare.reveal()):
