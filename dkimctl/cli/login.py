@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -52,13 +54,20 @@ def login(
     _complete(session)
     _refuse_config(session)
     account, store = session.account, session.credential_store
-    store.get_secret(account)  # what cannot be used says so before anybody types a secret
+    is_new = store.get_secret(account) is None  # or says why not, before anybody types a secret
     secret = _secret(from_stdin=secret_stdin)
     token = session.client.issue_token(account.client_id, secret)
     store.set_secret(account, secret)
     if not store.set_token(account, token):
         session.reporter.warn(f"{store.name} cannot hold the token; each command will get its own")
-    _replace_login(session)
+    try:
+        before = settings.remember_login(session.state_dir, session.profile)
+    except UsageError:
+        if is_new:  # logout would not know of it
+            with suppress(CredentialsError):
+                store.delete(account)
+        raise
+    _forget_login_before(session, before)
     session.reporter.note(
         f"dkimctl: logged in as {account.client_id} at {account.base_url} "
         f"(profile {session.profile.name}); the secret is in the {store.name}"
@@ -98,16 +107,18 @@ def _refuse_config(session: Session) -> None:
             )
 
 
-def _replace_login(session: Session) -> None:
-    """Remember the login, and let go of the credentials of the one before."""
+def _forget_login_before(session: Session, logins: Mapping[str, Mapping[str, str]]) -> None:
+    """Let go of the credentials that the profile had in `logins`, unless another has them too."""
     profile = session.profile
-    before = session.logins.get(profile.name)
-    settings.remember_login(session.state_dir, profile)
-    if before and any(before[key] != getattr(profile, key) for key in settings.LOGIN_KEYS):
-        try:
-            session.forget(before)
-        except CredentialsError as error:
-            session.reporter.warn(f"the secret of the login before is still kept: {error.message}")
+    before = logins.get(profile.name)
+    used = [login for name, login in logins.items() if name != profile.name]
+    used.append({key: getattr(profile, key) for key in settings.LOGIN_KEYS})
+    if before is None or before in used:
+        return
+    try:
+        session.forget(before)
+    except CredentialsError as error:
+        session.reporter.warn(f"the secret of the login before is still kept: {error.message}")
 
 
 def _secret(*, from_stdin: bool) -> Secret:

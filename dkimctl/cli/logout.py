@@ -30,4 +30,7 @@ def logout(session: Session) -> int:
             hint=f"see that the {login['credential_store']} can be used, and run this again",
         ) from None
     session.reporter.note(f"dkimctl: logged out of the profile {name}")
+    others = [other for other, known in session.logins.items() if known == login and other != name]
+    if others:
+        session.reporter.note(f"dkimctl: and of {', '.join(others)}, which used the same login")
     return ExitCode.OK

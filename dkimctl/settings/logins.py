@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dkimctl.errors import UsageError
+from dkimctl.files import locked, read_regular, replace_text
 from dkimctl.settings.values import checked
 from dkimctl.text import printable
 
 if TYPE_CHECKING:
     from dkimctl.settings.profile import Profile
 
+_LARGEST = 16 * 1024 * 1024  # bytes; a login has some 200
 LOGIN_KEYS = ("auth_url", "base_url", "client_id", "credential_store")
 
 
@@ -23,7 +25,7 @@ def logins(state_dir: Path) -> dict[str, dict[str, str]]:
     """
     path = _path(state_dir)
     try:
-        data = path.read_bytes()
+        data = read_regular(path, _LARGEST)
     except FileNotFoundError:
         return {}
     except OSError as error:
@@ -31,20 +33,22 @@ def logins(state_dir: Path) -> dict[str, dict[str, str]]:
     return _parse(data, path)
 
 
-def remember_login(state_dir: Path, profile: Profile) -> None:
-    """Keeps what the profile is, for later commands. Raises UsageError if it cannot."""
-    import json
+def remember_login(state_dir: Path, profile: Profile) -> dict[str, dict[str, str]]:
+    """Keeps what the profile is, for later commands, and gives all logins as they were before.
 
-    from dkimctl.files import locked, replace_text
+    Raises UsageError if it cannot.
+    """
+    import json
 
     path = _path(state_dir)
     told = {key: getattr(profile, key) for key in LOGIN_KEYS}
     try:
         with locked(path):
-            known = logins(state_dir) | {profile.name: told}
-            replace_text(path, json.dumps(known, indent=1))
+            before = logins(state_dir)
+            replace_text(path, json.dumps(before | {profile.name: told}, indent=1))
     except OSError as error:
         raise _unusable(path, error.strerror or "cannot be written") from None
+    return before
 
 
 def _path(state_dir: Path) -> Path:

@@ -151,6 +151,22 @@ def account(live_service):
 
 
 @pytest.fixture
+def login(cli):
+    """Log in with the secret on standard input, kept in a file."""
+
+    def login(account, *words):
+        return cli(
+            "login", "--auth-url", account["DKIMCTL_AUTH_URL"],
+            "--base-url", account["DKIMCTL_BASE_URL"],
+            "--client-id", account["DKIMCTL_CLIENT_ID"],
+            "--credential-store", "file", "--secret-stdin", *words,
+            stdin=account["DKIMCTL_CLIENT_SECRET"] + "\n",
+        )  # fmt: skip
+
+    return login
+
+
+@pytest.fixture
 def scripted_account(scripted_server, api_fixture, make_answer):
     """The environment of a client at a scripted server that issues tokens.
 

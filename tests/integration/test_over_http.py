@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import uuid
 
 import pytest
@@ -27,22 +26,6 @@ def name():
 def specs(cli, name):
     """A spec file with two entries."""
     return cli.write("domains.yaml", SPECS.replace("NAME", name))
-
-
-@pytest.fixture
-def login(cli):
-    """Log in with the secret on standard input, kept in a file."""
-
-    def login(account, *words):
-        return cli(
-            "login", "--auth-url", account["DKIMCTL_AUTH_URL"],
-            "--base-url", account["DKIMCTL_BASE_URL"],
-            "--client-id", account["DKIMCTL_CLIENT_ID"],
-            "--credential-store", "file", "--secret-stdin", *words,
-            stdin=account["DKIMCTL_CLIENT_SECRET"] + "\n",
-        )  # fmt: skip
-
-    return login
 
 
 def test_login_asks_on_a_terminal_then_register_show_dns_and_logout_need_nothing_more(
@@ -77,6 +60,15 @@ def test_login_asks_on_a_terminal_then_register_show_dns_and_logout_need_nothing
         assert after.status == 3
         assert "dkimctl login" in after.err
     assert cli("show-dns").status == 0, "what is registered stays known"
+
+
+def test_the_login_can_be_used_beside_others_as_a_profile(cli, login, live_service, account, specs):
+    other = live_service.create_client()
+    assert login(account).status == 0
+    assert login(other, "--profile", "agency").status == 0
+    assert cli("register", specs, "--profile", "agency").status == 0
+    assert cli("show-dns").status == 1, "the other account has nothing"
+    assert cli("show-dns", "--profile", "agency").status == 0
 
 
 def test_curl_gets_the_same_answers(cli, account, specs, needs_tool):
@@ -135,130 +127,6 @@ def test_two_accounts_get_one_created_and_one_taken(cli, live_service, account, 
     assert json.loads(done.err)["errors"] == []
     planned = cli("register", "--dry-run", "one.yaml", "--format", "json", env=other)
     assert (planned.status, planned.json["items"][0]["outcome"]) == (1, "taken")
-
-
-def test_the_login_can_be_used_beside_others_as_a_profile(cli, login, live_service, account, specs):
-    other = live_service.create_client()
-    assert login(account).status == 0
-    assert login(other, "--profile", "agency").status == 0
-    assert cli("register", specs, "--profile", "agency").status == 0
-    assert cli("show-dns").status == 1, "the other account has nothing"
-    assert cli("show-dns", "--profile", "agency").status == 0
-
-
-def test_a_new_login_replaces_the_old_one_and_lets_go_of_its_secret(
-    cli, login, live_service, account
-):
-    other = live_service.create_client()
-    assert login(account).status == 0
-    assert login(other).status == 0
-    kept = (cli.home / ".local/state/dkimctl/credentials.json").read_text()
-    assert other["DKIMCTL_CLIENT_SECRET"] in kept
-    assert account["DKIMCTL_CLIENT_SECRET"] not in kept
-    assert cli("logout").status == 0
-    kept = (cli.home / ".local/state/dkimctl/credentials.json").read_text()
-    assert other["DKIMCTL_CLIENT_SECRET"] not in kept
-    assert cli("logout").status == 0, "once more does no harm"
-
-
-def test_logout_of_a_profile_without_a_login_says_so(cli):
-    done = cli("logout")
-    assert done.status == 0
-    assert "not logged in" in done.err
-
-
-def test_logins_at_the_same_moment_lose_nothing(cli, live_service):
-    accounts = [live_service.create_client() for _ in range(6)]
-    running = [
-        cli.start(
-            "login", "--profile", f"p{n}", "--auth-url", live_service.url, "--base-url",
-            live_service.url, "--client-id", account["DKIMCTL_CLIENT_ID"],
-            "--credential-store", "file", "--secret-stdin", stdin=subprocess.PIPE,
-        )
-        for n, account in enumerate(accounts)
-    ]  # fmt: skip
-    for process, account in zip(running, accounts, strict=True):
-        process.stdin.write(account["DKIMCTL_CLIENT_SECRET"].encode())
-        process.stdin.close()
-    assert [process.wait(60) for process in running] == [0] * len(running)
-    state = cli.home / ".local/state/dkimctl"
-    assert len(json.loads((state / "logins.json").read_text())) == len(accounts)
-    kept = (state / "credentials.json").read_text()
-    assert all(account["DKIMCTL_CLIENT_SECRET"] in kept for account in accounts)
-
-
-def test_login_makes_a_new_profile_and_asks_for_what_is_missing(cli, on_terminal, account):
-    status, shown = on_terminal(
-        ["login", "--profile", "new", "--credential-store", "file",
-         "--auth-url", account["DKIMCTL_AUTH_URL"]],
-        [
-            ("Service URL", account["DKIMCTL_BASE_URL"]),
-            ("Client ID", account["DKIMCTL_CLIENT_ID"]),
-            ("Client secret", account["DKIMCTL_CLIENT_SECRET"]),
-        ],
-    )  # fmt: skip
-    assert status == 0, shown
-    assert "(profile new)" in shown
-
-
-def test_login_refuses_while_the_config_file_would_win(cli, login, account):
-    config = cli.home / ".config" / "dkimctl" / "config.yaml"
-    config.parent.mkdir(parents=True)
-    config.write_text("profiles: {default: {client_id: another}}\n")
-    done = login(account)
-    assert done.status == 2
-    assert "another client_id" in done.err
-
-
-def test_a_secret_that_no_request_can_carry_is_refused_without_being_shown(cli, account):
-    words = ("login", "--auth-url", account["DKIMCTL_AUTH_URL"], "--base-url",
-             account["DKIMCTL_BASE_URL"], "--client-id", "x", "--secret-stdin")  # fmt: skip
-    for data in (b"", b"\n", b"\xff\xfeverysecret\n", b"very\x00secret\n"):
-        done = cli(*words, stdin=data)
-        assert done.status == 3
-        assert "secret" in done.err
-        assert "verysecret" not in done.err
-
-
-def test_a_wrong_secret_is_not_kept(cli, login, account):
-    done = login(account | {"DKIMCTL_CLIENT_SECRET": "wrong-secret"})
-    assert done.status == 3
-    assert "invalid_client" in done.err
-    assert "wrong-secret" not in done.err + done.out
-    assert not (cli.home / ".local/state/dkimctl").exists()
-
-
-def test_login_refuses_while_the_environment_would_win(cli, login, account):
-    done = cli("login", env=account)
-    assert done.status == 2
-    assert "unset DKIMCTL_AUTH_URL" in done.err
-
-
-def test_login_without_a_terminal_never_asks(cli, account):
-    done = cli("login", "--auth-url", account["DKIMCTL_AUTH_URL"], "--base-url",
-               account["DKIMCTL_BASE_URL"], "--client-id", "x")  # fmt: skip
-    assert done.status == 3
-    assert "--secret-stdin" in done.err
-
-
-def test_without_a_keyring_the_message_names_the_two_ways_out(cli, account):
-    done = cli(
-        "login", "--auth-url", account["DKIMCTL_AUTH_URL"], "--base-url",
-        account["DKIMCTL_BASE_URL"], "--client-id", account["DKIMCTL_CLIENT_ID"], "--secret-stdin",
-        stdin=account["DKIMCTL_CLIENT_SECRET"],
-        env={"PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring"},
-    )  # fmt: skip
-    assert done.status == 3
-    assert "DKIMCTL_CLIENT_SECRET" in done.err
-    assert "--credential-store file" in done.err
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="file modes are POSIX")
-def test_what_login_keeps_is_the_users_alone(cli, login, account):
-    assert login(account).status == 0
-    state = cli.home / ".local/state/dkimctl"
-    for path in (state, *state.iterdir()):
-        assert path.stat().st_mode & 0o077 == 0, path
 
 
 def test_a_delivery_is_cancelled_with_api(cli, live_service, account):

@@ -221,6 +221,32 @@ def test_a_secret_that_was_cut_is_refused_and_nothing_is_left(account: Account) 
     assert backend.entries == {}
 
 
+def freezing(text: str) -> str:
+    if text == "new":
+        raise PasswordSetError
+    return text
+
+
+@pytest.mark.parametrize(
+    "change", [freezing, lambda text: text[:3], lambda text: text.replace("new", "")]
+)
+def test_a_secret_that_is_refused_leaves_the_one_before(
+    account: Account, change: Callable[[str], str | None]
+) -> None:
+    backend = ChangingKeyring(change)
+    store = KeyringStore(backend)
+    store.set_secret(account, Secret("old"))
+    with pytest.raises(CredentialsError):
+        store.set_secret(account, Secret("new" if change is freezing else "new one"))
+    assert list(backend.entries.values()) == ["old"]
+
+
+@pytest.mark.parametrize("kept", [b"bytes", 7, ["list"], object()])
+def test_what_is_no_text_is_an_error_and_no_defect(kept: Any, account: Account) -> None:
+    with pytest.raises(CredentialsError, match="the keyring failed"):
+        KeyringStore(AnsweringKeyring(kept)).get_secret(account)
+
+
 def test_a_chain_is_named_by_its_links() -> None:
     chain = AnsweringKeyring(None)
     chain.backends = [null.Keyring(), fail.Keyring()]

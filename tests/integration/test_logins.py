@@ -1,0 +1,222 @@
+"""`login` and `logout`: what is kept, for whom, and what is let go."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+
+@pytest.fixture
+def login_process(cli):
+    """Start a login, and do not wait for its end."""
+
+    def start(account, *words):
+        process = cli.start(
+            "login", "--auth-url", account["DKIMCTL_AUTH_URL"],
+            "--base-url", account["DKIMCTL_BASE_URL"],
+            "--client-id", account["DKIMCTL_CLIENT_ID"],
+            "--credential-store", "file", "--secret-stdin", *words, stdin=subprocess.PIPE,
+        )  # fmt: skip
+        process.stdin.write(account["DKIMCTL_CLIENT_SECRET"].encode())
+        process.stdin.close()
+        return process
+
+    return start
+
+
+def test_a_new_login_replaces_the_old_one_and_lets_go_of_its_secret(
+    cli, login, live_service, account
+):
+    other = live_service.create_client()
+    assert login(account).status == 0
+    assert login(other).status == 0
+    kept = (cli.home / ".local/state/dkimctl/credentials.json").read_text()
+    assert other["DKIMCTL_CLIENT_SECRET"] in kept
+    assert account["DKIMCTL_CLIENT_SECRET"] not in kept
+    assert cli("logout").status == 0
+    kept = (cli.home / ".local/state/dkimctl/credentials.json").read_text()
+    assert other["DKIMCTL_CLIENT_SECRET"] not in kept
+    assert cli("logout").status == 0, "once more does no harm"
+
+
+def test_logout_of_a_profile_without_a_login_says_so(cli):
+    done = cli("logout")
+    assert done.status == 0
+    assert "not logged in" in done.err
+
+
+def test_logins_at_the_same_moment_lose_nothing(cli, live_service, login_process):
+    accounts = [live_service.create_client() for _ in range(6)]
+    running = [login_process(account, "--profile", f"p{n}") for n, account in enumerate(accounts)]
+    assert [process.wait(60) for process in running] == [0] * len(running)
+    state = cli.home / ".local/state/dkimctl"
+    assert len(json.loads((state / "logins.json").read_text())) == len(accounts)
+    kept = (state / "credentials.json").read_text()
+    assert all(account["DKIMCTL_CLIENT_SECRET"] in kept for account in accounts)
+
+
+def test_login_makes_a_new_profile_and_asks_for_what_is_missing(cli, on_terminal, account):
+    status, shown = on_terminal(
+        ["login", "--profile", "new", "--credential-store", "file",
+         "--auth-url", account["DKIMCTL_AUTH_URL"]],
+        [
+            ("Service URL", account["DKIMCTL_BASE_URL"]),
+            ("Client ID", account["DKIMCTL_CLIENT_ID"]),
+            ("Client secret", account["DKIMCTL_CLIENT_SECRET"]),
+        ],
+    )  # fmt: skip
+    assert status == 0, shown
+    assert "(profile new)" in shown
+
+
+def test_login_refuses_while_the_config_file_would_win(cli, login, account):
+    config = cli.home / ".config" / "dkimctl" / "config.yaml"
+    config.parent.mkdir(parents=True)
+    config.write_text("profiles: {default: {client_id: another}}\n")
+    done = login(account)
+    assert done.status == 2
+    assert "another client_id" in done.err
+
+
+def test_a_secret_that_no_request_can_carry_is_refused_without_being_shown(cli, account):
+    words = ("login", "--auth-url", account["DKIMCTL_AUTH_URL"], "--base-url",
+             account["DKIMCTL_BASE_URL"], "--client-id", "x", "--secret-stdin",
+             "--credential-store", "file")  # fmt: skip
+    for data in (b"", b"\n", b"\xff\xfeverysecret\n", b"very\x00secret\n"):
+        done = cli(*words, stdin=data)
+        assert done.status == 3
+        assert "secret" in done.err
+        assert "verysecret" not in done.err
+
+
+def test_a_wrong_secret_is_not_kept(cli, login, account):
+    done = login(account | {"DKIMCTL_CLIENT_SECRET": "wrong-secret"})
+    assert done.status == 3
+    assert "invalid_client" in done.err
+    assert "wrong-secret" not in done.err + done.out
+    assert not (cli.home / ".local/state/dkimctl").exists()
+
+
+def test_login_refuses_while_the_environment_would_win(cli, login, account):
+    done = cli("login", env=account)
+    assert done.status == 2
+    assert "unset DKIMCTL_AUTH_URL" in done.err
+
+
+def test_login_without_a_terminal_never_asks(cli, account):
+    done = cli("login", "--auth-url", account["DKIMCTL_AUTH_URL"], "--base-url",
+               account["DKIMCTL_BASE_URL"], "--client-id", "x",
+               "--credential-store", "file")  # fmt: skip
+    assert done.status == 3
+    assert "--secret-stdin" in done.err
+
+
+def test_without_a_keyring_the_message_names_the_two_ways_out(cli, account):
+    done = cli(
+        "login", "--auth-url", account["DKIMCTL_AUTH_URL"], "--base-url",
+        account["DKIMCTL_BASE_URL"], "--client-id", account["DKIMCTL_CLIENT_ID"], "--secret-stdin",
+        stdin=account["DKIMCTL_CLIENT_SECRET"],
+        env={"PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring"},
+    )  # fmt: skip
+    assert done.status == 3
+    assert "DKIMCTL_CLIENT_SECRET" in done.err
+    assert "--credential-store file" in done.err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="file modes are POSIX")
+def test_what_login_keeps_is_the_users_alone(cli, login, account):
+    assert login(account).status == 0
+    state = cli.home / ".local/state/dkimctl"
+    for path in (state, *state.iterdir()):
+        assert path.stat().st_mode & 0o077 == 0, path
+
+
+@pytest.fixture
+def state(cli):
+    """The state directory."""
+    return cli.home / ".local/state/dkimctl"
+
+
+def kept(state):
+    return (state / "credentials.json").read_text()
+
+
+def test_a_login_that_cannot_be_remembered_leaves_no_secret(login, account, state):
+    (state / "logins.lock").mkdir(parents=True)
+    refused = login(account)
+    assert refused.status == 2
+    assert "logins.json" in refused.err
+    assert account["DKIMCTL_CLIENT_SECRET"] not in kept(state)
+    (state / "logins.lock").rmdir()
+    assert login(account).status == 0
+    (state / "logins.json").unlink()
+    (state / "logins.lock").unlink()
+    (state / "logins.lock").mkdir()
+    assert login(account).status == 2
+    assert account["DKIMCTL_CLIENT_SECRET"] in kept(state), "that was there before"
+
+
+def test_profiles_of_one_account_do_not_lose_it_to_each_other(cli, login, live_service, account):
+    other = live_service.create_client()
+    for words in ([], ["--profile", "p2"]):
+        assert login(account, *words).status == 0
+    assert login(other, "--profile", "p2").status == 0
+    assert cli("status").status == 0
+    assert login(account, "--profile", "p2").status == 0
+    out = cli("logout", "--profile", "p2")
+    assert (out.status, "and of default, which used the same login" in out.err) == (0, True)
+    assert cli("status").status == 3
+
+
+def test_logins_at_the_same_moment_to_one_profile_leave_one_secret(
+    cli, live_service, login_process, state
+):
+    accounts = [live_service.create_client() for _ in range(5)]
+    running = [login_process(account) for account in accounts]
+    assert [process.wait(60) for process in running] == [0] * len(running)
+    left = [account["DKIMCTL_CLIENT_SECRET"] in kept(state) for account in accounts]
+    assert left.count(True) == 1
+    assert cli("status").status == 0
+    assert cli("logout").status == 0
+    assert kept(state) == "{}"
+
+
+def test_what_a_kill_left_half_written_goes_with_the_next_change(cli, login, account, state):
+    assert login(account).status == 0
+    leftover = state / ".credentials.json-0123abcd"
+    leftover.write_text(kept(state))
+    assert cli("logout").status == 0
+    assert not leftover.exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs FIFOs")
+def test_a_fifo_or_a_flood_in_place_of_the_logins_is_refused(cli, login, account, state):
+    assert login(account).status == 0
+    logins = state / "logins.json"
+    logins.unlink()
+    os.mkfifo(logins)
+    refused = cli("status")
+    assert (refused.status, "no regular file" in refused.err) == (2, True)
+    logins.unlink()
+    logins.touch()
+    os.truncate(logins, 1 << 34)
+    refused = cli("status")
+    assert (refused.status, "far too large" in refused.err) == (2, True)
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give files away"
+)
+def test_credentials_of_another_user_are_not_used(cli, login, account, state):
+    assert login(account).status == 0
+    os.chown(state / "credentials.json", 12345, 12345)
+    refused = cli("token")
+    assert (refused.status, "belongs to another user" in refused.err) == (3, True)
+    os.chown(state / "credentials.json", 0, 0)
+    os.chown(state, 12345, 12345)
+    refused = cli("token")
+    assert (refused.status, "other users can change" in refused.err) == (3, True)
