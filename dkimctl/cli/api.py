@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Annotated
+from urllib.parse import unquote
 
 import typer
 
@@ -77,6 +78,8 @@ def _below(base_url: str, path: str) -> str:
         path = path.removeprefix(base_url)
     if not path.startswith("/") or path.startswith("//"):
         raise UsageError("this is no path of the service", hint="begin it with one slash: /send/1")
+    if {".", ".."} & {*unquote(path.partition("?")[0]).split("/")}:
+        raise UsageError("the path has steps of dots", hint="they may lead out of the service")
     if not re.fullmatch(_SENDABLE, path):
         raise UsageError(
             "the path cannot be sent as it is", hint="percent-encode what is not plain ASCII"

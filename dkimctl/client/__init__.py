@@ -101,6 +101,7 @@ class Client:
             "/domain/dkim",
             body=encode_registration(specs),
             content_type="application/json",
+            is_last=False,
         )
         if response.status not in (200, 400, 500):
             raise _request_error(response)
@@ -124,14 +125,16 @@ class Client:
         *,
         body: bytes | None = None,
         content_type: str | None = None,
+        is_last: bool = True,
     ) -> HttpResponse:
         """Send any bearer-protected request (interface 5.2) and give its answer.
 
-        Where the answer quotes the token, `***` stands in its place. Raises TokenRejected for 401
+        Where the answer quotes the token, `***` stands in its place. Where more requests follow
+        that are not `is_last`, they share a connection. Raises TokenRejected for 401
         and 403; every other status is the caller's to judge.
         """
         url, bearer = f"{self._base_url}{path}", Secret(f"Bearer {token.reveal()}")
-        answer = self._http.send(HttpRequest(method, url, bearer, content_type, body))
+        answer = self._http.send(HttpRequest(method, url, bearer, content_type, body, is_last))
         response = answer._replace(body=without(token, answer.body))
         if response.status in (401, 403):
             raise _token_rejected(response, token)

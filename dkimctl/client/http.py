@@ -1,33 +1,27 @@
-"""HTTP as the client needs it; the one module that knows the HTTP library."""
+"""HTTP as the client needs it: one request, one whole answer, in bounds."""
 
 from __future__ import annotations
 
 import functools
 import logging
 import math
-import re
-import ssl
 import threading
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple, Self
-from urllib.parse import urlsplit
 
 import httpx
 
-from dkimctl import __version__
+from dkimctl.client import connections
+from dkimctl.client.connections import address_elsewhere, expect_a_goodbye
+from dkimctl.client.failures import broken_off, host_of, not_loopback, too_slow, unreachable
 from dkimctl.client.retry_after import parse_retry_after
 from dkimctl.client.watch import Line, Watch
-from dkimctl.errors import DkimctlError, MaybeProcessed, NoService, NotProcessed, UsageError
+from dkimctl.errors import DkimctlError, MaybeProcessed
 from dkimctl.models import Secret
 
 MAX_BODY = 16 * 1024 * 1024  # bytes; a full batch is answered in well under 1 MiB
 
-_HEADERS = {
-    "User-Agent": f"dkimctl/{__version__}",
-    "Accept": "application/json",
-    "Accept-Encoding": "identity",  # what is packed can be far larger than MAX_BODY
-}
 _log = logging.getLogger("dkimctl.http")
 # What httpx raises before a request has left: it certainly had no effect.
 _NOT_SENT = (
@@ -47,13 +41,18 @@ _UNBOUNDED = (".start_tls.started", ".receive_response_headers.started")
 
 
 class HttpRequest(NamedTuple):
-    """What to send. `authorization` is the header's value (RFC 9110 section 11.6.2)."""
+    """What to send. `authorization` is the header's value (RFC 9110 section 11.6.2).
+
+    After a request that `is_last` the connection ends: what follows its answer, by mistake or
+    not, is not taken for that to another request.
+    """
 
     method: str
     url: str
     authorization: Secret
     content_type: str | None = None
     body: bytes | None = None
+    is_last: bool = True
 
 
 class HttpResponse(NamedTuple):
@@ -93,33 +92,12 @@ class HttpClient:
 
         Raises UsageError for a bad bundle or proxy.
         """
-        verify = _trust(ca_bundle)
-
-        def make() -> httpx.Client:
-            # Plain http is for loopback alone (the settings see to it), where a proxy from the
-            # environment would be handed the bearer token. It has no TLS to verify.
-            direct = httpx.HTTPTransport(verify=False, trust_env=False)
-            mounts = {"http://": direct}
-            return httpx.Client(
-                verify=verify, proxy=proxy, mounts=mounts, timeout=timeout, headers=_HEADERS
-            )
-
-        client = cls(make, timeout)
-        try:
-            client._client()  # so that mistakes are found now
-        except (ValueError, httpx.InvalidURL, ImportError):
-            # The text could hold the proxy's password.
-            raise UsageError(
-                "the proxy address is not usable",
-                hint="write http://HOST:PORT in --proxy or in HTTPS_PROXY",
-            ) from None
-        return client
+        return cls(connections.over_network(timeout, ca_bundle, proxy), timeout)
 
     @classmethod
     def in_process(cls, app: Callable[..., Any]) -> Self:
         """Let the WSGI application `app` answer in place of the network."""
-        transport = httpx.WSGITransport(app, raise_app_exceptions=False)
-        return cls(lambda: httpx.Client(transport=transport, trust_env=False, headers=_HEADERS))
+        return cls(connections.in_process(app))
 
     def send(self, request: HttpRequest) -> HttpResponse:
         """Send one request and read its answer, whatever its status.
@@ -155,37 +133,45 @@ class HttpClient:
         try:
             answer = self._exchange(request, line)
         except _NOT_SENT as error:
-            raise _unreachable(url, error) from None
+            raise unreachable(url, error) from None
         except httpx.TimeoutException:
-            raise _too_slow(url) from None
+            raise too_slow(url) from None
         except (httpx.HTTPError, httpx.StreamError) as error:
-            raise _too_slow(url) if line.finish() else _broken_off(url, error) from None
+            raise too_slow(url) if line.finish() else broken_off(url, error) from None
         except DkimctlError as error:
             raise error.with_traceback(None) from None  # what it leads through holds the headers
         finally:
             was_cut = line.finish()
         if was_cut:  # what ends with the connection would look whole
-            raise _too_slow(url)
+            raise too_slow(url)
         return answer
 
     def _exchange(self, request: HttpRequest, line: Line) -> HttpResponse:
         headers = {"Authorization": request.authorization.reveal()}
         if request.content_type is not None:
             headers["Content-Type"] = request.content_type
+        if request.is_last:
+            headers["Connection"] = "close"
         with self._client().stream(
             request.method,
             request.url,
             headers=headers,
             content=request.body,
-            extensions={"trace": functools.partial(self._trace, line)},
+            extensions={"trace": functools.partial(self._trace, request, line)},
         ) as response:
             body = _read(response, request.url)
             return HttpResponse(response.status_code, body, _retry_after(response))
 
-    def _trace(self, line: Line, event: str, info: dict[str, Any]) -> None:
+    def _trace(self, request: HttpRequest, line: Line, event: str, info: dict[str, Any]) -> None:
         """What httpx calls at each step of a request."""
         if event.endswith(_CONNECTED):
-            line.add(info["return_value"].get_extra_info("socket"))
+            stream = info["return_value"]
+            connection = stream.get_extra_info("socket")
+            if request.url.startswith("http:") and (address := address_elsewhere(connection)):
+                stream.close()  # `localhost` can be anywhere
+                raise not_loopback(request.url, address)
+            expect_a_goodbye(connection)
+            line.add(connection)
         elif event.endswith(_UNBOUNDED):
             line.expect(time.monotonic() + self._timeout)
 
@@ -203,85 +189,24 @@ class HttpClient:
         return client
 
 
-def _trust(ca_bundle: str | None) -> ssl.SSLContext:
-    """The certificates to trust: `ca_bundle`, else SSL_CERT_FILE, else the usual ones."""
-    try:
-        if ca_bundle is not None:
-            return ssl.create_default_context(cafile=ca_bundle)
-        return httpx.create_ssl_context()
-    except (OSError, ValueError) as error:
-        source = ca_bundle or "that SSL_CERT_FILE, SSL_CERT_DIR or SSLKEYLOGFILE names"
-        raise UsageError(
-            f"cannot use the certificates {source}: {error}",
-            hint="give a file of PEM certificates in --ca-bundle",
-        ) from error
-
-
 def _read(response: httpx.Response, url: str) -> bytes:
     """The whole body, up to MAX_BODY."""
     if response.headers.get("Content-Encoding", "identity") != "identity":
         raise MaybeProcessed(
-            f"the answer of {_host(url)} is packed, though it was asked not to be",
+            f"the answer of {host_of(url)} is packed, though it was asked not to be",
             hint="check the URLs of the profile, and any proxy in between",
         )
-    chunks, size = [], 0
+    body = bytearray()  # a list of what comes byte by byte takes 60 times as much
     for chunk in response.iter_raw():
-        chunks.append(chunk)
-        size += len(chunk)
-        if size > MAX_BODY:
+        body += chunk
+        if len(body) > MAX_BODY:
             raise MaybeProcessed(
-                f"the answer of {_host(url)} is larger than {MAX_BODY >> 20} MiB",
+                f"the answer of {host_of(url)} is larger than {MAX_BODY >> 20} MiB",
                 hint="check the URLs of the profile",
             )
-    return b"".join(chunks)
-
-
-def _too_slow(url: str) -> MaybeProcessed:
-    return MaybeProcessed(
-        f"{_host(url)} did not answer in time", hint="try again later, or raise --timeout"
-    )
-
-
-def _broken_off(url: str, error: Exception) -> MaybeProcessed:
-    # The text of the others may quote the answer, and that the request: its token and all.
-    why = f": {error}" if isinstance(error, httpx.NetworkError) else ", or is not HTTP"
-    return MaybeProcessed(
-        f"the answer of {_host(url)} broke off{why}",
-        hint="try again later, and check the URLs of the profile if it persists",
-    )
+    return bytes(body)
 
 
 def _retry_after(response: httpx.Response) -> float | None:
     value = response.headers.get("Retry-After", "")
     return parse_retry_after(value, response.headers.get("Date", ""), time.time())
-
-
-def _unreachable(url: str, error: Exception) -> NotProcessed:
-    message = f"cannot reach {_host(url)}: {_why(error)}"
-    if "CERTIFICATE_VERIFY_FAILED" in message:
-        return NoService(
-            message, hint="for a private certificate authority, name its file in --ca-bundle"
-        )
-    return NotProcessed(
-        message,
-        hint="check the network, the proxy and the URLs of the profile (dkimctl login --help)",
-    )
-
-
-def _why(error: Exception) -> str:
-    """The reason of an error, where its text can hold neither a header nor an answer."""
-    if isinstance(error, httpx.ConnectError | httpx.TimeoutException | UnicodeError):
-        return str(error)
-    if isinstance(error, httpx.ProxyError):
-        return f"the proxy refuses{_status_in(error)}"
-    return "the request cannot be sent as it is"
-
-
-def _status_in(error: Exception) -> str:
-    """The status of a proxy's answer; its words could quote what the proxy was sent."""
-    first, _, _ = str(error).partition(" ")
-    return f" ({first})" if re.fullmatch("[1-5][0-9][0-9]", first) else ""
-
-
-def _host(url: str) -> str:
-    return urlsplit(url).netloc

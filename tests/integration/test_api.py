@@ -59,6 +59,18 @@ def test_a_path_is_sent_as_it_is(cli, answering, scripted_server, path):
     assert last(scripted_server).headers["authorization"].startswith("Bearer ")
 
 
+def test_no_cookie_of_the_token_answer_goes_along(cli, answering, scripted_server, make_answer):
+    environment, answer = answering(200), scripted_server.answer
+
+    def with_cookie(request):
+        given = answer(request)
+        return make_answer(given.status, given.body, {"Set-Cookie": "a=b; Path=/"})
+
+    scripted_server.answer = with_cookie
+    assert cli("api", "GET", "/x", env=environment).status == 0
+    assert "cookie" not in last(scripted_server).headers
+
+
 def test_a_url_of_the_service_will_do(cli, answering, scripted_server):
     assert cli("api", "GET", f"{scripted_server.url}/x?y", env=answering(200)).status == 0
     assert last(scripted_server).path == "/x?y"
@@ -67,7 +79,8 @@ def test_a_url_of_the_service_will_do(cli, answering, scripted_server):
 @pytest.mark.parametrize(
     "path",
     ["https://evil.example/x", "//evil.example/x", "{url}@evil.example/x", "{url}.evil.example/",
-     "{url}", "{url}//x", "x", "", "/a b", "/a\nb", "/a#b", "/ä", "file:///etc/passwd"],
+     "{url}", "{url}//x", "x", "", "/a b", "/a\nb", "/a#b", "/ä", "file:///etc/passwd",
+     "/../x", "/a/%2e%2E/x", "/./x"],
 )  # fmt: skip
 def test_no_other_host_and_no_odd_path_is_sent_a_token(cli, answering, scripted_server, path):
     done = cli("api", "GET", path.format(url=scripted_server.url), env=answering(200))

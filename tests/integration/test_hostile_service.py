@@ -227,6 +227,48 @@ def test_a_fair_server_over_tls_is_trusted(serve, cli, tmp_path):
     assert (done.status, done.out) == (0, f"{TOKEN}\n"), done.err
 
 
+@pytest.mark.parametrize("command", ["token", "api"])
+def test_an_answer_over_tls_that_is_cut_is_not_whole(serve, endure, tmp_path, command):
+    """Whoever is in between can end a connection, but not say goodbye in the service's name."""
+    bundle, tls = hostile.make_certificate(tmp_path, "127.0.0.1", days=30)
+    token = json.dumps({"access_token": TOKEN}).encode()
+
+    def say(request):
+        if command == "api" and b"/oauth2/token" in request:
+            return [GOOD_TOKEN]
+        return [hostile.UNENDING, token if command == "token" else b'{"items": ["not all']
+
+    server = serve(say, tls)
+    status, out, err = endure([*COMMANDS[command], "--ca-bundle", bundle], server.url)
+    assert (status, out) == (4, "")
+    assert "broke off" in err
+
+
+def test_the_keys_of_tls_are_written_nowhere(serve, cli, tmp_path):
+    bundle, tls = hostile.make_certificate(tmp_path, "127.0.0.1", days=30)
+    server = serve(lambda request: [GOOD_TOKEN], tls)
+    environment = environment_of(server.url, SSLKEYLOGFILE=str(tmp_path / "keys"))
+    assert cli("token", "--ca-bundle", bundle, env=environment).status == 0
+    assert b"SECRET" not in (tmp_path / "keys").read_bytes()
+
+
+def test_what_follows_an_answer_is_not_the_next_one(serve, cli):
+    """Here the answer to HEAD has a body, which is the answer to a request for a token."""
+    stolen = hostile.whole(json.dumps({"access_token": "somebody-elses"}).encode())
+    head = b"HTTP/1.1 403 Forbidden\r\nContent-Length: %d\r\n\r\n" % len(stolen)
+
+    def say(request):
+        yield head + stolen if b"HEAD" in request else GOOD_TOKEN
+        time.sleep(0.5)  # the connection lives on
+
+    server = serve(say)
+    old = environment_of(server.url, DKIMCTL_ACCESS_TOKEN="an-older-token")
+    assert cli("api", "HEAD", "/x", env=old).status == 3
+    sent = b"".join(server.requests)
+    assert TOKEN.encode() in sent, "the token was renewed"
+    assert b"somebody-elses" not in sent
+
+
 def test_a_head_that_drips_over_tls_ends_in_time(serve, endure, tmp_path):
     bundle, tls = hostile.make_certificate(tmp_path, "127.0.0.1", days=30)
     server = serve(lambda request: hostile.drip(b"HTTP/1.1 200 OK"), tls)

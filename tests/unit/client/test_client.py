@@ -430,7 +430,9 @@ def test_each_thread_keeps_a_connection_of_its_own(scripted_server, make_answer)
 
         def send_three() -> None:
             for _ in range(3):
-                http.send(HttpRequest("GET", scripted_server.url, Secret("Bearer x")))
+                http.send(
+                    HttpRequest("GET", scripted_server.url, Secret("Bearer x"), is_last=False)
+                )
 
         for _ in range(2):
             thread = threading.Thread(target=send_three)

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from dkimctl.client import http
-from dkimctl.errors import DkimctlError, MaybeProcessed, NotProcessed
+from dkimctl.errors import DkimctlError, MaybeProcessed, NoService, NotProcessed
 from dkimctl.models import Secret
 
 RAISED = [
@@ -52,3 +52,66 @@ def test_no_exception_of_the_library_escapes(kind):
     assert type(caught.value) is expected
     assert "127.0.0.1" in caught.value.message
     assert caught.value.hint
+
+
+class Leading(httpx.BaseTransport):
+    """A transport whose connection leads to `address`."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.is_closed = False
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        request.extensions["trace"]("connection.connect_tcp.complete", {"return_value": self})
+        return httpx.Response(200, stream=httpx.ByteStream(b""))
+
+    def get_extra_info(self, _: str) -> Leading:
+        return self
+
+    def getpeername(self) -> tuple[str, int]:
+        return self.address, 80
+
+    def fileno(self) -> int:
+        return -1
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+@pytest.mark.parametrize(
+    ("url", "address", "is_refused"),
+    [("http://localhost", "127.0.0.1", False), ("http://localhost", "::1", False),
+     ("http://localhost", "203.0.113.1", True), ("http://localhost", "2001:db8::1", True),
+     ("https://service.example", "203.0.113.1", False)],
+)  # fmt: skip
+def test_plain_http_ends_where_it_would_leave_this_machine(url, address, is_refused):
+    transport = Leading(address)
+    with http.HttpClient(lambda: httpx.Client(transport=transport)) as client:
+        request = http.HttpRequest("GET", url, Secret("Bearer x"))
+        if not is_refused:
+            assert client.send(request).status == 200
+            return
+        with pytest.raises(NoService, match=f"localhost is at {address}"):
+            client.send(request)
+        assert transport.is_closed
+
+
+ODD = ["about:blank", "mailto:a@b", "foo:bar", "//[", "http://x:99999/", "/" + "x" * 65_000, "/y"]
+
+
+@pytest.mark.parametrize("location", ODD)
+def test_a_redirect_is_an_answer_wherever_it_leads(scripted_server, make_answer, location):
+    scripted_server.answer = lambda request: make_answer(302, b"", {"Location": location})
+    with http.HttpClient.over_network(timeout=2) as client:
+        request = http.HttpRequest("POST", scripted_server.url, Secret("Bearer x"))
+        assert client.send(request).status == 302
+    assert len(scripted_server.requests) == 1
+
+
+def test_the_last_request_ends_its_connection(scripted_server, make_answer):
+    scripted_server.answer = lambda request: make_answer(200)
+    with http.HttpClient.over_network(timeout=2) as client:
+        for is_last in (False, False, True, True):
+            request = http.HttpRequest("GET", scripted_server.url, Secret("x"), is_last=is_last)
+            client.send(request)
+    assert scripted_server.connections == 2
