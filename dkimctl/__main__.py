@@ -25,11 +25,23 @@ def main() -> int:
     try:
         from dkimctl.cli.main import run
 
-        return run(sys.argv[1:])
+        status = run(sys.argv[1:])
+        _leave_what_hangs(status)
+        return status
     except KeyboardInterrupt:  # pressed before `run` could see to it
         return 130
     finally:
         gc.freeze()
+
+
+def _leave_what_hangs(status: int) -> None:
+    """Exit at once where a thread still runs: it hangs, in a keyring, and so would the exit."""
+    threading = sys.modules.get("threading")
+    if threading is not None and threading.active_count() > 1:
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(status)
 
 
 def _leave_no_core() -> None:

@@ -13,6 +13,7 @@ from dkimctl.models import DnsRecord, DomainSpec, Registration, Secret
 
 _Number = int | float  # a JSON number may be written 1024.0
 _BEARER = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # RFC 6750 section 2.1
+_LONGEST_ERROR = 1000  # characters; more is no message for people
 _LARGEST = 2**53  # what every reader of JSON keeps exactly (RFC 8259 section 6)
 
 
@@ -145,7 +146,8 @@ def decode_error(body: bytes) -> str:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return ""
     texts = (decoded.error, decoded.message, decoded.gateway_message)
-    return next((text for text in texts if isinstance(text, str) and text), "")
+    said = next((text for text in texts if isinstance(text, str) and text), "")
+    return said if len(said) <= _LONGEST_ERROR else f"{said[:_LONGEST_ERROR]}..."
 
 
 def _decode_body(body: bytes) -> _Body:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import itertools
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import Annotated, Any, TextIO
@@ -36,6 +37,7 @@ COMMANDS = (
 )
 
 
+_EXTRA = r"(unexpected extra argument)\S* .*"
 COMPLETE_VARIABLE = "_DKIMCTL_COMPLETE"  # how a shell's completion script asks
 
 
@@ -126,6 +128,7 @@ def _usage_error(error: TyperException) -> UsageError:
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "dkimctl"
     text = " ".join(error.format_message().split()).rstrip(".")
+    text = re.sub(_EXTRA, r"\1", text)  # a word too many may be a secret
     return UsageError(text[:1].lower() + text[1:], hint=f"run `{path} --help`")
 
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import NoReturn
 
 from dkimctl.errors import CredentialsError, UsageError
 from dkimctl.models import Secret
@@ -42,13 +47,19 @@ def ask_secret(question: str) -> Secret:
     import getpass
 
     try:
-        return Secret(getpass.getpass(f"{question}: ", stream=sys.stderr))
+        with _ending_in_order():
+            return Secret(getpass.getpass(f"{question}: ", stream=sys.stderr))
     except EOFError:
         return Secret("")
 
 
 def read_secret() -> Secret:
-    """The first line of standard input. Raises CredentialsError where it is no text."""
+    """The first line of standard input, which a terminal does not show.
+
+    Raises CredentialsError where it is no text.
+    """
+    if is_interactive():
+        return ask_secret("Client secret")
     if sys.stdin is None:
         return Secret("")
     try:
@@ -57,3 +68,19 @@ def read_secret() -> Secret:
         raise CredentialsError(
             "the secret on standard input is not UTF-8 text", hint="give the secret key itself"
         ) from None
+
+
+@contextmanager
+def _ending_in_order() -> Iterator[None]:
+    """Have a signal that ends the process first give the terminal its echo back."""
+    names = [name for name in ("SIGTERM", "SIGHUP", "SIGQUIT") if hasattr(signal, name)]
+    before = {name: signal.signal(getattr(signal, name), _interrupt) for name in names}
+    try:
+        yield
+    finally:
+        for name, handler in before.items():
+            signal.signal(getattr(signal, name), handler)
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt

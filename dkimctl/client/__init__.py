@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Self
 
 from dkimctl.client.echoes import quotes, without
@@ -56,6 +56,8 @@ class Client:
         self._base_url = base_url
         self._clock = clock
         self._http = http
+        # What an answer may quote, to that request or a later one; threads share it.
+        self._sent: frozenset[Secret] = frozenset()
 
     def issue_token(self, client_id: str, secret: Secret) -> Token:
         """Obtain an access token (interface 4.1).
@@ -64,6 +66,7 @@ class Client:
         gives no usable answer: tokens may coexist, so nothing hangs on whether it made one.
         """
         basic = _basic(client_id, secret)
+        self._sent |= {secret, basic}
         url = f"{self._auth_url}/oauth2/token"
         asked_at = self._clock()
         try:
@@ -79,7 +82,7 @@ class Client:
         except MaybeProcessed as error:
             raise NotProcessed(error.message, hint=error.hint) from None
         if response.status != 200:
-            raise _token_error(url, response, [secret, basic])
+            raise _token_error(url, response, self._sent)
         try:
             token, lifetime = decode_token(response.body)
         except DecodeError as error:
@@ -129,15 +132,16 @@ class Client:
     ) -> HttpResponse:
         """Send any bearer-protected request (interface 5.2) and give its answer.
 
-        Where the answer quotes the token, `***` stands in its place. Where more requests follow
-        that are not `is_last`, they share a connection. Raises TokenRejected for 401
-        and 403; every other status is the caller's to judge.
+        Where the answer quotes a secret or token that was sent, `***` stands in its place.
+        Requests that are not `is_last` share a connection. Raises TokenRejected for 401 and 403;
+        every other status is the caller's to judge.
         """
+        self._sent |= {token}
         url, bearer = f"{self._base_url}{path}", Secret(f"Bearer {token.reveal()}")
         answer = self._http.send(HttpRequest(method, url, bearer, content_type, body, is_last))
-        response = answer._replace(body=without(token, answer.body))
+        response = answer._replace(body=without(self._sent, answer.body))
         if response.status in (401, 403):
-            raise _token_rejected(response, token)
+            raise _token_rejected(response, self._sent)
         return response
 
     def close(self) -> None:
@@ -156,11 +160,11 @@ def _basic(client_id: str, secret: Secret) -> Secret:
 
 
 def _token_error(
-    url: str, response: HttpResponse, secrets: Sequence[Secret]
+    url: str, response: HttpResponse, secrets: Collection[Secret]
 ) -> AuthenticationError | NotProcessed:
     """Interface 7.1: what another status than 200 means at the token endpoint."""
     said = _said(response)
-    if any(quotes(said, secret) for secret in secrets):
+    if quotes(said, secrets):
         said = ""  # some services quote what they were sent
     if response.status in (400, 401, 403):
         return AuthenticationError(
@@ -179,10 +183,10 @@ def _token_error(
     )
 
 
-def _token_rejected(response: HttpResponse, token: Secret) -> TokenRejected:
+def _token_rejected(response: HttpResponse, secrets: Collection[Secret]) -> TokenRejected:
     """Interface 7.2."""
     said = _said(response)
-    if quotes(said, token):
+    if quotes(said, secrets):
         said = ""
     if response.status == 401:
         hint = "the service saw no token; check --base-url and any proxy in between"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
+from itertools import chain
 from urllib.parse import quote
 
 from dkimctl.models import Secret
@@ -28,14 +29,14 @@ _SPELLINGS = (
 )
 
 
-def quotes(text: str, secret: Secret) -> bool:
-    """Whether `text` holds `secret` in one of its forms."""
-    return any(form in text for form in _forms_of(secret))
+def quotes(text: str, secrets: Iterable[Secret]) -> bool:
+    """Whether `text` holds one of `secrets` in one of its forms."""
+    return any(form in text for secret in secrets for form in _forms_of(secret))
 
 
-def without(secret: Secret, body: bytes) -> bytes:
-    """`body` with `***` in place of each form of `secret`, but for short ones."""
-    for form in _forms_of(secret):
+def without(secrets: Iterable[Secret], body: bytes) -> bytes:
+    """`body` with `***` in place of each form of `secrets`, but for short ones."""
+    for form in chain.from_iterable(map(_forms_of, tuple(secrets))):
         if len(form) >= _SHORTEST and form.encode() in body:
             body = body.replace(form.encode(), b"***")
     return body

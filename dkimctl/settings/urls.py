@@ -41,6 +41,8 @@ def _split(text: str, scheme: str) -> SplitResult:
         parts.port  # noqa: B018 - reading it is what checks it
     except ValueError:
         raise UsageError("the URL has a wrong host or port", hint="correct it") from None
+    if "[" in parts.netloc[1:]:  # urlsplit takes the host from the brackets alone
+        raise UsageError("the URL has a wrong host or port", hint="correct it")
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise UsageError("no URL with scheme and host", hint=f"write {scheme}://HOST")
     if "@" in parts.netloc:

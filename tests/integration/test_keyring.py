@@ -317,6 +317,32 @@ def test_a_token_too_long_for_the_keyring_is_got_anew_by_each_command(
     assert token[:9] not in (cli.home / "small.json").read_text()
 
 
+_POOLED = """
+import time
+from concurrent.futures import ThreadPoolExecutor
+from keyring.backend import KeyringBackend
+
+class Keyring(KeyringBackend):
+    priority = 1
+
+    def get_password(self, service, username):
+        return ThreadPoolExecutor().submit(time.sleep, 60).result()
+
+    set_password = delete_password = get_password
+"""
+
+
+def test_a_hung_keyring_does_not_hold_up_the_exit_whatever_it_runs_on(cli, account):
+    """At its exit, Python waits for the threads of a pool."""
+    cli.write("pooled.py", _POOLED)
+    cli.environment |= {"PYTHONPATH": str(cli.home), "PYTHON_KEYRING_BACKEND": "pooled.Keyring"}
+    words = ["--auth-url", account["DKIMCTL_AUTH_URL"], "--client-id", "id"]
+    said = assert_fails_in_time(
+        cli, "token", *words, "--base-url", account["DKIMCTL_BASE_URL"], says="did not answer"
+    )
+    assert_names_the_ways_out(said)
+
+
 def test_without_a_keyring_nobody_is_asked_for_a_secret(cli, live_service, on_terminal):
     cli.environment["DBUS_SESSION_BUS_ADDRESS"] = f"unix:path={cli.home}/no-bus"
     url = live_service.url

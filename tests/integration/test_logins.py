@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -220,3 +222,33 @@ def test_credentials_of_another_user_are_not_used(cli, login, account, state):
     os.chown(state, 12345, 12345)
     refused = cli("token")
     assert (refused.status, "other users can change" in refused.err) == (3, True)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_at_the_question_leaves_the_terminal_its_echo(cli, account, number):
+    import pty
+    import termios
+
+    def echoes():
+        return bool(termios.tcgetattr(secondary)[3] & termios.ECHO)
+
+    primary, secondary = pty.openpty()
+    process = cli.start(
+        "login", "--credential-store", "file", "--auth-url", account["DKIMCTL_AUTH_URL"],
+        "--base-url", account["DKIMCTL_BASE_URL"], "--client-id", "id",
+        stdin=secondary, stdout=secondary, stderr=secondary, start_new_session=True,
+    )  # fmt: skip
+    try:
+        deadline = time.monotonic() + 20
+        while echoes() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert not echoes()
+        process.send_signal(number)
+        assert process.wait(20) == 130
+        assert echoes()
+    finally:
+        process.kill()
+        process.wait()
+        os.close(primary)
+        os.close(secondary)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import shlex
+import subprocess
+import sys
 import time
 from datetime import datetime
 
@@ -113,3 +116,13 @@ def test_a_wrong_secret_gives_no_token(cli, account):
     done = cli("token", env=account | {"DKIMCTL_CLIENT_SECRET": "wrong-secret"})
     assert (done.status, done.out) == (3, "")
     assert "wrong-secret" not in done.err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX shell")
+def test_a_token_that_reaches_nobody_is_an_error(cli, account):
+    command = f"{shlex.join(cli.command('token'))} >&-"
+    done = subprocess.run(
+        ["sh", "-c", command], env=cli.environment | account, capture_output=True, check=False
+    )
+    assert done.returncode == 4
+    assert b"stdout is closed" in done.stderr

@@ -65,6 +65,25 @@ def test_hostile_words_and_files_are_shown_escaped(cli):
     assert "\x1b" not in done.err
 
 
+@pytest.mark.parametrize("command", ["login", "logout", "token", "status", "api GET /x"])
+def test_a_word_too_many_may_be_a_secret(cli, command):
+    done = cli(*command.split(), "hunter2-secret")
+    assert done.status == 2
+    assert "unexpected extra argument" in done.err
+    assert "hunter2" not in done.err
+
+
+def test_a_traceback_with_words_of_others_does_not_act(cli):
+    done = subprocess.run(
+        cli.command("status"),
+        env=cli.environment | {"DKIMCTL_DEBUG": "1", "DKIMCTL_PROFILE": "\x1b]0;owned\x07"},
+        cwd=cli.home, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "Traceback" in done.stderr
+    assert "x1b]0;owned" in done.stderr
+    assert "\x1b" not in done.stderr
+
+
 def test_a_reader_that_goes_away_ends_nothing_and_is_not_complained_of(cli):
     specs = "".join(f"- {{sign_domain: d{n}.example, selector: s}}\n" for n in range(60))
     cli.write("many.yaml", specs)

@@ -279,6 +279,7 @@ def test_a_value_means_the_same_from_an_option_and_from_the_config(key, text, ex
         ("auth_url", "auth.example"),
         ("auth_url", "https://"),
         ("auth_url", "https://auth.example:99999"),
+        ("auth_url", "http://auth.example[::1]"),
         ("auth_url", "https://auth.example:x"),
         ("auth_url", "https://[::1"),
         ("auth_url", "https://auth.example?"),

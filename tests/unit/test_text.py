@@ -60,3 +60,8 @@ def test_the_result_is_one_line_without_controls(text: str) -> None:
     assert not {unicodedata.category(char) for char in shown} & {"Cc", "Cf", "Cs", "Zl", "Zp"}
     assert len(shown.splitlines()) <= 1
     assert shown.encode("utf-8").decode("utf-8") == shown
+
+
+@pytest.mark.parametrize("hidden", ["\u034f", "\u115f", "\u2800", "\u3164", "\uffa0"])
+def test_what_leaves_a_gap_that_nobody_sees_is_shown(hidden):
+    assert printable(f"a{hidden}b") == f"a\\u{ord(hidden):04x}b"

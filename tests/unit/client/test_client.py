@@ -364,6 +364,16 @@ class TestRequest:
         assert request.headers["content-type"] == "application/json"
         assert (answer.status, answer.body) == (201, b"done")
 
+    def test_nothing_that_was_sent_before_is_quoted(self, client, answering, api_fixture):
+        answering(200, api_fixture("token.json"))
+        secret, old = Secret("a-secret-of-some-length"), Secret("an-older-token-of-some-length")
+        client.issue_token("id", secret)
+        body = f'{{"message": "{secret.reveal()} {old.reveal()} new-token-of-some-length"}}'
+        answering(200, body.encode())
+        client.request(old, "GET", "/x")
+        answer = client.request(Secret("new-token-of-some-length"), "GET", "/x")
+        assert answer.body == b'{"message": "*** *** ***"}'
+
     @pytest.mark.parametrize("status", [200, 202, 302, 400, 404, 409, 429, 500, 503])
     def test_the_status_is_the_operations_own(self, client, answering, status):
         answering(status, {"message": "as it came"})
