@@ -58,12 +58,12 @@ def locked(path: Path) -> Iterator[None]:
     """Keep other processes from changing the file at `path` between reading and replacing it.
 
     The directory is made, for the owner alone, where there is none. Raises OSError, also
-    (TimeoutError) when another process holds on to the file for ten seconds.
+    (TimeoutError) when another process holds on to the file for five seconds.
     """
     import filelock
 
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    lock = filelock.FileLock(path.with_suffix(".lock"), timeout=10, mode=0o600)
+    lock = filelock.FileLock(path.with_suffix(".lock"), timeout=5, mode=0o600)
     try:
         held = lock.acquire()
     except filelock.Timeout:
