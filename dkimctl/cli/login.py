@@ -88,9 +88,16 @@ def _refuse_environment() -> None:
 def _complete(session: Session) -> None:
     """Ask for what neither options nor settings tell."""
     for key, question in _QUESTIONS.items():
-        known = getattr(session.resolve_profile(may_be_new=True), key)
-        if known is None and prompt.is_interactive():
-            session.set_flag(key, prompt.ask(question))
+        if getattr(session.resolve_profile(may_be_new=True), key) is not None:
+            continue
+        if not prompt.is_interactive():
+            option = key.replace("_", "-")
+            raise UsageError(
+                f"nothing says what the {key} is, and there is no terminal to ask on",
+                hint=f"give --{option}, or do without a login: DKIMCTL_{key.upper()} and the rest "
+                "in the environment",
+            )
+        session.set_flag(key, prompt.ask(question))
 
 
 def _refuse_config(session: Session) -> None:

@@ -117,6 +117,21 @@ def test_login_without_a_terminal_never_asks(cli, account):
     assert "--secret-stdin" in done.err
 
 
+@pytest.mark.parametrize("missing", ["auth-url", "base-url", "client-id"])
+def test_login_without_a_terminal_says_what_is_missing(cli, account, missing):
+    options = {
+        "auth-url": account["DKIMCTL_AUTH_URL"],
+        "base-url": account["DKIMCTL_BASE_URL"],
+        "client-id": "x",
+    }
+    words = [word for name, value in options.items() if name != missing
+             for word in (f"--{name}", value)]  # fmt: skip
+    done = cli("login", *words, "--secret-stdin", stdin="hunter2\n")
+    assert done.status == 2
+    assert f"hint: give --{missing}, " in done.err
+    assert f"DKIMCTL_{missing.replace('-', '_').upper()}" in done.err
+
+
 def test_without_a_keyring_the_message_names_the_two_ways_out(cli, account):
     done = cli(
         "login", "--auth-url", account["DKIMCTL_AUTH_URL"], "--base-url",
