@@ -155,8 +155,13 @@ def _folded(pair: Pair) -> _Folded:
 def _decoded(entries: Any) -> list[Pair]:
     """The pairs of a row, whatever somebody else may have put into it."""
     try:
-        return [
-            (str(domain), selector and str(selector)) for domain, selector in json.loads(entries)
-        ]
+        return [_pair(entry) for entry in json.loads(entries)]
     except (TypeError, ValueError, RecursionError) as error:
         raise corrupt(f"a sending in it cannot be read: {error}") from error
+
+
+def _pair(entry: object) -> Pair:
+    match entry:
+        case [str() as domain, (str() | None) as selector]:
+            return domain, selector
+    raise ValueError("an entry is no signing domain and selector")

@@ -97,7 +97,14 @@ def test_a_reader_tells_of_damage_and_changes_nothing(filled, account, damage):
     assert not [name for name in names(filled) if "damaged" in name]
 
 
-@pytest.mark.parametrize("entries", ["", "[[1]]", "{", "17", '["a.example"]'])
+@pytest.mark.parametrize(
+    "entries",
+    [
+        "", "[[1]]", "{", "17", '["a.example"]', '["ab"]', '{"ab": 1}', "[[1, 2]]",
+        "[[null, null]]", '[["a.example", []]]', '[["a.example", false]]',
+        '[["a.example", "s1", "s2"]]',
+    ],
+)  # fmt: skip
 def test_sendings_that_nobody_can_read_are_damage_too(entries, path, account, write):
     with write() as ledger:
         ledger.commit(begun=[[("example.com", "s1")]])
