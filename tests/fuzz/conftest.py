@@ -109,6 +109,12 @@ class Done(NamedTuple):
     err: str
 
 
+class Buffer(io.BytesIO):
+    """What a standard stream writes to or reads from."""
+
+    name = "<stream>"
+
+
 class CommandLine:
     """`dkimctl` in this process, with `state` as its state directory."""
 
@@ -119,7 +125,7 @@ class CommandLine:
         """Run one command line; whatever it came to, it was no defect."""
         from dkimctl.cli.main import run
 
-        streams = [io.TextIOWrapper(io.BytesIO(data), "utf-8") for data in (stdin, b"", b"")]
+        streams = [io.TextIOWrapper(Buffer(data), "utf-8") for data in (stdin, b"", b"")]
         before = sys.stdin, sys.stdout, sys.stderr
         sys.stdin, sys.stdout, sys.stderr = streams
         try:
