@@ -162,7 +162,7 @@ def test_what_is_written_for_machines_is_read_back(body):
 
 def named(item):
     """What stays the same, whatever the service's spelling."""
-    return item.sign_domain.removesuffix("."), item.selector, item.key_len, item.code or None
+    return item.sign_domain.removesuffix("."), item.selector, item.key_len, item.code, item.message
 
 
 class AnyService:
