@@ -132,7 +132,6 @@ class CommandLine:
             status = run([*map(str, words)])
         finally:
             sys.stdin, sys.stdout, sys.stderr = before
-            gc.unfreeze()  # a command leaves what it made to the end of its process
         out, err = (_written(stream) for stream in streams[1:])
         assert "a defect in dkimctl" not in err, err
         assert "Traceback" not in err, err
@@ -154,5 +153,7 @@ def command_line(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLi
         for name in ("HOME", "USERPROFILE", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
             patch.setenv(name, str(home))
         patch.setenv("DKIMCTL_STATE_DIR", str(home / "state"))
+        # A command leaves what it made to the end of its process, which comes late here.
+        patch.setattr(gc, "freeze", lambda: None)
         (home / "state").mkdir()
         yield CommandLine(home / "state")
