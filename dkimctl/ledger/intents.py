@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
-from dkimctl.ledger.faults import corrupt
+from dkimctl.ledger.faults import corrupt, sound_id
 
 Pair = tuple[str, str | None]  # (signing domain, selector or None)
 _Folded = tuple[str, str]  # the same in lower case, "" for None
@@ -42,7 +42,7 @@ _END = "DELETE FROM sending WHERE id = ?"
 def select_sendings(connection: sqlite3.Connection, account_id: int) -> Iterator[Sending]:
     """All of an account that are open, oldest first."""
     for sending_id, sent_at, entries in connection.execute(_SELECT, (account_id,)):
-        yield Sending(int(sending_id), str(sent_at), _decoded(entries))
+        yield Sending(sound_id(sending_id), str(sent_at), _decoded(entries))
 
 
 def add_sendings(
