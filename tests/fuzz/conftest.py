@@ -48,12 +48,14 @@ _examples: Counter[str] = Counter()  # by file
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give every property of this directory its number of examples, and a bound for each."""
     profile = settings.get_profile("fuzz-long" if _LONG else "fuzz")
-    properties = {
-        item.obj: item.path.name
+    ours = [
+        item
         for item in items
         if item.path.parent == _HERE and is_hypothesis_test(getattr(item, "obj", None))
-    }
-    for found, name in properties.items():
+    ]
+    for item in ours:
+        item.add_marker(pytest.mark.filterwarnings("ignore:Generating overly large repr"))
+    for found, name in {item.obj: item.path.name for item in ours}.items():
         profile(found)
         found.hypothesis.inner_test = _bounded(found.hypothesis.inner_test, name)
 
@@ -73,9 +75,13 @@ def _bounded(test: Callable[..., None], name: str) -> Callable[..., None]:
     @functools.wraps(test)
     def run(*arguments: object, **named: object) -> None:
         _examples[name] += 1
+        gc.disable()  # what is to be looked through grows with the number of examples
         begun = time.process_time()
-        with _ended_after(_WAIT):
-            test(*arguments, **named)
+        try:
+            with _ended_after(_WAIT):
+                test(*arguments, **named)
+        finally:
+            gc.enable()
         took = time.process_time() - begun
         assert took < _WORK, f"one example took {took:.1f} s of the processor"
 

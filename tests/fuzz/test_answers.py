@@ -108,7 +108,7 @@ def test_a_body_is_a_reply_or_is_told_of(body, is_saved):
 
 
 @given(BODIES)
-def test_an_answer_is_harmless_in_every_format(body):
+def test_an_answer_is_shown_in_every_format(body):
     results = results_of(body)
     for fmt in set(Format) - set(PER_ZONE):
         text = "".join(render(fmt, results, ttl=60, width=80))
@@ -272,7 +272,7 @@ def test_what_is_no_token_is_not_quoted(body):
 
 
 @given(body=BODIES, fmt=st.sampled_from(Format), to_file=st.booleans())
-def test_a_saved_answer_is_harmless_or_told_of(command_line, tmp_path_factory, body, fmt, to_file):
+def test_a_saved_answer_is_shown_or_told_of(command_line, tmp_path_factory, body, fmt, to_file):
     place = tmp_path_factory.getbasetemp() / "shown"
     words = ["show-dns", "--from", "-", "--format", fmt]
     if fmt in PER_ZONE:

@@ -119,7 +119,7 @@ def test_a_platform_without_the_fast_parser_reads_the_same(data):
 
 
 @given(data=FILES)
-def test_the_plan_of_a_file_is_harmless_or_its_problems_are_told(command_line, data):
+def test_the_plan_of_a_file_is_shown_or_its_problems_are_told(command_line, data):
     done = command_line("register", "--dry-run", "--sandbox", "-", stdin=data)
     found = loaded(data)
     assert all(map(is_harmless, done.err.splitlines()))
