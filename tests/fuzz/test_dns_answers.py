@@ -123,6 +123,16 @@ def answers(draw: st.DrawFn, asked: Question, usual: Sequence[str]) -> bytes:
 MESSAGES = answers(ASKED, ("TXT", "TXT", "CNAME", "OPT", "SOA", "NS")) | st.binary(max_size=300)
 
 
+def chained(links: int, names: int) -> bytes:
+    """An answer with so many names, each of which leads through so many pointers."""
+    start = HEADER.size + len(ASKED.section) + 2 + RECORD.size
+    places = [HEADER.size, *range(start, start + 2 * links, 2)]
+    chain = b"".join((0xC000 | place).to_bytes(2) for place in places[:-1])
+    first = b"\xc0\x0c" + RECORD.pack(0xFF00, IN, 0, len(chain)) + chain
+    other = (0xC000 | places[-1]).to_bytes(2) + RECORD.pack(0xFF01, IN, 0, 0)
+    return HEADER.pack(7, 0x8400, 1, 1 + names, 0, 0) + ASKED.section + first + other * names
+
+
 def read(wire: bytes, asked: Question = ASKED) -> Answer | None:
     """What the message says; None also where the rest is to be asked for."""
     try:
@@ -140,6 +150,7 @@ def by_others(wire: bytes) -> dns.message.Message | None:
 
 
 @given(wire=MESSAGES)
+@example(wire=chained(links=4000, names=4000))
 @example(wire=HEADER.pack(7, 0x8400, 1, 0xFFFF, 0, 0) + ASKED.section + b"\xc0\x0c" * 30_000)
 @example(wire=HEADER.pack(7, 0x8400, 1, 5000, 0, 0) + ASKED.section
          + (b"\xc0\x0c" + RECORD.pack(16, IN, 60, 1) + b"\0") * 5000)  # fmt: skip
