@@ -145,9 +145,7 @@ def test_a_zone_has_one_line_for_each_record_and_others_read_it(body):
 def test_what_is_written_for_machines_is_read_back(body):
     results = results_of(body)
     registrations = [result.registration for result in results]
-    (line,) = "".join(render(Format.JSON, results)).splitlines()[:1] or ["{}"]
     again = decode_reply("".join(render(Format.JSON, results)).encode(), is_saved=True)
-    assert line.startswith("{")
     assert again.faults == ()
     assert [named(item) for item in again.items] == [named(item) for item in registrations]
     assert [result.outcome for result in judged(again.items)] == [one.outcome for one in results]
