@@ -261,12 +261,11 @@ def test_no_body_stops_what_looks_for_an_error(body):
 @given(BODIES)
 def test_what_is_no_token_is_not_quoted(body):
     try:
-        token, lifetime = decode_token(body)
+        _, lifetime = decode_token(body)
     except DecodeError as error:
         said = str(error)
         assert SECRET not in said
     else:
-        token.encode()
         assert lifetime is None or 0 < lifetime < math.inf
 
 
