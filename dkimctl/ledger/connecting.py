@@ -7,7 +7,7 @@ import sqlite3
 from pathlib import Path
 
 from dkimctl.errors import LedgerError
-from dkimctl.ledger.faults import corrupt
+from dkimctl.ledger.faults import corrupt, sound_id
 
 _BUSY_SECONDS = 10
 _NO_ACCOUNT = -1
@@ -75,7 +75,7 @@ def find_account(connection: sqlite3.Connection, base_url: str, client_id: str) 
     """The account's ID; one that nothing has where the ledger knows no such account."""
     query = "SELECT id FROM account WHERE base_url = ? AND client_id = ?"
     row = connection.execute(query, (base_url, client_id)).fetchone()
-    return _NO_ACCOUNT if row is None else int(row[0])
+    return _NO_ACCOUNT if row is None else sound_id(row[0])
 
 
 def _require_not_emptied(path: Path) -> None:

@@ -35,6 +35,13 @@ def corrupt(reason: str) -> sqlite3.DatabaseError:
     return error
 
 
+def sound_id(found: object) -> int:
+    """The ID of a row. Raises sqlite3.Error where damage has made it anything but a number."""
+    if isinstance(found, int):
+        return found
+    raise corrupt("a row in it has no ID")
+
+
 def is_damage(error: Exception) -> bool:
     """Whether SQLite says that the file is damaged, or no database at all."""
     return primary_code(error) in _DAMAGED

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
-from dkimctl.ledger.faults import corrupt
+from dkimctl.ledger.faults import corrupt, sound_id
 
 Pair = tuple[str, str | None]  # (signing domain, selector or None)
 _Folded = tuple[str, str]  # the same in lower case, "" for None
@@ -42,7 +42,7 @@ _END = "DELETE FROM sending WHERE id = ?"
 def select_sendings(connection: sqlite3.Connection, account_id: int) -> Iterator[Sending]:
     """All of an account that are open, oldest first."""
     for sending_id, sent_at, entries in connection.execute(_SELECT, (account_id,)):
-        yield Sending(int(sending_id), str(sent_at), _decoded(entries))
+        yield Sending(sound_id(sending_id), str(sent_at), _decoded(entries))
 
 
 def add_sendings(
@@ -155,8 +155,13 @@ def _folded(pair: Pair) -> _Folded:
 def _decoded(entries: Any) -> list[Pair]:
     """The pairs of a row, whatever somebody else may have put into it."""
     try:
-        return [
-            (str(domain), selector and str(selector)) for domain, selector in json.loads(entries)
-        ]
+        return [_pair(entry) for entry in json.loads(entries)]
     except (TypeError, ValueError, RecursionError) as error:
         raise corrupt(f"a sending in it cannot be read: {error}") from error
+
+
+def _pair(entry: object) -> Pair:
+    match entry:
+        case [str() as domain, (str() | None) as selector]:
+            return domain, selector
+    raise ValueError("an entry is no signing domain and selector")

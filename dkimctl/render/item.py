@@ -70,7 +70,9 @@ def json_line(item: object) -> str:
 
 
 def _answer(registration: Registration) -> _Answer | None:
-    return _Answer(registration.code, registration.message) if registration.code else None
+    if registration.code is None:
+        return None
+    return _Answer(registration.code, registration.message)
 
 
 def _setting_values(record: DnsRecord | None) -> _SettingValues | None:

@@ -89,9 +89,11 @@ class Authorities:
 
 
 def _data(answer: Answer, kind: int) -> list[Any]:
-    """What records of this type are in the answer itself."""
+    """What records of this type are in the answer itself; in another class they hold other data."""
+    from dns.rdataclass import IN
+
     sets = answer.message.answer if answer.message is not None else ()
-    return [data for rrset in sets if rrset.rdtype == kind for data in rrset]
+    return [data for rrset in sets if (rrset.rdtype, rrset.rdclass) == (kind, IN) for data in rrset]
 
 
 async def _once(

@@ -112,10 +112,9 @@ def decode(wire: bytes, asked: Question) -> Answer | None:
         if value is not None:
             return Answer(0, bool(flags & _AUTHORITATIVE), bool(flags & _AVAILABLE), (value,))
     import dns.exception
-    import dns.message
 
     try:
-        return _read(dns.message.from_wire(wire, ignore_trailing=True), asked)
+        return _read(_parsed(wire), asked)
     except (dns.exception.DNSException, ValueError, NotImplementedError):
         return None
 
@@ -137,6 +136,18 @@ def _only_value(wire: bytes, start: int) -> bytes | None:
         strings.append(wire[at + 1 : at + 1 + size])
         at += 1 + size
     return b"".join(strings) if strings and at == end else None
+
+
+def _parsed(wire: bytes) -> dns.message.Message:
+    """The message as dnspython reads it. Raises DNSException, ValueError, NotImplementedError."""
+    import dns.message
+    import dns.rdata
+
+    # A type that it meets in the class ANY before it knows it in another has no meaning to it
+    # from then on, and one such record would make all addresses to come unreadable.
+    for kind in (A, AAAA):
+        dns.rdata.get_rdata_class(_IN, kind)  # type: ignore[no-untyped-call]
+    return dns.message.from_wire(wire, ignore_trailing=True)
 
 
 def _read(message: dns.message.Message, asked: Question) -> Answer:

@@ -97,7 +97,14 @@ def test_a_reader_tells_of_damage_and_changes_nothing(filled, account, damage):
     assert not [name for name in names(filled) if "damaged" in name]
 
 
-@pytest.mark.parametrize("entries", ["", "[[1]]", "{", "17", '["a.example"]'])
+@pytest.mark.parametrize(
+    "entries",
+    [
+        "", "[[1]]", "{", "17", '["a.example"]', '["ab"]', '{"ab": 1}', "[[1, 2]]",
+        "[[null, null]]", '[["a.example", []]]', '[["a.example", false]]',
+        '[["a.example", "s1", "s2"]]',
+    ],
+)  # fmt: skip
 def test_sendings_that_nobody_can_read_are_damage_too(entries, path, account, write):
     with write() as ledger:
         ledger.commit(begun=[[("example.com", "s1")]])
@@ -108,6 +115,23 @@ def test_sendings_that_nobody_can_read_are_damage_too(entries, path, account, wr
             ledger.intents_of("example.com")
         with pytest.raises(LedgerError, match="set aside"):
             ledger.check()
+
+
+@pytest.mark.parametrize("table", ["account", "sending"])
+def test_rows_whose_ids_are_gone_are_damage_too(table, path, account, write):
+    with write() as ledger:
+        ledger.commit(begun=[[("example.com", "s1")]])
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute(
+            "UPDATE sqlite_master SET sql = replace(sql, 'PRIMARY KEY,', 'PRIMARY_KEY,') "
+            "WHERE name = ?",
+            (table,),
+        )
+    with pytest.raises(LedgerError, match="is damaged: a row in it has no ID"):
+        read_all(path, account)
+    with pytest.raises(LedgerError, match="set aside"):
+        use(path, account)
 
 
 def test_the_new_ledger_knows_of_its_gaps(filled, account, write, read):

@@ -63,6 +63,12 @@ def test_no_answer_is_a_null_result() -> None:
     ]
 
 
+def test_an_answer_with_an_empty_code_is_an_answer() -> None:
+    failed = Result(Registration("example.com", "s1", code="", message="?"), Outcome.FAILED)
+    (item,) = parsed(failed)["items"]
+    assert item["result"] == {"code": "", "message": "?"}
+
+
 def test_no_results_are_an_empty_list() -> None:
     assert parsed() == {"items": [], "count": 0, "total": 0}
 

@@ -32,7 +32,8 @@ class Records:
             raise found
         made = dns.message.make_response(dns.message.from_wire(encode(1, asked, recursion=True)))
         if found:
-            made.answer = [dns.rrset.from_text(asked.name, 60, "IN", kind, *found)]
+            class_, *data = found if found[0] == "HS" else ("IN", *found)
+            made.answer = [dns.rrset.from_text(asked.name, 60, class_, kind, *data)]
         return decode(made.to_wire(), asked)
 
     def forgive(self):
@@ -83,6 +84,17 @@ def test_an_address_of_two_names_is_one_server(find):
 def test_where_only_aaaa_goes_wrong_there_is_no_ipv6(find):
     servers = find({("ns1.example.net", "AAAA"): NoAnswer("SERVFAIL")})
     assert [address for _, address in servers] == ["192.0.2.1", "192.0.2.2", "192.0.2.3"]
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        {("ns2.example.net", "A"): ["HS", r"\# 4 7f000001"]},
+        {("ns2.example.net", "A"): [], ("ns2.example.net", "AAAA"): ["HS", r"\# 1 00"]},
+    ],
+)
+def test_records_of_another_class_are_no_addresses(find, records):
+    assert [host for host, _ in find(records)] == ["ns1.example.net"] * 2
 
 
 def test_a_server_without_any_address_is_left_out(find):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import dns.flags
 import dns.message
 import dns.name
@@ -313,6 +316,24 @@ def test_no_response_with_wrong_bytes_raises_anything_else(made, changes, end):
     decoded(bytes(wire[:end]))
     kind = dns.rdatatype.NS
     decoded(bytes(wire), question(NAME, kind))
+
+
+@pytest.mark.parametrize(("kind", "data"), [("A", "7f000001"), ("AAAA", "00" * 16)])
+def test_an_address_of_the_class_any_makes_no_other_unreadable(kind, data):
+    """In a process that has read none before: dnspython keeps what it has found of each type."""
+    asked = question("example.com", int(dns.rdatatype.from_text(kind)))
+    strange = dns.rrset.from_text(
+        "example.com.", 60, "CLASS255", kind, rf"\# {len(data) // 2} {data}"
+    )
+    usual = record("example.com", kind, "127.0.0.1" if kind == "A" else "::")
+    wires = [response(rrset, asked=asked).to_wire() for rrset in (strange, usual)]
+    program = (
+        "from dkimctl.resolver.messages import Question, decode\n"
+        f"found = [decode(wire, Question{tuple(asked)}) for wire in {wires}]\n"
+        "print(found[1].message.answer[0][0].address)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout == f"{usual[0].address}\n", done.stderr
 
 
 @pytest.mark.parametrize("opcode", range(16))

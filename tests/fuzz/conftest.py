@@ -1,0 +1,165 @@
+"""Fuzzing: how many examples run, how long one may take, and the command line in this process.
+
+`pytest tests/fuzz` takes half a minute; `DKIMCTL_FUZZ=100000 pytest tests/fuzz` tries so many
+examples a test, and tells at the end how many there were. Nothing is kept between runs: what is
+found is to become a test of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import gc
+import io
+import os
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from hypothesis import HealthCheck, is_hypothesis_test, settings
+
+_HERE = Path(__file__).parent
+_LONG = os.environ.get("DKIMCTL_FUZZ")
+
+settings.register_profile(
+    "fuzz",
+    max_examples=250,
+    deadline=None,  # of time on the clock, of which other processes take their part
+    database=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile(
+    "fuzz-long", settings.get_profile("fuzz"), max_examples=int(_LONG or 100_000)
+)
+
+# In seconds, for one example: what a blow-up takes of the processor, and what never ends at all.
+_WORK = 2.0
+_WAIT = 30.0
+
+_examples: Counter[str] = Counter()  # by file
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give every property of this directory its number of examples, and a bound for each."""
+    profile = settings.get_profile("fuzz-long" if _LONG else "fuzz")
+    ours = [
+        item
+        for item in items
+        if item.path.parent == _HERE and is_hypothesis_test(getattr(item, "obj", None))
+    ]
+    for item in ours:
+        item.add_marker(pytest.mark.filterwarnings("ignore:Generating overly large repr"))
+    for found, name in {item.obj: item.path.name for item in ours}.items():
+        profile(found)
+        found.hypothesis.inner_test = _bounded(found.hypothesis.inner_test, name)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Tell how many examples were tried; in the long form only, where the number is the result."""
+    if _LONG and _examples:
+        terminalreporter.section("fuzzing")
+        for name, count in sorted(_examples.items()):
+            terminalreporter.line(f"{name}: {count} examples")
+        terminalreporter.line(f"{_examples.total()} examples in all")
+
+
+def _bounded(test: Callable[..., None], name: str) -> Callable[..., None]:
+    """The same test, which counts its examples and fails where one takes too long."""
+
+    @functools.wraps(test)
+    def run(*arguments: object, **named: object) -> None:
+        _examples[name] += 1
+        gc.disable()  # what is to be looked through grows with the number of examples
+        begun = time.process_time()
+        try:
+            with _ended_after(_WAIT):
+                test(*arguments, **named)
+        finally:
+            gc.enable()
+        took = time.process_time() - begun
+        assert took < _WORK, f"one example took {took:.1f} s of the processor"
+
+    return run
+
+
+@contextlib.contextmanager
+def _ended_after(seconds: float) -> Iterator[None]:
+    """Fail what would not end; where there are no such timers (Windows), the run hangs instead."""
+    if not hasattr(signal, "setitimer"):
+        yield
+        return
+
+    def end(*_: object) -> None:
+        pytest.fail(f"one example did not end within {seconds:.0f} s")
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+class Done(NamedTuple):
+    """What one command came to."""
+
+    status: int
+    out: str
+    err: str
+
+
+class Buffer(io.BytesIO):
+    """What a standard stream writes to or reads from."""
+
+    name = "<stream>"
+
+
+class CommandLine:
+    """`dkimctl` in this process, with `state` as its state directory."""
+
+    def __init__(self, state: Path) -> None:
+        self.state = state
+
+    def __call__(self, *words: object, stdin: bytes = b"") -> Done:
+        """Run one command line; whatever it came to, it was no defect."""
+        from dkimctl.cli.main import run
+
+        streams = [io.TextIOWrapper(Buffer(data), "utf-8") for data in (stdin, b"", b"")]
+        before = sys.stdin, sys.stdout, sys.stderr
+        sys.stdin, sys.stdout, sys.stderr = streams
+        try:
+            status = run([*map(str, words)])
+        finally:
+            sys.stdin, sys.stdout, sys.stderr = before
+        out, err = (_written(stream) for stream in streams[1:])
+        assert "a defect in dkimctl" not in err, err
+        assert "Traceback" not in err, err
+        return Done(status, out, err)
+
+
+def _written(stream: io.TextIOWrapper) -> str:
+    stream.flush()
+    return stream.buffer.getvalue().decode("utf-8")  # type: ignore[attr-defined]
+
+
+@pytest.fixture(scope="session")
+def command_line(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
+    """The command line in a home of its own."""
+    home = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith("DKIMCTL_")]:
+            patch.delenv(name)
+        for name in ("HOME", "USERPROFILE", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+            patch.setenv(name, str(home))
+        patch.setenv("DKIMCTL_STATE_DIR", str(home / "state"))
+        # A command leaves what it made to the end of its process, which comes late here.
+        patch.setattr(gc, "freeze", lambda: None)
+        (home / "state").mkdir()
+        yield CommandLine(home / "state")

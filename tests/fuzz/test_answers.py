@@ -1,0 +1,303 @@
+"""The service's answers: whatever it says, the client reads it or tells that it cannot."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import dns.name
+import dns.zonefile
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from dkimctl import outcomes
+from dkimctl.client import Client, HttpClient, HttpResponse
+from dkimctl.errors import (
+    AuthenticationError,
+    DkimctlError,
+    NotProcessed,
+    RequestRefused,
+    ServiceError,
+    TokenRejected,
+)
+from dkimctl.matching import match
+from dkimctl.models import DnsRecord, DomainSpec, Result, Secret, Token
+from dkimctl.render.formats import PER_ZONE, Format, Provider, render, render_zone_files
+from dkimctl.render.publishable import publishable
+from dkimctl.saved import judged
+from dkimctl.text import printable
+from dkimctl.wire import DecodeError, Reply, decode_error, decode_reply, decode_token
+
+sys.path.append(str(Path(__file__).parent))
+from mutations import JSON_SCALARS, documents, flow, json_tree
+from terminals import is_harmless
+
+API = Path(__file__).parents[1] / "fixtures" / "api"
+ANSWERS = [json.loads(path.read_bytes()) for path in sorted(API.glob("*.json"))]
+ITEMS = [item for answer in ANSWERS for item in answer.get("items", [])]
+SECRET = "iT-iS-a-sEcReT-of-somebody/and+no=one"
+SCALARS = (
+    *JSON_SCALARS, '"201"', "201", "409", '"409"', '"400"', '"TXT"', '"cname"', '"example.com."',
+    '"EXAMPLE.com"', r'"a\u0020b"', '"s1._domainkey.example.com"', '"v=DKIM1; p="', '";"',
+    '"$(id)"', '"p=\\";\\n\\u0000"', '"_"', '"a..b"', json.dumps(SECRET), json.dumps("a" * 300),
+    json.dumps(f"Bearer {SECRET} {SECRET.encode().hex()}"), "9007199254740993", "1e16",
+)  # fmt: skip
+LISTS = st.lists(st.sampled_from(ITEMS), max_size=3).map(
+    lambda items: {"items": items, "count": len(items), "total": len(items)}
+)
+TREES = (LISTS | st.sampled_from(ANSWERS)).map(json_tree)
+BODIES = documents(TREES, scalars=SCALARS, writers=(flow,))
+ZONES = ("com", "org", "net", "jp", "example")
+SPECS = [
+    DomainSpec("example.com", "sample0001", 2048, "2027-07-01T00:00+09:00", 0, True),
+    DomainSpec("example.com", "s1"),
+    DomainSpec("example.org"),
+]
+STATUSES = st.sampled_from((200, 200, 200, 400, 500)) | st.integers(200, 599)
+HEADER_TEXT = st.text(st.characters(codec="latin-1", categories=["L", "N", "P", "S", "Zs"]))
+RETRY_AFTER = HEADER_TEXT | st.sampled_from(
+    ("1", "9" * 400, "-1", "Wed, 21 Oct 2015 07:28:00 GMT", "Wed, 21 Oct 0000 07:28:00 -9999",
+     "Fri, 31 Dec 9999 23:59:59 -2359", "21 Oct 15", "Wed, 21 Oct 2015 07:28:00 +999999999")
+)  # fmt: skip
+HEADERS = st.fixed_dictionaries(
+    {}, optional={"Retry-After": RETRY_AFTER, "Date": RETRY_AFTER, "Content-Encoding": HEADER_TEXT}
+)
+
+
+def decoded(body: bytes, *, is_saved: bool) -> Reply | DecodeError:
+    """The reply, or why the body is none."""
+    try:
+        return decode_reply(body, is_saved=is_saved)
+    except DecodeError as error:
+        return error
+
+
+def results_of(body: bytes) -> list[Result]:
+    """What `show-dns --from` shows of it."""
+    reply = decoded(body, is_saved=True)
+    return list(judged(reply.items)) if isinstance(reply, Reply) else []
+
+
+def records_of(results: Sequence[Result]) -> list[DnsRecord]:
+    return [record for record in map(publishable, results) if record is not None]
+
+
+@given(body=BODIES, is_saved=st.booleans())
+@example(body=b"[" * 100_000, is_saved=True)
+@example(body=b'{"items":[' + b"[" * 50_000, is_saved=True)
+@example(body=b'{"items":[],"total":' + b"9" * 4301 + b"}", is_saved=False)
+@example(body=b'{"items":[{"a":' * 5000, is_saved=False)
+def test_a_body_is_a_reply_or_is_told_of(body, is_saved):
+    reply = decoded(body, is_saved=is_saved)
+    if isinstance(reply, DecodeError):
+        assert str(reply)
+        assert is_harmless(printable(str(reply)))
+        return
+    assert all(is_harmless(printable(fault)) for fault in reply.faults)
+    for item in reply.items:
+        assert item.sign_domain == item.sign_domain.lower()
+        assert is_saved or item.code is not None
+        for number in (item.key_len, item.default):
+            assert number is None or (type(number) is int and abs(number) <= 2**53)
+        item.sign_domain.encode()  # so that any stream and file takes it
+
+
+@given(BODIES)
+def test_an_answer_is_shown_in_every_format(body):
+    results = results_of(body)
+    for fmt in set(Format) - set(PER_ZONE):
+        text = "".join(render(fmt, results, ttl=60, width=80))
+        text.encode()
+        assert all(map(is_harmless, text.replace("\t", " ").split("\n")))
+    inside = [result for result in results if is_in_zones(result)]
+    for fmt in PER_ZONE:
+        for provider in Provider:
+            for file in render_zone_files(fmt, inside, ZONES, provider=provider):
+                assert is_harmless(file.name)
+                text = "".join(file.chunks)
+                assert all(map(is_harmless, text.split("\n")))
+
+
+def is_in_zones(result: Result) -> bool:
+    """Whether it has no record, or one in a zone that is there."""
+    record = publishable(result)
+    return record is None or record.fqdn.lower().rpartition(".")[2] in ZONES
+
+
+@given(BODIES)
+def test_a_zone_has_one_line_for_each_record_and_others_read_it(body):
+    results = results_of(body)
+    lines = "".join(render(Format.ZONE, results, ttl=60)).splitlines()
+    records = records_of(results)
+    assert [line[:1] == ";" for line in lines] == [True, False] * len(records)
+    for line, record in zip(lines[1::2], records, strict=True):
+        (rrset,) = dns.zonefile.read_rrsets(line, rdclass=None, default_ttl=None)
+        assert rrset.name == dns.name.from_text(record.fqdn)
+        assert b"".join(rrset[0].strings) == record.value.encode()
+
+
+@given(BODIES)
+def test_what_is_written_for_machines_is_read_back(body):
+    results = results_of(body)
+    registrations = [result.registration for result in results]
+    again = decode_reply("".join(render(Format.JSON, results)).encode(), is_saved=True)
+    assert again.faults == ()
+    assert [named(item) for item in again.items] == [named(item) for item in registrations]
+    assert [result.outcome for result in judged(again.items)] == [one.outcome for one in results]
+    jsonl = "".join(render(Format.JSONL, results)).splitlines()
+    assert [json.loads(line)["sign_domain"] for line in jsonl] == [
+        item.sign_domain for item in registrations
+    ]
+    csv.field_size_limit(1 << 24)  # characters, of which a service's message may have many
+    rows = list(csv.reader("".join(render(Format.CSV, results)).splitlines()))
+    assert len(rows) == 1 + len(results)
+    assert {len(row) for row in rows} == {len(rows[0])}
+
+
+def named(item):
+    """What stays the same, whatever the service's spelling."""
+    return item.sign_domain.removesuffix("."), item.selector, item.key_len, item.code, item.message
+
+
+class AnyService:
+    """Answers whatever it is told to, to whoever asks."""
+
+    def __init__(self) -> None:
+        self.status, self.headers, self.body = 200, {}, b""
+        self.client = Client(
+            auth_url="http://auth.invalid",
+            base_url="http://service.invalid",
+            http=HttpClient.in_process(self),
+            clock=lambda: 0.0,
+        )
+
+    def __call__(self, environ, start_response):
+        start_response(f"{self.status} Whatever", list(self.headers.items()))
+        return [self.body]
+
+    def answer(self, status: int, headers: dict[str, str], body: bytes) -> Client:
+        self.status, self.headers, self.body = status, headers, body
+        return self.client
+
+
+@pytest.fixture(scope="session")
+def service() -> Iterator[AnyService]:
+    service = AnyService()
+    yield service
+    service.client.close()
+
+
+def asked(ask):
+    """What came of asking: the answer, or one of our errors, which is fit to be told."""
+    try:
+        return ask()
+    except DkimctlError as error:
+        said = f"{error.message} {error.hint}"
+        assert is_harmless(printable(said))
+        assert SECRET not in said
+        retry_after = getattr(error, "retry_after", None)
+        assert retry_after is None or 0 <= retry_after < math.inf
+        return error
+
+
+@given(status=STATUSES, headers=HEADERS, body=BODIES)
+def test_a_registration_has_results_or_an_error(service, status, headers, body):
+    client = service.answer(status, headers, body)
+    reply = asked(lambda: client.register(Secret(SECRET), SPECS))
+    if isinstance(reply, Exception):
+        assert isinstance(reply, ServiceError | RequestRefused | TokenRejected)
+        return
+    assert status in {200, 400, 500}
+    matched = match(SPECS, reply.items)
+    assert len(matched.answers) == len(SPECS)
+    assert len(matched.strays) + sum(map(bool, matched.answers)) == len(reply.items)
+    results = [
+        outcomes.of_answer(spec, answer)
+        for spec, answer in zip(SPECS, matched.answers, strict=True)
+        if answer is not None
+    ]
+    for result in results:
+        assert SECRET not in str(result)
+        assert is_harmless(printable(result.reason))
+    assert all(map(is_harmless, "".join(render(Format.TABLE, results, width=100)).split("\n")))
+
+
+@given(status=STATUSES, headers=HEADERS, body=BODIES)
+def test_a_token_is_usable_or_there_is_none(service, status, headers, body):
+    client = service.answer(status, headers, body)
+    token = asked(lambda: client.issue_token("me", Secret(SECRET)))
+    if isinstance(token, Exception):
+        assert isinstance(token, AuthenticationError | NotProcessed | ServiceError)
+        return
+    assert isinstance(token, Token)
+    assert status == 200
+    f"Bearer {token.access_token.reveal()}".encode("ascii")
+    assert 0 < token.expires_at < math.inf
+
+
+@given(status=STATUSES, headers=HEADERS, body=BODIES)
+def test_any_other_request_has_an_answer_or_an_error(service, status, headers, body):
+    client = service.answer(status, headers, body)
+    found = asked(lambda: client.request(Secret(SECRET), "DELETE", "/send/1"))
+    if isinstance(found, HttpResponse):
+        assert found.status == status
+        assert SECRET.encode() not in found.body
+    else:
+        assert isinstance(found, ServiceError | TokenRejected)
+
+
+@given(BODIES)
+def test_no_body_stops_what_looks_for_an_error(body):
+    said = decode_error(body)
+    assert isinstance(said, str)
+    said.encode()
+
+
+@given(BODIES)
+def test_what_is_no_token_is_not_quoted(body):
+    try:
+        _, lifetime = decode_token(body)
+    except DecodeError as error:
+        said = str(error)
+        assert SECRET not in said
+    else:
+        assert lifetime is None or 0 < lifetime < math.inf
+
+
+@given(body=BODIES, fmt=st.sampled_from(Format), to_file=st.booleans())
+def test_a_saved_answer_is_shown_or_told_of(command_line, tmp_path_factory, body, fmt, to_file):
+    place = tmp_path_factory.getbasetemp() / "shown"
+    words = ["show-dns", "--from", "-", "--format", fmt]
+    if fmt in PER_ZONE:
+        words += ["--output-dir", place.with_suffix(".d")]
+        words += [word for zone in ZONES for word in ("--zone", zone)]
+    elif to_file:
+        words += ["--output", place]
+    done = command_line(*words, stdin=body)
+    assert done.status in {0, 1, 2}
+    if fmt is Format.JSON:
+        assert isinstance(json.loads(done.err)["errors"], list)
+    else:
+        assert all(map(is_harmless, done.err.splitlines()))
+    errors = sum(line.startswith("dkimctl: error: ") for line in done.err.splitlines())
+    assert errors == (done.status == 2 and fmt is not Format.JSON)
+    if isinstance(decoded(body, is_saved=True), DecodeError):
+        assert (done.status, done.out) == (2, "")
+
+
+@given(BODIES)
+def test_a_saved_answer_is_taken_over_or_told_of(command_line, body):
+    done = command_line("ledger", "import", "--sandbox", "-", stdin=body)
+    shown = command_line("show-dns", "--sandbox", "--format", "json")
+    for path in command_line.state.glob("ledger.db*"):
+        path.unlink()
+    assert done.status in {0, 1, 2}
+    assert all(map(is_harmless, done.err.splitlines()))
+    assert shown.status in {0, 1}
+    if shown.out:
+        assert decode_reply(shown.out.encode(), is_saved=True).faults == ()

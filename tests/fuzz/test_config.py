@@ -1,0 +1,202 @@
+"""Config files, and what `login` keeps: whatever is in them, they are read or told of."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dkimctl.errors import InputError, UsageError
+from dkimctl.settings import LOGIN_KEYS, Config, Profile, load_config, logins, resolve_profile
+from dkimctl.specs import read_defaults
+from dkimctl.text import printable
+
+sys.path.append(str(Path(__file__).parent))
+from mutations import JSON_SCALARS, YAML_SCALARS, block, documents, flow, json_tree
+from terminals import is_harmless
+
+URLS = st.sampled_from(
+    ("https://a.example", "http://127.0.0.1:8080/", "http://[::1]", "https://a.example/v2?x",
+     "http://a.example", "https://me:hunter2@a.example", "https://[", "https://a:99999", "HTTPS://A",
+     "https://[fe80::1%25a]", "https://a℀b", "http://localhost", "//a", "https://日本.jp")
+)  # fmt: skip
+NUMBERS = st.sampled_from(
+    ("1", "0", "64", "30s", "5m", "1.5h", "1e3", "9" * 400, "-1", '"30"', "٣")
+)
+PATHS = st.sampled_from(("/a.pem", "~/a", "~nobody-of-that-name/a", r'"a\0b"', r'"\uD800"', "''"))
+PROFILE = {
+    "auth_url": URLS,
+    "base_url": URLS,
+    "client_id": st.sampled_from(("me", '"a:b"', "''", r'"\e[2J"', "日本", "9" * 5000)),
+    "batch_size": NUMBERS,
+    "concurrency": NUMBERS,
+    "timeout": NUMBERS,
+    "max_wait": NUMBERS,
+    "ca_bundle": PATHS,
+    "proxy": URLS,
+    "credential_store": st.sampled_from(("keyring", "file", "File")),
+    "client_secret": st.just("hunter2"),
+    "defaults": st.sampled_from(
+        ((), (("key_len", "2048"), ("enable", "true")), (("selector", "s1"),), "[]", "x")
+    ),
+}
+NAMES = st.sampled_from(("default", "sandbox", "agency", "'a b'", "..", r'"\e"', "日本", "''", "~"))
+
+
+def mappings(required, optional):
+    """Mappings of these keys."""
+    return st.fixed_dictionaries(required, optional=optional).map(lambda found: (*found.items(),))
+
+
+TREES = mappings(
+    {"profiles": st.dictionaries(NAMES, mappings({}, PROFILE), max_size=3).map(
+        lambda found: (*found.items(),))},
+    {"default_profile": NAMES},
+)  # fmt: skip
+FILES = documents(TREES, scalars=YAML_SCALARS, writers=(block, flow))
+LOGIN = st.fixed_dictionaries(
+    {"auth_url": URLS, "base_url": URLS, "client_id": st.text(max_size=5) | st.just("me"),
+     "credential_store": st.sampled_from(("keyring", "file", "File"))}
+)  # fmt: skip
+LOGINS = documents(
+    st.dictionaries(st.text(max_size=5), LOGIN, max_size=2).map(json_tree),
+    scalars=JSON_SCALARS,
+    writers=(flow,),
+)
+
+VARIABLES = ("DKIMCTL_PROFILE", "DKIMCTL_AUTH_URL", "DKIMCTL_BASE_URL", "DKIMCTL_CLIENT_ID")
+ENVIRONMENTS = st.dictionaries(
+    st.sampled_from(VARIABLES),
+    st.text(st.characters(exclude_characters="\0"), max_size=30) | URLS,
+)
+
+
+@pytest.fixture(scope="session")
+def config_file(tmp_path_factory):
+    """Where the config file is."""
+    return tmp_path_factory.mktemp("config") / "config.yaml"
+
+
+def loaded(path: Path, data: bytes):
+    """The config, or the problems of the file."""
+    path.write_bytes(data)
+    try:
+        return load_config(path, required=True, read_defaults=read_defaults)
+    except InputError as error:
+        return error.problems
+
+
+def kept_logins(state: Path) -> dict[str, dict[str, str]] | UsageError:
+    """What `login` kept, or what is wrong with it."""
+    try:
+        return logins(state)
+    except UsageError as error:
+        return error
+
+
+def resolved(**sources) -> Profile | UsageError:
+    """The profile that comes of these sources, or why there is none."""
+    told = {"flags": {}, "environ": {}, "config": Config(), "logins": {}} | sources
+    try:
+        return resolve_profile(**told)
+    except UsageError as error:
+        return error
+
+
+def is_safe(url: str | None) -> bool:
+    """Whether nobody on the way can read what is sent there."""
+    loopback = ("http://127.0.0.1", "http://[::1]", "http://localhost")
+    return url is None or url.startswith(("https://", *loopback))
+
+
+@given(FILES)
+def test_a_config_file_is_read_or_each_problem_has_its_place(config_file, data):
+    found = loaded(config_file, data)
+    if not isinstance(found, Config):
+        for problem in found:
+            assert min(problem.line, problem.column) >= 1
+            assert problem.message
+            assert problem.hint
+            assert is_harmless(printable(f"{problem} {problem.hint}"))
+            assert "hunter2" not in f"{problem.message} {problem.hint}"
+        return
+    for name in {*found.profiles, "default", "sandbox"}:
+        profile = resolved(flags={"profile": name}, config=found)
+        if isinstance(profile, UsageError):
+            assert name not in found.profiles
+            continue
+        assert profile.name == name
+        assert is_safe(profile.auth_url)
+        assert is_safe(profile.base_url)
+        assert 1 <= profile.batch_size <= 10_000
+        assert 1 <= profile.concurrency <= 64
+        assert 0 < profile.timeout <= 86400
+        assert 0 < profile.max_wait <= 86400
+        assert profile.credential_store in {"keyring", "file"}
+
+
+@given(data=FILES, fmt=st.sampled_from(("table", "json")))
+def test_a_command_goes_on_with_a_config_file_or_tells_what_is_wrong(
+    command_line, config_file, data, fmt
+):
+    found = loaded(config_file, data)
+    done = command_line("show-dns", "--config", config_file, "--format", fmt)
+    assert done.out == ""
+    assert done.status in {1, 2}  # nothing is registered
+    if fmt == "json":
+        errors = [error["message"] for error in json.loads(done.err)["errors"]]
+    else:
+        assert all(map(is_harmless, done.err.splitlines()))
+        start = "dkimctl: error: "
+        errors = [
+            line.removeprefix(start) for line in done.err.splitlines() if line.startswith(start)
+        ]
+    if isinstance(found, Config):
+        assert len(errors) == 1
+    else:
+        assert done.status == 2
+        assert len(errors) == len(found)
+        assert all(error.startswith(f"{config_file}:") for error in errors)
+
+
+@given(LOGINS)
+def test_what_login_kept_is_read_or_told_of(tmp_path_factory, data):
+    state = tmp_path_factory.getbasetemp()
+    (state / "logins.json").write_bytes(data)
+    found = kept_logins(state)
+    if isinstance(found, UsageError):
+        assert "logins.json" in found.message
+        assert found.hint
+        assert is_harmless(printable(f"{found.message} {found.hint}"))
+        return
+    for name, login in found.items():
+        assert set(login) == set(LOGIN_KEYS)
+        profile = resolved(flags={"profile": name}, logins=found)
+        assert isinstance(profile, Profile | UsageError)
+        assert is_safe(login["auth_url"])
+        assert is_safe(login["base_url"])
+
+
+@given(data=LOGINS)
+def test_a_command_goes_on_with_what_login_kept_or_tells_what_is_wrong(command_line, data):
+    kept = command_line.state / "logins.json"
+    kept.write_bytes(data)
+    done = command_line("show-dns")
+    kept.unlink()
+    assert (done.out, done.status in {1, 2}) == ("", True)
+    assert sum(line.startswith("dkimctl: error: ") for line in done.err.splitlines()) == 1
+    assert all(map(is_harmless, done.err.splitlines()))
+
+
+@given(ENVIRONMENTS)
+def test_an_environment_makes_a_profile_or_is_told_of(environ):
+    found = resolved(environ=environ)
+    if isinstance(found, UsageError):
+        assert is_harmless(printable(f"{found.message} {found.hint}"))
+    else:
+        assert is_safe(found.auth_url)
+        assert is_safe(found.base_url)

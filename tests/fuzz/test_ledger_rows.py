@@ -1,0 +1,273 @@
+"""Ledgers in whose rows somebody else has been: sound registrations, or a LedgerError."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import sqlite3
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dkimctl import outcomes
+from dkimctl.errors import LedgerError
+from dkimctl.ledger import Intent, Ledger
+from dkimctl.models import DnsRecord, Outcome, Registration
+from dkimctl.render.formats import PER_ZONE, Format, render
+from dkimctl.settings import SANDBOX_CLIENT_ID
+from dkimctl.text import printable
+
+sys.path.append(str(Path(__file__).parent))
+from terminals import is_harmless
+
+ACCOUNT = {"base_url": "https://sandbox.invalid", "client_id": SANDBOX_CLIENT_ID}
+COLUMNS = {
+    "registration": (
+        "id", "account_id", "sign_domain", "selector", "key_len", "start_date", "default", "enable",
+        "fqdn", "type", "value", "regist_date", "code", "message",
+    ),
+    "sending": ("id", "account_id", "sent_at", "entries"),
+    "publication": ("account_id", "sign_domain", "selector", "published_at"),
+    "account": ("id", "base_url", "client_id"),
+}  # fmt: skip
+CELLS = [(table, column) for table, columns in COLUMNS.items() for column in columns]
+CONTENTS = [cell for cell in CELLS if cell[1] not in {"id", "account_id"}]
+TEXTS = st.text(max_size=30) | st.sampled_from(
+    ("", "\0", "\x1b[2J", "a" * 70_000, "1024", "a.example", "A.Example", "x._domainkey.a.example",
+     "TXT", "409", "201", "v=DKIM1; p=", "2027-07-01T00:00+09:00", "0001-01-01T00:00:00+23:59",
+     "9999-12-31T23:59:59-23:59", "2026-11-21T14:02:10", "now", "é", "\u202e", "=1+1", ";\n")
+)  # fmt: skip
+INTEGERS = st.integers(-(2**63), 2**63 - 1)
+# What any column of SQLite can hold, whatever its type: texts that are none, as bytes, too.
+VALUES = TEXTS | st.none() | INTEGERS | st.floats(allow_nan=False) | st.binary(max_size=30)
+JSON = st.recursive(
+    st.sampled_from(("a.example", "s1")) | st.none() | st.booleans() | st.integers() | st.floats()
+    | st.text(st.characters(), max_size=5),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=2), inner),
+    max_leaves=4,
+)  # fmt: skip
+ENTRIES = (
+    st.lists(st.tuples(JSON, JSON), min_size=1, max_size=2).map(json.dumps)
+    | JSON.map(json.dumps)
+    | st.sampled_from(("[" * 100_000, '[["a", ' + "9" * 5000 + "]]", "[[]]"))
+)
+PLACES = st.sampled_from(("1", "1", "rowid = 1"))
+CHANGES = st.lists(
+    st.tuples(st.sampled_from(CONTENTS), VALUES, st.booleans(), PLACES)
+    | st.tuples(st.sampled_from(CONTENTS), VALUES, st.booleans(), PLACES)
+    | st.tuples(st.just(("sending", "entries")), ENTRIES, st.booleans(), PLACES)
+    | st.tuples(st.sampled_from(CELLS), VALUES, st.booleans(), PLACES),
+    min_size=1,
+    max_size=3,
+)
+SQL = ("DROP TABLE {table}", "ALTER TABLE {table} RENAME TO other", "DELETE FROM {table}",
+       "PRAGMA user_version = {number}", "DROP TABLE {table}; CREATE VIEW {table} AS SELECT 1",
+       "DROP TABLE {table}; CREATE TABLE {table} (id, account_id, published_at, entries)",
+       "CREATE TRIGGER t AFTER INSERT ON {table} BEGIN SELECT RAISE(ABORT, 'no'); END")  # fmt: skip
+TYPES = Registration.__annotations__
+ANSWER = Path(__file__).parents[1] / "fixtures" / "api" / "register-created.json"
+VALUE = json.loads(ANSWER.read_bytes())["items"][0]["setting_values"]["value"]
+
+
+def registration(sign_domain: str, code: str) -> Registration:
+    """One whose record can be published, and whose key can be retired."""
+    record = DnsRecord(f"s1._domainkey.{sign_domain}", "TXT", VALUE)
+    dates = {"start_date": "2026-07-01T00:00+09:00", "regist_date": "2026-06-21T10:15:30+09:00"}
+    return Registration(sign_domain, "s1", 1024, record=record, code=code, message="", **dates)
+
+
+@pytest.fixture(scope="session")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A ledger of which every table has rows, and whose columns take anything."""
+    path = tmp_path_factory.mktemp("sound") / "ledger.db"
+    with Ledger.open(path, **ACCOUNT, clock=lambda: 1_796_000_000.0) as ledger:
+        ledger.record([registration("a.example", "201"), registration("b.example", "409")])
+        ledger.commit(begun=[[("a.example", "s2"), ("c.example", None)], [("b.example", None)]])
+        ledger.note_publications([("a.example", "s1"), ("b.example", "s1")])
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("UPDATE sqlite_master SET sql = replace(sql, 'NOT NULL', '')")
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode = DELETE")
+    return path
+
+
+@pytest.fixture(scope="session")
+def damage(sound: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Make a ledger that is like the sound one but for what a statement, or `change`, does."""
+    directory = tmp_path_factory.mktemp("damaged")
+
+    def make(change: Callable[[Path], None]) -> Path:
+        shutil.rmtree(directory)
+        directory.mkdir()
+        path = directory / "ledger.db"
+        shutil.copyfile(sound, path)
+        change(path)
+        return path
+
+    return make
+
+
+def put(path: Path, changes) -> None:
+    """Put values into cells; where SQLite takes one nowhere, the cell stays as it is."""
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA synchronous = OFF")
+        for (table, column), value, as_text, where in changes:
+            written = "CAST(? AS TEXT)" if as_text else "?"
+            with contextlib.suppress(sqlite3.Error, UnicodeError):
+                connection.execute(
+                    f'UPDATE {table} SET "{column}" = {written} WHERE {where}', [value]
+                )
+
+
+def read(use: Callable[[], object]) -> object:
+    """What there is, or the LedgerError."""
+    try:
+        return use()
+    except LedgerError as error:
+        return error
+
+
+def require_told(found: object) -> None:
+    """Of an error: what happened, and what to do."""
+    if isinstance(found, LedgerError):
+        assert "ledger" in found.message
+        assert found.hint
+        assert is_harmless(printable(f"{found.message} {found.hint}"))
+
+
+def require_sound(path: Path) -> None:
+    """Whatever is asked of the ledger: sound values, or a LedgerError; and nothing is changed."""
+    before = path.read_bytes()
+    for ask in (
+        lambda ledger: list(ledger.all()),
+        lambda ledger: list(ledger.ours()),
+        lambda ledger: ledger.of_domain("a.example"),
+        lambda ledger: ledger.intents(),
+        lambda ledger: ledger.intents_of("a.example"),
+        lambda ledger: ledger.publications(),
+    ):
+        found = read(lambda ask=ask: asked_of(path, ask))
+        require_told(found)
+        if isinstance(found, dict):
+            for pair, time in found.items():
+                assert all(isinstance(word, str) for word in pair)
+                assert isinstance(time, datetime)
+                assert time.tzinfo is UTC
+        elif isinstance(found, list):
+            for one in found:
+                require_sound_one(one)
+    assert path.read_bytes() == before
+
+
+def asked_of(path: Path, ask: Callable[[Ledger], object]) -> object:
+    with Ledger.open_existing(path, **ACCOUNT) as ledger:
+        return ask(ledger)
+
+
+def require_sound_one(found: Registration | Intent) -> None:
+    if isinstance(found, Intent):
+        assert isinstance(found.sign_domain, str)
+        assert found.selector is None or isinstance(found.selector, str)
+        assert isinstance(found.sent_at, str)
+        return
+    for name, value in found._asdict().items():
+        assert isinstance(value, TYPES[name]), (name, value)
+    assert found.record is None or all(isinstance(part, str) for part in found.record)
+    result = outcomes.judged(found, Outcome.EXISTS)
+    for fmt in set(Format) - set(PER_ZONE):
+        text = "".join(render(fmt, [result]))
+        assert all(map(is_harmless, text.replace("\t", " ").split("\n")))
+
+
+@given(changes=CHANGES)
+def test_damaged_rows_are_sound_or_told_of(damage, changes):
+    require_sound(damage(lambda path: put(path, changes)))
+
+
+@given(statement=st.sampled_from(SQL), table=st.sampled_from([*COLUMNS]), number=INTEGERS)
+def test_tables_of_another_shape_are_told_of(damage, statement, table, number):
+    def change(path: Path) -> None:
+        with contextlib.closing(sqlite3.connect(path)) as connection:
+            connection.executescript(statement.format(table=table, number=number))
+
+    require_sound(damage(change))
+
+
+@given(changes=st.lists(
+    st.tuples(st.integers(0, 1 << 16), st.binary(min_size=1, max_size=40)), min_size=1, max_size=4
+))  # fmt: skip
+def test_damaged_bytes_are_told_of(damage, changes):
+    def change(path: Path) -> None:
+        data = bytearray(path.read_bytes())
+        for at, wrong in changes:
+            start = at % len(data)
+            data[start : start + len(wrong)] = wrong
+        path.write_bytes(data)
+
+    require_sound(damage(change))
+
+
+@given(changes=CHANGES)
+def test_a_writer_goes_on_with_damaged_rows_or_tells_of_them(damage, changes):
+    path = damage(lambda path: put(path, changes))
+    answer = Registration("a.example", "S1", 1024, code="201")
+    with contextlib.ExitStack() as stack:
+        ledger = read(lambda: stack.enter_context(Ledger.open(path, **ACCOUNT)))
+        require_told(ledger)
+        if isinstance(ledger, LedgerError):
+            return
+        for use in (
+            lambda: ledger.note_publications([("a.example", "s1")], [("b.example", "s1")]),
+            lambda: ledger.commit(answered=[answer], begun=[[("d.example", None)]]),
+            lambda: ledger.forget([("b.example", "s1")]),
+            ledger.check,
+        ):
+            require_told(read(use))
+    if path.exists():
+        require_sound(path)
+
+
+COMMANDS = (
+    ["show-dns"],
+    ["show-dns", "--format", "json"],
+    ["show-dns", "--format", "table"],
+    ["show-dns", "*.example", "--format", "csv"],
+    ["show-dns", "--format", "octodns", "--zone", "example"],
+    ["rotate", "--older-than", "1d"],
+    ["rotate", "--retired"],
+    ["ledger", "forget", "a.example", "--force"],
+)
+
+
+@given(changes=CHANGES, words=st.sampled_from(COMMANDS))
+def test_commands_go_on_with_damaged_rows_or_tell_of_them(command_line, damage, changes, words):
+    shutil.copyfile(damage(lambda path: put(path, changes)), command_line.state / "ledger.db")
+    done = command_line(*words, "--sandbox")
+    for path in command_line.state.glob("ledger.*"):
+        path.unlink()
+    assert done.status in {0, 1, 2}
+    assert all(map(is_harmless, done.out.replace("\t", " ").split("\n")))
+    assert all(map(is_harmless, done.err.splitlines()))
+    assert done.status == 0 or done.err
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_commands_go_on_with_the_sound_ledger(command_line, sound, words):
+    shutil.copyfile(sound, command_line.state / "ledger.db")
+    done = command_line(*words, "--sandbox")
+    for path in command_line.state.glob("ledger.*"):
+        path.unlink()
+    assert (done.status, bool(done.out or done.err)) == (0, True)
+
+
+def test_the_sound_ledger_is_sound(sound):
+    require_sound(sound)
+    for ask in (Ledger.all, Ledger.intents, Ledger.publications):
+        assert len(list(asked_of(sound, lambda ledger, ask=ask: list(ask(ledger))))) >= 2

@@ -1,0 +1,148 @@
+"""Spec files: whatever is in them, they are read, or every problem has its place."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from dkimctl.errors import InputError
+from dkimctl.models import DomainSpec
+from dkimctl.service.validation import Entry, judge
+from dkimctl.specs import key_name_length, load_specs
+from dkimctl.text import printable
+from dkimctl.wire import encode_registration
+
+sys.path.append(str(Path(__file__).parent))
+from mutations import YAML_SCALARS, block, documents, flow
+from terminals import is_harmless
+
+LONGEST = "a." * 119 + "ab"
+DOMAINS = st.integers(0, 99).map("d{}.example".format) | st.sampled_from(
+    ("example.com", "EXAMPLE.com.", "a.example", "'b.example'", '"c.example"', "日本語.jp", "ß.de",
+     "xn--wgv71a119e.jp", "a..b", "192.0.2.1", "'[::1]'", LONGEST, "'*.a'", "a_b.c")
+)  # fmt: skip
+FIELDS = {
+    "selector": st.sampled_from(("s1", "S1", "a.b", "20260101", "on", "1e3", "12:30", "é")),
+    "key_len": st.sampled_from(("1024", "2048", "2048", "4096", '"2048"')),
+    "start_date": st.sampled_from(
+        ("2027-07-01T00:00+09:00", "2027-07-01T00:00:00Z", "0001-01-01T00:00-23:59",
+         "9999-12-31T23:59-23:59", "2027-02-30T00:00Z")
+    ),
+    "default": st.sampled_from(("0", "1", "999999999", "1000000000")),
+    "enable": st.sampled_from(("true", "false", "yes")),
+}  # fmt: skip
+DEFAULTS = {key: values for key, values in FIELDS.items() if key != "selector"}
+
+
+def mappings(required, optional):
+    """Mappings of these keys, in any order."""
+    fields = st.fixed_dictionaries(required, optional=optional)
+    return fields.flatmap(lambda found: st.permutations(list(found.items()))).map(tuple)
+
+
+ENTRIES = DOMAINS | mappings({"sign_domain": DOMAINS}, FIELDS)
+LISTS = st.lists(ENTRIES, max_size=3)
+TREES = LISTS | mappings({"domains": LISTS}, {"defaults": mappings({}, DEFAULTS)})
+FILES = documents(TREES, scalars=YAML_SCALARS, writers=(block, flow))
+# Of the names that the loader takes, the service takes those that leave room for a selector of
+# its own choice.
+ROOM = 253 - len("._domainkey.") - 9
+
+
+def loaded(data: bytes) -> list[DomainSpec] | tuple:
+    """The entries, or the problems."""
+    try:
+        return load_specs(data, "f.yaml")
+    except InputError as error:
+        return error.problems
+
+
+@given(FILES)
+@example(b"- " + b"[" * 5000)
+@example(b"domains:\n" * 3000)
+@example(b"- a.example\n" * 5000)
+def test_a_file_is_read_or_each_problem_has_its_place(data):
+    found = loaded(data)
+    if isinstance(found, list):
+        assert all(isinstance(spec, DomainSpec) for spec in found)
+        return
+    lines = len(re.split(rb"\r\n|\r|\n", data)) + 1  # the parser may see the end below the last
+    for problem in found:
+        assert 1 <= problem.line <= lines
+        assert 1 <= problem.column <= len(data) + 1
+        assert problem.message
+        assert problem.hint
+        assert is_harmless(printable(f"{problem} {problem.hint}"))
+
+
+@given(FILES)
+def test_what_is_read_is_what_the_service_takes(data):
+    found = loaded(data)
+    if not isinstance(found, list):
+        return
+    sent = json.loads(encode_registration(found))["domains"]
+    assert len(sent) == len(found)
+    for entry, spec in zip(sent, found, strict=True):
+        assert entry == {key: value for key, value in spec._asdict().items() if value is not None}
+        if spec.selector is not None or len(spec.sign_domain) <= ROOM:
+            assert isinstance(judge(entry), Entry)
+        assert key_name_length(spec.sign_domain, spec.selector) <= 253
+    names = [(spec.sign_domain, (spec.selector or "").lower()) for spec in found]
+    assert len(set(names)) == len(names)
+
+
+@given(FILES)
+def test_line_breaks_of_windows_change_nothing(data):
+    if b"\r" in data or b"\\" in data:
+        return
+    ours, theirs = loaded(data), loaded(data.replace(b"\n", b"\r\n"))
+    assert ours == theirs
+
+
+@given(FILES)
+def test_a_platform_without_the_fast_parser_reads_the_same(data):
+    fast = loaded(data)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delattr(yaml, "CSafeLoader", raising=False)
+        slow = loaded(data)
+    if isinstance(fast, list) and isinstance(slow, list):
+        assert slow == fast
+    elif isinstance(slow, tuple):
+        assert all(is_harmless(printable(f"{problem} {problem.hint}")) for problem in slow)
+
+
+@given(data=FILES)
+def test_the_plan_of_a_file_is_shown_or_its_problems_are_told(command_line, data):
+    done = command_line("register", "--dry-run", "--sandbox", "-", stdin=data)
+    found = loaded(data)
+    assert all(map(is_harmless, done.err.splitlines()))
+    if isinstance(found, list):
+        assert done.status == 0
+        assert "dkimctl: error:" not in done.err
+        return
+    assert (done.status, done.out) == (2, "")
+    errors = [line for line in done.err.splitlines() if line.startswith("dkimctl: error: ")]
+    assert len(errors) == len(found)
+    assert all(re.match(r"dkimctl: error: <stdin>:\d+:\d+: \S", line) for line in errors)
+
+
+@given(data=FILES)
+def test_what_scripts_are_told_is_json(command_line, data):
+    words = ("register", "--dry-run", "--sandbox", "--format", "json", "-")
+    done = command_line(*words, stdin=data)
+    found = loaded(data)
+    told = json.loads(done.err)["errors"]
+    if isinstance(found, list):
+        assert (done.status, told) == (0, [])
+        assert json.loads(done.out)["count"] == len(found)
+        return
+    assert (done.status, done.out) == (2, "")
+    messages = [str(problem._replace(file="<stdin>")) for problem in found]
+    assert [error["message"] for error in told] == messages
