@@ -14,6 +14,7 @@ from dkimctl.models import DnsRecord, DomainSpec, Registration, Secret
 _Number = int | float  # a JSON number may be written 1024.0
 _BEARER = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # RFC 6750 section 2.1
 _LONGEST_ERROR = 1000  # characters; more is no message for people
+_MOST_ITEMS = 10_000  # in one answer: no request has more
 _LARGEST = 2**53  # what every reader of JSON keeps exactly (RFC 8259 section 6)
 
 
@@ -104,6 +105,8 @@ def decode_reply(body: bytes, *, is_saved: bool = False) -> Reply:
     Raises DecodeError when the body as a whole has another shape.
     """
     decoded = _decode_body(body)
+    if len(decoded.items) > _MOST_ITEMS and not is_saved:
+        raise DecodeError(f".items has {len(decoded.items)} entries, far more than were asked for")
     items, faults = [], []
     for index, raw in enumerate(decoded.items):
         try:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Self
 
 from dkimctl.client.echoes import quotes, without
-from dkimctl.client.http import HttpClient, HttpRequest, HttpResponse
+from dkimctl.client.http import MAX_BODY, HttpClient, HttpRequest, HttpResponse
 from dkimctl.errors import (
     AuthenticationError,
     MaybeProcessed,
@@ -31,6 +31,10 @@ from dkimctl.wire import (
 
 __all__ = ["Client", "HttpClient", "HttpRequest", "HttpResponse", "Reply"]
 
+_LARGEST_TOKEN = 1024 * 1024  # bytes of an answer
+# Bytes of an answer to a registration: in itself, and for each entry, which has about 700. What is
+# decoded takes 50 times as much, where it is made to.
+_LARGEST_REPLY, _LARGEST_ITEM = 64 * 1024, 16 * 1024
 TOKEN_LIFETIME = 3600.0  # seconds, unless the answer tells (interface 3.1)
 
 # There is nothing at that address that could have registered anything. Other 4xx may come
@@ -77,6 +81,7 @@ class Client:
                     Secret(f"Basic {basic.reveal()}"),
                     "application/x-www-form-urlencoded",
                     b"grant_type=client_credentials",
+                    largest=_LARGEST_TOKEN,
                 )
             )
         except MaybeProcessed as error:
@@ -98,13 +103,17 @@ class Client:
         NotProcessed when it had no effect (NoService: nor will it have any), MaybeProcessed
         when nobody can tell.
         """
-        response = self.request(
+        response = self._send(
             token,
-            "POST",
-            "/domain/dkim",
-            body=encode_registration(specs),
-            content_type="application/json",
-            is_last=False,
+            HttpRequest(
+                "POST",
+                f"{self._base_url}/domain/dkim",
+                _bearer(token),
+                "application/json",
+                encode_registration(specs),
+                is_last=False,
+                largest=min(MAX_BODY, _LARGEST_REPLY + _LARGEST_ITEM * len(specs)),
+            ),
         )
         if response.status not in (200, 400, 500):
             raise _request_error(response)
@@ -128,17 +137,18 @@ class Client:
         *,
         body: bytes | None = None,
         content_type: str | None = None,
-        is_last: bool = True,
     ) -> HttpResponse:
         """Send any bearer-protected request (interface 5.2) and give its answer.
 
-        Where the answer quotes a secret or token that was sent, `***` stands in its place.
-        Requests that are not `is_last` share a connection. Raises TokenRejected for 401 and 403;
-        every other status is the caller's to judge.
+        Where the answer quotes a secret or token that was sent, `***` stands in its place. Raises
+        TokenRejected for 401 and 403; every other status is the caller's to judge.
         """
+        url = f"{self._base_url}{path}"
+        return self._send(token, HttpRequest(method, url, _bearer(token), content_type, body))
+
+    def _send(self, token: Secret, request: HttpRequest) -> HttpResponse:
         self._sent |= {token}
-        url, bearer = f"{self._base_url}{path}", Secret(f"Bearer {token.reveal()}")
-        answer = self._http.send(HttpRequest(method, url, bearer, content_type, body, is_last))
+        answer = self._http.send(request)
         response = answer._replace(body=without(self._sent, answer.body))
         if response.status in (401, 403):
             raise _token_rejected(response, self._sent)
@@ -157,6 +167,10 @@ class Client:
 def _basic(client_id: str, secret: Secret) -> Secret:
     """The credentials of HTTP Basic (RFC 7617 section 2)."""
     return Secret(base64.b64encode(f"{client_id}:{secret.reveal()}".encode()).decode())
+
+
+def _bearer(token: Secret) -> Secret:
+    return Secret(f"Bearer {token.reveal()}")
 
 
 def _token_error(

@@ -20,7 +20,7 @@ from dkimctl.client.watch import Line, Watch
 from dkimctl.errors import DkimctlError, MaybeProcessed
 from dkimctl.models import Secret
 
-MAX_BODY = 16 * 1024 * 1024  # bytes; a full batch is answered in well under 1 MiB
+MAX_BODY = 16 * 1024 * 1024  # bytes
 
 _log = logging.getLogger("dkimctl.http")
 # What httpx raises before a request has left: it certainly had no effect.
@@ -41,7 +41,8 @@ _UNBOUNDED = (".start_tls.started", ".receive_response_headers.started")
 
 
 class HttpRequest(NamedTuple):
-    """What to send. `authorization` is the header's value (RFC 9110 section 11.6.2).
+    """What to send. `authorization` is the header's value (RFC 9110 section 11.6.2), `largest` how
+    many bytes the answer's body may have.
 
     After a request that `is_last` the connection ends: what follows its answer, by mistake or
     not, is not taken for that to another request.
@@ -53,6 +54,7 @@ class HttpRequest(NamedTuple):
     content_type: str | None = None
     body: bytes | None = None
     is_last: bool = True
+    largest: int = MAX_BODY
 
 
 class HttpResponse(NamedTuple):
@@ -159,7 +161,7 @@ class HttpClient:
             content=request.body,
             extensions={"trace": functools.partial(self._trace, request, line)},
         ) as response:
-            body = _read(response, request.url)
+            body = _read(response, request)
             return HttpResponse(response.status_code, body, _retry_after(response))
 
     def _trace(self, request: HttpRequest, line: Line, event: str, info: dict[str, Any]) -> None:
@@ -189,19 +191,20 @@ class HttpClient:
         return client
 
 
-def _read(response: httpx.Response, url: str) -> bytes:
-    """The whole body, up to MAX_BODY."""
+def _read(response: httpx.Response, request: HttpRequest) -> bytes:
+    """The whole body, in bounds."""
+    host = host_of(request.url)
     if response.headers.get("Content-Encoding", "identity") != "identity":
         raise MaybeProcessed(
-            f"the answer of {host_of(url)} is packed, though it was asked not to be",
+            f"the answer of {host} is packed, though it was asked not to be",
             hint="check the URLs of the profile, and any proxy in between",
         )
     body = bytearray()  # a list of what comes byte by byte takes 60 times as much
     for chunk in response.iter_raw():
         body += chunk
-        if len(body) > MAX_BODY:
+        if len(body) > request.largest:
             raise MaybeProcessed(
-                f"the answer of {host_of(url)} is larger than {MAX_BODY >> 20} MiB",
+                f"the answer of {host} is larger than {_size(request.largest)}",
                 hint="check the URLs of the profile",
             )
     return bytes(body)
@@ -210,3 +213,7 @@ def _read(response: httpx.Response, url: str) -> bytes:
 def _retry_after(response: httpx.Response) -> float | None:
     value = response.headers.get("Retry-After", "")
     return parse_retry_after(value, response.headers.get("Date", ""), time.time())
+
+
+def _size(octets: int) -> str:
+    return f"{octets >> 20} MiB" if octets >= 1 << 20 else f"{octets >> 10} KiB"
