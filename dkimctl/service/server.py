@@ -15,10 +15,11 @@ from waitress.channel import ClientDisconnected, HTTPChannel
 from waitress.server import TcpWSGIServer, create_server
 
 from dkimctl.errors import UsageError
+from dkimctl.service.parser import Parser
 
 # What waitress takes in before the app sees a request; the app's own limit is lower.
 MAX_BODY = 2 * 1024 * 1024  # bytes
-MAX_HEAD = 32 * 1024  # bytes; a bearer token has about 1,000
+MAX_HEAD = 16 * 1024  # bytes; a bearer token has about 1,000
 
 TIME_LIMIT = 30.0  # seconds for a request to arrive, and for its answer to be taken
 _IDLE_LIMIT = 60  # seconds between requests
@@ -89,6 +90,8 @@ class _BoundedChannel(HTTPChannel):
 
     waitress itself bounds the time between two bytes alone.
     """
+
+    parser_class = Parser
 
     def __init__(self, time_limit: float, *args: Any, **options: Any) -> None:
         self._time_limit = time_limit

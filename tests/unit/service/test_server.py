@@ -122,3 +122,23 @@ def test_many_that_trickle_keep_nobody_out(port: int) -> None:
 def test_a_head_is_bounded(connection: socket.socket) -> None:
     connection.sendall(b"GET / HTTP/1.1\r\nX: " + b"x" * 40_000 + b"\r\n\r\n")
     assert connection.recv(4096).startswith(b"HTTP/1.0 431 ")
+
+
+@pytest.mark.parametrize(
+    "worst",
+    [b"GET a://" + b"1" * 15_000 + b" x\r\n\r\n",
+     b"GET / HTTP/1.1\r\na:" + b" " * 15_000 + b"\x01\r\n\r\n",
+     b"GET / HTTP/1.1\r\na: b" + b"\r\n " * 5_000 + b"\r\n\r\n"],
+)  # fmt: skip
+def test_the_worst_of_requests_keeps_nobody_waiting(port: int, worst: bytes) -> None:
+    attackers = [socket.create_connection(("127.0.0.1", port), timeout=10) for _ in range(10)]
+    try:
+        for one in attackers:
+            one.sendall(worst)
+        started = time.monotonic()
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+            assert _is_answered(connection)
+        assert time.monotonic() - started < 1
+    finally:
+        for one in attackers:
+            one.close()

@@ -1,0 +1,88 @@
+"""What a client sends costs the one thread that reads all requests no more than one pass."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from waitress.adjustments import Adjustments
+
+from dkimctl.service.parser import Parser
+from dkimctl.service.server import MAX_HEAD
+
+PIECE = 8192  # what waitress reads at once
+N = MAX_HEAD - 200
+HEAD = b"POST / HTTP/1.1\r\nHost: x\r\n"
+
+# For each expression that waitress puts to use on what arrives, what it tries in most ways.
+WORST_HEADS = {
+    "authority": b"GET a://" + b"1" * N + b" x\r\n\r\n",
+    "authority that ends": b"GET a://" + b"1" * 1990 + b" HTTP/1.1\r\n\r\n",
+    "scheme": b"GET " + b"a" * N + b": HTTP/1.1 x\r\n\r\n",
+    "scheme that ends": b"GET " + b"a" * 1990 + b":// HTTP/1.1\r\n\r\n",
+    "method": b"A" * N + b"\r\n\r\n",
+    "blanks of the line": b"GET /" + b" " * N + b"HTTP/1.1\r\n\r\n",
+    "percent signs": b"GET /" + b"%" * 1990 + b" HTTP/1.1\r\n\r\n",
+    "brackets": b"GET //" + b"[" * 1990 + b" HTTP/1.1\r\n\r\n",
+    "blanks": HEAD + b"a:" + b" " * N + b"\x01\r\n\r\n",
+    "tabs": HEAD + b"a:" + b"\t " * (N // 2) + b"\x01\r\n\r\n",
+    "blanks before": HEAD + b"a:" + b" " * N + b"b\r\n\r\n",
+    "blanks after": HEAD + b"a:b" + b" " * N + b"\r\n\r\n",
+    "short blanks": HEAD + b"a:" + b"        x" * (N // 9) + b"\x01\r\n\r\n",
+    "words": HEAD + b"a:" + b" b" * (N // 2) + b"\x01\r\n\r\n",
+    "name": HEAD + b"a" * N + b"\r\n\r\n",
+    "folds": HEAD + b"a: b" + b"\r\n " * (N // 3) + b"\r\n\r\n",
+    "many headers": HEAD + b"a:\r\n" * (N // 4) + b"\r\n",
+    "codings": HEAD + b"Transfer-Encoding: " + b"chunked," * (N // 8) + b"\r\n\r\n",
+    "digits": HEAD + b"Content-Length: " + b"1" * 4200 + b"\r\n\r\n",
+    "line ends": b"\r\n" * (N // 2),
+    "extensions": HEAD + b"Transfer-Encoding: chunked\r\n\r\n1" + b";a" * (N // 2) + b"\x01\r\n",
+    "quoted": HEAD + b'Transfer-Encoding: chunked\r\n\r\n1;a="' + b'\\"' * (N // 2) + b"\r\n",
+    "size": HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + b"f" * N + b"\r\n",
+}
+
+
+@pytest.fixture
+def parser() -> Parser:
+    return Parser(Adjustments(max_request_header_size=MAX_HEAD))
+
+
+def _feed(parser: Parser, data: bytes) -> None:
+    """As the channel does, piece by piece, to the end of the request."""
+    for start in range(0, len(data), PIECE):
+        piece = data[start : start + PIECE]
+        while piece and not parser.completed:
+            piece = piece[parser.received(piece) :]
+
+
+@pytest.mark.parametrize("head", WORST_HEADS.values(), ids=WORST_HEADS)
+def test_the_worst_for_each_expression_costs_little(parser: Parser, head: bytes) -> None:
+    started = time.process_time()
+    _feed(parser, head)
+    assert time.process_time() - started < 0.1
+
+
+@pytest.mark.parametrize(
+    "head",
+    [b"GET / HTTP/1.1\r\nX: a\r\n b\r\n\r\n", b"GET / HTTP/1.1\r\nX: a\r\n\tb\r\n\r\n",
+     b"GET / HTTP/1.1\r\nX:" + b" \t" * 5 + b"a\r\n\r\n", b"GET /\r\n\r\n",
+     b"GET / HTTP/2.0\r\n\r\n", b"GET /" + b"x" * 2000 + b" HTTP/1.1\r\n\r\n",
+     b"GET  / HTTP/1.1\r\n\r\n", b"\r\n\r\n"],
+)  # fmt: skip
+def test_what_could_cost_more_is_refused(parser: Parser, head: bytes) -> None:
+    _feed(parser, head)
+    assert parser.completed
+    assert not parser.empty
+    assert parser.error is not None
+    assert parser.error.code == 400
+
+
+def test_an_ordinary_request_is_taken_as_it_is(parser: Parser) -> None:
+    delivery = b"/send/" + b"%7E" * 128
+    token = b"t" * 1200
+    head = b"\r\nDELETE %b HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %b\r\nX:  a  b \t\r\n\r\n"
+    _feed(parser, head % (delivery, token))
+    assert (parser.completed, parser.error, parser.version) == (True, None, "1.1")
+    assert parser.path == "/send/" + "~" * 128
+    assert parser.headers["AUTHORIZATION"] == "Bearer " + token.decode()
+    assert parser.headers["X"] == "a  b"
