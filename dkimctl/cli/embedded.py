@@ -41,14 +41,15 @@ def open_service_store(data: Path | None, sealer: Sealer | None = None) -> Store
 def open_key_store(data: Path | None) -> Store:
     """The same, for who makes keys: the passphrase must be the one that the file's keys have."""
     with needs_service_extra():
-        from dkimctl.service.registrations import require_passphrase
+        from dkimctl.service.passphrase import require_none
     store = open_service_store(data, _sealer())
-
-    try:
-        require_passphrase(store)
-    except BaseException:
-        store.close()
-        raise
+    if store.sealer is None:
+        try:
+            with store.reading() as connection:
+                require_none(connection, store.path)
+        except BaseException:
+            store.close()
+            raise
     return store
 
 

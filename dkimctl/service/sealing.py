@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
 _COST, _BLOCK_SIZE, _PARALLEL = 1 << 14, 8, 1  # 16 MiB for each guess; OpenSSL takes no more
-_HEAD, _TAIL = b"-----BEGIN ENCRYPTED PRIVATE KEY-----", b"-----END ENCRYPTED PRIVATE KEY-----"
+HEAD, _TAIL = b"-----BEGIN ENCRYPTED PRIVATE KEY-----", b"-----END ENCRYPTED PRIVATE KEY-----"
 
 # Tags of DER (X.690), and object identifiers as DER has them.
 _INTEGER, _OCTETS, _SEQUENCE = 0x02, 0x04, 0x30
@@ -54,7 +54,7 @@ class Sealer:
         cipher = _sequence(_AES_256_CBC, _element(_OCTETS, block))
         scheme = _sequence(_PBES2, _sequence(stretching, cipher))
         text = base64.b64encode(_sequence(scheme, _element(_OCTETS, sealed))).decode()
-        return b"\n".join((_HEAD, *(line.encode() for line in textwrap.wrap(text, 64)), _TAIL, b""))
+        return b"\n".join((HEAD, *(line.encode() for line in textwrap.wrap(text, 64)), _TAIL, b""))
 
     def open(self, pem: bytes) -> bytes:
         """The key that was sealed, in PEM. Raises WrongPassphrase."""
@@ -71,7 +71,7 @@ class Sealer:
 
 def is_sealed(pem: bytes) -> bool:
     """Whether a passphrase is needed to read a private key."""
-    return pem.startswith(_HEAD)
+    return pem.startswith(HEAD)
 
 
 def _sequence(*elements: bytes) -> bytes:

@@ -13,12 +13,12 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 
 from dkimctl.errors import UsageError
 from dkimctl.files import is_private
-from dkimctl.service.schema import metadata
+from dkimctl.service.schema import metadata, passphrases
 
 if TYPE_CHECKING:
     from dkimctl.service.sealing import Sealer
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _APPLICATION_ID = 0x444B494D  # "DKIM" in ASCII: tells our files from other SQLite files
 _BUSY_SECONDS = 30
 _HINT = "check the file, its permissions and the free disk space, or give another data file"
@@ -33,6 +33,7 @@ class Store:
     def __init__(self, path: Path, engine: Engine, sealer: Sealer | None = None) -> None:
         self.path = path
         self.sealer = sealer
+        self.marker: bytes | None = None
         self._engine = engine
         self._reading = engine.execution_options(begin="BEGIN")
         # SQLite must know of the writing at BEGIN: a lock that is asked for in the middle
@@ -43,9 +44,10 @@ class Store:
     def open(cls, path: Path, sealer: Sealer | None = None) -> Self:
         """Open the data file at `path`; create it, with its directory, if it is missing.
 
-        `sealer` is for private keys. Raises UsageError where the file cannot be used: not a data
-        file of this service, of a newer version, open to other users, not readable and writable,
-        or locked for 30 seconds.
+        `sealer` is for private keys: all are sealed afterwards, and whoever opens the file without
+        finds them so. Raises UsageError where the file cannot be used: not a data file of this
+        service, of a newer version, open to other users, not readable and writable, locked for
+        30 seconds, or with keys that are sealed with another passphrase.
         """
         _create_file(path)
         store = cls(path, _create_engine(path), sealer)
@@ -94,6 +96,11 @@ class Store:
                 _set_pragma(connection, "user_version", SCHEMA_VERSION)
             else:
                 self._check_format(connection)
+                _upgrade(connection)
+            if self.sealer is not None:
+                from dkimctl.service.passphrase import agree
+
+                self.marker = agree(connection, self.path, self.sealer)
         self._use_write_ahead_log()
 
     def _check_format(self, connection: Connection) -> None:
@@ -159,6 +166,13 @@ def _configure(dbapi_connection: Any, _record: object) -> None:
 def _begin(connection: Connection) -> None:
     if statement := connection.get_execution_options().get("begin"):
         connection.exec_driver_sql(statement)
+
+
+def _upgrade(connection: Connection) -> None:
+    """Bring a file of version 1 up to this one, in place."""
+    if _pragma(connection, "user_version") < SCHEMA_VERSION:
+        passphrases.create(connection, checkfirst=True)
+        _set_pragma(connection, "user_version", SCHEMA_VERSION)
 
 
 def _is_empty(connection: Connection) -> bool:

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import subprocess
-from contextlib import closing
 
 import pytest
 from cryptography.hazmat.primitives import serialization
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dkimctl.errors import UsageError
-from dkimctl.service import registrations
-from dkimctl.service.clients import create_client
 from dkimctl.service.keys import make_key
-from dkimctl.service.registrations import Registration, require_passphrase
 from dkimctl.service.sealing import Sealer, WrongPassphrase, is_sealed
-from dkimctl.service.store import Store
 
 PASSPHRASE = "correct horse — ばね"
 
@@ -65,53 +59,3 @@ def test_any_passphrase_will_do(passphrase):
     sealed = Sealer(passphrase).seal(key)
     password = passphrase.encode("utf-8", "surrogatepass")
     assert serialization.load_pem_private_key(sealed, password).key_size == 1024
-
-
-@pytest.fixture
-def path(tmp_path):
-    """A data file with a registration whose key is not sealed."""
-    path = tmp_path / "service.db"
-    with closing(Store.open(path)) as store:
-        create_client(store, "me")
-        register(store, "old.example")
-    return path
-
-
-def register(store: Store, domain: str) -> bytes:
-    pair = make_key(1024)
-    made = Registration(
-        "me", domain, "s1", 1024, "2026-11-21T12:00+00:00", 0, True, pair.value,
-        "2026-11-21T12:00:00+00:00",
-    )  # fmt: skip
-    assert registrations.add(store, made, pair.private_key)
-    return pair.private_key
-
-
-def test_with_a_passphrase_old_keys_are_sealed_and_leave_no_trace(path, sealer):
-    with closing(Store.open(path)) as store:
-        old = registrations.private_key(store, "old.example", "s1")
-    with closing(Store.open(path, sealer)) as store:
-        require_passphrase(store)
-        new = register(store, "new.example")
-        assert registrations.private_key(store, "old.example", "s1") == old
-        assert registrations.private_key(store, "new.example", "s1") == new
-    data = b"".join(file.read_bytes() for file in path.parent.iterdir())
-    for key in (old, new):
-        assert key.split(b"\n")[3] not in data
-    assert b"BEGIN PRIVATE KEY" not in data
-
-
-@pytest.mark.parametrize(("passphrase", "words"), [(None, "a passphrase"), ("x", "another")])
-def test_another_passphrase_or_none_is_refused(path, sealer, passphrase, words):
-    with closing(Store.open(path, sealer)) as store:
-        require_passphrase(store)
-    other = None if passphrase is None else Sealer(passphrase)
-    with closing(Store.open(path, other)) as store:
-        with pytest.raises(UsageError, match=f"sealed with {words}") as caught:
-            require_passphrase(store)
-        assert "DKIMCTL_SERVICE_PASSPHRASE" in caught.value.hint
-
-
-def test_an_empty_file_takes_any_passphrase(tmp_path, sealer):
-    with closing(Store.open(tmp_path / "service.db", sealer)) as store:
-        require_passphrase(store)
