@@ -102,6 +102,8 @@ class Store:
 
                 self.marker = agree(connection, self.path, self.sealer)
         self._use_write_ahead_log()
+        if self.sealer is not None:
+            self._empty_write_ahead_log()
 
     def _check_format(self, connection: Connection) -> None:
         if _pragma(connection, "application_id") != _APPLICATION_ID:
@@ -113,6 +115,21 @@ class Store:
             raise UsageError(
                 f"{self.path} was written by a newer dkimctl",
                 hint="use that version of dkimctl, or another data file",
+            )
+
+    def _empty_write_ahead_log(self) -> None:
+        """See that nothing of what was replaced stays in the log beside the file.
+
+        Raises UsageError where others keep SQLite from it: who gives a passphrase counts on it that
+        no key can be read without, and a warning would be read by nobody once the server runs.
+        """
+        with self._plain_errors(), self._engine.connect() as connection:
+            statement = "PRAGMA main.wal_checkpoint(TRUNCATE)"  # without main: SQLite's own as well
+            (is_busy, *_) = connection.exec_driver_sql(statement).one()
+        if is_busy:
+            raise UsageError(
+                f"{self.path}-wal may hold private keys that are not sealed, and is in use",
+                hint="stop what uses the data file, such as a backup, and start again",
             )
 
     def _use_write_ahead_log(self) -> None:

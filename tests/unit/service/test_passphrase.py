@@ -8,9 +8,10 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select
 
 from dkimctl.errors import UsageError
-from dkimctl.service import registrations
+from dkimctl.service import registrations, schema
 from dkimctl.service.clients import create_client
 from dkimctl.service.keys import make_key
 from dkimctl.service.passphrase import require_none
@@ -118,6 +119,12 @@ def test_the_first_passphrase_is_that_of_the_file(empty, ours, theirs):
     Store.open(empty, ours).close()
 
 
+def test_a_new_file_has_its_passphrase_at_once(tmp_path, ours, theirs):
+    path = tmp_path / "new.db"
+    with closing(Store.open(path, ours)):
+        _refused(path, theirs, "sealed with another passphrase")
+
+
 def test_another_passphrase_or_none_does_not_open_keys(path, ours, theirs):
     Store.open(path, ours).close()
     _refused(path, theirs, "sealed with another passphrase")
@@ -179,3 +186,24 @@ def test_a_key_that_came_in_beside_the_marker_is_sealed(path, ours):
     _plant(path, "plain.example", make_key(1024).private_key)
     Store.open(path, ours).close()
     assert _unsealed(path) == 0
+
+
+def test_nothing_unsealed_stays_in_the_log_while_others_use_the_file(path, ours):
+    with closing(Store.open(path)) as other:
+        key = _register(other, "new.example")
+        with closing(Store.open(path, ours)):
+            data = b"".join(file.read_bytes() for file in path.parent.iterdir())
+    assert b"BEGIN PRIVATE KEY" not in data
+    assert key.split(b"\n")[3] not in data
+
+
+def test_a_log_that_cannot_be_emptied_is_told(path, ours, monkeypatch):
+    monkeypatch.setattr("dkimctl.service.store._BUSY_SECONDS", 0.1)
+    with closing(Store.open(path)) as other:
+        _register(other, "new.example")
+        with other.reading() as reader:
+            reader.execute(select(schema.registrations.c.selector)).all()
+            with pytest.raises(UsageError, match="may hold private keys") as caught:
+                Store.open(path, ours)
+    assert "backup" in caught.value.hint
+    Store.open(path, ours).close()
