@@ -16,6 +16,7 @@ from waitress.utilities import BadRequest
 _REQUEST_LINE = re.compile(rb"[^ ]{1,20} [^ ]{1,2000} HTTP/1\.[01]")
 _FOLDED = re.compile(rb"\r\n[ \t]")  # to be refused or replaced (RFC 9112, section 5.2)
 _BLANKS = re.compile(rb"[ \t]{9}")
+_CODING = re.compile(rb"\r\ntransfer-encoding:([^\r]*)", re.IGNORECASE)
 
 
 class Parser(HTTPRequestParser):
@@ -28,12 +29,26 @@ class Parser(HTTPRequestParser):
         taken: int = super().received(data)
         if self.empty:  # one line end may precede a request; without a bound they come for ever
             self._refuse("there is no request line")
+        if self.completed:  # nothing is to follow: waitress would ask for it, and answer nothing
+            self.expect_continue = False
         return taken
 
     def parse_header(self, header_plus: bytes) -> None:
         """Take the head as a whole. Raises ParsingError."""
-        _check(header_plus)
-        super().parse_header(header_plus)
+        _check_lines(header_plus)
+        try:
+            super().parse_header(header_plus)
+        except ValueError:  # such as a Content-Length of more digits than Python reads
+            raise ParsingError("the head is malformed") from None
+        self._check_transfer_encoding(header_plus)
+
+    def _check_transfer_encoding(self, head: bytes) -> None:
+        """See that a proxy before us finds the same end of the body (RFC 9112, section 6.1)."""
+        codings = [value.strip(b" \t").lower() for value in _CODING.findall(head)]
+        if not codings:
+            return
+        if self.version != "1.1" or codings != [b"chunked"] or "CONTENT_LENGTH" in self.headers:
+            raise ParsingError("Transfer-Encoding must be chunked, of HTTP/1.1, without a length")
 
     def _refuse(self, reason: str) -> None:
         self.empty = False
@@ -41,7 +56,7 @@ class Parser(HTTPRequestParser):
         self.completed = True
 
 
-def _check(head: bytes) -> None:
+def _check_lines(head: bytes) -> None:
     line = head.partition(b"\r\n")[0]
     if not _REQUEST_LINE.fullmatch(line):
         raise ParsingError("the request line is malformed, too long, or not of HTTP/1.0 or 1.1")

@@ -8,7 +8,7 @@ import pytest
 from waitress.adjustments import Adjustments
 
 from dkimctl.service.parser import Parser
-from dkimctl.service.server import MAX_HEAD
+from dkimctl.service.server import MAX_BODY, MAX_HEAD
 
 PIECE = 8192  # what waitress reads at once
 N = MAX_HEAD - 200
@@ -44,7 +44,7 @@ WORST_HEADS = {
 
 @pytest.fixture
 def parser() -> Parser:
-    return Parser(Adjustments(max_request_header_size=MAX_HEAD))
+    return Parser(Adjustments(max_request_header_size=MAX_HEAD, max_request_body_size=MAX_BODY))
 
 
 def _feed(parser: Parser, data: bytes) -> None:
@@ -53,6 +53,14 @@ def _feed(parser: Parser, data: bytes) -> None:
         piece = data[start : start + PIECE]
         while piece and not parser.completed:
             piece = piece[parser.received(piece) :]
+
+
+def _refused(parser: Parser, data: bytes) -> int | None:
+    """The status of the refusal of a whole request; None: it is for the application."""
+    _feed(parser, data)
+    assert parser.completed
+    assert not parser.empty
+    return parser.error.code if parser.error is not None else None
 
 
 @pytest.mark.parametrize("head", WORST_HEADS.values(), ids=WORST_HEADS)
@@ -70,11 +78,7 @@ def test_the_worst_for_each_expression_costs_little(parser: Parser, head: bytes)
      b"GET  / HTTP/1.1\r\n\r\n", b"\r\n\r\n"],
 )  # fmt: skip
 def test_what_could_cost_more_is_refused(parser: Parser, head: bytes) -> None:
-    _feed(parser, head)
-    assert parser.completed
-    assert not parser.empty
-    assert parser.error is not None
-    assert parser.error.code == 400
+    assert _refused(parser, head) == 400
 
 
 def test_an_ordinary_request_is_taken_as_it_is(parser: Parser) -> None:
@@ -86,3 +90,48 @@ def test_an_ordinary_request_is_taken_as_it_is(parser: Parser) -> None:
     assert parser.path == "/send/" + "~" * 128
     assert parser.headers["AUTHORIZATION"] == "Bearer " + token.decode()
     assert parser.headers["X"] == "a  b"
+
+
+@pytest.mark.parametrize(
+    "head",
+    [b"GET http://[ HTTP/1.1\r\n\r\n", b"GET http://[x]y HTTP/1.1\r\n\r\n",
+     b"GET http://\xff/ HTTP/1.1\r\n\r\n",
+     b"POST / HTTP/1.1\r\nContent-Length: " + b"1" * 5000 + b"\r\n\r\n"],
+)  # fmt: skip
+def test_what_python_cannot_read_is_refused(parser: Parser, head: bytes) -> None:
+    assert _refused(parser, head) == 400
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [(b"", None), (b"Content-Length: 0\r\n", None),
+     (b"Content-Length: 9999999\r\n", 413), (b"Content-Length: x\r\n", 400)],
+)  # fmt: skip
+def test_what_is_complete_with_its_head_is_not_continued(
+    parser: Parser, fields: bytes, code: int | None
+) -> None:
+    assert _refused(parser, HEAD + b"Expect: 100-continue\r\n" + fields + b"\r\n") == code
+    assert not parser.expect_continue
+
+
+def test_a_body_that_is_to_come_is_continued(parser: Parser) -> None:
+    _feed(parser, HEAD + b"Expect: 100-continue\r\nContent-Length: 2\r\n\r\n")
+    assert (parser.completed, parser.expect_continue) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("version", "fields", "code"),
+    [(b"1.1", b"Transfer-Encoding: Chunked \r\n", None),
+     (b"1.0", b"Transfer-Encoding: chunked\r\n", 400),
+     (b"1.0", b"transfer-encoding: chunked\r\nContent-Length: 3\r\n", 400),
+     (b"1.1", b"Content-Length: 3\r\nTRANSFER-ENCODING: chunked\r\n", 400),
+     (b"1.1", b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", 400),
+     (b"1.1", b"Transfer-Encoding: chunked, chunked\r\n", 400),
+     (b"1.1", b"Transfer-Encoding:\r\nContent-Length: 3\r\n", 400),
+     (b"1.1", b"Transfer-Encoding : chunked\r\n", 400),
+     (b"1.1", b"Transfer-Encoding: gzip, chunked\r\n", 501)],
+)  # fmt: skip
+def test_the_end_of_a_body_is_never_in_doubt(
+    parser: Parser, version: bytes, fields: bytes, code: int | None
+) -> None:
+    assert _refused(parser, b"POST / HTTP/%b\r\n%b\r\n0\r\n\r\n" % (version, fields)) == code

@@ -142,3 +142,12 @@ def test_the_worst_of_requests_keeps_nobody_waiting(port: int, worst: bytes) -> 
     finally:
         for one in attackers:
             one.close()
+
+
+def test_a_request_without_a_body_that_expects_to_go_on_is_answered(
+    connection: socket.socket,
+) -> None:
+    connection.sendall(REQUEST.replace(b"\r\n\r\n", b"\r\nExpect: 100-continue\r\n\r\n"))
+    answer = connection.recv(4096)
+    assert answer.startswith(b"HTTP/1.1 200 ")
+    assert _is_answered(connection)
