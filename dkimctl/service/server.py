@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import select
 import socket
@@ -13,6 +14,7 @@ from typing import Any, NoReturn
 
 from waitress.channel import ClientDisconnected, HTTPChannel
 from waitress.server import TcpWSGIServer, create_server
+from waitress.task import ErrorTask
 
 from dkimctl.errors import UsageError
 from dkimctl.service.parser import Parser
@@ -85,6 +87,20 @@ class Server:
         return int(getattr(self._server, "effective_port", port))
 
 
+class _JsonErrorTask(ErrorTask):
+    """Answers what does not reach the application, in the shape that interface 7 has."""
+
+    def execute(self) -> None:
+        request: Any = self.request
+        error = request.error
+        body = json.dumps({"message": f"{error.reason}: {error.body}"}).encode()
+        self.status = f"{error.code} {error.reason}"
+        self.response_headers = [("Content-Type", "application/json")]
+        self.content_length = len(body)
+        self.set_close_on_finish()
+        self.write(body)
+
+
 class _BoundedChannel(HTTPChannel):
     """A connection that ends when what is on its way takes too long.
 
@@ -92,6 +108,7 @@ class _BoundedChannel(HTTPChannel):
     """
 
     parser_class = Parser
+    error_task_class = _JsonErrorTask
 
     def __init__(self, time_limit: float, *args: Any, **options: Any) -> None:
         self._time_limit = time_limit
