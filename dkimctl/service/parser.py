@@ -12,6 +12,9 @@ import re
 from waitress.parser import HTTPRequestParser, ParsingError
 from waitress.utilities import BadRequest
 
+MAX_FRAMING = 16 * 1024
+"""Octets of a body in chunks that are none of its content; 1,000 chunks need 10,000 at most."""
+
 # The longest path of the service is /send/ and 128 characters, each of them perhaps escaped.
 _REQUEST_LINE = re.compile(rb"[^ ]{1,20} [^ ]{1,2000} HTTP/1\.[01]")
 _FOLDED = re.compile(rb"\r\n[ \t]")  # to be refused or replaced (RFC 9112, section 5.2)
@@ -29,6 +32,8 @@ class Parser(HTTPRequestParser):
         taken: int = super().received(data)
         if self.empty:  # one line end may precede a request; without a bound they come for ever
             self._refuse("there is no request line")
+        elif self.chunked and self.body_bytes_received - len(self.body_rcv or b"") > MAX_FRAMING:
+            self._refuse("the body has too many chunks, or they say too much of themselves")
         if self.completed:  # nothing is to follow: waitress would ask for it, and answer nothing
             self.expect_continue = False
         return taken

@@ -19,13 +19,14 @@ from waitress.task import ErrorTask
 from dkimctl.errors import UsageError
 from dkimctl.service.parser import Parser
 
-# What waitress takes in before the app sees a request; the app's own limit is lower.
-MAX_BODY = 2 * 1024 * 1024  # bytes
+# What waitress takes in before the app sees a request; the app's own limit is lower, so that it
+# answers what is a little too much and the client hears why: what is far too much is cut off.
+MAX_BODY = 1280 * 1024  # bytes
 MAX_HEAD = 16 * 1024  # bytes; a bearer token has about 1,000
 
 TIME_LIMIT = 30.0  # seconds for a request to arrive, and for its answer to be taken
 _IDLE_LIMIT = 60  # seconds between requests
-_MAX_CONNECTIONS = 500
+_MAX_CONNECTIONS = 200  # each may have a body in memory: 250 MiB, and none of it on disk
 
 
 def hang_up() -> NoReturn:
@@ -60,6 +61,7 @@ class Server:
                 clear_untrusted_proxy_headers=True,
                 max_request_header_size=MAX_HEAD,
                 max_request_body_size=MAX_BODY,
+                inbuf_overflow=2 * MAX_BODY,  # never: a full disk is to stop nobody
                 channel_timeout=_IDLE_LIMIT,
                 connection_limit=_MAX_CONNECTIONS,
                 asyncore_use_poll=hasattr(select, "poll"),  # select() knows no file above 1,023

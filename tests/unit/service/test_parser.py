@@ -7,12 +7,13 @@ import time
 import pytest
 from waitress.adjustments import Adjustments
 
-from dkimctl.service.parser import Parser
+from dkimctl.service.parser import MAX_FRAMING, Parser
 from dkimctl.service.server import MAX_BODY, MAX_HEAD
 
 PIECE = 8192  # what waitress reads at once
 N = MAX_HEAD - 200
 HEAD = b"POST / HTTP/1.1\r\nHost: x\r\n"
+CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
 
 # For each expression that waitress puts to use on what arrives, what it tries in most ways.
 WORST_HEADS = {
@@ -36,9 +37,12 @@ WORST_HEADS = {
     "codings": HEAD + b"Transfer-Encoding: " + b"chunked," * (N // 8) + b"\r\n\r\n",
     "digits": HEAD + b"Content-Length: " + b"1" * 4200 + b"\r\n\r\n",
     "line ends": b"\r\n" * (N // 2),
-    "extensions": HEAD + b"Transfer-Encoding: chunked\r\n\r\n1" + b";a" * (N // 2) + b"\x01\r\n",
-    "quoted": HEAD + b'Transfer-Encoding: chunked\r\n\r\n1;a="' + b'\\"' * (N // 2) + b"\r\n",
-    "size": HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + b"f" * N + b"\r\n",
+    "extensions": CHUNKED + b"1" + b";a" * (N // 2) + b"\x01\r\n",
+    "quoted": CHUNKED + b'1;a="' + b'\\"' * (N // 2) + b"\r\n",
+    "size": CHUNKED + b"f" * N + b"\r\n",
+    "chunks": CHUNKED + b"1\r\nx\r\n" * 200_000,
+    "lines": CHUNKED + b"\r\n" * 500_000,
+    "trailer": CHUNKED + b"0\r\n" + b"x" * 1_000_000,
 }
 
 
@@ -47,12 +51,15 @@ def parser() -> Parser:
     return Parser(Adjustments(max_request_header_size=MAX_HEAD, max_request_body_size=MAX_BODY))
 
 
-def _feed(parser: Parser, data: bytes) -> None:
-    """As the channel does, piece by piece, to the end of the request."""
+def _feed(parser: Parser, data: bytes) -> int:
+    """As the channel does, piece by piece, to the end of the request; returns how much was fed."""
     for start in range(0, len(data), PIECE):
         piece = data[start : start + PIECE]
         while piece and not parser.completed:
             piece = piece[parser.received(piece) :]
+        if parser.completed:
+            return start + PIECE
+    return len(data)
 
 
 def _refused(parser: Parser, data: bytes) -> int | None:
@@ -135,3 +142,19 @@ def test_the_end_of_a_body_is_never_in_doubt(
     parser: Parser, version: bytes, fields: bytes, code: int | None
 ) -> None:
     assert _refused(parser, b"POST / HTTP/%b\r\n%b\r\n0\r\n\r\n" % (version, fields)) == code
+
+
+@pytest.mark.parametrize(
+    "endless", [b"1" * 99_999, b"\r\n" * 9999, b"1\r\nx\r\n" * 9999, b"0\r\n" + b"x: y\r\n" * 9999]
+)
+def test_what_surrounds_chunks_is_bounded(parser: Parser, endless: bytes) -> None:
+    taken = _feed(parser, CHUNKED + endless)
+    assert parser.error is not None
+    assert parser.error.code == 400
+    assert taken < 3 * MAX_FRAMING
+
+
+def test_a_body_in_many_chunks_is_taken(parser: Parser) -> None:
+    chunk = b"400\r\n" + b"x" * 0x400 + b"\r\n"
+    assert _refused(parser, CHUNKED + 400 * chunk + b"0\r\n\r\n") is None
+    assert parser.get_body_stream().read() == b"x" * 409_600

@@ -8,16 +8,21 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import suppress
-from http.client import HTTPResponse
+from contextlib import closing, suppress
+from http.client import HTTPConnection, HTTPResponse
 from urllib.parse import urlsplit
 
 import pytest
 
+from dkimctl.service.server import MAX_BODY
+
 LIMIT = 1.0  # seconds for a request, and for its answer
 SLACK = 3.0  # the server looks once a second
 SERVE = f"""
+import tempfile
 from dkimctl.service.server import Server
+
+tempfile.tempdir = "/nowhere"  # nothing is to be put on disk
 
 def app(environ, start_response):
     size = int(environ["QUERY_STRING"] or 2)
@@ -169,3 +174,12 @@ def test_a_request_without_a_body_that_expects_to_go_on_is_answered(
     expecting = REQUEST.replace(b"Host", b"Expect: 100-continue\r\nHost")
     assert _is_answered(connection, expecting)
     assert _is_answered(connection)
+
+
+@pytest.mark.parametrize("is_chunked", [False, True])
+def test_a_body_of_any_size_that_is_taken_is_kept_in_memory(port: int, is_chunked: bool) -> None:
+    size = MAX_BODY - 20_000  # not counting what surrounds chunks
+    body = (b"x" * 4096 for _ in range(size // 4096)) if is_chunked else b"x" * size
+    with closing(HTTPConnection("127.0.0.1", port, timeout=10)) as connection:
+        connection.request("POST", "/", body, encode_chunked=is_chunked)
+        assert connection.getresponse().status == 200
