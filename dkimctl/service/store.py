@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 2
 _APPLICATION_ID = 0x444B494D  # "DKIM" in ASCII: tells our files from other SQLite files
-_BUSY_SECONDS = 30
+_BUSY_SECONDS = 5  # nobody writes for longer; meanwhile a thread of the server waits
 _HINT = "check the file, its permissions and the free disk space, or give another data file"
 
 
@@ -47,7 +47,7 @@ class Store:
         `sealer` is for private keys: all are sealed afterwards, and whoever opens the file without
         finds them so. Raises UsageError where the file cannot be used: not a data file of this
         service, of a newer version, open to other users, not readable and writable, locked for
-        30 seconds, or with keys that are sealed with another passphrase.
+        5 seconds, or with keys that are sealed with another passphrase.
         """
         _create_file(path)
         store = cls(path, _create_engine(path), sealer)

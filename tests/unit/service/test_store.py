@@ -72,7 +72,7 @@ def test_the_data_file_uses_wal_foreign_keys_and_a_busy_timeout(store: Store) ->
             name: connection.execute(text(f"PRAGMA {name}")).scalar()
             for name in ("journal_mode", "foreign_keys", "busy_timeout")
         }
-    assert pragmas == {"journal_mode": "wal", "foreign_keys": 1, "busy_timeout": 30_000}
+    assert pragmas == {"journal_mode": "wal", "foreign_keys": 1, "busy_timeout": 5_000}
 
 
 def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:
