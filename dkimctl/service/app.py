@@ -16,6 +16,7 @@ import falcon.media
 from dkimctl.service.authorization import BearerAuthentication
 from dkimctl.service.body import RequestRefused, answer_refused_request
 from dkimctl.service.dkim_resource import DkimResource
+from dkimctl.service.failures import told
 from dkimctl.service.keys import KeyMaker, make_key
 from dkimctl.service.registrar import Registrar
 from dkimctl.service.send_resource import SendResource
@@ -84,5 +85,5 @@ def _answer_unexpected(
     error: Exception,
     _params: dict[str, Any],
 ) -> None:
-    _logger.error("a request failed", exc_info=error)
+    _logger.error("a request failed: %s", told(error))
     raise falcon.HTTPInternalServerError(description="Internal Server Error")

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 
 from dkimctl.errors import UsageError
 from dkimctl.service import items, registrations
+from dkimctl.service.failures import told
 from dkimctl.service.items import Item
 from dkimctl.service.keys import KeyMaker, KeyPair, key_workshop
 from dkimctl.service.registrations import Registration
@@ -52,10 +53,13 @@ class Registrar:
         failures: list[Exception] = []
         with key_workshop(self._make_key) as order_key:
             keys = self._order_keys(entries, order_key)
-            return [
+            settled = [
                 self._settle(client_id, entry, key, failures)
                 for entry, key in zip(entries, keys, strict=True)
             ]
+        if failures:
+            _logger.error("registering failed: %s", told(failures[0]))
+        return settled
 
     def _order_keys(
         self, entries: Sequence[Judged], order_key: Callable[[int], Future[KeyPair]]
@@ -84,8 +88,7 @@ class Registrar:
             return items.failed(entry)
         try:
             return self._register(client_id, entry, key)
-        except Exception as failure:
-            _logger.exception("registering an entry failed")
+        except Exception as failure:  # noqa: BLE001 - it is logged, and no reason to lose the rest
             failures.append(failure)
             return items.failed(entry)
 
