@@ -42,7 +42,7 @@ def create_app(
     `max_domains` bounds the entries of one registration request and `max_body` the octets
     of any request body; `clock` gives seconds since the epoch.
     """
-    middleware: list[Any] = [BearerAuthentication(store, clock), OneMethodEach()]
+    middleware: list[Any] = [BearerAuthentication(store, clock), OneMethodEach(), RenderInTime()]
     app = falcon.App(middleware=middleware)
     app.resp_options.media_handlers[falcon.MEDIA_JSON] = falcon.media.JSONHandler(
         dumps=json.dumps  # pure ASCII, as what is echoed may hold halves of surrogate pairs
@@ -70,6 +70,19 @@ class OneMethodEach:
     ) -> None:
         if request.method != resource.method:
             raise falcon.HTTPMethodNotAllowed([resource.method])
+
+
+class RenderInTime:
+    """Falcon middleware: renders an answer where a failure still becomes an answer of its own."""
+
+    def process_response(
+        self,
+        _request: falcon.Request,
+        response: falcon.Response,
+        _resource: object,
+        _succeeded: bool,
+    ) -> None:
+        response.render_body()
 
 
 def _serialize_error(

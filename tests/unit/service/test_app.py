@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 import httpx
 import pytest
-from falcon.testing import TestClient
+from falcon.testing import Result, TestClient
+from sqlalchemy import text
 
 from dkimctl.service.app import create_app
 from dkimctl.service.clients import ClientCredentials
@@ -101,3 +102,14 @@ def test_a_body_that_comes_in_chunks_is_read_within_the_limit(
             headers={"Authorization": f"Bearer {token}"},
         )
     assert response.status_code == status
+
+
+def test_an_answer_that_cannot_be_rendered_is_500_in_json(
+    store: Store, register: Callable[..., Result]
+) -> None:
+    entry = {"sign_domain": "example.com", "selector": "s1"}
+    register(entry)
+    with store.writing() as connection:
+        connection.execute(text("UPDATE registrations SET value = x'ff'"))
+    result = register(entry)
+    assert (result.status_code, result.json) == (500, {"message": "Internal Server Error"})
