@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect
+from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 
 from dkimctl.errors import UsageError
@@ -50,6 +51,7 @@ class Store:
         5 seconds, or with keys that are sealed with another passphrase.
         """
         _create_file(path)
+        _require_writable(path)
         store = cls(path, _create_engine(path), sealer)
         try:
             store._prepare()
@@ -153,6 +155,12 @@ def _create_file(path: Path) -> None:
         ) from error
 
 
+def _require_writable(path: Path) -> None:
+    # SQLite would open it for reading alone, and fail at the first request that writes.
+    if not os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
+        raise UsageError(f"{path}: the service data file cannot be written", hint=_HINT)
+
+
 def _require_private(path: Path) -> None:
     if not is_private(path.stat()):
         raise UsageError(
@@ -193,7 +201,10 @@ def _upgrade(connection: Connection) -> None:
 
 
 def _is_empty(connection: Connection) -> bool:
-    return not inspect(connection).get_table_names()
+    """Whether nobody has used the file: a view, or a number of another program, is use."""
+    count = connection.exec_driver_sql("SELECT count(*) FROM sqlite_master").scalar_one()
+    numbers = (_pragma(connection, name) for name in ("application_id", "user_version"))
+    return not (count or any(numbers))
 
 
 def _pragma(connection: Connection, name: str) -> int:
