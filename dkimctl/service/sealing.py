@@ -18,6 +18,9 @@ from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 _COST, _BLOCK_SIZE, _PARALLEL = 1 << 14, 8, 1  # 16 MiB for each guess; OpenSSL takes no more
 HEAD, _TAIL = b"-----BEGIN ENCRYPTED PRIVATE KEY-----", b"-----END ENCRYPTED PRIVATE KEY-----"
 
+MAX_PASSPHRASE = 1024
+"""Octets of a passphrase that OpenSSL takes; with more, it could not open what was sealed."""
+
 # Tags of DER (X.690), and object identifiers as DER has them.
 _INTEGER, _OCTETS, _SEQUENCE = 0x02, 0x04, 0x30
 _PBES2 = bytes.fromhex("06092a864886f70d01050d")  # 1.2.840.113549.1.5.13
@@ -32,12 +35,13 @@ class WrongPassphrase(ValueError):
 class Sealer:
     """Seals keys, and opens those that were sealed with the same passphrase.
 
+    A passphrase is octets, as OpenSSL has them from the environment, of whatever encoding.
     The passphrase is stretched once, with a salt of this Sealer's own: for each key anew it would
     take far longer than to make the key.
     """
 
-    def __init__(self, passphrase: str) -> None:
-        self._passphrase = passphrase.encode("utf-8", "surrogatepass")
+    def __init__(self, passphrase: bytes) -> None:
+        self._passphrase = passphrase
         self._salt = os.urandom(16)
         stretch = Scrypt(self._salt, length=32, n=_COST, r=_BLOCK_SIZE, p=_PARALLEL)
         self._key = stretch.derive(self._passphrase)

@@ -22,12 +22,12 @@ from dkimctl.service.store import Store
 
 @pytest.fixture(scope="module")
 def ours() -> Sealer:
-    return Sealer("ours")
+    return Sealer(b"ours")
 
 
 @pytest.fixture(scope="module")
 def theirs() -> Sealer:
-    return Sealer("theirs")
+    return Sealer(b"theirs")
 
 
 @pytest.fixture

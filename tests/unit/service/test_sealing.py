@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 
 import pytest
 from cryptography.hazmat.primitives import serialization
@@ -10,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dkimctl.service.keys import make_key
-from dkimctl.service.sealing import Sealer, WrongPassphrase, is_sealed
+from dkimctl.service.sealing import MAX_PASSPHRASE, Sealer, WrongPassphrase, is_sealed
 
-PASSPHRASE = "correct horse — ばね"
+PASSPHRASE = "correct horse — ばね".encode()
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +34,7 @@ def test_what_is_sealed_is_opened_by_the_passphrase_alone(keys, sealer):
         assert sealer.open(sealed) == key
         assert Sealer(PASSPHRASE).open(sealed) == key
         with pytest.raises(WrongPassphrase):
-            Sealer("another").open(sealed)
+            Sealer(b"another").open(sealed)
 
 
 def test_the_same_key_is_sealed_otherwise_each_time(keys, sealer):
@@ -43,7 +44,14 @@ def test_the_same_key_is_sealed_otherwise_each_time(keys, sealer):
 def test_openssl_reads_it_and_names_scrypt(keys, sealer, tmp_path, needs_tool):
     path = tmp_path / "key.pem"
     path.write_bytes(sealer.seal(keys[1]))
-    words = [needs_tool("openssl"), "pkey", "-in", str(path), "-passin", f"pass:{PASSPHRASE}"]
+    words = [
+        needs_tool("openssl"),
+        "pkey",
+        "-in",
+        str(path),
+        "-passin",
+        "pass:" + PASSPHRASE.decode(),
+    ]
     done = subprocess.run(words, capture_output=True, check=True)
     assert done.stdout == keys[1]
     words = [needs_tool("openssl"), "asn1parse", "-in", str(path)]
@@ -52,10 +60,19 @@ def test_openssl_reads_it_and_names_scrypt(keys, sealer, tmp_path, needs_tool):
         assert name in shown
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="an environment of characters, not octets")
+@pytest.mark.parametrize("passphrase", [b"\xff\xe4 ", b"\xed\xb3\xbf", b"p" * MAX_PASSPHRASE])
+def test_openssl_reads_it_whatever_the_octets(keys, tmp_path, needs_tool, passphrase):
+    path = tmp_path / "key.pem"
+    path.write_bytes(Sealer(passphrase).seal(keys[0]))
+    words = [needs_tool("openssl"), "pkey", "-in", str(path), "-passin", "env:P"]
+    done = subprocess.run(words, capture_output=True, check=True, env={b"P": passphrase})
+    assert done.stdout == keys[0]
+
+
 @settings(max_examples=10, deadline=None)
-@given(st.text(min_size=1))
+@given(st.binary(min_size=1, max_size=MAX_PASSPHRASE))
 def test_any_passphrase_will_do(passphrase):
     key = make_key(1024).private_key
     sealed = Sealer(passphrase).seal(key)
-    password = passphrase.encode("utf-8", "surrogatepass")
-    assert serialization.load_pem_private_key(sealed, password).key_size == 1024
+    assert serialization.load_pem_private_key(sealed, passphrase).key_size == 1024
