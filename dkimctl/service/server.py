@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, NoReturn
 
 from waitress.channel import ClientDisconnected, HTTPChannel
-from waitress.server import TcpWSGIServer, create_server
+from waitress.server import MultiSocketServer, TcpWSGIServer, create_server
 from waitress.task import ErrorTask
 
 from dkimctl.errors import UsageError
@@ -26,6 +26,7 @@ MAX_HEAD = 16 * 1024  # bytes; a bearer token has about 1,000
 
 TIME_LIMIT = 30.0  # seconds for a request to arrive, and for its answer to be taken
 _IDLE_LIMIT = 60  # seconds between requests
+_HERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "[::]": "::1"}  # noqa: S104 - for who connects
 _MAX_CONNECTIONS = 200  # each may have a body in memory: 250 MiB, and none of it on disk
 
 
@@ -76,8 +77,10 @@ class Server:
                 bounded: Any = partial(_BoundedChannel, time_limit)
                 listener.channel_class = bounded
         logging.getLogger("waitress").setLevel(logging.ERROR)  # a long queue is no news
-        name = f"[{host}]" if ":" in host else host
-        self.url = f"http://{name}:{self._port(port)}"
+        if host == "*" or port == 0:  # each address then has a port of its own
+            host, port = self._first_address()
+        name = _HERE.get(host, host).strip("[]")
+        self.url = f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
 
     def run(self) -> None:
         self._server.run()
@@ -85,8 +88,13 @@ class Server:
     def close(self) -> None:
         self._server.close()
 
-    def _port(self, port: int) -> int:
-        return int(getattr(self._server, "effective_port", port))
+    def _first_address(self) -> tuple[str, int]:
+        server: Any = self._server
+        if isinstance(server, MultiSocketServer):
+            host, port = min(server.effective_listen)  # 0.0.0.0 rather than ::
+        else:
+            host, port = server.effective_host, server.effective_port
+        return host, int(port)
 
 
 class _JsonErrorTask(ErrorTask):

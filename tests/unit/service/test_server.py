@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from http.client import HTTPConnection, HTTPResponse
 from urllib.parse import urlsplit
 
@@ -19,7 +19,7 @@ from dkimctl.service.server import MAX_BODY
 LIMIT = 1.0  # seconds for a request, and for its answer
 SLACK = 3.0  # the server looks once a second
 SERVE = f"""
-import tempfile
+import sys, tempfile
 from dkimctl.service.server import Server
 
 tempfile.tempdir = "/nowhere"  # nothing is to be put on disk
@@ -29,19 +29,29 @@ def app(environ, start_response):
     start_response("200 OK", [("Content-Length", str(size))])
     return [bytes(size)]
 
-server = Server(app, "127.0.0.1", 0, 2, time_limit={LIMIT})
+server = Server(app, sys.argv[1], 0, 2, time_limit={LIMIT})
 print(server.url, flush=True)
 server.run()
 """
 REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
+@contextmanager
+def _served(host: str) -> Iterator[str]:
+    """The address that a server tells; none if there is no such host here."""
+    words = [sys.executable, "-c", SERVE, host]
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().decode().strip()
+        finally:
+            process.kill()
+
+
 @pytest.fixture(scope="module")
 def port() -> Iterator[int]:
-    with subprocess.Popen([sys.executable, "-c", SERVE], stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        yield urlsplit(process.stdout.readline().decode()).port or 0
-        process.kill()
+    with _served("127.0.0.1") as url:
+        yield urlsplit(url).port or 0
 
 
 @pytest.fixture
@@ -183,3 +193,12 @@ def test_a_body_of_any_size_that_is_taken_is_kept_in_memory(port: int, is_chunke
     with closing(HTTPConnection("127.0.0.1", port, timeout=10)) as connection:
         connection.request("POST", "/", body, encode_chunked=is_chunked)
         assert connection.getresponse().status == 200
+
+
+@pytest.mark.parametrize("host", ["localhost", "*", "::1", "[::1]", "::"])
+def test_the_address_that_is_told_is_one_to_connect_to(host: str) -> None:
+    with _served(host) as url:
+        if not url:
+            pytest.skip(f"nothing can listen on {host} here")
+        told = urlsplit(url)
+        socket.create_connection((told.hostname, told.port or 0), timeout=5).close()
