@@ -107,7 +107,7 @@ class _JsonErrorTask(ErrorTask):
         self.status = f"{error.code} {error.reason}"
         self.response_headers = [("Content-Type", "application/json")]
         self.content_length = len(body)
-        self.set_close_on_finish()
+        request.headers["CONNECTION"] = "close"  # whatever it asked for
         self.write(body)
 
 

@@ -144,6 +144,7 @@ def test_many_that_trickle_keep_nobody_out(port: int) -> None:
      (b"GET / HTTP/1.1\r\nX: a\nb\r\n\r\n", 400),
      (b"POST / HTTP/1.1\r\nContent-Length: 99999999\r\n\r\n", 413),
      (b"POST / HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n", 501),
+     (b"GET / HTTP/1.0\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n", 400),
      (b"GET /?x HTTP/1.1\r\n\r\n", 500)],
 )  # fmt: skip
 def test_what_does_not_reach_the_application_is_answered_in_json(
@@ -153,6 +154,7 @@ def test_what_does_not_reach_the_application_is_answered_in_json(
     answer = HTTPResponse(connection)
     answer.begin()
     assert (answer.status, answer.getheader("Content-Type")) == (status, "application/json")
+    assert answer.getheader("Connection") == "close"
     assert json.loads(answer.read())["message"].startswith(answer.reason + ": ")
     with suppress(ConnectionError):  # where more came than was read
         assert connection.recv(1) == b""
