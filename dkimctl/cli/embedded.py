@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from dkimctl.service.sealing import Sealer
     from dkimctl.service.store import Store
 
+_PASSPHRASE = "DKIMCTL_SERVICE_PASSPHRASE"  # noqa: S105 - the variable's name
+
 
 @contextlib.contextmanager
 def needs_service_extra() -> Iterator[None]:
@@ -41,24 +43,30 @@ def open_service_store(data: Path | None, sealer: Sealer | None = None) -> Store
 def open_key_store(data: Path | None) -> Store:
     """The same, for who makes keys: the passphrase must be the one that the file's keys have."""
     with needs_service_extra():
-        from dkimctl.service.registrations import require_passphrase
+        from dkimctl.service.passphrase import require_none
     store = open_service_store(data, _sealer())
-
-    try:
-        require_passphrase(store)
-    except BaseException:
-        store.close()
-        raise
+    if store.sealer is None:
+        try:
+            with store.reading() as connection:
+                require_none(connection, store.path)
+        except BaseException:
+            store.close()
+            raise
     return store
 
 
 def _sealer() -> Sealer | None:
-    passphrase = os.environ.get("DKIMCTL_SERVICE_PASSPHRASE")
-    if not passphrase:
+    if not os.environ.get(_PASSPHRASE):
         return None
-    from dkimctl.service.sealing import Sealer
+    from dkimctl.service.sealing import MAX_PASSPHRASE, Sealer
 
-    return Sealer(passphrase)
+    # In no variable, which a report of the error could show.
+    if len(os.fsencode(os.environ[_PASSPHRASE])) > MAX_PASSPHRASE:
+        raise UsageError(
+            f"{_PASSPHRASE} has more than {MAX_PASSPHRASE} octets",
+            hint="use a shorter one: OpenSSL could not open the keys with this",
+        )
+    return Sealer(os.fsencode(os.environ[_PASSPHRASE]))
 
 
 class Sandbox:

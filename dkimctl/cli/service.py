@@ -11,6 +11,7 @@ import typer
 from dkimctl.cli.embedded import open_service_store
 from dkimctl.cli.options import DataOption, examples
 from dkimctl.cli.output import write
+from dkimctl.text import printable
 
 app = typer.Typer(
     add_completion=False,
@@ -57,7 +58,8 @@ def list_(data: DataOption = None) -> None:
         from dkimctl.service.clients import list_clients
 
         found = list_clients(store)
-    write(f"{one.client_id}\t{one.state}\t{one.created_at}\n" for one in found)
+    rows = ((one.client_id, one.state, one.created_at) for one in found)
+    write("\t".join(printable(field) for field in row) + "\n" for row in rows)
 
 
 @client.command(epilog=examples("dkimctl service client disable CLIENT_ID"))

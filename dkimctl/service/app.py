@@ -16,6 +16,7 @@ import falcon.media
 from dkimctl.service.authorization import BearerAuthentication
 from dkimctl.service.body import RequestRefused, answer_refused_request
 from dkimctl.service.dkim_resource import DkimResource
+from dkimctl.service.failures import told
 from dkimctl.service.keys import KeyMaker, make_key
 from dkimctl.service.registrar import Registrar
 from dkimctl.service.send_resource import SendResource
@@ -41,7 +42,7 @@ def create_app(
     `max_domains` bounds the entries of one registration request and `max_body` the octets
     of any request body; `clock` gives seconds since the epoch.
     """
-    middleware: list[Any] = [BearerAuthentication(store, clock), OneMethodEach()]
+    middleware: list[Any] = [BearerAuthentication(store, clock), OneMethodEach(), RenderInTime()]
     app = falcon.App(middleware=middleware)
     app.resp_options.media_handlers[falcon.MEDIA_JSON] = falcon.media.JSONHandler(
         dumps=json.dumps  # pure ASCII, as what is echoed may hold halves of surrogate pairs
@@ -71,6 +72,19 @@ class OneMethodEach:
             raise falcon.HTTPMethodNotAllowed([resource.method])
 
 
+class RenderInTime:
+    """Falcon middleware: renders an answer where a failure still becomes an answer of its own."""
+
+    def process_response(
+        self,
+        _request: falcon.Request,
+        response: falcon.Response,
+        _resource: object,
+        _succeeded: bool,
+    ) -> None:
+        response.render_body()
+
+
 def _serialize_error(
     _request: falcon.Request, response: falcon.Response, error: falcon.HTTPError
 ) -> None:
@@ -84,5 +98,5 @@ def _answer_unexpected(
     error: Exception,
     _params: dict[str, Any],
 ) -> None:
-    _logger.error("a request failed", exc_info=error)
+    _logger.error("a request failed: %s", told(error))
     raise falcon.HTTPInternalServerError(description="Internal Server Error")

@@ -63,12 +63,15 @@ def _decode(body: bytes) -> object:
         raise _bad("The body is not UTF-8.") from None
     except RecursionError:
         raise _bad("The body nests too deep.") from None
-    except ValueError as error:
-        raise _bad(f"The body is not JSON: {error}.") from None
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise _bad(f"The body is not JSON: {place} cannot be read.") from None
+    except ValueError:  # Python reads a number of up to 4,300 digits
+        raise _bad("A number in the body has too many digits.") from None
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON number")
+    raise _bad(f"The body is not JSON: {name} is no number there.")
 
 
 def _bad(message: str) -> RequestRefused:

@@ -94,14 +94,14 @@ def create_client(
 
 
 def list_clients(store: Store) -> list[ClientSummary]:
-    """All clients, also the deleted ones, in the order of their IDs."""
+    """All clients, also the deleted ones, in the order of their IDs.
+
+    Raises UsageError where the data file has one that this service cannot have written.
+    """
     columns = (clients.c.client_id, clients.c.state, clients.c.created_at)
     with store.reading() as connection:
         rows = connection.execute(select(*columns).order_by(clients.c.client_id)).all()
-    return [
-        ClientSummary(client_id, ClientState(state), created_at)
-        for client_id, state, created_at in rows
-    ]
+    return [_summary(store, *row) for row in rows]
 
 
 def disable_client(store: Store, client_id: str) -> None:
@@ -149,6 +149,16 @@ def require_client(connection: Connection, client_id: str) -> None:
             f"the client {client_id!r} is deleted, which is final",
             hint="create another client",
         )
+
+
+def _summary(store: Store, *fields: object) -> ClientSummary:
+    match fields:
+        case (str(client_id), str(state), str(created_at)) if state in list(ClientState):
+            return ClientSummary(client_id, ClientState(state), created_at)
+    raise UsageError(
+        f"{store.path}: cannot use the service data: the client {fields[0]!r} is not of our making",
+        hint="put back a copy of the data file, or give another one",
+    )
 
 
 def _change_state(store: Store, client_id: str, state: ClientState) -> None:

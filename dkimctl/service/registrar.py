@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from datetime import UTC, datetime
 
+from dkimctl.errors import UsageError
 from dkimctl.service import items, registrations
+from dkimctl.service.failures import told
 from dkimctl.service.items import Item
 from dkimctl.service.keys import KeyMaker, KeyPair, key_workshop
 from dkimctl.service.registrations import Registration
@@ -43,13 +45,21 @@ class Registrar:
         self._new_selector = new_selector
 
     def register(self, client_id: str, entries: Sequence[Judged]) -> list[Item]:
-        """One response item for each entry, in the same order; a failure spoils only its own."""
+        """One response item for each entry, in the same order.
+
+        A failure spoils only its own, unless the store cannot be used: then no entry after it
+        waits for the store again.
+        """
+        failures: list[Exception] = []
         with key_workshop(self._make_key) as order_key:
             keys = self._order_keys(entries, order_key)
-            return [
-                self._settle(client_id, entry, key)
+            settled = [
+                self._settle(client_id, entry, key, failures)
                 for entry, key in zip(entries, keys, strict=True)
             ]
+        if failures:
+            _logger.error("registering failed: %s", told(failures[0]))
+        return settled
 
     def _order_keys(
         self, entries: Sequence[Judged], order_key: Callable[[int], Future[KeyPair]]
@@ -65,13 +75,21 @@ class Registrar:
             keys.append(key)
         return keys
 
-    def _settle(self, client_id: str, entry: Judged, key: Future[KeyPair] | None) -> Item:
+    def _settle(
+        self,
+        client_id: str,
+        entry: Judged,
+        key: Future[KeyPair] | None,
+        failures: list[Exception],
+    ) -> Item:
         if isinstance(entry, Rejection):
             return items.rejected(entry)
+        if any(isinstance(failure, UsageError) for failure in failures):
+            return items.failed(entry)
         try:
             return self._register(client_id, entry, key)
-        except Exception:
-            _logger.exception("registering an entry failed")
+        except Exception as failure:  # noqa: BLE001 - it is logged, and no reason to lose the rest
+            failures.append(failure)
             return items.failed(entry)
 
     def _register(self, client_id: str, entry: Entry, key: Future[KeyPair] | None) -> Item:

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Row, insert, select, text, update
+from sqlalchemy import Column, ColumnElement, Row, insert, select
 from sqlalchemy.exc import IntegrityError
 
-from dkimctl.errors import NegativeAnswer, UsageError
+from dkimctl.errors import NegativeAnswer
+from dkimctl.service.passphrase import opened, require_unchanged
 from dkimctl.service.schema import registrations
-from dkimctl.service.sealing import Sealer, WrongPassphrase, is_sealed
 from dkimctl.service.store import Store
 
 
@@ -37,11 +37,13 @@ def add(store: Store, registration: Registration, private_key: bytes) -> bool:
     """Store a registration with its private key (PKCS #8 PEM).
 
     False, and nothing stored, if the combination is taken: the primary key of the table
-    decides who of several was first.
+    decides who of several was first. Raises UsageError where the file's keys are sealed otherwise
+    than the store would seal this one.
     """
     kept = private_key if store.sealer is None else store.sealer.seal(private_key)
     try:
         with store.writing() as connection:
+            require_unchanged(connection, store.path, store.marker)
             row = {**asdict(registration), "private_key": kept}
             connection.execute(insert(registrations).values(row))
     except IntegrityError:
@@ -77,51 +79,7 @@ def private_key(store: Store, sign_domain: str, selector: str) -> bytes:
     """
     columns = [registrations.c.private_key]
     (pem,) = _one_row(store, columns, sign_domain.lower(), selector.lower())
-    return _opened(store, bytes(pem))
-
-
-def require_passphrase(store: Store) -> None:
-    """See that the passphrase is the one that the keys are sealed with; seal those that are not.
-
-    Raises UsageError where there is another, or none.
-    """
-    key = registrations.c.private_key
-    newest = text("rowid DESC")  # all keys are sealed, or none is
-    with store.reading() as connection:
-        row = connection.execute(select(key).order_by(newest).limit(1)).first()
-    if row is None:
-        return
-    if is_sealed(row[0]):
-        _opened(store, row[0])
-    elif store.sealer is not None:
-        _seal_all(store, store.sealer)
-
-
-def _seal_all(store: Store, sealer: Sealer) -> None:
-    table = registrations.c
-    with store.writing() as connection:
-        rows = connection.execute(select(table.sign_domain, table.selector, table.private_key))
-        for sign_domain, selector, pem in rows.all():
-            if not is_sealed(pem):
-                change = update(registrations).where(_is(sign_domain, selector))
-                connection.execute(change.values(private_key=sealer.seal(pem)))
-
-
-def _opened(store: Store, pem: bytes) -> bytes:
-    if not is_sealed(pem):
-        return pem
-    if store.sealer is None:
-        raise UsageError(
-            f"the private keys in {store.path} are sealed with a passphrase",
-            hint="set DKIMCTL_SERVICE_PASSPHRASE to it",
-        )
-    try:
-        return store.sealer.open(pem)
-    except WrongPassphrase:
-        raise UsageError(
-            f"the private keys in {store.path} are sealed with another passphrase",
-            hint="set DKIMCTL_SERVICE_PASSPHRASE to the one that they were made with",
-        ) from None
+    return opened(store.path, store.sealer, bytes(pem))
 
 
 def _one_row(

@@ -57,3 +57,11 @@ deliveries = Table(
     Column("delivery_id", String, primary_key=True),
     Column("client_id", ForeignKey("clients.client_id"), nullable=False),
 )
+
+# At most one row: a key that nobody uses, sealed with the passphrase of all that are. Since
+# version 2; a file without a row takes any passphrase.
+passphrases = Table(
+    "passphrases",
+    metadata,
+    Column("marker", LargeBinary, primary_key=True),
+)

@@ -16,7 +16,10 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
 _COST, _BLOCK_SIZE, _PARALLEL = 1 << 14, 8, 1  # 16 MiB for each guess; OpenSSL takes no more
-_HEAD, _TAIL = b"-----BEGIN ENCRYPTED PRIVATE KEY-----", b"-----END ENCRYPTED PRIVATE KEY-----"
+HEAD, _TAIL = b"-----BEGIN ENCRYPTED PRIVATE KEY-----", b"-----END ENCRYPTED PRIVATE KEY-----"
+
+MAX_PASSPHRASE = 1024
+"""Octets of a passphrase that OpenSSL takes; with more, it could not open what was sealed."""
 
 # Tags of DER (X.690), and object identifiers as DER has them.
 _INTEGER, _OCTETS, _SEQUENCE = 0x02, 0x04, 0x30
@@ -32,12 +35,13 @@ class WrongPassphrase(ValueError):
 class Sealer:
     """Seals keys, and opens those that were sealed with the same passphrase.
 
+    A passphrase is octets, as OpenSSL has them from the environment, of whatever encoding.
     The passphrase is stretched once, with a salt of this Sealer's own: for each key anew it would
     take far longer than to make the key.
     """
 
-    def __init__(self, passphrase: str) -> None:
-        self._passphrase = passphrase.encode("utf-8", "surrogatepass")
+    def __init__(self, passphrase: bytes) -> None:
+        self._passphrase = passphrase
         self._salt = os.urandom(16)
         stretch = Scrypt(self._salt, length=32, n=_COST, r=_BLOCK_SIZE, p=_PARALLEL)
         self._key = stretch.derive(self._passphrase)
@@ -54,7 +58,7 @@ class Sealer:
         cipher = _sequence(_AES_256_CBC, _element(_OCTETS, block))
         scheme = _sequence(_PBES2, _sequence(stretching, cipher))
         text = base64.b64encode(_sequence(scheme, _element(_OCTETS, sealed))).decode()
-        return b"\n".join((_HEAD, *(line.encode() for line in textwrap.wrap(text, 64)), _TAIL, b""))
+        return b"\n".join((HEAD, *(line.encode() for line in textwrap.wrap(text, 64)), _TAIL, b""))
 
     def open(self, pem: bytes) -> bytes:
         """The key that was sealed, in PEM. Raises WrongPassphrase."""
@@ -71,7 +75,7 @@ class Sealer:
 
 def is_sealed(pem: bytes) -> bool:
     """Whether a passphrase is needed to read a private key."""
-    return pem.startswith(_HEAD)
+    return pem.startswith(HEAD)
 
 
 def _sequence(*elements: bytes) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import select
 import socket
@@ -12,17 +13,21 @@ from functools import partial
 from typing import Any, NoReturn
 
 from waitress.channel import ClientDisconnected, HTTPChannel
-from waitress.server import TcpWSGIServer, create_server
+from waitress.server import MultiSocketServer, TcpWSGIServer, create_server
+from waitress.task import ErrorTask
 
 from dkimctl.errors import UsageError
+from dkimctl.service.parser import Parser
 
-# What waitress takes in before the app sees a request; the app's own limit is lower.
-MAX_BODY = 2 * 1024 * 1024  # bytes
-MAX_HEAD = 32 * 1024  # bytes; a bearer token has about 1,000
+# What waitress takes in before the app sees a request; the app's own limit is lower, so that it
+# answers what is a little too much and the client hears why: what is far too much is cut off.
+MAX_BODY = 1280 * 1024  # bytes
+MAX_HEAD = 16 * 1024  # bytes; a bearer token has about 1,000
 
 TIME_LIMIT = 30.0  # seconds for a request to arrive, and for its answer to be taken
 _IDLE_LIMIT = 60  # seconds between requests
-_MAX_CONNECTIONS = 500
+_HERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "[::]": "::1"}  # noqa: S104 - for who connects
+_MAX_CONNECTIONS = 200  # each may have a body in memory: 250 MiB, and none of it on disk
 
 
 def hang_up() -> NoReturn:
@@ -57,6 +62,7 @@ class Server:
                 clear_untrusted_proxy_headers=True,
                 max_request_header_size=MAX_HEAD,
                 max_request_body_size=MAX_BODY,
+                inbuf_overflow=2 * MAX_BODY,  # never: a full disk is to stop nobody
                 channel_timeout=_IDLE_LIMIT,
                 connection_limit=_MAX_CONNECTIONS,
                 asyncore_use_poll=hasattr(select, "poll"),  # select() knows no file above 1,023
@@ -71,8 +77,10 @@ class Server:
                 bounded: Any = partial(_BoundedChannel, time_limit)
                 listener.channel_class = bounded
         logging.getLogger("waitress").setLevel(logging.ERROR)  # a long queue is no news
-        name = f"[{host}]" if ":" in host else host
-        self.url = f"http://{name}:{self._port(port)}"
+        if host == "*" or port == 0:  # each address then has a port of its own
+            host, port = self._first_address()
+        name = _HERE.get(host, host).strip("[]")
+        self.url = f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
 
     def run(self) -> None:
         self._server.run()
@@ -80,8 +88,27 @@ class Server:
     def close(self) -> None:
         self._server.close()
 
-    def _port(self, port: int) -> int:
-        return int(getattr(self._server, "effective_port", port))
+    def _first_address(self) -> tuple[str, int]:
+        server: Any = self._server
+        if isinstance(server, MultiSocketServer):
+            host, port = min(server.effective_listen)  # 0.0.0.0 rather than ::
+        else:
+            host, port = server.effective_host, server.effective_port
+        return host, int(port)
+
+
+class _JsonErrorTask(ErrorTask):
+    """Answers what does not reach the application, in the shape that interface 7 has."""
+
+    def execute(self) -> None:
+        request: Any = self.request
+        error = request.error
+        body = json.dumps({"message": f"{error.reason}: {error.body}"}).encode()
+        self.status = f"{error.code} {error.reason}"
+        self.response_headers = [("Content-Type", "application/json")]
+        self.content_length = len(body)
+        request.headers["CONNECTION"] = "close"  # whatever it asked for
+        self.write(body)
 
 
 class _BoundedChannel(HTTPChannel):
@@ -89,6 +116,9 @@ class _BoundedChannel(HTTPChannel):
 
     waitress itself bounds the time between two bytes alone.
     """
+
+    parser_class = Parser
+    error_task_class = _JsonErrorTask
 
     def __init__(self, time_limit: float, *args: Any, **options: Any) -> None:
         self._time_limit = time_limit

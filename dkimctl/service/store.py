@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect
+from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 
 from dkimctl.errors import UsageError
 from dkimctl.files import is_private
-from dkimctl.service.schema import metadata
+from dkimctl.service.schema import metadata, passphrases
 
 if TYPE_CHECKING:
     from dkimctl.service.sealing import Sealer
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _APPLICATION_ID = 0x444B494D  # "DKIM" in ASCII: tells our files from other SQLite files
-_BUSY_SECONDS = 30
+_BUSY_SECONDS = 5  # nobody writes for longer; meanwhile a thread of the server waits
 _HINT = "check the file, its permissions and the free disk space, or give another data file"
 
 
@@ -33,6 +34,7 @@ class Store:
     def __init__(self, path: Path, engine: Engine, sealer: Sealer | None = None) -> None:
         self.path = path
         self.sealer = sealer
+        self.marker: bytes | None = None
         self._engine = engine
         self._reading = engine.execution_options(begin="BEGIN")
         # SQLite must know of the writing at BEGIN: a lock that is asked for in the middle
@@ -43,11 +45,13 @@ class Store:
     def open(cls, path: Path, sealer: Sealer | None = None) -> Self:
         """Open the data file at `path`; create it, with its directory, if it is missing.
 
-        `sealer` is for private keys. Raises UsageError where the file cannot be used: not a data
-        file of this service, of a newer version, open to other users, not readable and writable,
-        or locked for 30 seconds.
+        `sealer` is for private keys: all are sealed afterwards, and whoever opens the file without
+        finds them so. Raises UsageError where the file cannot be used: not a data file of this
+        service, of a newer version, open to other users, not readable and writable, locked for
+        5 seconds, or with keys that are sealed with another passphrase.
         """
         _create_file(path)
+        _require_writable(path)
         store = cls(path, _create_engine(path), sealer)
         try:
             store._prepare()
@@ -94,7 +98,14 @@ class Store:
                 _set_pragma(connection, "user_version", SCHEMA_VERSION)
             else:
                 self._check_format(connection)
+                _upgrade(connection)
+            if self.sealer is not None:
+                from dkimctl.service.passphrase import agree
+
+                self.marker = agree(connection, self.path, self.sealer)
         self._use_write_ahead_log()
+        if self.sealer is not None:
+            self._empty_write_ahead_log()
 
     def _check_format(self, connection: Connection) -> None:
         if _pragma(connection, "application_id") != _APPLICATION_ID:
@@ -106,6 +117,21 @@ class Store:
             raise UsageError(
                 f"{self.path} was written by a newer dkimctl",
                 hint="use that version of dkimctl, or another data file",
+            )
+
+    def _empty_write_ahead_log(self) -> None:
+        """See that nothing of what was replaced stays in the log beside the file.
+
+        Raises UsageError where others keep SQLite from it: who gives a passphrase counts on it that
+        no key can be read without, and a warning would be read by nobody once the server runs.
+        """
+        with self._plain_errors(), self._engine.connect() as connection:
+            statement = "PRAGMA main.wal_checkpoint(TRUNCATE)"  # without main: SQLite's own as well
+            (is_busy, *_) = connection.exec_driver_sql(statement).one()
+        if is_busy:
+            raise UsageError(
+                f"{self.path}-wal may hold private keys that are not sealed, and is in use",
+                hint="stop what uses the data file, such as a backup, and start again",
             )
 
     def _use_write_ahead_log(self) -> None:
@@ -127,6 +153,12 @@ def _create_file(path: Path) -> None:
         raise UsageError(
             f"{path}: cannot create the service data file: {error.strerror}", hint=_HINT
         ) from error
+
+
+def _require_writable(path: Path) -> None:
+    # SQLite would open it for reading alone, and fail at the first request that writes.
+    if not os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
+        raise UsageError(f"{path}: the service data file cannot be written", hint=_HINT)
 
 
 def _require_private(path: Path) -> None:
@@ -161,8 +193,18 @@ def _begin(connection: Connection) -> None:
         connection.exec_driver_sql(statement)
 
 
+def _upgrade(connection: Connection) -> None:
+    """Bring a file of version 1 up to this one, in place."""
+    if _pragma(connection, "user_version") < SCHEMA_VERSION:
+        passphrases.create(connection, checkfirst=True)
+        _set_pragma(connection, "user_version", SCHEMA_VERSION)
+
+
 def _is_empty(connection: Connection) -> bool:
-    return not inspect(connection).get_table_names()
+    """Whether nobody has used the file: a view, or a number of another program, is use."""
+    count = connection.exec_driver_sql("SELECT count(*) FROM sqlite_master").scalar_one()
+    numbers = (_pragma(connection, name) for name in ("application_id", "user_version"))
+    return not (count or any(numbers))
 
 
 def _pragma(connection: Connection, name: str) -> int:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import sqlite3
 import subprocess
+from contextlib import closing
 from pathlib import Path
 
 import dns.rdatatype
@@ -164,3 +167,20 @@ def test_private_keys_are_sealed_with_a_passphrase(cli):
         assert "open sesame" not in done.err
     again = cli(*words, stdin="[example.com]", env=passphrase)
     assert again.json["items"][0]["outcome"] == "exists"
+
+
+def test_a_passphrase_is_octets_and_has_a_bound(cli, needs_tool):
+    words = ("register", "--sandbox", "-", "--format", "json")
+    odd = {"DKIMCTL_SERVICE_PASSPHRASE": os.fsdecode(b"\xff open sesame")}
+    first = cli(*words, stdin="[example.com]", env=odd)
+    assert first.status == 0, first.err
+    (data,) = cli.home.rglob("sandbox.db")
+    with closing(sqlite3.connect(data)) as connection:
+        (pem,) = connection.execute("SELECT private_key FROM registrations").fetchone()
+    openssl = [needs_tool("openssl"), "pkey", "-noout", "-passin", "env:DKIMCTL_SERVICE_PASSPHRASE"]
+    assert subprocess.run(openssl, input=pem, env=odd).returncode == 0
+    long = {"DKIMCTL_SERVICE_PASSPHRASE": "open sesame" * 94}
+    done = cli(*words, stdin="[example.net]", env=long)
+    assert (done.status, done.out) == (2, "")
+    assert "DKIMCTL_SERVICE_PASSPHRASE has more than 1024 octets" in done.err
+    assert "sesame" not in done.err

@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 import httpx
 import pytest
-from falcon.testing import TestClient
+from falcon.testing import Result, TestClient
+from sqlalchemy import text
 
 from dkimctl.service.app import create_app
 from dkimctl.service.clients import ClientCredentials
@@ -46,15 +47,17 @@ def test_the_unexpected_is_500_and_told_to_the_log_alone(
     store: Store, token: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken_clock() -> float:
-        raise RuntimeError("detail for the log")
+        raise RuntimeError("what it failed on")
 
     result = TestClient(create_app(store, clock=broken_clock)).simulate_post(
         "/domain/dkim", headers={"Authorization": f"Bearer {token}"}
     )
     assert result.status_code == 500
     assert result.json == {"message": "Internal Server Error"}
-    assert caplog.record_tuples == [("dkimctl.service.app", logging.ERROR, "a request failed")]
-    assert "detail for the log" in caplog.text
+    ((name, level, line),) = caplog.record_tuples
+    assert (name, level) == ("dkimctl.service.app", logging.ERROR)
+    assert line.startswith("a request failed: RuntimeError at test_app.py:")
+    assert caplog.records[0].exc_info is None
     assert token not in caplog.text
 
 
@@ -62,7 +65,7 @@ def test_the_unexpected_at_the_token_endpoint_is_500(
     store: Store, credentials: ClientCredentials, basic: Callable[[str, str], str]
 ) -> None:
     def broken_clock() -> float:
-        raise RuntimeError("detail for the log")
+        raise RuntimeError("what it failed on")
 
     headers = {
         "Authorization": basic(credentials.client_id, credentials.secret),
@@ -99,3 +102,14 @@ def test_a_body_that_comes_in_chunks_is_read_within_the_limit(
             headers={"Authorization": f"Bearer {token}"},
         )
     assert response.status_code == status
+
+
+def test_an_answer_that_cannot_be_rendered_is_500_in_json(
+    store: Store, register: Callable[..., Result]
+) -> None:
+    entry = {"sign_domain": "example.com", "selector": "s1"}
+    register(entry)
+    with store.writing() as connection:
+        connection.execute(text("UPDATE registrations SET value = x'ff'"))
+    result = register(entry)
+    assert (result.status_code, result.json) == (500, {"message": "Internal Server Error"})

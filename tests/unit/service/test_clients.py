@@ -5,6 +5,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import pytest
+from sqlalchemy import text
 
 from dkimctl.errors import NegativeAnswer, UsageError
 from dkimctl.service.clients import (
@@ -77,6 +78,16 @@ def test_clients_are_listed_with_state_and_creation_time(store: Store) -> None:
     assert all(
         datetime.fromisoformat(client.created_at).utcoffset() == timedelta(0) for client in listed
     )
+
+
+@pytest.mark.parametrize("change", ["state = 'bogus'", "created_at = x'ff'", "client_id = x'ff'"])
+def test_a_client_that_nobody_here_wrote_is_told_in_plain_words(store: Store, change: str) -> None:
+    create_client(store, "name")
+    with store.writing() as connection:
+        connection.execute(text(f"UPDATE clients SET {change}"))
+    with pytest.raises(UsageError, match="not of our making") as caught:
+        list_clients(store)
+    assert str(store.path) in caught.value.message
 
 
 def test_a_disabled_client_can_be_enabled_again(store: Store) -> None:

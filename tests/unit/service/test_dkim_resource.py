@@ -292,6 +292,23 @@ def test_a_request_that_is_wrong_as_a_whole_is_400(
     assert result.json == {"items": [], "count": 0, "total": 0, "message": message}
 
 
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"\xef\xbb\xbf{}", "The body is not JSON: line 1, column 1 cannot be read."),
+        (b'{\n "domains": nil}', "The body is not JSON: line 2, column 13 cannot be read."),
+        (b'{"domains": [{"default": -Infinity}]}', "The body is not JSON: -Infinity is no number"),
+        (b'{"domains": ' + b"1" * 5000 + b"}", "A number in the body has too many digits."),
+    ],
+)
+def test_what_is_wrong_is_told_in_words_of_the_service(
+    post: Callable[..., Result], body: bytes, message: str
+) -> None:
+    result = post(body)
+    assert result.status_code == 400
+    assert result.json["message"].startswith(message)
+
+
 @pytest.mark.parametrize("content_type", ["", "text/plain", "application/json; charset=latin1"])
 def test_the_content_type_does_not_matter(post: Callable[..., Result], content_type: str) -> None:
     body = b'{"domains": [{"sign_domain": "example.com"}]}'

@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+import pytest
+
+from dkimctl.errors import UsageError
+from dkimctl.service import registrations
 from dkimctl.service.clients import ClientCredentials
-from dkimctl.service.keys import KeyMaker
+from dkimctl.service.keys import KeyMaker, KeyPair
 from dkimctl.service.registrar import Registrar
+from dkimctl.service.registrations import Registration
 from dkimctl.service.store import Store
-from dkimctl.service.validation import Entry
+from dkimctl.service.validation import Entry, Rejection
 
 ENTRY = Entry("example.com", None, 1024, None, 0, True)
 
@@ -20,3 +25,43 @@ def test_a_generated_selector_that_is_taken_is_replaced(
         ("201", "k4"),
     ]
     assert len(ordered_keys) == 2
+
+
+def _entry(domain: str) -> Entry:
+    return Entry(domain, "s1", 1024, None, 0, True)
+
+
+def test_a_store_that_cannot_be_used_is_waited_for_once(
+    store: Store,
+    credentials: ClientCredentials,
+    make_key: KeyMaker,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tried = []
+
+    def add(_store: Store, registration: Registration, _key: bytes) -> bool:
+        tried.append(registration.sign_domain)
+        raise UsageError("locked")
+
+    monkeypatch.setattr(registrations, "add", add)
+    registrar = Registrar(store, make_key, lambda: 0.0)
+    entries = [_entry("a.example"), Rejection("b.example", "s1", "no"), _entry("c.example")]
+    items = registrar.register(credentials.client_id, entries)
+    assert [item["result"]["code"] for item in items] == ["500", "400", "500"]
+    assert tried == ["a.example"]
+
+
+def test_a_failure_of_one_entry_spoils_no_other(
+    store: Store, credentials: ClientCredentials, fixed_keys: dict[int, KeyPair]
+) -> None:
+    made = iter([ZeroDivisionError, fixed_keys[1024]])
+
+    def make_key(_key_len: int) -> KeyPair:
+        key = next(made)
+        if isinstance(key, KeyPair):
+            return key
+        raise key
+
+    entries = [_entry("a.example"), _entry("b.example")]
+    items = Registrar(store, make_key, lambda: 0.0).register(credentials.client_id, entries)
+    assert sorted(item["result"]["code"] for item in items) == ["201", "500"]

@@ -2,38 +2,56 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from http.client import HTTPConnection, HTTPResponse
 from urllib.parse import urlsplit
 
 import pytest
 
+from dkimctl.service.server import MAX_BODY
+
 LIMIT = 1.0  # seconds for a request, and for its answer
 SLACK = 3.0  # the server looks once a second
 SERVE = f"""
+import sys, tempfile
 from dkimctl.service.server import Server
+
+tempfile.tempdir = "/nowhere"  # nothing is to be put on disk
 
 def app(environ, start_response):
     size = int(environ["QUERY_STRING"] or 2)
     start_response("200 OK", [("Content-Length", str(size))])
     return [bytes(size)]
 
-server = Server(app, "127.0.0.1", 0, 2, time_limit={LIMIT})
+server = Server(app, sys.argv[1], 0, 2, time_limit={LIMIT})
 print(server.url, flush=True)
 server.run()
 """
 REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
+@contextmanager
+def _served(host: str) -> Iterator[str]:
+    """The address that a server tells; none if there is no such host here."""
+    words = [sys.executable, "-c", SERVE, host]
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().decode().strip()
+        finally:
+            process.kill()
+
+
 @pytest.fixture(scope="module")
 def port() -> Iterator[int]:
-    with subprocess.Popen([sys.executable, "-c", SERVE], stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        yield urlsplit(process.stdout.readline().decode()).port or 0
-        process.kill()
+    with _served("127.0.0.1") as url:
+        yield urlsplit(url).port or 0
 
 
 @pytest.fixture
@@ -42,8 +60,8 @@ def connection(port: int) -> Iterator[socket.socket]:
         yield connected
 
 
-def _is_answered(connection: socket.socket) -> bool:
-    connection.sendall(REQUEST)
+def _is_answered(connection: socket.socket, request: bytes = REQUEST) -> bool:
+    connection.sendall(request)
     answer = b""
     while not answer.endswith(b"\r\n\r\n\0\0"):
         piece = connection.recv(4096)
@@ -119,6 +137,70 @@ def test_many_that_trickle_keep_nobody_out(port: int) -> None:
             one.close()
 
 
-def test_a_head_is_bounded(connection: socket.socket) -> None:
-    connection.sendall(b"GET / HTTP/1.1\r\nX: " + b"x" * 40_000 + b"\r\n\r\n")
-    assert connection.recv(4096).startswith(b"HTTP/1.0 431 ")
+@pytest.mark.parametrize(
+    ("request_", "status"),
+    [(b"GET / HTTP/1.1\r\nX: " + b"x" * 16_384 + b"\r\n\r\n", 431),
+     (b"GET / HTTP/1.1\r\nX: \xff\"\0\r\n\r\n", 400),
+     (b"GET / HTTP/1.1\r\nX: a\nb\r\n\r\n", 400),
+     (b"POST / HTTP/1.1\r\nContent-Length: 99999999\r\n\r\n", 413),
+     (b"POST / HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n", 501),
+     (b"GET / HTTP/1.0\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n", 400),
+     (b"GET /?x HTTP/1.1\r\n\r\n", 500)],
+)  # fmt: skip
+def test_what_does_not_reach_the_application_is_answered_in_json(
+    connection: socket.socket, request_: bytes, status: int
+) -> None:
+    connection.sendall(request_)
+    answer = HTTPResponse(connection)
+    answer.begin()
+    assert (answer.status, answer.getheader("Content-Type")) == (status, "application/json")
+    assert answer.getheader("Connection") == "close"
+    assert json.loads(answer.read())["message"].startswith(answer.reason + ": ")
+    with suppress(ConnectionError):  # where more came than was read
+        assert connection.recv(1) == b""
+
+
+@pytest.mark.parametrize(
+    "worst",
+    [b"GET a://" + b"1" * 15_000 + b" x\r\n\r\n",
+     b"GET / HTTP/1.1\r\na:" + b" " * 15_000 + b"\x01\r\n\r\n",
+     b"GET / HTTP/1.1\r\na: b" + b"\r\n " * 5_000 + b"\r\n\r\n"],
+)  # fmt: skip
+def test_the_worst_of_requests_keeps_nobody_waiting(port: int, worst: bytes) -> None:
+    attackers = [socket.create_connection(("127.0.0.1", port), timeout=10) for _ in range(10)]
+    try:
+        for one in attackers:
+            one.sendall(worst)
+        started = time.monotonic()
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+            assert _is_answered(connection)
+        assert time.monotonic() - started < 1
+    finally:
+        for one in attackers:
+            one.close()
+
+
+def test_a_request_without_a_body_that_expects_to_go_on_is_answered(
+    connection: socket.socket,
+) -> None:
+    expecting = REQUEST.replace(b"Host", b"Expect: 100-continue\r\nHost")
+    assert _is_answered(connection, expecting)
+    assert _is_answered(connection)
+
+
+@pytest.mark.parametrize("is_chunked", [False, True])
+def test_a_body_of_any_size_that_is_taken_is_kept_in_memory(port: int, is_chunked: bool) -> None:
+    size = MAX_BODY - 20_000  # not counting what surrounds chunks
+    body = (b"x" * 4096 for _ in range(size // 4096)) if is_chunked else b"x" * size
+    with closing(HTTPConnection("127.0.0.1", port, timeout=10)) as connection:
+        connection.request("POST", "/", body, encode_chunked=is_chunked)
+        assert connection.getresponse().status == 200
+
+
+@pytest.mark.parametrize("host", ["localhost", "*", "::1", "[::1]", "::"])
+def test_the_address_that_is_told_is_one_to_connect_to(host: str) -> None:
+    with _served(host) as url:
+        if not url:
+            pytest.skip(f"nothing can listen on {host} here")
+        told = urlsplit(url)
+        socket.create_connection((told.hostname, told.port or 0), timeout=5).close()

@@ -6,6 +6,7 @@ import stat
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -72,7 +73,7 @@ def test_the_data_file_uses_wal_foreign_keys_and_a_busy_timeout(store: Store) ->
             name: connection.execute(text(f"PRAGMA {name}")).scalar()
             for name in ("journal_mode", "foreign_keys", "busy_timeout")
         }
-    assert pragmas == {"journal_mode": "wal", "foreign_keys": 1, "busy_timeout": 30_000}
+    assert pragmas == {"journal_mode": "wal", "foreign_keys": 1, "busy_timeout": 5_000}
 
 
 def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:
@@ -86,6 +87,22 @@ def test_a_database_of_another_program_is_refused_and_left_alone(tmp_path: Path)
     path = tmp_path / "other.db"
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE other (x)")
+    before = path.read_bytes()
+    assert "no service data" in _refusal(path).message
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["CREATE VIEW other AS SELECT 1", "PRAGMA application_id = 1", "PRAGMA user_version = 1"],
+)
+def test_a_database_without_tables_is_of_another_program_as_well(
+    tmp_path: Path, statement: str
+) -> None:
+    path = tmp_path / "other.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(statement)
+        connection.commit()
     before = path.read_bytes()
     assert "no service data" in _refusal(path).message
     assert path.read_bytes() == before
@@ -129,6 +146,24 @@ def test_a_read_only_directory_is_refused(tmp_path: Path) -> None:
         _refusal(tmp_path / "service.db")
     finally:
         tmp_path.chmod(0o700)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such modes")
+def test_a_file_that_cannot_be_written_is_refused(
+    tmp_path: Path, needs_tool: Callable[[str], str]
+) -> None:
+    path = tmp_path / "service.db"
+    Store.open(path).close()
+    path.chmod(0o400)
+    script = (
+        "import pathlib, sys; from dkimctl.service.store import Store;"
+        " Store.open(pathlib.Path(sys.argv[1]))"
+    )
+    words = [sys.executable, "-c", script, str(path)]
+    if os.geteuid() == 0:  # whom modes do not bind
+        words = [needs_tool("setpriv"), "--bounding-set=-dac_override,-dac_read_search", *words]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert f"UsageError: {path}: the service data file cannot be written" in done.stderr
 
 
 def test_a_failure_later_on_is_told_in_plain_words(store: Store) -> None:

@@ -1,0 +1,37 @@
+"""A failure leaves one line in the log, and no secret."""
+
+from __future__ import annotations
+
+import pytest
+
+from dkimctl.errors import UsageError
+from dkimctl.service.clients import ClientCredentials
+from dkimctl.service.failures import told
+from dkimctl.service.registrar import Registrar
+from dkimctl.service.store import Store
+from dkimctl.service.validation import Entry
+
+
+def test_our_own_errors_speak_for_themselves_on_one_line() -> None:
+    assert told(UsageError("a\nb", hint="c")) == "a\\x0ab"
+
+
+def test_of_others_only_the_kind_and_the_place_are_told() -> None:
+    with pytest.raises(ValueError, match="hush") as caught:
+        int("hush")
+    assert told(caught.value).startswith("ValueError at test_failures.py:")
+    assert told(ValueError("hush")) == "ValueError"
+
+
+def test_all_entries_of_a_request_leave_one_line(
+    store: Store, credentials: ClientCredentials, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(_key_len: int) -> None:
+        raise ValueError("-----BEGIN PRIVATE KEY-----")
+
+    entries = [Entry(f"d{number}.example", "s1", 1024, None, 0, True) for number in range(3)]
+    items = Registrar(store, fail, lambda: 0.0).register(credentials.client_id, entries)
+    assert [item["result"]["code"] for item in items] == ["500"] * 3
+    (record,) = caplog.records
+    assert record.exc_info is None
+    assert record.getMessage().startswith("registering failed: ValueError at test_failures.py:")
