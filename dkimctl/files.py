@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import stat
 import sys
 from collections.abc import Iterator
@@ -99,7 +100,7 @@ def replacing(path: Path, *, mode: int | None = None) -> Iterator[TextIO]:
     path = Path(os.path.realpath(path))  # a link stays one
     if mode is None and path.exists():
         mode = path.stat().st_mode & 0o777
-    temporary = path.with_name(f"{_prefix(path)}{secrets.token_hex(4)}")
+    temporary = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 & (mode or 0o666))
     try:
         with open(descriptor, "w", encoding="utf-8", newline="\n") as file:  # noqa: PTH123
@@ -116,11 +117,8 @@ def replacing(path: Path, *, mode: int | None = None) -> Iterator[TextIO]:
 
 def leftovers_of(path: Path) -> list[Path]:
     """What processes that were killed left beside the file at `path` while they replaced it."""
-    return [found for found in path.parent.iterdir() if found.name.startswith(_prefix(path))]
-
-
-def _prefix(path: Path) -> str:
-    return f".{path.name}-"
+    name = re.compile(rf"\.{re.escape(path.name)}-[0-9a-f]{{8}}")
+    return [found for found in path.parent.iterdir() if name.fullmatch(found.name)]
 
 
 def sync_directory(directory: Path) -> None:

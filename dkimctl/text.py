@@ -2,7 +2,8 @@
 
 # Not "printable" to Python, yet ordinary in French and Japanese.
 _SPACES = "\u00a0\u3000"
-# "Printable" to Python, yet nothing is seen of them: fillers, and what joins or selects.
+# "Printable" to Python, yet nothing is seen of them: fillers, and what joins. Selectors of variants
+# are in the names of people.
 _HIDDEN = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0"
 
 

@@ -23,9 +23,6 @@ def stopping(stop: Callable[[], None]) -> Iterator[None]:
     the main thread could be holding: it must not print, log, nor set a threading.Event. It may
     set an attribute, and put something into a queue.SimpleQueue, which is made for that.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
     called = False
 
     def handle(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
@@ -35,10 +32,33 @@ def stopping(stop: Callable[[], None]) -> Iterator[None]:
         called = True
         stop()
 
+    with _handling(handle):
+        yield
+
+
+@contextmanager
+def interrupting() -> Iterator[None]:
+    """While in the block, a signal that asks to end raises KeyboardInterrupt, as Ctrl-C does.
+
+    So what is begun can be undone. For the rest as with `stopping`.
+    """
+
+    def handle(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+        raise KeyboardInterrupt
+
+    with _handling(handle):
+        yield
+
+
+@contextmanager
+def _handling(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
     # The stack puts back every handler, even when a signal raises in the midst of that.
     with ExitStack() as restored:
         for name in _SIGNALS:
-            _replace(name, handle, restored)
+            _replace(name, handler, restored)
         yield
 
 

@@ -11,10 +11,11 @@ import typer
 
 from dkimctl import settings
 from dkimctl.cli import prompt
+from dkimctl.cli.interruption import interrupting
 from dkimctl.cli.options import examples, with_session
 from dkimctl.cli.session import Session
 from dkimctl.errors import CredentialsError, ExitCode, UsageError
-from dkimctl.models import Secret
+from dkimctl.models import Secret, Token
 
 app = typer.Typer(add_completion=False)
 
@@ -54,20 +55,11 @@ def login(
     _complete(session)
     _refuse_config(session)
     account, store = session.account, session.credential_store
-    is_new = store.get_secret(account) is None  # or says why not, before anybody types a secret
+    store.has_secret(account)  # what cannot be used says so before anybody types a secret
     secret = _secret(from_stdin=secret_stdin)
     token = session.client.issue_token(account.client_id, secret)
-    store.set_secret(account, secret)
-    if not store.set_token(account, token):
-        session.reporter.warn(f"{store.name} cannot hold the token; each command will get its own")
-    try:
-        before = settings.remember_login(session.state_dir, session.profile)
-    except UsageError:
-        if is_new:  # logout would not know of it
-            with suppress(CredentialsError):
-                store.delete(account)
-        raise
-    _forget_login_before(session, before)
+    with interrupting(), settings.logins_lock(session.state_dir):
+        _keep(session, secret, token)
     session.reporter.note(
         f"dkimctl: logged in as {account.client_id} at {account.base_url} "
         f"(profile {session.profile.name}); the secret is in the {store.name}"
@@ -114,18 +106,40 @@ def _refuse_config(session: Session) -> None:
             )
 
 
-def _forget_login_before(session: Session, logins: Mapping[str, Mapping[str, str]]) -> None:
-    """Let go of the credentials that the profile had in `logins`, unless another has them too."""
-    profile = session.profile
-    before = logins.get(profile.name)
-    used = [login for name, login in logins.items() if name != profile.name]
-    used.append({key: getattr(profile, key) for key in settings.LOGIN_KEYS})
-    if before is None or before in used:
+def _keep(session: Session, secret: Secret, token: Token) -> None:
+    """Keep the secret, and the login that lets `logout` find it: both, or neither."""
+    account, store, profile = session.account, session.credential_store, session.profile
+    before = settings.logins(session.state_dir)
+    was_there = store.has_secret(account)
+    try:
+        store.set_secret(account, secret)
+        if not store.set_token(account, token):
+            session.reporter.warn(
+                f"{store.name} cannot hold the token; each command will get its own"
+            )
+        after = before | {profile.name: settings.login_of(profile)}
+        settings.write_logins(session.state_dir, after)
+    except BaseException:
+        if not was_there:
+            with suppress(CredentialsError):
+                store.delete(account)
+        raise
+    _forget(session, before.get(profile.name), after)
+
+
+def _forget(
+    session: Session, login: Mapping[str, str] | None, logins: Mapping[str, Mapping[str, str]]
+) -> None:
+    """Let go of the credentials that a profile had, unless one has them still."""
+    if login is None or settings.profiles_with(login, session.config, logins):
         return
     try:
-        session.forget(before)
+        session.forget(login)
     except CredentialsError as error:
-        session.reporter.warn(f"the secret of the login before is still kept: {error.message}")
+        session.reporter.warn(
+            f"the secret of the login before is still kept: {error.message}",
+            hint=f"delete the entry of {login['client_id']} in the {login['credential_store']}",
+        )
 
 
 def _secret(*, from_stdin: bool) -> Secret:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from dkimctl import settings
 from dkimctl.cli.options import examples, with_session
 from dkimctl.cli.session import Session
 from dkimctl.errors import CredentialsError, ExitCode, UsageError
@@ -30,7 +31,8 @@ def logout(session: Session) -> int:
             hint=f"see that the {login['credential_store']} can be used, and run this again",
         ) from None
     session.reporter.note(f"dkimctl: logged out of the profile {name}")
-    others = [other for other, known in session.logins.items() if known == login and other != name]
+    found = settings.profiles_with(login, session.config, session.logins)
+    others = ", ".join(other for other in found if other != name)
     if others:
-        session.reporter.note(f"dkimctl: and of {', '.join(others)}, which used the same login")
+        session.reporter.note(f"dkimctl: and of {others}, which used the same login")
     return ExitCode.OK

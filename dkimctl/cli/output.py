@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     Counts = Mapping[Outcome, int] | Mapping[Verdict, int]
 
 _PIECE = 64  # chunks, mostly of a record each
+_IN_LEDGER = "what was registered is in the ledger: dkimctl show-dns"
 _STYLES = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m"}
 
 
@@ -100,6 +101,7 @@ def write(
     idle: Callable[[], None] | None = None,
     *,
     must_arrive: bool = False,
+    hint: str = "",
 ) -> None:
     """Write a result to stdout, bit by bit.
 
@@ -109,7 +111,9 @@ def write(
     second while the reader takes nothing.
     """
     if must_arrive and sys.stdout.name == os.devnull:
-        raise OutputError("stdout is closed, and the result would be lost", hint="use --output")
+        raise OutputError(
+            "stdout is closed, and the result would be lost", hint=hint or "use --output"
+        )
     pieces = chunks if sys.stdout.isatty() else _gathered(chunks)
     if idle is not None:
         from dkimctl.cli.outlet import write_in_thread
@@ -119,7 +123,7 @@ def write(
         failure = None
         for text in pieces:
             failure = failure or _write_one(text)
-    _judge(failure, must_arrive=must_arrive)
+    _judge(failure, hint or _IN_LEDGER, must_arrive=must_arrive)
 
 
 def write_bytes(data: bytes) -> None:
@@ -170,14 +174,14 @@ def _write_one(text: str) -> OSError | None:
     return None
 
 
-def _judge(failure: OSError | None, *, must_arrive: bool = False) -> None:
+def _judge(failure: OSError | None, hint: str = _IN_LEDGER, *, must_arrive: bool = False) -> None:
     if failure is None:
         return
     _abandon(sys.stdout)
     if must_arrive or not isinstance(failure, BrokenPipeError):
         raise OutputError(
             f"the result could not be written: {failure.strerror}",
-            hint="what was registered is in the ledger: dkimctl show-dns",
+            hint=hint,
         )
 
 

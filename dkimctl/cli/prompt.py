@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from types import FrameType
-from typing import NoReturn
 
+from dkimctl.cli.interruption import interrupting
 from dkimctl.errors import CredentialsError, UsageError
 from dkimctl.models import Secret
 
@@ -44,13 +40,7 @@ def ask_secret(question: str) -> Secret:
             hint="pipe it in with --secret-stdin, or set DKIMCTL_CLIENT_ID and "
             "DKIMCTL_CLIENT_SECRET and do without a login",
         )
-    import getpass
-
-    try:
-        with _ending_in_order():
-            return Secret(getpass.getpass(f"{question}: ", stream=sys.stderr))
-    except EOFError:
-        return Secret("")
+    return _typed_unseen(question)
 
 
 def read_secret() -> Secret:
@@ -58,10 +48,10 @@ def read_secret() -> Secret:
 
     Raises CredentialsError where it is no text.
     """
-    if is_interactive():
-        return ask_secret("Client secret")
     if sys.stdin is None:
         return Secret("")
+    if sys.stdin.isatty():
+        return _typed_unseen("Client secret")
     try:
         return Secret(sys.stdin.buffer.readline(_MAX_SECRET).decode())
     except UnicodeDecodeError:
@@ -70,17 +60,11 @@ def read_secret() -> Secret:
         ) from None
 
 
-@contextmanager
-def _ending_in_order() -> Iterator[None]:
-    """Have a signal that ends the process first give the terminal its echo back."""
-    names = [name for name in ("SIGTERM", "SIGHUP", "SIGQUIT") if hasattr(signal, name)]
-    before = {name: signal.signal(getattr(signal, name), _interrupt) for name in names}
+def _typed_unseen(question: str) -> Secret:
+    import getpass
+
     try:
-        yield
-    finally:
-        for name, handler in before.items():
-            signal.signal(getattr(signal, name), handler)
-
-
-def _interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:
-    raise KeyboardInterrupt
+        with interrupting():  # so that the terminal gets its echo back
+            return Secret(getpass.getpass(f"{question}: ", stream=sys.stderr))
+    except EOFError:
+        return Secret("")

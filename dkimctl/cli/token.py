@@ -9,6 +9,8 @@ from dkimctl.cli.output import write
 from dkimctl.cli.session import Session
 from dkimctl.errors import ExitCode
 
+_HINT = "give it a reader, such as TOKEN=$(dkimctl token)"
+
 app = typer.Typer(add_completion=False)
 
 
@@ -21,5 +23,5 @@ app = typer.Typer(add_completion=False)
 @with_session
 def token(session: Session) -> int:
     """Print a valid access token alone; it is renewed when less than a minute of it is left."""
-    write([f"{session.authorizer.token().reveal()}\n"], must_arrive=True)
+    write([f"{session.authorizer.token().reveal()}\n"], must_arrive=True, hint=_HINT)
     return ExitCode.OK

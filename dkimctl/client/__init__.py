@@ -149,7 +149,10 @@ class Client:
     def _send(self, token: Secret, request: HttpRequest) -> HttpResponse:
         self._sent |= {token}
         answer = self._http.send(request)
-        response = answer._replace(body=without(self._sent, answer.body))
+        # What the request itself says, such as a domain's name that is in a secret, is no echo.
+        said = (request.body or b"").decode("utf-8", "replace")
+        secrets = [secret for secret in self._sent if not quotes(said, [secret])]
+        response = answer._replace(body=without(secrets, answer.body))
         if response.status in (401, 403):
             raise _token_rejected(response, self._sent)
         return response

@@ -66,7 +66,10 @@ def expect_a_goodbye(connection: socket.socket) -> None:
 
 def address_elsewhere(connection: socket.socket) -> str | None:
     """Where a connection leads, unless it is this machine."""
-    address = str(connection.getpeername()[0])
+    try:
+        address = str(connection.getpeername()[0])
+    except OSError:  # it has ended already
+        return None
     return None if ipaddress.ip_address(address).is_loopback else address
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeAlias
 
@@ -44,8 +45,8 @@ class FileStore(CredentialStore):
     def _change(self, change: Callable[[_Entries], _Entries]) -> None:
         try:
             with locked(self._path):
-                self._clean_up()
                 entries = self._load()
+                self._clean_up()
                 changed = change(entries)
                 if changed != entries:
                     replace_text(self._path, _encode(changed))
@@ -55,7 +56,8 @@ class FileStore(CredentialStore):
     def _clean_up(self) -> None:
         """Remove what a killed process left half written; nobody else writes now."""
         for leftover in leftovers_of(self._path):
-            leftover.unlink()
+            with suppress(OSError):
+                leftover.unlink()
 
     def _load(self) -> _Entries:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Protocol, TypeVar
 
 from dkimctl.credentials.account import Account
@@ -82,8 +83,9 @@ class KeyringStore(CredentialStore):
 
     def _remove(self, account: Account, kind: Kind) -> None:
         # Backends disagree on how deleting what is absent fails, and not all tell of a failure.
-        if self._read(account, kind) is None:
-            return
+        with suppress(CredentialsError):  # what cannot be read may be deleted all the same
+            if self._read(account, kind) is None:
+                return
         entry = entry_name(account, kind)
         try:
             self._call(lambda backend: backend.delete_password(entry, account.client_id))

@@ -35,10 +35,12 @@ def _require_private_place(path: Path) -> None:
         raise CredentialsError(
             f"{path} is a symbolic link", hint="put the file itself there, or delete the link"
         )
-    if lets_others_replace(path.parent.stat()):
+    place = path.parent
+    if lets_others_replace(place.stat()):
+        mend = f"run `chmod go-w {shlex.quote(str(place))}`" if is_own(place.stat()) else ""
         raise CredentialsError(
-            f"other users can change what is in {path.parent}, the place of the credentials",
-            hint=f"run `chmod go-w {shlex.quote(str(path.parent))}`, if the directory is yours",
+            f"other users can change what is in {place}, the place of the credentials",
+            hint=mend or "name a directory of your own in DKIMCTL_STATE_DIR, such as one in there",
         )
 
 

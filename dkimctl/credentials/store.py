@@ -43,6 +43,10 @@ class CredentialStore(ABC):
         stored = self._read(account, Kind.SECRET)
         return None if stored is None else parse_secret(stored, "the stored secret")
 
+    def has_secret(self, account: Account) -> bool:
+        """Whether something is kept as the secret, be it usable or not. Raises CredentialsError."""
+        return self._read(account, Kind.SECRET) is not None
+
     def secret_source(self, account: Account) -> str | None:
         """Where the secret of `account` is; None where there is none. Raises CredentialsError."""
         return None if self.get_secret(account) is None else self.name
@@ -93,7 +97,7 @@ class CredentialStore(ABC):
         with suppress(CredentialsError):
             if before is None:
                 self._remove(account, kind)
-            elif self._read(account, kind) != before:
+            else:
                 self._write(account, kind, before)
 
     @abstractmethod

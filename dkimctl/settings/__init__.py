@@ -4,12 +4,13 @@ Flag, then environment, then config file, then what `login` was told, then the d
 """
 
 from dkimctl.settings.config import Config, load_config
-from dkimctl.settings.logins import LOGIN_KEYS, logins, remember_login
+from dkimctl.settings.logins import LOGIN_KEYS, login_of, logins, logins_lock, write_logins
 from dkimctl.settings.paths import config_path, data_dir, state_dir
 from dkimctl.settings.profile import (
     DEFAULT_PROFILE,
     SANDBOX_CLIENT_ID,
     Profile,
+    profiles_with,
     require_account,
     require_ledger_account,
     resolve_profile,
@@ -24,10 +25,13 @@ __all__ = [
     "config_path",
     "data_dir",
     "load_config",
+    "login_of",
     "logins",
-    "remember_login",
+    "logins_lock",
+    "profiles_with",
     "require_account",
     "require_ledger_account",
     "resolve_profile",
     "state_dir",
+    "write_logins",
 ]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,22 +34,34 @@ def logins(state_dir: Path) -> dict[str, dict[str, str]]:
     return _parse(data, path)
 
 
-def remember_login(state_dir: Path, profile: Profile) -> dict[str, dict[str, str]]:
-    """Keeps what the profile is, for later commands, and gives all logins as they were before.
+@contextmanager
+def logins_lock(state_dir: Path) -> Iterator[None]:
+    """Keep other processes from changing logins, and from keeping secrets for them.
 
-    Raises UsageError if it cannot.
+    Raises UsageError where another holds on to it, or the state directory cannot be used.
     """
+    path = _path(state_dir)
+    try:
+        with locked(path):
+            yield
+    except OSError as error:
+        raise _unusable(path, error.strerror or "cannot be written") from None
+
+
+def write_logins(state_dir: Path, logins: Mapping[str, Mapping[str, str]]) -> None:
+    """Keep these logins, and no others. Raises UsageError if it cannot."""
     import json
 
     path = _path(state_dir)
-    told = {key: getattr(profile, key) for key in LOGIN_KEYS}
     try:
-        with locked(path):
-            before = logins(state_dir)
-            replace_text(path, json.dumps(before | {profile.name: told}, indent=1))
+        replace_text(path, json.dumps(logins, indent=1))
     except OSError as error:
         raise _unusable(path, error.strerror or "cannot be written") from None
-    return before
+
+
+def login_of(profile: Profile) -> dict[str, str]:
+    """What is kept of a profile that is logged in."""
+    return {key: getattr(profile, key) for key in LOGIN_KEYS}
 
 
 def _path(state_dir: Path) -> Path:

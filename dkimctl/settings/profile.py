@@ -79,6 +79,19 @@ def require_ledger_account(profile: Profile) -> tuple[str, str]:
     return _required(profile, "base_url"), _required(profile, "client_id")
 
 
+def profiles_with(
+    login: Mapping[str, str], config: Config, logins: Mapping[str, Mapping[str, str]]
+) -> list[str]:
+    """Those profiles that use these credentials, by the config file and earlier logins."""
+    default = {"credential_store": Profile._field_defaults["credential_store"]}
+    found = []
+    for name in {**logins, **config.profiles}:
+        known = {**default, **logins.get(name, {}), **config.profiles.get(name, {})}
+        if all(known.get(key) == value for key, value in login.items()):
+            found.append(name)
+    return found
+
+
 def _name(flags: Mapping[str, Any], environ: Mapping[str, str], config: Config) -> str:
     if flags.get("sandbox"):
         if flags.get("profile") not in {None, SANDBOX}:

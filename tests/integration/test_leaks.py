@@ -343,6 +343,13 @@ def test_no_command_tells_whatever_the_service_does(serve, run, cli, say, logged
         assert done.returncode in (0, 1, 2, 3, 4), name
 
 
+def allow_a_core():
+    import resource
+
+    _, most = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (most, most))
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 @pytest.mark.parametrize("words", [["api", "GET", "/x"], ["register", "-"]])
 def test_no_process_shows_it_and_ctrl_c_does_not_tell(serve, cli, words):
@@ -350,7 +357,7 @@ def test_no_process_shows_it_and_ctrl_c_does_not_tell(serve, cli, words):
     log_in(lambda *w, stdin, **e: cli(*w, stdin=stdin, env=e), server.url)
     environment = cli.environment | {"DKIMCTL_DEBUG": "1"}
     process = cli.start(
-        *words, "-v", "--timeout", "2s", env=environment,
+        *words, "-v", "--timeout", "2s", env=environment, preexec_fn=allow_a_core,
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
     process.stdin.write(ENTRY.encode())

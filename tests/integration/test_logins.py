@@ -11,6 +11,17 @@ import time
 
 import pytest
 
+# Stands still between the secret and the login, as a slow disk may.
+HALTING = """
+import time
+import dkimctl.settings
+
+def write_logins(state_dir, known):
+    time.sleep(60)
+
+dkimctl.settings.write_logins = write_logins
+"""
+
 
 @pytest.fixture
 def login_process(cli):
@@ -167,7 +178,7 @@ def test_a_login_that_cannot_be_remembered_leaves_no_secret(login, account, stat
     refused = login(account)
     assert refused.status == 2
     assert "logins.json" in refused.err
-    assert account["DKIMCTL_CLIENT_SECRET"] not in kept(state)
+    assert not (state / "credentials.json").exists()
     (state / "logins.lock").rmdir()
     assert login(account).status == 0
     (state / "logins.json").unlink()
@@ -202,12 +213,57 @@ def test_logins_at_the_same_moment_to_one_profile_leave_one_secret(
     assert kept(state) == "{}"
 
 
+def test_a_profile_of_the_config_file_keeps_its_secret(cli, login, live_service, account):
+    keys = {"auth_url": "AUTH_URL", "base_url": "BASE_URL", "client_id": "CLIENT_ID"}
+    lines = [f"    {key}: {account[f'DKIMCTL_{name}']}" for key, name in keys.items()]
+    text = "\n".join(["profiles:", "  agency:", *lines, "    credential_store: file", ""])
+    config = cli.write("config.yaml", text)
+    cli.environment["DKIMCTL_CONFIG"] = str(cli.home / config)
+    assert login(account).status == 0
+    assert cli("status", "--profile", "agency").status == 0
+    assert login(live_service.create_client()).status == 0
+    assert cli("status", "--profile", "agency").status == 0
+    assert login(account).status == 0
+    assert "and of agency, which used the same login" in cli("logout").err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_login_that_is_stopped_half_way_leaves_no_secret(
+    cli, account, login_process, state, number
+):
+    cli.write("sitecustomize.py", HALTING)
+    cli.environment["PYTHONPATH"] = str(cli.home)
+    process = login_process(account)
+    deadline = time.monotonic() + 20
+    while not (state / "credentials.json").exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert account["DKIMCTL_CLIENT_SECRET"] in kept(state)
+    process.send_signal(number)
+    assert process.wait(20) == 130
+    assert account["DKIMCTL_CLIENT_SECRET"] not in kept(state)
+
+
+def test_a_stored_secret_that_is_damaged_is_mended_by_a_login(cli, login, account, state):
+    assert login(account).status == 0
+    damaged = json.loads(kept(state))
+    path = state / "credentials.json"
+    path.write_text(json.dumps(dict.fromkeys(damaged, "a\rb")))
+    assert cli("status").status == 3
+    assert login(account).status == 0
+    assert cli("status").status == 0
+
+
 def test_what_a_kill_left_half_written_goes_with_the_next_change(cli, login, account, state):
     assert login(account).status == 0
     leftover = state / ".credentials.json-0123abcd"
     leftover.write_text(kept(state))
+    others = [state / ".credentials.json-backup", state / ".credentials.json-fedcba98"]
+    others[0].write_text("the user's own")
+    others[1].mkdir()
     assert cli("logout").status == 0
     assert not leftover.exists()
+    assert all(other.exists() for other in others)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs FIFOs")

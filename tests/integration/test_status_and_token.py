@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -126,3 +127,14 @@ def test_a_token_that_reaches_nobody_is_an_error(cli, account):
     )
     assert done.returncode == 4
     assert b"stdout is closed" in done.stderr
+    assert b"give it a reader" in done.stderr
+
+
+def test_a_token_of_a_time_that_no_calendar_has(cli, logged_in):
+    (path,) = cli.home.rglob("credentials.json")
+    kept = json.loads(path.read_text())
+    late = {name: re.sub(r'"expires_at": [0-9.]+', '"expires_at": 1e300', text)
+            for name, text in kept.items()}  # fmt: skip
+    path.write_text(json.dumps(late))
+    done = cli("status", "--format", "json")
+    assert (done.status, done.json["token_expires_at"]) == (0, None)

@@ -18,12 +18,15 @@ from dkimctl.settings import (
     config_path,
     data_dir,
     load_config,
+    login_of,
     logins,
-    remember_login,
+    logins_lock,
+    profiles_with,
     require_account,
     require_ledger_account,
     resolve_profile,
     state_dir,
+    write_logins,
 )
 from dkimctl.settings.values import CHECKS
 from dkimctl.specs import read_defaults
@@ -445,11 +448,30 @@ def test_paths_come_from_flag_or_environment_or_the_platform():
 PROD = Profile("prod", HTTPS, "https://api.example", "me", credential_store="file", batch_size=7)
 
 
+def remember(directory, profile):
+    with logins_lock(directory):
+        write_logins(directory, logins(directory) | {profile.name: login_of(profile)})
+
+
+def test_profiles_with_the_same_credentials_are_found_in_both_places():
+    login = login_of(PROD)
+    agency = {key: login[key] for key in ("auth_url", "base_url", "client_id")}
+    config = Config(
+        profiles={
+            "agency": {**agency, "credential_store": "file", "defaults": {}},
+            "keyring": agency,
+            "prod": {"client_id": "another"},
+        }
+    )
+    told = {"prod": login, "twin": dict(login), "other": {**login, "client_id": "you"}}
+    assert sorted(profiles_with(login, config, told)) == ["agency", "twin"]
+
+
 def test_a_login_is_remembered_by_profile_until_the_next(tmp_path):
     directory = tmp_path / "a" / "state"
     assert logins(directory) == {}
-    remember_login(directory, PROD)
-    remember_login(directory, Profile("other", HTTPS, HTTPS, "you"))
+    remember(directory, PROD)
+    remember(directory, Profile("other", HTTPS, HTTPS, "you"))
     told = logins(directory)
     assert told["prod"] == {
         "auth_url": HTTPS,
@@ -458,7 +480,7 @@ def test_a_login_is_remembered_by_profile_until_the_next(tmp_path):
         "credential_store": "file",
     }
     assert resolve(flags={"profile": "prod"}, told=told).client_id == "me"
-    remember_login(directory, PROD._replace(client_id="new"))
+    remember(directory, PROD._replace(client_id="new"))
     assert {name: login["client_id"] for name, login in logins(directory).items()} == {
         "prod": "new",
         "other": "you",
@@ -468,7 +490,7 @@ def test_a_login_is_remembered_by_profile_until_the_next(tmp_path):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="modes say nothing there")
 def test_the_state_directory_is_for_its_owner_alone(tmp_path):
-    remember_login(tmp_path / "state", PROD)
+    remember(tmp_path / "state", PROD)
     assert (tmp_path / "state").stat().st_mode & 0o777 == 0o700
 
 
@@ -490,4 +512,4 @@ def test_a_state_directory_that_is_a_file_is_a_clear_error(tmp_path):
     path = tmp_path / "state"
     path.touch()
     with pytest.raises(UsageError, match="cannot use"):
-        remember_login(path, PROD)
+        remember(path, PROD)

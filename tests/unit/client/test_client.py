@@ -374,6 +374,15 @@ class TestRequest:
         assert request.headers["content-type"] == "application/json"
         assert (answer.status, answer.body) == (201, b"done")
 
+    def test_what_the_request_says_itself_is_no_echo(self, client, answering, api_fixture):
+        answering(200, api_fixture("token.json"))
+        client.issue_token("id", Secret("example-company1.com"))
+        specs = [DomainSpec("mail.example-company1.com", "s1")]
+        item = {"sign_domain": specs[0].sign_domain, "selector": "s1", "result": {"code": "201"}}
+        answering(200, {"items": [item]})
+        (registration,) = client.register(TOKEN, specs).items
+        assert registration.sign_domain == specs[0].sign_domain
+
     def test_nothing_that_was_sent_before_is_quoted(self, client, answering, api_fixture):
         answering(200, api_fixture("token.json"))
         secret, old = Secret("a-secret-of-some-length"), Secret("an-older-token-of-some-length")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import socket
 
 import httpx
 import pytest
 
-from dkimctl.client import http
+from dkimctl.client import connections, http
 from dkimctl.errors import DkimctlError, MaybeProcessed, NoService, NotProcessed
 from dkimctl.models import Secret
 
@@ -94,6 +95,19 @@ def test_plain_http_ends_where_it_would_leave_this_machine(url, address, is_refu
         with pytest.raises(NoService, match=f"localhost is at {address}"):
             client.send(request)
         assert transport.is_closed
+
+
+def test_a_connection_that_has_ended_leads_nowhere():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        connection = socket.create_connection(listener.getsockname())
+        connection.close()
+    assert connections.address_elsewhere(connection) is None
+
+
+@pytest.mark.parametrize(("timeout", "connect"), [(30.0, 10.0), (2.0, 2.0)])
+def test_nobody_waits_long_for_an_address_that_is_silent(timeout, connect):
+    with connections.over_network(timeout, None, None)() as client:
+        assert client.timeout == httpx.Timeout(timeout, connect=connect)
 
 
 ODD = ["about:blank", "mailto:a@b", "foo:bar", "//[", "http://x:99999/", "/" + "x" * 65_000, "/y"]
