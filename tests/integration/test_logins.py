@@ -295,31 +295,53 @@ def test_credentials_of_another_user_are_not_used(cli, login, account, state):
     assert (refused.status, "other users can change" in refused.err) == (3, True)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_at_the_question_leaves_the_terminal_its_echo(cli, account, number):
+@pytest.fixture
+def asking(cli, account):
+    """Start a login on a terminal, and wait until it shows no more what is typed.
+
+    Gives the process, and a function that tells whether the terminal shows it.
+    """
+    if sys.platform == "win32":
+        pytest.skip("needs a pseudo-terminal")
     import pty
     import termios
+
+    primary, secondary = pty.openpty()
 
     def echoes():
         return bool(termios.tcgetattr(secondary)[3] & termios.ECHO)
 
-    primary, secondary = pty.openpty()
-    process = cli.start(
-        "login", "--credential-store", "file", "--auth-url", account["DKIMCTL_AUTH_URL"],
-        "--base-url", account["DKIMCTL_BASE_URL"], "--client-id", "id",
-        stdin=secondary, stdout=secondary, stderr=secondary, start_new_session=True,
-    )  # fmt: skip
-    try:
+    def start(*words, **streams):
+        process = cli.start(
+            "login", "--credential-store", "file", "--auth-url", account["DKIMCTL_AUTH_URL"],
+            "--base-url", account["DKIMCTL_BASE_URL"], "--client-id", "id", *words,
+            stdin=secondary, start_new_session=True, **{"stderr": secondary} | streams,
+        )  # fmt: skip
+        started.append(process)
         deadline = time.monotonic() + 20
         while echoes() and time.monotonic() < deadline:
             time.sleep(0.02)
-        assert not echoes()
-        process.send_signal(number)
-        assert process.wait(20) == 130
-        assert echoes()
-    finally:
+        return process, echoes
+
+    started = []
+    yield start
+    for process in started:
         process.kill()
         process.wait()
-        os.close(primary)
-        os.close(secondary)
+    os.close(primary)
+    os.close(secondary)
+
+
+@pytest.mark.parametrize("number", ["SIGTERM", "SIGHUP"])
+def test_a_signal_at_the_question_leaves_the_terminal_its_echo(asking, number):
+    process, echoes = asking()
+    assert not echoes()
+    process.send_signal(getattr(signal, number))
+    assert process.wait(20) == 130
+    assert echoes()
+
+
+@pytest.mark.parametrize("streams", [{}, {"stderr": subprocess.DEVNULL}])
+def test_no_terminal_shows_a_secret_that_is_typed_in_place_of_a_pipe(asking, streams):
+    _, echoes = asking("--secret-stdin", **streams)
+    assert not echoes()
