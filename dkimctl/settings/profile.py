@@ -149,6 +149,7 @@ def _required(profile: Profile, key: str) -> str:
         option = key.replace("_", "-")
         raise UsageError(
             f"the profile {profile.name} has no {key}",
-            hint=f"run `dkimctl login`, or give --{option}; --sandbox works without an account",
+            hint=f"run `dkimctl login`, or give --{option} or DKIMCTL_{key.upper()}; "
+            "--sandbox works without an account",
         )
     return value
