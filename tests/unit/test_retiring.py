@@ -163,8 +163,8 @@ def test_whoever_is_retired_has_a_successor_that_signs_and_is_published(registra
     assert sorted(map(repr, registrations)) == sorted(repr(fate.registration) for fate in found)
 
     def start(one):
-        date = one.start_date or one.regist_date
-        return datetime.fromisoformat(date) if date else None
+        dates = filter(None, (one.start_date, one.regist_date))
+        return max(map(datetime.fromisoformat, dates), default=None)
 
     def has_settled(one):
         pair = one.sign_domain, one.selector or ""
