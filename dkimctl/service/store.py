@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 2
 _APPLICATION_ID = 0x444B494D  # "DKIM" in ASCII: tells our files from other SQLite files
 _BUSY_SECONDS = 5  # nobody writes for longer; meanwhile a thread of the server waits
+_PLAIN_KEY = b"-----BEGIN PRIVATE KEY"
+_PIECE = 1 << 20  # bytes
 _HINT = "check the file, its permissions and the free disk space, or give another data file"
 
 
@@ -122,15 +125,28 @@ class Store:
     def _empty_write_ahead_log(self) -> None:
         """See that nothing of what was replaced stays in the log beside the file.
 
-        Raises UsageError where others keep SQLite from it: who gives a passphrase counts on it that
-        no key can be read without, and a warning would be read by nobody once the server runs.
+        Raises UsageError where others keep SQLite from it, and keys are there that are not sealed:
+        who gives a passphrase counts on it that no key can be read without, and a warning would be
+        read by nobody once the server runs.
         """
+        over = time.monotonic() + _BUSY_SECONDS
+        while not self._is_log_emptied():
+            if time.monotonic() > over:
+                self._require_no_plain_keys()
+                return
+            time.sleep(0.05)  # SQLite itself does not wait for another who does the same
+
+    def _is_log_emptied(self) -> bool:
         with self._plain_errors(), self._engine.connect() as connection:
             statement = "PRAGMA main.wal_checkpoint(TRUNCATE)"  # without main: SQLite's own as well
             (is_busy, *_) = connection.exec_driver_sql(statement).one()
-        if is_busy:
+        return not is_busy
+
+    def _require_no_plain_keys(self) -> None:
+        log = self.path.with_name(f"{self.path.name}-wal")
+        if any(_holds_plain_key(path) for path in (log, self.path)):
             raise UsageError(
-                f"{self.path}-wal may hold private keys that are not sealed, and is in use",
+                f"{self.path} and {log.name} hold private keys that are not sealed, and are in use",
                 hint="stop what uses the data file, such as a backup, and start again",
             )
 
@@ -167,6 +183,19 @@ def _require_private(path: Path) -> None:
             f"{path} can be read or changed by other users, and holds private keys",
             hint=f"run `chmod 600 {shlex.quote(str(path))}`",
         )
+
+
+def _holds_plain_key(path: Path) -> bool:
+    """Whether a key is there that is not sealed, or what is left of one."""
+    if not path.exists():
+        return False
+    end = b""
+    with path.open("rb") as file:
+        while piece := file.read(_PIECE):
+            if _PLAIN_KEY in end + piece:
+                return True
+            end = piece[-len(_PLAIN_KEY) :]
+    return False
 
 
 def _create_engine(path: Path) -> Engine:

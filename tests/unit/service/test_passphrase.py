@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -203,7 +206,47 @@ def test_a_log_that_cannot_be_emptied_is_told(path, ours, monkeypatch):
         _register(other, "new.example")
         with other.reading() as reader:
             reader.execute(select(schema.registrations.c.selector)).all()
-            with pytest.raises(UsageError, match="may hold private keys") as caught:
+            with pytest.raises(UsageError, match="hold private keys") as caught:
                 Store.open(path, ours)
     assert "backup" in caught.value.hint
     Store.open(path, ours).close()
+
+
+@contextmanager
+def _being_read(path: Path) -> Iterator[None]:
+    """Somebody, such as a backup, reads the file all the while: its log cannot be emptied."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("BEGIN")
+        connection.execute("SELECT count(*) FROM registrations").fetchone()
+        yield
+
+
+def test_a_reader_of_a_sealed_file_keeps_nobody_from_opening_it(
+    path: Path, ours: Sealer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dkimctl.service.store._BUSY_SECONDS", 0.1)
+    Store.open(path, ours).close()
+    with _being_read(path):
+        with closing(Store.open(path)) as store:
+            create_client(store, "another")
+        Store.open(path, ours).close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs the locks of SQLite on Linux")
+def test_another_who_empties_the_log_is_waited_for(path: Path, ours: Sealer) -> None:
+    """SQLite's own busy time-out does not hold for the lock of a checkpoint."""
+    Store.open(path, ours).close()
+    holding = (
+        "import fcntl, sys, time; file = open(sys.argv[1], 'r+b'); "
+        "fcntl.lockf(file, fcntl.LOCK_EX, 1, 121); print(flush=True); time.sleep(1)"
+    )
+    with closing(Store.open(path)) as store:
+        create_client(store, "another")
+        log = f"{path}-shm"
+        words = [sys.executable, "-c", holding, log]
+        with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            process.stdout.readline()
+            started = time.monotonic()
+            Store.open(path, ours).close()
+            assert time.monotonic() - started > 0.5
