@@ -13,7 +13,6 @@ from dkimctl.models import DnsRecord, DomainSpec, Registration, Secret
 
 _Number = int | float  # a JSON number may be written 1024.0
 _BEARER = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # RFC 6750 section 2.1
-_LONGEST_ERROR = 1000  # characters; more is no message for people
 _MOST_ITEMS = 10_000  # in one answer: no request has more
 _LARGEST = 2**53  # what every reader of JSON keeps exactly (RFC 8259 section 6)
 
@@ -149,8 +148,7 @@ def decode_error(body: bytes) -> str:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return ""
     texts = (decoded.error, decoded.message, decoded.gateway_message)
-    said = next((text for text in texts if isinstance(text, str) and text), "")
-    return said if len(said) <= _LONGEST_ERROR else f"{said[:_LONGEST_ERROR]}..."
+    return next((text for text in texts if isinstance(text, str) and text), "")
 
 
 def _decode_body(body: bytes) -> _Body:

@@ -35,6 +35,7 @@ _LARGEST_TOKEN = 1024 * 1024  # bytes of an answer
 # Bytes of an answer to a registration: in itself, and for each entry, which has about 700. What is
 # decoded takes 50 times as much, where it is made to.
 _LARGEST_REPLY, _LARGEST_ITEM = 64 * 1024, 16 * 1024
+_LONGEST_ERROR = 1000  # characters; more is no message for people
 TOKEN_LIFETIME = 3600.0  # seconds, unless the answer tells (interface 3.1)
 
 # There is nothing at that address that could have registered anything. Other 4xx may come
@@ -180,9 +181,7 @@ def _token_error(
     url: str, response: HttpResponse, secrets: Collection[Secret]
 ) -> AuthenticationError | NotProcessed:
     """Interface 7.1: what another status than 200 means at the token endpoint."""
-    said = _said(response)
-    if quotes(said, secrets):
-        said = ""  # some services quote what they were sent
+    said = _said(response, secrets)
     if response.status in (400, 401, 403):
         return AuthenticationError(
             f"the service refused the client ID or secret{said}",
@@ -202,9 +201,7 @@ def _token_error(
 
 def _token_rejected(response: HttpResponse, secrets: Collection[Secret]) -> TokenRejected:
     """Interface 7.2."""
-    said = _said(response)
-    if quotes(said, secrets):
-        said = ""
+    said = _said(response, secrets)
     if response.status == 401:
         hint = "the service saw no token; check --base-url and any proxy in between"
     else:
@@ -223,7 +220,7 @@ def _request_error(response: HttpResponse) -> ServiceError | RequestRefused:
     """Interface 7.3 and 7.4: what a registration request without items came to."""
     status, said = response.status, _said(response)
     if status in (400, 413, 422):
-        return RequestRefused(str(status), decode_error(response.body))
+        return RequestRefused(str(status), _shortened(decode_error(response.body)))
     if status == 429:
         return Throttled(
             f"the service asks for fewer requests (429){said}",
@@ -243,6 +240,12 @@ def _is_no_service(status: int) -> bool:
     return status in _TURNED_AWAY or 300 <= status < 400
 
 
-def _said(response: HttpResponse) -> str:
+def _said(response: HttpResponse, secrets: Collection[Secret] = ()) -> str:
+    """What an error says, unless it quotes one of `secrets`, as some services do."""
     text = decode_error(response.body)
-    return f": {text}" if text else ""
+    # Of a text that was shortened first, half a secret could be left.
+    return "" if not text or quotes(text, secrets) else f": {_shortened(text)}"
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST_ERROR else f"{text[:_LONGEST_ERROR]}..."

@@ -25,10 +25,8 @@ _CLIENT_ID = re.compile(r"[!-9;-~]{1,128}")  # visible ASCII but the colon (RFC 
 _SECRET = re.compile(r"[!-~]{1,256}")
 
 # The client who is asked for, or else the first: a whole row is read in any case.
-_asked, _first = (
-    clients.alias(),
-    select(func.min(clients.c.client_id).label("client_id")).subquery(),
-)
+_asked = clients.alias()
+_first = select(func.min(clients.c.client_id).label("client_id")).subquery()
 _exists = select(_asked.c.client_id).where(_asked.c.client_id == bindparam("client_id"))
 _SOME_CLIENT = select(clients.c.client_id, clients.c.secret_hash, clients.c.state).select_from(
     _first.join(

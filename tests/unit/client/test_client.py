@@ -110,6 +110,21 @@ class TestIssueToken:
         with pytest.raises(errors.AuthenticationError, match="unsupported_grant_type"):
             client.issue_token("id", Secret("topsecret"))
 
+    @pytest.mark.parametrize("padding", [0, 980, 990, 5000])
+    def test_a_long_error_is_shortened_and_leaves_no_half_of_a_secret(
+        self, client, answering, padding
+    ):
+        secret = "a-secret-of-thirty-characters-"
+        answering(400, {"error": "x" * padding + secret})
+        with pytest.raises(errors.AuthenticationError) as caught:
+            client.issue_token("my-client", Secret(secret))
+        assert secret[:5] not in caught.value.message
+        answering(400, {"error": "x" * 5000})
+        with pytest.raises(errors.AuthenticationError) as caught:
+            client.issue_token("my-client", Secret(secret))
+        assert caught.value.message.endswith("xxx...")
+        assert len(caught.value.message) < 1100
+
     def test_an_error_that_quotes_the_credentials_is_not_told(self, client, answering):
         basic = base64.b64encode(b"id:topsecret").decode()
         for echo in ("bad topsecret", f"bad {basic}"):
