@@ -4,6 +4,7 @@ The registrar plans, keeps the ledger and gives out results, all in one thread; 
 batches (dispatching) and meet it at the desk.
 """
 
-from dkimctl.registering.registrar import Limits, Registrar, Watcher
+from dkimctl.registering.registrar import Registrar
+from dkimctl.registering.terms import Limits, Watcher
 
 __all__ = ["Limits", "Registrar", "Watcher"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING
 
 from dkimctl import outcomes
 from dkimctl.errors import DkimctlError, Interrupted, LedgerError, ServiceError
@@ -18,6 +18,7 @@ from dkimctl.registering.intake import Intake
 from dkimctl.registering.judging import Judge
 from dkimctl.registering.keeping import keep
 from dkimctl.registering.pacing import Pace
+from dkimctl.registering.terms import Limits, Watcher
 from dkimctl.registering.traffic import Traffic
 
 if TYPE_CHECKING:
@@ -27,35 +28,6 @@ _TICK = 0.5  # seconds; at least so often `watch` hears of a run in which nothin
 _GATHERING = 0.02  # seconds that answers may wait for others, while there is enough to send
 _LEAST_WINDOW = 5_000  # entries that may wait for the first unknown one before them
 _MOST_UNSEEN = 2_000  # entries that are sent between two looks at the disk
-
-
-class Watcher(Protocol):
-    """Who is told how a run goes on. Called in the thread that runs it."""
-
-    def settled(self, results: Sequence[Result]) -> None:
-        """These entries have their results; a batch's at once, in no order."""
-
-    def waiting(self, entries: int, seconds: float, reason: str) -> None:
-        """So many entries wait so long before they are sent again."""
-
-    def ending(self, requests: int, seconds: float) -> None:
-        """The run ends early, but waits so long at most for the answers to so many requests."""
-
-    def tick(self) -> None:
-        """Time has passed."""
-
-
-class Limits(NamedTuple):
-    """How much at once, and how long; durations are in seconds.
-
-    `max_wait`: a request waits at most so long because the service asks it to. `grace`: so
-    long a run that ends early waits for its last answers.
-    """
-
-    batch_size: int = 50
-    concurrency: int = 8
-    max_wait: float = 300.0
-    grace: float = 30.0
 
 
 class Registrar:
