@@ -8,7 +8,7 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TextIO
 
@@ -42,12 +42,26 @@ else:
         return bool(others_write) and not status.st_mode & stat.S_ISVTX
 
 
-def read_regular(path: Path, largest: int) -> bytes:
-    """What is in a file. Raises OSError, also where it is larger, or a FIFO or the like."""
-    nonblocking = getattr(os, "O_NONBLOCK", 0)  # or a FIFO would wait for its writer
-    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | nonblocking)) as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+def read_regular(
+    path: Path,
+    largest: int,
+    *,
+    follow: bool = True,
+    check: Callable[[os.stat_result], None] = lambda status: None,
+) -> bytes:
+    """What is in a file. Raises OSError, also where it is larger, or a FIFO or the like.
+
+    Unless it is to `follow` symbolic links, one is no file either. `check` may raise for what it
+    finds in the status of the file that is then read, and not of one put there since.
+    """
+    more = getattr(os, "O_NONBLOCK", 0)  # or a FIFO would wait for its writer
+    if not follow:
+        more |= getattr(os, "O_NOFOLLOW", 0)
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | more)) as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "it is no regular file")
+        check(status)
         data = file.read(largest + 1)
     if len(data) > largest:
         raise OSError(errno.EFBIG, "it is far too large")

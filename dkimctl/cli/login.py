@@ -107,7 +107,10 @@ def _refuse_config(session: Session) -> None:
 
 
 def _keep(session: Session, secret: Secret, token: Token) -> None:
-    """Keep the secret, and the login that lets `logout` find it: both, or neither."""
+    """Keep the secret, and the login that lets `logout` find it: both, or neither.
+
+    Where the account had a secret before, the new one, which is proven, stays in any case.
+    """
     account, store, profile = session.account, session.credential_store, session.profile
     before = settings.logins(session.state_dir)
     was_there = store.has_secret(account)

@@ -76,7 +76,7 @@ class FileStore(CredentialStore):
     def _unusable(self, what: str, error: OSError) -> CredentialsError:
         return CredentialsError(
             f"{self._path} {what}: {error.strerror or error}",
-            hint=f"see that {self._path.parent} is a directory that you can write to",
+            hint=f"see that it is a file, and that you can write to {self._path.parent}",
         )
 
 

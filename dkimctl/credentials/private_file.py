@@ -4,30 +4,24 @@ from __future__ import annotations
 
 import os
 import shlex
-import stat
 from pathlib import Path
 
 from dkimctl.errors import CredentialsError
-from dkimctl.files import is_own, is_private, lets_others_replace
+from dkimctl.files import is_own, is_private, lets_others_replace, read_regular
 
 _LARGEST = 16 * 1024 * 1024  # bytes; a login has some 2,000
 
 
 def read_private(path: Path) -> bytes:
-    """The file's content, cut at 16 MiB.
+    """The file's content.
 
     Raises CredentialsError where others than its owner, who must be the user, can use the file
-    or replace it, or it is a link or no file; OSError where it cannot be read.
+    or replace it, or it is a link; OSError where it cannot be read, or is no file.
     """
     _require_private_place(path)
-    with open(path, "rb", opener=_open_unfollowed) as file:
-        _require_private(path, os.fstat(file.fileno()))
-        return file.read(_LARGEST)
-
-
-def _open_unfollowed(path: str, flags: int) -> int:
-    """Open without following a link put there since, and without waiting for a FIFO's writer."""
-    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    return read_regular(
+        path, _LARGEST, follow=False, check=lambda status: _require_private(path, status)
+    )
 
 
 def _require_private_place(path: Path) -> None:
@@ -45,8 +39,6 @@ def _require_private_place(path: Path) -> None:
 
 
 def _require_private(path: Path, status: os.stat_result) -> None:
-    if not stat.S_ISREG(status.st_mode):
-        raise CredentialsError(f"{path} is not a file", hint="move it out of the way")
     if not is_own(status):
         raise CredentialsError(
             f"{path} belongs to another user",

@@ -100,7 +100,7 @@ def test_the_command_in_a_hint_can_be_run(tmp_path: Path, account: Account) -> N
 
 def test_a_huge_file_is_not_read_whole(file: Path, account: Account) -> None:
     os.truncate(file, 1 << 36)
-    assert "not a credential file" in refusal(file, account).message
+    assert "far too large" in refusal(file, account).message
 
 
 @posix_only
@@ -117,7 +117,7 @@ def test_a_symbolic_link_is_not_followed(file: Path, account: Account) -> None:
 def test_a_fifo_does_not_hang(file: Path, account: Account) -> None:
     file.unlink()
     os.mkfifo(file, 0o600)
-    assert "is not a file" in refusal(file, account).message
+    assert "no regular file" in refusal(file, account).message
 
 
 def test_a_directory_in_its_place_is_refused(file: Path, account: Account) -> None:
