@@ -4,7 +4,7 @@ import binascii
 import re
 from typing import NamedTuple
 
-from dkimctl.models import DnsRecord, Registration
+from dkimctl.models.registration import DnsRecord, Registration
 
 _PRINTABLE = re.compile(r"[ -~]+")
 _TAG_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")

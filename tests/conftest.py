@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from hypothesis import settings
 
-from dkimctl.models import DnsRecord, Registration
+from dkimctl.models.registration import DnsRecord, Registration
 
 # Everybody has the same examples, and a change is judged by what it does, not by luck. New ones
 # are looked for by hand: see tests/fuzz.

@@ -1,1 +1,1 @@
-"""The command line: one module for each command. Parse, call the core, render."""
+"""The command line: what people type, and what they see."""

@@ -16,7 +16,7 @@ from typer.exceptions import TyperException
 
 from dkimctl import __version__
 from dkimctl.cli.options import examples
-from dkimctl.cli.output import Reporter, open_missing_streams, show_lines, write
+from dkimctl.cli.output.streams import Reporter, open_missing_streams, show_lines, write
 from dkimctl.errors import DkimctlError, ExitCode, Interrupted, UsageError
 
 # Each is a module of this package, imported when its command is asked for.
@@ -52,7 +52,7 @@ class LazyGroup(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"dkimctl.cli.{cmd_name.replace('-', '_')}")
+        module = importlib.import_module(f"dkimctl.cli.commands.{cmd_name.replace('-', '_')}")
         command = typer.main.get_command(module.app)
         command.name = cmd_name
         return command

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dkimctl.cli.layout import Layout, read_layout
+from dkimctl.cli.output.options import Layout, read_layout
 from dkimctl.cli.session import Session
 from dkimctl.render.formats import Format, Provider
 

@@ -6,7 +6,7 @@ import sys
 
 from dkimctl.cli.interruption import interrupting
 from dkimctl.errors import CredentialsError, UsageError
-from dkimctl.models import Secret
+from dkimctl.models.secret import Secret
 
 _MAX_SECRET = 65536  # bytes
 

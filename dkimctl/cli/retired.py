@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 
-from dkimctl.cli.destination import write_chunks
-from dkimctl.cli.layout import Layout, default_format, read_zone
-from dkimctl.cli.results import write_results
+from dkimctl.cli.output.destination import write_chunks
+from dkimctl.cli.output.options import Layout, default_format, read_zone
+from dkimctl.cli.output.results import write_results
 from dkimctl.cli.selection import few, named, pick_fates, read_selection, tell_unmatched
 from dkimctl.cli.session import Session
 from dkimctl.errors import UsageError
-from dkimctl.models import Outcome, Result
+from dkimctl.models.registration import Outcome, Result
 from dkimctl.render.formats import Format
 
 
@@ -32,7 +32,7 @@ def show_retired(
     output: Path | None,
 ) -> int:
     """List what of the ledger is retired, as registrations or as the deletions of their records."""
-    from dkimctl.retiring import as_result
+    from dkimctl.rotation.retirement import as_result
 
     layout = _layout(fmt, zones, output)
     chosen = read_selection(session, words)

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dkimctl import outcomes
 from dkimctl.cli.session import Session
 from dkimctl.errors import ExitCode, NegativeAnswer
-from dkimctl.models import Outcome, Registration, Result
-from dkimctl.selecting import Selection
+from dkimctl.ledger.selection import Selection
+from dkimctl.models.registration import Outcome, Registration, Result
+from dkimctl.registration import outcomes
 
 if TYPE_CHECKING:
-    from dkimctl.ledger import Ledger
-    from dkimctl.publication import Check
-    from dkimctl.retiring import Fate
+    from dkimctl.ledger.ledger import Ledger
+    from dkimctl.publication.verdicts import Check
+    from dkimctl.rotation.retirement import Fate
 
 SelectionArgument = Annotated[
     list[str] | None,
@@ -39,7 +39,7 @@ def pick_fates(session: Session, ledger: Ledger, chosen: Selection) -> list[Fate
 
     Raises NegativeAnswer where there are none.
     """
-    from dkimctl.retiring import fates
+    from dkimctl.rotation.retirement import fates
 
     known = list(ledger.all())
     picked = set(chosen.pick(known))
@@ -89,6 +89,6 @@ def few(words: Sequence[str]) -> str:
 
 
 def _to_domain(word: str) -> str:
-    from dkimctl.specs import parse_domain
+    from dkimctl.specs.names import parse_domain
 
     return parse_domain(word)

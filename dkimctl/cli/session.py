@@ -9,20 +9,34 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from dkimctl import settings
 from dkimctl.cli import prompt
-from dkimctl.cli.output import Reporter, log
+from dkimctl.cli.output.streams import Reporter, log
 from dkimctl.errors import CredentialsError, UsageError
+from dkimctl.settings.config import Config, load_config
+from dkimctl.settings.logins import logins
+from dkimctl.settings.paths import config_path, state_dir
+from dkimctl.settings.profile import (
+    DEFAULT_PROFILE,
+    Profile,
+    require_account,
+    require_ledger_account,
+    resolve_profile,
+)
 
 if TYPE_CHECKING:
-    from dkimctl.account_lock import Holder
-    from dkimctl.authorizing import Authorizer
-    from dkimctl.cli.embedded import Sandbox
-    from dkimctl.client import Client, HttpClient
-    from dkimctl.credentials import Account, CredentialStore, StoreKind
-    from dkimctl.documents import Document, Node
-    from dkimctl.ledger import Ledger
-    from dkimctl.models import DomainSpec, Token
+    from dkimctl.cli.sandbox import Sandbox
+    from dkimctl.client.client import Client
+    from dkimctl.client.http import HttpClient
+    from dkimctl.client.tokens import Authorizer
+    from dkimctl.credentials.account import Account
+    from dkimctl.credentials.finding import StoreKind
+    from dkimctl.credentials.store import CredentialStore
+    from dkimctl.ledger.account_lock import Holder
+    from dkimctl.ledger.ledger import Ledger
+    from dkimctl.models.registration import DomainSpec
+    from dkimctl.models.secret import Token
+    from dkimctl.strict_yaml.document import Document
+    from dkimctl.strict_yaml.nodes import Node
 
 # Seconds that a keyring may take: to a script, and to somebody who may be asked to unlock it.
 _KEYRING_ALONE = 3.0
@@ -48,28 +62,28 @@ class Session:
 
     @cached_property
     def state_dir(self) -> Path:
-        return settings.state_dir(os.environ)
+        return state_dir(os.environ)
 
     @cached_property
-    def config(self) -> settings.Config:
+    def config(self) -> Config:
         flag = self.flags["config"]
         if flag == "":
             raise UsageError("in --config: no file is named", hint="write --config FILE")
-        path = settings.config_path(flag, os.environ)
+        path = config_path(flag, os.environ)
         required = bool(flag or os.environ.get("DKIMCTL_CONFIG"))
-        return settings.load_config(path, required=required, read_defaults=_read_defaults)
+        return load_config(path, required=required, read_defaults=_read_defaults)
 
     def set_flag(self, key: str, value: str) -> None:
         """Take `value` as if it had been given as an option; before `profile` is asked for."""
         self.flags[key] = value
 
     @cached_property
-    def profile(self) -> settings.Profile:
+    def profile(self) -> Profile:
         return self.resolve_profile()
 
-    def resolve_profile(self, *, may_be_new: bool = False) -> settings.Profile:
+    def resolve_profile(self, *, may_be_new: bool = False) -> Profile:
         """The profile as all sources tell it; one that none knows is an error, unless new."""
-        return settings.resolve_profile(
+        return resolve_profile(
             flags=self.flags,
             environ=os.environ,
             config=self.config,
@@ -80,18 +94,18 @@ class Session:
     @cached_property
     def logins(self) -> Mapping[str, Mapping[str, str]]:
         """What `login` was told, by profile name."""
-        return settings.logins(self.state_dir)
+        return logins(self.state_dir)
 
     @cached_property
     def account(self) -> Account:
         """Whose credentials are used. Raises UsageError where a URL or the client ID is missing."""
-        from dkimctl.credentials import Account
+        from dkimctl.credentials.account import Account
 
-        return Account(*settings.require_account(self.profile))
+        return Account(*require_account(self.profile))
 
     def forget(self, login: Mapping[str, Any]) -> None:
         """Delete the secret and token that a login kept."""
-        from dkimctl.credentials import Account
+        from dkimctl.credentials.account import Account
 
         account = Account(login["auth_url"], login["base_url"], login["client_id"])
         self._open_store(login["credential_store"]).delete(account)
@@ -99,7 +113,7 @@ class Session:
     @cached_property
     def credentials(self) -> CredentialStore:
         """Where secret and token come from in this run."""
-        from dkimctl.credentials import find_credentials
+        from dkimctl.credentials.finding import find_credentials
 
         return find_credentials(os.environ, self.account, self.credential_store)
 
@@ -109,7 +123,7 @@ class Session:
         return self._open_store(self.profile.credential_store)
 
     def _open_store(self, kind: StoreKind) -> CredentialStore:
-        from dkimctl.credentials import open_store
+        from dkimctl.credentials.finding import open_store
 
         return open_store(
             kind,
@@ -120,7 +134,7 @@ class Session:
 
     @cached_property
     def client(self) -> Client:
-        from dkimctl.client import Client
+        from dkimctl.client.client import Client
 
         client = Client(
             auth_url=self.account.auth_url, base_url=self.account.base_url, http=self._http()
@@ -129,7 +143,7 @@ class Session:
 
     @cached_property
     def authorizer(self) -> Authorizer:
-        from dkimctl.authorizing import Authorizer
+        from dkimctl.client.tokens import Authorizer
 
         if self.profile.is_sandbox:
             return Authorizer(issue=self._sandbox.issue_token)
@@ -142,29 +156,29 @@ class Session:
     def command(self, name: str, rest: str = "") -> str:
         """What to type for the command `name` in this profile."""
         profile = self.profile.name
-        option = "" if profile == settings.DEFAULT_PROFILE else f"--profile {profile}"
+        option = "" if profile == DEFAULT_PROFILE else f"--profile {profile}"
         return " ".join(filter(None, ("dkimctl", name, option, rest)))
 
     def read_specs(self, path: str) -> list[DomainSpec]:
         """The entries of a spec file, with the profile's defaults."""
-        from dkimctl.specs import read_specs
+        from dkimctl.specs.loading import read_specs
 
         return read_specs(path, defaults=self.profile.defaults)
 
     def open_ledger(self, *, for_writing: bool) -> Ledger:
         """The ledger of the profile's account; a reader makes no file."""
-        from dkimctl.ledger import Ledger
+        from dkimctl.ledger.ledger import Ledger
 
-        base_url, client_id = settings.require_ledger_account(self.profile)
+        base_url, client_id = require_ledger_account(self.profile)
         open_ = Ledger.open if for_writing else Ledger.open_existing
         ledger = open_(self.state_dir / "ledger.db", base_url=base_url, client_id=client_id)
         return self._resources.enter_context(ledger)
 
     def lock_account(self) -> None:
         """Wait until no other process registers for the profile's account; hold it to the end."""
-        from dkimctl.account_lock import account_lock
+        from dkimctl.ledger.account_lock import account_lock
 
-        base_url, client_id = settings.require_ledger_account(self.profile)
+        base_url, client_id = require_ledger_account(self.profile)
         lock = account_lock(
             self.state_dir, base_url=base_url, client_id=client_id, on_wait=self._tell_holder
         )
@@ -175,7 +189,7 @@ class Session:
         self.reporter.note(f"dkimctl: waiting for another register of this account to end ({who})")
 
     def _http(self) -> HttpClient:
-        from dkimctl.client import HttpClient
+        from dkimctl.client.http import HttpClient
 
         profile = self.profile
         if profile.is_sandbox:
@@ -197,13 +211,13 @@ class Session:
 
     @cached_property
     def _sandbox(self) -> Sandbox:
-        from dkimctl.cli.embedded import Sandbox
+        from dkimctl.cli.sandbox import Sandbox
 
         return self._resources.enter_context(Sandbox())
 
 
 def _read_defaults(document: Document, node: Node) -> Mapping[str, object]:
-    from dkimctl.specs import read_defaults
+    from dkimctl.specs.fields import read_defaults
 
     return read_defaults(document, node)
 

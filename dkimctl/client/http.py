@@ -14,11 +14,11 @@ import httpx
 
 from dkimctl.client import connections
 from dkimctl.client.connections import address_elsewhere, expect_a_goodbye
+from dkimctl.client.deadline import Line, Watch
 from dkimctl.client.failures import broken_off, host_of, not_loopback, too_slow, unreachable
 from dkimctl.client.retry_after import parse_retry_after
-from dkimctl.client.watch import Line, Watch
 from dkimctl.errors import DkimctlError, MaybeProcessed
-from dkimctl.models import Secret
+from dkimctl.models.secret import Secret
 
 MAX_BODY = 16 * 1024 * 1024  # bytes
 

@@ -13,7 +13,7 @@ from dkimctl.credentials.private_file import read_private
 from dkimctl.credentials.store import CredentialStore, Kind, entry_name
 from dkimctl.errors import CredentialsError
 from dkimctl.files import leftovers_of, locked, replace_text
-from dkimctl.models import Secret
+from dkimctl.models.secret import Secret
 
 _Entries: TypeAlias = dict[str, Secret]
 

@@ -11,7 +11,7 @@ from dkimctl.credentials.account import Account
 from dkimctl.credentials.memory_store import EnvironmentStore
 from dkimctl.credentials.store import CredentialStore
 from dkimctl.credentials.text import parse_secret, parse_token
-from dkimctl.models import Secret, Token
+from dkimctl.models.secret import Secret, Token
 
 StoreKind: TypeAlias = Literal["keyring", "file"]
 

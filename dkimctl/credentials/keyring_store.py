@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 from dkimctl.credentials.account import Account
 from dkimctl.credentials.store import WAYS_OUT, CredentialStore, Kind, entry_name
 from dkimctl.errors import CredentialsError
-from dkimctl.models import Secret
+from dkimctl.models.secret import Secret
 
 _T = TypeVar("_T")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dkimctl.credentials.account import Account
 from dkimctl.credentials.store import CredentialStore, Kind, entry_name
 from dkimctl.errors import CredentialsError
-from dkimctl.models import Secret
+from dkimctl.models.secret import Secret
 
 
 class MemoryStore(CredentialStore):

@@ -11,7 +11,7 @@ from enum import StrEnum
 from dkimctl.credentials.account import Account
 from dkimctl.credentials.text import parse_secret, parse_token
 from dkimctl.errors import CredentialsError
-from dkimctl.models import Secret, Token
+from dkimctl.models.secret import Secret, Token
 
 WAYS_OUT = (
     "set DKIMCTL_CLIENT_ID and DKIMCTL_CLIENT_SECRET in the environment, "

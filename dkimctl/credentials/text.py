@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from dkimctl.errors import CredentialsError
-from dkimctl.models import Secret
+from dkimctl.models.secret import Secret
 
 _SECRET = re.compile(r"[ -~\u00a0-\u00ff]+")
 _TOKEN = re.compile(r"[!-~]+")

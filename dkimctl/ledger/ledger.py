@@ -23,18 +23,14 @@ from dkimctl.ledger.intents import (
     select_sendings,
     utc,
 )
-from dkimctl.ledger.publications import (
-    add_publications,
-    end_publications,
-    select_publications,
-)
+from dkimctl.ledger.publications import add_publications, end_publications, select_publications
 from dkimctl.ledger.registrations import (
     delete_registrations,
     record_registrations,
     select_registrations,
     signing_domains,
 )
-from dkimctl.models import Registration
+from dkimctl.models.registration import Registration
 
 
 class Ledger:
@@ -204,7 +200,7 @@ class Ledger:
 
     def require_room(self, entries: int) -> int:
         """See that the disk has room for so many more answers; gives for how many beyond them."""
-        from dkimctl.ledger.room import require_room
+        from dkimctl.ledger.disk_space import require_room
 
         with explained(self._path):
             return require_room(self._path, entries)

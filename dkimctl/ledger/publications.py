@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from dkimctl.ledger.intents import Pair
-from dkimctl.models import pair_of
+from dkimctl.models.registration import pair_of
 
 # As bytes: a text that is none, put there by somebody else, makes the driver give up on all rows.
 _SELECT = """

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from dkimctl.ledger.intents import Pair
-from dkimctl.models import DnsRecord, Registration
+from dkimctl.models.registration import DnsRecord, Registration
 
 _COLUMNS = (
     'sign_domain, selector, key_len, start_date, "default", enable, '

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from dkimctl.publication import Check
+from dkimctl.publication.verdicts import Check
 from dkimctl.render.csv_lines import csv_lines
 from dkimctl.render.item import json_line
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from dkimctl.publication import Check, Urgency, Verdict
+from dkimctl.publication.verdicts import Check, Urgency, Verdict
 from dkimctl.render.columns import BOLD_RED, DIM, GREEN, RED, YELLOW, Grid, words
-from dkimctl.text import printable
+from dkimctl.text.escaping import printable
 
 _HEADER = ("DOMAIN", "SELECTOR", "IN DNS", "START", "URGENCY")
 _URGENCIES = {

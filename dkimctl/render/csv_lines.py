@@ -6,9 +6,9 @@ import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence
 
-from dkimctl.models import Result
+from dkimctl.models.registration import Result
 from dkimctl.render.publishable import publishable
-from dkimctl.text import printable
+from dkimctl.text.escaping import printable
 
 _COLUMNS = (
     "sign_domain", "selector", "outcome", "code", "message", "reason", "key_len", "start_date",

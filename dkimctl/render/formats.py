@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from dkimctl.models import DnsRecord, Result
+from dkimctl.models.registration import DnsRecord, Result
 
 
 class Format(StrEnum):

@@ -6,7 +6,7 @@ import json
 
 import msgspec
 
-from dkimctl.models import DnsRecord, Registration, Result
+from dkimctl.models.registration import DnsRecord, Registration, Result
 
 
 class _Answer(msgspec.Struct, omit_defaults=True, gc=False):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from dkimctl.models import Result
+from dkimctl.models.registration import Result
 from dkimctl.render.item import item_line
 
 

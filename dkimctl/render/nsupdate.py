@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from dkimctl.models import DnsRecord, Result
+from dkimctl.models.registration import DnsRecord, Result
 from dkimctl.render.publishable import publishable_records
 from dkimctl.render.txt import owner_name, txt_data
 from dkimctl.render.zone_names import by_zone

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 
-from dkimctl.models import DnsRecord
+from dkimctl.models.registration import DnsRecord
 from dkimctl.render.zone_names import relative_name
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
-from dkimctl.models import DnsRecord
+from dkimctl.models.registration import DnsRecord
 from dkimctl.render.txt import owner_name, txt_data
 
 

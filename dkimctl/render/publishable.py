@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from dkimctl.models import DnsRecord, Outcome, Result
+from dkimctl.models.registration import DnsRecord, Outcome, Result
 
 _REGISTERED = frozenset({Outcome.CREATED, Outcome.EXISTS, Outcome.DIFFERS})
 

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 
-from dkimctl.models import DomainSpec
+from dkimctl.models.registration import DomainSpec
 
 # What every version of YAML takes for text, but for its words; all else is put into quotes.
 _PLAIN = r"[A-Za-z](?:[A-Za-z0-9.-]*[A-Za-z0-9])?"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dkimctl.models import Outcome
+from dkimctl.models.registration import Outcome
 
 # In the order in which they are said.
 _WORDS = {

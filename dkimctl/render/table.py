@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from dkimctl.models import Outcome, Registration, Result
+from dkimctl.models.registration import Outcome, Registration, Result
 from dkimctl.render.columns import DIM, GREEN, INDENT, RED, YELLOW, Grid, words
-from dkimctl.text import printable
+from dkimctl.text.escaping import printable
 
 _HEADER = ("DOMAIN", "SELECTOR", "OUTCOME", "BITS", "START", "RESULT")
 _RESULT_LEAST = len("201 created")

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import assert_never
 
-from dkimctl.models import DnsRecord
+from dkimctl.models.registration import DnsRecord
 from dkimctl.render.formats import Provider
 from dkimctl.render.txt import character_strings, txt_data
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from dkimctl.models import DnsRecord, Result
+from dkimctl.models.registration import DnsRecord, Result
 from dkimctl.render.publishable import publishable_records
-from dkimctl.text import printable
+from dkimctl.text.escaping import printable
 
 
 def render_value(results: Iterable[Result]) -> Iterator[str]:

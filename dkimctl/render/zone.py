@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from dkimctl.models import Registration, Result
+from dkimctl.models.registration import Registration, Result
 from dkimctl.render.publishable import publishable_records
 from dkimctl.render.txt import owner_name, txt_data
 from dkimctl.render.zone_names import contains, outside_of, relative_name
-from dkimctl.text import printable
+from dkimctl.text.escaping import printable
 
 
 def render_zone(results: Iterable[Result], ttl: int, origin: str | None = None) -> Iterator[str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from dkimctl.errors import UsageError
-from dkimctl.models import DnsRecord
-from dkimctl.text import printable
+from dkimctl.models.registration import DnsRecord
+from dkimctl.text.escaping import printable
 
 _TOLD = 10
 

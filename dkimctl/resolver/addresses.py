@@ -7,8 +7,8 @@ import re
 from typing import NamedTuple
 
 from dkimctl.errors import ServiceError, UsageError
-from dkimctl.text import printable
-from dkimctl.wording import shown
+from dkimctl.text.escaping import printable
+from dkimctl.text.wording import shown
 
 PORT = 53
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from dkimctl.resolver.messages import AAAA, NS, A, Answer, question, to_text
-from dkimctl.resolver.recursor import Recursor
+from dkimctl.resolver.recursive import Recursor
 from dkimctl.resolver.server import NoAnswer, Server, SilentHost
 from dkimctl.resolver.zones import zone_of
 

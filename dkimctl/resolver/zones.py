@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Protocol
 from dkimctl.errors import ServiceError, UsageError
 from dkimctl.resolver.addresses import Address
 from dkimctl.resolver.messages import SOA, Answer, Question, question, to_text
-from dkimctl.resolver.recursor import Recursor
+from dkimctl.resolver.recursive import Recursor
 from dkimctl.resolver.server import NoAnswer
-from dkimctl.text import printable
+from dkimctl.text.escaping import printable
 
 if TYPE_CHECKING:
     import dns.name

@@ -6,7 +6,7 @@ import traceback
 from pathlib import PurePath
 
 from dkimctl.errors import DkimctlError
-from dkimctl.text import printable
+from dkimctl.text.escaping import printable
 
 
 def told(failure: BaseException) -> str:

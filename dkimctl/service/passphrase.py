@@ -9,8 +9,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from sqlalchemy import ColumnElement, Connection, LargeBinary, func, insert, select, update
 
 from dkimctl.errors import UsageError
+from dkimctl.service.encryption import HEAD, Sealer, WrongPassphrase, is_sealed
 from dkimctl.service.schema import passphrases, registrations
-from dkimctl.service.sealing import HEAD, Sealer, WrongPassphrase, is_sealed
 
 _KEY = registrations.c.private_key
 

@@ -18,7 +18,7 @@ from dkimctl.files import is_private
 from dkimctl.service.schema import metadata, passphrases
 
 if TYPE_CHECKING:
-    from dkimctl.service.sealing import Sealer
+    from dkimctl.service.encryption import Sealer
 
 SCHEMA_VERSION = 2
 _APPLICATION_ID = 0x444B494D  # "DKIM" in ASCII: tells our files from other SQLite files

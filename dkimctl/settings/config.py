@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dkimctl.errors import InputError
 from dkimctl.settings.values import CHECKS, SANDBOX, SANDBOX_FIXED, Check, profile_name
-from dkimctl.wording import shown
+from dkimctl.text.wording import shown
 
 if TYPE_CHECKING:
-    from dkimctl.documents import Document, Node, Scalar
+    from dkimctl.strict_yaml.document import Document
+    from dkimctl.strict_yaml.nodes import Node, Scalar
 
     ReadDefaults = Callable[[Document, Node], Mapping[str, object]]
 
@@ -43,7 +44,8 @@ def load_config(path: Path, *, required: bool, read_defaults: ReadDefaults) -> C
 
 
 def _read_config(path: Path, read_defaults: ReadDefaults) -> Config:
-    from dkimctl.documents import Document, decode, read_bytes
+    from dkimctl.strict_yaml.document import Document
+    from dkimctl.strict_yaml.source import decode, read_bytes
 
     with Document(decode(read_bytes(str(path)), str(path)), str(path)) as document:
         reader = _Reader(document, read_defaults)

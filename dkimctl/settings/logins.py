@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dkimctl.errors import UsageError
 from dkimctl.files import locked, read_regular, replace_text
 from dkimctl.settings.values import checked
-from dkimctl.text import printable
+from dkimctl.text.escaping import printable
 
 if TYPE_CHECKING:
     from dkimctl.settings.profile import Profile

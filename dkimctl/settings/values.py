@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from dkimctl.durations import DAY, parse_duration
 from dkimctl.errors import UsageError
 from dkimctl.settings.urls import proxy_url, service_url
-from dkimctl.wording import shown
+from dkimctl.text.durations import DAY, parse_duration
+from dkimctl.text.wording import shown
 
 Check = Callable[[str], object]
 

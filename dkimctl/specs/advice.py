@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from dkimctl.models import DomainSpec
+from dkimctl.models.registration import DomainSpec
 
 _NAMED = 3
 # Resolvers that have asked too early remember for so long, with most zones, that there is nothing.

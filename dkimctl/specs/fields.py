@@ -8,10 +8,11 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
-from dkimctl.documents import Document, Node, Written, is_plain, wrong
 from dkimctl.errors import UsageError
 from dkimctl.specs.names import parse_domain, parse_selector
-from dkimctl.wording import shown
+from dkimctl.strict_yaml.document import Document
+from dkimctl.strict_yaml.nodes import Node, Written, is_plain, wrong
+from dkimctl.text.wording import shown
 
 Reader = Callable[[Written], object]
 

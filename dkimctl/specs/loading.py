@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dkimctl import documents
-from dkimctl.documents import Document, Node, decode, read_bytes
 from dkimctl.errors import InputError, Problem
-from dkimctl.models import DomainSpec
+from dkimctl.models.registration import DomainSpec
 from dkimctl.specs.fields import ENTRY, read_defaults, read_fields
 from dkimctl.specs.names import MAX_NAME, key_name_length
 from dkimctl.specs.repetitions import Repetitions
 from dkimctl.specs.usual import take_usual
+from dkimctl.strict_yaml.document import Document
+from dkimctl.strict_yaml.nodes import MappingNode, Node
+from dkimctl.strict_yaml.source import decode, read_bytes
 
 _KEYS = ("domains", "defaults")
 _EXAMPLE = "write a list such as '- example.com', or [] for no domains"
@@ -67,7 +68,7 @@ class _Reader:
         self._repetitions = Repetitions(document)
 
     def read(self, root: Node) -> None:
-        if isinstance(root, documents.Mapping):
+        if isinstance(root, MappingNode):
             self._read_mapping(root)
         else:
             self._read_entries(root, "a spec file")
@@ -92,7 +93,7 @@ class _Reader:
             self.entries.append(entry)
 
     def _entry(self, node: Node) -> dict[str, Any]:
-        if isinstance(node, documents.Mapping):
+        if isinstance(node, MappingNode):
             entry = read_fields(self._document, node, "an entry", ENTRY)
         else:
             domain = self._document.value(node, "an entry", ENTRY["sign_domain"])

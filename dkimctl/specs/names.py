@@ -7,8 +7,8 @@ from functools import lru_cache
 from typing import NoReturn
 
 from dkimctl.errors import UsageError
-from dkimctl.text import printable
-from dkimctl.wording import shown
+from dkimctl.text.escaping import printable
+from dkimctl.text.wording import shown
 
 MAX_NAME = 253  # RFC 1035 2.3.4 allows 255 octets on the wire: this is their text
 MAX_LABEL = 63

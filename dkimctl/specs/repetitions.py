@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dkimctl.documents import Document, Node
-from dkimctl.wording import shown
+from dkimctl.strict_yaml.document import Document
+from dkimctl.strict_yaml.nodes import Node
+from dkimctl.text.wording import shown
 
 
 class Repetitions:

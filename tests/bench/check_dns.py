@@ -18,7 +18,7 @@ from pathlib import Path
 
 from show_dns import APEX, measure, registrations
 
-from dkimctl.ledger import Ledger
+from dkimctl.ledger.ledger import Ledger
 from dkimctl.render.txt import txt_data
 
 sys.path.append(str(Path(__file__).parents[1] / "integration"))

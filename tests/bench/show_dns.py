@@ -20,8 +20,8 @@ from pathlib import Path
 
 from load import MEASURE
 
-from dkimctl.ledger import Ledger
-from dkimctl.models import DnsRecord, Registration
+from dkimctl.ledger.ledger import Ledger
+from dkimctl.models.registration import DnsRecord, Registration
 
 ZONE = "example.com"
 APEX = (

@@ -15,8 +15,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dkimctl import outcomes
-from dkimctl.client import Client, HttpClient, HttpResponse
+from dkimctl.client.client import Client
+from dkimctl.client.http import HttpClient, HttpResponse
+from dkimctl.client.wire import DecodeError, Reply, decode_error, decode_reply, decode_token
 from dkimctl.errors import (
     AuthenticationError,
     DkimctlError,
@@ -25,13 +26,14 @@ from dkimctl.errors import (
     ServiceError,
     TokenRejected,
 )
-from dkimctl.matching import match
-from dkimctl.models import DnsRecord, DomainSpec, Result, Secret, Token
+from dkimctl.models.registration import DnsRecord, DomainSpec, Result
+from dkimctl.models.secret import Secret, Token
+from dkimctl.registration import outcomes
+from dkimctl.registration.matching import match
+from dkimctl.registration.saved_results import judged
 from dkimctl.render.formats import PER_ZONE, Format, Provider, render, render_zone_files
 from dkimctl.render.publishable import publishable
-from dkimctl.saved import judged
-from dkimctl.text import printable
-from dkimctl.wire import DecodeError, Reply, decode_error, decode_reply, decode_token
+from dkimctl.text.escaping import printable
 
 sys.path.append(str(Path(__file__).parent))
 from mutations import JSON_SCALARS, documents, flow, json_tree

@@ -11,9 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dkimctl.errors import InputError, UsageError
-from dkimctl.settings import LOGIN_KEYS, Config, Profile, load_config, logins, resolve_profile
-from dkimctl.specs import read_defaults
-from dkimctl.text import printable
+from dkimctl.settings.config import Config, load_config
+from dkimctl.settings.logins import LOGIN_KEYS, logins
+from dkimctl.settings.profile import Profile, resolve_profile
+from dkimctl.specs.fields import read_defaults
+from dkimctl.text.escaping import printable
 
 sys.path.append(str(Path(__file__).parent))
 from mutations import JSON_SCALARS, YAML_SCALARS, block, documents, flow, json_tree

@@ -18,24 +18,24 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dkimctl.checking import Checker
-from dkimctl.models import DnsRecord, Registration
-from dkimctl.publication import Check, Verdict
+from dkimctl.models.registration import DnsRecord, Registration
+from dkimctl.publication.checking.checker import Checker
+from dkimctl.publication.verdicts import Check, Verdict
 from dkimctl.render.check_lines import render_check_csv, render_check_json, render_check_jsonl
 from dkimctl.render.check_table import render_check_table
-from dkimctl.resolver import (
+from dkimctl.resolver.authorities import Authorities, Zone
+from dkimctl.resolver.messages import (
     TXT,
     Answer,
-    Authorities,
-    NoAnswer,
     Question,
-    Server,
-    Zone,
+    TruncatedAnswer,
+    decode,
+    encode,
     question,
     rcode_name,
     txt_question,
 )
-from dkimctl.resolver.messages import TruncatedAnswer, decode, encode
+from dkimctl.resolver.server import NoAnswer, Server
 from dkimctl.resolver.zones import zone_of
 
 sys.path.append(str(Path(__file__).parent))

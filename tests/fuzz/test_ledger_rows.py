@@ -15,13 +15,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dkimctl import outcomes
 from dkimctl.errors import LedgerError
-from dkimctl.ledger import Intent, Ledger
-from dkimctl.models import DnsRecord, Outcome, Registration
+from dkimctl.ledger.intents import Intent
+from dkimctl.ledger.ledger import Ledger
+from dkimctl.models.registration import DnsRecord, Outcome, Registration
+from dkimctl.registration import outcomes
 from dkimctl.render.formats import PER_ZONE, Format, render
-from dkimctl.settings import SANDBOX_CLIENT_ID
-from dkimctl.text import printable
+from dkimctl.settings.profile import SANDBOX_CLIENT_ID
+from dkimctl.text.escaping import printable
 
 sys.path.append(str(Path(__file__).parent))
 from terminals import is_harmless

@@ -12,12 +12,13 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from dkimctl.client.wire import encode_registration
 from dkimctl.errors import InputError
-from dkimctl.models import DomainSpec
+from dkimctl.models.registration import DomainSpec
 from dkimctl.service.validation import Entry, judge
-from dkimctl.specs import key_name_length, load_specs
-from dkimctl.text import printable
-from dkimctl.wire import encode_registration
+from dkimctl.specs.loading import load_specs
+from dkimctl.specs.names import key_name_length
+from dkimctl.text.escaping import printable
 
 sys.path.append(str(Path(__file__).parent))
 from mutations import YAML_SCALARS, block, documents, flow

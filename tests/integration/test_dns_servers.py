@@ -24,7 +24,7 @@ from dns_servers import (
 from published import private_keys
 from readme import YAML, blocks
 
-from dkimctl.models import DnsRecord, Outcome, Registration, Result
+from dkimctl.models.registration import DnsRecord, Outcome, Registration, Result
 from dkimctl.render.nsupdate import render_nsupdate_deletions
 
 SPECS = """

@@ -17,9 +17,9 @@ sys.path.append(str(Path(__file__).parent))
 from dns_servers import Server, free_port
 
 from dkimctl.errors import ServiceError, UsageError
-from dkimctl.resolver import Address, find_zones
+from dkimctl.resolver.addresses import Address
 from dkimctl.resolver.messages import decode, encode
-from dkimctl.resolver.zones import zone_of
+from dkimctl.resolver.zones import find_zones, zone_of
 
 INSIDE = """
 alias._domainkey CNAME s1._domainkey.example.net.

@@ -9,9 +9,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from dkimctl import outcomes
-from dkimctl.authorizing import Authorizer
-from dkimctl.client import Client, HttpClient
+from dkimctl.client.client import Client
+from dkimctl.client.http import HttpClient
+from dkimctl.client.tokens import Authorizer
 from dkimctl.errors import (
     AuthenticationError,
     MaybeProcessed,
@@ -19,11 +19,14 @@ from dkimctl.errors import (
     ServiceError,
     TokenRejected,
 )
-from dkimctl.ledger import Ledger
-from dkimctl.matching import match
-from dkimctl.models import DomainSpec, Outcome, Result, Secret, Token
-from dkimctl.planning import Planner
-from dkimctl.registering import Limits, Registrar
+from dkimctl.ledger.ledger import Ledger
+from dkimctl.models.registration import DomainSpec, Outcome, Result
+from dkimctl.models.secret import Secret, Token
+from dkimctl.registration import outcomes
+from dkimctl.registration.engine.engine import Registrar
+from dkimctl.registration.engine.limits import Limits
+from dkimctl.registration.matching import match
+from dkimctl.registration.planning import Planner
 from dkimctl.service import clients, deliveries
 from dkimctl.service.app import create_app
 from dkimctl.service.keys import KeyPair

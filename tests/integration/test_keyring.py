@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from dkimctl.credentials import Account
+from dkimctl.credentials.account import Account
 from dkimctl.credentials.store import Kind, entry_name
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs a Secret Service")

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from dkimctl.ledger import Ledger
-from dkimctl.models import Outcome, Result
+from dkimctl.ledger.ledger import Ledger
+from dkimctl.models.registration import Outcome, Result
 from dkimctl.render.json_object import render_json
 
 HERE = {"base_url": "http://127.0.0.1:1", "client_id": "me"}  # nobody listens there
@@ -275,7 +275,7 @@ class TestForget:
         assert known(ledger) == []
 
     def test_a_run_at_the_same_time_is_waited_for(self, cli, ledger, pair, tmp_path):
-        from dkimctl.account_lock import account_lock
+        from dkimctl.ledger.account_lock import account_lock
 
         with account_lock(tmp_path / "state", **HERE, on_wait=lambda holder: None):
             process = cli.start("ledger", "forget", "--force", "*", stdout=-1, stderr=-1)

@@ -14,12 +14,12 @@ import pytest
 # Stands still between the secret and the login, as a slow disk may.
 HALTING = """
 import time
-import dkimctl.settings
+import dkimctl.settings.logins
 
 def write_logins(state_dir, known):
     time.sleep(60)
 
-dkimctl.settings.write_logins = write_logins
+dkimctl.settings.logins.write_logins = write_logins
 """
 
 

@@ -10,23 +10,26 @@ from types import SimpleNamespace
 
 import pytest
 
-from dkimctl.assigning import SelectorTemplate
-from dkimctl.client import Client, HttpClient
-from dkimctl.ledger import Ledger
-from dkimctl.models import DomainSpec, Outcome, Result, Secret
-from dkimctl.planning import Planner
-from dkimctl.registering import Limits, Registrar
+from dkimctl.client.client import Client
+from dkimctl.client.http import HttpClient
+from dkimctl.ledger.ledger import Ledger
+from dkimctl.models.registration import DomainSpec, Outcome, Result
+from dkimctl.models.secret import Secret
+from dkimctl.registration.engine.engine import Registrar
+from dkimctl.registration.engine.limits import Limits
+from dkimctl.registration.planning import Planner
 from dkimctl.render.json_object import render_json
 from dkimctl.render.nsupdate import render_nsupdate_deletions
 from dkimctl.render.spec_yaml import render_spec_yaml
-from dkimctl.retiring import as_result, fates
-from dkimctl.rotating import Terms, find_successors, start_date
+from dkimctl.rotation.retirement import as_result, fates
+from dkimctl.rotation.successors import Terms, find_successors, start_date
 from dkimctl.service import clients
 from dkimctl.service.app import create_app
 from dkimctl.service.keys import KeyPair
 from dkimctl.service.store import Store
 from dkimctl.settings.values import SANDBOX_FIXED
-from dkimctl.specs import load_specs
+from dkimctl.specs.loading import load_specs
+from dkimctl.specs.selector_template import SelectorTemplate
 
 ACCOUNT = {key: SANDBOX_FIXED[key] for key in ("base_url", "client_id")}
 DAY = 86400

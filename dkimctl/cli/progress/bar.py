@@ -6,7 +6,7 @@ import sys
 from contextlib import ExitStack, redirect_stderr
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from dkimctl.cli.output import shows_colour
+from dkimctl.cli.output.streams import shows_colour
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult

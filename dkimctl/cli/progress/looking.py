@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Self
 
-from dkimctl.cli.output import Reporter
-from dkimctl.cli.progress import is_drawable
+from dkimctl.cli.output.streams import Reporter
 from dkimctl.cli.progress.bar import Bar
+from dkimctl.cli.progress.registering import is_drawable
 from dkimctl.cli.progress.tally import duration
-from dkimctl.publication import Check, Verdict
+from dkimctl.publication.verdicts import Check, Verdict
 
 # In seconds.
 _BAR_AFTER = 1.0  # shorter work needs no bar

@@ -6,7 +6,7 @@ import math
 from collections import deque
 from collections.abc import Sequence
 
-from dkimctl.models import Outcome, Result
+from dkimctl.models.registration import Outcome, Result
 
 _RATE_OVER = 30.0  # seconds; longer than most waits, so that none makes the rate nothing
 

@@ -8,11 +8,12 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from dkimctl import documents
-from dkimctl.documents import Document, Node, Scalar, decode, is_plain, read_bytes, wrong
 from dkimctl.errors import InputError, Problem
 from dkimctl.service.faults.kinds import KINDS
 from dkimctl.service.faults.plan import Plan
+from dkimctl.strict_yaml.document import Document
+from dkimctl.strict_yaml.nodes import MappingNode, Node, Scalar, is_plain, wrong
+from dkimctl.strict_yaml.source import decode, read_bytes
 
 Reader = Callable[[Scalar], Any]
 
@@ -63,7 +64,7 @@ class _Reader:
                 self._document.unknown_key(key, _WHAT, _KEYS)
         if len(sources) > 1:
             self._document.problem(sources[1], "faults and any exclude each other", "keep one")
-        elif not sources and isinstance(root, documents.Mapping):
+        elif not sources and isinstance(root, MappingNode):
             self._document.problem(root, f"{_WHAT} has neither faults nor any", _EXAMPLE)
 
     def _read_faults(self, key: Scalar, value: Node) -> None:

@@ -16,9 +16,9 @@ import dns.message
 import dns.rcode
 import pytest
 
-from dkimctl.cli.checks import CheckFormat, show_checks
-from dkimctl.cli.output import Reporter
-from dkimctl.publication import Check, Finding, Urgency, Verdict
+from dkimctl.cli.output.checks import CheckFormat, show_checks
+from dkimctl.cli.output.streams import Reporter
+from dkimctl.publication.verdicts import Check, Finding, Urgency, Verdict
 
 PUBLISHED, MISSING, NO_ANSWER = Verdict.PUBLISHED, Verdict.MISSING, Verdict.NO_ANSWER
 FAULTS = [verdict for verdict in Verdict if verdict not in (PUBLISHED, NO_ANSWER)]

@@ -9,9 +9,9 @@ from contextlib import redirect_stderr
 
 import pytest
 
-from dkimctl.cli.output import Reporter
+from dkimctl.cli.output.streams import Reporter
 from dkimctl.cli.progress.looking import Looking
-from dkimctl.publication import Check, Finding, Verdict
+from dkimctl.publication.verdicts import Check, Finding, Verdict
 
 PUBLISHED, MISSING, NO_ANSWER = Verdict.PUBLISHED, Verdict.MISSING, Verdict.NO_ANSWER
 

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dkimctl.cli.output import Reporter
-from dkimctl.cli.progress import Progress
-from dkimctl.models import Outcome, Registration, Result
+from dkimctl.cli.output.streams import Reporter
+from dkimctl.cli.progress.registering import Progress
+from dkimctl.models.registration import Outcome, Registration, Result
 
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 
@@ -284,9 +284,9 @@ def test_no_numbers_break_it(total, steps, is_terminal):
 _LINE = "[bold]domain[/] :smile: " + " ".join(f"word{number}" for number in range(60)) + " end"
 _PROGRAM = f"""
 import sys
-from dkimctl.cli.output import Reporter
-from dkimctl.cli.progress import Progress
-from dkimctl.models import Outcome, Registration, Result
+from dkimctl.cli.output.streams import Reporter
+from dkimctl.cli.progress.registering import Progress
+from dkimctl.models.registration import Outcome, Registration, Result
 
 class Clock:
     now = 0.0

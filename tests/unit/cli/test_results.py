@@ -7,9 +7,9 @@ from collections import Counter
 
 import pytest
 
-from dkimctl.cli.results import Shown, worst
+from dkimctl.cli.output.results import Shown, worst
 from dkimctl.errors import ExitCode, OutputError
-from dkimctl.models import Outcome
+from dkimctl.models.registration import Outcome
 
 
 def test_where_several_apply_the_worst_counts():

@@ -10,8 +10,10 @@ import threading
 import pytest
 
 from dkimctl import errors
-from dkimctl.client import Client, HttpClient, HttpRequest
-from dkimctl.models import DnsRecord, DomainSpec, Registration, Secret
+from dkimctl.client.client import Client
+from dkimctl.client.http import HttpClient, HttpRequest
+from dkimctl.models.registration import DnsRecord, DomainSpec, Registration
+from dkimctl.models.secret import Secret
 
 TOKEN = Secret("abc.def-ghi_jkl~mno+pqr/stu==")
 SPECS = [

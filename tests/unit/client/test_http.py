@@ -10,7 +10,7 @@ import pytest
 
 from dkimctl.client import connections, http
 from dkimctl.errors import DkimctlError, MaybeProcessed, NoService, NotProcessed
-from dkimctl.models import Secret
+from dkimctl.models.secret import Secret
 
 RAISED = [
     kind

@@ -5,8 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from dkimctl.credentials import Account, CredentialStore, MemoryStore, open_store
+from dkimctl.credentials.account import Account
+from dkimctl.credentials.finding import open_store
 from dkimctl.credentials.keyring_store import KeyringStore
+from dkimctl.credentials.memory_store import MemoryStore
+from dkimctl.credentials.store import CredentialStore
 
 
 class FakeKeyring:

@@ -13,9 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dkimctl.credentials import Account, open_store
+from dkimctl.credentials.account import Account
+from dkimctl.credentials.finding import open_store
 from dkimctl.errors import CredentialsError
-from dkimctl.models import Secret, Token
+from dkimctl.models.secret import Secret, Token
 
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such modes")
 

@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 from keyring.backends import fail
 
-from dkimctl.credentials import Account, MemoryStore, find_credentials, open_store
+from dkimctl.credentials.account import Account
+from dkimctl.credentials.finding import find_credentials, open_store
 from dkimctl.credentials.keyring_store import KeyringStore
+from dkimctl.credentials.memory_store import MemoryStore
 from dkimctl.errors import CredentialsError
-from dkimctl.models import Secret, Token
+from dkimctl.models.secret import Secret, Token
 
 STORED_TOKEN = Token(Secret("stored-token"), time.time() + 3600)
 

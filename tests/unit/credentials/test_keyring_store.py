@@ -22,10 +22,10 @@ from keyring.errors import (
     PasswordSetError,
 )
 
-from dkimctl.credentials import Account
+from dkimctl.credentials.account import Account
 from dkimctl.credentials.keyring_store import KeyringStore
 from dkimctl.errors import CredentialsError
-from dkimctl.models import Secret, Token
+from dkimctl.models.secret import Secret, Token
 
 SECRET = Secret("hunter2")
 
@@ -348,7 +348,8 @@ def test_a_corrupt_secret_is_refused_unquoted(account: Account) -> None:
 SCRIPT = """
 import sys
 from pathlib import Path
-from dkimctl.credentials import Account, open_store
+from dkimctl.credentials.account import Account
+from dkimctl.credentials.finding import open_store
 from dkimctl.errors import CredentialsError
 store = open_store("keyring", Path("unused"))
 print("keyring" in sys.modules)

@@ -6,9 +6,10 @@ import time
 
 import pytest
 
-from dkimctl.credentials import Account, CredentialStore
+from dkimctl.credentials.account import Account
+from dkimctl.credentials.store import CredentialStore
 from dkimctl.errors import CredentialsError
-from dkimctl.models import Secret, Token
+from dkimctl.models.secret import Secret, Token
 
 SECRET = Secret("s3cr:et with spaces, \u00e9 and \\ \" '")
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dkimctl.credentials import parse_secret, parse_token
+from dkimctl.credentials.text import parse_secret, parse_token
 from dkimctl.errors import CredentialsError
-from dkimctl.models import Secret
+from dkimctl.models.secret import Secret
 
 
 @pytest.mark.parametrize("text", ["abc", "abc\n", "abc\r\n"])

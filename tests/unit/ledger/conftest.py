@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from dkimctl.ledger import Ledger
+from dkimctl.ledger.ledger import Ledger
 
 ACCOUNT = {"base_url": "https://api.example", "client_id": "me"}
 _PREPARED = """
 import os, sqlite3, sys
 from pathlib import Path
 from dkimctl.errors import LedgerError
-from dkimctl.ledger import Ledger
-from dkimctl.models import DnsRecord, Registration
+from dkimctl.ledger.ledger import Ledger
+from dkimctl.models.registration import DnsRecord, Registration
 
 ACCOUNT = {"base_url": "https://api.example", "client_id": "me"}
 path = Path(sys.argv[1])
@@ -31,7 +31,8 @@ def answer(number):
 # Nothing can be imported afterwards: this user need not be able to read Python itself.
 _UNPRIVILEGED = """
 import filelock, tempfile
-import dkimctl.ledger.damage, dkimctl.ledger.reading, dkimctl.ledger.room, dkimctl.ledger.writing
+import dkimctl.ledger.damage, dkimctl.ledger.disk_space
+import dkimctl.ledger.reading, dkimctl.ledger.writing
 if os.geteuid() == 0:
     try:
         os.setgroups([])

@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from dkimctl.errors import LedgerError
-from dkimctl.ledger import Ledger
-from dkimctl.models import Registration
+from dkimctl.ledger.ledger import Ledger
+from dkimctl.models.registration import Registration
 
 
 def test_what_was_recorded_is_there_after_reopening_by_domain_and_selector(

@@ -11,9 +11,9 @@ import sys
 import pytest
 
 from dkimctl.errors import LedgerError
-from dkimctl.ledger import Ledger
 from dkimctl.ledger.damage import setting_aside
 from dkimctl.ledger.faults import corrupt
+from dkimctl.ledger.ledger import Ledger
 
 NOON = 1795262400.0  # 2026-11-21T12:00:00Z
 ASIDE = "ledger.db.damaged-20261121T120000"

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from dkimctl.errors import LedgerError
+from dkimctl.ledger.disk_space import require_room
 from dkimctl.ledger.faults import explained
-from dkimctl.ledger.room import require_room
 
 TRY_TO_OPEN = """
 try:

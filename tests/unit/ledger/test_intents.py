@@ -8,8 +8,8 @@ import sqlite3
 import pytest
 
 from dkimctl.errors import LedgerError
-from dkimctl.ledger import Intent
-from dkimctl.models import Registration
+from dkimctl.ledger.intents import Intent
+from dkimctl.models.registration import Registration
 
 NOON = 1795262400.0  # 2026-11-21T12:00:00Z
 

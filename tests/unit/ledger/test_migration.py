@@ -8,8 +8,8 @@ import sqlite3
 import pytest
 
 from dkimctl.errors import LedgerError
-from dkimctl.ledger import Ledger
-from dkimctl.models import DnsRecord, Registration
+from dkimctl.ledger.ledger import Ledger
+from dkimctl.models.registration import DnsRecord, Registration
 
 # As version 1 was written.
 VERSION_1 = """

@@ -11,8 +11,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from dkimctl.ledger import Intent, Ledger
-from dkimctl.models import DnsRecord, Registration
+from dkimctl.ledger.intents import Intent
+from dkimctl.ledger.ledger import Ledger
+from dkimctl.models.registration import DnsRecord, Registration
 
 ACCOUNT = {"base_url": "https://api.example", "client_id": "me"}
 DOMAINS = st.sampled_from(

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dkimctl.models import DnsRecord, Outcome, Registration, Result
+from dkimctl.models.registration import DnsRecord, Outcome, Registration, Result
 
 KEY_1024 = "v=DKIM1; g=*; k=rsa; p=" + "MIGfMA0GCSqGSIb3" * 13 + "IDAQAB=="
 KEY_2048 = "v=DKIM1; g=*; k=rsa; p=" + "MIIBIjANBgkqhkiG" * 24 + "IDAQAB=="

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.text import Text
 
-from dkimctl.publication import Check, Finding, ServerFinding, Urgency, Verdict
+from dkimctl.publication.verdicts import Check, Finding, ServerFinding, Urgency, Verdict
 from dkimctl.render.check_lines import render_check_csv, render_check_json, render_check_jsonl
 from dkimctl.render.check_table import render_check_table
-from dkimctl.text import printable
+from dkimctl.text.escaping import printable
 
 WIDTHS = [40, 80, 120, 200]
 LONG_DOMAIN = ".".join(["d" * 59] * 4)

@@ -10,7 +10,7 @@ from itertools import count, islice
 
 import pytest
 
-from dkimctl.models import Result
+from dkimctl.models.registration import Result
 from dkimctl.render.formats import PER_ZONE, Format, render, render_zone_files
 
 STREAMED = [fmt for fmt in Format if fmt not in PER_ZONE]

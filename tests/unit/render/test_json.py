@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dkimctl.models import DnsRecord, Outcome, Registration, Result
+from dkimctl.models.registration import DnsRecord, Outcome, Registration, Result
 from dkimctl.render.formats import Format, render
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from dkimctl.models import Outcome
+from dkimctl.models.registration import Outcome
 from dkimctl.render.summary import summary
 
 

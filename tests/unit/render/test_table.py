@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.text import Text
 
-from dkimctl.models import DnsRecord, Outcome, Result
+from dkimctl.models.registration import DnsRecord, Outcome, Result
 from dkimctl.render.formats import Format, render
-from dkimctl.text import printable
+from dkimctl.text.escaping import printable
 
 WIDTHS = [80, 120, 200]
 LONG_DOMAIN = ".".join(["d" * 59] * 4)

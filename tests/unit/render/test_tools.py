@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dkimctl.errors import UsageError
-from dkimctl.models import DnsRecord, Outcome, Result
+from dkimctl.models.registration import DnsRecord, Outcome, Result
 from dkimctl.render.formats import PER_ZONE, Format, Provider, render, render_zone_files
 from dkimctl.render.nsupdate import render_nsupdate_deletions
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dkimctl.models import DnsRecord, Outcome, Result
+from dkimctl.models.registration import DnsRecord, Outcome, Result
 from dkimctl.render.formats import Format, render
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dkimctl.models import DnsRecord, Outcome, Result
+from dkimctl.models.registration import DnsRecord, Outcome, Result
 from dkimctl.render.formats import Format, render
 from dkimctl.render.txt import character_strings, txt_data
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dkimctl.errors import UsageError
-from dkimctl.resolver import Address, parse_address, system_nameservers
+from dkimctl.resolver.addresses import Address, parse_address, system_nameservers
 
 
 @pytest.mark.parametrize(

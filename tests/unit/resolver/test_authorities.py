@@ -10,8 +10,11 @@ import dns.rdatatype
 import dns.rrset
 import pytest
 
-from dkimctl.resolver import Address, Authorities, NoAnswer, Recursor, Server, txt_question
-from dkimctl.resolver.messages import decode, encode
+from dkimctl.resolver.addresses import Address
+from dkimctl.resolver.authorities import Authorities
+from dkimctl.resolver.messages import decode, encode, txt_question
+from dkimctl.resolver.recursive import Recursor
+from dkimctl.resolver.server import NoAnswer, Server
 
 
 class Records:

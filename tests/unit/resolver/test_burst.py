@@ -8,8 +8,8 @@ import time
 import dns.rcode
 import pytest
 
-from dkimctl.resolver import txt_question
 from dkimctl.resolver.burst import burst
+from dkimctl.resolver.messages import txt_question
 
 MANY = [txt_question(f"s{number}._domainkey.example.com") for number in range(50)]
 

@@ -14,8 +14,8 @@ import dns.message
 import dns.rcode
 import pytest
 
-from dkimctl.resolver import NoAnswer, NoRoute, Server, txt_question
-from dkimctl.resolver.messages import encode
+from dkimctl.resolver.messages import encode, txt_question
+from dkimctl.resolver.server import NoAnswer, NoRoute, Server
 
 ASKED = txt_question("s1._domainkey.example.com")
 MANY = [txt_question(f"s{number}._domainkey.example.com") for number in range(20)]
@@ -396,7 +396,8 @@ def test_one_answer_ends_a_row_of_silences(name_server, reply, truncated, in_one
 
 ISOLATED = """
 import asyncio
-from dkimctl.resolver import NoAnswer, Server, txt_question
+from dkimctl.resolver.messages import txt_question
+from dkimctl.resolver.server import NoAnswer, Server
 
 async def work():
     server = Server("127.0.0.1", 5353)

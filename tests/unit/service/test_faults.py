@@ -23,8 +23,9 @@ from waitress.server import create_server
 from dkimctl.service import registrations
 from dkimctl.service.app import create_app
 from dkimctl.service.clients import ClientCredentials
-from dkimctl.service.faults import Faults, Plan
 from dkimctl.service.faults.kinds import KINDS
+from dkimctl.service.faults.middleware import Faults
+from dkimctl.service.faults.plan import Plan
 from dkimctl.service.keys import KeyMaker
 from dkimctl.service.server import hang_up
 from dkimctl.service.store import Store

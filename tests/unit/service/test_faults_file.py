@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from dkimctl.errors import InputError, UsageError
-from dkimctl.service.faults import Plan, read_plan
 from dkimctl.service.faults.kinds import KINDS
+from dkimctl.service.faults.plan import Plan
+from dkimctl.service.faults.plan_file import read_plan
 
 DOCUMENTED_KINDS = (
     "drop-before drop-after 429 500-before 500-after 502-before 502-after 503-before 503-after "

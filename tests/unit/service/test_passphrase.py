@@ -16,10 +16,10 @@ from sqlalchemy import select
 from dkimctl.errors import UsageError
 from dkimctl.service import registrations, schema
 from dkimctl.service.clients import create_client
+from dkimctl.service.encryption import Sealer, is_sealed
 from dkimctl.service.keys import make_key
 from dkimctl.service.passphrase import require_none
 from dkimctl.service.registrations import Registration
-from dkimctl.service.sealing import Sealer, is_sealed
 from dkimctl.service.store import Store
 
 

@@ -1,0 +1,89 @@
+"""`dkimctl serve`: the embedded service over HTTP."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+from contextlib import closing
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+from dkimctl.cli.options import DataOption, examples
+from dkimctl.cli.output.streams import Reporter
+from dkimctl.cli.sandbox import needs_service_extra, open_key_store
+from dkimctl.errors import ExitCode
+from dkimctl.settings.values import CHECKS
+
+if TYPE_CHECKING:
+    from dkimctl.service.faults.plan import Plan
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command(
+    epilog=examples(
+        "dkimctl serve",
+        "dkimctl serve --port 8025 --data service.db",
+        "dkimctl serve --faults faults.yaml",
+    )
+)
+def serve(
+    ctx: typer.Context,
+    host: Annotated[str, typer.Option(help="Listen on this address.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Listen on this port; 0 takes a free one.")
+    ] = 8025,
+    data: DataOption = None,
+    max_domains: Annotated[int, typer.Option(min=1, help="The most domains in one request.")] = 50,
+    threads: Annotated[int, typer.Option(min=1, max=64, help="Answer so many at once.")] = 8,
+    faults: Annotated[
+        str | None,
+        typer.Option(
+            "--faults",
+            metavar="FILE",
+            help="Let a share of the registrations go wrong, as FILE says: to rehearse failures.",
+        ),
+    ] = None,
+) -> int:
+    """Run the embedded service over HTTP, for other machines or tools, until Ctrl-C.
+
+    It speaks plain HTTP: beyond this machine, put a proxy that speaks TLS in front of it.
+    """
+    with needs_service_extra():
+        from dkimctl.service.app import create_app
+        from dkimctl.service.faults.middleware import Faults
+        from dkimctl.service.faults.plan_file import read_plan
+        from dkimctl.service.server import Server, hang_up
+    plan = read_plan(faults, read_duration=CHECKS["timeout"]) if faults is not None else None
+    with closing(open_key_store(data)) as store:
+        service = create_app(store, max_domains=max_domains)
+        if plan:
+            _announce_faults(ctx.obj, plan)
+            service = Faults(service, plan, hang_up)
+        server = Server(service, host, port, threads)
+        _announce(ctx.obj, server.url, data)
+        signal.signal(signal.SIGTERM, _stop)
+        with closing(server):
+            server.run()
+    return ExitCode.OK
+
+
+def _announce(reporter: Reporter, url: str, data: Path | None) -> None:
+    option = f" --data {shlex.quote(str(data))}" if data else ""
+    reporter.note(f"dkimctl: serving on {url} (auth URL and base URL alike); Ctrl-C stops it")
+    reporter.note(f"dkimctl: create a client: dkimctl service client create{option}")
+    reporter.note(
+        f"dkimctl: then log in: dkimctl login --auth-url {url} --base-url {url} --client-id ID"
+    )
+
+
+def _announce_faults(reporter: Reporter, plan: Plan) -> None:
+    shares = (f"{kind} {100 * share:.3g}%" for kind, share in plan.faults.items())
+    reporter.note(f"dkimctl: faults with seed {plan.seed}: {', '.join(shares) or 'none'}")
+
+
+def _stop(_signal: int, _frame: FrameType | None) -> NoReturn:
+    raise SystemExit

@@ -1,0 +1,82 @@
+"""`dkimctl show-dns`: the DNS records of what is registered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated
+
+import typer
+
+from dkimctl.cli.options import examples, with_session
+from dkimctl.cli.output.options import Layout
+from dkimctl.cli.output.results import show, worst
+from dkimctl.cli.selection import SelectionArgument, few, read_selection, registered, tell_unmatched
+from dkimctl.cli.session import Session
+from dkimctl.errors import ExitCode, NegativeAnswer
+from dkimctl.ledger.selection import Selection
+from dkimctl.models.registration import Result
+from dkimctl.render.publishable import publishable
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command(
+    epilog=examples(
+        "dkimctl show-dns",
+        "dkimctl show-dns --format zone > dkim.zone",
+        "dkimctl show-dns '*.example.com' --format json",
+        "dkimctl show-dns example.com --format value",
+        "dkimctl show-dns --from records.json --format nsupdate | nsupdate -k KEYFILE",
+    )
+)
+@with_session
+def show_dns(
+    session: Session,
+    layout: Layout,
+    selection: SelectionArgument = None,
+    saved: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="FILE",
+            help="Read what --format json wrote, or a response of the service, in place of the "
+            "ledger; `-` is standard input.",
+        ),
+    ] = None,
+) -> int:
+    """Show the DNS records of what is registered, from the ledger; nothing is sent."""
+    chosen = read_selection(session, selection)
+    if saved is not None:
+        return _show_saved(session, layout, saved, chosen)
+    shown = show(*_settled(session, layout, registered(session, chosen)), session.reporter)
+    return worst([shown.status, tell_unmatched(session, chosen)])
+
+
+def _show_saved(session: Session, layout: Layout, path: str, chosen: Selection) -> int:
+    """Show what a file holds: without ledger, token or network."""
+    from dkimctl.registration.saved_results import judged, read_saved
+
+    saved = read_saved(path)
+    for fault in saved.faults:
+        session.reporter.warn(f"{path}: {fault}", code="unreadable")
+    results = list(judged(chosen.pick(saved.registrations)))
+    if not results and (unmatched := chosen.unmatched()):
+        raise NegativeAnswer(
+            f"nothing in {path} matches {few(unmatched)}", hint="leave them out to see all of it"
+        )
+    shown = show(*_settled(session, layout, results), session.reporter, expected=len(results))
+    # Nothing was asked now: what failed or is unknown is so in the file, and a no.
+    status = shown.status if shown.failure else min(shown.status, ExitCode.NO)
+    faulty = ExitCode.NO if saved.faults else ExitCode.OK
+    return worst([status, faulty, tell_unmatched(session, chosen)])
+
+
+def _settled(
+    session: Session, layout: Layout, results: Iterable[Result]
+) -> tuple[Iterable[Result], Layout]:
+    """The results and the layout, once the zones of all records are certain, where they matter."""
+    if not layout.has_zones:
+        return results, layout
+    found = list(results)
+    records = filter(None, map(publishable, found))
+    return found, layout.settled((record.fqdn for record in records), session.reporter.note)

@@ -1,0 +1,98 @@
+"""`dkimctl status`: the profile, and whether there are credentials for it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from dkimctl.cli.options import examples, with_session
+from dkimctl.cli.output.streams import write
+from dkimctl.cli.progress.tally import duration
+from dkimctl.cli.session import Session
+from dkimctl.errors import CredentialsError, ExitCode
+from dkimctl.models.secret import Token
+from dkimctl.text.escaping import printable
+
+_LATEST = 253_402_300_799.0  # the last second of the year 9999, where Python's calendar ends
+
+app = typer.Typer(add_completion=False)
+
+
+class StatusFormat(StrEnum):
+    """What `status --format` takes."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+@app.command(epilog=examples("dkimctl status", "dkimctl status --profile agency --format json"))
+@with_session
+def status(
+    session: Session,
+    fmt: Annotated[
+        StatusFormat,
+        typer.Option("--format", metavar="FORMAT", help=f"{', '.join(StatusFormat)}."),
+    ] = StatusFormat.TABLE,
+) -> int:
+    """Show the profile, and where its secret and token are. Nothing is sent.
+
+    The exit code is 3 where there is neither a secret nor a token.
+    """
+    profile = session.profile
+    facts: dict[str, object] = {
+        "profile": profile.name,
+        "auth_url": profile.auth_url,
+        "base_url": profile.base_url,
+        "client_id": profile.client_id,
+        "secret_source": None,
+        "token": None,
+        "token_expires_at": None,
+        "problem": None,
+    }
+    facts |= {"secret_source": "none needed"} if profile.is_sandbox else _credentials(session)
+    write([json.dumps(facts, indent=1) + "\n"] if fmt is StatusFormat.JSON else _lines(facts))
+    return ExitCode.OK if facts["secret_source"] or facts["token"] else ExitCode.AUTH
+
+
+def _credentials(session: Session) -> Mapping[str, object]:
+    """What is known of secret and token; never one of them as it is."""
+    profile = session.profile
+    if not (profile.auth_url and profile.base_url and profile.client_id):
+        return {"problem": "not logged in: run `dkimctl login`"}
+    try:
+        source = session.credentials.secret_source(session.account)
+        token = session.credentials.get_token(session.account)
+    except CredentialsError as error:
+        return {"problem": f"{error.message}: {error.hint}"}
+    found: dict[str, object] = {"secret_source": source}
+    if token is not None:
+        found |= {"token": token.access_token.masked(), "token_expires_at": _expiry(token)}
+    elif source is None:
+        found["problem"] = "no secret is stored: run `dkimctl login`"
+    return found
+
+
+def _expiry(token: Token) -> str | None:
+    if token.expires_at > _LATEST:  # infinity among others
+        return None
+    return datetime.fromtimestamp(token.expires_at, UTC).isoformat(timespec="seconds")
+
+
+def _lines(facts: Mapping[str, object]) -> list[str]:
+    shown = {key.replace("_", " "): _shown(key, value) for key, value in facts.items() if value}
+    width = max(map(len, shown))
+    return [f"{key:<{width}}  {text}\n" for key, text in shown.items()]
+
+
+def _shown(key: str, value: object) -> str:
+    text = printable(str(value))
+    if key != "token_expires_at":
+        return text
+    left = datetime.fromisoformat(text).timestamp() - time.time()
+    return f"{text} (in {duration(left)})"

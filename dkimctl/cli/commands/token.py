@@ -1,0 +1,27 @@
+"""`dkimctl token`: a valid access token, for curl and the like."""
+
+from __future__ import annotations
+
+import typer
+
+from dkimctl.cli.options import examples, with_session
+from dkimctl.cli.output.streams import write
+from dkimctl.cli.session import Session
+from dkimctl.errors import ExitCode
+
+_HINT = "give it a reader, such as TOKEN=$(dkimctl token)"
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command(
+    epilog=examples(
+        "dkimctl token",
+        "curl -H @<(printf 'Authorization: Bearer %s' \"$(dkimctl token)\") URL",
+    )
+)
+@with_session
+def token(session: Session) -> int:
+    """Print a valid access token alone; it is renewed when less than a minute of it is left."""
+    write([f"{session.authorizer.token().reveal()}\n"], must_arrive=True, hint=_HINT)
+    return ExitCode.OK

@@ -1,0 +1,1 @@
+"""The two streams: results on stdout, everything else on stderr."""

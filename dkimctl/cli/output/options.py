@@ -1,0 +1,150 @@
+"""How results are to be written: the format, its zones, and where it goes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from dkimctl.errors import UsageError
+from dkimctl.render.formats import PER_ZONE, Format, Provider
+
+_MANY = 100  # names, whose look-ups may take longer than a second
+
+
+class Layout(NamedTuple):
+    """What the options of `register` and `show-dns` say.
+
+    `is_default`: they name no format. `ttl` is in seconds. Names of zones are A-labels in lower
+    case, without trailing dot.
+    """
+
+    fmt: Format
+    is_default: bool = False
+    ttl: int = 3600
+    origin: str | None = None
+    zones: Sequence[str] = ()
+    finds_zones: bool = False
+    provider: Provider = Provider.ROUTE53
+    output: Path | None = None
+    output_dir: Path | None = None
+
+    @property
+    def is_on_terminal(self) -> bool:
+        """Whether people are going to see it as it comes."""
+        return self.output is None and self.output_dir is None and sys.stdout.isatty()
+
+    @property
+    def has_zones(self) -> bool:
+        """Whether the records have to be in certain zones."""
+        return self.finds_zones or self.origin is not None or bool(self.zones)
+
+    def settled(self, fqdns: Iterable[str], note: Callable[[str], None]) -> Layout:
+        """The same, for records of these names: with their zones, if those are to be found.
+
+        `note` is told of what may take its time. Raises UsageError that lists the names which are
+        not in the zones, or the zones that are too many for one place to go; ServiceError where
+        DNS does not tell.
+        """
+        if not self.has_zones:
+            return self
+        names = list(fqdns)
+        layout = self
+        if self.finds_zones:
+            from dkimctl.resolver.addresses import system_nameservers
+            from dkimctl.resolver.zones import find_zones
+
+            if len(names) >= _MANY:
+                note(f"dkimctl: looking up the zones of {len(names)} names in DNS")
+            found = find_zones(names, system_nameservers())
+            layout = self._replace(zones=sorted(set(found.values())))
+        layout._require_inside(names)
+        return layout
+
+    def _require_inside(self, names: Sequence[str]) -> None:
+        zones = self.zones if self.origin is None else [self.origin]
+        from dkimctl.render.zone_names import outside_of, zone_of
+
+        found = {name: zone_of(name, zones) for name in names}
+        if outside := [name for name, zone in found.items() if zone is None]:
+            raise outside_of(zones, outside)
+        different = sorted({zone for zone in found.values() if zone is not None})
+        if self.fmt in PER_ZONE and len(different) > 1 and self.output_dir is None:
+            raise UsageError(
+                f"the result is a file for each of {len(different)} zones: {', '.join(different)}",
+                hint="name a directory for them with --output-dir, or select those of one zone",
+            )
+
+
+def read_layout(
+    *,
+    fmt: Format | None,
+    ttl: int,
+    origin: str | None,
+    zone: Sequence[str] | None,
+    find_zones: bool,
+    provider: Provider | None,
+    output: Path | None,
+    output_dir: Path | None,
+) -> Layout:
+    """The layout that these options ask for. Raises UsageError where they do not go together."""
+    layout = Layout(
+        fmt=fmt or default_format(output),
+        is_default=fmt is None,
+        ttl=ttl,
+        origin=None if origin is None else read_zone("--origin", origin),
+        zones=[read_zone("--zone", name) for name in zone or ()],
+        finds_zones=find_zones,
+        provider=provider or Provider.ROUTE53,
+        output=output,
+        output_dir=output_dir,
+    )
+    _require_fit("--origin", origin, layout.fmt, [Format.ZONE])
+    _require_fit("--zone", zone, layout.fmt, [Format.NSUPDATE, *PER_ZONE])
+    _require_fit("--find-zones", find_zones, layout.fmt, [Format.NSUPDATE, *PER_ZONE])
+    _require_fit("--provider", provider, layout.fmt, [Format.TERRAFORM])
+    _require_fit("--output-dir", output_dir, layout.fmt, PER_ZONE)
+    if output is not None and output_dir is not None:
+        raise UsageError(
+            "--output and --output-dir do not go together", hint="leave one of the two out"
+        )
+    if find_zones and zone:
+        raise UsageError(
+            "--zone and --find-zones do not go together", hint="leave one of the two out"
+        )
+    if layout.fmt in PER_ZONE and not layout.has_zones:
+        raise UsageError(
+            f"{layout.fmt} is written for a zone, and none is named",
+            hint="name the zones of your DNS with --zone ZONE, once for each, or have them looked "
+            "up in DNS with --find-zones",
+        )
+    return layout
+
+
+def default_format(output: Path | None, *, for_machines: Format = Format.ZONE) -> Format:
+    """A table for people, what machines read for a pipe or a file."""
+    return Format.TABLE if output is None and sys.stdout.isatty() else for_machines
+
+
+def _require_fit(option: str, value: object, fmt: Format, fitting: Iterable[Format]) -> None:
+    if value and fmt not in fitting:
+        names = ", ".join(sorted(fitting))
+        raise UsageError(f"{option} means nothing with --format {fmt}", hint=f"it is for {names}")
+
+
+def read_zone(option: str, text: str) -> str:
+    """A zone's name; unlike a signing domain's it may be one label, or hold an underscore.
+
+    Raises UsageError that names the option.
+    """
+    from dkimctl.dkim import is_name
+    from dkimctl.specs.names import parse_domain
+
+    name = text.lower().removesuffix(".")
+    if is_name(name):
+        return name
+    try:
+        return parse_domain(text)
+    except UsageError as error:
+        raise UsageError(f"in {option}: {error.message}", hint=error.hint) from None

@@ -1,0 +1,216 @@
+"""JSON to models and back (interface section 2)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from dkimctl.models.registration import DnsRecord, DomainSpec, Registration
+from dkimctl.models.secret import Secret
+
+_Number = int | float  # a JSON number may be written 1024.0
+_BEARER = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # RFC 6750 section 2.1
+_MOST_ITEMS = 10_000  # in one answer: no request has more
+_LARGEST = 2**53  # what every reader of JSON keeps exactly (RFC 8259 section 6)
+
+
+class _Entry(msgspec.Struct, omit_defaults=True, gc=False):
+    """An entry of a request (2.3), with the fields of DomainSpec in their order."""
+
+    sign_domain: str
+    selector: str | None = None
+    key_len: int | None = None
+    start_date: str | None = None
+    default: int | None = None
+    enable: bool | None = None
+
+
+class _Result(msgspec.Struct, gc=False):
+    code: str | _Number
+    message: str | None = None
+
+
+class _SettingValues(msgspec.Struct, gc=False):
+    fqdn: str | None = None
+    type: str | None = None
+    value: str | None = None
+
+
+class _Item(msgspec.Struct, gc=False):
+    result: _Result | None  # null stands in our own output for no answer
+    sign_domain: str
+    selector: str | None = None
+    key_len: _Number | None = None
+    start_date: str | None = None
+    default: _Number | None = None
+    enable: bool | None = None
+    setting_values: _SettingValues | None = None
+    regist_date: str | None = None
+
+
+class _Body(msgspec.Struct):
+    items: list[msgspec.Raw]
+    total: object = None
+
+
+class _TokenBody(msgspec.Struct):
+    access_token: str
+    expires_in: object = None
+
+
+class _ErrorBody(msgspec.Struct):
+    """Any error body: {error} (7.1), {message} (7.2, 7.3), or what gateways write."""
+
+    error: object = None
+    message: object = None
+    gateway_message: object = msgspec.field(name="Message", default=None)
+
+
+_encoder = msgspec.json.Encoder()
+_item_decoder = msgspec.json.Decoder(_Item)
+_body_decoder = msgspec.json.Decoder(_Body)
+
+
+_LONGEST = 10 * 365 * 86400  # seconds; a lifetime beyond is a mistake
+
+
+class DecodeError(ValueError):
+    """An answer has not the documented shape; the text names the JSON path."""
+
+
+class Reply(NamedTuple):
+    """An answer to a registration request: its usable items, and what is wrong with others.
+
+    `faults` are sentences.
+    """
+
+    items: tuple[Registration, ...]
+    faults: tuple[str, ...] = ()
+
+
+def encode_registration(specs: Sequence[DomainSpec]) -> bytes:
+    """The body of a registration request (interface 2.3): only what the entries state."""
+    return _encoder.encode({"domains": [_Entry(*spec) for spec in specs]})
+
+
+def decode_reply(body: bytes, *, is_saved: bool = False) -> Reply:
+    """Decode shape 2.4. Items are decoded one by one: a bad one is a fault and spoils itself alone.
+
+    With `is_saved` it may be what `--format json` wrote, and its items may lack an answer.
+
+    Raises DecodeError when the body as a whole has another shape.
+    """
+    decoded = _decode_body(body)
+    if len(decoded.items) > _MOST_ITEMS and not is_saved:
+        raise DecodeError(f".items has {len(decoded.items)} entries, far more than were asked for")
+    items, faults = [], []
+    for index, raw in enumerate(decoded.items):
+        try:
+            item = _item_decoder.decode(raw)
+            if item.result is None and not is_saved:
+                raise msgspec.ValidationError("Expected `object`, got `null` - at `$.result`")
+            items.append(_to_registration(item))
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            faults.append(_explained(error, f".items[{index}]"))
+    total = decoded.total
+    if isinstance(total, int | float) and total > len(decoded.items):
+        faults.append(
+            f"the service found {total} results and returned {len(decoded.items)} of them"
+        )
+    return Reply(tuple(items), tuple(faults))
+
+
+def decode_token(body: bytes) -> tuple[Secret, float | None]:
+    """The access token of an answer (interface 2.1) and its lifetime in seconds, where given.
+
+    Raises DecodeError for another shape, or for what no header can carry (RFC 6750 section 2.1),
+    never quoting the body.
+    """
+    try:
+        decoded = msgspec.json.decode(body, type=_TokenBody)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise DecodeError(_explained(error, "")) from None
+    if not _BEARER.fullmatch(decoded.access_token):
+        raise DecodeError("access_token is no bearer token")
+    token, lifetime = Secret(decoded.access_token), decoded.expires_in
+    if isinstance(lifetime, bool) or not isinstance(lifetime, int | float):
+        return token, None
+    return token, float(lifetime) if 0 < lifetime < _LONGEST else None
+
+
+def decode_error(body: bytes) -> str:
+    """What an error body says ({error} or {message}); "" when it says nothing readable."""
+    try:
+        decoded = msgspec.json.decode(body, type=_ErrorBody)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return ""
+    texts = (decoded.error, decoded.message, decoded.gateway_message)
+    return next((text for text in texts if isinstance(text, str) and text), "")
+
+
+def _decode_body(body: bytes) -> _Body:
+    try:
+        return _body_decoder.decode(body)
+    except msgspec.ValidationError as error:
+        raise DecodeError(_explained(error, "")) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        problem = error
+    # One escaped lone surrogate, which is JSON but no text, makes msgspec refuse the whole.
+    try:
+        mended = json.dumps(json.loads(body), ensure_ascii=False).encode("utf-8", "replace")
+        return _body_decoder.decode(mended)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        raise DecodeError(_explained(problem, "")) from None
+
+
+def _to_registration(item: _Item) -> Registration:
+    values = item.setting_values
+    record = None
+    if values is not None and values.value is not None:
+        fqdn = (values.fqdn or "").removesuffix(".")
+        record = DnsRecord(fqdn, values.type or "", values.value)
+    domain = item.sign_domain.removesuffix(".").lower()
+    return Registration(
+        domain,
+        item.selector or _selector_of(record, domain),
+        _whole("key_len", item.key_len),
+        item.start_date,
+        _whole("default", item.default),
+        item.enable,
+        record,
+        item.regist_date,
+        None if item.result is None else _code(item.result.code),
+        None if item.result is None else item.result.message,
+    )
+
+
+def _whole(name: str, number: float | None) -> int | None:
+    if number is None or (type(number) is int and abs(number) <= _LARGEST):
+        return number
+    if number != int(number) or abs(number) > _LARGEST:
+        raise msgspec.ValidationError(f"Expected a whole number in range - at `$.{name}`")
+    return int(number)
+
+
+def _code(code: str | float) -> str:
+    return code if isinstance(code, str) else str(_whole("result.code", code))
+
+
+def _selector_of(record: DnsRecord | None, domain: str) -> str | None:
+    """The selector that a record's name tells, for an item that leaves it out."""
+    suffix = f"._domainkey.{domain}"
+    if record is None or not record.fqdn.lower().endswith(suffix):
+        return None
+    return record.fqdn[: -len(suffix)] or None
+
+
+def _explained(error: Exception, path: str) -> str:
+    """msgspec's message, with the JSON path as seen from the whole body."""
+    text = str(error)
+    if "`$" in text:
+        return text.replace("`$", f"`${path}")
+    return f"{text} - at `${path}`"

@@ -1,0 +1,73 @@
+"""Which registrations a command is about: domain names, globs, and spec files."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from dkimctl.models.registration import DomainSpec, Registration
+
+_FILE_SUFFIXES = (".yaml", ".yml", ".json")
+_GLOB_CHARACTERS = frozenset("*?[")
+
+
+def is_file(word: str) -> bool:
+    """Whether a word of a selection names a spec file; nothing else is looked up as one."""
+    separators = os.sep + (os.altsep or "")
+    return (
+        word == "-"
+        or word.lower().endswith(_FILE_SUFFIXES)
+        or any(separator in word for separator in separators)
+    )
+
+
+class Selection:
+    """A set of registrations, told by words; no word means all.
+
+    `read_specs` gives the entries of a spec file, `to_domain` the A-label form of a name.
+    """
+
+    def __init__(
+        self,
+        words: Sequence[str],
+        *,
+        read_specs: Callable[[str], Iterable[DomainSpec]],
+        to_domain: Callable[[str], str],
+    ) -> None:
+        self._is_all = not words
+        self._globs: dict[str, re.Pattern[str]] = {}
+        # The words (as typed, or as in a file) by what they select; None: every selector.
+        self._pairs: dict[tuple[str, str | None], str] = {}
+        self._matched: set[str] = set()
+        for word in words:
+            if is_file(word):
+                for spec in read_specs(word):
+                    self._add(spec.sign_domain, spec.selector)
+            elif not _GLOB_CHARACTERS.isdisjoint(word):
+                self._globs[word] = re.compile(fnmatch.translate(word.lower()))
+            else:
+                self._add(to_domain(word), None)
+
+    def pick(self, registrations: Iterable[Registration]) -> Iterator[Registration]:
+        """Those of `registrations` that are selected."""
+        return iter(registrations) if self._is_all else filter(self._has, registrations)
+
+    def unmatched(self) -> list[str]:
+        """What has selected nothing, once `pick` is through."""
+        words = [*self._globs, *self._pairs.values()]
+        return [word for word in words if word not in self._matched]
+
+    def _add(self, domain: str, selector: str | None) -> None:
+        word = domain if selector is None else f"{domain} (selector {selector})"
+        self._pairs[domain, selector and selector.lower()] = word
+
+    def _has(self, found: Registration) -> bool:
+        words = [word for word, glob in self._globs.items() if glob.match(found.sign_domain)]
+        for selector in (None, (found.selector or "").lower()):
+            word = self._pairs.get((found.sign_domain, selector))
+            if word is not None:
+                words.append(word)
+        self._matched.update(words)
+        return bool(words)

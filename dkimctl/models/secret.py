@@ -1,0 +1,46 @@
+"""Secrets and bearer tokens, which show themselves nowhere by accident."""
+
+from typing import NamedTuple, NoReturn
+
+_LONG = 64  # characters; a JWT has hundreds, and they all begin alike
+
+
+class Secret:
+    """A secret or token that shows itself only through `reveal`."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def reveal(self) -> str:
+        return self._text
+
+    def masked(self) -> str:
+        """Too little to use: the length, and of a long one the start."""
+        start = f"{self._text[:4]}..." if len(self._text) >= _LONG else ""
+        return f"{start} ({len(self._text)} characters)".strip()
+
+    def __repr__(self) -> str:
+        return "Secret(***)"
+
+    __str__ = __repr__
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and other._text == self._text
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+    def __getstate__(self) -> NoReturn:
+        raise TypeError("a Secret is not to be pickled")
+
+    def __reduce__(self) -> NoReturn:
+        self.__getstate__()
+
+
+class Token(NamedTuple):
+    """A bearer token. `expires_at` is in seconds since the epoch (interface 3.1)."""
+
+    access_token: Secret
+    expires_at: float

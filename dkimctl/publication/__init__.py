@@ -1,0 +1,1 @@
+"""Whether the registered keys are in DNS."""

@@ -1,0 +1,1 @@
+"""Ask DNS whether what is published is what was registered."""

@@ -1,0 +1,1 @@
+"""Registering domains: the plan, matching answers to entries, outcomes, and saved results."""

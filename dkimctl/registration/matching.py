@@ -1,0 +1,71 @@
+"""Match the items of an answer to the entries that were sent, never by position."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from dkimctl.models.registration import DomainSpec, Registration
+
+
+class Matched(NamedTuple):
+    """`answers` in the order of the entries, None for want of an item; `strays` fit no entry."""
+
+    answers: list[Registration | None]
+    strays: list[Registration]
+
+
+def match(specs: Sequence[DomainSpec], items: Iterable[Registration]) -> Matched:
+    """Find the entry of each item by signing domain and selector, without regard to case.
+
+    An item whose selector nobody asked for belongs to its domain's entry without selector;
+    one without selector to the only entry of its domain. Of two items for one entry the first
+    counts, or the one that has a record; the other is a stray.
+    """
+    items = list(items)
+    if [item[:2] for item in items] == [spec[:2] for spec in specs]:  # mostly
+        return Matched([*items], [])
+    index = _Index(specs)
+    answers: list[Registration | None] = [None] * len(specs)
+    strays = []
+    for item in items:
+        position = index.find(item)
+        if position is None:
+            strays.append(item)
+            continue
+        if (before := answers[position]) is not None:
+            if before.record is not None or item.record is None:
+                strays.append(item)
+                continue
+            strays.append(before)
+        answers[position] = _as_named(item, specs[position])
+    return Matched(answers, strays)
+
+
+def _as_named(item: Registration, spec: DomainSpec) -> Registration:
+    """`item` with the entry's own spelling of the domain, and its selector where it has none."""
+    if item.sign_domain == spec.sign_domain and item.selector is not None:
+        return item  # mostly; a copy takes as long as all of the above
+    return item._replace(sign_domain=spec.sign_domain, selector=item.selector or spec.selector)
+
+
+class _Index:
+    def __init__(self, specs: Sequence[DomainSpec]) -> None:
+        self._by_key: dict[tuple[str, str | None], int] = {}
+        self._by_domain: dict[str, list[int]] = {}
+        for position, spec in enumerate(specs):
+            domain = spec.sign_domain.lower()
+            self._by_key[domain, _folded(spec.selector)] = position
+            self._by_domain.setdefault(domain, []).append(position)
+
+    def find(self, item: Registration) -> int | None:
+        domain = item.sign_domain.lower()
+        for key in ((domain, _folded(item.selector)), (domain, None)):
+            if key in self._by_key:
+                return self._by_key[key]
+        of_domain = self._by_domain.get(domain, [])
+        return of_domain[0] if item.selector is None and len(of_domain) == 1 else None
+
+
+def _folded(selector: str | None) -> str | None:
+    return None if selector is None else selector.lower()

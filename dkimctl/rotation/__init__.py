@@ -1,0 +1,1 @@
+"""Replacing keys: the specs of successors, and which old keys are retired."""

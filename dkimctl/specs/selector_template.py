@@ -1,0 +1,62 @@
+"""Selectors from a template, for entries that have none."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+from datetime import datetime
+
+from dkimctl.errors import UsageError
+from dkimctl.models.registration import DomainSpec
+from dkimctl.specs.names import MAX_NAME, key_name_length, parse_selector
+from dkimctl.text.wording import shown
+
+_DIRECTIVES = "YymdHMSjGV"  # of strftime: digits alone, on every platform
+_PLACEHOLDER = "{domain}"
+_HASH_LENGTH = 8  # hexadecimal digits
+_HINT = f"write such as s%Y%m, with %{' %'.join(_DIRECTIVES)} of the date, and {_PLACEHOLDER}"
+
+
+class SelectorTemplate:
+    """Text in which %Y and the like stand for `now`, and {domain} for a hash of the domain.
+
+    Raises UsageError for what gives no selector. `option` is where errors say it was written.
+    """
+
+    def __init__(self, template: str, now: datetime, *, option: str = "--assign-selector") -> None:
+        self._option = option
+        source = f"in {option}: {shown(template)}"
+        if not template:
+            raise UsageError(f"in {option}: the template is empty", hint=_HINT)
+        if not template.isascii():
+            raise UsageError(f"{source} holds other than ASCII characters", hint=_HINT)
+        if wrong := re.search(rf"%(?![{_DIRECTIVES}]).?", template):
+            raise UsageError(f"{source} holds {shown(wrong[0])}", hint=_HINT)
+        if re.search(r"[{}]", template.replace(_PLACEHOLDER, "")):
+            raise UsageError(f"{source} holds another brace than {_PLACEHOLDER}", hint=_HINT)
+        self._text = now.strftime(template)
+        try:
+            parse_selector(self.selector("example.com"))
+        except UsageError as error:
+            raise UsageError(f"in {option}: {error.message}", hint=error.hint) from None
+
+    def check(self, specs: Iterable[DomainSpec]) -> None:
+        """Raises UsageError that names the domains for which the selector is too long."""
+        without = (spec.sign_domain for spec in specs if spec.selector is None)
+        wrong = [name for name in without if key_name_length(name, self.selector(name)) > MAX_NAME]
+        if wrong:
+            raise UsageError(
+                f"in {self._option}: SELECTOR._domainkey.DOMAIN has more than {MAX_NAME} "
+                f"octets for {', '.join(wrong)}",
+                hint="DNS holds no longer name: use a shorter template",
+            )
+
+    def assign(self, spec: DomainSpec) -> DomainSpec:
+        """`spec` with a selector."""
+        return spec._replace(selector=self.selector(spec.sign_domain))
+
+    def selector(self, sign_domain: str) -> str:
+        """What the template gives for a signing domain."""
+        digest = hashlib.sha256(sign_domain.encode("utf-8", "surrogatepass")).hexdigest()
+        return self._text.replace(_PLACEHOLDER, digest[:_HASH_LENGTH])

@@ -1,0 +1,1 @@
+"""Text for people: escaping, wording of errors, durations."""

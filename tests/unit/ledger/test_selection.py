@@ -1,0 +1,48 @@
+"""Which registrations words select."""
+
+from __future__ import annotations
+
+import pytest
+
+from dkimctl.ledger.selection import Selection, is_file
+from dkimctl.models.registration import DomainSpec, Registration
+
+KNOWN = [
+    Registration("example.com", "s1"),
+    Registration("example.com", "S2"),
+    Registration("mail.example.com", "s1"),
+    Registration("xn--bcher-kva.example", "s1"),
+]
+FILE = [DomainSpec("example.com", "s2"), DomainSpec("mail.example.com"), DomainSpec("gone.example")]
+
+
+def select(*words: str) -> tuple[list[int], list[str]]:
+    selection = Selection(words, read_specs=lambda name: FILE, to_domain=str.lower)
+    found = [KNOWN.index(registration) for registration in selection.pick(KNOWN)]
+    return found, selection.unmatched()
+
+
+@pytest.mark.parametrize(
+    ("words", "found", "unmatched"),
+    [
+        ([], [0, 1, 2, 3], []),
+        (["example.com"], [0, 1], []),
+        (["EXAMPLE.com", "absent.example"], [0, 1], ["absent.example"]),
+        (["*.example.com"], [2], []),
+        (["*"], [0, 1, 2, 3], []),
+        (["[xm]*", "?.example"], [2, 3], ["?.example"]),
+        (["domains.yaml"], [1, 2], ["gone.example"]),
+        (["example.com", "-"], [0, 1, 2], ["gone.example"]),
+    ],
+)
+def test_words_select(words, found, unmatched):
+    assert select(*words) == (found, unmatched)
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [("-", True), ("a.yaml", True), ("A.YML", True), ("x.json", True), ("./domains", True),
+     ("example.com", False), ("*.example.com", False), ("yaml", False)],
+)  # fmt: skip
+def test_only_what_looks_like_a_file_is_one(word, expected):
+    assert is_file(word) is expected

@@ -1,0 +1,72 @@
+"""A Secret shows itself to nobody who does not ask for it."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+import traceback
+
+import pytest
+
+from dkimctl.models.secret import Secret, Token
+
+TEXT = "hunter2-hunter2"
+
+
+@pytest.mark.parametrize(
+    "show",
+    [
+        repr,
+        str,
+        "{}".format,
+        "{!r}".format,
+        "{!s}".format,
+        lambda secret: f"{secret}",
+        lambda secret: "%s %r" % (secret, [secret]),  # noqa: UP031
+        lambda secret: repr(Token(secret, 1.0)),
+        lambda secret: str({"secret": secret}),
+        lambda secret: repr(ValueError(secret)),
+        lambda secret: json.dumps([secret], default=str),
+    ],
+)
+def test_no_way_of_formatting_shows_it(show):
+    assert TEXT not in show(Secret(TEXT))
+    assert "***" in show(Secret(TEXT))
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_it_is_not_pickled(protocol):
+    with pytest.raises(TypeError):
+        pickle.dumps(Token(Secret(TEXT), 1.0), protocol)
+
+
+@pytest.mark.parametrize("leave", [copy.copy, copy.deepcopy, lambda s: s.__getstate__(), vars])
+def test_nothing_takes_it_apart(leave):
+    with pytest.raises(TypeError):
+        leave(Secret(TEXT))
+
+
+def test_no_variable_of_a_frame_shows_it():
+    secret = Secret(TEXT)
+    try:
+        raise ValueError(secret)
+    except ValueError as error:
+        told = traceback.TracebackException.from_exception(error, capture_locals=True)
+    shown = "".join(told.format())
+    assert "secret = Secret(***)" in shown
+    assert TEXT not in shown
+
+
+def test_it_is_revealed_to_who_asks_and_compared_by_its_text():
+    assert Secret(TEXT).reveal() == TEXT
+    assert Secret(TEXT) == Secret(TEXT)
+    assert Secret(TEXT) != Secret("other")
+    assert len({Secret(TEXT), Secret(TEXT)}) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"), [("x", "(1 characters)"), ("e" * 100, "eeee... (100 characters)")]
+)
+def test_masked_it_is_of_no_use(text, masked):
+    assert Secret(text).masked() == masked

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import asyncio
+import random
+
+import pytest
+
+from dkimctl.publication.checking.checker import Checker
+from dkimctl.publication.verdicts import Check
+from dkimctl.resolver.messages import Answer, txt_question
+from dkimctl.resolver.server import NoAnswer
+
+
+class FakeServer:
+    """A server that says what it is told, by names, and keeps what it was asked.
+
+    What is said is an Answer, the values of one, or an error. Of other names it has nothing.
+    """
+
+    def __init__(self, label: str = "ns.test (192.0.2.1)", zone: str = "example.com", **said):
+        self.label = label
+        self.host = label.partition(" ")[0]
+        self.zone = zone
+        self.said = said.pop("said", {})
+        self.otherwise = said.pop("otherwise", [])
+        self.asked: list[str] = []
+        self.prepared: list[list[str]] = []
+
+    async def ask(self, asked) -> Answer:
+        name = asked.name.to_text(omit_final_dot=True).lower()
+        self.asked.append(name)
+        await asyncio.sleep(random.random() / 1000)  # so that answers come in any order
+        said = self.said.get(name, self.otherwise)
+        if isinstance(said, Exception):
+            raise said
+        if isinstance(said, Answer):
+            return said
+        values = tuple(value.encode("utf-8", "surrogateescape") for value in said)
+        return Answer(0, True, False, values, zone="" if values else self.zone)
+
+    async def prepare(self, questions) -> None:
+        names = [asked.name.to_text(omit_final_dot=True) for asked in questions]
+        assert list(questions) == [txt_question(name) for name in names]
+        self.prepared.append(names)
+
+
+class FakeSource:
+    """Knows the servers of zones, by their names; an error in their place is raised."""
+
+    def __init__(self, zones, *, is_given: bool = False) -> None:
+        self.zones = zones
+        self.is_given = is_given
+        self.forgot = 0
+
+    async def zone_of(self, name):
+        above = [zone for zone in self.zones if name == zone or name.endswith(f".{zone}")]
+        if not above:
+            return "", ()
+        zone = max(above, key=len)
+        return zone, await self.of_zone(zone)
+
+    async def of_alias(self, name, server):
+        return (await self.zone_of(name))[1]
+
+    async def of_zone(self, zone):
+        servers = self.zones.get(zone, NoAnswer(f"DNS names no server for {zone}"))
+        if isinstance(servers, Exception):
+            raise servers
+        return servers
+
+    def forget(self) -> None:
+        self.forgot += 1
+
+
+@pytest.fixture(scope="session")
+def fake_server():
+    return FakeServer
+
+
+@pytest.fixture(scope="session")
+def fake_source():
+    return FakeSource
+
+
+@pytest.fixture
+def check(make_registration):
+    """What comes of checking registrations, by default one, where zones have these servers."""
+
+    def run(zones, *registrations, expect_absent=False, **options) -> list[Check]:
+        source = FakeSource(zones, **options)
+        with Checker(source, expect_absent=expect_absent) as checker:
+            return list(checker.check(registrations or [make_registration()]))
+
+    return run
+
+
+@pytest.fixture
+def check_one(check):
+    """What comes of one registration at these servers of its zone, and of other zones."""
+
+    def run(*servers, zones=(), **options) -> Check:
+        (found,) = check({"example.com": servers, **dict(zones)}, **options)
+        return found
+
+    return run

@@ -1,0 +1,158 @@
+"""Whatever goes wrong: nothing is lost, nothing is doubled, and no outcome is a lie."""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dkimctl.client.wire import Reply
+from dkimctl.errors import MaybeProcessed, NotProcessed, RequestRefused, Throttled
+from dkimctl.ledger.ledger import Ledger
+from dkimctl.models.registration import DomainSpec, Outcome, Registration
+from dkimctl.registration.engine.channel import Desk
+from dkimctl.registration.engine.engine import Registrar
+from dkimctl.registration.engine.limits import Limits
+from dkimctl.registration.planning import Planner
+
+KINDS = (
+    "answered", "lost before", "lost after", "bounced", "throttled", "missing", "failed",
+    "reordered", "too large", "wrong entry", "stop",
+)  # fmt: skip
+
+
+BEFORE = {
+    "lost before": MaybeProcessed("lost"),
+    "bounced": NotProcessed("bounced"),
+    "throttled": Throttled("throttled", retry_after=0.0),
+}
+
+
+AFTER = {
+    "missing": lambda items: items[1:],
+    "failed": lambda items: [items[0]._replace(code="500", record=None), *items[1:]],
+    "reordered": lambda items: items[::-1],
+}
+
+
+class Eager(Desk):
+    def sleep(self, seconds: float) -> None:
+        pass
+
+
+class Quiet:
+    def settled(self, results) -> None: ...
+    def waiting(self, entries, seconds, reason) -> None: ...
+    def ending(self, requests, seconds) -> None: ...
+    def tick(self) -> None: ...
+
+
+class Service:
+    """Has its own idea of what is registered, and lets requests fail as `kinds` says."""
+
+    def __init__(self, kinds, make_registration) -> None:
+        self._kinds = iter(kinds)
+        self._make = make_registration
+        self._lock = threading.Lock()
+        self._numbers = itertools.count()
+        self.registered: dict[tuple[str, str], object] = {}
+
+    def send(self, specs) -> Reply:
+        with self._lock:
+            return self._answer(specs, next(self._kinds, "answered"))
+
+    def _answer(self, specs, kind) -> Reply:
+        if kind in BEFORE:
+            raise BEFORE[kind]
+        if kind == "too large" and len(specs) > 1:
+            raise RequestRefused("413", "too large")
+        if kind == "stop":
+            self.registrar.stop()
+        if kind == "wrong entry" and specs[0][:2] not in self.registered:
+            wrong, *specs = specs
+            refused = Registration(wrong.sign_domain, wrong.selector, code="400")
+            return Reply((refused, *map(self._register, specs)))
+        items = [self._register(spec) for spec in specs]
+        if kind == "lost after":
+            raise MaybeProcessed("lost")
+        return Reply(tuple(AFTER.get(kind, list)(items)))
+
+    def _register(self, spec):
+        pair = spec.sign_domain, spec.selector or f"k{next(self._numbers)}"
+        if pair in self.registered:
+            return self.registered[pair]._replace(code="409")
+        self.registered[pair] = self._make(*pair)
+        return self.registered[pair]
+
+
+def run_once(path: Path, service: Service, specs, concurrency: int, grace: float = 5.0):
+    with Ledger.open(path, base_url="https://x.example", client_id="me") as ledger:
+        registrar = Registrar(
+            ledger, Planner(ledger), lambda: service.send, watch=Quiet(), warn=lambda text: None,
+            limits=Limits(3, concurrency, max_wait=1.0, grace=grace), desk=Eager(),
+        )  # fmt: skip
+        service.registrar = registrar
+        results = list(registrar.run(specs))
+        doubtful = {result.registration[:2] for result in results if result.outcome == "unknown"}
+        assert doubtful <= {intent[:2] for intent in ledger.intents()}
+        return results, {(found.sign_domain, found.selector) for found in ledger.all()}
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    kinds=st.lists(st.sampled_from(KINDS), max_size=20),
+    selectors=st.lists(st.sampled_from(["s1", None]), min_size=1, max_size=14),
+    runs=st.integers(1, 3),
+    grace=st.sampled_from([0.0, 5.0]),
+)
+def test_nothing_is_lost_or_doubled(make_registration, kinds, selectors, runs, grace, concurrency):
+    service = Service(kinds, make_registration)
+    specs = [DomainSpec(f"d{n}.example", selector) for n, selector in enumerate(selectors)]
+    with tempfile.TemporaryDirectory() as directory:
+        for _ in range(runs):
+            results, kept = run_once(
+                Path(directory, "ledger.db"), service, specs, concurrency, grace
+            )
+    domains = [domain for domain, _ in service.registered]
+    assert len(domains) == len(set(domains))  # none is doubled
+    assert [found.registration.sign_domain for found in results] == [s.sign_domain for s in specs]
+    good = {
+        (found.registration.sign_domain, found.registration.selector)
+        for found in results
+        if found.outcome in (Outcome.CREATED, Outcome.EXISTS)
+    }
+    assert good == kept  # what is told as registered is in the ledger,
+    assert kept <= set(service.registered)  # and at the service
+    pending = {f.registration.sign_domain for f in results if f.outcome is Outcome.PENDING}
+    assert pending.isdisjoint(domains)
+    assert {found.outcome for found in results} <= {
+        Outcome.CREATED, Outcome.EXISTS, Outcome.PENDING, Outcome.UNKNOWN, Outcome.FAILED,
+        Outcome.INVALID,
+    }  # fmt: skip
+
+
+@settings(
+    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(kinds=st.lists(st.sampled_from(KINDS), max_size=30))
+def test_with_selectors_the_same_command_finishes_in_the_end(make_registration, kinds):
+    service = Service(kinds, make_registration)
+    specs = [DomainSpec(f"d{n}.example", "s1") for n in range(10)]
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory, "ledger.db")
+        for _ in range(12):
+            results, _ = run_once(path, service, specs, 2)
+            if {result.outcome for result in results} <= {Outcome.CREATED, Outcome.EXISTS}:
+                break
+        with Ledger.open(path, base_url="https://x.example", client_id="me") as ledger:
+            assert ledger.intents() == []
+    assert len(results) == len(service.registered) == 10
+    assert {result.outcome for result in results} <= {Outcome.CREATED, Outcome.EXISTS}

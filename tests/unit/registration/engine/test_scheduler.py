@@ -1,0 +1,72 @@
+"""When requests leave: what the service's wish for peace, and a disk that fills up, change."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from dkimctl.errors import LedgerError, Throttled
+from dkimctl.registration.engine.channel import Desk
+
+PEACE = 0.4  # seconds
+
+
+@pytest.mark.parametrize("selector", ["s1", None])
+def test_while_the_service_wants_peace_no_other_request_leaves(
+    service, registrar, entries, outcomes_of, selector
+):
+    server, lock = service(), threading.Lock()
+    sent, refused_at = [], []
+
+    def send(specs):
+        with lock:
+            sent.append(time.monotonic())
+            is_refused = len(sent) == 20
+        time.sleep(0.08)  # so that others are under way, and more have leave
+        if is_refused:
+            refused_at.append(time.monotonic())
+            raise Throttled("429", retry_after=PEACE)
+        return server.send(specs)
+
+    run = registrar(send, batch_size=1, concurrency=4, desk=Desk())
+    assert outcomes_of(run.run(entries(60, selector))) == ["created"] * 60
+    # What left at the same moment as the refusal came does not count.
+    meanwhile = [at for at in sent if refused_at[0] + 0.05 < at < refused_at[0] + PEACE]
+    assert meanwhile == []
+    assert len(sent) == 61
+
+
+def test_once_the_disk_has_no_room_nothing_more_is_sent_and_nothing_is_in_doubt(
+    ledger, service, registrar, entries, outcomes_of, monkeypatch
+):
+    asked = []
+
+    def require_room(count):
+        asked.append(count)
+        if len(asked) > 2:
+            raise LedgerError("there is no space", hint="free some")
+        return 3  # more than asked for: then it is asked again
+
+    monkeypatch.setattr(ledger, "require_room", require_room)
+    server = service()
+    run = registrar(server.send, batch_size=2)
+    found = outcomes_of(run.run(entries(20, None)))
+    sent = sum(map(len, server.batches))
+    assert 0 < sent < 20
+    assert found == ["created"] * sent + ["pending"] * (20 - sent)
+    assert len(list(ledger.all())) == sent
+    assert ledger.intents() == []
+    assert "no space" in run.registrar.stopped.message
+    assert run.registrar.stopped.exit_code == 4
+
+
+def test_the_room_that_is_asked_for_is_that_of_all_that_may_be_answered(
+    ledger, service, registrar, entries, monkeypatch
+):
+    asked = []
+    monkeypatch.setattr(ledger, "require_room", lambda count: asked.append(count) or 0)
+    list(registrar(service().send, batch_size=5, concurrency=2).run(entries(40)))
+    assert asked[0] >= 5
+    assert max(asked) == (2 + 2) * 5  # two at the service, two that have leave

@@ -1,0 +1,75 @@
+"""Items find their entries by domain and selector."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dkimctl.models.registration import DomainSpec, Registration
+from dkimctl.registration.matching import match
+
+
+def test_order_does_not_matter():
+    specs = [DomainSpec("a.example", "s"), DomainSpec("b.example"), DomainSpec("a.example", "t")]
+    items = [
+        Registration("a.example", "t"),
+        Registration("b.example", "chosen"),
+        Registration("a.example", "s"),
+    ]
+    matched = match(specs, items)
+    assert [found.selector for found in matched.answers] == ["s", "chosen", "t"]
+    assert matched.strays == []
+
+
+def test_case_does_not_matter():
+    matched = match([DomainSpec("a.example", "S1")], [Registration("A.Example", "s1")])
+    assert matched.answers == [Registration("a.example", "s1")]
+
+
+def test_an_item_without_selector_belongs_to_the_only_entry_of_its_domain():
+    specs = [
+        DomainSpec("a.example", "s"),
+        DomainSpec("b.example", "s"),
+        DomainSpec("b.example", "t"),
+    ]
+    matched = match(specs, [Registration("a.example"), Registration("b.example")])
+    assert matched.answers == [Registration("a.example", "s"), None, None]
+    assert matched.strays == [Registration("b.example")]
+
+
+def test_what_nobody_asked_for_is_a_stray_and_never_another_entrys_answer():
+    specs = [DomainSpec("a.example", "s")]
+    items = [Registration("c.example", "s"), Registration("a.example", "other")]
+    matched = match(specs, items)
+    assert matched.answers == [None]
+    assert matched.strays == items
+
+
+def test_the_first_item_for_an_entry_counts():
+    specs = [DomainSpec("a.example")]
+    items = [Registration("a.example", "one"), Registration("a.example", "two")]
+    matched = match(specs, items)
+    assert matched.answers == items[:1]
+    assert matched.strays == items[1:]
+
+
+names = st.sampled_from(["a.example", "A.example", "b.example", ""])
+selectors = st.sampled_from([None, "s", "S", "t"])
+
+
+@given(
+    st.sets(
+        st.tuples(st.sampled_from(["a.example", "b.example"]), st.sampled_from([None, "s", "t"]))
+    ),
+    st.lists(st.tuples(names, selectors)),
+)
+def test_every_item_is_an_answer_or_a_stray_and_answers_are_for_their_domain(pairs, answered):
+    specs = [DomainSpec(domain, selector) for domain, selector in sorted(pairs, key=str)]
+    items = [Registration(domain, selector) for domain, selector in answered]
+    matched = match(specs, items)
+    found = [answer for answer in matched.answers if answer is not None]
+    assert len(found) + len(matched.strays) == len(items)
+    for spec, answer in zip(specs, matched.answers, strict=True):
+        if answer is not None:
+            assert answer.sign_domain == spec.sign_domain
+            assert spec.selector in (None, (answer.selector or "").lower())

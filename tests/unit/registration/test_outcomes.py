@@ -1,0 +1,148 @@
+"""Which outcome each answer means."""
+
+from __future__ import annotations
+
+import pytest
+
+from dkimctl.models.registration import DnsRecord, DomainSpec, Outcome
+from dkimctl.registration import outcomes
+
+SPEC = DomainSpec("example.com", "s1")
+
+
+def test_201_is_created(make_registration):
+    result = outcomes.of_answer(SPEC, make_registration())
+    assert (result.outcome, result.reason) == (Outcome.CREATED, "")
+
+
+def test_409_with_the_same_attributes_is_exists(make_registration):
+    spec = SPEC._replace(key_len=2048, start_date="2027-01-01T09:00+09:00", default=0, enable=True)
+    answer = make_registration(
+        code="409", start_date="2027-01-01T00:00:00+00:00", default=0, enable=True
+    )
+    assert outcomes.of_answer(spec, answer).outcome is Outcome.EXISTS
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason"),
+    [
+        ({"key_len": 1024}, "key_len: asked for 1024, registered 2048"),
+        (
+            {"start_date": "2027-01-01T00:01+00:00"},
+            "start_date: asked for 2027-01-01T00:01+00:00, registered 2027-01-01T00:00+00:00",
+        ),
+        ({"default": 1}, "default: asked for 1, registered 0"),
+        ({"enable": False}, "enable: asked for false, registered true"),
+    ],
+)
+@pytest.mark.parametrize("code", ["409", "201"])
+def test_other_attributes_than_asked_for_are_told(make_registration, asked, reason, code):
+    answer = make_registration(
+        code=code, start_date="2027-01-01T00:00+00:00", default=0, enable=True
+    )
+    result = outcomes.of_answer(SPEC._replace(**asked), answer)
+    assert (result.outcome, result.reason) == (Outcome.DIFFERS, reason)
+    again = outcomes.of_registered(SPEC._replace(**asked), result.registration)
+    assert again == result, "the ledger's copy tells the same"
+
+
+def test_what_the_entry_or_the_answer_leaves_out_is_no_difference(make_registration):
+    answer = make_registration(code="409", enable=False, default=1)
+    assert outcomes.of_answer(SPEC, answer).outcome is Outcome.EXISTS
+    spec = SPEC._replace(start_date="2027-01-01T00:00+00:00", enable=True)
+    assert outcomes.of_answer(spec, make_registration(code="409")).outcome is Outcome.EXISTS
+
+
+def test_a_start_date_that_cannot_be_read_is_a_difference(make_registration):
+    spec = SPEC._replace(start_date="2027-01-01T00:00+00:00")
+    answer = make_registration(code="409", start_date="soon")
+    assert outcomes.of_answer(spec, answer).outcome is Outcome.DIFFERS
+
+
+def test_409_without_data_is_taken(make_registration):
+    answer = make_registration(code="409", record=None, message="already registered")
+    assert outcomes.of_answer(SPEC, answer).outcome is Outcome.TAKEN
+    assert answer.is_taken
+
+
+def test_400_is_invalid_with_the_services_words(make_registration):
+    answer = make_registration(code="400", record=None, message="bad selector")
+    result = outcomes.of_answer(SPEC, answer)
+    assert (result.outcome, result.reason) == (Outcome.INVALID, "bad selector")
+
+
+@pytest.mark.parametrize("code", ["500", "503", "200", "418", "", "created"])
+def test_any_other_code_is_failed(make_registration, code):
+    result = outcomes.of_answer(SPEC, make_registration(code=code, message=None))
+    assert result.outcome is Outcome.FAILED
+    assert code in result.reason
+
+
+@pytest.mark.parametrize("code", ["201", "409"])
+def test_a_record_that_fails_the_check_is_unusable(make_registration, key_records, code):
+    record = DnsRecord("s1._domainkey.evil.example", "TXT", key_records[2048])
+    result = outcomes.of_answer(SPEC, make_registration(code=code, record=record))
+    assert result.outcome is Outcome.UNUSABLE
+    assert "evil.example" in result.reason
+
+
+def test_201_without_a_record_is_unusable_not_taken(make_registration):
+    result = outcomes.of_answer(SPEC, make_registration(record=None))
+    assert result.outcome is Outcome.UNUSABLE
+
+
+@pytest.mark.parametrize("code", ["201", "409"])
+def test_where_the_answer_leaves_the_key_length_out_the_key_itself_tells(
+    make_registration, key_records, code
+):
+    record = DnsRecord("s1._domainkey.example.com", "TXT", key_records[1024])
+    answer = make_registration(key_len=None, record=record, code=code)
+    result = outcomes.of_answer(SPEC._replace(key_len=2048), answer)
+    assert result.outcome is Outcome.DIFFERS
+    assert result.registration.key_len == 1024
+    good = Outcome.CREATED if code == "201" else Outcome.EXISTS
+    assert outcomes.of_answer(SPEC, answer).outcome is good
+
+
+def test_a_failure_of_an_entry_without_selector_is_unknown_for_it_may_have_been_done(
+    make_registration,
+):
+    answer = make_registration(code="500", record=None, message="oops")
+    result = outcomes.of_answer(DomainSpec("example.com"), answer)
+    assert (result.outcome, result.reason) == (Outcome.UNKNOWN, "the service answered 500: oops")
+    assert result.registration.code is None
+    assert outcomes.of_answer(SPEC, answer).outcome is Outcome.FAILED
+
+
+class TestStanding:
+    """Which known registration stands for an entry."""
+
+    def test_the_same_selector_whatever_its_case(self, make_registration):
+        known = [make_registration(selector="S1"), make_registration(selector="s2")]
+        assert outcomes.standing(SPEC, known) is known[0]
+        assert outcomes.standing(SPEC._replace(selector="s3"), known) is None
+
+    def test_without_selector_the_newest_that_is_as_asked(self, make_registration):
+        known = [
+            make_registration(selector="a", key_len=1024),
+            make_registration(selector="b"),
+            make_registration(selector="c"),
+        ]
+        assert outcomes.standing(DomainSpec("example.com"), known) is known[2]
+        assert outcomes.standing(DomainSpec("example.com", key_len=1024), known) is known[0]
+
+    def test_without_selector_the_newest_of_those_that_differ(self, make_registration):
+        known = [make_registration(selector="a"), make_registration(selector="b")]
+        spec = DomainSpec("example.com", key_len=1024)
+        assert outcomes.standing(spec, known) is known[1]
+
+    def test_somebody_elses_does_not_stand_for_an_entry_without_selector(self, make_registration):
+        known = [make_registration(code="409", record=None)]
+        assert outcomes.standing(DomainSpec("example.com"), known) is None
+        assert outcomes.standing(SPEC, known) is known[0]
+
+    def test_one_whose_record_never_came_does_stand_so_that_it_is_not_made_twice(
+        self, make_registration
+    ):
+        known = [make_registration(selector=None, record=None)]
+        assert outcomes.standing(DomainSpec("example.com"), known) is known[0]

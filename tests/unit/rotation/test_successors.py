@@ -1,0 +1,184 @@
+"""Which domains are due, and what their successors are."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dkimctl.errors import UsageError
+from dkimctl.models.registration import DomainSpec, Registration
+from dkimctl.models.schedule import made_at, starts_at
+from dkimctl.rotation.successors import Terms, find_successors, start_date
+from dkimctl.specs.names import parse_domain
+
+NOW = datetime(2026, 11, 21, 15, 4, 5, tzinfo=UTC)
+DAY = timedelta(days=1)
+TOKYO = timezone(9 * DAY / 24)
+TERMS = Terms(180 * DAY, "2026-11-24T15:05+00:00", 2048, lambda domain: "s20261121")
+OLD, YOUNG = "2026-05-25T15:04:05+00:00", "2026-05-25T15:04:06+00:00"  # 180 days, less a second
+TO_COME = "2026-11-22T00:05+09:00"
+EXAMPLE = "example.com"
+
+
+@pytest.fixture
+def one(make_registration):
+    """Make a registration of example.com that is due; any field can be given otherwise."""
+
+    def make(selector="s1", sign_domain=EXAMPLE, **fields):
+        return make_registration(sign_domain, selector, **{"regist_date": OLD} | fields)
+
+    return make
+
+
+def due(*registrations, pending=(), terms=TERMS) -> list[DomainSpec]:
+    rotation = find_successors(registrations, pending, NOW, terms)
+    assert rotation.undated == []
+    return rotation.successors
+
+
+def test_what_a_successor_states(one):
+    expected = DomainSpec(EXAMPLE, "s20261121", 2048, TERMS.start_date, None, True)
+    assert due(one(key_len=1024, start_date="2026-01-01T00:00+00:00")) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("dates", "count"),
+    [
+        ([{"regist_date": OLD}], 1),
+        ([{"regist_date": YOUNG}], 0),
+        ([{"regist_date": OLD}, {"regist_date": YOUNG}], 0),
+        ([{"regist_date": YOUNG}, {"regist_date": OLD}], 0),
+        ([{"regist_date": "2026-05-26T00:04:05+09:00"}], 1),  # the same instant as OLD
+        ([{"regist_date": "2026-05-25T15:04:05Z"}], 1),
+        # How old a key is, the day of its making tells, and that of its start in its place.
+        ([{"regist_date": OLD, "start_date": "2026-10-01T00:00+00:00"}], 1),
+        ([{"regist_date": None, "start_date": "2026-10-01T00:00+00:00"}], 0),
+        ([{"regist_date": None, "start_date": "2026-01-01T00:00+00:00"}], 1),
+        ([{"regist_date": "rubbish", "start_date": "2026-01-01T00:00+00:00"}], 1),
+        # Who has a successor waits for it.
+        ([{"regist_date": OLD}, {"regist_date": OLD, "start_date": TO_COME}], 0),
+        ([{"regist_date": OLD, "start_date": TO_COME}], 0),
+        ([{"regist_date": OLD}, {"regist_date": None, "start_date": TO_COME}], 0),
+        # What signs nothing neither makes a domain due nor keeps it from that.
+        ([{"regist_date": OLD, "enable": False}], 0),
+        ([{"regist_date": OLD, "enable": True}], 1),
+        ([{"regist_date": OLD}, {"regist_date": YOUNG, "enable": False}], 1),
+        ([{"regist_date": OLD}, {"start_date": TO_COME, "enable": False}], 1),
+        ([{"code": "409", "record": None}], 0),
+        ([{"regist_date": OLD}, {"code": "409", "record": None, "regist_date": YOUNG}], 1),
+        # One that cannot be dated does not count beside one that can.
+        ([{"regist_date": OLD}, {"regist_date": None}], 1),
+        ([{"regist_date": YOUNG}, {"regist_date": None}], 0),
+        ([], 0),
+    ],
+)
+def test_the_newest_key_decides(one, dates, count):
+    registrations = [one(f"s{number}", **fields) for number, fields in enumerate(dates, 1)]
+    assert len(due(*registrations)) == count
+
+
+def test_nothing_is_older_than_nothing(one):
+    at_once = TERMS._replace(older_than=timedelta())
+    assert len(due(one(regist_date=NOW.isoformat()), terms=at_once)) == 1
+    to_come = one("s2", regist_date=NOW.isoformat(), start_date=TERMS.start_date)
+    assert due(one(), to_come, terms=at_once) == [], "so a second run finds nothing to do"
+
+
+@pytest.mark.parametrize(
+    "text", [None, "", "2026-05-25", "2026-05-25T15:04:05", "x", "0001-01-01T00:00+14:00"]
+)
+def test_a_domain_without_any_date_is_told_and_left_out(one, text):
+    undated = one(regist_date=text, start_date=text)
+    rotation = find_successors([undated, one(sign_domain="example.net")], [], NOW, TERMS)
+    assert rotation.undated == [EXAMPLE]
+    assert [spec.sign_domain for spec in rotation.successors] == ["example.net"]
+
+
+def test_each_domain_is_looked_at_alone_and_once(one):
+    others = one("s1", "example.net"), one("s2", "EXAMPLE.net"), one("s1", "sub.example.net")
+    found = due(one(), *others)
+    assert [spec.sign_domain for spec in found] == [EXAMPLE, "example.net", "sub.example.net"]
+
+
+@pytest.mark.parametrize(
+    ("used", "pending", "selector"),
+    [
+        (["s1"], [], "s20261121"),
+        (["S20261121"], [], "s20261121-2"),
+        (["s20261121", "s20261121-3"], [], "s20261121-2"),
+        (["s20261121", "s20261121-2", "s20261121-3"], [], "s20261121-4"),
+        (["s1"], [("example.com", "s20261121")], "s20261121-2"),
+        (["s1"], [("EXAMPLE.com", "S20261121"), ("example.com", "s20261121-2")], "s20261121-3"),
+        (["s1"], [("example.net", "s20261121"), ("example.com", None)], "s20261121"),
+    ],
+)
+def test_the_selector_is_one_that_the_domain_has_not(one, used, pending, selector):
+    [spec] = due(*map(one, used), pending=pending)
+    assert spec.selector == selector
+
+
+@pytest.mark.parametrize("fields", [{"enable": False}, {"code": "409", "record": None}])
+def test_a_selector_that_does_not_sign_is_used_all_the_same(one, fields):
+    [spec] = due(one(), one("s20261121", **fields))
+    assert spec.selector == "s20261121-2"
+
+
+def test_what_was_never_answered_is_told_where_the_domain_is_due(one):
+    pending = [("example.com", "s2"), ("example.org", "s2"), ("example.net", "S1")]
+    registrations = [
+        one(), one(sign_domain="example.net"), one(sign_domain="example.org", regist_date=YOUNG)
+    ]  # fmt: skip
+    rotation = find_successors(registrations, pending, NOW, TERMS)
+    assert rotation.unanswered == [EXAMPLE]
+
+
+@pytest.mark.parametrize(("default", "carried"), [(None, None), (0, None), (1, 1), (7, 7)])
+def test_third_party_signing_is_carried_over_from_the_newest(one, default, carried):
+    older = one("s0", regist_date="2025-01-01T00:00:00+00:00", default=3)
+    [spec] = due(older, one(default=default))
+    assert spec.default == carried
+
+
+LONG = parse_domain(".".join(["a" * 60] * 3 + ["b" * 50]))  # 233 octets
+
+
+@pytest.mark.parametrize(
+    ("domain", "selector", "used"),
+    [(LONG, "s20261121", []), (EXAMPLE, "x" * 62, ["x" * 62]), (LONG, "s" * 8, ["s" * 8])],
+)
+def test_names_that_are_too_long_are_told_and_named(one, domain, selector, used):
+    terms = TERMS._replace(selector_of=lambda domain: selector)
+    registrations = [one("s1", domain), *(one(name, domain) for name in used)]
+    with pytest.raises(UsageError, match=domain) as caught:
+        due(*registrations, terms=terms)
+    assert "--selector" in caught.value.message
+    assert "shorter template" in caught.value.hint
+
+
+def test_the_longest_names_do(one):
+    terms = TERMS._replace(selector_of=lambda domain: "s" * 8)
+    assert len(due(one("s1", LONG), terms=terms)) == 1
+
+
+@pytest.mark.parametrize(
+    ("now", "start"),
+    [
+        (NOW, "2026-11-24T15:05+00:00"),
+        (NOW.replace(second=0), "2026-11-24T15:04+00:00"),
+        (NOW.replace(second=0, microsecond=1), "2026-11-24T15:05+00:00"),
+        (datetime(2026, 12, 31, 23, 59, 59, tzinfo=TOKYO), "2027-01-03T15:00+00:00"),
+    ],
+)
+def test_a_start_is_a_full_minute_and_never_too_early(now, start):
+    assert start_date(now, 3 * DAY) == start
+
+
+@given(st.none() | st.text(max_size=40) | st.datetimes(timezones=st.timezones()).map(str))
+def test_any_text_is_an_instant_or_none(text):
+    found = Registration("example.com", "s1", start_date=text, regist_date=text)
+    for instant in made_at(found), starts_at(found):
+        assert instant is None or instant.tzinfo is UTC
+    find_successors([found], [], NOW, TERMS)
