@@ -9,7 +9,7 @@ import sys
 
 from dkimctl import __version__
 
-# What a command makes at its start lives to its end. Looking for garbage among it every
+# What a command makes at its start lives to its end. CheckProgress for garbage among it every
 # 700 objects, as is the default, and three times at exit takes a seventh of its time.
 _OBJECTS_BETWEEN_COLLECTIONS = 50_000
 

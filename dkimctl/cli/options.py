@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dkimctl.cli.output.options import Layout, read_layout
+from dkimctl.cli.output.options import OutputOptions, read_output_options
 from dkimctl.cli.session import Session
 from dkimctl.render.formats import Format, Provider
 
@@ -22,14 +22,14 @@ DataOption = Annotated[
 ]
 
 _PANEL = "Profile"
-_LAYOUT_PANEL = "Output"
+_OUTPUT_PANEL = "Output"
 
 
 def _option(name: str, metavar: str, help_text: str, panel: str = _PANEL, **more: Any) -> Any:
     return typer.Option(name, metavar=metavar, help=help_text, rich_help_panel=panel, **more)
 
 
-def _layout(
+def _output_options(
     *,
     fmt: Annotated[
         Format | None,
@@ -37,16 +37,16 @@ def _layout(
             "--format",
             metavar="FORMAT",
             help=f"{', '.join(Format)}; by default table on a terminal, else zone.",
-            rich_help_panel=_LAYOUT_PANEL,
+            rich_help_panel=_OUTPUT_PANEL,
         ),
     ] = None,
     ttl: Annotated[
         int,
-        _option("--ttl", "SECONDS", "The TTL of the records.", _LAYOUT_PANEL, min=0, max=2**31 - 1),
+        _option("--ttl", "SECONDS", "The TTL of the records.", _OUTPUT_PANEL, min=0, max=2**31 - 1),
     ] = 3600,
     origin: Annotated[
         str | None,
-        _option("--origin", "ZONE", "Write names relative to it (zone).", _LAYOUT_PANEL),
+        _option("--origin", "ZONE", "Write names relative to it (zone).", _OUTPUT_PANEL),
     ] = None,
     zone: Annotated[
         list[str] | None,
@@ -54,7 +54,7 @@ def _layout(
             "--zone",
             "ZONE",
             "A zone of your DNS, once for each; a record goes into the longest that contains it.",
-            _LAYOUT_PANEL,
+            _OUTPUT_PANEL,
         ),
     ] = None,
     find_zones: Annotated[
@@ -62,7 +62,7 @@ def _layout(
         typer.Option(
             "--find-zones",
             help="Look the zones up in DNS, by their SOA records.",
-            rich_help_panel=_LAYOUT_PANEL,
+            rich_help_panel=_OUTPUT_PANEL,
         ),
     ] = False,
     provider: Annotated[
@@ -71,16 +71,16 @@ def _layout(
             "--provider",
             metavar="NAME",
             help=f"Whose resources terraform writes: {', '.join(Provider)} (default: route53).",
-            rich_help_panel=_LAYOUT_PANEL,
+            rich_help_panel=_OUTPUT_PANEL,
         ),
     ] = None,
     output: Annotated[
         Path | None,
-        _option("--output", "FILE", "Write the result there, whole or not at all.", _LAYOUT_PANEL),
+        _option("--output", "FILE", "Write the result there, whole or not at all.", _OUTPUT_PANEL),
     ] = None,
     output_dir: Annotated[
         Path | None,
-        _option("--output-dir", "DIR", "Write a file for each zone there.", _LAYOUT_PANEL),
+        _option("--output-dir", "DIR", "Write a file for each zone there.", _OUTPUT_PANEL),
     ] = None,
 ) -> None:
     """What the commands that show results take; only the signature counts."""
@@ -135,25 +135,25 @@ def _shared(
 def with_session(command: Callable[..., int]) -> Callable[..., int]:
     """Give `command`, whose first parameter is a Session, the shared options as well.
 
-    If its second is a Layout, it gets the options of that too. Typer reads the options off the
+    If its second is an OutputOptions, it gets those options too. Typer reads the options off the
     signature, so the result has one that holds all.
     """
     _, *own = _parameters(command)
     shared = _parameters(_shared)
-    layout = []
-    if own and own[0].annotation is Layout:
-        own, layout = own[1:], _parameters(_layout)
+    output_options = []
+    if own and own[0].annotation is OutputOptions:
+        own, output_options = own[1:], _parameters(_output_options)
 
     @functools.wraps(command)
     def run(ctx: typer.Context, **values: Any) -> int:
         flags = {option.name: values.pop(option.name) for option in shared}
-        options = {option.name: values.pop(option.name) for option in layout}
+        options = {option.name: values.pop(option.name) for option in output_options}
         with Session(flags, ctx.obj) as session:
-            given = [read_layout(**options)] if layout else []
+            given = [read_output_options(**options)] if output_options else []
             return command(session, *given, **values)
 
     context = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
-    parameters = [context, *map(_by_keyword, (*own, *layout, *shared))]
+    parameters = [context, *map(_by_keyword, (*own, *output_options, *shared))]
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {option.name: option.annotation for option in parameters}
     return run

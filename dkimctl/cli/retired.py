@@ -7,7 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from dkimctl.cli.output.destination import write_chunks
-from dkimctl.cli.output.options import Layout, default_format, read_zone
+from dkimctl.cli.output.options import OutputOptions, default_format, read_zone
 from dkimctl.cli.output.results import write_results
 from dkimctl.cli.selection import few, named, pick_fates, read_selection, tell_unmatched
 from dkimctl.cli.session import Session
@@ -34,34 +34,38 @@ def show_retired(
     """List what of the ledger is retired, as registrations or as the deletions of their records."""
     from dkimctl.rotation.retirement import as_result
 
-    layout = _layout(fmt, zones, output)
+    output_options = _output_options(fmt, zones, output)
     chosen = read_selection(session, words)
     fates = pick_fates(session, session.open_ledger(for_writing=False), chosen)
     results = [as_result(fate) for fate in fates if fate.is_retired]
-    if layout.fmt is Format.NSUPDATE:
-        _write_deletions(session, results, layout)
+    if output_options.fmt is Format.NSUPDATE:
+        _write_deletions(session, results, output_options)
     else:
-        write_results(results, layout)
+        write_results(results, output_options)
     _tell_retired(session, len(results))
     return tell_unmatched(session, chosen)
 
 
-def _layout(fmt: RetiredFormat | None, zones: Sequence[str], output: Path | None) -> Layout:
+def _output_options(
+    fmt: RetiredFormat | None, zones: Sequence[str], output: Path | None
+) -> OutputOptions:
     if zones and fmt is not RetiredFormat.NSUPDATE:
         raise UsageError(
             "--zone means nothing with this format", hint="it is for --format nsupdate"
         )
-    return Layout(
+    return OutputOptions(
         Format(fmt) if fmt else default_format(output, for_machines=Format.JSON),
         zones=[read_zone("--zone", name) for name in zones],
         output=output,
     )
 
 
-def _write_deletions(session: Session, results: Sequence[Result], layout: Layout) -> None:
+def _write_deletions(
+    session: Session, results: Sequence[Result], output_options: OutputOptions
+) -> None:
     from dkimctl.render.nsupdate import render_nsupdate_deletions
 
-    write_chunks(render_nsupdate_deletions(results, layout.zones), layout.output)
+    write_chunks(render_nsupdate_deletions(results, output_options.zones), output_options.output)
     unusable = [named(one.registration) for one in results if one.outcome is Outcome.UNUSABLE]
     if unusable:
         session.reporter.warn(

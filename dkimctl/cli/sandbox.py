@@ -16,7 +16,7 @@ from dkimctl.settings.paths import data_dir
 from dkimctl.settings.profile import SANDBOX_CLIENT_ID
 
 if TYPE_CHECKING:
-    from dkimctl.service.encryption import Sealer
+    from dkimctl.service.encryption import PrivateKeyEncryptor
     from dkimctl.service.store import Store
 
 _PASSPHRASE = "DKIMCTL_SERVICE_PASSPHRASE"  # noqa: S105 - the variable's name
@@ -34,7 +34,7 @@ def needs_service_extra() -> Iterator[None]:
         ) from error
 
 
-def open_service_store(data: Path | None, sealer: Sealer | None = None) -> Store:
+def open_service_store(data: Path | None, sealer: PrivateKeyEncryptor | None = None) -> Store:
     """The service's data file; by default one in the user's data directory."""
     with needs_service_extra():
         from dkimctl.service.store import Store
@@ -56,10 +56,10 @@ def open_key_store(data: Path | None) -> Store:
     return store
 
 
-def _sealer() -> Sealer | None:
+def _sealer() -> PrivateKeyEncryptor | None:
     if not os.environ.get(_PASSPHRASE):
         return None
-    from dkimctl.service.encryption import MAX_PASSPHRASE, Sealer
+    from dkimctl.service.encryption import MAX_PASSPHRASE, PrivateKeyEncryptor
 
     # In no variable, which a report of the error could show.
     if len(os.fsencode(os.environ[_PASSPHRASE])) > MAX_PASSPHRASE:
@@ -67,7 +67,7 @@ def _sealer() -> Sealer | None:
             f"{_PASSPHRASE} has more than {MAX_PASSPHRASE} octets",
             hint="use a shorter one: OpenSSL could not open the keys with this",
         )
-    return Sealer(os.fsencode(os.environ[_PASSPHRASE]))
+    return PrivateKeyEncryptor(os.fsencode(os.environ[_PASSPHRASE]))
 
 
 class Sandbox:

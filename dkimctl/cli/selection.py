@@ -18,7 +18,7 @@ from dkimctl.registration import outcomes
 if TYPE_CHECKING:
     from dkimctl.ledger.ledger import Ledger
     from dkimctl.publication.verdicts import Check
-    from dkimctl.rotation.retirement import Fate
+    from dkimctl.rotation.retirement import RetirementStatus
 
 SelectionArgument = Annotated[
     list[str] | None,
@@ -34,7 +34,7 @@ def read_selection(session: Session, words: Sequence[str] | None) -> Selection:
     return Selection(words or [], read_specs=session.read_specs, to_domain=_to_domain)
 
 
-def pick_fates(session: Session, ledger: Ledger, chosen: Selection) -> list[Fate]:
+def pick_fates(session: Session, ledger: Ledger, chosen: Selection) -> list[RetirementStatus]:
     """What is to become of the registrations that are selected, as of now.
 
     Raises NegativeAnswer where there are none.

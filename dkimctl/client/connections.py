@@ -37,7 +37,7 @@ def over_network(
             proxy=None if proxy is None else _proxy(proxy, verify),
             mounts={"http://": direct},
             timeout=httpx.Timeout(timeout, connect=min(timeout, _CONNECT_LIMIT)),
-            **_manners(),
+            **client_defaults(),
         )
 
     try:
@@ -55,10 +55,10 @@ def over_network(
 def in_process(app: Callable[..., Any]) -> Callable[[], httpx.Client]:
     """What makes clients that the WSGI application `app` answers, in place of the network."""
     transport = httpx.WSGITransport(app, raise_app_exceptions=False)
-    return lambda: httpx.Client(transport=transport, trust_env=False, **_manners())
+    return lambda: httpx.Client(transport=transport, trust_env=False, **client_defaults())
 
 
-def expect_a_goodbye(connection: socket.socket) -> None:
+def require_close_notify(connection: socket.socket) -> None:
     """Take no end of TLS for the end of an answer that was not announced (RFC 8446 section 6.1)."""
     if isinstance(connection, ssl.SSLSocket):
         connection.suppress_ragged_eofs = False  # type: ignore[attr-defined]
@@ -73,7 +73,7 @@ def address_elsewhere(connection: socket.socket) -> str | None:
     return None if ipaddress.ip_address(address).is_loopback else address
 
 
-def _manners() -> dict[str, Any]:
+def client_defaults() -> dict[str, Any]:
     """What every client does: it keeps no cookies, and looks at no redirect."""
     policy = DefaultCookiePolicy(allowed_domains=[])
     hooks = {"response": [_forget_location]}

@@ -11,7 +11,7 @@ from contextlib import suppress
 _CLOSED = -1  # the number of a socket that is closed, or that TLS took over
 
 
-class Line:
+class ResponseDeadline:
     """The connections of one thread, which waits for one answer at a time."""
 
     def __init__(self) -> None:
@@ -49,18 +49,18 @@ class Line:
                     socket.socket.shutdown(sock, socket.SHUT_RDWR)
 
 
-class Watch:
+class DeadlineThread:
     """A thread that cuts lines at their due time, give or take a tenth of `timeout` seconds."""
 
     def __init__(self, timeout: float) -> None:
         self._pause = min(timeout / 10, 1.0)
-        self._lines: list[Line] = []
+        self._lines: list[ResponseDeadline] = []
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
         self._thread.start()
 
-    def line(self) -> Line:
-        line = Line()
+    def line(self) -> ResponseDeadline:
+        line = ResponseDeadline()
         self._lines.append(line)
         return line
 

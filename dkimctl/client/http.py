@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, Self
 import httpx
 
 from dkimctl.client import connections
-from dkimctl.client.connections import address_elsewhere, expect_a_goodbye
-from dkimctl.client.deadline import Line, Watch
+from dkimctl.client.connections import address_elsewhere, require_close_notify
+from dkimctl.client.deadline import DeadlineThread, ResponseDeadline
 from dkimctl.client.failures import broken_off, host_of, not_loopback, too_slow, unreachable
 from dkimctl.client.retry_after import parse_retry_after
 from dkimctl.errors import DkimctlError, MaybeProcessed
@@ -81,7 +81,7 @@ class HttpClient:
     def __init__(self, make: Callable[[], httpx.Client], timeout: float = math.inf) -> None:
         self._make = make
         self._timeout = timeout
-        self._watch = None if timeout == math.inf else Watch(timeout)
+        self._watch = None if timeout == math.inf else DeadlineThread(timeout)
         self._of_thread = threading.local()
         self._clients: list[httpx.Client] = []
 
@@ -148,7 +148,7 @@ class HttpClient:
             raise too_slow(url)
         return answer
 
-    def _exchange(self, request: HttpRequest, line: Line) -> HttpResponse:
+    def _exchange(self, request: HttpRequest, line: ResponseDeadline) -> HttpResponse:
         headers = {"Authorization": request.authorization.reveal()}
         if request.content_type is not None:
             headers["Content-Type"] = request.content_type
@@ -164,7 +164,9 @@ class HttpClient:
             body = _read(response, request)
             return HttpResponse(response.status_code, body, _retry_after(response))
 
-    def _trace(self, request: HttpRequest, line: Line, event: str, info: dict[str, Any]) -> None:
+    def _trace(
+        self, request: HttpRequest, line: ResponseDeadline, event: str, info: dict[str, Any]
+    ) -> None:
         """What httpx calls at each step of a request."""
         if event.endswith(_CONNECTED):
             stream = info["return_value"]
@@ -172,15 +174,17 @@ class HttpClient:
             if request.url.startswith("http:") and (address := address_elsewhere(connection)):
                 stream.close()  # `localhost` can be anywhere
                 raise not_loopback(request.url, address)
-            expect_a_goodbye(connection)
+            require_close_notify(connection)
             line.add(connection)
         elif event.endswith(_UNBOUNDED):
             line.expect(time.monotonic() + self._timeout)
 
-    def _line(self) -> Line:
-        line: Line | None = getattr(self._of_thread, "line", None)
+    def _line(self) -> ResponseDeadline:
+        line: ResponseDeadline | None = getattr(self._of_thread, "line", None)
         if line is None:
-            line = self._of_thread.line = Line() if self._watch is None else self._watch.line()
+            line = self._of_thread.line = (
+                ResponseDeadline() if self._watch is None else self._watch.line()
+            )
         return line
 
     def _client(self) -> httpx.Client:

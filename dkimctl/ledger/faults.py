@@ -20,7 +20,7 @@ _OR_MOVE = "or move the ledger to another directory and name that in DKIMCTL_STA
 
 
 @contextlib.contextmanager
-def explained(path: Path) -> Iterator[None]:
+def translate_errors(path: Path) -> Iterator[None]:
     """Turn what the file system and SQLite say of the ledger at `path` into a LedgerError."""
     try:
         yield

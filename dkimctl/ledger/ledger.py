@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Self
 
 from dkimctl.ledger.connecting import identity_of, real, require_in_place
-from dkimctl.ledger.faults import explained
+from dkimctl.ledger.faults import translate_errors
 from dkimctl.ledger.intents import (
     Intent,
     OpenSendings,
@@ -69,7 +69,7 @@ class Ledger:
         from dkimctl.ledger.writing import open_for_writing
 
         path = real(path)
-        with explained(path), setting_aside(path, clock):
+        with translate_errors(path), setting_aside(path, clock):
             return cls(*open_for_writing(path, base_url, client_id), path, clock)
 
     @classmethod
@@ -78,7 +78,7 @@ class Ledger:
         from dkimctl.ledger.reading import open_for_reading
 
         path = real(path)
-        with explained(path):
+        with translate_errors(path):
             return cls(*open_for_reading(path, base_url, client_id), path)
 
     @functools.cached_property
@@ -86,7 +86,7 @@ class Ledger:
         """A damaged ledger that was set aside beside this one, which may know less than it."""
         from dkimctl.ledger.damage import set_aside
 
-        with explained(self._path):
+        with translate_errors(self._path):
             return set_aside(self._path)
 
     def of_domain(self, sign_domain: str) -> list[Registration]:
@@ -113,7 +113,7 @@ class Ledger:
 
     def intents(self) -> list[Intent]:
         """All open intents of the account, oldest first."""
-        with explained(self._path):
+        with translate_errors(self._path):
             sendings = select_sendings(self._connection, self._account_id)
             return [intent for sending in sendings for intent in intents_of(sending)]
 
@@ -122,7 +122,7 @@ class Ledger:
 
         A record that is not there was not seen, or not when DNS was last asked.
         """
-        with explained(self._path):
+        with translate_errors(self._path):
             return select_publications(self._connection, self._account_id)
 
     def note_publications(
@@ -135,7 +135,7 @@ class Ledger:
         seen, gone = list(published), list(not_published)
         if not (seen or gone):
             return
-        with explained(self._path):
+        with translate_errors(self._path):
             require_in_place(self._path, self._identity)
             with self._connection:
                 self._connection.execute("BEGIN IMMEDIATE")
@@ -146,7 +146,7 @@ class Ledger:
         """Drop registrations and when they were published; durable on return. Intents stay."""
         dropped = list(pairs)
         try:
-            with explained(self._path):
+            with translate_errors(self._path):
                 require_in_place(self._path, self._identity)
                 with self._connection:
                     self._connection.execute("BEGIN IMMEDIATE")
@@ -178,7 +178,7 @@ class Ledger:
             return
         over = itertools.chain(settled, *requests, _closed_by(answered))
         try:
-            with explained(self._path):
+            with translate_errors(self._path):
                 require_in_place(self._path, self._identity)
                 self._write(answered, over, requests)
         except BaseException:
@@ -192,7 +192,7 @@ class Ledger:
         """
         from dkimctl.ledger.damage import require_sound, setting_aside
 
-        with explained(self._path):
+        with translate_errors(self._path):
             require_in_place(self._path, self._identity)
             with setting_aside(self._path, self._clock, self.close):
                 require_sound(self._connection)
@@ -202,7 +202,7 @@ class Ledger:
         """See that the disk has room for so many more answers; gives for how many beyond them."""
         from dkimctl.ledger.disk_space import require_room
 
-        with explained(self._path):
+        with translate_errors(self._path):
             return require_room(self._path, entries)
 
     def close(self) -> None:
@@ -234,18 +234,18 @@ class Ledger:
 
     def _sendings(self) -> OpenSendings:
         if self._open is None:
-            with explained(self._path):
+            with translate_errors(self._path):
                 self._open = OpenSendings(select_sendings(self._connection, self._account_id))
         return self._open
 
     def _domains(self) -> set[str]:
         if self._known is None:
-            with explained(self._path):
+            with translate_errors(self._path):
                 self._known = signing_domains(self._connection, self._account_id)
         return self._known
 
     def _select(self, rest: str, *values: object) -> Iterator[Registration]:
-        with explained(self._path):
+        with translate_errors(self._path):
             yield from select_registrations(self._connection, self._account_id, rest, *values)
 
 

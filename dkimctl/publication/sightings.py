@@ -10,7 +10,7 @@ from dkimctl.publication.verdicts import Check, Verdict
 _Pair = tuple[str, str]
 
 
-class Sightings:
+class PublicationChanges:
     """What is seen otherwise than it was `known`: (signing domain, selector), in lower case.
 
     Where DNS does not tell, or only at second hand, all stays as it was.

@@ -10,7 +10,7 @@ from dkimctl.specs.names import parse_domain
 _REGISTERED = frozenset({Outcome.CREATED, Outcome.EXISTS, Outcome.DIFFERS, Outcome.UNUSABLE})
 
 
-class Takeover(NamedTuple):
+class ImportPlan(NamedTuple):
     """`new` is to be recorded; of what was `there` already, the number.
 
     `conflicts` are registrations of which the ledger, or an item before, has another record.
@@ -23,13 +23,13 @@ class Takeover(NamedTuple):
     left_out: list[Result]
 
 
-def take_over(results: Iterable[Result], known: Iterable[Registration]) -> Takeover:
+def take_over(results: Iterable[Result], known: Iterable[Registration]) -> ImportPlan:
     """Sort `results` by what becomes of them in a ledger that holds `known`.
 
     What is known stays, and of two items for one name the first counts.
     """
     held = {pair_of(*found[:2]): found for found in known}
-    taken = Takeover([], 0, [], [])
+    taken = ImportPlan([], 0, [], [])
     there = 0
     for result in map(_checked, results):
         found = result.registration

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from dkimctl.resolver.messages import AAAA, NS, A, Answer, question, to_text
-from dkimctl.resolver.recursive import Recursor
-from dkimctl.resolver.server import NoAnswer, Server, SilentHost
+from dkimctl.resolver.recursive import RecursiveResolver
+from dkimctl.resolver.server import NoAnswer, Server, UnresolvedServer
 from dkimctl.resolver.zones import zone_of
 
 _T = TypeVar("_T")
@@ -19,7 +19,7 @@ class Zone(NamedTuple):
     """A zone (its name, without trailing dot) and the servers that speak for it."""
 
     name: str
-    servers: Sequence[Server | SilentHost]
+    servers: Sequence[Server | UnresolvedServer]
 
 
 class Authorities:
@@ -29,12 +29,14 @@ class Authorities:
     zones that it speaks for.
     """
 
-    def __init__(self, recursor: Recursor, make_server: Callable[[str, str], Server]) -> None:
+    def __init__(
+        self, recursor: RecursiveResolver, make_server: Callable[[str, str], Server]
+    ) -> None:
         self._recursor = recursor
         self._make_server = make_server
         self._servers: dict[str, Server] = {}  # by address
         self._of_zone: dict[str, asyncio.Task[Zone]] = {}
-        self._of_host: dict[str, asyncio.Task[Sequence[Server | SilentHost]]] = {}
+        self._of_host: dict[str, asyncio.Task[Sequence[Server | UnresolvedServer]]] = {}
 
     async def of_name(self, name: str) -> Zone | None:
         """The zone that a name is in; None where DNS has none. Raises NoAnswer."""
@@ -49,9 +51,9 @@ class Authorities:
         """Look everything up anew from now on, and ask those again which have been silent."""
         self._of_zone.clear()
         self._of_host.clear()
-        self._recursor.forgive()
+        self._recursor.reset_failures()
         for server in self._servers.values():
-            server.forgive()
+            server.reset_failures()
 
     async def _find(self, zone: str) -> Zone:
         answer = await self._recursor.ask(question(zone, NS))
@@ -62,12 +64,12 @@ class Authorities:
             raise NoAnswer(f"DNS names no server with an address for the zone {zone}")
         return Zone(zone, list(servers))
 
-    async def _look_up(self, host: str) -> Sequence[Server | SilentHost]:
+    async def _look_up(self, host: str) -> Sequence[Server | UnresolvedServer]:
         """A server at each of its addresses."""
         try:
             addresses = await self._addresses(host)
         except NoAnswer as error:
-            return [SilentHost(host, NoAnswer(f"its address is not known: {error}"))]
+            return [UnresolvedServer(host, NoAnswer(f"its address is not known: {error}"))]
         return [self._server(address, host) for address in addresses]
 
     async def _addresses(self, host: str) -> list[str]:

@@ -9,7 +9,7 @@ from dkimctl.resolver.messages import USEFUL, Answer, Question, rcode_name
 from dkimctl.resolver.server import NoAnswer, Server
 
 
-class Recursor:
+class RecursiveResolver:
     """Asks resolvers, the next where one gives no useful answer. Otherwise it is like a Server."""
 
     label = host = "the system's resolver"
@@ -39,7 +39,7 @@ class Recursor:
         for server in self._servers[:1]:
             await server.prepare(questions)
 
-    def forgive(self) -> None:
+    def reset_failures(self) -> None:
         """Ask those again which have been silent."""
         for server in self._servers:
-            server.forgive()
+            server.reset_failures()

@@ -33,7 +33,7 @@ class NoRoute(NoAnswer):
     """This machine has no way to addresses of that kind."""
 
 
-class SilentHost:
+class UnresolvedServer:
     """Stands for a server that cannot be asked, since nobody tells where it is."""
 
     def __init__(self, host: str, reason: NoAnswer) -> None:
@@ -99,7 +99,7 @@ class Server:
         One that has been silent is asked again so, and with care once it has answered.
         """
         self._answered = {}
-        if not self._is_deaf:
+        if not self._udp_failing:
             self._answered = await burst(
                 self.address, self.port, questions, in_flight=self._max_in_flight,
                 recursion=self._recursion,
@@ -107,7 +107,7 @@ class Server:
         if self._answered:
             self._silences = 0
 
-    def forgive(self) -> None:
+    def reset_failures(self) -> None:
         """Ask it again, though it has been silent."""
         self._silences = self._losses = 0
 
@@ -120,7 +120,7 @@ class Server:
     async def _over_both(self, asked: Question, *, edns: bool) -> Answer:
         losses = self._losses
         try:
-            if not self._is_deaf:
+            if not self._udp_failing:
                 return await self._over_udp(asked, edns=edns)
         except TruncatedAnswer:
             losses = 0
@@ -138,7 +138,7 @@ class Server:
         return answer
 
     @property
-    def _is_deaf(self) -> bool:
+    def _udp_failing(self) -> bool:
         """Whether UDP is lost on it, or on the way to it."""
         return self._losses >= _ENOUGH
 

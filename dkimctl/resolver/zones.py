@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from dkimctl.errors import ServiceError, UsageError
 from dkimctl.resolver.addresses import Address
 from dkimctl.resolver.messages import SOA, Answer, Question, question, to_text
-from dkimctl.resolver.recursive import Recursor
+from dkimctl.resolver.recursive import RecursiveResolver
 from dkimctl.resolver.server import NoAnswer
 from dkimctl.text.escaping import printable
 
@@ -62,7 +62,7 @@ async def zone_of(name: str, resolver: Asks) -> str | None:
 
 
 async def _zones_of(names: Sequence[str], nameservers: Sequence[Address]) -> list[str | None]:
-    recursor = Recursor(nameservers, _AT_ONCE)
+    recursor = RecursiveResolver(nameservers, _AT_ONCE)
 
     async def find(name: str) -> str | None:
         try:

@@ -13,13 +13,13 @@ from dkimctl.registration import outcomes
 # Mail that was signed with the old key may wait in queues for five days (RFC 5321 4.5.4.1), and
 # is verified again where it is read or forwarded; the rest is for who notices late that signing
 # has not moved.
-AFTERCARE = timedelta(days=14)
+GRACE_PERIOD = timedelta(days=14)
 _LAST = datetime.max.replace(tzinfo=UTC)
 
 Publications = Mapping[tuple[str, str], datetime]  # as the ledger gives them
 
 
-class Fate(NamedTuple):
+class RetirementStatus(NamedTuple):
     """Whether a registration is retired; `reason` says by what, or what is to happen first."""
 
     registration: Registration
@@ -41,7 +41,7 @@ class _Successor(NamedTuple):
 
 def fates(
     registrations: Iterable[Registration], publications: Publications, now: datetime
-) -> Iterator[Fate]:
+) -> Iterator[RetirementStatus]:
     """The fate of each of `registrations`, of whose domains all are to be there.
 
     One is retired when, of its signing domain, an enabled registration that starts later has
@@ -54,7 +54,7 @@ def fates(
         yield from reversed(list(_newest_first(of_domain, publications, now)))
 
 
-def as_result(fate: Fate) -> Result:
+def as_result(fate: RetirementStatus) -> Result:
     """The registration as commands show it; of one that is retired, with the reason."""
     found = fate.registration
     result = outcomes.of_registered(DomainSpec(found.sign_domain, found.selector), found)
@@ -65,14 +65,16 @@ def as_result(fate: Fate) -> Result:
 
 def _newest_first(
     of_domain: Sequence[Registration], publications: Publications, now: datetime
-) -> Iterator[Fate]:
+) -> Iterator[RetirementStatus]:
     dated = []
     for found in of_domain:
         start = starts_at(found)
         if found.is_taken:
-            yield Fate(found, False, "somebody else has registered it")
+            yield RetirementStatus(found, False, "somebody else has registered it")
         elif start is None:
-            yield Fate(found, False, "neither its start_date nor its regist_date can be read")
+            yield RetirementStatus(
+                found, False, "neither its start_date nor its regist_date can be read"
+            )
         else:
             dated.append((start, found))
     dated.sort(key=itemgetter(0), reverse=True)
@@ -86,22 +88,24 @@ def _newest_first(
                 best = one
 
 
-def _fate(found: Registration, successor: _Successor | None, now: datetime) -> Fate:
+def _fate(found: Registration, successor: _Successor | None, now: datetime) -> RetirementStatus:
     if successor is None:
-        return Fate(found, False, "the domain has no newer selector: run `dkimctl rotate`")
+        return RetirementStatus(
+            found, False, "the domain has no newer selector: run `dkimctl rotate`"
+        )
     if successor.seen is None:
         reason = "no newer selector of the domain was seen published: run `dkimctl check-dns`"
-        return Fate(found, False, reason)
+        return RetirementStatus(found, False, reason)
     text = (
         f"its successor {successor.selector} {'starts' if successor.start > now else 'started'} on "
         f"{successor.start.date()} and was first seen published on {successor.seen.date()}"
     )
-    if successor.settled <= now - AFTERCARE:
-        return Fate(found, True, text)
-    return Fate(found, False, f"{text}: wait until {_after(successor.settled)}")
+    if successor.settled <= now - GRACE_PERIOD:
+        return RetirementStatus(found, True, text)
+    return RetirementStatus(found, False, f"{text}: wait until {_after(successor.settled)}")
 
 
 def _after(settled: datetime) -> str:
     """When enough time has passed since then (UTC)."""
-    over = min(settled, _LAST - AFTERCARE) + AFTERCARE
+    over = min(settled, _LAST - GRACE_PERIOD) + GRACE_PERIOD
     return over.isoformat(timespec="minutes")

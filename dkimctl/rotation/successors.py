@@ -13,7 +13,7 @@ from dkimctl.specs.names import MAX_LABEL, MAX_NAME, key_name_length
 _MINUTE = timedelta(minutes=1)
 
 
-class Terms(NamedTuple):
+class RotationPolicy(NamedTuple):
     """When a key is due, and what its successor is to be.
 
     `start_date` is as in DomainSpec. `selector_of` gives the selector that a signing domain is to
@@ -49,7 +49,7 @@ def find_successors(
     registrations: Iterable[Registration],
     pending: Iterable[tuple[str, str | None]],
     now: datetime,
-    terms: Terms,
+    terms: RotationPolicy,
 ) -> Rotation:
     """Find what is due among the domains of `registrations`, of which all are to be there.
 
@@ -74,7 +74,7 @@ def _consider(
     of_domain: Sequence[Registration],
     asked: Sequence[str],
     now: datetime,
-    terms: Terms,
+    terms: RotationPolicy,
     rotation: Rotation,
 ) -> None:
     """Put one signing domain where it belongs, if anywhere."""
@@ -100,7 +100,9 @@ def _is_to_come(found: Registration, now: datetime) -> bool:
     return start is not None and start > now
 
 
-def _successor(domain: str, newest: Registration, used: set[str], terms: Terms) -> DomainSpec:
+def _successor(
+    domain: str, newest: Registration, used: set[str], terms: RotationPolicy
+) -> DomainSpec:
     """What is stated holds whatever the defaults of a profile are."""
     wanted = terms.selector_of(domain)
     numbered = (f"{wanted}-{number}" for number in itertools.count(2))

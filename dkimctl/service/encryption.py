@@ -32,12 +32,12 @@ class WrongPassphrase(ValueError):
     """A key was sealed with another passphrase."""
 
 
-class Sealer:
+class PrivateKeyEncryptor:
     """Seals keys, and opens those that were sealed with the same passphrase.
 
     A passphrase is octets, as OpenSSL has them from the environment, of whatever encoding.
-    The passphrase is stretched once, with a salt of this Sealer's own: for each key anew it would
-    take far longer than to make the key.
+    The passphrase is stretched once, with a salt of its own: stretching it for each key would take
+    far longer than making the key.
     """
 
     def __init__(self, passphrase: bytes) -> None:

@@ -46,7 +46,7 @@ def make_key(key_len: int) -> KeyPair:
 
 
 @contextmanager
-def key_workshop(make: KeyMaker) -> Iterator[Callable[[int], Future[KeyPair]]]:
+def key_pool(make: KeyMaker) -> Iterator[Callable[[int], Future[KeyPair]]]:
     """A function that has keys made in the background, one thread for each processor.
 
     OpenSSL frees the interpreter lock, so the threads do run at the same time. Keys that

@@ -9,13 +9,13 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from sqlalchemy import ColumnElement, Connection, LargeBinary, func, insert, select, update
 
 from dkimctl.errors import UsageError
-from dkimctl.service.encryption import HEAD, Sealer, WrongPassphrase, is_sealed
+from dkimctl.service.encryption import HEAD, PrivateKeyEncryptor, WrongPassphrase, is_sealed
 from dkimctl.service.schema import passphrases, registrations
 
 _KEY = registrations.c.private_key
 
 
-def agree(connection: Connection, path: Path, sealer: Sealer) -> bytes:
+def agree(connection: Connection, path: Path, sealer: PrivateKeyEncryptor) -> bytes:
     """The file's marker, made if there is none. Seals every key that is not sealed.
 
     `connection` must be one that writes, so that of several who come at once one decides. Raises
@@ -52,7 +52,7 @@ def require_unchanged(connection: Connection, path: Path, marker: bytes | None) 
         )
 
 
-def opened(path: Path, sealer: Sealer | None, pem: bytes) -> bytes:
+def opened(path: Path, sealer: PrivateKeyEncryptor | None, pem: bytes) -> bytes:
     """A private key of the file, in PEM, without its seal.
 
     Raises UsageError where it is sealed, and with another passphrase, or no sealer is given.
@@ -74,7 +74,7 @@ def _marker(connection: Connection) -> bytes | None:
     return connection.execute(select(passphrases.c.marker)).scalar_one_or_none()
 
 
-def _seal_all(connection: Connection, sealer: Sealer) -> None:
+def _seal_all(connection: Connection, sealer: PrivateKeyEncryptor) -> None:
     table = registrations.c
     rows = connection.execute(select(table.sign_domain, table.selector, _KEY).where(~_is_sealed()))
     for sign_domain, selector, pem in rows.all():

@@ -12,7 +12,7 @@ from dkimctl.errors import UsageError
 from dkimctl.service import items, registrations
 from dkimctl.service.failures import told
 from dkimctl.service.items import Item
-from dkimctl.service.keys import KeyMaker, KeyPair, key_workshop
+from dkimctl.service.keys import KeyMaker, KeyPair, key_pool
 from dkimctl.service.registrations import Registration
 from dkimctl.service.store import Store
 from dkimctl.service.validation import Entry, Rejection
@@ -51,7 +51,7 @@ class Registrar:
         waits for the store again.
         """
         failures: list[Exception] = []
-        with key_workshop(self._make_key) as order_key:
+        with key_pool(self._make_key) as order_key:
             keys = self._order_keys(entries, order_key)
             settled = [
                 self._settle(client_id, entry, key, failures)

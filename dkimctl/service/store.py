@@ -18,7 +18,7 @@ from dkimctl.files import is_private
 from dkimctl.service.schema import metadata, passphrases
 
 if TYPE_CHECKING:
-    from dkimctl.service.encryption import Sealer
+    from dkimctl.service.encryption import PrivateKeyEncryptor
 
 SCHEMA_VERSION = 2
 _APPLICATION_ID = 0x444B494D  # "DKIM" in ASCII: tells our files from other SQLite files
@@ -34,7 +34,9 @@ class Store:
     Every operation opens its own transaction, so one store serves any number of threads.
     """
 
-    def __init__(self, path: Path, engine: Engine, sealer: Sealer | None = None) -> None:
+    def __init__(
+        self, path: Path, engine: Engine, sealer: PrivateKeyEncryptor | None = None
+    ) -> None:
         self.path = path
         self.sealer = sealer
         self.marker: bytes | None = None
@@ -45,7 +47,7 @@ class Store:
         self._writing = engine.execution_options(begin="BEGIN IMMEDIATE")
 
     @classmethod
-    def open(cls, path: Path, sealer: Sealer | None = None) -> Self:
+    def open(cls, path: Path, sealer: PrivateKeyEncryptor | None = None) -> Self:
         """Open the data file at `path`; create it, with its directory, if it is missing.
 
         `sealer` is for private keys: all are sealed afterwards, and whoever opens the file without

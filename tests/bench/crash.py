@@ -66,13 +66,13 @@ def rehearse(
 class _Killer:
     """Kills one run after the other."""
 
-    def __init__(self, scene: Scene, kills: int, dice: random.Random) -> None:
+    def __init__(self, scene: Scene, kills: int, rng: random.Random) -> None:
         self.moments: Counter[str] = Counter()
         self.seconds = 0.0
         self.unkept: list[str] = []
         self._scene = scene
         self._kills = kills
-        self._dice = dice
+        self._dice = rng
         self._ledger = scene.ledger()
         self._start_up = scene.register("--dry-run").seconds  # of the latest run that is known
         # The rate is guessed, as if so many domains had been sent, until there is experience.

@@ -222,7 +222,7 @@ class AnyServer:
     async def prepare(self, questions: Sequence[Question]) -> None:
         """Nothing is prepared."""
 
-    def forgive(self) -> None:
+    def reset_failures(self) -> None:
         """Nothing is held against it."""
 
 

@@ -22,7 +22,7 @@ from dkimctl.render.json_object import render_json
 from dkimctl.render.nsupdate import render_nsupdate_deletions
 from dkimctl.render.spec_yaml import render_spec_yaml
 from dkimctl.rotation.retirement import as_result, fates
-from dkimctl.rotation.successors import Terms, find_successors, start_date
+from dkimctl.rotation.successors import RotationPolicy, find_successors, start_date
 from dkimctl.service import clients
 from dkimctl.service.app import create_app
 from dkimctl.service.keys import KeyPair
@@ -323,7 +323,7 @@ class World:
         """What `rotate` prints, as `register` reads it."""
         template = SelectorTemplate("s%Y%m%d", self.now)
         start = start_date(self.now, timedelta(days=3))
-        terms = Terms(timedelta(days=180), start, 2048, template.selector)
+        terms = RotationPolicy(timedelta(days=180), start, 2048, template.selector)
         specs = find_successors(self.ledger.all(), [], self.now, terms).successors
         return load_specs("".join(render_spec_yaml(specs, "x")).encode(), "x")
 

@@ -17,7 +17,7 @@ from dkimctl.cli.output.checks import CheckFormat, show_checks
 from dkimctl.cli.output.destination import require_place
 from dkimctl.cli.output.results import worst
 from dkimctl.cli.output.streams import Reporter
-from dkimctl.cli.progress.looking import Looking
+from dkimctl.cli.progress.looking import CheckProgress
 from dkimctl.cli.selection import (
     SelectionArgument,
     named,
@@ -29,7 +29,7 @@ from dkimctl.cli.session import Session
 from dkimctl.errors import ExitCode, Interrupted, LedgerError, UsageError
 from dkimctl.ledger.selection import Selection
 from dkimctl.models.registration import Registration, Result
-from dkimctl.publication.sightings import Sightings
+from dkimctl.publication.sightings import PublicationChanges
 from dkimctl.publication.verdicts import Check, Verdict, urgency
 from dkimctl.render.publishable import publishable
 from dkimctl.text.durations import parse_duration
@@ -149,7 +149,7 @@ def check_dns(
     unchecked = _Unchecked(session.reporter)
     registrations = unchecked.left_out(_results(session, saved, chosen, unchecked))
     # Stdout has the table when all is done; other formats are written meanwhile.
-    looking = Looking(
+    looking = CheckProgress(
         session.reporter,
         terms.wanted,
         may_draw=fmt is CheckFormat.TABLE or output is not None or not sys.stdout.isatty(),
@@ -216,8 +216,8 @@ def _checks(
     registrations: Iterable[Registration],
     source: Source,
     terms: _Terms,
-    looking: Looking,
-    sightings: Sightings,
+    looking: CheckProgress,
+    sightings: PublicationChanges,
 ) -> Iterator[Check]:
     from dkimctl.publication.checking.checker import Checker
     from dkimctl.publication.checking.rounds import watch
@@ -247,13 +247,13 @@ def _checks(
 
 
 @contextmanager
-def _sightings(session: Session, *, keeps: bool) -> Iterator[Sightings]:
+def _sightings(session: Session, *, keeps: bool) -> Iterator[PublicationChanges]:
     """What is seen; in the end, even an early one, the ledger keeps it."""
     if not keeps:
-        yield Sightings(())
+        yield PublicationChanges(())
         return
     with session.open_ledger(for_writing=False) as ledger:
-        sightings = Sightings(ledger.publications())
+        sightings = PublicationChanges(ledger.publications())
     try:
         yield sightings
     finally:
@@ -261,7 +261,7 @@ def _sightings(session: Session, *, keeps: bool) -> Iterator[Sightings]:
             _keep(session, sightings)
 
 
-def _keep(session: Session, sightings: Sightings) -> None:
+def _keep(session: Session, sightings: PublicationChanges) -> None:
     try:
         with session.open_ledger(for_writing=True) as ledger:
             ledger.note_publications(sightings.published, sightings.gone)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dkimctl.cli.options import examples, with_session
-from dkimctl.cli.output.options import Layout, default_format
+from dkimctl.cli.output.options import OutputOptions, default_format
 from dkimctl.cli.output.results import worst, write_results
 from dkimctl.cli.selection import few, named, pick_fates, read_selection, tell_unmatched
 from dkimctl.cli.session import Session
@@ -19,8 +19,8 @@ from dkimctl.models.registration import Outcome, Result
 from dkimctl.render.formats import Format
 
 if TYPE_CHECKING:
-    from dkimctl.registration.importing import Takeover
-    from dkimctl.rotation.retirement import Fate
+    from dkimctl.registration.importing import ImportPlan
+    from dkimctl.rotation.retirement import RetirementStatus
 
 app = typer.Typer(
     add_completion=False,
@@ -79,7 +79,7 @@ def import_(
     return ExitCode.OK if is_whole else ExitCode.NO
 
 
-def _tell_takeover(session: Session, taken: Takeover) -> None:
+def _tell_takeover(session: Session, taken: ImportPlan) -> None:
     _tell_left_out(session, taken.left_out)
     for conflict in taken.conflicts:
         text = f"{named(conflict.registration)}: {conflict.reason}"
@@ -155,14 +155,16 @@ def forget(
     return worst([tell_unmatched(session, chosen)])
 
 
-def _write(dropped: Sequence[Fate], fmt: ListFormat | None, output: Path | None) -> None:
+def _write(
+    dropped: Sequence[RetirementStatus], fmt: ListFormat | None, output: Path | None
+) -> None:
     from dkimctl.rotation.retirement import as_result
 
     chosen = Format(fmt) if fmt else default_format(output, for_machines=Format.JSON)
-    write_results(map(as_result, dropped), Layout(chosen, output=output), must_arrive=True)
+    write_results(map(as_result, dropped), OutputOptions(chosen, output=output), must_arrive=True)
 
 
-def _nothing_retired(session: Session, kept: Sequence[Fate]) -> NegativeAnswer:
+def _nothing_retired(session: Session, kept: Sequence[RetirementStatus]) -> NegativeAnswer:
     for fate in kept[:_TOLD]:
         text = f"{named(fate.registration)} is not retired: {fate.reason}"
         session.reporter.warn(text, code="not_retired")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dkimctl.cli.options import examples, with_session
-from dkimctl.cli.output.options import Layout
+from dkimctl.cli.output.options import OutputOptions
 from dkimctl.cli.output.results import Shown, show, worst
 from dkimctl.cli.session import Session
 from dkimctl.errors import DkimctlError, ExitCode, Interrupted, ServiceError, UsageError
@@ -49,7 +49,7 @@ _TO_GO_ON_WITH = (Outcome.PENDING, Outcome.UNKNOWN, Outcome.FAILED)
 @with_session
 def register(
     session: Session,
-    layout: Layout,
+    output_options: OutputOptions,
     file: Annotated[
         str, typer.Argument(metavar="FILE", help="A spec file (YAML); `-` is standard input.")
     ],
@@ -83,7 +83,7 @@ def register(
     from dkimctl.cli.interruption import stopping
 
     with stopping(_interrupt):
-        return _run(session, layout, file, dry_run=dry_run, template=assign_selector,
+        return _run(session, output_options, file, dry_run=dry_run, template=assign_selector,
                     refresh=refresh, retry_unknown=retry_unknown)  # fmt: skip
 
 
@@ -94,7 +94,7 @@ def _interrupt() -> None:
 
 def _run(
     session: Session,
-    layout: Layout,
+    output_options: OutputOptions,
     file: str,
     *,
     dry_run: bool,
@@ -116,9 +116,9 @@ def _run(
         retry_unknown=retry_unknown,
     )
     if dry_run:
-        return _plan(session, specs, make_planner, layout)
-    layout = layout.settled(_names(specs), session.reporter.note)
-    return _register(session, specs, make_planner, layout)
+        return _plan(session, specs, make_planner, output_options)
+    output_options = output_options.settled(_names(specs), session.reporter.note)
+    return _register(session, specs, make_planner, output_options)
 
 
 def _names(specs: Sequence[DomainSpec]) -> Iterator[str]:
@@ -145,18 +145,19 @@ def _plan(
     session: Session,
     specs: Sequence[DomainSpec],
     make_planner: Callable[[Ledger], Planner],
-    layout: Layout,
+    output_options: OutputOptions,
 ) -> int:
     from dkimctl.registration.planning import plan
 
-    if layout.is_default:
-        layout = layout._replace(fmt=Format.TABLE)
-    if layout.fmt not in (Format.TABLE, Format.JSON):
+    if output_options.is_default:
+        output_options = output_options._replace(fmt=Format.TABLE)
+    if output_options.fmt not in (Format.TABLE, Format.JSON):
         raise UsageError(
-            f"a plan has no DNS records to show as {layout.fmt}", hint="use --format table or json"
+            f"a plan has no DNS records to show as {output_options.fmt}",
+            hint="use --format table or json",
         )
     planner = make_planner(session.open_ledger(for_writing=False))
-    shown = show(plan(specs, planner), layout, session.reporter, expected=len(specs))
+    shown = show(plan(specs, planner), output_options, session.reporter, expected=len(specs))
     # Nothing was asked now: what is unknown is so in the ledger, and a no.
     return shown.status if shown.failure else min(shown.status, ExitCode.NO)
 
@@ -165,7 +166,7 @@ def _register(
     session: Session,
     specs: Sequence[DomainSpec],
     make_planner: Callable[[Ledger], Planner],
-    layout: Layout,
+    output_options: OutputOptions,
 ) -> int:
     from dkimctl.cli.interruption import stopping
     from dkimctl.cli.progress.registering import Progress
@@ -177,7 +178,7 @@ def _register(
         session.reporter,
         verbose=session.flags["verbose"],
         # Other formats are written while the run goes on: over a bar, on a terminal.
-        may_draw=layout.fmt is Format.TABLE or not layout.is_on_terminal,
+        may_draw=output_options.fmt is Format.TABLE or not output_options.is_on_terminal,
     )
     registrar = _registrar(session, ledger, make_planner(ledger), progress)
     # Closing it takes the bar off the terminal, before an error is told.
@@ -187,14 +188,14 @@ def _register(
             raise _nothing_sent(session, registrar.stopped, len(specs))
         shown = show(
             itertools.chain(first, results),
-            layout,
+            output_options,
             session.reporter,
             expected=len(specs),
             idle=registrar.attend,
         )
     if registrar.stopped is None:
         _tell_left_over(session, ledger, specs)
-    return _finish(session, registrar.stopped, shown, layout)
+    return _finish(session, registrar.stopped, shown, output_options)
 
 
 def _nothing_sent(session: Session, stopped: DkimctlError, count: int) -> DkimctlError:
@@ -255,7 +256,9 @@ def _tell_left_over(session: Session, ledger: Ledger, specs: Sequence[DomainSpec
         )
 
 
-def _finish(session: Session, stopped: DkimctlError | None, shown: Shown, layout: Layout) -> int:
+def _finish(
+    session: Session, stopped: DkimctlError | None, shown: Shown, output_options: OutputOptions
+) -> int:
     """What is said at the end, and the exit code."""
     if isinstance(stopped, Interrupted):
         raise _interrupted(shown.counts)
@@ -268,7 +271,7 @@ def _finish(session: Session, stopped: DkimctlError | None, shown: Shown, layout
     if stopped is not None:
         session.reporter.error(stopped)
         return worst([shown.status, stopped.exit_code])
-    if layout.fmt is Format.TABLE and shown.counts:
+    if output_options.fmt is Format.TABLE and shown.counts:
         command = session.command("show-dns", "--format zone")
         session.reporter.note(f"dkimctl: next, for your DNS: {command}")
         command = session.command("check-dns", "--wait 30m")

@@ -27,7 +27,7 @@ from dkimctl.text.wording import shown
 
 if TYPE_CHECKING:
     from dkimctl.ledger.selection import Selection
-    from dkimctl.rotation.successors import Rotation, Terms
+    from dkimctl.rotation.successors import Rotation, RotationPolicy
 
 app = typer.Typer(add_completion=False)
 
@@ -170,8 +170,8 @@ def _of_selected_domains(
     return [found for found in known if found.sign_domain in domains]
 
 
-def _terms(options: Mapping[str, str], now: datetime) -> Terms:
-    from dkimctl.rotation.successors import Terms, start_date
+def _terms(options: Mapping[str, str], now: datetime) -> RotationPolicy:
+    from dkimctl.rotation.successors import RotationPolicy, start_date
     from dkimctl.specs.selector_template import SelectorTemplate
 
     start_in = _duration(options, "--start-in")
@@ -187,7 +187,7 @@ def _terms(options: Mapping[str, str], now: datetime) -> Terms:
             hint=f"write {' or '.join(_KEY_LENS)}",
         )
     template = SelectorTemplate(options["--selector"], now.astimezone(), option="--selector")
-    return Terms(
+    return RotationPolicy(
         _duration(options, "--older-than"),
         start_date(now, start_in),
         int(options["--key-len"]),
@@ -202,7 +202,9 @@ def _duration(options: Mapping[str, str], name: str) -> timedelta:
         raise UsageError(f"in {name}: {error.message}", hint=error.hint) from None
 
 
-def _tell_rotation(session: Session, rotation: Rotation, terms: Terms, older_than: str) -> None:
+def _tell_rotation(
+    session: Session, rotation: Rotation, terms: RotationPolicy, older_than: str
+) -> None:
     if rotation.undated:
         session.reporter.warn(
             f"left out, since nothing tells how old their keys are: {', '.join(rotation.undated)}",

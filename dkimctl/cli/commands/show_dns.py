@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dkimctl.cli.options import examples, with_session
-from dkimctl.cli.output.options import Layout
+from dkimctl.cli.output.options import OutputOptions
 from dkimctl.cli.output.results import show, worst
 from dkimctl.cli.selection import SelectionArgument, few, read_selection, registered, tell_unmatched
 from dkimctl.cli.session import Session
@@ -32,7 +32,7 @@ app = typer.Typer(add_completion=False)
 @with_session
 def show_dns(
     session: Session,
-    layout: Layout,
+    output_options: OutputOptions,
     selection: SelectionArgument = None,
     saved: Annotated[
         str | None,
@@ -47,12 +47,14 @@ def show_dns(
     """Show the DNS records of what is registered, from the ledger; nothing is sent."""
     chosen = read_selection(session, selection)
     if saved is not None:
-        return _show_saved(session, layout, saved, chosen)
-    shown = show(*_settled(session, layout, registered(session, chosen)), session.reporter)
+        return _show_saved(session, output_options, saved, chosen)
+    shown = show(*_settled(session, output_options, registered(session, chosen)), session.reporter)
     return worst([shown.status, tell_unmatched(session, chosen)])
 
 
-def _show_saved(session: Session, layout: Layout, path: str, chosen: Selection) -> int:
+def _show_saved(
+    session: Session, output_options: OutputOptions, path: str, chosen: Selection
+) -> int:
     """Show what a file holds: without ledger, token or network."""
     from dkimctl.registration.saved_results import judged, read_saved
 
@@ -64,7 +66,9 @@ def _show_saved(session: Session, layout: Layout, path: str, chosen: Selection) 
         raise NegativeAnswer(
             f"nothing in {path} matches {few(unmatched)}", hint="leave them out to see all of it"
         )
-    shown = show(*_settled(session, layout, results), session.reporter, expected=len(results))
+    shown = show(
+        *_settled(session, output_options, results), session.reporter, expected=len(results)
+    )
     # Nothing was asked now: what failed or is unknown is so in the file, and a no.
     status = shown.status if shown.failure else min(shown.status, ExitCode.NO)
     faulty = ExitCode.NO if saved.faults else ExitCode.OK
@@ -72,11 +76,11 @@ def _show_saved(session: Session, layout: Layout, path: str, chosen: Selection) 
 
 
 def _settled(
-    session: Session, layout: Layout, results: Iterable[Result]
-) -> tuple[Iterable[Result], Layout]:
-    """The results and the layout, once the zones of all records are certain, where they matter."""
-    if not layout.has_zones:
-        return results, layout
+    session: Session, output_options: OutputOptions, results: Iterable[Result]
+) -> tuple[Iterable[Result], OutputOptions]:
+    """The results and the output options, once the zones of all records are known."""
+    if not output_options.has_zones:
+        return results, output_options
     found = list(results)
     records = filter(None, map(publishable, found))
-    return found, layout.settled((record.fqdn for record in records), session.reporter.note)
+    return found, output_options.settled((record.fqdn for record in records), session.reporter.note)

@@ -18,13 +18,13 @@ def write_in_thread(pieces: Iterable[str], idle: Callable[[], None]) -> OSError 
 
     While nothing can be written, `idle` is called twice a second in the caller's thread.
     """
-    outlet = _Outlet()
+    outlet = _BackgroundWriter()
     for text in pieces:
         outlet.put(_encoded(text), idle)
     return outlet.finish(idle)
 
 
-class _Outlet:
+class _BackgroundWriter:
     def __init__(self) -> None:
         self._failure: OSError | None = None
         self._pieces: queue.Queue[bytes | None] = queue.Queue(_AHEAD)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from dkimctl.cli.output.options import Layout
+from dkimctl.cli.output.options import OutputOptions
 from dkimctl.cli.output.streams import write
 from dkimctl.errors import OutputError
 from dkimctl.files import replacing
@@ -15,13 +15,15 @@ from dkimctl.render.formats import ZoneFile
 _KEPT = "what was registered is in the ledger: dkimctl show-dns"
 
 
-def write_files(files: Iterable[ZoneFile], layout: Layout, idle: Callable[[], None] | None) -> None:
+def write_files(
+    files: Iterable[ZoneFile], output_options: OutputOptions, idle: Callable[[], None] | None
+) -> None:
     """Write what is one file for each zone. Raises OutputError."""
     found = list(files)  # before anything can fail: making them may be what registers the domains
-    if layout.output_dir is not None:
-        _make_directory(layout.output_dir)
+    if output_options.output_dir is not None:
+        _make_directory(output_options.output_dir)
         for file in found:
-            _replace(layout.output_dir / file.name, file.chunks)
+            _replace(output_options.output_dir / file.name, file.chunks)
         return
     if len(found) > 1:
         names = ", ".join(file.name for file in found[:5]) + (", ..." if len(found) > 5 else "")
@@ -29,7 +31,7 @@ def write_files(files: Iterable[ZoneFile], layout: Layout, idle: Callable[[], No
             f"the result is {len(found)} files ({names}), and only one has a place to go",
             hint=f"name a directory in --output-dir; {_KEPT}",
         )
-    write_chunks(found[0].chunks if found else (), layout.output, idle)
+    write_chunks(found[0].chunks if found else (), output_options.output, idle)
 
 
 def _make_directory(path: Path) -> None:

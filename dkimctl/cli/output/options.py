@@ -13,7 +13,7 @@ from dkimctl.render.formats import PER_ZONE, Format, Provider
 _MANY = 100  # names, whose look-ups may take longer than a second
 
 
-class Layout(NamedTuple):
+class OutputOptions(NamedTuple):
     """What the options of `register` and `show-dns` say.
 
     `is_default`: they name no format. `ttl` is in seconds. Names of zones are A-labels in lower
@@ -40,7 +40,7 @@ class Layout(NamedTuple):
         """Whether the records have to be in certain zones."""
         return self.finds_zones or self.origin is not None or bool(self.zones)
 
-    def settled(self, fqdns: Iterable[str], note: Callable[[str], None]) -> Layout:
+    def settled(self, fqdns: Iterable[str], note: Callable[[str], None]) -> OutputOptions:
         """The same, for records of these names: with their zones, if those are to be found.
 
         `note` is told of what may take its time. Raises UsageError that lists the names which are
@@ -50,7 +50,7 @@ class Layout(NamedTuple):
         if not self.has_zones:
             return self
         names = list(fqdns)
-        layout = self
+        output_options = self
         if self.finds_zones:
             from dkimctl.resolver.addresses import system_nameservers
             from dkimctl.resolver.zones import find_zones
@@ -58,9 +58,9 @@ class Layout(NamedTuple):
             if len(names) >= _MANY:
                 note(f"dkimctl: looking up the zones of {len(names)} names in DNS")
             found = find_zones(names, system_nameservers())
-            layout = self._replace(zones=sorted(set(found.values())))
-        layout._require_inside(names)
-        return layout
+            output_options = self._replace(zones=sorted(set(found.values())))
+        output_options._require_inside(names)
+        return output_options
 
     def _require_inside(self, names: Sequence[str]) -> None:
         zones = self.zones if self.origin is None else [self.origin]
@@ -77,7 +77,7 @@ class Layout(NamedTuple):
             )
 
 
-def read_layout(
+def read_output_options(
     *,
     fmt: Format | None,
     ttl: int,
@@ -87,9 +87,9 @@ def read_layout(
     provider: Provider | None,
     output: Path | None,
     output_dir: Path | None,
-) -> Layout:
-    """The layout that these options ask for. Raises UsageError where they do not go together."""
-    layout = Layout(
+) -> OutputOptions:
+    """What these options ask for. Raises UsageError where they do not go together."""
+    output_options = OutputOptions(
         fmt=fmt or default_format(output),
         is_default=fmt is None,
         ttl=ttl,
@@ -100,11 +100,11 @@ def read_layout(
         output=output,
         output_dir=output_dir,
     )
-    _require_fit("--origin", origin, layout.fmt, [Format.ZONE])
-    _require_fit("--zone", zone, layout.fmt, [Format.NSUPDATE, *PER_ZONE])
-    _require_fit("--find-zones", find_zones, layout.fmt, [Format.NSUPDATE, *PER_ZONE])
-    _require_fit("--provider", provider, layout.fmt, [Format.TERRAFORM])
-    _require_fit("--output-dir", output_dir, layout.fmt, PER_ZONE)
+    _require_fit("--origin", origin, output_options.fmt, [Format.ZONE])
+    _require_fit("--zone", zone, output_options.fmt, [Format.NSUPDATE, *PER_ZONE])
+    _require_fit("--find-zones", find_zones, output_options.fmt, [Format.NSUPDATE, *PER_ZONE])
+    _require_fit("--provider", provider, output_options.fmt, [Format.TERRAFORM])
+    _require_fit("--output-dir", output_dir, output_options.fmt, PER_ZONE)
     if output is not None and output_dir is not None:
         raise UsageError(
             "--output and --output-dir do not go together", hint="leave one of the two out"
@@ -113,13 +113,13 @@ def read_layout(
         raise UsageError(
             "--zone and --find-zones do not go together", hint="leave one of the two out"
         )
-    if layout.fmt in PER_ZONE and not layout.has_zones:
+    if output_options.fmt in PER_ZONE and not output_options.has_zones:
         raise UsageError(
-            f"{layout.fmt} is written for a zone, and none is named",
+            f"{output_options.fmt} is written for a zone, and none is named",
             hint="name the zones of your DNS with --zone ZONE, once for each, or have them looked "
             "up in DNS with --find-zones",
         )
-    return layout
+    return output_options
 
 
 def default_format(output: Path | None, *, for_machines: Format = Format.ZONE) -> Format:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from dkimctl.cli.output.destination import write_chunks, write_files
-from dkimctl.cli.output.options import Layout
+from dkimctl.cli.output.options import OutputOptions
 from dkimctl.cli.output.streams import Reporter, shows_colour
 from dkimctl.errors import ExitCode, OutputError
 from dkimctl.models.registration import Outcome, Result
@@ -56,7 +56,7 @@ class Shown(NamedTuple):
 
 def show(
     results: Iterable[Result],
-    layout: Layout,
+    output_options: OutputOptions,
     reporter: Reporter,
     *,
     expected: int | None = None,
@@ -68,13 +68,13 @@ def show(
     and then while nobody takes what is written.
     """
     counts: Counter[Outcome] = Counter()
-    if layout.fmt is Format.TABLE and layout.is_on_terminal and expected is None:
+    if output_options.fmt is Format.TABLE and output_options.is_on_terminal and expected is None:
         results = list(results)
         expected = len(results)
-    tallied = _tallied(results, counts, reporter, in_table=layout.fmt is Format.TABLE)
+    tallied = _tallied(results, counts, reporter, in_table=output_options.fmt is Format.TABLE)
     failure = None
     try:
-        write_results(tallied, layout, expected or 0, idle)
+        write_results(tallied, output_options, expected or 0, idle)
     except OutputError as error:
         failure = error
     reporter.summarize(summary(counts), counts)
@@ -85,29 +85,33 @@ def show(
 
 def write_results(
     results: Iterable[Result],
-    layout: Layout,
+    output_options: OutputOptions,
     expected: int = 0,
     idle: Callable[[], None] | None = None,
     *,
     must_arrive: bool = False,
 ) -> None:
     """Write `results` and no more; the rest is as for `show` and `write_chunks`."""
-    if layout.fmt in PER_ZONE:
+    if output_options.fmt in PER_ZONE:
         files = render_zone_files(
-            layout.fmt, results, layout.zones, ttl=layout.ttl, provider=layout.provider
+            output_options.fmt,
+            results,
+            output_options.zones,
+            ttl=output_options.ttl,
+            provider=output_options.provider,
         )
-        return write_files(files, layout, idle)
+        return write_files(files, output_options, idle)
     chunks = render(
-        layout.fmt,
+        output_options.fmt,
         results,
-        ttl=layout.ttl,
-        origin=layout.origin,
-        zones=layout.zones,
+        ttl=output_options.ttl,
+        origin=output_options.origin,
+        zones=output_options.zones,
         width=shutil.get_terminal_size((120, 24)).columns,
-        colour=layout.output is None and shows_colour(sys.stdout),
-        only_attention=layout.is_on_terminal and expected > LONG,
+        colour=output_options.output is None and shows_colour(sys.stdout),
+        only_attention=output_options.is_on_terminal and expected > LONG,
     )
-    return write_chunks(chunks, layout.output, idle, must_arrive=must_arrive)
+    return write_chunks(chunks, output_options.output, idle, must_arrive=must_arrive)
 
 
 def worst(codes: Iterable[ExitCode]) -> ExitCode:

@@ -19,7 +19,7 @@ _BAR_AFTER = 1.0  # shorter work needs no bar
 _REDRAW = 0.2
 
 
-class Looking:
+class CheckProgress:
     """Tells how far checks are. `wanted` is the verdict that is good.
 
     A bar is drawn on a terminal, unless `may_draw` says that something else is being shown

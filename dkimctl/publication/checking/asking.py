@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from dkimctl.dkim import MAX_NAME
 from dkimctl.models.registration import DnsRecord, Registration
-from dkimctl.publication.checking.hearing import Hearing, Said, gather
-from dkimctl.publication.checking.sources import Asked, Source
+from dkimctl.publication.checking.hearing import QueryRunner, ServerResponse, gather
+from dkimctl.publication.checking.sources import NameServer, Source
 from dkimctl.publication.verdicts import (
     Check,
     Finding,
@@ -26,49 +26,49 @@ _BURSTS = 128  # servers that are asked in one go, at the same time
 _LONGEST_CHAIN = 8  # aliases of aliases
 
 # Where the aliases lead that servers tell of; given servers each have their own view of that.
-_Ends = Mapping[tuple[str, Asked | None], Finding]
+_Ends = Mapping[tuple[str, NameServer | None], Finding]
 
 
-class Place(NamedTuple):
+class QueryPlan(NamedTuple):
     """What to ask, in which zone ("" where it is not known), and whom; or why nobody."""
 
     asked: Question
     zone: str
-    servers: Sequence[Asked]
+    servers: Sequence[NameServer]
     silence: NoAnswer | None = None
 
 
-class Inquiry:
+class RegistrationCheck:
     """Asks the servers that `source` finds. `expect_absent`: the records are to be gone."""
 
     def __init__(self, source: Source, *, expect_absent: bool) -> None:
         self._source = source
-        self._hearing = Hearing(source)
+        self._hearing = QueryRunner(source)
         self._expect_absent = expect_absent
         self._wanted = Verdict.MISSING if expect_absent else Verdict.PUBLISHED
 
-    async def find(self, registrations: Sequence[Registration]) -> list[Place]:
+    async def find(self, registrations: Sequence[Registration]) -> list[QueryPlan]:
         """Where each is to be asked for; all of their servers are asked in one go beforehand."""
         work = [self._place(found) for found in registrations]
         # Without look-ups there is nothing to wait for, and tasks would only take their time.
         places = [await one for one in work] if self._source.is_given else await gather(work)
-        questions: dict[Asked, list[Question]] = {}
+        questions: dict[NameServer, list[Question]] = {}
         for place in places:
             for server in place.servers:
                 questions.setdefault(server, []).append(place.asked)
         slots = asyncio.Semaphore(_BURSTS)
 
-        async def prepare(server: Asked) -> None:
+        async def prepare(server: NameServer) -> None:
             async with slots:
                 await server.prepare(questions[server])
 
         await asyncio.gather(*map(prepare, questions))
         return places
 
-    async def check(self, found: Registration, place: Place) -> Check:
+    async def check(self, found: Registration, place: QueryPlan) -> Check:
         """What DNS says of a registration whose record is sound (dkim.judge)."""
         record = _record(found)
-        said: list[Said] = []
+        said: list[ServerResponse] = []
         findings: list[ServerFinding] = []
         try:
             if place.silence is not None:
@@ -86,14 +86,16 @@ class Inquiry:
             is_first_hand=all(one.is_authoritative for one in answers),
         )  # fmt: skip
 
-    async def _place(self, found: Registration) -> Place:
+    async def _place(self, found: Registration) -> QueryPlan:
         asked = txt_question(_record(found).fqdn)
         try:
-            return Place(asked, *await self._source.zone_of(found.sign_domain))
+            return QueryPlan(asked, *await self._source.zone_of(found.sign_domain))
         except NoAnswer as error:
-            return Place(asked, "", (), error)
+            return QueryPlan(asked, "", (), error)
 
-    async def _judge(self, said: Said, record: DnsRecord, zone: str, ends: _Ends) -> ServerFinding:
+    async def _judge(
+        self, said: ServerResponse, record: DnsRecord, zone: str, ends: _Ends
+    ) -> ServerFinding:
         if said.answer is None:
             return ServerFinding(said.server.label, _silence(said))
         if self._leads_on(said.answer):
@@ -112,10 +114,10 @@ class Inquiry:
         """
         return bool(answer.alias) and not (self._source.is_given and answer.values)
 
-    def _view(self, server: Asked) -> Asked | None:
+    def _view(self, server: NameServer) -> NameServer | None:
         return server if self._source.is_given else None
 
-    async def _ends(self, said: Sequence[Said], record: DnsRecord) -> _Ends:
+    async def _ends(self, said: Sequence[ServerResponse], record: DnsRecord) -> _Ends:
         """What stands where the aliases lead. Each is followed once, however many tell of it."""
         leads = {
             (one.answer.alias, self._view(one.server)): one.server
@@ -127,7 +129,7 @@ class Inquiry:
         work = (self._follow(alias, server, record) for (alias, _), server in leads.items())
         return dict(zip(leads, await gather(work), strict=True))
 
-    async def _follow(self, alias: str, server: Asked, record: DnsRecord) -> Finding:
+    async def _follow(self, alias: str, server: NameServer, record: DnsRecord) -> Finding:
         if self._expect_absent:
             return Finding(Verdict.MISMATCH, "an alias stands there")
         seen, silent = {record.fqdn.lower()}, list[ServerFinding]()
@@ -152,7 +154,7 @@ class Inquiry:
         reason = f"its aliases lead in a circle, or on and on, to {printable(alias)}"
         return Finding(Verdict.NO_ANSWER, reason)
 
-    async def _at_doubled_name(self, server: Asked, record: DnsRecord, zone: str) -> Finding:
+    async def _at_doubled_name(self, server: NameServer, record: DnsRecord, zone: str) -> Finding:
         """Whether a missing record stands below the zone's own name, for want of a final dot."""
         doubled = f"{record.fqdn}.{zone}"
         if zone and len(doubled) <= MAX_NAME:
@@ -163,7 +165,7 @@ class Inquiry:
         return Finding(Verdict.MISSING)
 
 
-def _judged(said: Sequence[Said], record: DnsRecord) -> list[ServerFinding]:
+def _judged(said: Sequence[ServerResponse], record: DnsRecord) -> list[ServerFinding]:
     return [
         ServerFinding(
             one.server.label,
@@ -173,7 +175,7 @@ def _judged(said: Sequence[Said], record: DnsRecord) -> list[ServerFinding]:
     ]
 
 
-def _silence(said: Said) -> Finding:
+def _silence(said: ServerResponse) -> Finding:
     return Finding(Verdict.NO_ANSWER, str(said.silence))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Self
 
 from dkimctl.models.registration import Registration
-from dkimctl.publication.checking.asking import Inquiry
+from dkimctl.publication.checking.asking import RegistrationCheck
 from dkimctl.publication.checking.sources import Source
 from dkimctl.publication.verdicts import Check
 
@@ -30,7 +30,7 @@ class Checker:
         done: Callable[[Check], None] = lambda check: None,
     ) -> None:
         self._source = source
-        self._inquiry = Inquiry(source, expect_absent=expect_absent)
+        self._inquiry = RegistrationCheck(source, expect_absent=expect_absent)
         self._done = done
         self._runner = asyncio.Runner()
 

@@ -9,7 +9,7 @@ from dkimctl.models.registration import Result
 from dkimctl.registration.engine.batch import Batch, Slot
 
 
-class Intake:
+class BatchBuilder:
     """Takes in entries as batches need them, at most `window` ahead of the first unknown one.
 
     A batch never mixes entries whose selector the service chooses with others: only a

@@ -17,7 +17,7 @@ class Stopped(Exception):
     """The run is to end: nothing more may be sent."""
 
 
-class News(Enum):
+class EventKind(Enum):
     """What a thread has to say of its batch."""
 
     ASKS_LEAVE = 1
@@ -25,23 +25,23 @@ class News(Enum):
     DONE = 3
 
 
-class Notice(NamedTuple):
+class WorkerEvent(NamedTuple):
     """One batch's news; `failure` is why one waits, and `seconds` for how long."""
 
-    news: News
+    news: EventKind
     batch: Batch
     failure: ServiceError | None = None
     seconds: float = 0.0
 
 
-class Desk:
+class WorkerChannel:
     """A thread asks for leave before it sends, and tells when it waits and when it is done.
 
     The registrar collects that, and gives leave once the ledger has the intent.
     """
 
     def __init__(self) -> None:
-        self._notices: queue.SimpleQueue[Notice | None] = queue.SimpleQueue()
+        self._notices: queue.SimpleQueue[WorkerEvent | None] = queue.SimpleQueue()
         self._stopping = threading.Event()
 
     def wake(self) -> None:
@@ -56,14 +56,14 @@ class Desk:
         """Return when these entries are being sent; raises Stopped when they no longer may be."""
         if batch.was_sent:  # for its first request a batch has leave, or gets it unasked
             batch.wanted = positions
-            self._notices.put(Notice(News.ASKS_LEAVE, batch))
+            self._notices.put(WorkerEvent(EventKind.ASKS_LEAVE, batch))
         if not batch.leave.get():
             raise Stopped
         batch.was_sent = True
 
     def put_off(self, batch: Batch, failure: ServiceError, seconds: float) -> None:
         """Tell that `batch` is going to wait before its request is sent again."""
-        self._notices.put(Notice(News.WAITS, batch, failure, seconds))
+        self._notices.put(WorkerEvent(EventKind.WAITS, batch, failure, seconds))
 
     def sleep(self, seconds: float) -> None:
         """Return after so many seconds, or at once when the run is to end."""
@@ -71,9 +71,9 @@ class Desk:
 
     def hand_in(self, batch: Batch) -> None:
         """Tell that `batch` has all the results that it will have."""
-        self._notices.put(Notice(News.DONE, batch))
+        self._notices.put(WorkerEvent(EventKind.DONE, batch))
 
-    def collect(self, timeout: float) -> list[Notice]:
+    def collect(self, timeout: float) -> list[WorkerEvent]:
         """What has come in, or comes in within so many seconds; nothing, perhaps."""
         found = []
         with contextlib.suppress(queue.Empty):

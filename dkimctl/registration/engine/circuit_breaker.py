@@ -8,7 +8,7 @@ from dkimctl.registration.engine.batch import Batch
 _GIVE_UP_AFTER = 5  # batches in a row without any usable answer
 
 
-class Judge:
+class CircuitBreaker:
     """Looks at batches one after the other. `max_wait`, in seconds, bounds what a wait may be."""
 
     def __init__(self, max_wait: float) -> None:

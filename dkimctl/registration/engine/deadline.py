@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dkimctl.errors import DkimctlError, Interrupted
 
 
-class Ending:
+class ShutdownDeadline:
     """`error` is why the run ends early, and None while it does not.
 
     `grace` is how long, in seconds, answers to what is under way are then waited for.

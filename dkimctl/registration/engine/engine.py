@@ -11,14 +11,14 @@ from dkimctl.ledger.ledger import Ledger
 from dkimctl.models.registration import DomainSpec, Result
 from dkimctl.registration import outcomes
 from dkimctl.registration.engine.batch import Batch, Slot
-from dkimctl.registration.engine.batch_builder import Intake
-from dkimctl.registration.engine.channel import Desk, News, Notice
-from dkimctl.registration.engine.circuit_breaker import Judge
-from dkimctl.registration.engine.deadline import Ending
+from dkimctl.registration.engine.batch_builder import BatchBuilder
+from dkimctl.registration.engine.channel import EventKind, WorkerChannel, WorkerEvent
+from dkimctl.registration.engine.circuit_breaker import CircuitBreaker
+from dkimctl.registration.engine.deadline import ShutdownDeadline
 from dkimctl.registration.engine.limits import Limits, Watcher
-from dkimctl.registration.engine.pacing import Pace
+from dkimctl.registration.engine.pacing import ConcurrencyLimiter
 from dkimctl.registration.engine.persistence import keep
-from dkimctl.registration.engine.scheduler import Traffic
+from dkimctl.registration.engine.scheduler import BatchScheduler
 from dkimctl.registration.planning import Planner
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Registrar:
         warn: Callable[[str], None],
         limits: Limits,
         clock: Callable[[], float] = time.monotonic,
-        desk: Desk | None = None,
+        desk: WorkerChannel | None = None,
     ) -> None:
         self._ledger = ledger
         self._planner = planner
@@ -58,13 +58,15 @@ class Registrar:
         self._watch = watch
         self._warn = warn
         self._limits = limits
-        self._desk = desk or Desk()
-        self._traffic = Traffic(limits.concurrency, Pace(limits.concurrency, clock), self._desk)
-        self._ending = Ending(limits.grace, clock)
+        self._desk = desk or WorkerChannel()
+        self._traffic = BatchScheduler(
+            limits.concurrency, ConcurrencyLimiter(limits.concurrency, clock), self._desk
+        )
+        self._ending = ShutdownDeadline(limits.grace, clock)
         self._clock = clock
         self._heard: list[Batch] = []  # those of which there is something to keep
         self._room = 0  # for the answers to so many entries, before the disk is looked at again
-        self._judge = Judge(limits.max_wait)
+        self._judge = CircuitBreaker(limits.max_wait)
         self._defect: Exception | None = None
         self._is_asked_to_stop = False
         self._told: set[str] = set()  # what was warned of already
@@ -86,7 +88,7 @@ class Registrar:
     def run(self, specs: Iterable[DomainSpec]) -> Iterator[Result]:
         """Yield one result for each entry, in order, each as soon as those before it are known."""
         limits = self._limits
-        self._intake = Intake(
+        self._intake = BatchBuilder(
             map(self._place, specs),
             batch_size=limits.batch_size,
             window=max(_LEAST_WINDOW, 4 * limits.concurrency * limits.batch_size),
@@ -188,9 +190,9 @@ class Registrar:
         self._ledger.check()
         send = self._connect()
         # Brings the HTTP library, without which a run that sends nothing is quicker.
-        from dkimctl.registration.engine.sending import Dispatcher
+        from dkimctl.registration.engine.sending import BatchSender
 
-        self._traffic.open(Dispatcher(send, self._desk, max_wait=self._limits.max_wait).settle)
+        self._traffic.open(BatchSender(send, self._desk, max_wait=self._limits.max_wait).settle)
 
     def _settle(self, recorded: Sequence[Batch] = ()) -> None:
         """Keep what was heard, and the intents of `recorded`; give out the results."""
@@ -230,7 +232,7 @@ class Registrar:
         for notice in self._traffic.hear(seconds):
             self._hear(notice)
 
-    def _hear(self, notice: Notice) -> None:
+    def _hear(self, notice: WorkerEvent) -> None:
         batch = notice.batch
         self._heard.append(batch)
         self.has_reached = self.has_reached or batch.has_reached
@@ -241,7 +243,7 @@ class Registrar:
         if notice.failure is not None:
             waiting = len(batch.ahead(batch.wanted))
             self._watch.waiting(waiting, notice.seconds, notice.failure.message)
-        if notice.news is News.DONE:
+        if notice.news is EventKind.DONE:
             self._defect = self._defect or batch.defect
             self._end_if(self._judge.of_result(batch))
             self._fit(batch)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 
-class Pace:
+class ConcurrencyLimiter:
     """Begins with one request, and allows one more for each that is answered, up to `most`.
 
     A service that is down or at the wrong address gets no crowd of requests that way, of each

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Iterator
 
 from dkimctl.errors import ServiceError, Throttled
 from dkimctl.registration.engine.batch import Batch
-from dkimctl.registration.engine.channel import Desk, News, Notice
-from dkimctl.registration.engine.pacing import Pace
-from dkimctl.registration.engine.threads import Crew
+from dkimctl.registration.engine.channel import EventKind, WorkerChannel, WorkerEvent
+from dkimctl.registration.engine.pacing import ConcurrencyLimiter
+from dkimctl.registration.engine.threads import DaemonThreadPool
 
 
-class Traffic:
+class BatchScheduler:
     """The batches in work; `most` of them, or as many as the pace allows, are at the service.
 
     At full pace twice as many more have leave to be sent, and wait for a thread: so no thread
@@ -24,12 +24,12 @@ class Traffic:
     kill leaves whatever was recorded in doubt.
     """
 
-    def __init__(self, most: int, pace: Pace, desk: Desk) -> None:
+    def __init__(self, most: int, pace: ConcurrencyLimiter, desk: WorkerChannel) -> None:
         self._most = most
         self._ahead = 2 * (most - 1)
         self._pace = pace
         self._desk = desk
-        self._crew: Crew[Batch] | None = None
+        self._crew: DaemonThreadPool[Batch] | None = None
         self._askers: list[Batch] = []  # that want to be sent again, and are to be recorded
         self._ready: list[Batch] = []  # that are recorded, and wait for room
         self._next: Batch | None = None  # which is not to be recorded yet
@@ -43,7 +43,7 @@ class Traffic:
 
     def open(self, settle: Callable[[Batch], None]) -> None:
         """From now on threads have batches settled."""
-        self._crew = Crew(self._most, settle)
+        self._crew = DaemonThreadPool(self._most, settle)
 
     def close(self) -> None:
         if self._crew is not None:
@@ -100,7 +100,7 @@ class Traffic:
         self.in_work.difference_update(refused)
         return refused
 
-    def hear(self, seconds: float) -> Iterator[Notice]:
+    def hear(self, seconds: float) -> Iterator[WorkerEvent]:
         """What happens within so many seconds, or before the next request may begin."""
         pause = self._pace.pause_left()
         for notice in self._desk.collect(min(pause, seconds) or seconds):
@@ -130,14 +130,14 @@ class Traffic:
             batch.turn = next(self._turns)
             self._crew.start(batch)
 
-    def _follow(self, notice: Notice) -> None:
+    def _follow(self, notice: WorkerEvent) -> None:
         batch = notice.batch
         if batch in self.under_way:
             self.under_way.discard(batch)
             self._adapt(batch)
-        if notice.news is News.DONE:
+        if notice.news is EventKind.DONE:
             self.in_work.discard(batch)
-        elif notice.news is News.ASKS_LEAVE:
+        elif notice.news is EventKind.ASKS_LEAVE:
             self._askers.append(batch)
 
     def _adapt(self, batch: Batch) -> None:

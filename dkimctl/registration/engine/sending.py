@@ -19,7 +19,7 @@ from dkimctl.errors import (
 )
 from dkimctl.models.registration import DomainSpec
 from dkimctl.registration.engine.batch import Batch
-from dkimctl.registration.engine.channel import Desk, Stopped
+from dkimctl.registration.engine.channel import Stopped, WorkerChannel
 
 if TYPE_CHECKING:
     from dkimctl.client.wire import Reply
@@ -33,7 +33,7 @@ _LEAST_WAIT = 0.3  # seconds, even if the service says 0
 _JITTER = 0.1  # of the time that the service asks for, so that not all come back at once
 
 
-class Dispatcher:
+class BatchSender:
     """Sends batches with `send`, from any number of threads.
 
     What is safe is tried again: after NotProcessed every entry; after MaybeProcessed, or an
@@ -41,7 +41,7 @@ class Dispatcher:
     a batch waits in all because the service asks it to (Retry-After).
     """
 
-    def __init__(self, send: Send, desk: Desk, *, max_wait: float) -> None:
+    def __init__(self, send: Send, desk: WorkerChannel, *, max_wait: float) -> None:
         self._send = send
         self._desk = desk
         self._max_wait = max_wait

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 Job = TypeVar("Job")
 
 
-class Crew(Generic[Job]):
+class DaemonThreadPool(Generic[Job]):
     """At most `size` threads, each of which does one job at a time.
 
     Daemon threads, and so none of concurrent.futures: a request that hangs must not hold up

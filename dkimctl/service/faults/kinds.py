@@ -22,7 +22,7 @@ class Exchange(NamedTuple):
     hang_up: Callable[[], NoReturn]
     wait: Callable[[], None]
     retry_after: int | None
-    dice: Random
+    rng: Random
 
 
 Fault = Callable[[Exchange], Answer]
@@ -69,7 +69,7 @@ def _slow(exchange: Exchange) -> Answer:
 
 
 def _changed(change: changes.Change) -> Fault:
-    return lambda exchange: change(exchange.process(), exchange.dice)
+    return lambda exchange: change(exchange.process(), exchange.rng)
 
 
 KINDS: Mapping[str, Fault] = {

@@ -46,12 +46,12 @@ class Faults:
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         if (environ["REQUEST_METHOD"], environ["PATH_INFO"]) != _REGISTRATION:
             return self._app(environ, start_response)
-        dice = self._next_dice()
-        kind = self._draw(dice)
+        rng = self._next_dice()
+        kind = self._draw(rng)
         if kind is None:
             return self._app(environ, start_response)
         process = partial(answer_of, self._app, environ)
-        exchange = Exchange(process, self._hang_up, self._wait, self._plan.retry_after, dice)
+        exchange = Exchange(process, self._hang_up, self._wait, self._plan.retry_after, rng)
         answer = KINDS[kind](exchange)
         start_response(answer.status, list(answer.headers))
         return [answer.body]
@@ -63,6 +63,6 @@ class Faults:
             number = self._count
         return Random(f"{self._plan.seed}:{number}")  # noqa: S311 - nothing is kept secret
 
-    def _draw(self, dice: Random) -> str | None:
-        position = bisect(self._bounds, dice.random())
+    def _draw(self, rng: Random) -> str | None:
+        position = bisect(self._bounds, rng.random())
         return self._kinds[position] if position < len(self._kinds) else None

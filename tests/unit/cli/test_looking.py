@@ -10,7 +10,7 @@ from contextlib import redirect_stderr
 import pytest
 
 from dkimctl.cli.output.streams import Reporter
-from dkimctl.cli.progress.looking import Looking
+from dkimctl.cli.progress.looking import CheckProgress
 from dkimctl.publication.verdicts import Check, Finding, Verdict
 
 PUBLISHED, MISSING, NO_ANSWER = Verdict.PUBLISHED, Verdict.MISSING, Verdict.NO_ANSWER
@@ -73,7 +73,7 @@ def look(clock):
         stream = io.StringIO() if stream is None else stream
         reporter = Reporter(quiet=quiet, as_json=as_json)
         with redirect_stderr(stream):
-            with Looking(
+            with CheckProgress(
                 reporter, wanted, may_draw=may_draw, clock=clock, sleep=clock.sleep
             ) as looking:
                 work(looking)
@@ -184,7 +184,7 @@ def test_a_sleep_that_ends_early_is_gone_on_with(clock):
         clock.sleep(min(seconds, 1.5))
 
     reporter = Reporter(quiet=True)
-    with Looking(reporter, PUBLISHED, may_draw=False, clock=clock, sleep=nap) as looking:
+    with CheckProgress(reporter, PUBLISHED, may_draw=False, clock=clock, sleep=nap) as looking:
         looking.rest(4, THREE)
     assert clock.sleeps == [1.5, 1.5, 1]
 

@@ -7,14 +7,14 @@ import time
 
 import pytest
 
-from dkimctl.client.deadline import Watch
+from dkimctl.client.deadline import DeadlineThread
 
 LIMIT = 0.3  # seconds; the watch looks ten times as often
 
 
 @pytest.fixture
 def watch():
-    watch = Watch(LIMIT)
+    watch = DeadlineThread(LIMIT)
     yield watch
     watch.close()
 
@@ -105,7 +105,7 @@ def test_a_connection_that_is_closed_does_no_harm(connect):
 
 
 def test_closing_ends_the_thread():
-    watch = Watch(60)
+    watch = DeadlineThread(60)
     started = time.monotonic()
     watch.close()
     assert time.monotonic() - started < 1

@@ -12,7 +12,7 @@ import pytest
 
 from dkimctl.errors import LedgerError
 from dkimctl.ledger.disk_space import require_room
-from dkimctl.ledger.faults import explained
+from dkimctl.ledger.faults import translate_errors
 
 TRY_TO_OPEN = """
 try:
@@ -179,7 +179,7 @@ def test_a_ledger_that_another_program_holds_is_told(write, path):
         holder = sqlite3.connect(path)
         holder.execute("BEGIN IMMEDIATE")
         other = sqlite3.connect(path, timeout=0)
-        with pytest.raises(LedgerError, match="held by another program"), explained(path):
+        with pytest.raises(LedgerError, match="held by another program"), translate_errors(path):
             other.execute("BEGIN IMMEDIATE")
         other.close()
         holder.close()
@@ -196,7 +196,7 @@ def test_a_ledger_that_another_program_holds_is_told(write, path):
     ],
 )
 def test_whatever_happens_is_a_ledger_error_with_a_hint(path, error, message):
-    with pytest.raises(LedgerError, match=message) as caught, explained(path):
+    with pytest.raises(LedgerError, match=message) as caught, translate_errors(path):
         raise error
     assert caught.value.hint
     assert caught.value.__cause__ is error

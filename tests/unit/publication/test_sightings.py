@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dkimctl.publication.sightings import Sightings
+from dkimctl.publication.sightings import PublicationChanges
 from dkimctl.publication.verdicts import Check, Finding, Verdict
 
 PAIR = ("example.com", "s1")
@@ -16,8 +16,8 @@ def check(verdict: Verdict, sign_domain="Example.COM", selector="S1") -> Check:
     return Check(sign_domain, selector, fqdn, None, None, Finding(verdict))
 
 
-def see(verdict: Verdict, known, sign_domain="Example.COM", selector="S1") -> Sightings:
-    sightings = Sightings(known)
+def see(verdict: Verdict, known, sign_domain="Example.COM", selector="S1") -> PublicationChanges:
+    sightings = PublicationChanges(known)
     sightings.see(check(verdict, sign_domain, selector))
     return sightings
 
@@ -45,19 +45,19 @@ def test_where_dns_does_not_tell_all_stays_as_it_was(known):
 
 
 def test_nothing_seen_is_nothing_new():
-    assert not changes(Sightings({PAIR}))
+    assert not changes(PublicationChanges({PAIR}))
 
 
 @pytest.mark.parametrize("verdict", [Verdict.PUBLISHED, Verdict.MISSING])
 def test_what_is_known_at_second_hand_changes_nothing(verdict):
     for known in ({PAIR}, set()):
-        sightings = Sightings(known)
+        sightings = PublicationChanges(known)
         sightings.see(check(verdict)._replace(is_first_hand=False))
         assert not changes(sightings)
 
 
 def test_of_two_looks_the_later_counts():
-    sightings = Sightings(set())
+    sightings = PublicationChanges(set())
     for verdict in (Verdict.PUBLISHED, Verdict.MISSING):
         sightings.see(check(verdict))
     assert not changes(sightings)

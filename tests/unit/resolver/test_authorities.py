@@ -13,7 +13,7 @@ import pytest
 from dkimctl.resolver.addresses import Address
 from dkimctl.resolver.authorities import Authorities
 from dkimctl.resolver.messages import decode, encode, txt_question
-from dkimctl.resolver.recursive import Recursor
+from dkimctl.resolver.recursive import RecursiveResolver
 from dkimctl.resolver.server import NoAnswer, Server
 
 
@@ -39,7 +39,7 @@ class Records:
             made.answer = [dns.rrset.from_text(asked.name, 60, class_, kind, *data)]
         return decode(made.to_wire(), asked)
 
-    def forgive(self):
+    def reset_failures(self):
         self.forgiven += 1
 
 
@@ -127,7 +127,7 @@ def test_a_server_whose_address_nobody_tells_is_silent_and_the_others_are_not(fi
 
 class Forgiven:
     def __init__(self, address, forgiven):
-        self.forgive = lambda: forgiven.append(address)
+        self.reset_failures = lambda: forgiven.append(address)
 
 
 def test_servers_that_were_silent_are_asked_again_when_all_is_forgotten():
@@ -193,7 +193,7 @@ def ask_resolvers(*servers, questions=1):
     async def work():
         for server in servers:
             await server.__aenter__()
-        recursor = Recursor([Address("127.0.0.1", server.port) for server in servers], 32)
+        recursor = RecursiveResolver([Address("127.0.0.1", server.port) for server in servers], 32)
         try:
             await recursor.prepare([ASKED] * (questions > 1))
             return [await recursor.ask(ASKED) for _ in range(questions)][-1]

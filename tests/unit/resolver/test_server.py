@@ -364,7 +364,7 @@ def test_a_server_that_is_forgiven_is_asked_again(name_server, reply, truncated)
                 with pytest.raises(NoAnswer):
                     await server.ask(ASKED)
             there.over_udp = lambda wire: [reply(wire)]
-            server.forgive()
+            server.reset_failures()
             return await server.ask(ASKED)
 
     assert asyncio.run(work()).values == (b"v=DKIM1",)
@@ -465,7 +465,7 @@ def test_what_could_not_be_reached_is_tried_anew_when_it_is_forgiven(name_server
         async with asking(name_server()) as server:
             with no_files_left(), pytest.raises(NoAnswer, match="cannot be reached"):
                 await server.ask(ASKED)
-            server.forgive()
+            server.reset_failures()
             return await server.ask(ASKED)
 
     assert asyncio.run(work()).values == (b"v=DKIM1",)

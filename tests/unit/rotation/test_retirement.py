@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dkimctl.models.registration import Outcome, Registration
-from dkimctl.rotation.retirement import AFTERCARE, as_result, fates
+from dkimctl.rotation.retirement import GRACE_PERIOD, as_result, fates
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -168,7 +168,9 @@ def test_whoever_is_retired_has_a_successor_that_signs_and_is_published(registra
 
     def has_settled(one):
         pair = one.sign_domain, one.selector or ""
-        return start(one) <= NOW - AFTERCARE and pair in seen and seen[pair] <= NOW - AFTERCARE
+        return (
+            start(one) <= NOW - GRACE_PERIOD and pair in seen and seen[pair] <= NOW - GRACE_PERIOD
+        )
 
     for fate in found:
         old = fate.registration

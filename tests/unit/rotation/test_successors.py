@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from dkimctl.errors import UsageError
 from dkimctl.models.registration import DomainSpec, Registration
 from dkimctl.models.schedule import made_at, starts_at
-from dkimctl.rotation.successors import Terms, find_successors, start_date
+from dkimctl.rotation.successors import RotationPolicy, find_successors, start_date
 from dkimctl.specs.names import parse_domain
 
 NOW = datetime(2026, 11, 21, 15, 4, 5, tzinfo=UTC)
 DAY = timedelta(days=1)
 TOKYO = timezone(9 * DAY / 24)
-TERMS = Terms(180 * DAY, "2026-11-24T15:05+00:00", 2048, lambda domain: "s20261121")
+TERMS = RotationPolicy(180 * DAY, "2026-11-24T15:05+00:00", 2048, lambda domain: "s20261121")
 OLD, YOUNG = "2026-05-25T15:04:05+00:00", "2026-05-25T15:04:06+00:00"  # 180 days, less a second
 TO_COME = "2026-11-22T00:05+09:00"
 EXAMPLE = "example.com"

@@ -10,7 +10,12 @@ from cryptography.hazmat.primitives import serialization
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dkimctl.service.encryption import MAX_PASSPHRASE, Sealer, WrongPassphrase, is_sealed
+from dkimctl.service.encryption import (
+    MAX_PASSPHRASE,
+    PrivateKeyEncryptor,
+    WrongPassphrase,
+    is_sealed,
+)
 from dkimctl.service.keys import make_key
 
 PASSPHRASE = "correct horse — ばね".encode()
@@ -23,7 +28,7 @@ def keys():
 
 @pytest.fixture(scope="module")
 def sealer():
-    return Sealer(PASSPHRASE)
+    return PrivateKeyEncryptor(PASSPHRASE)
 
 
 def test_what_is_sealed_is_opened_by_the_passphrase_alone(keys, sealer):
@@ -32,9 +37,9 @@ def test_what_is_sealed_is_opened_by_the_passphrase_alone(keys, sealer):
         assert is_sealed(sealed)
         assert not is_sealed(key)
         assert sealer.open(sealed) == key
-        assert Sealer(PASSPHRASE).open(sealed) == key
+        assert PrivateKeyEncryptor(PASSPHRASE).open(sealed) == key
         with pytest.raises(WrongPassphrase):
-            Sealer(b"another").open(sealed)
+            PrivateKeyEncryptor(b"another").open(sealed)
 
 
 def test_the_same_key_is_sealed_otherwise_each_time(keys, sealer):
@@ -64,7 +69,7 @@ def test_openssl_reads_it_and_names_scrypt(keys, sealer, tmp_path, needs_tool):
 @pytest.mark.parametrize("passphrase", [b"\xff\xe4 ", b"\xed\xb3\xbf", b"p" * MAX_PASSPHRASE])
 def test_openssl_reads_it_whatever_the_octets(keys, tmp_path, needs_tool, passphrase):
     path = tmp_path / "key.pem"
-    path.write_bytes(Sealer(passphrase).seal(keys[0]))
+    path.write_bytes(PrivateKeyEncryptor(passphrase).seal(keys[0]))
     words = [needs_tool("openssl"), "pkey", "-in", str(path), "-passin", "env:P"]
     done = subprocess.run(words, capture_output=True, check=True, env={b"P": passphrase})
     assert done.stdout == keys[0]
@@ -74,5 +79,5 @@ def test_openssl_reads_it_whatever_the_octets(keys, tmp_path, needs_tool, passph
 @given(st.binary(min_size=1, max_size=MAX_PASSPHRASE))
 def test_any_passphrase_will_do(passphrase):
     key = make_key(1024).private_key
-    sealed = Sealer(passphrase).seal(key)
+    sealed = PrivateKeyEncryptor(passphrase).seal(key)
     assert serialization.load_pem_private_key(sealed, passphrase).key_size == 1024

@@ -7,7 +7,7 @@ import pytest
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
-from dkimctl.service.keys import KeyPair, key_workshop, make_key
+from dkimctl.service.keys import KeyPair, key_pool, make_key
 
 
 @pytest.mark.parametrize("key_len", [1024, 2048])
@@ -35,7 +35,7 @@ def test_the_private_key_is_pkcs8_pem_and_not_in_the_repr(fixed_keys: dict[int, 
 
 
 def test_the_workshop_makes_the_keys_that_are_ordered() -> None:
-    with key_workshop(lambda key_len: KeyPair(str(key_len), b"")) as order_key:
+    with key_pool(lambda key_len: KeyPair(str(key_len), b"")) as order_key:
         ordered = [order_key(key_len) for key_len in (1024, 2048, 1024)]
         assert [key.result().value for key in ordered] == ["1024", "2048", "1024"]
 
@@ -49,7 +49,7 @@ def test_a_workshop_that_is_left_early_begins_no_more_keys() -> None:
         return KeyPair("", b"")
 
     def order_many_and_leave() -> None:
-        with key_workshop(make) as order_key:
+        with key_pool(make) as order_key:
             for _ in range(1_000):
                 order_key(1024)
             raise KeyboardInterrupt

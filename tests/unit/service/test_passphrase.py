@@ -16,7 +16,7 @@ from sqlalchemy import select
 from dkimctl.errors import UsageError
 from dkimctl.service import registrations, schema
 from dkimctl.service.clients import create_client
-from dkimctl.service.encryption import Sealer, is_sealed
+from dkimctl.service.encryption import PrivateKeyEncryptor, is_sealed
 from dkimctl.service.keys import make_key
 from dkimctl.service.passphrase import require_none
 from dkimctl.service.registrations import Registration
@@ -24,13 +24,13 @@ from dkimctl.service.store import Store
 
 
 @pytest.fixture(scope="module")
-def ours() -> Sealer:
-    return Sealer(b"ours")
+def ours() -> PrivateKeyEncryptor:
+    return PrivateKeyEncryptor(b"ours")
 
 
 @pytest.fixture(scope="module")
-def theirs() -> Sealer:
-    return Sealer(b"theirs")
+def theirs() -> PrivateKeyEncryptor:
+    return PrivateKeyEncryptor(b"theirs")
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def _unsealed(path: Path) -> int:
     return sum(not is_sealed(key) for (key,) in keys)
 
 
-def _refused(path: Path, sealer: Sealer | None, words: str) -> None:
+def _refused(path: Path, sealer: PrivateKeyEncryptor | None, words: str) -> None:
     """As one who makes keys opens the file."""
     with (
         pytest.raises(UsageError, match=words) as caught,
@@ -222,7 +222,7 @@ def _being_read(path: Path) -> Iterator[None]:
 
 
 def test_a_reader_of_a_sealed_file_keeps_nobody_from_opening_it(
-    path: Path, ours: Sealer, monkeypatch: pytest.MonkeyPatch
+    path: Path, ours: PrivateKeyEncryptor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dkimctl.service.store._BUSY_SECONDS", 0.1)
     Store.open(path, ours).close()
@@ -233,7 +233,7 @@ def test_a_reader_of_a_sealed_file_keeps_nobody_from_opening_it(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs the locks of SQLite on Linux")
-def test_another_who_empties_the_log_is_waited_for(path: Path, ours: Sealer) -> None:
+def test_another_who_empties_the_log_is_waited_for(path: Path, ours: PrivateKeyEncryptor) -> None:
     """SQLite's own busy time-out does not hold for the lock of a checkpoint."""
     Store.open(path, ours).close()
     holding = (

@@ -1,4 +1,4 @@
-"""Looking again and again: for what, how often, how long."""
+"""CheckProgress again and again: for what, how often, how long."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import pytest
 from dkimctl.client.wire import Reply
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models.registration import DomainSpec
-from dkimctl.registration.engine.channel import Desk
+from dkimctl.registration.engine.channel import WorkerChannel
 from dkimctl.registration.engine.engine import Registrar
 from dkimctl.registration.engine.limits import Limits
 from dkimctl.registration.planning import Planner
@@ -74,7 +74,7 @@ def service(make_registration):
     return lambda *script: Service(make_registration, script)
 
 
-class PatientDesk(Desk):
+class PatientDesk(WorkerChannel):
     """Waits no time at all, and keeps for how long it was to wait."""
 
     def __init__(self) -> None:

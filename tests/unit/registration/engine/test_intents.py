@@ -19,7 +19,7 @@ from dkimctl.errors import (
 )
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models.registration import DomainSpec
-from dkimctl.registration.engine.channel import Desk
+from dkimctl.registration.engine.channel import WorkerChannel
 
 
 def open_intents(path) -> set[tuple[str, str | None]]:
@@ -89,7 +89,7 @@ def test_while_it_waits_after_being_turned_away_nothing_is_in_doubt(
 ):
     seen = []
 
-    class WatchedDesk(Desk):
+    class WatchedDesk(WorkerChannel):
         def sleep(self, seconds):
             deadline = time.monotonic() + 10  # for the registrar to hear of it
             while open_intents(path) and time.monotonic() < deadline:

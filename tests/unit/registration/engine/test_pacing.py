@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from dkimctl.registration.engine.pacing import Pace
+from dkimctl.registration.engine.pacing import ConcurrencyLimiter
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def clock():
 
 @pytest.fixture
 def pace(clock):
-    return Pace(8, lambda: clock.now)
+    return ConcurrencyLimiter(8, lambda: clock.now)
 
 
 def test_one_at_first_and_one_more_for_each_answer(pace):

@@ -15,7 +15,7 @@ from dkimctl.client.wire import Reply
 from dkimctl.errors import MaybeProcessed, NotProcessed, RequestRefused, Throttled
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models.registration import DomainSpec, Outcome, Registration
-from dkimctl.registration.engine.channel import Desk
+from dkimctl.registration.engine.channel import WorkerChannel
 from dkimctl.registration.engine.engine import Registrar
 from dkimctl.registration.engine.limits import Limits
 from dkimctl.registration.planning import Planner
@@ -40,7 +40,7 @@ AFTER = {
 }
 
 
-class Eager(Desk):
+class Eager(WorkerChannel):
     def sleep(self, seconds: float) -> None:
         pass
 

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from dkimctl.errors import LedgerError, Throttled
-from dkimctl.registration.engine.channel import Desk
+from dkimctl.registration.engine.channel import WorkerChannel
 
 PEACE = 0.4  # seconds
 
@@ -30,7 +30,7 @@ def test_while_the_service_wants_peace_no_other_request_leaves(
             raise Throttled("429", retry_after=PEACE)
         return server.send(specs)
 
-    run = registrar(send, batch_size=1, concurrency=4, desk=Desk())
+    run = registrar(send, batch_size=1, concurrency=4, desk=WorkerChannel())
     assert outcomes_of(run.run(entries(60, selector))) == ["created"] * 60
     # What left at the same moment as the refusal came does not count.
     meanwhile = [at for at in sent if refused_at[0] + 0.05 < at < refused_at[0] + PEACE]

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from dkimctl.errors import Interrupted, MaybeProcessed, NoService, RequestRefused, Throttled
-from dkimctl.registration.engine.channel import Desk
+from dkimctl.registration.engine.channel import WorkerChannel
 
 
 def test_what_is_under_way_is_waited_for_and_kept(ledger, service, registrar, entries, outcomes_of):
@@ -51,7 +51,7 @@ def test_what_waits_to_be_sent_again_waits_no_longer(
     ledger, service, registrar, entries, outcomes_of
 ):
     server = service(*[MaybeProcessed("timed out", retry_after=200.0)] * 4)
-    run = registrar(server.send, desk=Desk())
+    run = registrar(server.send, desk=WorkerChannel())
     run.watch.waiting = lambda *wait: run.registrar.stop()
     started = time.monotonic()
     assert outcomes_of(run.run(entries(2))) == ["unknown"] * 2
@@ -166,7 +166,7 @@ def test_a_stop_of_a_run_that_ends_already_waits_no_longer(
 
 
 def test_a_stop_while_the_service_wants_peace_is_quick(service, registrar, entries):
-    run = registrar(service(Throttled("429", retry_after=200.0)).send, desk=Desk())
+    run = registrar(service(Throttled("429", retry_after=200.0)).send, desk=WorkerChannel())
     run.watch.waiting = lambda *_: run.registrar.stop()
     started = time.monotonic()
     assert len(list(run.run(entries(30_000)))) == 30_000

@@ -11,12 +11,12 @@ import pytest
 from dkimctl.client.wire import Reply
 from dkimctl.errors import MaybeProcessed, NotProcessed, Throttled
 from dkimctl.models.registration import DomainSpec, Outcome
-from dkimctl.registration.engine.channel import Desk
+from dkimctl.registration.engine.channel import WorkerChannel
 
 FAULTS = (MaybeProcessed("lost"), NotProcessed("bounced"), Throttled("429", retry_after=0.002))
 
 
-class Hasty(Desk):
+class Hasty(WorkerChannel):
     """Waits for real, but not long."""
 
     def sleep(self, seconds: float) -> None:
