@@ -9,9 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 from dkimctl.ledger.faults import corrupt, sound_id
-
-Pair = tuple[str, str | None]  # (signing domain, selector or None)
-_Folded = tuple[str, str]  # the same in lower case, "" for None
+from dkimctl.models.registration import DomainSpec, RegistrationKey, key_of
 
 
 class Intent(NamedTuple):
@@ -24,13 +22,20 @@ class Intent(NamedTuple):
     selector: str | None
     sent_at: str
 
+    @property
+    def key(self) -> RegistrationKey:
+        return key_of(self.sign_domain, self.selector)
+
 
 class Sending(NamedTuple):
-    """Entries of one request that have no answer. The IDs keep the order of sending."""
+    """Entries of one request that have no answer. The IDs keep the order of sending.
+
+    Of `specs` only the signing domain and the selector are kept.
+    """
 
     id: int
     sent_at: str
-    pairs: Sequence[Pair]
+    specs: Sequence[DomainSpec]
 
 
 _SELECT = "SELECT id, sent_at, entries FROM sending WHERE account_id = ? ORDER BY id"
@@ -49,27 +54,29 @@ def add_sendings(
     connection: sqlite3.Connection,
     account_id: int,
     sent_at: str,
-    requests: Iterable[Sequence[Pair]],
+    requests: Iterable[Sequence[DomainSpec]],
 ) -> list[Sending]:
     """Add one for each request, within the caller's transaction."""
     added = []
-    for pairs in requests:
-        done = connection.execute(_BEGIN, (account_id, sent_at, json.dumps(pairs)))
-        added.append(Sending(done.lastrowid or 0, sent_at, pairs))
+    for specs in requests:
+        done = connection.execute(_BEGIN, (account_id, sent_at, _encoded(specs)))
+        added.append(Sending(done.lastrowid or 0, sent_at, specs))
     return added
 
 
-def change_sendings(connection: sqlite3.Connection, left: Mapping[int, Sequence[Pair]]) -> None:
+def change_sendings(
+    connection: sqlite3.Connection, left: Mapping[int, Sequence[DomainSpec]]
+) -> None:
     """Set what is `left` of some, by their IDs, within the caller's transaction."""
-    for sending_id, pairs in left.items():
-        if pairs:
-            connection.execute(_CHANGE, (json.dumps(pairs), sending_id))
+    for sending_id, specs in left.items():
+        if specs:
+            connection.execute(_CHANGE, (_encoded(specs), sending_id))
         else:
             connection.execute(_END, (sending_id,))
 
 
 def intents_of(sending: Sending) -> list[Intent]:
-    return [Intent(*pair, sending.sent_at) for pair in sending.pairs]
+    return [_intent(spec, sending.sent_at) for spec in sending.specs]
 
 
 class OpenSendings:
@@ -80,7 +87,7 @@ class OpenSendings:
 
     def __init__(self, sendings: Iterable[Sending]) -> None:
         self._sent_at: dict[int, str] = {}
-        self._pairs: dict[int, dict[_Folded, Pair]] = {}
+        self._specs: dict[int, dict[RegistrationKey, DomainSpec]] = {}
         self._of_domain: dict[str, dict[str, int]] = {}  # selector -> ID; oldest first
         self.begin(sendings)
 
@@ -90,57 +97,56 @@ class OpenSendings:
         if domain not in self._of_domain:
             return []
         return [
-            Intent(*self._pairs[sending_id][domain, selector], self._sent_at[sending_id])
+            _intent(
+                self._specs[sending_id][RegistrationKey(domain, selector)],
+                self._sent_at[sending_id],
+            )
             for selector, sending_id in self._of_domain[domain].items()
         ]
 
-    def without(self, pairs: Iterable[Pair]) -> dict[int, list[Pair]]:
-        """What would be left of the sendings that hold any of `pairs`, by their IDs.
+    def without(self, keys: Iterable[RegistrationKey]) -> dict[int, list[DomainSpec]]:
+        """What would be left of the sendings that hold any of `keys`, by their IDs.
 
-        `pairs` may repeat itself.
+        `keys` may repeat itself.
         """
-        closed: dict[int, set[_Folded]] = {}
-        for sign_domain, selector in pairs:
-            domain = sign_domain.lower()
-            selectors = self._of_domain.get(domain)
-            if selectors is None:
-                continue
-            folded = (selector or "").lower()
-            if folded in selectors:
-                closed.setdefault(selectors[folded], set()).add((domain, folded))
+        closed: dict[int, set[RegistrationKey]] = {}
+        for key in keys:
+            selectors = self._of_domain.get(key.sign_domain)
+            if selectors is not None and key.selector in selectors:
+                closed.setdefault(selectors[key.selector], set()).add(key)
         return {sending_id: self._left(sending_id, keys) for sending_id, keys in closed.items()}
 
-    def change(self, left: Mapping[int, Iterable[Pair]]) -> None:
+    def change(self, left: Mapping[int, Iterable[DomainSpec]]) -> None:
         """Keep of these sendings only what is left of each."""
-        for sending_id, pairs in left.items():
-            kept = {_folded(pair): pair for pair in pairs}
-            for key in self._pairs[sending_id]:
+        for sending_id, specs in left.items():
+            kept = {spec.key: spec for spec in specs}
+            for key in self._specs[sending_id]:
                 if key not in kept:
-                    self._forget(*key)
-            self._pairs[sending_id] = kept
+                    self._forget(key)
+            self._specs[sending_id] = kept
             if not kept:
-                del self._pairs[sending_id], self._sent_at[sending_id]
+                del self._specs[sending_id], self._sent_at[sending_id]
 
     def begin(self, sendings: Iterable[Sending]) -> None:
         """Add the youngest, whose entries are in no other."""
         for sending in sendings:
-            pairs = {_folded(pair): pair for pair in sending.pairs}
-            self._pairs[sending.id], self._sent_at[sending.id] = pairs, sending.sent_at
-            for domain, selector in pairs:
+            specs = {spec.key: spec for spec in sending.specs}
+            self._specs[sending.id], self._sent_at[sending.id] = specs, sending.sent_at
+            for domain, selector in specs:
                 self._of_domain.setdefault(domain, {})[selector] = sending.id
 
-    def _forget(self, domain: str, selector: str) -> None:
-        selectors = self._of_domain[domain]
+    def _forget(self, key: RegistrationKey) -> None:
+        selectors = self._of_domain[key.sign_domain]
         if len(selectors) == 1:
-            del self._of_domain[domain]
+            del self._of_domain[key.sign_domain]
         else:
-            del selectors[selector]
+            del selectors[key.selector]
 
-    def _left(self, sending_id: int, closed: Set[_Folded]) -> list[Pair]:
-        pairs = self._pairs[sending_id]
-        if len(closed) == len(pairs):  # mostly: an answer to the whole request
+    def _left(self, sending_id: int, closed: Set[RegistrationKey]) -> list[DomainSpec]:
+        specs = self._specs[sending_id]
+        if len(closed) == len(specs):  # mostly: an answer to the whole request
             return []
-        return [pair for key, pair in pairs.items() if key not in closed]
+        return [spec for key, spec in specs.items() if key not in closed]
 
 
 def utc(seconds: float) -> str:
@@ -148,20 +154,24 @@ def utc(seconds: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(seconds))
 
 
-def _folded(pair: Pair) -> _Folded:
-    return pair[0].lower(), (pair[1] or "").lower()
+def _intent(spec: DomainSpec, sent_at: str) -> Intent:
+    return Intent(spec.sign_domain, spec.selector, sent_at)
 
 
-def _decoded(entries: Any) -> list[Pair]:
-    """The pairs of a row, whatever somebody else may have put into it."""
+def _encoded(specs: Iterable[DomainSpec]) -> str:
+    return json.dumps([(spec.sign_domain, spec.selector) for spec in specs])
+
+
+def _decoded(entries: Any) -> list[DomainSpec]:
+    """The entries of a row, whatever somebody else may have put into it."""
     try:
-        return [_pair(entry) for entry in json.loads(entries)]
+        return [_spec(entry) for entry in json.loads(entries)]
     except (TypeError, ValueError, RecursionError) as error:
         raise corrupt(f"a sending in it cannot be read: {error}") from error
 
 
-def _pair(entry: object) -> Pair:
+def _spec(entry: object) -> DomainSpec:
     match entry:
         case [str() as domain, (str() | None) as selector]:
-            return domain, selector
+            return DomainSpec(domain, selector)
     raise ValueError("an entry is no signing domain and selector")

@@ -16,7 +16,6 @@ from dkimctl.ledger.faults import translate_errors
 from dkimctl.ledger.intents import (
     Intent,
     OpenSendings,
-    Pair,
     add_sendings,
     change_sendings,
     intents_of,
@@ -30,7 +29,7 @@ from dkimctl.ledger.registrations import (
     select_registrations,
     signing_domains,
 )
-from dkimctl.models.registration import Registration
+from dkimctl.models.registration import DomainSpec, Registration, RegistrationKey, key_of
 
 
 class Ledger:
@@ -117,8 +116,8 @@ class Ledger:
             sendings = select_sendings(self._connection, self._account_id)
             return [intent for sending in sendings for intent in intents_of(sending)]
 
-    def publications(self) -> dict[tuple[str, str], datetime]:
-        """Since when (UTC) records are seen in DNS, by signing domain and selector in lower case.
+    def publications(self) -> dict[RegistrationKey, datetime]:
+        """Since when (UTC) records are seen in DNS.
 
         A record that is not there was not seen, or not when DNS was last asked.
         """
@@ -126,7 +125,9 @@ class Ledger:
             return select_publications(self._connection, self._account_id)
 
     def note_publications(
-        self, published: Iterable[Pair], not_published: Iterable[Pair] = ()
+        self,
+        published: Iterable[RegistrationKey],
+        not_published: Iterable[RegistrationKey] = (),
     ) -> None:
         """Keep that some records are in DNS now, and others are not; durable on return.
 
@@ -142,16 +143,17 @@ class Ledger:
                 end_publications(self._connection, self._account_id, gone)
                 add_publications(self._connection, self._account_id, utc(self._clock()), seen)
 
-    def forget(self, pairs: Iterable[Pair]) -> None:
+    def forget(self, registrations: Iterable[Registration]) -> None:
         """Drop registrations and when they were published; durable on return. Intents stay."""
-        dropped = list(pairs)
+        dropped = list(registrations)
         try:
             with translate_errors(self._path):
                 require_in_place(self._path, self._identity)
                 with self._connection:
                     self._connection.execute("BEGIN IMMEDIATE")
                     delete_registrations(self._connection, self._account_id, dropped)
-                    end_publications(self._connection, self._account_id, dropped)
+                    keys = [found.key for found in dropped]
+                    end_publications(self._connection, self._account_id, keys)
         finally:
             self._known = None
 
@@ -163,20 +165,21 @@ class Ledger:
         self,
         *,
         answered: Sequence[Registration] = (),
-        settled: Iterable[Pair] = (),
-        begun: Iterable[Sequence[Pair]] = (),
+        settled: Iterable[RegistrationKey] = (),
+        begun: Iterable[Sequence[DomainSpec]] = (),
     ) -> None:
         """Keep what was answered, close the intents of `settled`, then open those of `begun`.
 
-        All of it or nothing, and durable on return. `begun` is what each request holds; no pair
+        All of it or nothing, and durable on return. `begun` is what each request holds; no key
         is there twice. An answer also closes the intents of its domain that have its selector
         or, where the registration is ours, none.
         """
         settled = list(settled)
-        requests = [pairs for pairs in begun if pairs]
+        requests = [specs for specs in begun if specs]
         if not (answered or settled or requests):
             return
-        over = itertools.chain(settled, *requests, _closed_by(answered))
+        resent = (spec.key for specs in requests for spec in specs)
+        over = itertools.chain(settled, resent, _closed_by(answered))
         try:
             with translate_errors(self._path):
                 require_in_place(self._path, self._identity)
@@ -217,8 +220,8 @@ class Ledger:
     def _write(
         self,
         answered: Sequence[Registration],
-        over: Iterable[Pair],
-        begun: Iterable[Sequence[Pair]],
+        over: Iterable[RegistrationKey],
+        begun: Iterable[Sequence[DomainSpec]],
     ) -> None:
         sendings = self._sendings()
         left = sendings.without(over)
@@ -249,9 +252,9 @@ class Ledger:
             yield from select_registrations(self._connection, self._account_id, rest, *values)
 
 
-def _closed_by(answered: Iterable[Registration]) -> Iterator[Pair]:
+def _closed_by(answered: Iterable[Registration]) -> Iterator[RegistrationKey]:
     for found in answered:
-        yield found.sign_domain, found.selector
+        yield found.key
         if not found.is_taken:
             # What is somebody else's says nothing of a request where the service was to choose.
-            yield found.sign_domain, None
+            yield key_of(found.sign_domain, None)

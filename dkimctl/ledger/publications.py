@@ -6,8 +6,7 @@ import sqlite3
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from dkimctl.ledger.intents import Pair
-from dkimctl.models.registration import pair_of
+from dkimctl.models.registration import RegistrationKey, key_of
 
 # As bytes: a text that is none, put there by somebody else, makes the driver give up on all rows.
 _SELECT = """
@@ -19,37 +18,40 @@ _END = "DELETE FROM publication WHERE account_id = ? AND sign_domain = ? AND sel
 
 def select_publications(
     connection: sqlite3.Connection, account_id: int
-) -> dict[tuple[str, str], datetime]:
-    """When each record of an account was first seen (UTC), by its pair in lower case.
+) -> dict[RegistrationKey, datetime]:
+    """When each record of an account was first seen (UTC), by its key.
 
     One whose time cannot be read is left out.
     """
-    found: dict[tuple[str, str], datetime] = {}
+    found: dict[RegistrationKey, datetime] = {}
     for sign_domain, selector, published_at in connection.execute(_SELECT, (account_id,)):
         time = _time(published_at)
         if time is not None:
-            found[pair_of(str(sign_domain), str(selector))] = time
+            found[key_of(str(sign_domain), str(selector))] = time
     return found
 
 
 def add_publications(
-    connection: sqlite3.Connection, account_id: int, published_at: str, pairs: Iterable[Pair]
+    connection: sqlite3.Connection,
+    account_id: int,
+    published_at: str,
+    keys: Iterable[RegistrationKey],
 ) -> None:
     """Add those that are not there, within the caller's transaction; the others keep their time."""
     known = select_publications(connection, account_id)
     rows = [
-        (account_id, domain, selector or "", published_at)
-        for domain, selector in pairs
-        if pair_of(domain, selector) not in known
+        (account_id, key.sign_domain, key.selector, published_at)
+        for key in keys
+        if key not in known
     ]
     connection.executemany(_ADD, rows)
 
 
 def end_publications(
-    connection: sqlite3.Connection, account_id: int, pairs: Iterable[Pair]
+    connection: sqlite3.Connection, account_id: int, keys: Iterable[RegistrationKey]
 ) -> None:
-    """Delete those of `pairs`, within the caller's transaction."""
-    rows = [(account_id, domain, selector or "") for domain, selector in pairs]
+    """Delete those of `keys`, within the caller's transaction."""
+    rows = [(account_id, key.sign_domain, key.selector) for key in keys]
     connection.executemany(_END, rows)
 
 

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
-from dkimctl.ledger.intents import Pair
 from dkimctl.models.registration import DnsRecord, Registration
 
 _COLUMNS = (
@@ -52,9 +51,9 @@ def select_registrations(
 
 
 def delete_registrations(
-    connection: sqlite3.Connection, account_id: int, pairs: Iterable[Pair]
+    connection: sqlite3.Connection, account_id: int, registrations: Iterable[Registration]
 ) -> None:
-    rows = [(account_id, domain, selector or "") for domain, selector in pairs]
+    rows = [(account_id, found.sign_domain, found.selector or "") for found in registrations]
     connection.executemany(_DELETE, rows)
 
 

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from dkimctl.models.registration import DomainSpec, Registration
+from dkimctl.models.registration import DomainSpec, Registration, RegistrationKey, key_of
 
 _FILE_SUFFIXES = (".yaml", ".yml", ".json")
 _GLOB_CHARACTERS = frozenset("*?[")
@@ -38,8 +38,8 @@ class Selection:
     ) -> None:
         self._is_all = not words
         self._globs: dict[str, re.Pattern[str]] = {}
-        # The words (as typed, or as in a file) by what they select; None: every selector.
-        self._pairs: dict[tuple[str, str | None], str] = {}
+        # The words (as typed, or as in a file) by what they select: a domain, or one selector.
+        self._names: dict[str | RegistrationKey, str] = {}
         self._matched: set[str] = set()
         for word in words:
             if is_file(word):
@@ -56,17 +56,17 @@ class Selection:
 
     def unmatched(self) -> list[str]:
         """What has selected nothing, once `pick` is through."""
-        words = [*self._globs, *self._pairs.values()]
+        words = [*self._globs, *self._names.values()]
         return [word for word in words if word not in self._matched]
 
     def _add(self, domain: str, selector: str | None) -> None:
         word = domain if selector is None else f"{domain} (selector {selector})"
-        self._pairs[domain, selector and selector.lower()] = word
+        self._names[domain if selector is None else key_of(domain, selector)] = word
 
     def _has(self, found: Registration) -> bool:
         words = [word for word, glob in self._globs.items() if glob.match(found.sign_domain)]
-        for selector in (None, (found.selector or "").lower()):
-            word = self._pairs.get((found.sign_domain, selector))
+        for name in (found.sign_domain, found.key):
+            word = self._names.get(name)
             if word is not None:
                 words.append(word)
         self._matched.update(words)

@@ -1,5 +1,6 @@
 """Domain specs, what the service answered for them, and what became of each."""
 
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -20,6 +21,21 @@ class Outcome(StrEnum):
     __hash__ = str.__hash__  # Enum's own is written in Python; each entry is looked up ten times
 
 
+class RegistrationKey(NamedTuple):
+    """What identifies a registration within an account, in lower case: DNS ignores case.
+
+    `selector` is "" where there is none. Make keys with `key_of`.
+    """
+
+    sign_domain: str
+    selector: str
+
+
+def key_of(sign_domain: str, selector: str | None) -> RegistrationKey:
+    """The key for a signing domain and a selector in any spelling."""
+    return RegistrationKey(sign_domain.lower(), (selector or "").lower())
+
+
 class DomainSpec(NamedTuple):
     """One entry to register (interface 2.3). None: not stated, so not sent.
 
@@ -33,6 +49,10 @@ class DomainSpec(NamedTuple):
     start_date: str | None = None
     default: int | None = None
     enable: bool | None = None
+
+    @property
+    def key(self) -> RegistrationKey:
+        return key_of(self.sign_domain, self.selector)
 
 
 class DnsRecord(NamedTuple):
@@ -61,14 +81,41 @@ class Registration(NamedTuple):
     message: str | None = None
 
     @property
+    def key(self) -> RegistrationKey:
+        return key_of(self.sign_domain, self.selector)
+
+    @property
     def is_taken(self) -> bool:
-        """Whether it is somebody else's: 409 without data (interface 7.3)."""
+        """Whether it belongs to another account: 409 without data (interface 7.3)."""
         return self.code == "409" and self.record is None
 
+    @property
+    def signs(self) -> bool:
+        """Whether mail is, or will be, signed with it: ours and enabled (interface 2.3)."""
+        return not self.is_taken and self.enable is not False
 
-def pair_of(sign_domain: str, selector: str | None) -> tuple[str, str]:
-    """What tells registrations apart, as DNS compares names: without regard to case."""
-    return sign_domain.lower(), (selector or "").lower()
+    @property
+    def created_at(self) -> datetime | None:
+        """When the key was made (UTC), or else the start date; None: neither can be read."""
+        return utc_time(self.regist_date) or utc_time(self.start_date)
+
+    @property
+    def starts_at(self) -> datetime | None:
+        """When signing starts (UTC); None: no date can be read.
+
+        By default at registration (interface 2.3), and never before it, whatever the start date.
+        """
+        dates = [date for date in map(utc_time, (self.start_date, self.regist_date)) if date]
+        return max(dates, default=None)
+
+
+def utc_time(text: str | None) -> datetime | None:
+    """The UTC time of an ISO 8601 date-time with offset; None for other text."""
+    try:
+        time = datetime.fromisoformat(text or "")
+        return time.astimezone(UTC) if time.tzinfo else None
+    except (ValueError, OverflowError):
+        return None
 
 
 class Result(NamedTuple):

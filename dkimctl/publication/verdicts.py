@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from dkimctl.dkim import KeyRecordError, parse_key_record, parse_tag_list
-from dkimctl.models.schedule import instant
+from dkimctl.models.registration import utc_time
 
 
 class Verdict(StrEnum):
@@ -109,7 +109,7 @@ def urgency(check: Check, now: datetime, warn_within: timedelta) -> Urgency:
     """
     if check.finding.verdict in (Verdict.PUBLISHED, Verdict.NO_ANSWER) or check.enable is False:
         return Urgency.NONE
-    start = instant(check.start_date)
+    start = utc_time(check.start_date)
     if start is None or start <= now:
         return Urgency.SIGNING
     return Urgency.SOON if start - now <= warn_within else Urgency.NONE

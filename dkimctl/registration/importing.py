@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from dkimctl.errors import UsageError
-from dkimctl.models.registration import Outcome, Registration, Result, pair_of
+from dkimctl.models.registration import Outcome, Registration, Result
 from dkimctl.specs.names import parse_domain
 
 _REGISTERED = frozenset({Outcome.CREATED, Outcome.EXISTS, Outcome.DIFFERS, Outcome.UNUSABLE})
@@ -28,17 +28,17 @@ def take_over(results: Iterable[Result], known: Iterable[Registration]) -> Impor
 
     What is known stays, and of two items for one name the first counts.
     """
-    held = {pair_of(*found[:2]): found for found in known}
+    held = {found.key: found for found in known}
     taken = ImportPlan([], 0, [], [])
     there = 0
     for result in map(_checked, results):
         found = result.registration
-        other = held.get(pair_of(*found[:2]))
+        other = held.get(found.key)
         if result.outcome not in _REGISTERED or found.record is None:
             taken.left_out.append(result)
         elif other is None or not (other.record or other.is_taken):
             taken.new.append(found)
-            held[pair_of(*found[:2])] = found
+            held[found.key] = found
         elif reason := _difference(found, other):
             taken.conflicts.append(Result(found, Outcome.DIFFERS, reason))
         else:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
-from dkimctl.models.registration import DomainSpec, Registration
+from dkimctl.models.registration import DomainSpec, Registration, RegistrationKey, key_of
+
+_names = attrgetter("sign_domain", "selector")
 
 
 class Matched(NamedTuple):
@@ -23,7 +26,7 @@ def match(specs: Sequence[DomainSpec], items: Iterable[Registration]) -> Matched
     counts, or the one that has a record; the other is a stray.
     """
     items = list(items)
-    if [item[:2] for item in items] == [spec[:2] for spec in specs]:  # mostly
+    if list(map(_names, items)) == list(map(_names, specs)):  # mostly
         return Matched([*items], [])
     index = _Index(specs)
     answers: list[Registration | None] = [None] * len(specs)
@@ -51,21 +54,16 @@ def _as_named(item: Registration, spec: DomainSpec) -> Registration:
 
 class _Index:
     def __init__(self, specs: Sequence[DomainSpec]) -> None:
-        self._by_key: dict[tuple[str, str | None], int] = {}
+        self._by_key: dict[RegistrationKey, int] = {}
         self._by_domain: dict[str, list[int]] = {}
         for position, spec in enumerate(specs):
-            domain = spec.sign_domain.lower()
-            self._by_key[domain, _folded(spec.selector)] = position
-            self._by_domain.setdefault(domain, []).append(position)
+            key = spec.key
+            self._by_key[key] = position
+            self._by_domain.setdefault(key.sign_domain, []).append(position)
 
     def find(self, item: Registration) -> int | None:
-        domain = item.sign_domain.lower()
-        for key in ((domain, _folded(item.selector)), (domain, None)):
+        for key in (item.key, key_of(item.sign_domain, None)):
             if key in self._by_key:
                 return self._by_key[key]
-        of_domain = self._by_domain.get(domain, [])
+        of_domain = self._by_domain.get(item.key.sign_domain, [])
         return of_domain[0] if item.selector is None and len(of_domain) == 1 else None
-
-
-def _folded(selector: str | None) -> str | None:
-    return None if selector is None else selector.lower()

@@ -85,8 +85,8 @@ def standing(spec: DomainSpec, registrations: Sequence[Registration]) -> Registr
     if spec.selector is None:
         candidates = [found for found in registrations if not found.is_taken]
     else:
-        wanted = spec.selector.lower()
-        candidates = [found for found in registrations if (found.selector or "").lower() == wanted]
+        key = spec.key
+        candidates = [found for found in registrations if found.key == key]
     candidates.reverse()
     as_asked = (found for found in candidates if not differences(spec, found))
     return next(as_asked, None) or next(iter(candidates), None)

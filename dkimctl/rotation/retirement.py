@@ -6,8 +6,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
 
-from dkimctl.models.registration import DomainSpec, Outcome, Registration, Result, pair_of
-from dkimctl.models.schedule import signs, starts_at
+from dkimctl.models.registration import DomainSpec, Outcome, Registration, RegistrationKey, Result
 from dkimctl.registration import outcomes
 
 # Mail that was signed with the old key may wait in queues for five days (RFC 5321 4.5.4.1), and
@@ -16,7 +15,7 @@ from dkimctl.registration import outcomes
 GRACE_PERIOD = timedelta(days=14)
 _LAST = datetime.max.replace(tzinfo=UTC)
 
-Publications = Mapping[tuple[str, str], datetime]  # as the ledger gives them
+Publications = Mapping[RegistrationKey, datetime]  # as the ledger gives them
 
 
 class RetirementStatus(NamedTuple):
@@ -49,7 +48,7 @@ def fates(
     """
     by_domain: dict[str, list[Registration]] = {}
     for found in registrations:
-        by_domain.setdefault(found.sign_domain.lower(), []).append(found)
+        by_domain.setdefault(found.key.sign_domain, []).append(found)
     for of_domain in by_domain.values():
         yield from reversed(list(_newest_first(of_domain, publications, now)))
 
@@ -68,7 +67,7 @@ def _newest_first(
 ) -> Iterator[RetirementStatus]:
     dated = []
     for found in of_domain:
-        start = starts_at(found)
+        start = found.starts_at
         if found.is_taken:
             yield RetirementStatus(found, False, "somebody else has registered it")
         elif start is None:
@@ -82,8 +81,10 @@ def _newest_first(
     for start, group in groupby(dated, key=itemgetter(0)):
         together = [found for _, found in group]
         yield from (_fate(found, best, now) for found in together)
-        for found in filter(signs, together):
-            one = _Successor(found.selector or "", start, publications.get(pair_of(*found[:2])))
+        for found in together:
+            if not found.signs:
+                continue
+            one = _Successor(found.selector or "", start, publications.get(found.key))
             if best is None or one.settled < best.settled:
                 best = one
 

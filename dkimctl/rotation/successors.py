@@ -6,8 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from dkimctl.errors import UsageError
-from dkimctl.models.registration import DomainSpec, Registration
-from dkimctl.models.schedule import made_at, signs, starts_at
+from dkimctl.models.registration import DomainSpec, Registration, RegistrationKey
 from dkimctl.specs.names import MAX_LABEL, MAX_NAME, key_name_length
 
 _MINUTE = timedelta(minutes=1)
@@ -47,21 +46,21 @@ def start_date(now: datetime, start_in: timedelta) -> str:
 
 def find_successors(
     registrations: Iterable[Registration],
-    pending: Iterable[tuple[str, str | None]],
+    pending: Iterable[RegistrationKey],
     now: datetime,
     terms: RotationPolicy,
 ) -> Rotation:
     """Find what is due among the domains of `registrations`, of which all are to be there.
 
-    `pending` are the pairs of signing domain and selector of requests without answer. Raises
+    `pending` are the keys of requests without answer. Raises
     UsageError that names the domains for which a selector is too long.
     """
     by_domain: dict[str, list[Registration]] = {}
     for found in registrations:
-        by_domain.setdefault(found.sign_domain.lower(), []).append(found)
+        by_domain.setdefault(found.key.sign_domain, []).append(found)
     asked: dict[str, list[str]] = {}
-    for domain, selector in pending:
-        asked.setdefault(domain.lower(), []).append(selector or "")
+    for key in pending:
+        asked.setdefault(key.sign_domain, []).append(key.selector)
     rotation = Rotation([], [], [])
     for domain, of_domain in by_domain.items():
         _consider(domain, of_domain, asked.get(domain, []), now, terms, rotation)
@@ -78,25 +77,25 @@ def _consider(
     rotation: Rotation,
 ) -> None:
     """Put one signing domain where it belongs, if anywhere."""
-    in_use = list(filter(signs, of_domain))
+    in_use = [found for found in of_domain if found.signs]
     if not in_use or any(_is_to_come(found, now) for found in in_use):
         return
-    dated = [(made, found) for found in in_use if (made := made_at(found)) is not None]
+    dated = [(made, found) for found in in_use if (made := found.created_at) is not None]
     if not dated:
         rotation.undated.append(domain)
         return
     made, newest = max(dated, key=lambda pair: pair[0])
     if made > now - terms.older_than:
         return
-    registered = {(found.selector or "").lower() for found in of_domain}
-    unanswered = {selector.lower() for selector in asked} - registered
+    registered = {found.key.selector for found in of_domain}
+    unanswered = set(asked) - registered
     rotation.successors.append(_successor(domain, newest, registered | unanswered, terms))
     if unanswered:
         rotation.unanswered.append(domain)
 
 
 def _is_to_come(found: Registration, now: datetime) -> bool:
-    start = starts_at(found)
+    start = found.starts_at
     return start is not None and start > now
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from dkimctl.errors import LedgerError
 from dkimctl.ledger.intents import Intent
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.models.registration import DnsRecord, Outcome, Registration
+from dkimctl.models.registration import DnsRecord, DomainSpec, Outcome, Registration, key_of
 from dkimctl.registration import outcomes
 from dkimctl.render.formats import PER_ZONE, Format, render
 from dkimctl.settings.profile import SANDBOX_CLIENT_ID
@@ -89,8 +89,13 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("sound") / "ledger.db"
     with Ledger.open(path, **ACCOUNT, clock=lambda: 1_796_000_000.0) as ledger:
         ledger.record([registration("a.example", "201"), registration("b.example", "409")])
-        ledger.commit(begun=[[("a.example", "s2"), ("c.example", None)], [("b.example", None)]])
-        ledger.note_publications([("a.example", "s1"), ("b.example", "s1")])
+        ledger.commit(
+            begun=[
+                [DomainSpec("a.example", "s2"), DomainSpec("c.example")],
+                [DomainSpec("b.example")],
+            ]
+        )
+        ledger.note_publications([key_of("a.example", "s1"), key_of("b.example", "s1")])
     with contextlib.closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("PRAGMA writable_schema = ON")
         connection.execute("UPDATE sqlite_master SET sql = replace(sql, 'NOT NULL', '')")
@@ -225,9 +230,11 @@ def test_a_writer_goes_on_with_damaged_rows_or_tells_of_them(damage, changes):
         if isinstance(ledger, LedgerError):
             return
         for use in (
-            lambda: ledger.note_publications([("a.example", "s1")], [("b.example", "s1")]),
-            lambda: ledger.commit(answered=[answer], begun=[[("d.example", None)]]),
-            lambda: ledger.forget([("b.example", "s1")]),
+            lambda: ledger.note_publications(
+                [key_of("a.example", "s1")], [key_of("b.example", "s1")]
+            ),
+            lambda: ledger.commit(answered=[answer], begun=[[DomainSpec("d.example")]]),
+            lambda: ledger.forget([Registration("b.example", "s1")]),
             ledger.check,
         ):
             require_told(read(use))

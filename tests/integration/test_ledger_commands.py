@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.models.registration import Outcome, Result
+from dkimctl.models.registration import DomainSpec, Outcome, Result, key_of
 from dkimctl.render.json_object import render_json
 
 HERE = {"base_url": "http://127.0.0.1:1", "client_id": "me"}  # nobody listens there
@@ -181,12 +181,12 @@ class TestForget:
         new = make_registration(selector="s2", start_date=date(21))
         with ledger() as opened:
             opened.record([old, new])
-            opened.commit(begun=[[("example.com", "s1")]])
+            opened.commit(begun=[[DomainSpec("example.com", "s1")]])
         return old, new
 
     def see_published(self, ledger, days_ago, *selectors) -> None:
         with ledger(days_ago=days_ago) as opened:
-            opened.note_publications(("example.com", selector) for selector in selectors)
+            opened.note_publications(key_of("example.com", selector) for selector in selectors)
 
     def test_what_is_retired_goes_and_import_takes_it_back(self, cli, ledger, pair):
         self.see_published(ledger, 15, "s1", "s2")

@@ -13,7 +13,7 @@ import pytest
 from dkimctl.client.client import Client
 from dkimctl.client.http import HttpClient
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.models.registration import DomainSpec, Outcome, Result
+from dkimctl.models.registration import DomainSpec, Outcome, Registration, Result, key_of
 from dkimctl.models.secret import Secret
 from dkimctl.registration.engine.engine import Registrar
 from dkimctl.registration.engine.limits import Limits
@@ -146,7 +146,7 @@ class TestSuccessors:
         import_(days=300)
         import_(selector=TODAY.upper(), days=299)
         with ledger() as opened:
-            opened.commit(begun=[[("example.com", f"{TODAY}-2")]])
+            opened.commit(begun=[[DomainSpec("example.com", f"{TODAY}-2")]])
         done = cli("rotate", "--sandbox")
         assert f"selector: {TODAY}-3\n" in done.out
         assert "never answered for example.com" in done.err
@@ -222,7 +222,7 @@ class TestRetired:
             import_(domain, "s1", days=200)
             import_(domain, "s2", days=18, start_date=days_ago(15).isoformat(timespec="minutes"))
         with ledger(days=15) as opened:
-            opened.note_publications([("example.com", "s1"), ("example.com", "s2")])
+            opened.note_publications([key_of("example.com", "s1"), key_of("example.com", "s2")])
 
     def test_into_a_pipe_it_is_a_saved_result(self, cli, pair):
         done = cli("rotate", "--sandbox", "--retired")
@@ -354,7 +354,7 @@ def test_a_whole_rotation_day_by_day(world):
     """Specs, registration, publication, check and retirement, with a clock that is set by hand."""
     first = DomainSpec("example.com", "s1", 2048)
     assert world.register([first]) == [Outcome.CREATED]
-    world.ledger.note_publications([("example.com", "s1")])
+    world.ledger.note_publications([key_of("example.com", "s1")])
 
     world.clock.now += 180 * DAY - 1
     assert world.successors() == []
@@ -367,7 +367,9 @@ def test_a_whole_rotation_day_by_day(world):
     assert world.successors() == []
 
     world.clock.now += 2 * DAY  # the record is published in time
-    world.ledger.note_publications([("example.com", "s1"), ("example.com", "s20270520")])
+    world.ledger.note_publications(
+        [key_of("example.com", "s1"), key_of("example.com", "s20270520")]
+    )
     assert world.successors() == []
     world.clock.now += 1 * DAY  # signing starts
     assert world.successors() == world.retired() == []
@@ -378,8 +380,10 @@ def test_a_whole_rotation_day_by_day(world):
     assert world.retired() == ["s1"]
     assert world.deletions() == "update delete s1._domainkey.example.com. IN TXT\nsend\n"
 
-    world.ledger.note_publications([("example.com", "s20270520")], [("example.com", "s1")])
-    world.ledger.forget([("example.com", "s1")])
+    world.ledger.note_publications(
+        [key_of("example.com", "s20270520")], [key_of("example.com", "s1")]
+    )
+    world.ledger.forget([Registration("example.com", "s1")])
     assert world.retired() == world.successors() == []
     assert [found.selector for found in world.ledger.all()] == ["s20270520"]
     # The key lives from its making, three days before it signs.
@@ -391,11 +395,11 @@ def test_a_record_that_vanishes_in_between_has_its_fortnight_anew(world):
     world.register([DomainSpec("example.com", "s1", 2048)])
     world.clock.now += 1 * DAY
     world.register([DomainSpec("example.com", "s2", 2048)])
-    world.ledger.note_publications([("example.com", "s2")])
+    world.ledger.note_publications([key_of("example.com", "s2")])
     world.clock.now += 13 * DAY
-    world.ledger.note_publications([], [("example.com", "s2")])
+    world.ledger.note_publications([], [key_of("example.com", "s2")])
     world.clock.now += 5 * DAY
     assert world.retired() == []
-    world.ledger.note_publications([("example.com", "s2")])
+    world.ledger.note_publications([key_of("example.com", "s2")])
     world.clock.now += 14 * DAY
     assert world.retired() == ["s1"]

@@ -150,7 +150,7 @@ def forget(
     if not dropped:
         raise _nothing_retired(session, found)
     _write(dropped, fmt, output)  # first: what cannot be written is not lost
-    ledger.forget(fate.registration[:2] for fate in dropped)
+    ledger.forget(fate.registration for fate in dropped)
     _tell_forgotten(session, len(dropped), len(found) - len(dropped))
     return worst([tell_unmatched(session, chosen)])
 

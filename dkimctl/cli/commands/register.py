@@ -20,7 +20,7 @@ from dkimctl.cli.output.options import OutputOptions
 from dkimctl.cli.output.results import Shown, show, worst
 from dkimctl.cli.session import Session
 from dkimctl.errors import DkimctlError, ExitCode, Interrupted, ServiceError, UsageError
-from dkimctl.models.registration import DomainSpec, Outcome
+from dkimctl.models.registration import DomainSpec, Outcome, key_of
 from dkimctl.render.formats import Format
 from dkimctl.render.summary import summary
 
@@ -239,14 +239,12 @@ def _tell_left_over(session: Session, ledger: Ledger, specs: Sequence[DomainSpec
     intents = ledger.intents()
     if not intents:
         return
-    asked = {(spec.sign_domain, (spec.selector or "").lower()) for spec in specs}
+    asked = {spec.key for spec in specs}
     others = [
         intent.sign_domain + (f" (selector {intent.selector})" if intent.selector else "")
         for intent in intents
         # An entry without selector takes over any of its domain.
-        if asked.isdisjoint(
-            {(intent.sign_domain, ""), (intent.sign_domain, (intent.selector or "").lower())}
-        )
+        if asked.isdisjoint({intent.key, key_of(intent.sign_domain, None)})
     ]
     if others:
         session.reporter.warn(

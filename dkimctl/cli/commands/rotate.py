@@ -149,7 +149,7 @@ def _show_successors(
     chosen = read_selection(session, words)
     ledger = session.open_ledger(for_writing=False)
     known = _of_selected_domains(session, list(ledger.all()), chosen)
-    pending = [(intent.sign_domain, intent.selector) for intent in ledger.intents()]
+    pending = [intent.key for intent in ledger.intents()]
     rotation = find_successors(known, pending, now, terms)
     comment = (
         f"Successors of keys older than {options['--older-than']}, for `dkimctl register FILE`"

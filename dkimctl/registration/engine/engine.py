@@ -118,10 +118,7 @@ class Registrar:
     def _is_in_doubt(self, spec: DomainSpec) -> bool:
         """Whether an earlier run has sent this entry, and nobody knows what came of that."""
         intents = self._ledger.intents_of(spec.sign_domain)
-        if not intents:
-            return False
-        selector = (spec.selector or "").lower()
-        return any((intent.selector or "").lower() == selector for intent in intents)
+        return bool(intents) and spec.key in {intent.key for intent in intents}
 
     def _place(self, spec: DomainSpec) -> Slot:
         try:

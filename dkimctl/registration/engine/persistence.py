@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from dkimctl.ledger.intents import Pair
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.models.registration import DomainSpec, Outcome, Result
+from dkimctl.models.registration import DomainSpec, Outcome, RegistrationKey, Result
 from dkimctl.registration import outcomes
 from dkimctl.registration.engine.batch import Batch, Slot
 
@@ -22,12 +21,12 @@ def keep(ledger: Ledger, fresh: Iterable[tuple[Slot, Result]], batches: Iterable
     All of it in one transaction, durable on return. Raises LedgerError.
     """
     answered = [result.registration for _, result in fresh if _is_worth_keeping(ledger, result)]
-    settled: list[Pair] = []
-    begun: list[list[Pair]] = []
+    settled: list[RegistrationKey] = []
+    begun: list[list[DomainSpec]] = []
     for batch in dict.fromkeys(batches):
         done, new = batch.intents()
-        settled += map(_pair, done)
-        begun.append(list(map(_pair, new)))
+        settled += [spec.key for spec in done]
+        begun.append(new)
     ledger.commit(answered=answered, settled=settled, begun=begun)
 
 
@@ -38,7 +37,3 @@ def _is_worth_keeping(ledger: Ledger, result: Result) -> bool:
     same = DomainSpec(registration.sign_domain, registration.selector)
     known = outcomes.standing(same, ledger.of_domain(same.sign_domain))
     return known is None or known.record is None
-
-
-def _pair(spec: DomainSpec) -> Pair:
-    return spec.sign_domain, spec.selector

@@ -19,7 +19,7 @@ import os, sqlite3, sys
 from pathlib import Path
 from dkimctl.errors import LedgerError
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.models.registration import DnsRecord, Registration
+from dkimctl.models.registration import DnsRecord, DomainSpec, Registration, key_of
 
 ACCOUNT = {"base_url": "https://api.example", "client_id": "me"}
 path = Path(sys.argv[1])

@@ -10,7 +10,7 @@ import pytest
 
 from dkimctl.errors import LedgerError
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.models.registration import Registration
+from dkimctl.models.registration import DomainSpec, Registration, key_of
 
 
 def test_what_was_recorded_is_there_after_reopening_by_domain_and_selector(
@@ -53,12 +53,12 @@ def test_what_is_recorded_later_is_known_at_once(write, make_registration):
 
 def test_accounts_do_not_see_each_other(write, make_registration):
     with write() as ledger:
-        ledger.commit(answered=[make_registration()], begun=[[("example.net", "s1")]])
+        ledger.commit(answered=[make_registration()], begun=[[DomainSpec("example.net", "s1")]])
     for other in {"client_id": "you"}, {"base_url": "https://other.example"}:
         with write(**other) as ledger:
             assert list(ledger.all()) == []
             assert ledger.intents() == []
-            ledger.commit(settled=[("example.net", "s1")])
+            ledger.commit(settled=[key_of("example.net", "s1")])
     with write() as ledger:
         assert list(ledger.all()) == [make_registration()]
         assert len(ledger.intents()) == 1

@@ -14,6 +14,7 @@ from dkimctl.errors import LedgerError
 from dkimctl.ledger.damage import setting_aside
 from dkimctl.ledger.faults import corrupt
 from dkimctl.ledger.ledger import Ledger
+from dkimctl.models.registration import DomainSpec
 
 NOON = 1795262400.0  # 2026-11-21T12:00:00Z
 ASIDE = "ledger.db.damaged-20261121T120000"
@@ -67,7 +68,7 @@ def filled(write, path, make_registration):
     """A ledger of some pages, at `path`."""
     with write() as ledger:
         ledger.record([make_registration(f"d{number}.example") for number in range(100)])
-        ledger.commit(begun=[[(f"d{number}.example", "s2") for number in range(100)]])
+        ledger.commit(begun=[[DomainSpec(f"d{number}.example", "s2") for number in range(100)]])
     return path
 
 
@@ -107,7 +108,7 @@ def test_a_reader_tells_of_damage_and_changes_nothing(filled, account, damage):
 )  # fmt: skip
 def test_sendings_that_nobody_can_read_are_damage_too(entries, path, account, write):
     with write() as ledger:
-        ledger.commit(begun=[[("example.com", "s1")]])
+        ledger.commit(begun=[[DomainSpec("example.com", "s1")]])
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("UPDATE sending SET entries = ?", (entries,))
     with write() as ledger:
@@ -120,7 +121,7 @@ def test_sendings_that_nobody_can_read_are_damage_too(entries, path, account, wr
 @pytest.mark.parametrize("table", ["account", "sending"])
 def test_rows_whose_ids_are_gone_are_damage_too(table, path, account, write):
     with write() as ledger:
-        ledger.commit(begun=[[("example.com", "s1")]])
+        ledger.commit(begun=[[DomainSpec("example.com", "s1")]])
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA writable_schema = ON")
         connection.execute(
@@ -161,7 +162,7 @@ def test_one_that_was_set_aside_before_is_never_overwritten(filled, account):
 
 def test_an_emptied_ledger_is_no_new_one_while_its_log_is_there(write, path, account, tmp_path):
     with write() as ledger:
-        ledger.commit(begun=[[("example.com", "s1")]])
+        ledger.commit(begun=[[DomainSpec("example.com", "s1")]])
         shutil.copytree(path.parent, tmp_path / "copy")
     path = tmp_path / "copy" / "ledger.db"
     log = path.with_name("ledger.db-wal").read_bytes()

@@ -13,6 +13,7 @@ import pytest
 from dkimctl.errors import LedgerError
 from dkimctl.ledger.disk_space import require_room
 from dkimctl.ledger.faults import translate_errors
+from dkimctl.models.registration import DomainSpec
 
 TRY_TO_OPEN = """
 try:
@@ -33,7 +34,7 @@ def fill_up(ledger, make_registration):
     for number in range(10_000):
         answer = make_registration(f"d{number:04}.example")
         try:
-            ledger.commit(answered=[answer], begun=[[(f"e{number:04}.example", None)]])
+            ledger.commit(answered=[answer], begun=[[DomainSpec(f"e{number:04}.example")]])
         except LedgerError as error:
             return kept, error
         kept.append(answer)
@@ -95,7 +96,7 @@ def test_no_ledger_is_begun_on_a_full_disk(small_disk, on_disk, write):
         write(path=on_disk)
     small_disk.relieve()
     with write(path=on_disk) as ledger:
-        ledger.commit(begun=[[("example.com", None)]])
+        ledger.commit(begun=[[DomainSpec("example.com")]])
         assert len(ledger.intents()) == 1
 
 
@@ -122,8 +123,8 @@ def test_what_the_room_is_enough_for_does_fit(
             ledger.require_room(len(answers) + 50)
         for first in range(0, len(answers), batch_size):
             batch = answers[first : first + batch_size]
-            ledger.commit(begun=[[found[:2] for found in batch]])
-            ledger.commit(answered=batch, settled=[found[:2] for found in batch])
+            ledger.commit(begun=[[DomainSpec(*found[:2]) for found in batch]])
+            ledger.commit(answered=batch, settled=[found.key for found in batch])
         assert len(list(ledger.all())) == 400
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from dkimctl.errors import LedgerError
 from dkimctl.ledger.intents import Intent
-from dkimctl.models.registration import Registration
+from dkimctl.models.registration import DomainSpec, Registration, key_of
 
 NOON = 1795262400.0  # 2026-11-21T12:00:00Z
 
@@ -28,8 +28,8 @@ def ledger(write, clock):
 
 
 def test_a_begun_request_is_known_to_the_next_run_with_its_time(ledger, read):
-    ledger.commit(begun=[[("b.example", "s1"), ("a.example", None)]])
-    ledger.commit(begun=[[("b.example", "s2")]])
+    ledger.commit(begun=[[DomainSpec("b.example", "s1"), DomainSpec("a.example")]])
+    ledger.commit(begun=[[DomainSpec("b.example", "s2")]])
     expected = [
         Intent("b.example", "s1", "2026-11-21T12:00:00+00:00"),
         Intent("a.example", None, "2026-11-21T12:00:00+00:00"),
@@ -42,41 +42,49 @@ def test_a_begun_request_is_known_to_the_next_run_with_its_time(ledger, read):
 
 
 def test_an_answer_closes_the_intent_of_its_selector_and_the_one_without(ledger):
-    ledger.commit(begun=[[("a.example", "s1"), ("a.example", "s2"), ("a.example", None)]])
-    ledger.commit(begun=[[("b.example", None)]])
+    ledger.commit(
+        begun=[
+            [DomainSpec("a.example", "s1"), DomainSpec("a.example", "s2"), DomainSpec("a.example")]
+        ]
+    )
+    ledger.commit(begun=[[DomainSpec("b.example")]])
     ledger.commit(answered=[Registration("A.example", "S1", code="201")])
     assert [intent[:2] for intent in ledger.intents()] == [("a.example", "s2"), ("b.example", None)]
     assert [intent.selector for intent in ledger.intents_of("a.example")] == ["s2"]
 
 
 def test_an_answer_without_selector_leaves_other_selectors_open(ledger):
-    ledger.commit(begun=[[("a.example", "s1"), ("a.example", None)]])
+    ledger.commit(begun=[[DomainSpec("a.example", "s1"), DomainSpec("a.example")]])
     ledger.commit(answered=[Registration("a.example", code="409")])
     assert [intent[:2] for intent in ledger.intents()] == [("a.example", "s1")]
 
 
 def test_settled_closes_exactly_its_pair(ledger):
-    ledger.commit(begun=[[("a.example", "s1"), ("a.example", None)]])
-    ledger.commit(settled=[("a.example", None), ("never.example", "s1")])
+    ledger.commit(begun=[[DomainSpec("a.example", "s1"), DomainSpec("a.example")]])
+    ledger.commit(settled=[key_of("a.example", None), key_of("never.example", "s1")])
     assert [intent.selector for intent in ledger.intents_of("a.example")] == ["s1"]
-    ledger.commit(settled=[("A.EXAMPLE", "S1")])
+    ledger.commit(settled=[key_of("A.EXAMPLE", "S1")])
     assert ledger.intents_of("a.example") == ledger.intents() == []
 
 
 def test_what_is_settled_and_begun_at_once_is_open(ledger):
-    ledger.commit(begun=[[("a.example", "s1")]])
+    ledger.commit(begun=[[DomainSpec("a.example", "s1")]])
     answer = Registration("a.example", "s1", code="500")
-    ledger.commit(answered=[answer], settled=[("a.example", "s1")], begun=[[("a.example", "s1")]])
+    ledger.commit(
+        answered=[answer],
+        settled=[key_of("a.example", "s1")],
+        begun=[[DomainSpec("a.example", "s1")]],
+    )
     assert ledger.intents() == [Intent("a.example", "s1", "2026-11-21T12:01:00+00:00")]
 
 
 def test_a_request_that_is_begun_again_is_the_youngest_also_when_the_clock_went_back(write, read):
     times = iter((NOON, NOON + 60, NOON - 3600))
     with write(clock=lambda: next(times)) as ledger:
-        ledger.commit(begun=[[("a.example", "s1")]])
-        ledger.commit(begun=[[("a.example", "s2")]])
+        ledger.commit(begun=[[DomainSpec("a.example", "s1")]])
+        ledger.commit(begun=[[DomainSpec("a.example", "s2")]])
         assert len(ledger.intents_of("a.example")) == 2
-        ledger.commit(begun=[[("a.example", "s1")]])
+        ledger.commit(begun=[[DomainSpec("a.example", "s1")]])
         again = Intent("a.example", "s1", "2026-11-21T11:00:00+00:00")
         other = Intent("a.example", "s2", "2026-11-21T12:01:00+00:00")
         assert ledger.intents_of("a.example") == [other, again]
@@ -96,7 +104,7 @@ def test_nothing_to_commit_touches_nothing(ledger, path):
 def test_a_commit_is_whole_or_not_at_all_and_what_is_known_stays_right(
     ledger, path, make_registration
 ):
-    ledger.commit(begun=[[("example.com", "s1")]])
+    ledger.commit(begun=[[DomainSpec("example.com", "s1")]])
     known = ledger.intents_of("example.com")
     assert ledger.of_domain("example.com") == []
     with sqlite3.connect(path) as other:
@@ -108,12 +116,12 @@ def test_a_commit_is_whole_or_not_at_all_and_what_is_known_stays_right(
     with pytest.raises(LedgerError, match="no more"):
         ledger.commit(
             answered=[make_registration()],
-            settled=[("example.com", "s1")],
-            begun=[[("x.example", "s1"), ("x.example", "bad")]],
+            settled=[key_of("example.com", "s1")],
+            begun=[[DomainSpec("x.example", "s1"), DomainSpec("x.example", "bad")]],
         )
     assert ledger.of_domain("example.com") == []
     assert ledger.intents_of("example.com") == ledger.intents() == known
-    ledger.commit(answered=[make_registration()], begun=[[("x.example", "s1")]])
+    ledger.commit(answered=[make_registration()], begun=[[DomainSpec("x.example", "s1")]])
     assert ledger.of_domain("example.com") == [make_registration()]
     assert [intent.sign_domain for intent in ledger.intents()] == ["x.example"]
 
@@ -135,7 +143,7 @@ class Interrupted(list):
 def test_what_is_known_is_what_is_kept_wherever_an_interruption_comes(ledger, read):
     for n in range(1, 6):
         domain = f"d{n}.example"
-        ledger.commit(begun=[[(domain, "s1")]])
+        ledger.commit(begun=[[DomainSpec(domain, "s1")]])
         assert not ledger.of_domain(domain)
         assert ledger.intents_of(domain)
         with contextlib.suppress(KeyboardInterrupt):
@@ -150,8 +158,8 @@ def test_what_would_go_into_a_file_that_is_gone_is_refused(ledger, path, write):
     for name in ("ledger.db", "ledger.db-wal", "ledger.db-shm"):
         path.with_name(name).rename(path.with_name(f"old-{name}"))
     with pytest.raises(LedgerError, match="moved or replaced while it was in use"):
-        ledger.commit(begun=[[("a.example", "s1")]])
+        ledger.commit(begun=[[DomainSpec("a.example", "s1")]])
     write().close()
-    for use in (lambda: ledger.commit(begun=[[("a.example", "s1")]]), ledger.check):
+    for use in (lambda: ledger.commit(begun=[[DomainSpec("a.example", "s1")]]), ledger.check):
         with pytest.raises(LedgerError, match="moved or replaced while it was in use"):
             use()

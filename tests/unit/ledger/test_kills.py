@@ -10,9 +10,9 @@ COMMIT_FOR_EVER = """
 start = int(sys.stdin.readline())
 with Ledger.open(path, **ACCOUNT) as ledger:
     for number in range(start, 10**9):
-        ledger.commit(begun=[[(f"d{number}.example", "s")]])
+        ledger.commit(begun=[[DomainSpec(f"d{number}.example", "s")]])
         print("begun", number, flush=True)
-        ledger.commit(answered=[answer(number)], settled=[(f"d{number}.example", "s")])
+        ledger.commit(answered=[answer(number)], settled=[key_of(f"d{number}.example", "s")])
         print("answered", number, flush=True)
 """
 

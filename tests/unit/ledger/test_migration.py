@@ -9,7 +9,7 @@ import pytest
 
 from dkimctl.errors import LedgerError
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.models.registration import DnsRecord, Registration
+from dkimctl.models.registration import DnsRecord, DomainSpec, Registration, key_of
 
 # As version 1 was written.
 VERSION_1 = """
@@ -75,8 +75,8 @@ def test_an_old_ledger_keeps_what_it_has_and_gains_intents_and_publications(old,
         assert list(ledger.all()) == [KEPT]
         assert ledger.intents() == []
         assert ledger.publications() == {}
-        ledger.commit(begun=[[("example.net", None)]])
-        ledger.note_publications([("example.com", "s1")])
+        ledger.commit(begun=[[DomainSpec("example.net")]])
+        ledger.note_publications([key_of("example.com", "s1")])
     with read() as ledger:
         assert list(ledger.all()) == [KEPT]
         assert [intent.sign_domain for intent in ledger.intents()] == ["example.net"]
@@ -95,8 +95,8 @@ def test_a_reader_takes_an_old_ledger_as_it_is(old, read):
 def test_a_reader_goes_on_while_another_run_migrates(old, read, write):
     with read() as reader:
         with write() as writer:
-            writer.commit(begun=[[("example.net", "s1")]])
-            writer.note_publications([("example.com", "s1")])
+            writer.commit(begun=[[DomainSpec("example.net", "s1")]])
+            writer.note_publications([key_of("example.com", "s1")])
         assert list(reader.all()) == [KEPT]
         assert reader.publications() == {}
 
@@ -132,7 +132,7 @@ def test_a_ledger_of_a_newer_version_is_refused_and_stays_as_it_is(path, write, 
 OPEN_AND_ADD = """
 sys.stdin.readline()
 with Ledger.open(path, **ACCOUNT) as ledger:
-    ledger.commit(begun=[[(f"d{os.getpid()}.example", "s")]])
+    ledger.commit(begun=[[DomainSpec(f"d{os.getpid()}.example", "s")]])
 print("done")
 """
 

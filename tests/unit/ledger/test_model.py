@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from dkimctl.ledger.intents import Intent
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.models.registration import DnsRecord, Registration
+from dkimctl.models.registration import DnsRecord, DomainSpec, Registration, key_of
 
 ACCOUNT = {"base_url": "https://api.example", "client_id": "me"}
 DOMAINS = st.sampled_from(
@@ -58,6 +58,10 @@ def lowered(sign_domain, selector):
     return sign_domain.lower(), (selector or "").lower()
 
 
+def keys(pairs):
+    return (key_of(*pair) for pair in pairs)
+
+
 def merged(old, new):
     """An answer after another: what it leaves out stays."""
     kept = {k: v for k, v in old._asdict().items() if new._asdict()[k] is None}
@@ -87,7 +91,8 @@ class LedgerAndModel(RuleBasedStateMachine):
     def commit(self, answered, settled, begun, size):
         self.now += 1
         requests = (begun[first : first + size] for first in range(0, len(begun), size))
-        self.ledger.commit(answered=answered, settled=iter(settled), begun=requests)
+        sent = ([DomainSpec(*pair) for pair in pairs] for pairs in requests)
+        self.ledger.commit(answered=answered, settled=keys(settled), begun=sent)
         for answer in answered:
             pair = folded(*answer[:2])
             old = self.answers.get(pair)
@@ -103,7 +108,7 @@ class LedgerAndModel(RuleBasedStateMachine):
     @rule(published=ASCII_PAIRS, not_published=ASCII_PAIRS)
     def note(self, published, not_published):
         self.now += 1
-        self.ledger.note_publications(iter(published), iter(not_published))
+        self.ledger.note_publications(keys(published), keys(not_published))
         for pair in not_published:
             self.publications.pop(lowered(*pair), None)
         for pair in published:
@@ -112,7 +117,7 @@ class LedgerAndModel(RuleBasedStateMachine):
 
     @rule(pairs=ASCII_PAIRS)
     def forget(self, pairs):
-        self.ledger.forget(iter(pairs))
+        self.ledger.forget(Registration(*pair) for pair in pairs)
         for pair in pairs:
             self.answers.pop(folded(*pair), None)
             self.publications.pop(lowered(*pair), None)

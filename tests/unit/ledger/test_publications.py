@@ -10,11 +10,12 @@ from types import SimpleNamespace
 import pytest
 
 from dkimctl.errors import LedgerError
+from dkimctl.models.registration import DomainSpec, Registration, key_of
 
 NOON = 1795262400.0  # 2026-11-21T12:00:00Z
 AT_NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 DAY = 86400
-FIRST, SECOND = ("example.com", "s1"), ("example.net", "s1")
+FIRST, SECOND = key_of("example.com", "s1"), key_of("example.net", "s1")
 
 
 @pytest.fixture
@@ -37,7 +38,7 @@ def damage(path, statement, *values):
 def test_the_first_sight_counts_and_is_there_after_reopening(ledger, read, clock):
     ledger.note_publications([FIRST])
     clock.now += DAY
-    ledger.note_publications(iter([("EXAMPLE.com", "S1"), SECOND]), iter([]))
+    ledger.note_publications(iter([key_of("EXAMPLE.com", "S1"), SECOND]), iter([]))
     with read() as reader:
         assert reader.publications() == {
             FIRST: AT_NOON,
@@ -47,7 +48,7 @@ def test_the_first_sight_counts_and_is_there_after_reopening(ledger, read, clock
 
 def test_what_vanished_starts_anew(ledger, clock):
     ledger.note_publications([FIRST, SECOND])
-    ledger.note_publications([], [("Example.com", "S1")])
+    ledger.note_publications([], [key_of("Example.com", "S1")])
     assert ledger.publications() == {SECOND: AT_NOON}
     clock.now += DAY
     ledger.note_publications([FIRST])
@@ -75,7 +76,12 @@ def test_accounts_do_not_see_each_others_publications(ledger, write):
 )  # fmt: skip
 def test_a_time_that_is_none_is_absent_and_the_next_sight_replaces_it(ledger, path, clock, value):
     ledger.note_publications([FIRST, SECOND])
-    damage(path, "UPDATE publication SET published_at = ? WHERE sign_domain = ?", value, FIRST[0])
+    damage(
+        path,
+        "UPDATE publication SET published_at = ? WHERE sign_domain = ?",
+        value,
+        FIRST.sign_domain,
+    )
     assert ledger.publications() == {SECOND: AT_NOON}
     ledger.note_publications([FIRST])
     assert ledger.publications() == {FIRST: AT_NOON, SECOND: AT_NOON}
@@ -97,20 +103,22 @@ def test_a_name_that_is_no_text_is_told(ledger, path):
 def test_all_of_a_noting_or_nothing(ledger):
     ledger.note_publications([FIRST])
     with pytest.raises(LedgerError):
-        ledger.note_publications([SECOND, ("\ud800.example", "s1")], [FIRST])
+        ledger.note_publications([SECOND, key_of("\ud800.example", "s1")], [FIRST])
     assert ledger.publications() == {FIRST: AT_NOON}
 
 
 NOTE = """
 with Ledger.open(path, **ACCOUNT) as ledger:
-    ledger.note_publications([("example.com", "s1")])
+    ledger.note_publications([key_of("example.com", "s1")])
 print("done")
 """
 
 
 def test_another_run_may_note_while_one_registers(write, start, make_registration):
     with write() as registering:
-        registering.commit(answered=[make_registration()], begun=[[("example.net", "s2")]])
+        registering.commit(
+            answered=[make_registration()], begun=[[DomainSpec("example.net", "s2")]]
+        )
         process = start(NOTE)
         assert process.communicate()[0] == "done\n"
         registering.commit(answered=[make_registration("example.net", "s2")])
@@ -122,10 +130,12 @@ def test_what_is_forgotten_is_gone_with_its_publication_and_intents_stay(
     ledger, read, make_registration
 ):
     old, new = make_registration(selector="s1"), make_registration(selector="s2")
-    ledger.commit(answered=[old, new], begun=[[("example.com", "s1")], [("example.net", None)]])
-    ledger.note_publications([("example.com", "s1"), ("example.com", "s2")])
+    ledger.commit(
+        answered=[old, new], begun=[[DomainSpec("example.com", "s1")], [DomainSpec("example.net")]]
+    )
+    ledger.note_publications([key_of("example.com", "s1"), key_of("example.com", "s2")])
     assert ledger.of_domain("example.com") == [old, new]
-    ledger.forget([("EXAMPLE.com", "S1"), ("absent.example", None)])
+    ledger.forget([Registration("EXAMPLE.com", "S1"), Registration("absent.example")])
     with read() as reader:
         for one in ledger, reader:
             assert list(one.all()) == one.of_domain("example.com") == [new]
@@ -136,7 +146,7 @@ def test_what_is_forgotten_is_gone_with_its_publication_and_intents_stay(
 def test_a_domain_that_is_forgotten_can_be_recorded_again(ledger, make_registration):
     ledger.record([make_registration()])
     assert ledger.of_domain("example.com")
-    ledger.forget([("example.com", "s1")])
+    ledger.forget([Registration("example.com", "s1")])
     assert ledger.of_domain("example.com") == []
     ledger.record([make_registration()])
     assert ledger.of_domain("example.com") == [make_registration()]
@@ -145,5 +155,5 @@ def test_a_domain_that_is_forgotten_can_be_recorded_again(ledger, make_registrat
 def test_accounts_forget_only_what_is_theirs(ledger, write, make_registration):
     ledger.record([make_registration()])
     with write(client_id="you") as other:
-        other.forget([("example.com", "s1")])
+        other.forget([Registration("example.com", "s1")])
     assert list(ledger.all()) == [make_registration()]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from dkimctl.models.registration import key_of
 from dkimctl.publication.sightings import PublicationChanges
 from dkimctl.publication.verdicts import Check, Finding, Verdict
 
-PAIR = ("example.com", "s1")
+KEY = key_of("example.com", "s1")
 OTHERS = [one for one in Verdict if one not in (Verdict.PUBLISHED, Verdict.NO_ANSWER)]
 
 
@@ -28,29 +29,29 @@ def changes(sightings):
 
 def test_what_is_published_is_seen_once():
     first = see(Verdict.PUBLISHED, {})
-    assert (first.published, first.gone) == ([PAIR], [])
-    assert not changes(see(Verdict.PUBLISHED, {PAIR: "a date"}))
+    assert (first.published, first.gone) == ([KEY], [])
+    assert not changes(see(Verdict.PUBLISHED, {KEY: "a date"}))
 
 
 @pytest.mark.parametrize("verdict", OTHERS)
 def test_what_is_not_any_more_is_gone(verdict):
-    later = see(verdict, {PAIR})
-    assert (later.published, later.gone) == ([], [PAIR])
-    assert not changes(see(verdict, {("example.com", "s2")}))
+    later = see(verdict, {KEY})
+    assert (later.published, later.gone) == ([], [KEY])
+    assert not changes(see(verdict, {key_of("example.com", "s2")}))
 
 
-@pytest.mark.parametrize("known", [set(), {PAIR}])
+@pytest.mark.parametrize("known", [set(), {KEY}])
 def test_where_dns_does_not_tell_all_stays_as_it_was(known):
     assert not changes(see(Verdict.NO_ANSWER, known))
 
 
 def test_nothing_seen_is_nothing_new():
-    assert not changes(PublicationChanges({PAIR}))
+    assert not changes(PublicationChanges({KEY}))
 
 
 @pytest.mark.parametrize("verdict", [Verdict.PUBLISHED, Verdict.MISSING])
 def test_what_is_known_at_second_hand_changes_nothing(verdict):
-    for known in ({PAIR}, set()):
+    for known in ({KEY}, set()):
         sightings = PublicationChanges(known)
         sightings.see(check(verdict)._replace(is_first_hand=False))
         assert not changes(sightings)
@@ -62,4 +63,4 @@ def test_of_two_looks_the_later_counts():
         sightings.see(check(verdict))
     assert not changes(sightings)
     sightings.see(check(Verdict.PUBLISHED))
-    assert sightings.published == [PAIR]
+    assert sightings.published == [KEY]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dkimctl.models.registration import Outcome, Registration
+from dkimctl.models.registration import Outcome, Registration, key_of
 from dkimctl.rotation.retirement import GRACE_PERIOD, as_result, fates
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -32,7 +32,7 @@ def judge(make_registration):
         for selector, fields in told.items():
             days = fields.pop("seen", None)
             if days is not None:
-                publications["example.com", selector] = NOW - days * DAY
+                publications[key_of("example.com", selector)] = NOW - days * DAY
             registrations.append(make_registration(selector=selector, **fields))
         found = list(fates(registrations, publications, NOW))
         assert {fate.registration for fate in found} == set(registrations)

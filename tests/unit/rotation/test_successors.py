@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dkimctl.errors import UsageError
-from dkimctl.models.registration import DomainSpec, Registration
-from dkimctl.models.schedule import made_at, starts_at
+from dkimctl.models.registration import DomainSpec, Registration, key_of
 from dkimctl.rotation.successors import RotationPolicy, find_successors, start_date
 from dkimctl.specs.names import parse_domain
 
@@ -110,9 +109,13 @@ def test_each_domain_is_looked_at_alone_and_once(one):
         (["S20261121"], [], "s20261121-2"),
         (["s20261121", "s20261121-3"], [], "s20261121-2"),
         (["s20261121", "s20261121-2", "s20261121-3"], [], "s20261121-4"),
-        (["s1"], [("example.com", "s20261121")], "s20261121-2"),
-        (["s1"], [("EXAMPLE.com", "S20261121"), ("example.com", "s20261121-2")], "s20261121-3"),
-        (["s1"], [("example.net", "s20261121"), ("example.com", None)], "s20261121"),
+        (["s1"], [key_of("example.com", "s20261121")], "s20261121-2"),
+        (
+            ["s1"],
+            [key_of("EXAMPLE.com", "S20261121"), key_of("example.com", "s20261121-2")],
+            "s20261121-3",
+        ),
+        (["s1"], [key_of("example.net", "s20261121"), key_of("example.com", None)], "s20261121"),
     ],
 )
 def test_the_selector_is_one_that_the_domain_has_not(one, used, pending, selector):
@@ -127,7 +130,9 @@ def test_a_selector_that_does_not_sign_is_used_all_the_same(one, fields):
 
 
 def test_what_was_never_answered_is_told_where_the_domain_is_due(one):
-    pending = [("example.com", "s2"), ("example.org", "s2"), ("example.net", "S1")]
+    pending = [
+        key_of("example.com", "s2"), key_of("example.org", "s2"), key_of("example.net", "S1")
+    ]  # fmt: skip
     registrations = [
         one(), one(sign_domain="example.net"), one(sign_domain="example.org", regist_date=YOUNG)
     ]  # fmt: skip
@@ -179,6 +184,6 @@ def test_a_start_is_a_full_minute_and_never_too_early(now, start):
 @given(st.none() | st.text(max_size=40) | st.datetimes(timezones=st.timezones()).map(str))
 def test_any_text_is_an_instant_or_none(text):
     found = Registration("example.com", "s1", start_date=text, regist_date=text)
-    for instant in made_at(found), starts_at(found):
-        assert instant is None or instant.tzinfo is UTC
+    for time in found.created_at, found.starts_at:
+        assert time is None or time.tzinfo is UTC
     find_successors([found], [], NOW, TERMS)
