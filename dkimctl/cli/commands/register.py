@@ -19,6 +19,7 @@ from dkimctl.cli.options import examples, with_session
 from dkimctl.cli.output.options import OutputOptions
 from dkimctl.cli.output.results import Shown, show, worst
 from dkimctl.cli.session import Session
+from dkimctl.cli.zones import resolve_zones
 from dkimctl.errors import DkimctlError, ExitCode, Interrupted, ServiceError, UsageError
 from dkimctl.models.registration import DomainSpec, Outcome, key_of
 from dkimctl.render.formats import Format
@@ -117,7 +118,7 @@ def _run(
     )
     if dry_run:
         return _plan(session, specs, make_planner, output_options)
-    output_options = output_options.settled(_names(specs), session.reporter.note)
+    output_options = resolve_zones(output_options, _names(specs), session.reporter.note)
     return _register(session, specs, make_planner, output_options)
 
 

@@ -12,6 +12,7 @@ from dkimctl.cli.output.options import OutputOptions
 from dkimctl.cli.output.results import show, worst
 from dkimctl.cli.selection import SelectionArgument, few, read_selection, registered, tell_unmatched
 from dkimctl.cli.session import Session
+from dkimctl.cli.zones import resolve_zones
 from dkimctl.errors import ExitCode, NegativeAnswer
 from dkimctl.ledger.selection import Selection
 from dkimctl.models.registration import Result
@@ -48,7 +49,8 @@ def show_dns(
     chosen = read_selection(session, selection)
     if saved is not None:
         return _show_saved(session, output_options, saved, chosen)
-    shown = show(*_settled(session, output_options, registered(session, chosen)), session.reporter)
+    results, output_options = _with_zones(session, output_options, registered(session, chosen))
+    shown = show(results, output_options, session.reporter)
     return worst([shown.status, tell_unmatched(session, chosen)])
 
 
@@ -66,21 +68,20 @@ def _show_saved(
         raise NegativeAnswer(
             f"nothing in {path} matches {few(unmatched)}", hint="leave them out to see all of it"
         )
-    shown = show(
-        *_settled(session, output_options, results), session.reporter, expected=len(results)
-    )
+    _, output_options = _with_zones(session, output_options, results)
+    shown = show(results, output_options, session.reporter, expected=len(results))
     # Nothing was asked now: what failed or is unknown is so in the file, and a no.
     status = shown.status if shown.failure else min(shown.status, ExitCode.NO)
     faulty = ExitCode.NO if saved.faults else ExitCode.OK
     return worst([status, faulty, tell_unmatched(session, chosen)])
 
 
-def _settled(
+def _with_zones(
     session: Session, output_options: OutputOptions, results: Iterable[Result]
 ) -> tuple[Iterable[Result], OutputOptions]:
     """The results and the output options, once the zones of all records are known."""
     if not output_options.has_zones:
         return results, output_options
-    found = list(results)
-    records = filter(None, map(publishable, found))
-    return found, output_options.settled((record.fqdn for record in records), session.reporter.note)
+    known = list(results)
+    names = (record.fqdn for record in filter(None, map(publishable, known)))
+    return known, resolve_zones(output_options, names, session.reporter.note)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from dkimctl.errors import UsageError
 from dkimctl.render.formats import PER_ZONE, Format, Provider
-
-_MANY = 100  # names, whose look-ups may take longer than a second
 
 
 class OutputOptions(NamedTuple):
@@ -40,29 +38,8 @@ class OutputOptions(NamedTuple):
         """Whether the records have to be in certain zones."""
         return self.finds_zones or self.origin is not None or bool(self.zones)
 
-    def settled(self, fqdns: Iterable[str], note: Callable[[str], None]) -> OutputOptions:
-        """The same, for records of these names: with their zones, if those are to be found.
-
-        `note` is told of what may take its time. Raises UsageError that lists the names which are
-        not in the zones, or the zones that are too many for one place to go; ServiceError where
-        DNS does not tell.
-        """
-        if not self.has_zones:
-            return self
-        names = list(fqdns)
-        output_options = self
-        if self.finds_zones:
-            from dkimctl.resolver.addresses import system_nameservers
-            from dkimctl.resolver.zones import find_zones
-
-            if len(names) >= _MANY:
-                note(f"dkimctl: looking up the zones of {len(names)} names in DNS")
-            found = find_zones(names, system_nameservers())
-            output_options = self._replace(zones=sorted(set(found.values())))
-        output_options._require_inside(names)
-        return output_options
-
-    def _require_inside(self, names: Sequence[str]) -> None:
+    def require_zones_for(self, names: Sequence[str]) -> None:
+        """Raise UsageError that lists the names outside the zones, or zones without a place."""
         zones = self.zones if self.origin is None else [self.origin]
         from dkimctl.render.zone_names import outside_of, zone_of
 
