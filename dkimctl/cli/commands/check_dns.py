@@ -17,7 +17,7 @@ from dkimctl.cli.output.checks import CheckFormat, show_checks
 from dkimctl.cli.output.destination import require_place
 from dkimctl.cli.output.results import worst
 from dkimctl.cli.output.streams import Reporter
-from dkimctl.cli.progress.looking import CheckProgress
+from dkimctl.cli.progress.checking import CheckProgress
 from dkimctl.cli.selection import (
     SelectionArgument,
     named,
@@ -149,14 +149,14 @@ def check_dns(
     unchecked = _Unchecked(session.reporter)
     registrations = unchecked.left_out(_results(session, saved, chosen, unchecked))
     # Stdout has the table when all is done; other formats are written meanwhile.
-    looking = CheckProgress(
+    progress = CheckProgress(
         session.reporter,
         terms.wanted,
         may_draw=fmt is CheckFormat.TABLE or output is not None or not sys.stdout.isatty(),
     )
     try:
         with _sightings(session, keeps=saved is None and not expect_absent) as sightings:
-            checks = _checks(registrations, source, terms, looking, sightings)
+            checks = _checks(registrations, source, terms, progress, sightings)
             status = show_checks(checks, fmt, output, session.reporter, wanted=terms.wanted)
     except KeyboardInterrupt:
         raise Interrupted(hint="what was seen is kept; the same command looks again") from None
@@ -216,17 +216,17 @@ def _checks(
     registrations: Iterable[Registration],
     source: Source,
     terms: _Terms,
-    looking: CheckProgress,
+    progress: CheckProgress,
     sightings: PublicationChanges,
 ) -> Iterator[Check]:
     from dkimctl.publication.checking.checker import Checker
     from dkimctl.publication.checking.rounds import watch
 
     def done(check: Check) -> None:
-        looking.done(check)
+        progress.checked(check)
         sightings.see(check)
 
-    with looking, Checker(source, expect_absent=terms.expect_absent, done=done) as checker:
+    with progress, Checker(source, expect_absent=terms.expect_absent, done=done) as checker:
         checks: Iterable[Check] = ()
         if terms.wait:
             checks = watch(
@@ -234,7 +234,7 @@ def _checks(
                 list(registrations),
                 seconds=terms.wait,
                 is_good=lambda check: check.finding.verdict is terms.wanted,
-                rest=looking.rest,
+                rest=progress.pause,
                 clock=time.monotonic,
             )
         else:

@@ -13,7 +13,7 @@ import typer
 
 from dkimctl.cli.options import examples, with_session
 from dkimctl.cli.output.streams import write
-from dkimctl.cli.progress.tally import duration
+from dkimctl.cli.progress.display import duration
 from dkimctl.cli.session import Session
 from dkimctl.errors import CredentialsError, ExitCode
 from dkimctl.models.secret import Token

@@ -10,7 +10,7 @@ from contextlib import redirect_stderr
 import pytest
 
 from dkimctl.cli.output.streams import Reporter
-from dkimctl.cli.progress.looking import CheckProgress
+from dkimctl.cli.progress.checking import CheckProgress
 from dkimctl.publication.verdicts import Check, Finding, Verdict
 
 PUBLISHED, MISSING, NO_ANSWER = Verdict.PUBLISHED, Verdict.MISSING, Verdict.NO_ANSWER
@@ -67,7 +67,7 @@ def terminal_settings(monkeypatch):
 
 @pytest.fixture
 def look(clock):
-    """Run `work(looking)`; gives all that came on stderr."""
+    """Run `work(progress)`; gives all that came on stderr."""
 
     def run(work, wanted=PUBLISHED, *, stream=None, may_draw=True, quiet=False, as_json=False):
         stream = io.StringIO() if stream is None else stream
@@ -75,8 +75,8 @@ def look(clock):
         with redirect_stderr(stream):
             with CheckProgress(
                 reporter, wanted, may_draw=may_draw, clock=clock, sleep=clock.sleep
-            ) as looking:
-                work(looking)
+            ) as progress:
+                work(progress)
             assert sys.stderr is stream
         return stream.getvalue()
 
@@ -94,13 +94,13 @@ def checks_of(**verdicts: Verdict) -> list[Check]:
 def rounds(*rounds_of_checks):
     """Work of rounds: all checks in the first, those that are looked at again in the rest."""
 
-    def work(looking):
+    def work(progress):
         now: dict[str, Check] = {}
         for number, checks in enumerate(rounds_of_checks):
             if number:
-                looking.rest(5, list(now.values()))
+                progress.pause(5, list(now.values()))
             for check in checks:
-                looking.done(check)
+                progress.checked(check)
                 now[check.fqdn] = check
 
     return work
@@ -118,7 +118,7 @@ THREE = checks_of(a=MISSING, b=PUBLISHED, c=NO_ANSWER)
 def test_each_change_is_a_line_where_there_is_no_terminal(look):
     text = look(rounds(THREE, checks_of(a=PUBLISHED, c=NO_ANSWER), checks_of(c=PUBLISHED)))
     assert text.splitlines() == [
-        "dkimctl: 1 of 3 published; looking again for the rest",
+        "dkimctl: 1 of 3 published; checking the rest again",
         "dkimctl: s1.a.example: missing -> published (2 of 3 published)",
         "dkimctl: s1.c.example: no answer -> published (3 of 3 published)",
     ]
@@ -135,22 +135,22 @@ def test_a_change_for_the_worse_is_a_line_as_well(look):
 
 def test_rounds_without_a_change_say_nothing(look):
     text = look(rounds(THREE, *[checks_of(a=MISSING, c=NO_ANSWER)] * 20))
-    assert text == "dkimctl: 1 of 3 published; looking again for the rest\n"
+    assert text == "dkimctl: 1 of 3 published; checking the rest again\n"
 
 
 def test_records_that_are_to_be_gone_are_absent(look):
     text = look(rounds(checks_of(a=MISSING, b=PUBLISHED), checks_of(b=MISSING)), MISSING)
     assert text.splitlines() == [
-        "dkimctl: 1 of 2 absent; looking again for the rest",
+        "dkimctl: 1 of 2 absent; checking the rest again",
         "dkimctl: s1.b.example: published -> missing (2 of 2 absent)",
     ]
 
 
 def test_one_round_alone_says_nothing_where_there_is_no_terminal(look, clock):
-    def work(looking):
+    def work(progress):
         for check in THREE * 100:
             clock.now += 1
-            looking.done(check)
+            progress.checked(check)
 
     assert look(work) == ""
 
@@ -184,25 +184,25 @@ def test_a_sleep_that_ends_early_is_gone_on_with(clock):
         clock.sleep(min(seconds, 1.5))
 
     reporter = Reporter(quiet=True)
-    with CheckProgress(reporter, PUBLISHED, may_draw=False, clock=clock, sleep=nap) as looking:
-        looking.rest(4, THREE)
+    with CheckProgress(reporter, PUBLISHED, may_draw=False, clock=clock, sleep=nap) as progress:
+        progress.pause(4, THREE)
     assert clock.sleeps == [1.5, 1.5, 1]
 
 
 def test_a_short_look_draws_nothing(look, clock):
-    def work(looking):
+    def work(progress):
         for check in THREE * 3:
             clock.now += 0.1
-            looking.done(check)
+            progress.checked(check)
 
     assert look(work, stream=Terminal()) == ""
 
 
 def test_a_long_look_draws_how_many_are_checked(look, clock):
-    def work(looking):
+    def work(progress):
         for check in THREE * 10:
             clock.now += 0.1
-            looking.done(check)
+            progress.checked(check)
 
     texts = drawn(look(work, stream=Terminal()))
     assert texts[0] == "10 checked"
@@ -212,18 +212,18 @@ def test_a_long_look_draws_how_many_are_checked(look, clock):
 
 def test_the_wait_is_drawn_second_by_second(look):
     texts = drawn(look(rounds(THREE, checks_of(a=PUBLISHED)), stream=Terminal()))
-    waits = [f"1 of 3 published, again in {left} s" for left in (5, 4, 3, 2, 1)]
-    assert [text for text in dict.fromkeys(texts) if "again" in text] == waits
+    waits = [f"1 of 3 published, next check in {left} s" for left in (5, 4, 3, 2, 1)]
+    assert [text for text in dict.fromkeys(texts) if "next" in text] == waits
 
 
 def test_a_later_round_is_drawn_of_all(look, clock):
-    def work(looking):
+    def work(progress):
         for check in THREE:
-            looking.done(check)
-        looking.rest(1, THREE)
+            progress.checked(check)
+        progress.pause(1, THREE)
         for check in checks_of(a=PUBLISHED, c=PUBLISHED):
             clock.now += 1
-            looking.done(check)
+            progress.checked(check)
 
     texts = list(dict.fromkeys(drawn(look(work, stream=Terminal()))))
     assert texts[-2:] == ["2/3 checked", "3/3 checked"]
@@ -258,8 +258,8 @@ def test_the_bar_leaves_nothing_behind(look):
 def test_a_terminal_that_goes_away_does_not_end_the_work(look, clock, room, tmp_path):
     seen = []
 
-    def work(looking):
-        rounds(THREE, checks_of(a=PUBLISHED), checks_of(c=PUBLISHED))(looking)
+    def work(progress):
+        rounds(THREE, checks_of(a=PUBLISHED), checks_of(c=PUBLISHED))(progress)
         seen.append(clock.now)
 
     with (tmp_path / "file").open("w") as file:
@@ -269,10 +269,10 @@ def test_a_terminal_that_goes_away_does_not_end_the_work(look, clock, room, tmp_
 
 
 def test_nothing_in_a_name_acts(look):
-    def work(looking):
+    def work(progress):
         name = "x\x1b[2J\ny"
-        looking.rest(1, checks_of(**{name: MISSING}))
-        looking.done(check_of(name, PUBLISHED))
+        progress.pause(1, checks_of(**{name: MISSING}))
+        progress.checked(check_of(name, PUBLISHED))
 
     text = look(work)
     assert "s1.x\\x1b[2J\\x0ay.example: missing -> published" in text

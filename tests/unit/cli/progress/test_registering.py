@@ -383,12 +383,12 @@ def test_a_run_that_ends_early_says_what_it_waits_for(watch):
         progress.ending(8, 90.0)
 
     first, second = screen(watch(work, stream=io.StringIO()))
-    assert "stopping; 1 request under way, waiting up to 30 s" in first
-    assert "8 requests under way, waiting up to 1 min 30 s" in second
+    assert "stopping; 1 request in flight, waiting up to 30 s" in first
+    assert "8 requests in flight, waiting up to 1 min 30 s" in second
 
 
 def test_what_was_never_sent_is_neither_done_nor_in_need_of_attention(clock):
-    from dkimctl.cli.progress.tally import Tally
+    from dkimctl.cli.progress.registering import Tally
 
     tally = Tally(10, clock.now)
     pending = Result(Registration("a.example"), Outcome.PENDING)
