@@ -16,10 +16,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from show_dns import APEX, measure, registrations
-
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.render.txt import txt_data
+from show_dns import APEX, measure, registrations
 
 sys.path.append(str(Path(__file__).parents[1] / "integration"))
 from dns_servers import serving

@@ -18,10 +18,9 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from load import MEASURE
-
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models.registration import DnsRecord, Registration
+from load import MEASURE
 
 ZONE = "example.com"
 APEX = (

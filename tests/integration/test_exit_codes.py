@@ -32,6 +32,7 @@ def register(cli, scripted_server, scripted_account, make_answer):
     return register
 
 
+@pytest.mark.interface("7.3", "200")
 @pytest.mark.parametrize(
     ("code", "fields", "outcome", "status"),
     [
@@ -83,6 +84,7 @@ def test_an_unknown_item_has_a_null_result_and_the_rest_is_told_on_stderr(regist
     assert "run the same command again" in told["warnings"][0]["hint"]
 
 
+@pytest.mark.interface("7.2", "401", "403")
 @pytest.mark.parametrize("status", [401, 403])
 def test_a_refused_token_is_3_and_nothing_is_shown(register, status):
     done = register(status=status)

@@ -124,6 +124,8 @@ def start_run(account, clock) -> Callable[..., SimpleNamespace]:
 class TestTokens:
     """Interface 3.1, 5.1, 5.2, 8."""
 
+    @pytest.mark.interface("3.1", "reuse")
+    @pytest.mark.interface("8", "token-reuse")
     def test_one_token_serves_all_requests_of_an_hour_less_a_minute(self, start_run, clock):
         run = start_run()
         for seconds in (0, 1, 1800, 1738):
@@ -134,6 +136,9 @@ class TestTokens:
         run.register(SPEC)
         assert [token.expires_at for token in run.issued][1:] == [START + 3540 + HOUR]
 
+    @pytest.mark.interface("3.1", "expiry")
+    @pytest.mark.interface("5.2", "expired")
+    @pytest.mark.interface("8", "token-lifetime")
     def test_a_token_is_good_to_its_last_second_and_then_refused(self, account, clock):
         token = account.issue()
         clock.now = token.expires_at - 0.5
@@ -142,6 +147,7 @@ class TestTokens:
         with pytest.raises(TokenRejected, match="403"):
             account.register(SPEC, token=token.access_token)
 
+    @pytest.mark.interface("3.1", "several", "independent")
     def test_a_second_token_leaves_the_first_as_it_was(self, account, clock):
         first = account.issue()
         clock.now += 1800
@@ -154,6 +160,8 @@ class TestTokens:
             account.register(SPEC, token=first.access_token)
         assert account.register(SPEC, token=second.access_token)
 
+    @pytest.mark.interface("3.1", "expired")
+    @pytest.mark.interface("5.2", "expired")
     def test_a_cached_token_that_had_expired_after_all_is_replaced_once(
         self, account, start_run, clock
     ):
@@ -163,6 +171,8 @@ class TestTokens:
         assert run.register(SPEC)[0].outcome is Outcome.CREATED
         assert len(run.issued) == 1
 
+    @pytest.mark.interface("5.2", "missing", "unauthorized")
+    @pytest.mark.interface("5.3", "missing")
     @pytest.mark.parametrize(("token", "status"), [(Secret(""), 401), (UNKNOWN, 403)])
     def test_no_token_is_401_and_an_unknown_one_403(self, client, account, token, status):
         with pytest.raises(TokenRejected, match=str(status)) as caught:
@@ -176,9 +186,14 @@ class TestTokens:
 class TestClientStates:
     """Interface 3.2."""
 
+    @pytest.mark.interface("3.1", "issue")
+    @pytest.mark.interface("3.2", "active")
+    @pytest.mark.interface("5.1", "bearer")
     def test_an_active_client_gets_tokens_that_work(self, account):
         assert account.register(SPEC)[0].outcome is Outcome.CREATED
 
+    @pytest.mark.interface("3.2", "disabled", "disabled-use", "enable")
+    @pytest.mark.interface("5.2", "disabled")
     def test_a_disabled_client_gets_tokens_that_are_refused_until_it_is_enabled(
         self, store, account
     ):
@@ -192,6 +207,7 @@ class TestClientStates:
         clients.enable_client(store, account.id)
         assert account.register(SPEC, token=during)[0].outcome is Outcome.CREATED
 
+    @pytest.mark.interface("3.2", "deleted", "restore")
     def test_a_deleted_client_gets_no_token_and_its_last_one_is_refused(self, store, account):
         last = account.issue().access_token
         clients.delete_client(store, account.id)
@@ -201,6 +217,8 @@ class TestClientStates:
         with pytest.raises(TokenRejected, match="403"):
             account.register(SPEC, token=last)
 
+    @pytest.mark.interface("5.1", "credentials")
+    @pytest.mark.interface("7.1", "invalid_client")
     def test_a_wrong_secret_gets_no_token(self, client, account):
         with pytest.raises(AuthenticationError, match="invalid_client"):
             client.issue_token(account.id, Secret("wrong"))
@@ -209,6 +227,9 @@ class TestClientStates:
 class TestRegistering:
     """Interface 2.3, 2.4, 3.3, 4.2, 7.3."""
 
+    @pytest.mark.interface("2.3", "default-others")
+    @pytest.mark.interface("3.3", "enable")
+    @pytest.mark.interface("4.2", "created")
     def test_what_is_asked_for_is_what_is_registered(self, account):
         stated = SPEC._replace(default=1, enable=False)
         omitted = DomainSpec("example.org", key_len=2048)
@@ -221,6 +242,9 @@ class TestRegistering:
         expected = f"{second.registration.selector}._domainkey.example.org"
         assert second.registration.record.fqdn == expected
 
+    @pytest.mark.interface("2.3", "key_len-default", "start_date-default", "default")
+    @pytest.mark.interface("2.3", "enable-default")
+    @pytest.mark.interface("2.4", "regist_date")
     def test_what_is_left_out_the_service_decides(self, account):
         (result,) = account.register(DomainSpec("example.com"))
         found = result.registration
@@ -229,6 +253,7 @@ class TestRegistering:
         assert found.start_date == "2026-11-30T00:53+00:00"
         assert found.regist_date == "2026-11-30T00:53:20+00:00"
 
+    @pytest.mark.interface("7.3", "code-409-own")
     def test_a_repetition_gives_the_registered_data(self, account):
         (first,) = account.register(SPEC)
         (again,) = account.register(SPEC)
@@ -237,6 +262,7 @@ class TestRegistering:
         assert again.registration.record == first.registration.record
         assert again.registration.regist_date == first.registration.regist_date
 
+    @pytest.mark.interface("3.3", "change")
     def test_a_repetition_with_other_attributes_changes_nothing_and_is_told(self, account):
         (first,) = account.register(SPEC)
         (other,) = account.register(SPEC._replace(enable=False))
@@ -245,12 +271,16 @@ class TestRegistering:
         assert other.registration.record == first.registration.record
         assert account.register(SPEC)[0].outcome is Outcome.EXISTS
 
+    @pytest.mark.interface("7.3", "code-409-other")
     def test_what_another_client_has_is_taken_and_shows_no_data(self, store, client, account):
         account.register(SPEC)
         (result,) = Account(store, client).register(SPEC)
         assert (result.outcome, result.registration.code) == (Outcome.TAKEN, "409")
         assert (result.registration.record, result.registration.key_len) == (None, None)
 
+    @pytest.mark.interface("4.2", "codes")
+    @pytest.mark.interface("7.3", "code-500")
+    @pytest.mark.interface("8", "key-lengths")
     def test_a_wrong_entry_and_one_that_fails_spoil_no_other(self, store, connect, key_records):
         short = {1024: KeyPair(key_records[1024], b"")}
         with connect(make_key=short.__getitem__) as client:
@@ -263,6 +293,7 @@ class TestRegistering:
         assert (failing.outcome, failing.registration.code) == (Outcome.FAILED, "500")
         assert "retry later" in failing.reason
 
+    @pytest.mark.interface("8", "batch-size")
     def test_too_many_entries_are_refused_as_a_whole(self, account):
         specs = [SPEC._replace(selector=f"s{number}") for number in range(51)]
         with pytest.raises(RequestRefused, match="at most 50") as caught:
@@ -270,6 +301,7 @@ class TestRegistering:
         assert caught.value.status == "400"
         assert len(account.register(*specs[:50])) == 50
 
+    @pytest.mark.interface("8", "body-size")
     def test_too_large_a_request_is_refused_as_a_whole(self, store, connect):
         with (
             connect(max_body=100) as client,
@@ -278,6 +310,8 @@ class TestRegistering:
             Account(store, client).register(SPEC)
         assert caught.value.status == "413"
 
+    @pytest.mark.interface("7.1", "500")
+    @pytest.mark.interface("7.3", "500")
     def test_an_unexpected_error_is_no_answer(self, store, account, connect):
         def broken_clock() -> float:
             raise OSError
@@ -293,6 +327,8 @@ class TestRegistering:
 class TestOtherRequests:
     """Interface 4.3, 5.3, 7.4."""
 
+    @pytest.mark.interface("4.3", "unknown")
+    @pytest.mark.interface("5.3", "success")
     def test_a_delivery_is_cancelled_once(self, store, client, account):
         delivery_id = deliveries.add_delivery(store, account.id)
         token = account.issue().access_token
@@ -301,6 +337,7 @@ class TestOtherRequests:
         assert json.loads(answer.body) == {"items": [{"delivery_id": delivery_id}]}
         assert client.request(token, "DELETE", f"/send/{delivery_id}").status == 404
 
+    @pytest.mark.interface("4.3", "other-endpoints")
     @pytest.mark.parametrize(
         ("method", "path", "status"), [("GET", "/nowhere", 404), ("GET", "/domain/dkim", 405)]
     )

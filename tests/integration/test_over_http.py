@@ -129,6 +129,8 @@ def test_two_accounts_get_one_created_and_one_taken(cli, live_service, account, 
     assert (planned.status, planned.json["items"][0]["outcome"]) == (1, "taken")
 
 
+@pytest.mark.interface("4.3", "items", "unknown")
+@pytest.mark.interface("5.3", "success")
 def test_a_delivery_is_cancelled_with_api(cli, live_service, account):
     client_id = account["DKIMCTL_CLIENT_ID"]
     delivery_id = live_service.operate("delivery", "add", client_id).out.strip()
@@ -152,6 +154,7 @@ def test_api_sends_a_body_from_a_file_or_standard_input(cli, account, name):
     assert second.json["items"][0]["result"]["code"] == "409"
 
 
+@pytest.mark.interface("3.2", "disabled-use", "operator")
 def test_a_disabled_client_is_explained_and_a_deleted_one_gets_no_token(
     cli, live_service, account, specs
 ):

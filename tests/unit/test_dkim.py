@@ -15,6 +15,7 @@ from dkimctl import dkim
 from dkimctl.models.registration import DnsRecord
 
 
+@pytest.mark.interface("2.4", "value")
 def test_a_key_record_tells_its_tags_and_key_length(key_records):
     for bits, value in key_records.items():
         record = dkim.parse_key_record(value)
@@ -147,6 +148,7 @@ def test_a_sound_registration_is_not_faulted(make_registration):
     assert dkim.judge(make_registration(key_len=1024)) == ""
 
 
+@pytest.mark.interface("2.4", "fqdn", "type")
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
@@ -165,6 +167,7 @@ def test_a_record_that_is_not_what_was_asked_for_is_faulted(make_registration, c
     assert reason in dkim.judge(sound._replace(record=sound.record._replace(**change)))
 
 
+@pytest.mark.interface("2.4", "key_len")
 def test_a_key_of_another_length_is_faulted(make_registration, key_records):
     record = DnsRecord("s1._domainkey.example.com", "TXT", key_records[1024])
     fault = dkim.judge(make_registration(key_len=2048, record=record))

@@ -1,125 +1,114 @@
-"""tests/interface.md: each statement of the interface is proven on service and client."""
+"""tests/interface.md: every statement of the interface is proven on service and client."""
 
 from __future__ import annotations
 
 import ast
-import re
-from collections import Counter
-from collections.abc import Iterator
-from functools import cache
-from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
-TESTS = Path(__file__).parents[1]
-TABLE = (TESTS / "interface.md").read_text(encoding="utf-8")
+from interface_table import (
+    STATEMENTS,
+    TABLE,
+    Interface,
+    Proof,
+    Statement,
+    find_errors,
+    find_proofs,
+    proofs_in,
+    read_statements,
+    render,
+)
+
 SECTIONS = ["2.1", "2.2", "2.3", "2.4", "3.1", "3.2", "3.3", "4.1", "4.2", "4.3",
             "5.1", "5.2", "5.3", "7.1", "7.2", "7.3", "7.4", "8"]  # fmt: skip
-HEAD = ["section", "statement", "service", "client"]
-NAMES = re.compile(r"`[^`]+`(, `[^`]+`)*")
-REASON = re.compile(r"- \w.*")
 
 
-class Row(NamedTuple):
-    """One statement; a side is test names, or `- ` and why there is nothing to prove."""
-
-    section: str
-    statement: str
-    service: str
-    client: str
-
-    def sides(self) -> tuple[str, str]:
-        return self.service, self.client
+@pytest.fixture(scope="module")
+def interface() -> Interface:
+    return read_statements(STATEMENTS.read_text(encoding="utf-8"))
 
 
-def _rows(text: str) -> list[Row]:
-    lines = [line for line in text.splitlines() if line.startswith("|")]
-    head, _, *rest = [[cell.strip() for cell in line[1:-1].split("|")] for line in lines]
-    assert head == HEAD
-    return [Row(*cells) for cells in rest]
+@pytest.fixture(scope="module")
+def proofs() -> list[Proof]:
+    return list(find_proofs())
 
 
-@cache
-def _tests_in(path: Path) -> frozenset[str]:
-    """The tests that a file defines: `test` or `Class::test`."""
-    if not path.is_file():
-        return frozenset()
-    return frozenset(_test_names(ast.parse(path.read_text(encoding="utf-8")).body))
+def test_every_statement_is_proven_on_both_sides(interface, proofs):
+    assert list(find_errors(interface, proofs)) == []
 
 
-def _test_names(statements: list[ast.stmt]) -> Iterator[str]:
-    for statement in statements:
-        if isinstance(statement, ast.ClassDef) and statement.name.startswith("Test"):
-            yield from (f"{statement.name}::{name}" for name in _test_names(statement.body))
-        elif isinstance(statement, ast.FunctionDef) and statement.name.startswith("test_"):
-            yield statement.name
+def test_every_section_has_statements(interface):
+    assert list(dict.fromkeys(statement.section for statement in interface.statements)) == SECTIONS
 
 
-def _exists(name: str) -> bool:
-    path, _, test = name.partition("::")
-    return Path(path).name.startswith("test_") and test in _tests_in(TESTS / path)
+def test_the_table_is_up_to_date(interface, proofs):
+    expected = render(interface, proofs)
+    assert TABLE.read_text(encoding="utf-8") == expected, (
+        "run: python tests/support/interface_table.py"
+    )
 
 
-def _faults_of_cell(cell: str) -> Iterator[str]:
-    if REASON.fullmatch(cell):
-        return
-    if not NAMES.fullmatch(cell):
-        yield f"neither tests nor a reason: {cell!r}"
-    for name in re.findall("`([^`]+)`", cell):
-        if not _exists(name):
-            yield f"there is no test {name}"
+MARKED = """
+@pytest.mark.interface("2.1", "a", "b")
+@pytest.mark.interface("2.2", "c")
+def test_one(): ...
+
+class TestGroup:
+    @pytest.mark.parametrize("x", [])
+    @pytest.mark.interface("2.1", "a")
+    def test_two(self): ...
+    @pytest.mark.interface("2.1", "a")
+    def helper(self): ...
+
+@pytest.mark.slow
+def test_unmarked(): ...
+"""
 
 
-def _faults(text: str) -> Iterator[str]:
-    """Everything that is wrong with a table."""
-    rows = _rows(text)
-    for row in rows:
-        for cell in row.sides():
-            yield from _faults_of_cell(cell)
-        if all(map(REASON.fullmatch, row.sides())):
-            yield f"proven on no side: {row.statement}"
-    for row, count in Counter(row[:2] for row in rows).items():
-        if count > 1:
-            yield f"stands {count} times: {row}"
-    sections = {row.section for row in rows}
-    yield from (f"no section {name}" for name in SECTIONS if name not in sections)
-    yield from (f"the interface has no section {name}" for name in sections.difference(SECTIONS))
+def test_marks_are_found_on_functions_and_in_classes():
+    assert list(proofs_in(ast.parse(MARKED).body, "test_x.py")) == [
+        (("2.1", "a"), "test_x.py::test_one"),
+        (("2.1", "b"), "test_x.py::test_one"),
+        (("2.2", "c"), "test_x.py::test_one"),
+        (("2.1", "a"), "test_x.py::TestGroup::test_two"),
+    ]
 
 
-def test_every_statement_is_proven_on_both_sides() -> None:
-    assert list(_faults(TABLE)) == []
+TEXT = '["2.1"]\na = "First"\nb = "Second"\n[unproven]\n"2.1 b" = { service = "does nothing" }\n'
+A, B, C = (Statement("2.1", key) for key in "abc")
+SOUND = (
+    Proof(A, "unit/service/test_x.py::test_a"),
+    Proof(A, "integration/test_x.py::test_a"),
+    Proof(B, "unit/client/test_x.py::test_b"),
+)
 
 
-def test_tests_that_stand_in_a_class_or_not_are_found() -> None:
-    source = "def test_a(): ...\nclass TestB:\n  def test_c(self): ...\n  def help(self): ...\n"
-    assert list(_test_names(ast.parse(source).body)) == ["test_a", "TestB::test_c"]
-
-
-FIRST = "| 2.1 | first | `unit/test_dkim.py::test_no_text_raises_anything_else` | - nothing to do |"
+def test_a_sound_table_has_no_errors_and_a_row_for_each_statement():
+    interface = read_statements(TEXT)
+    assert list(find_errors(interface, SOUND)) == []
+    assert render(interface, SOUND).splitlines()[-2:] == [
+        "| 2.1 | First | `unit/service/test_x.py::test_a` | `integration/test_x.py::test_a` |",
+        "| 2.1 | Second | - does nothing | `unit/client/test_x.py::test_b` |",
+    ]
 
 
 @pytest.mark.parametrize(
-    ("line", "fault"),
+    ("proofs", "text", "error"),
     [
-        ("| 2.2 | x |  | - nothing to do |", "neither tests nor a reason: ''"),
-        ("| 2.2 | x | - | - nothing to do |", "neither tests nor a reason: '-'"),
-        ("| 2.2 | x | test_app | - nothing to do |", "neither tests nor a reason: 'test_app'"),
-        ("| 2.2 | x | - nothing | - nothing |", "proven on no side: x"),
-        ("| 2.2 | x | `unit/test_dkim.py::test_x` | - y |", "no test unit/test_dkim.py::test_x"),
+        (SOUND[1:], TEXT, "2.1 a: not proven on the service"),
+        (SOUND[:2], TEXT, "2.1 b: not proven on the client"),
         (
-            "| 2.2 | x | `unit/test_absent.py::test_x` | - y |",
-            "no test unit/test_absent.py::test_x",
+            [*SOUND, Proof(B, "unit/service/test_x.py::test_b")],
+            TEXT,
+            "2.1 b: both proven and unproven on the service",
         ),
-        ("| 2.2 | x | `unit/test_dkim.py` | - y |", "no test unit/test_dkim.py"),
-        ("| 2.2 | x | `conftest.py::test_x` | - y |", "no test conftest.py::test_x"),
-        (FIRST, "stands 2 times: ('2.1', 'first')"),
-        ("| 9 | x | - nothing | - nothing |", "the interface has no section 9"),
+        (
+            [*SOUND, Proof(C, "unit/test_x.py::test_c")],
+            TEXT,
+            "unit/test_x.py::test_c: interface.toml has no statement 2.1 c",
+        ),
+        (SOUND, TEXT + '"2.1 c" = { client = "x" }\n', "[unproven]: no statement 2.1 c"),
     ],
 )
-def test_what_is_wrong_with_a_table_is_found(line: str, fault: str) -> None:
-    lines = ["| " + " | ".join(HEAD) + " |", "|---|---|---|---|", FIRST, line]
-    faults = list(_faults("\n".join(lines)))
-    assert any(fault in found for found in faults)
-    assert "no section 8" in faults
-    assert "no section 2.1" not in faults
+def test_errors_of_a_table_are_found(proofs, text, error):
+    assert list(find_errors(read_statements(text), proofs)) == [error]

@@ -54,6 +54,9 @@ def answering(scripted_server, make_answer):
 class TestIssueToken:
     """POST {auth_url}/oauth2/token (interface 4.1)."""
 
+    @pytest.mark.interface("4.1", "path", "content-type", "authorization", "credentials")
+    @pytest.mark.interface("4.1", "grant_type")
+    @pytest.mark.interface("5.1", "credentials")
     def test_the_request_is_that_of_section_4_1(
         self, client, scripted_server, answering, api_fixture
     ):
@@ -67,6 +70,9 @@ class TestIssueToken:
         assert scheme == "Basic"
         assert base64.b64decode(encoded).decode() == "my-client:sécret:with colon"
 
+    @pytest.mark.interface("2.1", "access_token")
+    @pytest.mark.interface("4.1", "success")
+    @pytest.mark.interface("7.1", "200")
     def test_the_answer_gives_token_and_expiry(self, client, answering, api_fixture):
         answering(200, api_fixture("token.json"))
         token = client.issue_token("id", Secret("s"))
@@ -74,15 +80,21 @@ class TestIssueToken:
         assert token.access_token.reveal() == expected["access_token"]
         assert token.expires_at == 1_000_000 + expected["expires_in"]
 
+    @pytest.mark.interface("2.1", "other-fields")
+    @pytest.mark.interface("8", "token-lifetime")
     @pytest.mark.parametrize("lifetime", ["null", "0", "-1", '"600"', "true", "[]", "9" * 400])
     def test_without_a_usable_lifetime_a_token_lasts_one_hour(self, client, answering, lifetime):
         answering(200, f'{{"access_token": "abc", "expires_in": {lifetime}}}'.encode())
         assert client.issue_token("id", Secret("s")).expires_at == 1_003_600
 
+    @pytest.mark.interface("2.1", "other-fields")
+    @pytest.mark.interface("4.1", "success")
     def test_unknown_fields_are_ignored(self, client, answering):
         answering(200, {"access_token": "abc", "scope": ["x"], "expires_in": 60})
         assert client.issue_token("id", Secret("s")).expires_at == 1_000_060
 
+    @pytest.mark.interface("2.2", "error")
+    @pytest.mark.interface("7.1", "invalid_client")
     @pytest.mark.parametrize("status", [400, 405])
     def test_a_refusal_is_an_authentication_error(self, client, answering, api_fixture, status):
         answering(status, api_fixture("invalid-client.json"))
@@ -90,6 +102,8 @@ class TestIssueToken:
             client.issue_token("id", Secret("topsecret"))
         assert "topsecret" not in repr(caught.value) + caught.value.hint
 
+    @pytest.mark.interface("2.2", "invalid_client")
+    @pytest.mark.interface("3.2", "deleted")
     def test_a_deleted_client_or_wrong_secret_is_named(self, client, answering, api_fixture):
         answering(400, api_fixture("invalid-client.json"))
         with pytest.raises(errors.AuthenticationError) as caught:
@@ -97,6 +111,7 @@ class TestIssueToken:
         assert "deleted" in caught.value.hint
         assert "secret is wrong" in caught.value.hint
 
+    @pytest.mark.interface("4.1", "bad-request")
     @pytest.mark.parametrize(
         "content_type", ["application/json;charset=UTF-8", "text/html", "nonsense"]
     )
@@ -107,6 +122,9 @@ class TestIssueToken:
         with pytest.raises(errors.AuthenticationError, match="invalid_client"):
             client.issue_token("id", Secret("s"))
 
+    @pytest.mark.interface("2.2", "invalid_client")
+    @pytest.mark.interface("7.1", "400")
+    @pytest.mark.interface("7.4", "other-fields")
     def test_an_error_that_nobody_foresaw_is_told_as_it_is(self, client, answering):
         answering(400, {"error": "unsupported_grant_type", "error_description": "?"})
         with pytest.raises(errors.AuthenticationError, match="unsupported_grant_type"):
@@ -135,6 +153,8 @@ class TestIssueToken:
                 client.issue_token("id", Secret("topsecret"))
             assert "bad" not in caught.value.message
 
+    @pytest.mark.interface("4.1", "other-bodies")
+    @pytest.mark.interface("7.1", "405-method", "405-parameter", "500")
     @pytest.mark.parametrize("body", [b"", b"<html>oops</html>", b'{"message": "sorry"}', b"[]"])
     @pytest.mark.parametrize(
         ("status", "kind", "hint"),
@@ -146,12 +166,15 @@ class TestIssueToken:
             client.issue_token("id", Secret("s"))
         assert hint in caught.value.hint
 
+    @pytest.mark.interface("7.1", "200")
+    @pytest.mark.interface("7.4", "other-statuses")
     @pytest.mark.parametrize("status", [302, 404, 429, 500, 503])
     def test_other_statuses_are_no_answer(self, client, answering, status):
         answering(status, b"<html>oops</html>", headers={"Location": "http://127.0.0.1:9/"})
         with pytest.raises(errors.ServiceError, match=str(status)):
             client.issue_token("id", Secret("s"))
 
+    @pytest.mark.interface("2.1", "access_token")
     @pytest.mark.parametrize(
         "body",
         [b"", b"{}", b"[]", b"\xff", b'{"access_token": 5}', b'{"access_token": "a b"}',
@@ -172,6 +195,10 @@ class TestIssueToken:
 class TestRegister:
     """POST {base_url}/domain/dkim (interface 4.2)."""
 
+    @pytest.mark.interface("2.3", "domains", "several", "sign_domain")
+    @pytest.mark.interface("4.2", "path", "json", "content-type")
+    @pytest.mark.interface("5.2", "header")
+    @pytest.mark.interface("5.3", "registering")
     def test_the_request_is_that_of_sections_2_3_and_5_2(
         self, client, scripted_server, answering, api_fixture
     ):
@@ -183,6 +210,9 @@ class TestRegister:
         assert request.headers["content-type"] == "application/json"
         assert json.loads(request.body) == json.loads(api_fixture("register-request.json"))
 
+    @pytest.mark.interface("2.3", "selector", "selector-optional", "key_len", "key_len-default")
+    @pytest.mark.interface("2.3", "start_date", "start_date-default", "default", "default-others")
+    @pytest.mark.interface("2.3", "enable", "enable-default")
     @pytest.mark.parametrize(
         "stated",
         [{}, {"selector": "s1"}, {"key_len": 2048}, {"start_date": "2027-07-01T00:00+09:00"},
@@ -196,6 +226,11 @@ class TestRegister:
         body = json.loads(request.body)
         assert repr(body) == repr({"domains": [{"sign_domain": "example.com", **stated}]})
 
+    @pytest.mark.interface("2.3", "selector-optional")
+    @pytest.mark.interface("2.4", "code", "message", "sign_domain", "selector", "key_len")
+    @pytest.mark.interface("2.4", "start_date", "default", "enable", "setting_values", "fqdn")
+    @pytest.mark.interface("2.4", "type", "value", "regist_date")
+    @pytest.mark.interface("4.2", "success", "created")
     def test_each_item_becomes_a_registration(self, client, answering, api_fixture):
         answering(200, api_fixture("register-created.json"))
         first, second = client.register(TOKEN, SPECS).items
@@ -218,6 +253,9 @@ class TestRegister:
         assert second.selector == "k0a1b2c3"
         assert second.record == DnsRecord("k0a1b2c3._domainkey.example.org", "TXT", values[1])
 
+    @pytest.mark.interface("2.4", "result")
+    @pytest.mark.interface("4.2", "codes")
+    @pytest.mark.interface("7.3", "200")
     def test_each_item_has_its_own_code_and_only_ours_has_the_data(
         self, client, answering, api_fixture
     ):
@@ -227,6 +265,7 @@ class TestRegister:
         assert [item.record is None for item in items] == [False, True, True, True]
         assert [item.key_len for item in items] == [1024, None, None, None]
 
+    @pytest.mark.interface("2.4", "code", "setting_values")
     def test_fields_may_be_absent_or_null(self, client, answering):
         answering(200, {"items": [{"result": {"code": 201}, "sign_domain": "Example.com.",
                                    "selector": None, "setting_values": None}]})  # fmt: skip
@@ -234,6 +273,7 @@ class TestRegister:
         assert (item.sign_domain, item.selector, item.code) == ("example.com", None, "201")
         assert item.record is None
 
+    @pytest.mark.interface("2.4", "selector")
     def test_a_missing_selector_is_read_from_the_fqdn(self, client, answering):
         values = {"fqdn": "k1._domainkey.example.com.", "type": "TXT", "value": "x"}
         answering(200, {"items": [{"result": {"code": "201"}, "sign_domain": "example.com",
@@ -242,6 +282,7 @@ class TestRegister:
         assert item.selector == "k1"
         assert item.record.fqdn == "k1._domainkey.example.com"
 
+    @pytest.mark.interface("2.4", "result")
     def test_a_bad_field_spoils_one_item_and_is_named_by_its_path(self, client, answering):
         good = {"result": {"code": "201"}, "sign_domain": "example.com"}
         answering(
@@ -253,6 +294,8 @@ class TestRegister:
         for fault, path in zip(reply.faults, paths, strict=True):
             assert f"`{path}`" in fault
 
+    @pytest.mark.interface("2.4", "count")
+    @pytest.mark.interface("4.2", "counts")
     def test_items_are_counted_by_themselves(self, client, answering):
         item = {"result": {"code": "201"}, "sign_domain": "example.com"}
         for counts in ({"count": 9, "total": 1}, {}):
@@ -260,16 +303,20 @@ class TestRegister:
             reply = client.register(TOKEN, SPECS)
             assert (len(reply.items), reply.faults) == (1, ())
 
+    @pytest.mark.interface("2.4", "total")
     def test_more_results_than_returned_is_told(self, client, answering):
         answering(200, {"items": [], "count": 0, "total": 3})
         assert "3 results" in client.register(TOKEN, SPECS).faults[0]
 
+    @pytest.mark.interface("4.2", "bad-request", "error")
     @pytest.mark.parametrize("status", [400, 500])
     def test_items_are_read_from_400_and_500_as_well(self, client, answering, api_fixture, status):
         answering(status, api_fixture("register-mixed.json"))
         codes = [item.code for item in client.register(TOKEN, SPECS).items]
         assert codes == ["409", "409", "400", "500"]
 
+    @pytest.mark.interface("5.2", "missing", "unauthorized")
+    @pytest.mark.interface("7.2", "401", "403")
     @pytest.mark.parametrize(
         ("status", "fixture"), [(401, "unauthorized.json"), (403, "forbidden.json")]
     )
@@ -284,6 +331,7 @@ class TestRegister:
         assert ("temporarily disabled" in caught.value.hint) == (status == 403)
         assert TOKEN.reveal() not in caught.value.hint + str(caught.value)
 
+    @pytest.mark.interface("7.3", "400")
     @pytest.mark.parametrize("status", [400, 413])
     def test_a_batch_refused_as_a_whole(self, client, answering, status):
         answering(status, {"message": "too many domains"})
@@ -291,12 +339,16 @@ class TestRegister:
             client.register(TOKEN, SPECS)
         assert (caught.value.status, caught.value.said) == (str(status), "too many domains")
 
+    @pytest.mark.interface("4.2", "bad-request")
     def test_a_400_without_an_entry_refuses_the_whole_batch(self, client, answering, api_fixture):
         answering(400, api_fixture("register-refused.json"))
         with pytest.raises(errors.RequestRefused) as caught:
             client.register(TOKEN, SPECS)
         assert (caught.value.status, caught.value.said) == ("400", "domains is empty.")
 
+    @pytest.mark.interface("4.2", "error")
+    @pytest.mark.interface("7.3", "500")
+    @pytest.mark.interface("7.4", "other-fields")
     def test_a_500_is_told_and_to_be_tried_later(self, client, answering, api_fixture):
         for body in (api_fixture("register-failed.json"),
                      {"items": [], "message": "Internal Server Error", "trace": [1]}):  # fmt: skip
@@ -305,18 +357,22 @@ class TestRegister:
                 client.register(TOKEN, SPECS)
             assert "try again later" in caught.value.hint
 
+    @pytest.mark.interface("7.4", "other-statuses")
+    @pytest.mark.interface("8", "rate")
     @pytest.mark.parametrize("status", [302, 404, 405, 415, 429])
     def test_turned_away_means_not_processed(self, client, answering, status):
         answering(status, {"Message": "Too Many"})
         with pytest.raises(errors.NotProcessed, match="Too Many"):
             client.register(TOKEN, SPECS)
 
+    @pytest.mark.interface("7.4", "other-statuses")
     @pytest.mark.parametrize("status", [204, 408, 418, 499, 500, 502, 503, 504])
     def test_other_statuses_mean_that_nobody_can_tell(self, client, answering, status):
         answering(status, headers={"Location": "/elsewhere"})
         with pytest.raises(errors.MaybeProcessed, match=str(status)):
             client.register(TOKEN, SPECS)
 
+    @pytest.mark.interface("4.2", "success")
     @pytest.mark.parametrize(
         "body",
         [
@@ -354,6 +410,7 @@ class TestRegister:
         ):
             client.register(TOKEN, SPECS)
 
+    @pytest.mark.interface("8", "body-size")
     def test_an_endless_body_is_not_read_to_the_end(self, client, answering):
         answering(200, b"x" * (17 * 1024 * 1024))
         with pytest.raises(errors.MaybeProcessed, match="larger than 96 KiB"):
@@ -373,6 +430,9 @@ class TestRegister:
 class TestRequest:
     """Any bearer-protected request (interface 4.3, 5.2, 5.3)."""
 
+    @pytest.mark.interface("4.3", "delete", "items")
+    @pytest.mark.interface("5.2", "header")
+    @pytest.mark.interface("5.3", "header")
     def test_a_delivery_is_cancelled_as_section_5_3_shows(
         self, client, scripted_server, answering, api_fixture
     ):
@@ -383,6 +443,7 @@ class TestRequest:
         assert request.headers["authorization"] == f"Bearer {TOKEN.reveal()}"
         assert (answer.status, answer.body) == (200, api_fixture("send-cancelled.json"))
 
+    @pytest.mark.interface("4.3", "other-endpoints")
     def test_a_body_goes_with_its_content_type(self, client, scripted_server, answering):
         answering(201, b"done")
         answer = client.request(TOKEN, "PUT", "/x", body=b"[1]", content_type="application/json")
@@ -410,12 +471,14 @@ class TestRequest:
         answer = client.request(Secret("new-token-of-some-length"), "GET", "/x")
         assert answer.body == b'{"message": "*** *** ***"}'
 
+    @pytest.mark.interface("5.2", "authenticated")
     @pytest.mark.parametrize("status", [200, 202, 302, 400, 404, 409, 429, 500, 503])
     def test_the_status_is_the_operations_own(self, client, answering, status):
         answering(status, {"message": "as it came"})
         answer = client.request(TOKEN, "DELETE", "/send/123")
         assert (answer.status, json.loads(answer.body)) == (status, {"message": "as it came"})
 
+    @pytest.mark.interface("5.3", "missing")
     @pytest.mark.parametrize(
         ("status", "fixture"), [(401, "unauthorized.json"), (403, "forbidden.json")]
     )
@@ -427,6 +490,8 @@ class TestRequest:
             client.request(TOKEN, "DELETE", "/send/123")
         assert caught.value.body == api_fixture(fixture)
 
+    @pytest.mark.interface("4.1", "path")
+    @pytest.mark.interface("4.2", "path")
     def test_tokens_come_from_the_one_host_and_all_else_goes_to_the_other(
         self, scripted_server, http, answering, api_fixture
     ):

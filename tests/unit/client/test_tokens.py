@@ -40,6 +40,7 @@ def cached(seconds_left: float) -> Token:
     return Token(Secret("cached"), NOW + seconds_left)
 
 
+@pytest.mark.interface("3.1", "reuse")
 def test_a_cached_token_is_used_without_asking_for_one():
     service = Service()
     authorizer = Authorizer(issue=service.issue, cached=cached(61), clock=lambda: NOW)
@@ -47,6 +48,8 @@ def test_a_cached_token_is_used_without_asking_for_one():
     assert (service.issued, service.used) == (0, ["cached"])
 
 
+@pytest.mark.interface("3.1", "expiry")
+@pytest.mark.interface("5.1", "bearer")
 @pytest.mark.parametrize("seconds_left", [60, 0, -3600])
 def test_a_token_with_a_minute_left_is_renewed_and_the_new_one_kept(seconds_left):
     service, kept = Service(), []
@@ -59,6 +62,7 @@ def test_a_token_with_a_minute_left_is_renewed_and_the_new_one_kept(seconds_left
     assert [token.access_token.reveal() for token in kept] == ["new1"]
 
 
+@pytest.mark.interface("3.1", "expired")
 def test_a_refused_cached_token_is_replaced_once():
     service = Service(refused=("cached",))
     authorizer = Authorizer(issue=service.issue, cached=cached(3600), clock=lambda: NOW)

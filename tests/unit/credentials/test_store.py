@@ -37,6 +37,7 @@ def test_the_newest_is_kept(store: CredentialStore, account: Account) -> None:
     assert store.get_secret(account) == Secret("new")
 
 
+@pytest.mark.interface("3.1", "expiry")
 def test_an_expired_token_is_none(store: CredentialStore, account: Account) -> None:
     store.set_token(account, a_token(seconds=-1))
     assert store.get_token(account) is None

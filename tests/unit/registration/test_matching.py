@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,6 +10,8 @@ from dkimctl.models.registration import DomainSpec, Registration
 from dkimctl.registration.matching import match
 
 
+@pytest.mark.interface("2.3", "selector-optional")
+@pytest.mark.interface("2.4", "items")
 def test_order_does_not_matter():
     specs = [DomainSpec("a.example", "s"), DomainSpec("b.example"), DomainSpec("a.example", "t")]
     items = [
@@ -21,6 +24,7 @@ def test_order_does_not_matter():
     assert matched.strays == []
 
 
+@pytest.mark.interface("2.3", "selector-unique")
 def test_case_does_not_matter():
     matched = match([DomainSpec("a.example", "S1")], [Registration("A.Example", "s1")])
     assert matched.answers == [Registration("a.example", "s1")]
@@ -37,6 +41,7 @@ def test_an_item_without_selector_belongs_to_the_only_entry_of_its_domain():
     assert matched.strays == [Registration("b.example")]
 
 
+@pytest.mark.interface("2.4", "sign_domain")
 def test_what_nobody_asked_for_is_a_stray_and_never_another_entrys_answer():
     specs = [DomainSpec("a.example", "s")]
     items = [Registration("c.example", "s"), Registration("a.example", "other")]

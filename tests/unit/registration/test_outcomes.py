@@ -10,11 +10,14 @@ from dkimctl.registration import outcomes
 SPEC = DomainSpec("example.com", "s1")
 
 
+@pytest.mark.interface("7.3", "code-201")
 def test_201_is_created(make_registration):
     result = outcomes.of_answer(SPEC, make_registration())
     assert (result.outcome, result.reason) == (Outcome.CREATED, "")
 
 
+@pytest.mark.interface("2.4", "start_date")
+@pytest.mark.interface("7.3", "code-409")
 def test_409_with_the_same_attributes_is_exists(make_registration):
     spec = SPEC._replace(key_len=2048, start_date="2027-01-01T09:00+09:00", default=0, enable=True)
     answer = make_registration(
@@ -23,6 +26,8 @@ def test_409_with_the_same_attributes_is_exists(make_registration):
     assert outcomes.of_answer(spec, answer).outcome is Outcome.EXISTS
 
 
+@pytest.mark.interface("3.3", "change")
+@pytest.mark.interface("7.3", "code-409-own")
 @pytest.mark.parametrize(
     ("asked", "reason"),
     [
@@ -59,18 +64,22 @@ def test_a_start_date_that_cannot_be_read_is_a_difference(make_registration):
     assert outcomes.of_answer(spec, answer).outcome is Outcome.DIFFERS
 
 
+@pytest.mark.interface("7.3", "code-409-other")
 def test_409_without_data_is_taken(make_registration):
     answer = make_registration(code="409", record=None, message="already registered")
     assert outcomes.of_answer(SPEC, answer).outcome is Outcome.TAKEN
     assert answer.is_taken
 
 
+@pytest.mark.interface("2.4", "message")
+@pytest.mark.interface("7.3", "code-400")
 def test_400_is_invalid_with_the_services_words(make_registration):
     answer = make_registration(code="400", record=None, message="bad selector")
     result = outcomes.of_answer(SPEC, answer)
     assert (result.outcome, result.reason) == (Outcome.INVALID, "bad selector")
 
 
+@pytest.mark.interface("7.3", "code-500")
 @pytest.mark.parametrize("code", ["500", "503", "200", "418", "", "created"])
 def test_any_other_code_is_failed(make_registration, code):
     result = outcomes.of_answer(SPEC, make_registration(code=code, message=None))

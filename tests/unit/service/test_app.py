@@ -15,6 +15,8 @@ from dkimctl.service.clients import ClientCredentials
 from dkimctl.service.store import Store
 
 
+@pytest.mark.interface("4.3", "other-endpoints")
+@pytest.mark.interface("7.4", "other-statuses", "other-fields")
 @pytest.mark.parametrize(
     "path",
     ["/", "/oauth2", "/oauth2/token/", "/domain", "/domain/dkim/x", "/send", "/send/a/b"],
@@ -25,6 +27,8 @@ def test_an_unknown_path_is_404(client: TestClient, path: str) -> None:
     assert result.json == {"message": "Not Found"}
 
 
+@pytest.mark.interface("4.2", "path")
+@pytest.mark.interface("7.4", "other-statuses")
 @pytest.mark.parametrize(
     ("path", "allowed"), [("/domain/dkim", "POST"), ("/send/some-delivery", "DELETE")]
 )
@@ -39,10 +43,13 @@ def test_another_method_is_405(
     assert result.json == {"message": "Method Not Allowed"}
 
 
+@pytest.mark.interface("5.3", "registering")
 def test_another_method_without_a_token_is_401(client: TestClient) -> None:
     assert client.simulate_get("/domain/dkim").status_code == 401
 
 
+@pytest.mark.interface("4.2", "error")
+@pytest.mark.interface("7.3", "500")
 def test_the_unexpected_is_500_and_told_to_the_log_alone(
     store: Store, token: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -61,6 +68,8 @@ def test_the_unexpected_is_500_and_told_to_the_log_alone(
     assert token not in caplog.text
 
 
+@pytest.mark.interface("4.1", "other-bodies")
+@pytest.mark.interface("7.1", "500")
 def test_the_unexpected_at_the_token_endpoint_is_500(
     store: Store, credentials: ClientCredentials, basic: Callable[[str, str], str]
 ) -> None:

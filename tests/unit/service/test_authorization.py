@@ -38,6 +38,11 @@ def _assert_forbidden(result: Result) -> None:
     assert result.json == {"message": "Forbidden"}
 
 
+@pytest.mark.interface("3.1", "issue")
+@pytest.mark.interface("3.2", "active")
+@pytest.mark.interface("5.1", "bearer")
+@pytest.mark.interface("5.2", "header", "authenticated")
+@pytest.mark.interface("5.3", "header")
 def test_a_token_gives_access(send: Send, token: str) -> None:
     assert _is_authorized(send(f"Bearer {token}"))
 
@@ -47,6 +52,10 @@ def test_the_scheme_is_read_in_any_case(send: Send, token: str, scheme: str) -> 
     assert _is_authorized(send(f"{scheme} {token}"))
 
 
+@pytest.mark.interface("4.3", "delete")
+@pytest.mark.interface("5.2", "missing")
+@pytest.mark.interface("5.3", "missing", "registering")
+@pytest.mark.interface("7.2", "401")
 @pytest.mark.parametrize("header", [None, "", "Bearer", "Bearer ", "Bearer   ", "Basic YTpi"])
 def test_a_missing_token_is_401(send: Send, header: str | None) -> None:
     result = send(header)
@@ -55,15 +64,22 @@ def test_a_missing_token_is_401(send: Send, header: str | None) -> None:
     assert result.headers["WWW-Authenticate"] == "Bearer"
 
 
+@pytest.mark.interface("5.2", "header")
 def test_a_bare_token_without_scheme_is_401(send: Send, token: str) -> None:
     assert send(token).status_code == 401
 
 
+@pytest.mark.interface("5.2", "unauthorized")
+@pytest.mark.interface("7.2", "403")
+@pytest.mark.interface("7.4", "other-fields")
 @pytest.mark.parametrize("unknown", ["unknown", "\xe9\xff", "a b", "x" * 5000])
 def test_an_unknown_token_is_403(send: Send, unknown: str) -> None:
     _assert_forbidden(send(f"Bearer {unknown}"))
 
 
+@pytest.mark.interface("3.1", "reuse", "expiry", "expired")
+@pytest.mark.interface("5.2", "expired")
+@pytest.mark.interface("8", "token-lifetime", "token-reuse")
 def test_a_token_works_any_number_of_times_until_an_hour_after_issue(
     send: Send, token: str, clock: SimpleNamespace
 ) -> None:
@@ -74,6 +90,7 @@ def test_a_token_works_any_number_of_times_until_an_hour_after_issue(
     _assert_forbidden(send(f"Bearer {token}"))
 
 
+@pytest.mark.interface("3.1", "several", "independent")
 def test_each_of_several_tokens_lives_to_its_own_expiry(
     send: Send,
     token: str,
@@ -93,6 +110,8 @@ def test_each_of_several_tokens_lives_to_its_own_expiry(
     _assert_forbidden(send(f"Bearer {second}"))
 
 
+@pytest.mark.interface("3.2", "disabled-use")
+@pytest.mark.interface("5.2", "disabled")
 def test_a_disabled_clients_tokens_are_403(
     send: Send,
     token: str,
@@ -105,6 +124,7 @@ def test_a_disabled_clients_tokens_are_403(
     _assert_forbidden(send(f"Bearer {get_token(credentials)}"))
 
 
+@pytest.mark.interface("3.2", "restore")
 def test_a_deleted_clients_tokens_are_403(
     send: Send, token: str, credentials: ClientCredentials, store: Store
 ) -> None:

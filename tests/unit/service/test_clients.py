@@ -64,6 +64,7 @@ def test_a_secret_that_cannot_be_sent_is_refused_and_not_told(store: Store, secr
     assert not secret or secret not in caught.value.message + caught.value.hint
 
 
+@pytest.mark.interface("3.2", "operator")
 def test_clients_are_listed_with_state_and_creation_time(store: Store) -> None:
     for name in ("c", "a", "b"):
         create_client(store, name)
@@ -103,6 +104,7 @@ def test_an_unknown_client_is_a_negative_answer(store: Store, operation: Operati
         operation(store, "nobody")
 
 
+@pytest.mark.interface("3.2", "restore")
 @pytest.mark.parametrize("operation", [disable_client, enable_client, delete_client])
 def test_deletion_is_final(store: Store, operation: Operation) -> None:
     create_client(store, "gone")
@@ -112,6 +114,7 @@ def test_deletion_is_final(store: Store, operation: Operation) -> None:
     assert [client.state for client in list_clients(store)] == ["deleted"]
 
 
+@pytest.mark.interface("5.1", "credentials")
 def test_authentication_needs_the_right_pair(store: Store) -> None:
     created = create_client(store)
     assert authenticate(store, created.client_id, created.secret)

@@ -35,6 +35,11 @@ def other_token(get_token: GetToken, other_credentials: ClientCredentials) -> st
     return get_token(other_credentials)
 
 
+@pytest.mark.interface("2.4", "code", "sign_domain", "selector", "start_date", "default", "enable")
+@pytest.mark.interface("2.4", "setting_values", "type")
+@pytest.mark.interface("3.3", "enable")
+@pytest.mark.interface("4.2", "path", "counts", "created")
+@pytest.mark.interface("7.3", "code-201")
 def test_a_created_item_has_every_field(register: Register, fixed_keys: dict[int, KeyPair]) -> None:
     stated = {
         "key_len": 2048,
@@ -58,6 +63,8 @@ def test_a_created_item_has_every_field(register: Register, fixed_keys: dict[int
     assert result.json == {"items": [item], "count": 1, "total": 1}
 
 
+@pytest.mark.interface("2.3", "key_len-default", "start_date-default", "default", "enable-default")
+@pytest.mark.interface("3.3", "enable")
 def test_what_is_left_out_gets_the_defaults(register: Register) -> None:
     (item,) = register({"sign_domain": "example.com"}).json["items"]
     assert item["key_len"] == 1024
@@ -66,6 +73,8 @@ def test_what_is_left_out_gets_the_defaults(register: Register) -> None:
     assert item["enable"] is True
 
 
+@pytest.mark.interface("2.3", "start_date-default")
+@pytest.mark.interface("2.4", "start_date", "regist_date")
 def test_the_times_follow_the_clock(register: Register, clock: SimpleNamespace) -> None:
     clock.now += 3599
     (item,) = register(NAMES).json["items"]
@@ -73,6 +82,8 @@ def test_the_times_follow_the_clock(register: Register, clock: SimpleNamespace) 
     assert item["start_date"] == "2021-07-01T00:59+00:00"
 
 
+@pytest.mark.interface("2.3", "selector-optional")
+@pytest.mark.interface("2.4", "fqdn")
 def test_a_selector_is_generated_that_makes_the_name_of_the_record(register: Register) -> None:
     (item,) = register({"sign_domain": "example.com"}).json["items"]
     assert re.fullmatch(r"k[0-9a-f]{8}", item["selector"])
@@ -81,12 +92,15 @@ def test_a_selector_is_generated_that_makes_the_name_of_the_record(register: Reg
     assert fqdn.labels == expected
 
 
+@pytest.mark.interface("2.3", "selector-optional")
 def test_each_omitted_selector_of_a_domain_is_another(register: Register) -> None:
     result = register(*[{"sign_domain": "example.com"}] * 20)
     assert _codes(result) == ["201"] * 20
     assert len({item["selector"] for item in result.json["items"]}) == 20
 
 
+@pytest.mark.interface("2.3", "several")
+@pytest.mark.interface("2.4", "items", "count", "total")
 def test_items_come_in_the_order_of_the_request(register: Register) -> None:
     entries = [{"sign_domain": f"d{number}.example"} for number in (3, 1, 2, 5, 4)]
     entries.insert(2, {"sign_domain": "not a domain"})
@@ -97,6 +111,9 @@ def test_items_come_in_the_order_of_the_request(register: Register) -> None:
     assert result.json["count"] == result.json["total"] == 6
 
 
+@pytest.mark.interface("2.4", "result", "message")
+@pytest.mark.interface("4.2", "codes")
+@pytest.mark.interface("7.3", "200", "code-400")
 def test_a_wrong_entry_is_400_and_spoils_no_other(register: Register) -> None:
     result = register(NAMES, {**NAMES, "selector": "s2", "key_len": 512}, {"selector": 7})
     assert _codes(result) == ["201", "400", "400"]
@@ -115,12 +132,15 @@ def test_names_as_sent_come_back_whatever_they_hold(register: Register) -> None:
     assert {field: item[field] for field in odd} == odd
 
 
+@pytest.mark.interface("3.3", "change")
+@pytest.mark.interface("7.3", "code-409-own")
 def test_a_repetition_is_409_with_the_registered_data(register: Register) -> None:
     (first,) = register({**NAMES, "key_len": 2048, "default": 3}).json["items"]
     (again,) = register({**NAMES, "enable": False}).json["items"]
     assert again == {**first, "result": {"code": "409", "message": "already registered"}}
 
 
+@pytest.mark.interface("2.3", "selector-unique")
 def test_names_are_the_same_in_any_case(register: Register) -> None:
     register(NAMES)
     (item,) = register({"sign_domain": "EXAMPLE.com", "selector": "S1"}).json["items"]
@@ -135,6 +155,7 @@ def test_a_repetition_makes_no_key(register: Register, ordered_keys: list[int]) 
     assert ordered_keys == [1024, 1024]
 
 
+@pytest.mark.interface("7.3", "code-409")
 def test_a_pair_repeated_in_one_request_is_201_then_409(register: Register) -> None:
     result = register(NAMES, {**NAMES, "key_len": 2048})
     assert _codes(result) == ["201", "409"]
@@ -143,12 +164,14 @@ def test_a_pair_repeated_in_one_request_is_201_then_409(register: Register) -> N
     assert second["key_len"] == 1024
 
 
+@pytest.mark.interface("7.3", "code-409-other")
 def test_another_client_gets_409_without_the_data(register: Register, other_token: str) -> None:
     register(NAMES)
     (item,) = register(NAMES, token=other_token).json["items"]
     assert item == {"result": {"code": "409", "message": "already registered"}, **NAMES}
 
 
+@pytest.mark.interface("2.3", "selector-unique")
 def test_another_selector_of_a_taken_domain_is_free(register: Register, other_token: str) -> None:
     register(NAMES)
     assert _codes(register({**NAMES, "selector": "s2"}, token=other_token)) == ["201"]
@@ -162,6 +185,7 @@ def test_a_deleted_clients_registrations_stay_taken(
     assert _codes(register(NAMES, token=other_token)) == ["409"]
 
 
+@pytest.mark.interface("7.3", "code-500")
 def test_a_key_that_cannot_be_made_is_500_and_spoils_no_other(
     store: Store, token: str, clock: SimpleNamespace, fixed_keys: dict[int, KeyPair]
 ) -> None:
@@ -184,6 +208,7 @@ def test_a_key_that_cannot_be_made_is_500_and_spoils_no_other(
     assert "detail" not in result.text
 
 
+@pytest.mark.interface("7.3", "code-500")
 def test_an_entry_that_failed_can_be_registered_later(
     store: Store, token: str, clock: SimpleNamespace, register: Register
 ) -> None:
@@ -197,6 +222,7 @@ def test_an_entry_that_failed_can_be_registered_later(
     assert _codes(register(NAMES)) == ["201"]
 
 
+@pytest.mark.interface("7.3", "code-409")
 def test_whoever_stores_first_has_it_though_both_saw_it_free(
     store: Store,
     token: str,
@@ -219,6 +245,7 @@ def test_whoever_stores_first_has_it_though_both_saw_it_free(
     assert "setting_values" not in result.json["items"][0]
 
 
+@pytest.mark.interface("2.4", "key_len")
 @pytest.mark.parametrize("key_len", [1024, 2048])
 def test_the_private_key_of_a_registration_is_kept(
     store: Store, token: str, clock: SimpleNamespace, key_len: int
@@ -254,6 +281,9 @@ def post(client: TestClient, token: str) -> Callable[..., Result]:
     return send
 
 
+@pytest.mark.interface("2.3", "domains")
+@pytest.mark.interface("4.2", "json", "bad-request")
+@pytest.mark.interface("7.3", "400")
 @pytest.mark.parametrize(
     "body",
     [
@@ -309,12 +339,14 @@ def test_what_is_wrong_is_told_in_words_of_the_service(
     assert result.json["message"].startswith(message)
 
 
+@pytest.mark.interface("4.2", "content-type")
 @pytest.mark.parametrize("content_type", ["", "text/plain", "application/json; charset=latin1"])
 def test_the_content_type_does_not_matter(post: Callable[..., Result], content_type: str) -> None:
     body = b'{"domains": [{"sign_domain": "example.com"}]}'
     assert post(body, **{"Content-Type": content_type}).status_code == 200
 
 
+@pytest.mark.interface("8", "batch-size")
 def test_at_most_50_domains_are_taken_at_once(register: Register) -> None:
     entries = [{"sign_domain": f"d{number}.example"} for number in range(51)]
     result = register(*entries)
@@ -323,6 +355,7 @@ def test_at_most_50_domains_are_taken_at_once(register: Register) -> None:
     assert _codes(register(*entries[:50])) == ["201"] * 50
 
 
+@pytest.mark.interface("8", "batch-size")
 def test_the_limits_can_be_set(
     store: Store, token: str, clock: SimpleNamespace, make_key: KeyMaker
 ) -> None:
@@ -340,6 +373,8 @@ def test_the_limits_can_be_set(
     assert status(domain, {"sign_domain": "x" * 200}) == 413
 
 
+@pytest.mark.interface("7.4", "other-statuses")
+@pytest.mark.interface("8", "body-size")
 def test_a_body_of_more_than_a_mebibyte_is_413(post: Callable[..., Result]) -> None:
     fitting = b'{"domains": [{"sign_domain": "example.com"}]}'.ljust(1024 * 1024)
     assert post(fitting).status_code == 200

@@ -10,6 +10,8 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from dkimctl.service.keys import KeyPair, key_pool, make_key
 
 
+@pytest.mark.interface("2.4", "value")
+@pytest.mark.interface("8", "key-lengths")
 @pytest.mark.parametrize("key_len", [1024, 2048])
 def test_p_is_the_public_half_of_the_private_key(key_len: int) -> None:
     pair = make_key(key_len)

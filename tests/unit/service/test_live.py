@@ -76,6 +76,7 @@ def test_a_chunked_body_is_read(post: Post) -> None:
     assert answer["items"][0]["result"]["code"] == "201"
 
 
+@pytest.mark.interface("8", "body-size")
 def test_a_huge_chunked_body_is_413(post: Post) -> None:
     status, answer = post((b" " * 65536 for _ in range(40)), encode_chunked=True)
     assert status == 413
@@ -88,6 +89,7 @@ def test_a_huge_body_is_413(post: Post) -> None:
     assert list(answer) == ["message"]
 
 
+@pytest.mark.interface("7.1", "405-method")
 def test_an_invented_method_is_405(port: int, token: str) -> None:
     response = _exchange(port, "BREW", "/domain/dkim", Authorization=f"Bearer {token}")
     assert (response.status, response.getheader("Allow")) == (405, "POST")
@@ -95,6 +97,7 @@ def test_an_invented_method_is_405(port: int, token: str) -> None:
     assert (response.status, response.getheader("Allow")) == (405, "POST")
 
 
+@pytest.mark.interface("4.1", "bad-request")
 def test_the_error_of_the_token_endpoint_keeps_its_content_type(port: int) -> None:
     with closing(HTTPConnection("127.0.0.1", port, timeout=30)) as connection:
         headers = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -113,6 +116,7 @@ def test_requests_at_the_same_time_are_all_answered(post: Post) -> None:
     assert codes == ["201"] * 96
 
 
+@pytest.mark.interface("7.3", "code-409")
 def test_of_clients_who_race_for_a_name_one_gets_it(
     post: Post,
     token: str,

@@ -16,6 +16,8 @@ def _cancel(client: TestClient, token: str, delivery_id: str) -> Result:
     return client.simulate_delete(f"/send/{delivery_id}", headers=headers)
 
 
+@pytest.mark.interface("4.3", "delete", "items")
+@pytest.mark.interface("5.3", "header", "success")
 def test_a_delivery_of_this_client_is_cancelled_once(
     client: TestClient, token: str, store: Store, credentials: ClientCredentials
 ) -> None:
@@ -28,6 +30,7 @@ def test_a_delivery_of_this_client_is_cancelled_once(
     assert list(again.json) == ["message"]
 
 
+@pytest.mark.interface("4.3", "unknown")
 def test_a_delivery_of_another_client_is_404_and_stays(
     client: TestClient,
     token: str,
@@ -41,6 +44,7 @@ def test_a_delivery_of_another_client_is_404_and_stays(
         add_delivery(store, credentials.client_id, "theirs")
 
 
+@pytest.mark.interface("4.3", "unknown")
 def test_an_unknown_delivery_is_404(client: TestClient, token: str) -> None:
     for delivery_id in ("unknown", "%FF", "%00", "a%20b", "x" * 5000):
         assert _cancel(client, token, delivery_id).status_code == 404

@@ -136,6 +136,16 @@ def answer_register_mixed(
     return _post(app, token, ours, theirs, wrong, failing)
 
 
+@pytest.mark.interface("2.1", "access_token")
+@pytest.mark.interface("2.2", "error")
+@pytest.mark.interface("2.4", "result", "code", "message", "default", "enable", "setting_values")
+@pytest.mark.interface("2.4", "value", "regist_date")
+@pytest.mark.interface("4.1", "success")
+@pytest.mark.interface("4.2", "success", "bad-request", "codes", "counts", "created")
+@pytest.mark.interface("4.3", "items")
+@pytest.mark.interface("5.2", "expired")
+@pytest.mark.interface("7.2", "401", "403")
+@pytest.mark.interface("7.3", "500")
 @pytest.mark.parametrize("name", ANSWERS)
 def test_the_service_answers_as_the_fixture_shows(
     name: str, request: pytest.FixtureRequest
@@ -145,6 +155,7 @@ def test_the_service_answers_as_the_fixture_shows(
     assert _outline(answer.json) == _outline(_read(name))
 
 
+@pytest.mark.interface("2.3", "domains", "several")
 def test_what_the_request_states_comes_back(answer_register_created: Result) -> None:
     stated = _read(REQUEST)["domains"]
     for entry, item in zip(stated, answer_register_created.json["items"], strict=True):

@@ -30,6 +30,9 @@ def _assert_error(result: Result, error: str) -> None:
     assert result.headers["Cache-Control"] == "no-store"
 
 
+@pytest.mark.interface("2.1", "access_token", "other-fields")
+@pytest.mark.interface("4.1", "path", "authorization")
+@pytest.mark.interface("7.1", "200")
 def test_valid_credentials_get_a_bearer_token_for_an_hour(
     request_token: RequestToken, credentials: ClientCredentials
 ) -> None:
@@ -48,6 +51,7 @@ def test_tokens_are_not_stored_as_such(store: Store, token: str) -> None:
     assert not any(token.encode() in file.read_bytes() for file in files)
 
 
+@pytest.mark.interface("4.1", "credentials")
 def test_a_secret_may_hold_colons(store: Store, request_token: RequestToken) -> None:
     assert request_token(create_client(store, "name", "a:b::c")).status_code == 200
 
@@ -61,6 +65,9 @@ def test_the_scheme_is_read_in_any_case(
     assert request_token(None, authorization=header).status_code == 200
 
 
+@pytest.mark.interface("2.2", "error", "invalid_client")
+@pytest.mark.interface("4.1", "bad-request")
+@pytest.mark.interface("7.1", "invalid_client")
 def test_a_wrong_secret_is_an_invalid_client(
     request_token: RequestToken, credentials: ClientCredentials
 ) -> None:
@@ -68,6 +75,9 @@ def test_a_wrong_secret_is_an_invalid_client(
     _assert_error(request_token(wrong), "invalid_client")
 
 
+@pytest.mark.interface("5.1", "credentials")
+@pytest.mark.interface("7.1", "invalid_client")
+@pytest.mark.interface("7.4", "other-fields")
 def test_an_unknown_client_is_an_invalid_client(
     request_token: RequestToken, credentials: ClientCredentials
 ) -> None:
@@ -75,6 +85,7 @@ def test_an_unknown_client_is_an_invalid_client(
     _assert_error(request_token(unknown), "invalid_client")
 
 
+@pytest.mark.interface("3.2", "deleted")
 def test_a_deleted_client_is_an_invalid_client(
     request_token: RequestToken, credentials: ClientCredentials, store: Store
 ) -> None:
@@ -82,6 +93,7 @@ def test_a_deleted_client_is_an_invalid_client(
     _assert_error(request_token(credentials), "invalid_client")
 
 
+@pytest.mark.interface("4.1", "authorization", "credentials")
 @pytest.mark.parametrize(
     "header",
     [
@@ -103,10 +115,12 @@ def test_credentials_that_cannot_be_read_are_an_invalid_client(
     _assert_error(request_token(None, authorization=header), "invalid_client")
 
 
+@pytest.mark.interface("7.1", "invalid_client")
 def test_a_missing_authorization_is_an_invalid_client(request_token: RequestToken) -> None:
     _assert_error(request_token(None), "invalid_client")
 
 
+@pytest.mark.interface("3.2", "disabled")
 def test_a_disabled_client_still_gets_tokens(
     request_token: RequestToken, credentials: ClientCredentials, store: Store
 ) -> None:
@@ -114,6 +128,7 @@ def test_a_disabled_client_still_gets_tokens(
     assert request_token(credentials).status_code == 200
 
 
+@pytest.mark.interface("3.2", "enable")
 def test_an_enabled_client_gets_tokens_that_work_again(
     store: Store,
     credentials: ClientCredentials,
@@ -126,6 +141,9 @@ def test_an_enabled_client_gets_tokens_that_work_again(
     assert register({"sign_domain": "example.com"}).status_code == 200
 
 
+@pytest.mark.interface("2.2", "invalid_client")
+@pytest.mark.interface("4.1", "grant_type")
+@pytest.mark.interface("7.1", "400")
 @pytest.mark.parametrize("grant_type", ["password", "Client_Credentials", "client_credentials%20"])
 def test_another_grant_type_is_unsupported(
     request_token: RequestToken, credentials: ClientCredentials, grant_type: str
@@ -134,6 +152,8 @@ def test_another_grant_type_is_unsupported(
     _assert_error(result, "unsupported_grant_type")
 
 
+@pytest.mark.interface("4.1", "content-type")
+@pytest.mark.interface("7.1", "400")
 @pytest.mark.parametrize(
     ("body", "content_type"),
     [
@@ -156,6 +176,7 @@ def test_a_body_that_is_no_sound_form_is_an_invalid_request(
     _assert_error(request_token(credentials, body=body, **changes), "invalid_request")
 
 
+@pytest.mark.interface("4.1", "content-type")
 def test_content_type_parameters_and_case_do_not_matter(
     request_token: RequestToken, credentials: ClientCredentials
 ) -> None:
@@ -163,6 +184,7 @@ def test_content_type_parameters_and_case_do_not_matter(
     assert request_token(credentials, content_type=content_type).status_code == 200
 
 
+@pytest.mark.interface("4.1", "grant_type")
 def test_other_form_fields_are_ignored(
     request_token: RequestToken, credentials: ClientCredentials
 ) -> None:
@@ -170,6 +192,8 @@ def test_other_form_fields_are_ignored(
     assert request_token(credentials, body=body).status_code == 200
 
 
+@pytest.mark.interface("4.1", "other-bodies")
+@pytest.mark.interface("7.1", "405-parameter")
 @pytest.mark.parametrize("body", ["", "scope=dkim", "grant_type="])
 def test_a_missing_parameter_is_405(
     request_token: RequestToken, credentials: ClientCredentials, body: str
@@ -179,10 +203,12 @@ def test_a_missing_parameter_is_405(
     assert "grant_type" in result.json["message"]
 
 
+@pytest.mark.interface("7.1", "405-parameter")
 def test_an_empty_body_without_content_type_is_405(client: TestClient) -> None:
     assert client.simulate_post("/oauth2/token").status_code == 405
 
 
+@pytest.mark.interface("7.1", "405-method")
 @pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS"])
 def test_another_method_is_405(
     request_token: RequestToken, credentials: ClientCredentials, method: str

@@ -28,10 +28,12 @@ def _refusal(entry: dict[str, Any]) -> str:
     return judged.message
 
 
+@pytest.mark.interface("2.3", "mandatory")
 def test_a_domain_alone_gets_the_defaults() -> None:
     assert judge(_entry()) == Entry("example.com", None, 1024, None, 0, True)
 
 
+@pytest.mark.interface("2.3", "enable")
 def test_every_field_is_taken_over() -> None:
     entry = _entry(**(FIELDS | {"default": 1, "enable": False}))
     assert judge(entry) == Entry("example.com", "s1", 2048, "2021-07-01T00:00+09:00", 1, False)
@@ -47,6 +49,7 @@ def test_unknown_fields_are_ignored() -> None:
     assert isinstance(judge(_entry(comment="x")), Entry)
 
 
+@pytest.mark.interface("2.3", "sign_domain")
 @pytest.mark.parametrize(
     "domain",
     [
@@ -63,6 +66,7 @@ def test_a_domain_name_is_accepted(domain: str) -> None:
     assert isinstance(judge(_entry(sign_domain=domain)), Entry)
 
 
+@pytest.mark.interface("2.3", "sign_domain")
 @pytest.mark.parametrize(
     "domain",
     [
@@ -95,15 +99,18 @@ def test_what_is_no_domain_name_is_refused(domain: object) -> None:
     assert _refusal(_entry(sign_domain=domain)).startswith("sign_domain must be")
 
 
+@pytest.mark.interface("2.3", "mandatory")
 def test_a_missing_domain_is_refused() -> None:
     assert _refusal({"selector": "s1"}).startswith("sign_domain must be")
 
 
+@pytest.mark.interface("2.3", "selector")
 @pytest.mark.parametrize("selector", ["s", "2026-01", "a.b.c", "s" * 63])
 def test_a_selector_is_accepted(selector: str) -> None:
     assert isinstance(judge(_entry(selector=selector)), Entry)
 
 
+@pytest.mark.interface("2.3", "selector")
 @pytest.mark.parametrize(
     "selector", [None, 20260101, "", ".", "a.", "a..b", "-a", "a_b", "12:30", "ä", "s" * 64]
 )
@@ -122,6 +129,7 @@ def test_the_whole_name_has_room_for_a_selector_that_is_generated() -> None:
     assert "253" in _refusal(_entry(sign_domain="d" + DOMAIN_OF_232_OCTETS))
 
 
+@pytest.mark.interface("2.3", "key_len")
 @pytest.mark.parametrize("key_len", [1024, 2048, 1024.0])
 def test_a_key_length_is_accepted(key_len: float) -> None:
     judged = judge(_entry(key_len=key_len))
@@ -129,11 +137,14 @@ def test_a_key_length_is_accepted(key_len: float) -> None:
     assert repr(judged.key_len) == str(int(key_len))
 
 
+@pytest.mark.interface("2.3", "key_len")
+@pytest.mark.interface("8", "key-lengths")
 @pytest.mark.parametrize("key_len", [None, "2048", True, 0, 512, 2047, 4096, -1024, [1024], 1e400])
 def test_another_key_length_is_refused(key_len: object) -> None:
     assert _refusal(_entry(key_len=key_len)).startswith("key_len must be")
 
 
+@pytest.mark.interface("2.3", "start_date")
 @pytest.mark.parametrize(
     "start_date", ["2021-07-01T00:00+09:00", "2024-02-29T23:59-00:30", "0001-01-01T00:00+00:00"]
 )
@@ -143,6 +154,7 @@ def test_a_start_date_is_kept_as_sent(start_date: str) -> None:
     assert judged.start_date == start_date
 
 
+@pytest.mark.interface("2.3", "start_date")
 @pytest.mark.parametrize(
     "start_date",
     [
@@ -169,6 +181,7 @@ def test_another_start_date_is_refused(start_date: object) -> None:
     assert _refusal(_entry(start_date=start_date)).startswith("start_date must be")
 
 
+@pytest.mark.interface("2.3", "default-others")
 @pytest.mark.parametrize("default", [0, 1, -1, 7.0, 2**63 - 1])
 def test_default_is_any_whole_number(default: float) -> None:
     judged = judge(_entry(default=default))
@@ -176,16 +189,19 @@ def test_default_is_any_whole_number(default: float) -> None:
     assert repr(judged.default) == str(int(default))
 
 
+@pytest.mark.interface("2.3", "default-others")
 @pytest.mark.parametrize("default", [None, "0", True, False, 0.5, 2**63, -(10**400), 1e400, [], {}])
 def test_another_default_is_refused(default: object) -> None:
     assert _refusal(_entry(default=default)).startswith("default must be")
 
 
+@pytest.mark.interface("2.3", "enable")
 @pytest.mark.parametrize("enable", [None, 0, 1, "true", []])
 def test_enable_is_a_boolean_only(enable: object) -> None:
     assert _refusal(_entry(enable=enable)).startswith("enable must be")
 
 
+@pytest.mark.interface("7.3", "code-400")
 def test_everything_that_is_wrong_is_said_at_once() -> None:
     message = _refusal(dict.fromkeys(["sign_domain", *FIELDS]))
     assert [part.split()[0] for part in message.split("; ")] == ["sign_domain", *FIELDS]

@@ -104,6 +104,8 @@ def refusals(text: str) -> list[str]:
     return [str(problem) for problem in caught.value.problems]
 
 
+@pytest.mark.interface("2.3", "key_len", "enable", "mandatory")
+@pytest.mark.interface("8", "key-lengths")
 @pytest.mark.parametrize("name", MALFORMED)
 def test_every_mistake_of_a_malformed_file_is_placed(name):
     path = FIXTURES / f"{name}.yaml"
@@ -118,6 +120,7 @@ def test_every_malformed_file_has_its_row():
     assert {path.stem for path in FIXTURES.iterdir()} == set(MALFORMED)
 
 
+@pytest.mark.interface("2.3", "mandatory")
 def test_an_entry_is_a_name_or_a_mapping_of_the_interface_fields():
     specs = load(
         "- example.com\n"
@@ -137,6 +140,7 @@ def test_an_explicit_empty_list_is_nothing_to_do(text):
     assert load(text) == []
 
 
+@pytest.mark.interface("2.3", "selector")
 @pytest.mark.parametrize(
     "word", ["on", "no", "20260101", "0123", "1e3", "2026-01", "0x1f", "null.s1"]
 )
@@ -185,6 +189,7 @@ def test_problems_come_in_the_order_of_the_file():
     assert places == [(1, 3), (1, 14), (2, 17), (2, 38)]
 
 
+@pytest.mark.interface("2.3", "selector-unique")
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -208,6 +213,7 @@ def test_a_repeated_domain_is_found_though_its_entry_has_another_mistake():
     assert [problem.split(":")[1] for problem in found] == ["1", "2"]
 
 
+@pytest.mark.interface("2.3", "sign_domain")
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -224,6 +230,7 @@ def test_a_signing_domain_becomes_a_labels(text, expected):
     assert parse_domain(text) == expected
 
 
+@pytest.mark.interface("2.3", "sign_domain")
 @pytest.mark.parametrize(
     ("text", "what"),
     [
@@ -287,6 +294,7 @@ def test_a_selector_is_labels_joined_by_dots(text):
     assert parse_selector(text) == text
 
 
+@pytest.mark.interface("2.3", "selector")
 @pytest.mark.parametrize(
     "text", ["", ".", "s1.", "s_1", "-s", "s1\n", "sé", "a" * 64, "s1._domainkey", "\u212a"]
 )
@@ -304,6 +312,7 @@ def test_the_bound_of_253_octets_counts_an_omitted_selector_as_one():
     assert "254 octets" in problem
 
 
+@pytest.mark.interface("2.3", "start_date")
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -321,6 +330,7 @@ def test_a_start_date_is_normalised_in_any_style(text, expected, quote):
     assert spec.start_date == expected
 
 
+@pytest.mark.interface("2.3", "start_date")
 @pytest.mark.parametrize(
     ("text", "hint"),
     [
@@ -485,6 +495,7 @@ def test_any_bytes_are_loaded_or_refused_with_places(data):
     assert all(re.match(r"f\.yaml:[1-9][0-9]*:[1-9]", line) for line in refused(data))
 
 
+@pytest.mark.interface("2.3", "key_len-default", "start_date-default")
 def test_short_keys_and_signing_at_once_are_doubted_in_one_line_each():
     specs = load(
         "- a.example\n- {sign_domain: b.example, key_len: 1024, enable: false}\n"

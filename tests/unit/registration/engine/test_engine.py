@@ -12,6 +12,8 @@ from dkimctl.models.registration import DnsRecord, DomainSpec, Outcome
 from dkimctl.registration.planning import Planner, plan
 
 
+@pytest.mark.interface("2.3", "several")
+@pytest.mark.interface("8", "batch-size")
 def test_a_second_run_sends_nothing_and_tells_the_same(
     ledger, service, registrar, outcomes_of, entries
 ):

@@ -108,6 +108,7 @@ class TestWithoutSelector:
         assert server.sent == [["d0.example", "d1.example"], ["d2.example", "d3.example"]]
         assert run.desk.waits == []
 
+    @pytest.mark.interface("2.4", "items")
     def test_a_missing_item_or_500_is_never_sent_again(
         self, service, registrar, entries, outcomes_of, make_registration
     ):
@@ -138,6 +139,7 @@ class TestWaiting:
         assert 8 <= third <= 8.5
         assert [wait[2] for wait in run.watch.waits] == ["timed out"] * 3
 
+    @pytest.mark.interface("8", "rate")
     @pytest.mark.parametrize("error", [Throttled, MaybeProcessed])
     def test_as_long_as_the_service_says(self, service, registrar, entries, error):
         run = registrar(service(error("wait", retry_after=7.0)).send)
@@ -184,6 +186,7 @@ class TestWaiting:
 class TestRefusedAsAWhole:
     """400 and 413: the batch is halved down to the entry at fault."""
 
+    @pytest.mark.interface("7.3", "400")
     @pytest.mark.parametrize("selector", ["s1", None])
     def test_the_entry_at_fault_is_found(self, service, registrar, entries, outcomes_of, selector):
         server = service()
