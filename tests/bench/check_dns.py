@@ -20,7 +20,7 @@ from dkimctl.ledger.ledger import Ledger
 from dkimctl.render.txt import txt_data
 from show_dns import APEX, measure, registrations
 
-sys.path.append(str(Path(__file__).parents[1] / "integration"))
+sys.path.append(str(Path(__file__).parents[1] / "support"))
 from dns_servers import serving
 
 BASE_URL = "http://127.0.0.1:9"

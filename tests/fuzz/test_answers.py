@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import math
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -34,8 +33,6 @@ from dkimctl.registration.saved_results import judged
 from dkimctl.render.formats import PER_ZONE, Format, Provider, render, render_zone_files
 from dkimctl.render.publishable import publishable
 from dkimctl.text.escaping import printable
-
-sys.path.append(str(Path(__file__).parent))
 from mutations import JSON_SCALARS, documents, flow, json_tree
 from terminals import is_harmless
 

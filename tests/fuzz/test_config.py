@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,8 +15,6 @@ from dkimctl.settings.logins import LOGIN_KEYS, logins
 from dkimctl.settings.profile import Profile, resolve_profile
 from dkimctl.specs.fields import read_defaults
 from dkimctl.text.escaping import printable
-
-sys.path.append(str(Path(__file__).parent))
 from mutations import JSON_SCALARS, YAML_SCALARS, block, documents, flow, json_tree
 from terminals import is_harmless
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import struct
-import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import dns.exception
 import dns.message
@@ -37,8 +35,6 @@ from dkimctl.resolver.messages import (
 )
 from dkimctl.resolver.server import NoAnswer, Server
 from dkimctl.resolver.zones import zone_of
-
-sys.path.append(str(Path(__file__).parent))
 from terminals import is_harmless
 
 NAME = "s1._domainkey.example.com"

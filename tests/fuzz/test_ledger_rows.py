@@ -6,7 +6,6 @@ import contextlib
 import json
 import shutil
 import sqlite3
-import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,8 +22,6 @@ from dkimctl.registration import outcomes
 from dkimctl.render.formats import PER_ZONE, Format, render
 from dkimctl.settings.profile import SANDBOX_CLIENT_ID
 from dkimctl.text.escaping import printable
-
-sys.path.append(str(Path(__file__).parent))
 from terminals import is_harmless
 
 ACCOUNT = {"base_url": "https://sandbox.invalid", "client_id": SANDBOX_CLIENT_ID}

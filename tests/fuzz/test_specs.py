@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
-from pathlib import Path
 
 import pytest
 import yaml
@@ -19,8 +17,6 @@ from dkimctl.service.validation import Entry, judge
 from dkimctl.specs.loading import load_specs
 from dkimctl.specs.names import key_name_length
 from dkimctl.text.escaping import printable
-
-sys.path.append(str(Path(__file__).parent))
 from mutations import YAML_SCALARS, block, documents, flow
 from terminals import is_harmless
 

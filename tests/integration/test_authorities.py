@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.append(str(Path(__file__).parent))
 from published import name_of, register, txt
 
 SOA = "$TTL 60\n@ SOA ns1.test. root.test. 1 3600 600 86400 60\n"

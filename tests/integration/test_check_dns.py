@@ -11,12 +11,10 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import dkim
 import pytest
 
-sys.path.append(str(Path(__file__).parent))
 from dns_servers import Server, free_port, key_file, serving
 from published import APEX, name_of, private_keys, published, register, txt
 

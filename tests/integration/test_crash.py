@@ -6,11 +6,8 @@ The long forms are tests/bench/crash.py and tests/bench/faulty.py.
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import pytest
-
-sys.path.append(str(Path(__file__).parents[1] / "bench"))
 
 import crash
 import faulty

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import subprocess
-import sys
 from pathlib import Path
 
 import dkim
 import pytest
 
-sys.path.append(str(Path(__file__).parent))
+from dkimctl.models.registration import DnsRecord, Outcome, Registration, Result
+from dkimctl.render.nsupdate import render_nsupdate_deletions
 from dns_servers import (
     SECRET,
     SERVERS,
@@ -23,9 +23,6 @@ from dns_servers import (
 )
 from published import private_keys
 from readme import YAML, blocks
-
-from dkimctl.models.registration import DnsRecord, Outcome, Registration, Result
-from dkimctl.render.nsupdate import render_nsupdate_deletions
 
 SPECS = """
 defaults: {enable: false}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -13,13 +12,11 @@ import dns.message
 import dns.rrset
 import pytest
 
-sys.path.append(str(Path(__file__).parent))
-from dns_servers import Server, free_port
-
 from dkimctl.errors import ServiceError, UsageError
 from dkimctl.resolver.addresses import Address
 from dkimctl.resolver.messages import decode, encode
 from dkimctl.resolver.zones import find_zones, zone_of
+from dns_servers import Server, free_port
 
 INSIDE = """
 alias._domainkey CNAME s1._domainkey.example.net.

@@ -10,11 +10,9 @@ import sys
 import time
 import warnings
 from itertools import chain
-from pathlib import Path
 
 import pytest
 
-sys.path.append(str(Path(__file__).parent))
 import hostile
 
 LIMIT = 10.0  # seconds, at --timeout 2s

@@ -14,9 +14,7 @@ from urllib.parse import quote
 
 import pytest
 
-sys.path.append(str(Path(__file__).parent))
 import hostile
-
 from dkimctl.cli.main import COMMANDS
 
 CLIENT_ID = "client-id-of-the-leak-test"

@@ -6,14 +6,11 @@ import json
 import re
 import shutil
 import socket
-import sys
 import tomllib
 from itertools import chain
-from pathlib import Path
 
 import pytest
 
-sys.path.append(str(Path(__file__).parent))
 from readme import BLOCKS, README, RECIPES, ROOT, YAML, blocks
 
 SPECS = YAML[0]

@@ -5,13 +5,10 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import sys
 import xml.etree.ElementTree as ET
-from pathlib import Path
 
 import pytest
 
-sys.path.append(str(Path(__file__).parent))
 from readme import JAVASCRIPT, blocks
 
 # As many as fill more than one change batch.

@@ -5,11 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from pathlib import Path
 
 import pytest
 
-sys.path.append(str(Path(__file__).parent))
 from dns_servers import Server, key_file, serving
 from published import APEX
 from readme import blocks
