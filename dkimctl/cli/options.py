@@ -12,7 +12,7 @@ import typer
 
 from dkimctl.cli.output.options import OutputOptions, read_output_options
 from dkimctl.cli.session import Session
-from dkimctl.render.formats import Format, Provider
+from dkimctl.render.renderer import Format, Provider
 
 DataOption = Annotated[
     Path | None,

@@ -13,7 +13,7 @@ from dkimctl.cli.selection import few, named, pick_fates, read_selection, tell_u
 from dkimctl.cli.session import Session
 from dkimctl.errors import UsageError
 from dkimctl.models.registration import Outcome, Result
-from dkimctl.render.formats import Format
+from dkimctl.render.renderer import Format, render_all
 
 
 class RetiredFormat(StrEnum):
@@ -63,9 +63,10 @@ def _output_options(
 def _write_deletions(
     session: Session, results: Sequence[Result], output_options: OutputOptions
 ) -> None:
-    from dkimctl.render.nsupdate import render_nsupdate_deletions
+    from dkimctl.render.nsupdate import NsupdateDeletionRenderer
 
-    write_chunks(render_nsupdate_deletions(results, output_options.zones), output_options.output)
+    renderer = NsupdateDeletionRenderer(output_options.zones)
+    write_chunks(render_all(renderer, results), output_options.output)
     unusable = [named(one.registration) for one in results if one.outcome is Outcome.UNUSABLE]
     if unusable:
         session.reporter.warn(

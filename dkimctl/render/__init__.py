@@ -1,1 +1,1 @@
-"""Results in, text out: one module for each format, all of them behind `formats.render`."""
+"""Results in, text out: one module for each format, all opened by `formats.open_renderer`."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from dkimctl.publication.verdicts import Check, Urgency, Verdict
-from dkimctl.render.columns import BOLD_RED, DIM, GREEN, RED, YELLOW, Grid, words
+from dkimctl.render.columns import BOLD_RED, DIM, GREEN, RED, YELLOW, Grid, hidden_rows
+from dkimctl.render.renderer import Renderer
 from dkimctl.text.escaping import printable
 
 _HEADER = ("DOMAIN", "SELECTOR", "IN DNS", "START", "URGENCY")
@@ -18,31 +19,42 @@ _LEAST = len("starts soon")
 _ORDER = list(Urgency)
 
 
-def render_check_table(
-    checks: Iterable[Check], width: int, *, wanted: Verdict, colour: bool, only_attention: bool
-) -> Iterator[str]:
-    """A header, then for each check its row, the most urgent first, and what is to be said of it.
+class CheckTableRenderer(Renderer[Check]):
+    """A header, then for each check its row, the most urgent first, its reason and its alias.
 
     `wanted` is the verdict that is good. With `only_attention` rows that have it are left out.
     """
-    rows, hidden = [], 0
-    for check in checks:
-        if only_attention and check.finding.verdict is wanted:
-            hidden += 1
+
+    def __init__(self, width: int, *, wanted: Verdict, colour: bool, only_attention: bool) -> None:
+        self._width = width
+        self._wanted = wanted
+        self._colour = colour
+        self._only_attention = only_attention
+        self._checks: list[Check] = []
+        self._hidden = 0
+
+    def add(self, check: Check) -> str:
+        if self._only_attention and check.finding.verdict is self._wanted:
+            self._hidden += 1
         else:
-            rows.append(check)
-    rows.sort(key=lambda check: (_ORDER.index(check.urgency), check.finding.verdict is wanted))
-    if rows:
-        cells = [_cells(check) for check in rows]
-        grid = Grid(_HEADER, cells, width, least=_LEAST, colour=colour)
-        yield from grid.header()
-        for check, texts in zip(rows, cells, strict=True):
-            style = _style(check, wanted)
-            yield from grid.row(texts, ["", "", style, "", style])
-            yield from _details(check, grid, style)
-    if hidden:
-        text = f"{hidden} rows that need no attention are not shown; --format json shows all"
-        yield from words(text, width)
+            self._checks.append(check)
+        return ""
+
+    def end(self) -> Iterator[str]:
+        checks = sorted(self._checks, key=self._rank)
+        if checks:
+            cells = [_cells(check) for check in checks]
+            grid = Grid(_HEADER, cells, self._width, least=_LEAST, colour=self._colour)
+            yield from grid.header()
+            for check, texts in zip(checks, cells, strict=True):
+                style = _style(check, self._wanted)
+                yield from grid.row(texts, ["", "", style, "", style])
+                yield from _details(check, grid, style)
+        if self._hidden:
+            yield from hidden_rows(self._hidden, self._width)
+
+    def _rank(self, check: Check) -> tuple[int, bool]:
+        return _ORDER.index(check.urgency), check.finding.verdict is self._wanted
 
 
 def _details(check: Check, grid: Grid, style: str) -> Iterator[str]:

@@ -59,8 +59,9 @@ class Grid:
         return f"\x1b[{style}m{text}\x1b[0m" if style and self._colour else text
 
 
-def words(text: str, width: int) -> Iterator[str]:
-    """Lines of words that stand for themselves."""
+def hidden_rows(count: int, width: int) -> Iterator[str]:
+    """Lines below a table that say how many rows are left out."""
+    text = f"{count} rows that need no attention are not shown; --format json shows all"
     return (f"{line}\n" for line in _fold(text, max(width, _LEAST_WIDTH)))
 
 

@@ -6,13 +6,21 @@ import json
 from collections.abc import Iterator, Sequence
 
 from dkimctl.models.registration import DnsRecord
-from dkimctl.render.zone_names import relative_name
+from dkimctl.render.records import relative_name
+from dkimctl.render.renderer import PerZoneRenderer
 
 
-def render_dnscontrol(zone: str, records: Sequence[DnsRecord], ttl: int) -> Iterator[str]:
-    """A D_EXTEND with a TXT for each record; no comma at the end, which ES5 does not know."""
-    yield f"D_EXTEND({json.dumps(zone)}"
-    for record in records:
-        name = json.dumps(relative_name(record.fqdn, zone, apex="@"))
-        yield f",\n  TXT({name}, {json.dumps(record.value)}, TTL({ttl}))"
-    yield "\n);\n"
+class DnscontrolRenderer(PerZoneRenderer):
+    """A D_EXTEND with a TXT for each record; without a trailing comma, which ES5 lacks."""
+
+    suffix = "js"
+
+    def _texts(self, zone: str, records: Sequence[DnsRecord]) -> Iterator[Iterator[str]]:
+        yield self._chunks(zone, records)
+
+    def _chunks(self, zone: str, records: Sequence[DnsRecord]) -> Iterator[str]:
+        yield f"D_EXTEND({json.dumps(zone)}"
+        for record in records:
+            name = json.dumps(relative_name(record.fqdn, zone, apex="@"))
+            yield f",\n  TXT({name}, {json.dumps(record.value)}, TTL({self._ttl}))"
+        yield "\n);\n"

@@ -1,156 +1,138 @@
-"""The output formats, and the way from each to its module."""
+"""Opens the renderer of a format."""
+
+# Each format's module is imported when it is chosen: rich alone takes 20 ms.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from enum import StrEnum
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, assert_never
 
-from dkimctl.models.registration import DnsRecord, Result
+from dkimctl.models.registration import Result
+from dkimctl.render.renderer import (
+    CheckFormat,
+    Format,
+    PerZoneFormat,
+    PerZoneRenderer,
+    Provider,
+    Renderer,
+)
 
-
-class Format(StrEnum):
-    """What `--format` takes."""
-
-    TABLE = "table"
-    JSON = "json"
-    JSONL = "jsonl"
-    CSV = "csv"
-    ZONE = "zone"
-    NSUPDATE = "nsupdate"
-    OCTODNS = "octodns"
-    DNSCONTROL = "dnscontrol"
-    ROUTE53 = "route53"
-    POWERDNS = "powerdns"
-    TERRAFORM = "terraform"
-    VALUE = "value"
+if TYPE_CHECKING:
+    from dkimctl.publication.verdicts import Check, Verdict
 
 
-class Provider(StrEnum):
-    """Whose resources `terraform` writes."""
-
-    ROUTE53 = "route53"
-    CLOUDFLARE = "cloudflare"
-    GOOGLE = "google"
-
-
-# Each file of these is about one zone; the ends of their names.
-PER_ZONE = {
-    Format.OCTODNS: "yaml",
-    Format.DNSCONTROL: "js",
-    Format.ROUTE53: "json",
-    Format.POWERDNS: "json",
-    Format.TERRAFORM: "tf.json",
-}
-
-
-class ZoneFile(NamedTuple):
-    """A file about one zone: its name, such as `example.com.yaml`, and chunks of its text."""
-
-    name: str
-    chunks: Iterable[str]
-
-
-def render(
+def open_renderer(
     fmt: Format,
-    results: Iterable[Result],
     *,
     ttl: int = 3600,
     origin: str | None = None,
     zones: Sequence[str] = (),
+    provider: Provider = Provider.ROUTE53,
     width: int = 80,
     colour: bool = False,
     only_attention: bool = False,
-) -> Iterator[str]:
-    """Chunks of text, newlines included, that show `results` in `fmt`, which is not per zone.
+) -> Renderer[Result] | PerZoneRenderer:
+    """What renders results in `fmt`: a PerZoneRenderer for those in PER_ZONE.
 
-    Every format but the table takes `results` one by one and keeps none, unless there are
-    `zones` to sort them by (nsupdate). `ttl` is in seconds (zone, nsupdate); with `origin`
-    names are relative to that zone (zone). `width` is in columns, `colour` adds ANSI codes, and
+    Every format but the table and those with `zones` returns the text of a result at once and
+    keeps none. `ttl` is in seconds; with `origin` names are relative to that zone (zone);
+    `provider` is for terraform. `width` is in columns, `colour` adds ANSI codes, and
     `only_attention` leaves out the rows that need none (table).
     """
-    # Each format's module is imported when it is chosen: rich alone takes 20 ms.
     match fmt:
         case Format.TABLE:
-            from dkimctl.render.table import render_table
+            from dkimctl.render.table import TableRenderer
 
-            return render_table(results, width, colour=colour, only_attention=only_attention)
+            return TableRenderer(width, colour=colour, only_attention=only_attention)
         case Format.JSON:
-            from dkimctl.render.json_object import render_json
+            from dkimctl.render.json_format import JsonRenderer, result_line
 
-            return render_json(results)
+            return JsonRenderer(result_line, counted_as=("count", "total"))
         case Format.JSONL:
-            from dkimctl.render.jsonl import render_jsonl
+            from dkimctl.render.json_format import JsonlRenderer, result_line
 
-            return render_jsonl(results)
+            return JsonlRenderer(result_line)
         case Format.CSV:
-            from dkimctl.render.csv_lines import render_csv
+            from dkimctl.render.csv_format import RESULT_COLUMNS, CsvRenderer, result_row
 
-            return render_csv(results)
+            return CsvRenderer(RESULT_COLUMNS, result_row)
         case Format.ZONE:
-            from dkimctl.render.zone import render_zone
+            from dkimctl.render.zone import MasterFileRenderer
 
-            return render_zone(results, ttl, origin)
+            return MasterFileRenderer(ttl, origin)
         case Format.NSUPDATE:
-            from dkimctl.render.nsupdate import render_nsupdate
+            from dkimctl.render.nsupdate import NsupdateRenderer
 
-            return render_nsupdate(results, ttl, zones)
+            return NsupdateRenderer(zones, ttl)
         case Format.VALUE:
-            from dkimctl.render.value import render_value
+            from dkimctl.render.value import ValueRenderer
 
-            return render_value(results)
+            return ValueRenderer()
         case _:
-            raise ValueError(f"{fmt} is written for each zone: see render_zone_files")
+            return _open_per_zone(fmt, zones, ttl, provider)
 
 
-def render_zone_files(
-    fmt: Format,
-    results: Iterable[Result],
-    zones: Sequence[str],
-    *,
-    ttl: int = 3600,
-    provider: Provider = Provider.ROUTE53,
-) -> Iterator[ZoneFile]:
-    """The files that show the publishable records of `results` in `fmt`, zone by zone.
-
-    Raises UsageError that lists the records which lie in none of `zones`. `ttl` is in seconds;
-    `provider` is for terraform.
-    """
-    from dkimctl.render.publishable import publishable_records
-    from dkimctl.render.zone_names import by_zone
-
-    records = [record for _, record in publishable_records(results)]
-    for zone, of_zone in by_zone(records, zones).items():
-        texts = _zone_texts(fmt, zone, of_zone, ttl, provider)
-        for number, chunks in enumerate(texts, start=1):
-            counted = f".{number}" if number > 1 else ""
-            yield ZoneFile(f"{zone}{counted}.{PER_ZONE[fmt]}", chunks)
-
-
-def _zone_texts(
-    fmt: Format, zone: str, records: Sequence[DnsRecord], ttl: int, provider: Provider
-) -> Iterator[Iterable[str]]:
-    """What is to be in the file of a zone, or in each of several."""
+def _open_per_zone(
+    fmt: PerZoneFormat, zones: Sequence[str], ttl: int, provider: Provider
+) -> PerZoneRenderer:
     match fmt:
         case Format.OCTODNS:
-            from dkimctl.render.octodns import render_octodns
+            from dkimctl.render.octodns import OctodnsRenderer
 
-            yield render_octodns(zone, records, ttl)
+            return OctodnsRenderer(zones, ttl)
         case Format.DNSCONTROL:
-            from dkimctl.render.dnscontrol import render_dnscontrol
+            from dkimctl.render.dnscontrol import DnscontrolRenderer
 
-            yield render_dnscontrol(zone, records, ttl)
+            return DnscontrolRenderer(zones, ttl)
         case Format.ROUTE53:
-            from dkimctl.render.route53 import render_route53
+            from dkimctl.render.route53 import Route53Renderer
 
-            yield from ([text] for text in render_route53(records, ttl))
+            return Route53Renderer(zones, ttl)
         case Format.POWERDNS:
-            from dkimctl.render.powerdns import render_powerdns
+            from dkimctl.render.powerdns import PowerdnsRenderer
 
-            yield render_powerdns(records, ttl)
+            return PowerdnsRenderer(zones, ttl)
         case Format.TERRAFORM:
-            from dkimctl.render.terraform import render_terraform
+            from dkimctl.render.terraform import TerraformRenderer
 
-            yield render_terraform(zone, records, ttl, provider)
+            return TerraformRenderer(zones, ttl, provider)
         case _:
-            raise ValueError(f"{fmt} is not written for each zone: see render")
+            assert_never(fmt)
+
+
+def open_check_renderer(
+    fmt: CheckFormat,
+    *,
+    wanted: Verdict,
+    width: int = 80,
+    colour: bool = False,
+    only_attention: bool = False,
+) -> Renderer[Check]:
+    """What renders checks in `fmt`. `wanted` is the verdict that is good (table).
+
+    The rest is as for `open_renderer`.
+    """
+    match fmt:
+        case CheckFormat.TABLE:
+            from dkimctl.render.check_table import CheckTableRenderer
+
+            return CheckTableRenderer(
+                width, wanted=wanted, colour=colour, only_attention=only_attention
+            )
+        case CheckFormat.JSON:
+            from dkimctl.render.check_items import check_line
+            from dkimctl.render.json_format import JsonRenderer
+
+            return JsonRenderer(check_line, counted_as=("count",))
+        case CheckFormat.JSONL:
+            from dkimctl.render.check_items import check_line
+            from dkimctl.render.json_format import JsonlRenderer
+
+            return JsonlRenderer(check_line)
+        case CheckFormat.CSV:
+            from dkimctl.render.check_items import CHECK_COLUMNS, check_row
+            from dkimctl.render.csv_format import CsvRenderer
+
+            return CsvRenderer(CHECK_COLUMNS, check_row)
+        case _:
+            assert_never(fmt)

@@ -7,18 +7,26 @@ import re
 from collections.abc import Iterator, Sequence
 
 from dkimctl.models.registration import DnsRecord
-from dkimctl.render.zone_names import relative_name
+from dkimctl.render.records import relative_name
+from dkimctl.render.renderer import PerZoneRenderer
 
 
-def render_octodns(zone: str, records: Sequence[DnsRecord], ttl: int) -> Iterator[str]:
+class OctodnsRenderer(PerZoneRenderer):
     """A mapping from names to records, in the order that octoDNS asks for."""
-    yield "---\n"
-    named = [(relative_name(record.fqdn, zone, apex=""), record) for record in records]
-    for name, record in sorted(named, key=lambda found: _natural(found[0])):
-        # Its files escape this and nothing else; a backslash before it they cannot hold, and
-        # octoDNS says so.
-        value = record.value.replace(";", "\\;")
-        yield f"{json.dumps(name)}:\n  ttl: {ttl}\n  type: TXT\n  value: {json.dumps(value)}\n"
+
+    suffix = "yaml"
+
+    def _texts(self, zone: str, records: Sequence[DnsRecord]) -> Iterator[Iterator[str]]:
+        yield self._chunks(zone, records)
+
+    def _chunks(self, zone: str, records: Sequence[DnsRecord]) -> Iterator[str]:
+        yield "---\n"
+        named = [(relative_name(record.fqdn, zone, apex=""), record.value) for record in records]
+        for name, value in sorted(named, key=lambda pair: _natural(pair[0])):
+            # octoDNS escapes semicolons and nothing else. A value with a backslash before one
+            # has no form in its files; octoDNS then reports it.
+            escaped = json.dumps(value.replace(";", "\\;"))
+            yield f"{json.dumps(name)}:\n  ttl: {self._ttl}\n  type: TXT\n  value: {escaped}\n"
 
 
 def _natural(name: str) -> list[tuple[int, int, str]]:

@@ -6,19 +6,31 @@ import json
 from collections.abc import Iterator, Sequence
 
 from dkimctl.models.registration import DnsRecord
-from dkimctl.render.txt import owner_name, txt_data
+from dkimctl.render.records import owner_name, txt_data
+from dkimctl.render.renderer import PerZoneRenderer
 
 
-def render_powerdns(records: Sequence[DnsRecord], ttl: int) -> Iterator[str]:
-    """An RRset for each record, which replaces what TXT records the name has."""
-    yield '{"rrsets": ['
-    for number, record in enumerate(records):
-        rrset = {
-            "name": owner_name(record.fqdn),
-            "type": "TXT",
-            "ttl": ttl,
-            "changetype": "REPLACE",
-            "records": [{"content": txt_data(record.value), "disabled": False}],
-        }
-        yield f"{',' if number else ''}\n{json.dumps(rrset)}"
-    yield "\n]}\n"
+class PowerdnsRenderer(PerZoneRenderer):
+    """An RRset for each record, which replaces the TXT records of that name."""
+
+    suffix = "json"
+
+    def _texts(
+        self,
+        zone: str,  # noqa: ARG002
+        records: Sequence[DnsRecord],
+    ) -> Iterator[Iterator[str]]:
+        yield self._chunks(records)
+
+    def _chunks(self, records: Sequence[DnsRecord]) -> Iterator[str]:
+        yield '{"rrsets": ['
+        for number, record in enumerate(records):
+            rrset = {
+                "name": owner_name(record.fqdn),
+                "type": "TXT",
+                "ttl": self._ttl,
+                "changetype": "REPLACE",
+                "records": [{"content": txt_data(record.value), "disabled": False}],
+            }
+            yield f"{',' if number else ''}\n{json.dumps(rrset)}"
+        yield "\n]}\n"

@@ -6,26 +6,35 @@ import json
 from collections.abc import Iterator, Sequence
 
 from dkimctl.models.registration import DnsRecord
-from dkimctl.render.txt import owner_name, txt_data
+from dkimctl.render.records import owner_name, txt_data
+from dkimctl.render.renderer import PerZoneRenderer
 
-# Of the API's 1,000 records and 32,000 characters of values: an UPSERT counts twice.
-_MOST_RECORDS = 500
-_MOST_CHARACTERS = 16_000
+# Half of the API's 1,000 records and 32,000 characters of values: an UPSERT counts twice.
+_MAX_RECORDS = 500
+_MAX_CHARACTERS = 16_000
 
 
-def render_route53(records: Sequence[DnsRecord], ttl: int) -> Iterator[str]:
-    """The text of each batch; every one is a request of its own."""
-    batch: list[str] = []
-    characters = 0
-    for record in records:
-        value = txt_data(record.value)
-        if batch and (len(batch) == _MOST_RECORDS or characters + len(value) > _MOST_CHARACTERS):
-            yield _batch(batch)
-            batch, characters = [], 0
-        batch.append(json.dumps(_upsert(record, value, ttl)))
-        characters += len(value)
-    if batch:
-        yield _batch(batch)
+class Route53Renderer(PerZoneRenderer):
+    """A change batch a file, each of which is one request."""
+
+    suffix = "json"
+
+    def _texts(
+        self,
+        zone: str,  # noqa: ARG002
+        records: Sequence[DnsRecord],
+    ) -> Iterator[list[str]]:
+        batch: list[str] = []
+        characters = 0
+        for record in records:
+            value = txt_data(record.value)
+            if batch and (len(batch) == _MAX_RECORDS or characters + len(value) > _MAX_CHARACTERS):
+                yield [_batch(batch)]
+                batch, characters = [], 0
+            batch.append(json.dumps(_upsert(record, value, self._ttl)))
+            characters += len(value)
+        if batch:
+            yield [_batch(batch)]
 
 
 def _upsert(record: DnsRecord, value: str, ttl: int) -> dict[str, object]:

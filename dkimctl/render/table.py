@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from dkimctl.models.registration import Outcome, Registration, Result
-from dkimctl.render.columns import DIM, GREEN, INDENT, RED, YELLOW, Grid, words
+from dkimctl.render.columns import DIM, GREEN, INDENT, RED, YELLOW, Grid, hidden_rows
+from dkimctl.render.renderer import Renderer
 from dkimctl.text.escaping import printable
 
 _HEADER = ("DOMAIN", "SELECTOR", "OUTCOME", "BITS", "START", "RESULT")
@@ -16,39 +17,39 @@ _WAITING = frozenset({Outcome.PENDING, Outcome.DIFFERS, Outcome.TAKEN})
 _NEED_NO_ATTENTION = _GOOD | {Outcome.PENDING}
 
 
-def render_table(
-    results: Iterable[Result], width: int, *, colour: bool, only_attention: bool
-) -> Iterator[str]:
+class TableRenderer(Renderer[Result]):
     """A header, then for each result its row, its reason, its FQDN and its TXT value.
 
     Cells fold and are never cut, so that lines keep within `width` columns (at least 40).
     An FQDN and a TXT value are lines of any length, which the terminal itself wraps.
     """
-    rows, hidden = _select(results, only_attention=only_attention)
-    if rows:
-        cells = [_cells(result) for result in rows]
-        grid = Grid(_HEADER, cells, width, least=_RESULT_LEAST, colour=colour)
-        yield from grid.header()
-        for result, texts in zip(rows, cells, strict=True):
-            style = _style(result.outcome)
-            yield from grid.row(texts, ["", "", style, "", "", style])
-            details = list(_details(result, grid, style))
-            yield from [*details, "\n"] if details else []
-    if hidden:
-        text = f"{hidden} rows that need no attention are not shown; --format json shows all"
-        yield from words(text, width)
 
+    def __init__(self, width: int, *, colour: bool, only_attention: bool) -> None:
+        self._width = width
+        self._colour = colour
+        self._only_attention = only_attention
+        self._results: list[Result] = []
+        self._hidden = 0
 
-def _select(results: Iterable[Result], *, only_attention: bool) -> tuple[list[Result], int]:
-    if not only_attention:
-        return list(results), 0
-    rows, hidden = [], 0
-    for result in results:  # of 100,000, those not shown are not kept either
-        if result.outcome in _NEED_NO_ATTENTION:
-            hidden += 1
+    def add(self, result: Result) -> str:
+        if self._only_attention and result.outcome in _NEED_NO_ATTENTION:
+            self._hidden += 1
         else:
-            rows.append(result)
-    return rows, hidden
+            self._results.append(result)
+        return ""
+
+    def end(self) -> Iterator[str]:
+        if self._results:
+            cells = [_cells(result) for result in self._results]
+            grid = Grid(_HEADER, cells, self._width, least=_RESULT_LEAST, colour=self._colour)
+            yield from grid.header()
+            for result, texts in zip(self._results, cells, strict=True):
+                style = _style(result.outcome)
+                yield from grid.row(texts, ["", "", style, "", "", style])
+                details = list(_details(result, grid, style))
+                yield from [*details, "\n"] if details else []
+        if self._hidden:
+            yield from hidden_rows(self._hidden, self._width)
 
 
 def _details(result: Result, grid: Grid, style: str) -> Iterator[str]:

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from typing import assert_never
 
 from dkimctl.models.registration import DnsRecord
-from dkimctl.render.formats import Provider
-from dkimctl.render.txt import character_strings, txt_data
+from dkimctl.render.records import character_strings, txt_data
+from dkimctl.render.renderer import PerZoneRenderer, Provider
 
 _RESOURCES = {
     Provider.ROUTE53: "aws_route53_record",
@@ -19,22 +19,30 @@ _RESOURCES = {
 }
 
 
-def render_terraform(
-    zone: str, records: Sequence[DnsRecord], ttl: int, provider: Provider
-) -> Iterator[str]:
+class TerraformRenderer(PerZoneRenderer):
     """A variable for the zone's identifier at the provider, and the resources."""
-    variable = f"zone_{_identifier(zone)}"
-    what = "managed zone's name" if provider is Provider.GOOGLE else "zone's ID"
-    described = {"type": "string", "description": f"The {what} of {zone} at the provider"}
-    resources = {
-        f"dkim_{_identifier(record.fqdn)}": _resource(record, ttl, provider, f"${{var.{variable}}}")
-        for record in records
-    }
-    document = {
-        "variable": {variable: described},
-        "resource": {_RESOURCES[provider]: resources},
-    }
-    yield json.dumps(document, indent=2) + "\n"
+
+    suffix = "tf.json"
+
+    def __init__(self, zones: Sequence[str], ttl: int, provider: Provider) -> None:
+        super().__init__(zones, ttl)
+        self._provider = provider
+
+    def _texts(self, zone: str, records: Sequence[DnsRecord]) -> Iterator[list[str]]:
+        provider = self._provider
+        variable = f"zone_{_identifier(zone)}"
+        what = "managed zone's name" if provider is Provider.GOOGLE else "zone's ID"
+        described = {"type": "string", "description": f"The {what} of {zone} at the provider"}
+        reference = f"${{var.{variable}}}"
+        resources = {
+            f"dkim_{_identifier(record.fqdn)}": _resource(record, self._ttl, provider, reference)
+            for record in records
+        }
+        document = {
+            "variable": {variable: described},
+            "resource": {_RESOURCES[provider]: resources},
+        }
+        yield [json.dumps(document, indent=2) + "\n"]
 
 
 def _resource(record: DnsRecord, ttl: int, provider: Provider, zone: str) -> dict[str, object]:

@@ -2,42 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-
 from dkimctl.models.registration import Registration, Result
-from dkimctl.render.publishable import publishable_records
-from dkimctl.render.txt import owner_name, txt_data
-from dkimctl.render.zone_names import contains, outside_of, relative_name
+from dkimctl.render.records import (
+    contains,
+    outside_zones,
+    owner_name,
+    publishable,
+    relative_name,
+    txt_data,
+)
+from dkimctl.render.renderer import Renderer
 from dkimctl.text.escaping import printable
 
 
-def render_zone(results: Iterable[Result], ttl: int, origin: str | None = None) -> Iterator[str]:
+class MasterFileRenderer(Renderer[Result]):
     """A comment and a TXT record for each publishable result; `ttl` is in seconds.
 
-    With `origin`, the zone that all are in, names are relative to it, below an $ORIGIN. Raises
-    UsageError at the first that is outside.
+    With `origin`, the zone that all are in, names are relative to it, below an $ORIGIN.
     """
-    if origin is not None:
-        yield f"$ORIGIN {owner_name(origin)}\n"
-    for result, record in publishable_records(results):
+
+    def __init__(self, ttl: int, origin: str | None = None) -> None:
+        self._ttl = ttl
+        self._origin = origin
+
+    def begin(self) -> str:
+        return "" if self._origin is None else f"$ORIGIN {owner_name(self._origin)}\n"
+
+    def add(self, result: Result) -> str:
+        record = publishable(result)
+        if record is None:
+            return ""
+        origin = self._origin
+        name = owner_name(record.fqdn) if origin is None else _relative(record.fqdn, origin)
         comment = _comment(result.registration)
-        name = owner_name(record.fqdn)
-        if origin is not None:
-            name = _relative(record.fqdn, origin)
-        yield f"; {comment}\n{name} {ttl} IN TXT {txt_data(record.value)}\n"
+        return f"; {comment}\n{name} {self._ttl} IN TXT {txt_data(record.value)}\n"
 
 
 def _relative(fqdn: str, origin: str) -> str:
     if not contains(origin, fqdn):
-        raise outside_of([origin], [fqdn])
+        raise outside_zones([fqdn], [origin])
     return owner_name(relative_name(fqdn, origin, apex="@")).removesuffix(".")
 
 
-def _comment(found: Registration) -> str:
-    selector = f" selector {found.selector}" if found.selector is not None else ""
-    bits = f", {found.key_len} bits" if found.key_len is not None else ""
-    answer = f", result {found.code} {found.message or ''}" if found.code is not None else ""
-    text = f"{found.sign_domain}{selector}{bits}{answer}".rstrip()
+def _comment(registration: Registration) -> str:
+    text = registration.sign_domain
+    if registration.selector is not None:
+        text += f" selector {registration.selector}"
+    if registration.key_len is not None:
+        text += f", {registration.key_len} bits"
+    if registration.code is not None:
+        text += f", result {registration.code} {registration.message or ''}"
+    text = text.rstrip()
     if text.isascii() and text.isprintable():
         return text
     # ASCII alone: name servers read master files in encodings of their own.

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from dkimctl.models.registration import DnsRecord, Registration
 from dkimctl.publication.checking.checker import Checker
 from dkimctl.publication.verdicts import Check, Verdict
-from dkimctl.render.check_lines import render_check_csv, render_check_json, render_check_jsonl
-from dkimctl.render.check_table import render_check_table
+from dkimctl.render.formats import open_check_renderer
+from dkimctl.render.renderer import CheckFormat, render_all
 from dkimctl.resolver.authorities import Authorities, Zone
 from dkimctl.resolver.messages import (
     TXT,
@@ -292,15 +292,9 @@ def test_whatever_servers_answer_there_is_a_verdict(data, wrong, is_given, expec
 def require_shown(check: Check) -> None:
     """The verdict is one that every format can show."""
     assert check.finding.verdict in Verdict
-    wanted = Verdict.PUBLISHED
-    table = render_check_table([check], 80, wanted=wanted, colour=False, only_attention=False)
-    for chunks in (
-        table,
-        render_check_json([check]),
-        render_check_jsonl([check]),
-        render_check_csv([check]),
-    ):
-        text = "".join(chunks)
+    for fmt in CheckFormat:
+        renderer = open_check_renderer(fmt, wanted=Verdict.PUBLISHED)
+        text = "".join(render_all(renderer, [check]))
         text.encode()
         assert all(map(is_harmless, text.split("\n")))
 

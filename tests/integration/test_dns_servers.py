@@ -10,7 +10,8 @@ import dkim
 import pytest
 
 from dkimctl.models.registration import DnsRecord, Outcome, Registration, Result
-from dkimctl.render.nsupdate import render_nsupdate_deletions
+from dkimctl.render.nsupdate import NsupdateDeletionRenderer
+from dkimctl.render.renderer import render_all
 from dns_servers import (
     SECRET,
     SERVERS,
@@ -149,7 +150,7 @@ def test_deletions_remove_the_records_of_just_these_names(
         Result(Registration("example.com", "s1", record=record), Outcome.EXISTS)
         for record in records[:1]
     ]
-    script = "".join(render_nsupdate_deletions(results, words[1:]))
+    script = "".join(render_all(NsupdateDeletionRenderer(words[1:]), results))
     done = update(client, server, script=script)
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
     assert server.ask(records[0].fqdn) == []

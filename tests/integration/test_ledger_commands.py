@@ -13,7 +13,8 @@ import pytest
 
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models.registration import DomainSpec, Outcome, Result, key_of
-from dkimctl.render.json_object import render_json
+from dkimctl.render.formats import open_renderer
+from dkimctl.render.renderer import Format, render_all
 
 HERE = {"base_url": "http://127.0.0.1:1", "client_id": "me"}  # nobody listens there
 SPECS = """
@@ -50,7 +51,8 @@ def response(*items: object) -> str:
 
 
 def export(*registrations) -> str:
-    return "".join(render_json(Result(one, Outcome.EXISTS) for one in registrations))
+    results = [Result(registration, Outcome.EXISTS) for registration in registrations]
+    return "".join(render_all(open_renderer(Format.JSON), results))
 
 
 def known(ledger) -> list:

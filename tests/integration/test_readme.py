@@ -182,7 +182,7 @@ def test_completion(shell, cli):
 
 def test_the_tables_of_outcomes_and_formats_are_those_of_the_tool():
     from dkimctl.models.registration import Outcome
-    from dkimctl.render.formats import Format
+    from dkimctl.render.renderer import Format
 
     for word in (*Outcome, *Format):
         assert f"| `{word}` |" in README

@@ -18,8 +18,9 @@ from dkimctl.models.secret import Secret
 from dkimctl.registration.engine.engine import Registrar
 from dkimctl.registration.engine.limits import Limits
 from dkimctl.registration.planning import Planner
-from dkimctl.render.json_object import render_json
-from dkimctl.render.nsupdate import render_nsupdate_deletions
+from dkimctl.render.formats import open_renderer
+from dkimctl.render.nsupdate import NsupdateDeletionRenderer
+from dkimctl.render.renderer import Format, render_all
 from dkimctl.render.spec_yaml import render_spec_yaml
 from dkimctl.rotation.retirement import as_result, fates
 from dkimctl.rotation.successors import RotationPolicy, find_successors, start_date
@@ -59,7 +60,8 @@ def import_(cli, ledger, make_registration):
     def import_(sign_domain="example.com", selector="s1", *, days, **fields) -> None:
         made = days_ago(days).isoformat(timespec="seconds")
         found = make_registration(sign_domain, selector, **{"regist_date": made} | fields)
-        saved = "".join(render_json([Result(found, Outcome.EXISTS)]))
+        renderer = open_renderer(Format.JSON)
+        saved = "".join(render_all(renderer, [Result(found, Outcome.EXISTS)]))
         assert cli("ledger", "import", "--sandbox", "-", stdin=saved).status == 0
 
     return import_
@@ -334,7 +336,7 @@ class World:
     def deletions(self) -> str:
         found = fates(self.ledger.all(), self.ledger.publications(), self.now)
         results = [as_result(fate) for fate in found if fate.is_retired]
-        return "".join(render_nsupdate_deletions(results))
+        return "".join(render_all(NsupdateDeletionRenderer(()), results))
 
     def close(self) -> None:
         self.ledger.close()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from dkimctl.cli.options import examples, with_session
-from dkimctl.cli.output.checks import CheckFormat, show_checks
+from dkimctl.cli.output.checks import show_checks
 from dkimctl.cli.output.destination import require_place
 from dkimctl.cli.output.results import worst
 from dkimctl.cli.output.streams import Reporter
@@ -31,7 +31,8 @@ from dkimctl.ledger.selection import Selection
 from dkimctl.models.registration import Registration, Result
 from dkimctl.publication.sightings import PublicationChanges
 from dkimctl.publication.verdicts import Check, Verdict, urgency
-from dkimctl.render.publishable import publishable
+from dkimctl.render.records import publishable
+from dkimctl.render.renderer import CheckFormat
 from dkimctl.text.durations import parse_duration
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from dkimctl.cli.selection import few, named, pick_fates, read_selection, tell_u
 from dkimctl.cli.session import Session
 from dkimctl.errors import ExitCode, NegativeAnswer
 from dkimctl.models.registration import Outcome, Result
-from dkimctl.render.formats import Format
+from dkimctl.render.renderer import Format
 
 if TYPE_CHECKING:
     from dkimctl.registration.importing import ImportPlan

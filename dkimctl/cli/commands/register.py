@@ -17,13 +17,12 @@ import typer
 
 from dkimctl.cli.options import examples, with_session
 from dkimctl.cli.output.options import OutputOptions
-from dkimctl.cli.output.results import Shown, show, worst
+from dkimctl.cli.output.results import Shown, show, summary, worst
 from dkimctl.cli.session import Session
 from dkimctl.cli.zones import resolve_zones
 from dkimctl.errors import DkimctlError, ExitCode, Interrupted, ServiceError, UsageError
 from dkimctl.models.registration import DomainSpec, Outcome, key_of
-from dkimctl.render.formats import Format
-from dkimctl.render.summary import summary
+from dkimctl.render.renderer import Format
 
 if TYPE_CHECKING:
     from dkimctl.cli.progress.registering import Progress

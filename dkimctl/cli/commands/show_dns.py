@@ -16,7 +16,7 @@ from dkimctl.cli.zones import resolve_zones
 from dkimctl.errors import ExitCode, NegativeAnswer
 from dkimctl.ledger.selection import Selection
 from dkimctl.models.registration import Result
-from dkimctl.render.publishable import publishable
+from dkimctl.render.records import publishable
 
 app = typer.Typer(add_completion=False)
 

@@ -6,7 +6,6 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from enum import StrEnum
 from pathlib import Path
 
 from dkimctl.cli.output.destination import write_chunks
@@ -15,15 +14,8 @@ from dkimctl.cli.output.streams import Reporter, shows_colour
 from dkimctl.cli.selection import few, named
 from dkimctl.errors import ExitCode, OutputError
 from dkimctl.publication.verdicts import Check, Urgency, Verdict
-
-
-class CheckFormat(StrEnum):
-    """What `check-dns --format` takes."""
-
-    TABLE = "table"
-    JSON = "json"
-    JSONL = "jsonl"
-    CSV = "csv"
+from dkimctl.render.formats import open_check_renderer
+from dkimctl.render.renderer import CheckFormat, render_all
 
 
 def show_checks(
@@ -80,30 +72,19 @@ class _Tally:
 def _render(
     checks: Iterable[Check], fmt: CheckFormat, output: Path | None, wanted: Verdict
 ) -> Iterator[str]:
-    match fmt:
-        case CheckFormat.TABLE:
-            from dkimctl.render.check_table import render_check_table
-
-            rows = list(checks)
-            return render_check_table(
-                rows,
-                shutil.get_terminal_size((120, 24)).columns,
-                wanted=wanted,
-                colour=output is None and shows_colour(sys.stdout),
-                only_attention=output is None and sys.stdout.isatty() and len(rows) > LONG,
-            )
-        case CheckFormat.JSON:
-            from dkimctl.render.check_lines import render_check_json
-
-            return render_check_json(checks)
-        case CheckFormat.JSONL:
-            from dkimctl.render.check_lines import render_check_jsonl
-
-            return render_check_jsonl(checks)
-        case CheckFormat.CSV:
-            from dkimctl.render.check_lines import render_check_csv
-
-            return render_check_csv(checks)
+    if fmt is CheckFormat.TABLE:
+        checks = list(checks)
+        is_long = len(checks) > LONG
+    else:
+        is_long = False
+    renderer = open_check_renderer(
+        fmt,
+        wanted=wanted,
+        width=shutil.get_terminal_size((120, 24)).columns,
+        colour=output is None and shows_colour(sys.stdout),
+        only_attention=output is None and sys.stdout.isatty() and is_long,
+    )
+    return render_all(renderer, checks)
 
 
 def _exit_code(verdict: Verdict, wanted: Verdict) -> ExitCode:

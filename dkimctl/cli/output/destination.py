@@ -10,7 +10,7 @@ from dkimctl.cli.output.options import OutputOptions
 from dkimctl.cli.output.streams import write
 from dkimctl.errors import OutputError
 from dkimctl.files import replacing
-from dkimctl.render.formats import ZoneFile
+from dkimctl.render.renderer import ZoneFile
 
 _KEPT = "what was registered is in the ledger: dkimctl show-dns"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dkimctl.errors import UsageError
-from dkimctl.render.formats import PER_ZONE, Format, Provider
+from dkimctl.render.renderer import PER_ZONE, Format, Provider
 
 
 class OutputOptions(NamedTuple):
@@ -41,12 +41,12 @@ class OutputOptions(NamedTuple):
     def require_zones_for(self, names: Sequence[str]) -> None:
         """Raise UsageError that lists the names outside the zones, or zones without a place."""
         zones = self.zones if self.origin is None else [self.origin]
-        from dkimctl.render.zone_names import outside_of, zone_of
+        from dkimctl.render.records import enclosing_zone, outside_zones
 
-        found = {name: zone_of(name, zones) for name in names}
-        if outside := [name for name, zone in found.items() if zone is None]:
-            raise outside_of(zones, outside)
-        different = sorted({zone for zone in found.values() if zone is not None})
+        zone_of = {name: enclosing_zone(name, zones) for name in names}
+        if outside := [name for name, zone in zone_of.items() if zone is None]:
+            raise outside_zones(outside, zones)
+        different = sorted({zone for zone in zone_of.values() if zone is not None})
         if self.fmt in PER_ZONE and len(different) > 1 and self.output_dir is None:
             raise UsageError(
                 f"the result is a file for each of {len(different)} zones: {', '.join(different)}",

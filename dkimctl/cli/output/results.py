@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from dkimctl.cli.output.destination import write_chunks, write_files
@@ -13,11 +13,23 @@ from dkimctl.cli.output.options import OutputOptions
 from dkimctl.cli.output.streams import Reporter, shows_colour
 from dkimctl.errors import ExitCode, OutputError
 from dkimctl.models.registration import Outcome, Result
-from dkimctl.render.formats import PER_ZONE, Format, render, render_zone_files
-from dkimctl.render.summary import summary
+from dkimctl.render.formats import open_renderer
+from dkimctl.render.renderer import Format, PerZoneRenderer, render_all
 
 LONG = 200  # rows; a longer table on a terminal shows only those that need attention
 
+# In the order of the summary.
+_WORDS = {
+    Outcome.CREATED: "created",
+    Outcome.EXISTS: "already there",
+    Outcome.PENDING: "to create",
+    Outcome.DIFFERS: "differs",
+    Outcome.TAKEN: "taken",
+    Outcome.INVALID: "invalid",
+    Outcome.UNUSABLE: "unusable",
+    Outcome.FAILED: "failed",
+    Outcome.UNKNOWN: "unknown",
+}
 _EXIT_CODES = {
     Outcome.CREATED: ExitCode.OK,
     Outcome.EXISTS: ExitCode.OK,
@@ -92,26 +104,28 @@ def write_results(
     must_arrive: bool = False,
 ) -> None:
     """Write `results` and no more; the rest is as for `show` and `write_chunks`."""
-    if output_options.fmt in PER_ZONE:
-        files = render_zone_files(
-            output_options.fmt,
-            results,
-            output_options.zones,
-            ttl=output_options.ttl,
-            provider=output_options.provider,
-        )
-        return write_files(files, output_options, idle)
-    chunks = render(
+    renderer = open_renderer(
         output_options.fmt,
-        results,
         ttl=output_options.ttl,
         origin=output_options.origin,
         zones=output_options.zones,
+        provider=output_options.provider,
         width=shutil.get_terminal_size((120, 24)).columns,
         colour=output_options.output is None and shows_colour(sys.stdout),
         only_attention=output_options.is_on_terminal and expected > LONG,
     )
+    if isinstance(renderer, PerZoneRenderer):
+        for result in results:
+            renderer.add(result)
+        return write_files(renderer.files(), output_options, idle)
+    chunks = render_all(renderer, results)
     return write_chunks(chunks, output_options.output, idle, must_arrive=must_arrive)
+
+
+def summary(counts: Mapping[Outcome, int]) -> str:
+    """How many domains came to what, such as "created 3, already there 2"."""
+    parts = [f"{word} {counts[outcome]}" for outcome, word in _WORDS.items() if counts.get(outcome)]
+    return ", ".join(parts) or "nothing to do"
 
 
 def worst(codes: Iterable[ExitCode]) -> ExitCode:

@@ -15,8 +15,8 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from dkimctl.publication.verdicts import Check, Finding, ServerFinding, Urgency, Verdict
-from dkimctl.render.check_lines import render_check_csv, render_check_json, render_check_jsonl
-from dkimctl.render.check_table import render_check_table
+from dkimctl.render.formats import open_check_renderer
+from dkimctl.render.renderer import CheckFormat, render_all
 from dkimctl.text.escaping import printable
 
 WIDTHS = [40, 80, 120, 200]
@@ -50,12 +50,12 @@ def every_verdict() -> list[Check]:
     return [*good, soon, signing]
 
 
-def table_of(*checks, width=80, wanted=Verdict.PUBLISHED, colour=False, only_attention=False):
-    return "".join(
-        render_check_table(
-            checks, width, wanted=wanted, colour=colour, only_attention=only_attention
-        )
-    )
+def text_of(fmt: CheckFormat, checks, *, wanted=Verdict.PUBLISHED, **options) -> str:
+    return "".join(render_all(open_check_renderer(fmt, wanted=wanted, **options), checks))
+
+
+def table_of(*checks, **options) -> str:
+    return text_of(CheckFormat.TABLE, checks, **options)
 
 
 def domains(text: str) -> list[str]:
@@ -200,9 +200,9 @@ def test_nothing_in_data_acts_in_the_table(width, colour):
     assert f"{hostile}isanaliasof{hostile}" in below
 
 
-@pytest.mark.parametrize("render", [render_check_json, render_check_jsonl])
-def test_nothing_in_data_acts_in_json(render):
-    text = "".join(render([HOSTILE_CHECK]))
+@pytest.mark.parametrize("fmt", [CheckFormat.JSON, CheckFormat.JSONL])
+def test_nothing_in_data_acts_in_json(fmt):
+    text = text_of(fmt, [HOSTILE_CHECK])
     assert all(line.isascii() and line.isprintable() for line in text.split("\n"))
     found = json.loads(text)
     (item,) = found.get("items", [found])
@@ -212,7 +212,7 @@ def test_nothing_in_data_acts_in_json(render):
 
 
 def test_nothing_in_data_acts_in_csv():
-    text = "".join(render_check_csv([HOSTILE_CHECK]))
+    text = text_of(CheckFormat.CSV, [HOSTILE_CHECK])
     assert text.count("\n") == 2
     assert all(printable(line) == line for line in text.split("\n"))
     (row,) = csv.DictReader(io.StringIO(text))
@@ -239,7 +239,7 @@ def test_json_holds_all_of_each_check(every_verdict):
         Verdict.NO_ANSWER, "published elsewhere", servers=servers, alias="k.example.net",
         urgency=Urgency.SOON, enable=None, start_date=None,
     )  # fmt: skip
-    found = json.loads("".join(render_check_json([*every_verdict, check])))
+    found = json.loads(text_of(CheckFormat.JSON, [*every_verdict, check]))
     assert found["count"] == len(found["items"]) == len(every_verdict) + 1
     assert found["items"][-1] == {
         "sign_domain": "example.com",
@@ -263,21 +263,21 @@ def test_json_holds_all_of_each_check(every_verdict):
 
 
 def test_json_lines_are_the_items_of_json(every_verdict):
-    lines = "".join(render_check_jsonl(every_verdict)).splitlines()
-    items = json.loads("".join(render_check_json(every_verdict)))["items"]
+    lines = text_of(CheckFormat.JSONL, every_verdict).splitlines()
+    items = json.loads(text_of(CheckFormat.JSON, every_verdict))["items"]
     assert [json.loads(line) for line in lines] == items
 
 
 def test_no_checks_are_no_items():
-    assert json.loads("".join(render_check_json([]))) == {"items": [], "count": 0}
-    assert "".join(render_check_jsonl([])) == ""
-    assert "".join(render_check_csv([])).count("\n") == 1
+    assert json.loads(text_of(CheckFormat.JSON, [])) == {"items": [], "count": 0}
+    assert text_of(CheckFormat.JSONL, []) == ""
+    assert text_of(CheckFormat.CSV, []).count("\n") == 1
 
 
 def test_csv_is_read_back(every_verdict):
     finding = ServerFinding("ns.test", Finding(Verdict.PUBLISHED))
     check = check_of(Verdict.MALFORMED, 'a "b", c; d', servers=(finding, finding), enable=False)
-    found = list(csv.DictReader(io.StringIO("".join(render_check_csv([*every_verdict, check])))))
+    found = list(csv.DictReader(io.StringIO(text_of(CheckFormat.CSV, [*every_verdict, check]))))
     assert [row["verdict"] for row in found[:-1]] == [one.finding.verdict for one in every_verdict]
     assert found[-1] == {
         "sign_domain": "example.com",
@@ -300,7 +300,7 @@ def test_no_cell_of_csv_is_a_formula(start):
         Verdict.MISMATCH, text, sign_domain=text, selector=text, fqdn=text, start_date=text,
         alias=text,
     )  # fmt: skip
-    (_, cells) = csv.reader(io.StringIO("".join(render_check_csv([check]))))
+    (_, cells) = csv.reader(io.StringIO(text_of(CheckFormat.CSV, [check])))
     assert not any(cell.startswith(("=", "+", "-", "@", "\t", "\r")) for cell in cells)
     assert sum("calc" in cell for cell in cells) == 6
 
@@ -314,9 +314,9 @@ def test_any_text_comes_back_from_every_format(texts):
         check_of(Verdict.MALFORMED, reason, start_date=date, alias=alias)
         for reason, date, alias in texts
     ]
-    items = json.loads("".join(render_check_json(checks)))["items"]
+    items = json.loads(text_of(CheckFormat.JSON, checks))["items"]
     assert [(item["reason"], item["start_date"], item["alias"]) for item in items] == texts
-    rows = list(csv.DictReader(io.StringIO("".join(render_check_csv(checks)))))
+    rows = list(csv.DictReader(io.StringIO(text_of(CheckFormat.CSV, checks))))
     assert [row["reason"].removeprefix("'") for row in rows] == [
         printable(reason).removeprefix("'") for reason, _, _ in texts
     ]

@@ -5,25 +5,29 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import count, islice
 
 import pytest
 
 from dkimctl.models.registration import Result
-from dkimctl.render.formats import PER_ZONE, Format, render, render_zone_files
+from dkimctl.render.formats import open_renderer
+from dkimctl.render.renderer import PER_ZONE, Format, render_all
 
 STREAMED = [fmt for fmt in Format if fmt not in PER_ZONE]
 LIGHT = [fmt for fmt in STREAMED if fmt is not Format.TABLE]
 
 
-def whole(fmt: Format, results: list[Result]) -> str:
+def whole(fmt: Format, results: Iterable[Result]) -> str:
     """All that a format makes of results in the zone `example`."""
+    renderer = open_renderer(fmt, zones=["example"] if fmt in PER_ZONE else (), width=80)
     if fmt in PER_ZONE:
-        [(name, chunks)] = render_zone_files(fmt, results, ["example"])
+        for result in results:
+            renderer.add(result)
+        [(name, chunks)] = renderer.files()
         assert name.startswith("example.")
         return "".join(chunks)
-    return "".join(render(fmt, results, width=80))
+    return "".join(render_all(renderer, results))
 
 
 @pytest.mark.parametrize("fmt", Format)
@@ -36,7 +40,7 @@ def test_every_format_ends_its_last_line(fmt: Format, every_outcome: list[Result
 @pytest.mark.parametrize("fmt", LIGHT)
 def test_output_comes_before_the_last_result(fmt: Format, result: Callable[..., Result]) -> None:
     endless = (result(sign_domain=f"d{number}.example") for number in count())
-    text = "".join(islice(render(fmt, endless), 30))
+    text = "".join(islice(render_all(open_renderer(fmt), endless), 30))
     assert "d0.example" in text
     assert "d6.example" in text
 
@@ -44,7 +48,7 @@ def test_output_comes_before_the_last_result(fmt: Format, result: Callable[..., 
 @pytest.mark.parametrize("fmt", LIGHT)
 def test_no_result_is_asked_for_twice(fmt: Format, every_outcome: list[Result]) -> None:
     once: Iterator[Result] = iter(every_outcome)
-    assert "".join(render(fmt, once)) == "".join(render(fmt, every_outcome))
+    assert whole(fmt, once) == whole(fmt, every_outcome)
 
 
 @pytest.mark.parametrize("fmt", Format)
@@ -58,10 +62,10 @@ def test_only_what_may_be_published_goes_into_dns(fmt: Format, every_outcome: li
 
 @pytest.mark.parametrize("fmt", [fmt for fmt in Format if fmt is not Format.TABLE])
 def test_only_the_table_loads_rich(fmt: Format) -> None:
-    name = "render_zone_files" if fmt in PER_ZONE else "render"
+    rest = "files" if fmt in PER_ZONE else "end"
     script = (
-        f"import sys; from dkimctl.render.formats import Format, {name};"
-        "assert 'json' not in sys.modules;"
-        f"list({name}(Format({fmt.value!r}), [], zones=())); assert 'rich' not in sys.modules"
+        "import sys; from dkimctl.render.formats import open_renderer;"
+        "from dkimctl.render.renderer import Format; assert 'json' not in sys.modules;"
+        f"list(open_renderer(Format({fmt.value!r})).{rest}()); assert 'rich' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", script], check=True, timeout=30)

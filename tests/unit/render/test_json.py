@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dkimctl.models.registration import DnsRecord, Outcome, Registration, Result
-from dkimctl.render.formats import Format, render
+from dkimctl.render.formats import open_renderer
+from dkimctl.render.renderer import Format, render_all
 
 
 def parsed(*results: Result) -> Any:
-    return json.loads("".join(render(Format.JSON, results)))
+    return json.loads("".join(render_all(open_renderer(Format.JSON), results)))
 
 
 def test_an_item_has_the_shape_of_the_service(result: Callable[..., Result]) -> None:
@@ -80,7 +81,7 @@ def test_every_outcome_is_an_item(every_outcome: list[Result]) -> None:
 
 
 def test_jsonl_is_the_same_items_one_a_line(every_outcome: list[Result]) -> None:
-    lines = "".join(render(Format.JSONL, every_outcome)).splitlines()
+    lines = "".join(render_all(open_renderer(Format.JSONL), every_outcome)).splitlines()
     assert [json.loads(line) for line in lines] == parsed(*every_outcome)["items"]
 
 
@@ -90,7 +91,9 @@ def test_any_text_comes_back_and_none_acts(
     result: Callable[..., Result], fmt: Format, text: str
 ) -> None:
     record = DnsRecord(text, text, text)
-    [*lines] = "".join(render(fmt, [result(message=text, record=record)])).split("\n")
+    [*lines] = "".join(render_all(open_renderer(fmt), [result(message=text, record=record)])).split(
+        "\n"
+    )
     assert all(char.isascii() and char.isprintable() for line in lines for char in line)
     item = json.loads(lines[1] if fmt is Format.JSON else lines[0])
     assert item["result"]["message"] == text

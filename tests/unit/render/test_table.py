@@ -10,7 +10,8 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from dkimctl.models.registration import DnsRecord, Outcome, Result
-from dkimctl.render.formats import Format, render
+from dkimctl.render.formats import open_renderer
+from dkimctl.render.renderer import Format, render_all
 from dkimctl.text.escaping import printable
 
 WIDTHS = [80, 120, 200]
@@ -19,7 +20,7 @@ HOSTILE = "[red]x[/] :smile: \x1b[2J\n\u202eevil 日本語のメッセージ [li
 
 
 def table_of(*results: Result, width: int = 80, colour: bool = False) -> str:
-    return "".join(render(Format.TABLE, results, width=width, colour=colour))
+    return "".join(render_all(open_renderer(Format.TABLE, width=width, colour=colour), results))
 
 
 def assert_readable(text: str, results: list[Result], width: int) -> None:
@@ -158,7 +159,7 @@ def test_the_outcome_has_its_colour(
 
 
 def test_only_the_rows_that_need_attention(every_outcome: list[Result]) -> None:
-    text = "".join(render(Format.TABLE, every_outcome, only_attention=True))
+    text = "".join(render_all(open_renderer(Format.TABLE, only_attention=True), every_outcome))
     for hidden in ("created.example", "exists.example", "pending.example"):
         assert hidden not in text
     assert "differs.example" in text
@@ -167,7 +168,7 @@ def test_only_the_rows_that_need_attention(every_outcome: list[Result]) -> None:
 
 
 def test_where_no_row_needs_attention_there_is_no_header(result: Callable[..., Result]) -> None:
-    text = "".join(render(Format.TABLE, [result()] * 300, only_attention=True))
+    text = "".join(render_all(open_renderer(Format.TABLE, only_attention=True), [result()] * 300))
     assert text == "300 rows that need no attention are not shown; --format json shows all\n"
 
 

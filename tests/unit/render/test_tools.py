@@ -20,8 +20,9 @@ from hypothesis import strategies as st
 
 from dkimctl.errors import UsageError
 from dkimctl.models.registration import DnsRecord, Outcome, Result
-from dkimctl.render.formats import PER_ZONE, Format, Provider, render, render_zone_files
-from dkimctl.render.nsupdate import render_nsupdate_deletions
+from dkimctl.render.formats import open_renderer
+from dkimctl.render.nsupdate import NsupdateDeletionRenderer
+from dkimctl.render.renderer import PER_ZONE, Format, Provider, ZoneFile, render_all
 
 # What a sound record may hold (RFC 6376: printable ASCII), of up to 4,096 bits and more.
 VALUES = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), min_size=1, max_size=900)
@@ -75,9 +76,22 @@ def octodns_can_hold(record: DnsRecord) -> bool:
     return has_form and len(record.fqdn) < 253
 
 
-def file_of(fmt: Format, found: Sequence[Result], **options: object) -> str:
-    [(_, chunks)] = render_zone_files(fmt, found, ["example.com"], **options)
+def files_of(
+    fmt: Format, results: Sequence[Result], zones: Sequence[str], **options: object
+) -> list[ZoneFile]:
+    renderer = open_renderer(fmt, zones=zones, **options)
+    for result in results:
+        renderer.add(result)
+    return list(renderer.files())
+
+
+def file_of(fmt: Format, results: Sequence[Result], **options: object) -> str:
+    [(_, chunks)] = files_of(fmt, results, ["example.com"], **options)
     return "".join(chunks)
+
+
+def deletions_of(results: Sequence[Result], zones: Sequence[str] = ()) -> str:
+    return "".join(render_all(NsupdateDeletionRenderer(zones), results))
 
 
 def pairs(records: Sequence[DnsRecord]) -> set[tuple[str, str]]:
@@ -92,7 +106,7 @@ def txt(presentation: str) -> str:
 
 
 def test_csv_has_a_line_for_each_registration_and_values_only_of_sound_ones(every_outcome) -> None:
-    lines = "".join(render(Format.CSV, every_outcome)).splitlines()
+    lines = "".join(render_all(open_renderer(Format.CSV), every_outcome)).splitlines()
     assert len(lines) == 1 + len(every_outcome)
     rows = list(csv.DictReader(lines))
     for row, result in zip(rows, every_outcome, strict=True):
@@ -106,7 +120,7 @@ def test_csv_has_a_line_for_each_registration_and_values_only_of_sound_ones(ever
 def test_csv_holds_no_formula_no_line_break_and_nothing_a_terminal_acts_on(
     result, message: str
 ) -> None:
-    text = "".join(render(Format.CSV, [result(message=message)]))
+    text = "".join(render_all(open_renderer(Format.CSV), [result(message=message)]))
     assert text.count("\n") == 2
     assert all(char.isprintable() or char in "\n\u00a0\u3000" for char in text)
     [row] = csv.DictReader(io.StringIO(text))
@@ -116,7 +130,8 @@ def test_csv_holds_no_formula_no_line_break_and_nothing_a_terminal_acts_on(
 @given(records=RECORDS)
 @pytest.mark.parametrize("zones", [[], ["example.com"]])
 def test_nsupdate_replaces_the_txt_set_of_just_these_names(results, zones, records) -> None:
-    lines = "".join(render(Format.NSUPDATE, results(records), ttl=60, zones=zones)).splitlines()
+    renderer = open_renderer(Format.NSUPDATE, ttl=60, zones=zones)
+    lines = "".join(render_all(renderer, results(records))).splitlines()
     added = []
     for line in lines:
         if line.startswith("update add "):
@@ -139,7 +154,7 @@ def test_nsupdate_replaces_the_txt_set_of_just_these_names(results, zones, recor
 @given(records=RECORDS)
 @pytest.mark.parametrize("zones", [[], ["example.com"]])
 def test_deletions_remove_the_txt_set_of_just_these_names(results, zones, records) -> None:
-    lines = "".join(render_nsupdate_deletions(results(records), zones)).splitlines()
+    lines = deletions_of(results(records), zones).splitlines()
     names = [line.split(" ")[2] for line in lines if line.startswith("update")]
     assert [dns.name.from_text(name).to_text(omit_final_dot=True) for name in names] == [
         record.fqdn for record in records
@@ -153,14 +168,14 @@ def test_deletions_remove_the_txt_set_of_just_these_names(results, zones, record
 
 
 def test_only_sound_records_are_deleted_and_each_in_its_zone(every_outcome, result) -> None:
-    text = "".join(render_nsupdate_deletions(every_outcome))
+    text = deletions_of(every_outcome)
     sound = ("created", "exists", "differs")
     assert text == "".join(
         f"update delete s1._domainkey.{name}.example. IN TXT\nsend\n" for name in sound
     )
     with pytest.raises(UsageError, match="created"):
-        list(render_nsupdate_deletions(every_outcome, ["example.net"]))
-    assert "".join(render_nsupdate_deletions([])) == ""
+        deletions_of(every_outcome, ["example.net"])
+    assert deletions_of([]) == ""
 
 
 def test_an_update_holds_no_more_than_a_message_does(result) -> None:
@@ -168,7 +183,8 @@ def test_an_update_holds_no_more_than_a_message_does(result) -> None:
         result(record=DnsRecord(f"s{n}._domainkey.example.com", "TXT", "v=DKIM1; p=" + "A" * 800))
         for n in range(120)
     ]
-    text = "".join(render(Format.NSUPDATE, many, zones=["example.com"]))
+    renderer = open_renderer(Format.NSUPDATE, zones=["example.com"])
+    text = "".join(render_all(renderer, many))
     updates = text.split("send\n")[:-1]
     assert [update.count("update add") for update in updates] == [50, 50, 20]
     assert all(update.startswith("zone example.com.\n") for update in updates)
@@ -239,7 +255,7 @@ def test_route53_batches_keep_within_the_limits_of_the_api(result, length, count
         result(record=DnsRecord(f"s{n}._domainkey.example.com", "TXT", "p=" + "A" * length))
         for n in range(count)
     ]
-    files = list(render_zone_files(Format.ROUTE53, many, ["example.com"]))
+    files = files_of(Format.ROUTE53, many, ["example.com"])
     assert [name for name, _ in files[:2]] == ["example.com.json", "example.com.2.json"]
     names = []
     for _, chunks in files:
@@ -321,7 +337,8 @@ def test_each_record_goes_into_the_longest_zone_that_contains_it(result, fmt) ->
         for domain in ("example.com", "mail.example.com", "notexample.com", "example.net")
     ]
     zones = ["example.com", "mail.example.com", "NOTexample.com".lower(), "net", "unused.example"]
-    files = {name: "".join(chunks) for name, chunks in render_zone_files(fmt, found, zones)}
-    assert {name.removesuffix(f".{PER_ZONE[fmt]}") for name in files} == {*zones[:4]}
+    suffix = open_renderer(fmt).suffix
+    files = {name: "".join(chunks) for name, chunks in files_of(fmt, found, zones)}
+    assert {name.removesuffix(f".{suffix}") for name in files} == {*zones[:4]}
     with pytest.raises(UsageError, match=r"s1\._domainkey\.notexample\.com, s1\._domainkey\.ex"):
-        list(render_zone_files(fmt, found, ["example.com"]))
+        files_of(fmt, found, ["example.com"])

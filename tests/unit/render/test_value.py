@@ -3,11 +3,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dkimctl.models.registration import DnsRecord, Outcome, Result
-from dkimctl.render.formats import Format, render
+from dkimctl.render.formats import open_renderer
+from dkimctl.render.renderer import Format, render_all
 
 
 def values_of(*results: Result) -> str:
-    return "".join(render(Format.VALUE, results))
+    return "".join(render_all(open_renderer(Format.VALUE), results))
 
 
 def test_one_record_is_its_bare_value(result: Callable[..., Result]) -> None:

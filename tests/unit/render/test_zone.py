@@ -13,15 +13,16 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dkimctl.models.registration import DnsRecord, Outcome, Result
-from dkimctl.render.formats import Format, render
-from dkimctl.render.txt import character_strings, txt_data
+from dkimctl.render.formats import open_renderer
+from dkimctl.render.records import character_strings, txt_data
+from dkimctl.render.renderer import Format, render_all
 
 ANY_TEXT = st.text(st.characters())
 PRINTABLE_ASCII = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), max_size=1500)
 
 
 def zone_of(*results: Result, ttl: int = 3600) -> str:
-    return "".join(render(Format.ZONE, results, ttl=ttl))
+    return "".join(render_all(open_renderer(Format.ZONE, ttl=ttl), results))
 
 
 def parsed(text: str) -> list[dns.rrset.RRset]:
@@ -71,8 +72,8 @@ def test_only_what_is_sound_and_registered_is_rendered(
 ) -> None:
     rendered = outcome in (Outcome.CREATED, Outcome.EXISTS, Outcome.DIFFERS)
     for fmt in (Format.ZONE, Format.VALUE):
-        assert bool("".join(render(fmt, [result(outcome)]))) is rendered
-        assert "".join(render(fmt, [result(outcome, record=None)])) == ""
+        assert bool("".join(render_all(open_renderer(fmt), [result(outcome)]))) is rendered
+        assert "".join(render_all(open_renderer(fmt), [result(outcome, record=None)])) == ""
 
 
 def test_a_comment_tells_only_what_is_known(result: Callable[..., Result]) -> None:

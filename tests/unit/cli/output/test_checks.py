@@ -16,9 +16,10 @@ import dns.message
 import dns.rcode
 import pytest
 
-from dkimctl.cli.output.checks import CheckFormat, show_checks
+from dkimctl.cli.output.checks import show_checks
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.publication.verdicts import Check, Finding, Urgency, Verdict
+from dkimctl.render.renderer import CheckFormat
 
 PUBLISHED, MISSING, NO_ANSWER = Verdict.PUBLISHED, Verdict.MISSING, Verdict.NO_ANSWER
 FAULTS = [verdict for verdict in Verdict if verdict not in (PUBLISHED, NO_ANSWER)]

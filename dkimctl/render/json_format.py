@@ -1,12 +1,46 @@
-"""One result as one line of JSON, in the service's own response shape (interface 2.4)."""
+"""JSON and JSON Lines; a result has the shape of the service's own response (interface 2.4)."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
 from dkimctl.models.registration import DnsRecord, Registration, Result
+from dkimctl.render.renderer import ItemT, Renderer
+
+
+class JsonRenderer(Renderer[ItemT]):
+    """One object: `items`, one a line, then their number under each key of `counted_as`."""
+
+    def __init__(self, line: Callable[[ItemT], str], counted_as: Sequence[str]) -> None:
+        self._line = line
+        self._counted_as = counted_as
+        self._count = 0
+
+    def begin(self) -> str:
+        return '{"items": ['
+
+    def add(self, item: ItemT) -> str:
+        self._count += 1
+        return f"{',' if self._count > 1 else ''}\n{self._line(item)}"
+
+    def end(self) -> Iterator[str]:
+        yield "\n]"
+        for key in self._counted_as:
+            yield f', "{key}": {self._count}'
+        yield "}\n"
+
+
+class JsonlRenderer(Renderer[ItemT]):
+    """One item a line."""
+
+    def __init__(self, line: Callable[[ItemT], str]) -> None:
+        self._line = line
+
+    def add(self, item: ItemT) -> str:
+        return f"{self._line(item)}\n"
 
 
 class _Answer(msgspec.Struct, omit_defaults=True, gc=False):
@@ -38,7 +72,7 @@ class _Item(msgspec.Struct, omit_defaults=True, gc=False):
 _encoder = msgspec.json.Encoder()
 
 
-def item_line(result: Result) -> str:
+def result_line(result: Result) -> str:
     """`result` as a JSON object on one line of printable ASCII."""
     registration = result.registration
     item = _Item(

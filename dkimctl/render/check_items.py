@@ -1,14 +1,13 @@
-"""Checks of DNS for programs: JSON, JSON lines and CSV."""
+"""A check of DNS as an item of JSON, and as a row of CSV."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
 from dkimctl.publication.verdicts import Check
-from dkimctl.render.csv_lines import csv_lines
-from dkimctl.render.item import json_line
+from dkimctl.render.json_format import json_line
 
 
 class _Finding(msgspec.Struct, gc=False):
@@ -30,27 +29,11 @@ class _Item(msgspec.Struct, gc=False):
     servers: Sequence[_Finding]
 
 
-def render_check_json(checks: Iterable[Check]) -> Iterator[str]:
-    """One object: `items`, one a line, and their number as `count`."""
-    count = 0
-    yield '{"items": ['
-    for count, check in enumerate(checks, start=1):
-        yield f"{',' if count > 1 else ''}\n{_line(check)}"
-    yield f'\n], "count": {count}}}\n'
+CHECK_COLUMNS = _Item.__struct_fields__
 
 
-def render_check_jsonl(checks: Iterable[Check]) -> Iterator[str]:
-    """An object a line."""
-    for check in checks:
-        yield f"{_line(check)}\n"
-
-
-def render_check_csv(checks: Iterable[Check]) -> Iterator[str]:
-    """A header, then a line for each; `servers` is how many were asked."""
-    return csv_lines(_Item.__struct_fields__, map(_row, checks))
-
-
-def _line(check: Check) -> str:
+def check_line(check: Check) -> str:
+    """`check` as a JSON object on one line of printable ASCII."""
     findings = [
         _Finding(server, finding.verdict, finding.reason) for server, finding in check.servers
     ]
@@ -63,7 +46,8 @@ def _line(check: Check) -> str:
     )  # fmt: skip
 
 
-def _row(check: Check) -> tuple[object, ...]:
+def check_row(check: Check) -> tuple[object, ...]:
+    """The cells of CHECK_COLUMNS; `servers` is how many were asked."""
     return (
         check.sign_domain, check.selector, check.fqdn, check.finding.verdict, check.finding.reason,
         check.alias, check.urgency, check.start_date, check.enable, len(check.servers),

@@ -1,0 +1,121 @@
+"""The names of the formats, and what every format implements."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from enum import StrEnum
+from typing import ClassVar, Generic, Literal, NamedTuple, TypeAlias, TypeVar, get_args
+
+from dkimctl.models.registration import DnsRecord, Result
+from dkimctl.render.records import by_zone, publishable
+
+ItemT = TypeVar("ItemT")
+
+
+class Format(StrEnum):
+    """What `--format` of `register` and `show-dns` takes."""
+
+    TABLE = "table"
+    JSON = "json"
+    JSONL = "jsonl"
+    CSV = "csv"
+    ZONE = "zone"
+    NSUPDATE = "nsupdate"
+    OCTODNS = "octodns"
+    DNSCONTROL = "dnscontrol"
+    ROUTE53 = "route53"
+    POWERDNS = "powerdns"
+    TERRAFORM = "terraform"
+    VALUE = "value"
+
+
+# The formats whose files are about one zone each.
+PerZoneFormat: TypeAlias = Literal[
+    Format.OCTODNS, Format.DNSCONTROL, Format.ROUTE53, Format.POWERDNS, Format.TERRAFORM
+]
+PER_ZONE: Sequence[Format] = get_args(PerZoneFormat)
+
+
+class CheckFormat(StrEnum):
+    """What `--format` of `check-dns` takes."""
+
+    TABLE = "table"
+    JSON = "json"
+    JSONL = "jsonl"
+    CSV = "csv"
+
+
+class Provider(StrEnum):
+    """Whose resources `terraform` writes."""
+
+    ROUTE53 = "route53"
+    CLOUDFLARE = "cloudflare"
+    GOOGLE = "google"
+
+
+class Renderer(ABC, Generic[ItemT]):
+    """A format that makes one text, from items (results or checks) added one by one.
+
+    The text is what `begin`, each `add` and `end` return, in that order; newlines are included.
+    """
+
+    def begin(self) -> str:
+        """The text before the first item."""
+        return ""
+
+    @abstractmethod
+    def add(self, item: ItemT) -> str:
+        """The text of `item`; "" where it waits for later items, or for the end.
+
+        Raises UsageError for a record outside the zone that the format was opened with.
+        """
+
+    def end(self) -> Iterable[str]:
+        """The rest of the text, in chunks. Raises UsageError like `add`."""
+        return ()
+
+
+class ZoneFile(NamedTuple):
+    """A file about one zone: its name, such as `example.com.yaml`, and chunks of its text."""
+
+    name: str
+    chunks: Iterable[str]
+
+
+class PerZoneRenderer(ABC):
+    """A format that makes at least one file for each of `zones` that has records.
+
+    `ttl` is in seconds.
+    """
+
+    suffix: ClassVar[str]  # of the files' names
+
+    def __init__(self, zones: Sequence[str], ttl: int) -> None:
+        self._zones = zones
+        self._ttl = ttl
+        self._records: list[DnsRecord] = []
+
+    def add(self, result: Result) -> None:
+        """Take the record of `result`, if it may be published."""
+        record = publishable(result)
+        if record is not None:
+            self._records.append(record)
+
+    def files(self) -> Iterator[ZoneFile]:
+        """The files. Raises UsageError that lists the records which lie in none of the zones."""
+        for zone, records in by_zone(self._records, self._zones).items():
+            for number, chunks in enumerate(self._texts(zone, records), start=1):
+                counted = f".{number}" if number > 1 else ""
+                yield ZoneFile(f"{zone}{counted}.{self.suffix}", chunks)
+
+    @abstractmethod
+    def _texts(self, zone: str, records: Sequence[DnsRecord]) -> Iterator[Iterable[str]]:
+        """The text of each file of the zone, in chunks; most formats need one file."""
+
+
+def render_all(renderer: Renderer[ItemT], items: Iterable[ItemT]) -> Iterator[str]:
+    """The whole text for `items`, in chunks."""
+    yield renderer.begin()
+    yield from filter(None, map(renderer.add, items))
+    yield from renderer.end()
