@@ -47,7 +47,7 @@ def check_line(check: Check) -> str:
 
 
 def check_row(check: Check) -> tuple[object, ...]:
-    """The cells of CHECK_COLUMNS; `servers` is how many were asked."""
+    """The cells of CHECK_COLUMNS; `servers` is their number."""
     return (
         check.sign_domain, check.selector, check.fqdn, check.finding.verdict, check.finding.reason,
         check.alias, check.urgency, check.start_date, check.enable, len(check.servers),

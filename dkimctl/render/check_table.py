@@ -1,11 +1,11 @@
-"""Checks of DNS as a table, for people: what does harm now stands first."""
+"""Checks of DNS as a table, for people: the most urgent first."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from dkimctl.publication.verdicts import Check, Urgency, Verdict
-from dkimctl.render.columns import BOLD_RED, DIM, GREEN, RED, YELLOW, Grid, hidden_rows
+from dkimctl.render.grid import BOLD_RED, DIM, GREEN, RED, YELLOW, Grid, hidden_rows
 from dkimctl.render.renderer import Renderer
 from dkimctl.text.escaping import printable
 
@@ -15,14 +15,14 @@ _URGENCIES = {
     Urgency.SOON: "starts soon",
     Urgency.NONE: "-",
 }
-_LEAST = len("starts soon")
+_MIN_URGENCY = len("starts soon")
 _ORDER = list(Urgency)
 
 
 class CheckTableRenderer(Renderer[Check]):
-    """A header, then for each check its row, the most urgent first, its reason and its alias.
+    """A header, then for each check its row, reason and alias.
 
-    `wanted` is the verdict that is good. With `only_attention` rows that have it are left out.
+    `wanted` is the good verdict. With `only_attention` rows that have it are left out.
     """
 
     def __init__(self, width: int, *, wanted: Verdict, colour: bool, only_attention: bool) -> None:
@@ -44,7 +44,7 @@ class CheckTableRenderer(Renderer[Check]):
         checks = sorted(self._checks, key=self._rank)
         if checks:
             cells = [_cells(check) for check in checks]
-            grid = Grid(_HEADER, cells, self._width, least=_LEAST, colour=self._colour)
+            grid = Grid(_HEADER, cells, self._width, min_last=_MIN_URGENCY, colour=self._colour)
             yield from grid.header()
             for check, texts in zip(checks, cells, strict=True):
                 style = _style(check, self._wanted)
@@ -58,7 +58,7 @@ class CheckTableRenderer(Renderer[Check]):
 
 
 def _details(check: Check, grid: Grid, style: str) -> Iterator[str]:
-    """What stands below a row: each line is of one thing."""
+    """The lines below a row."""
     if check.finding.reason:
         yield from grid.below(printable(check.finding.reason), style)
     if check.alias:

@@ -20,7 +20,7 @@ _FORMULA_STARTS = ("=", "+", "-", "@")
 
 
 class CsvRenderer(Renderer[ItemT]):
-    """A line for the header and each row; no cell acts on a terminal or a spreadsheet."""
+    """A header, then one line for each item; cells are safe for terminals and spreadsheets."""
 
     def __init__(self, columns: Sequence[str], row: Callable[[ItemT], Sequence[object]]) -> None:
         self._columns = columns
@@ -40,7 +40,7 @@ class CsvRenderer(Renderer[ItemT]):
 
 
 def result_row(result: Result) -> tuple[object, ...]:
-    """The cells of RESULT_COLUMNS; only a record that may be published is there."""
+    """The cells of RESULT_COLUMNS; those of the record are empty unless it may be published."""
     registration = result.registration
     return (
         registration.sign_domain, registration.selector, result.outcome, registration.code,

@@ -1,6 +1,4 @@
-"""Opens the renderer of a format."""
-
-# Each format's module is imported when it is chosen: rich alone takes 20 ms.
+"""Opens the renderer of a format, and imports its module only then: rich alone takes 20 ms."""
 
 from __future__ import annotations
 
@@ -32,12 +30,12 @@ def open_renderer(
     colour: bool = False,
     only_attention: bool = False,
 ) -> Renderer[Result] | PerZoneRenderer:
-    """What renders results in `fmt`: a PerZoneRenderer for those in PER_ZONE.
+    """The renderer of results in `fmt`; a PerZoneRenderer for the formats in PER_ZONE.
 
-    Every format but the table and those with `zones` returns the text of a result at once and
-    keeps none. `ttl` is in seconds; with `origin` names are relative to that zone (zone);
-    `provider` is for terraform. `width` is in columns, `colour` adds ANSI codes, and
-    `only_attention` leaves out the rows that need none (table).
+    The table, and formats with `zones`, keep results until the end; the others keep none.
+    `ttl` is in seconds (DNS formats). Names are relative to `origin` (zone). `provider` is for
+    terraform. `width` is in columns, `colour` adds ANSI codes, and `only_attention` leaves out
+    rows that need none (table).
     """
     match fmt:
         case Format.TABLE:
@@ -108,9 +106,9 @@ def open_check_renderer(
     colour: bool = False,
     only_attention: bool = False,
 ) -> Renderer[Check]:
-    """What renders checks in `fmt`. `wanted` is the verdict that is good (table).
+    """The renderer of checks in `fmt`; `wanted` is the good verdict.
 
-    The rest is as for `open_renderer`.
+    The other options are as for `open_renderer`.
     """
     match fmt:
         case CheckFormat.TABLE:

@@ -12,7 +12,7 @@ from dkimctl.render.renderer import ItemT, Renderer
 
 
 class JsonRenderer(Renderer[ItemT]):
-    """One object: `items`, one a line, then their number under each key of `counted_as`."""
+    """One object: `items`, one on each line, then their number under each key in `counted_as`."""
 
     def __init__(self, line: Callable[[ItemT], str], counted_as: Sequence[str]) -> None:
         self._line = line
@@ -34,7 +34,7 @@ class JsonRenderer(Renderer[ItemT]):
 
 
 class JsonlRenderer(Renderer[ItemT]):
-    """One item a line."""
+    """One item on each line."""
 
     def __init__(self, line: Callable[[ItemT], str]) -> None:
         self._line = line
@@ -55,7 +55,7 @@ class _SettingValues(msgspec.Struct, gc=False):
 
 
 class _Item(msgspec.Struct, omit_defaults=True, gc=False):
-    """What the service left out is left out; `result` is null where no answer came."""
+    """Fields that the service omitted are omitted; `result` is null without an answer."""
 
     result: _Answer | None
     sign_domain: str
@@ -91,14 +91,14 @@ def result_line(result: Result) -> str:
 
 
 def json_line(item: object) -> str:
-    """What msgspec makes of `item`, as one line of printable ASCII."""
+    """`item`, which msgspec can encode, as one line of printable ASCII."""
     try:
         line = _encoder.encode(item)
         if line.isascii() and b"\x7f" not in line:
             return line.decode()
-    except UnicodeEncodeError:  # half of a surrogate pair
+    except UnicodeEncodeError:  # a lone surrogate
         pass
-    # DEL is ASCII and needs no escape in JSON, but terminals act on it.
+    # JSON does not escape DEL, but terminals act on it.
     plain = json.dumps(msgspec.to_builtins(item), separators=(",", ":"))
     return plain.replace("\x7f", "\\u007f")
 

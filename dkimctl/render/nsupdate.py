@@ -16,8 +16,8 @@ _RECORDS_OF_UPDATE = 50
 class _UpdateRenderer(Renderer[Result]):
     """Updates that change the TXT RRset of each record's name.
 
-    With `zones` (see `by_zone`), each update names its zone. Without, each is for one record,
-    since the next may lie in another zone, and nsupdate finds the zone.
+    With `zones`, each update names its zone. Without, nsupdate finds the zone, and each update
+    has one record, since the next may be in another zone.
     """
 
     def __init__(self, zones: Sequence[str]) -> None:

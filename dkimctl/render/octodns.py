@@ -12,7 +12,7 @@ from dkimctl.render.renderer import PerZoneRenderer
 
 
 class OctodnsRenderer(PerZoneRenderer):
-    """A mapping from names to records, in the order that octoDNS asks for."""
+    """A mapping from names to records, in the order that octoDNS requires."""
 
     suffix = "yaml"
 
@@ -21,15 +21,19 @@ class OctodnsRenderer(PerZoneRenderer):
 
     def _chunks(self, zone: str, records: Sequence[DnsRecord]) -> Iterator[str]:
         yield "---\n"
-        named = [(relative_name(record.fqdn, zone, apex=""), record.value) for record in records]
-        for name, value in sorted(named, key=lambda pair: _natural(pair[0])):
+
+        def name_of(record: DnsRecord) -> str:
+            return relative_name(record.fqdn, zone, apex="")
+
+        for record in sorted(records, key=lambda record: _natural(name_of(record))):
+            name = json.dumps(name_of(record))
             # octoDNS escapes semicolons and nothing else. A value with a backslash before one
             # has no form in its files; octoDNS then reports it.
-            escaped = json.dumps(value.replace(";", "\\;"))
-            yield f"{json.dumps(name)}:\n  ttl: {self._ttl}\n  type: TXT\n  value: {escaped}\n"
+            value = json.dumps(record.value.replace(";", "\\;"))
+            yield f"{name}:\n  ttl: {self._ttl}\n  type: TXT\n  value: {value}\n"
 
 
 def _natural(name: str) -> list[tuple[int, int, str]]:
-    """Numbers within names are compared as numbers."""
+    """A sort key that compares numbers within names as numbers."""
     parts = re.split(r"([0-9]+)", name)
     return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts if part]

@@ -1,4 +1,4 @@
-"""The DNS records of results: which may be published, how they are written, and their zones."""
+"""DNS records: which may be published, their master-file form (RFC 1035), and their zones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _REGISTERED = frozenset({Outcome.CREATED, Outcome.EXISTS, Outcome.DIFFERS})
 
 MAX_STRING = 255  # bytes in one character-string (RFC 1035 section 3.3)
 
-# The bytes that stand as they are, in a quoted string and in a name.
+# Bytes that need no escape in a quoted string, and in a name.
 _PLAIN_IN_QUOTES = bytes(set(range(0x20, 0x7F)) - set(b'"\\'))
 _PLAIN_IN_NAME = bytes(byte for byte in range(0x80) if chr(byte).isalnum()) + b"_.-"
 
@@ -23,26 +23,25 @@ _MAX_LISTED = 10  # names in one error
 
 
 def publishable(result: Result) -> DnsRecord | None:
-    """The record of `result` that may be put into DNS; None where there is none.
+    """The record of `result` if it may be put into DNS, else None.
 
-    Every format that DNS tooling reads takes its records from here.
+    Every format for DNS tools takes its records from here.
     """
     return result.registration.record if result.outcome in _REGISTERED else None
 
 
 def character_strings(value: str) -> list[bytes]:
-    """The character-strings that a TXT record holds `value` in, at least one.
+    """`value` as the character-strings of a TXT record, at least one; non-ASCII text is UTF-8.
 
-    A reader joins them with nothing between (RFC 6376 section 3.6.2.2); text beyond ASCII
-    is UTF-8.
+    A verifier concatenates them (RFC 6376 section 3.6.2.2).
     """
     data = _encoded(value)
     return [data[at : at + MAX_STRING] for at in range(0, len(data), MAX_STRING)] or [b""]
 
 
 def txt_data(value: str) -> str:
-    """`value` as the data of a TXT record: quoted strings, one space apart."""
-    if not _encoded(value).translate(None, _PLAIN_IN_QUOTES):  # mostly
+    """`value` as TXT data in a master file: quoted strings, separated by a space."""
+    if not _encoded(value).translate(None, _PLAIN_IN_QUOTES):  # almost always
         text = f'"{value[:MAX_STRING]}'
         for at in range(MAX_STRING, len(value), MAX_STRING):
             text += f'" "{value[at : at + MAX_STRING]}'
@@ -51,33 +50,32 @@ def txt_data(value: str) -> str:
 
 
 def owner_name(fqdn: str) -> str:
-    """`fqdn` as an absolute name, with its trailing dot; its dots part labels."""
-    if _PLAIN_NAME.fullmatch(fqdn):  # mostly
+    """`fqdn` as an absolute name in a master file, with a trailing dot; dots separate labels."""
+    if _PLAIN_NAME.fullmatch(fqdn):  # almost always
         return f"{fqdn}."
     return _escaped(_encoded(fqdn.removesuffix(".")), _PLAIN_IN_NAME) + "."
 
 
 def contains(zone: str, fqdn: str) -> bool:
-    """Whether `fqdn` is the zone's apex or below it; both without trailing dot."""
+    """Whether `fqdn` is at or below the apex of `zone`; both without trailing dot."""
     name, apex = fqdn.lower(), zone.lower()
     return name == apex or name.endswith(f".{apex}")
 
 
 def enclosing_zone(fqdn: str, zones: Iterable[str]) -> str | None:
-    """The longest of `zones` that contains `fqdn`; None where none does."""
+    """The longest of `zones` that contains `fqdn`, or None."""
     return max((zone for zone in zones if contains(zone, fqdn)), key=len, default=None)
 
 
 def relative_name(fqdn: str, zone: str, *, apex: str) -> str:
-    """`fqdn`, which the zone contains, without the zone's name; `apex` for the zone itself."""
+    """`fqdn`, which is in `zone`, relative to it; `apex` for the zone itself."""
     return fqdn[: -len(zone) - 1] or apex
 
 
 def by_zone(records: Iterable[DnsRecord], zones: Sequence[str]) -> dict[str, list[DnsRecord]]:
-    """The records of each zone, in their order; zones without any are left out.
+    """The records of each enclosing zone, in order; zones without records are left out.
 
-    Each record goes into its enclosing zone. Raises UsageError that lists the records which lie
-    in none of `zones`.
+    Raises UsageError that lists the records outside all of `zones`.
     """
     records_of: dict[str, list[DnsRecord]] = {}
     outside = []
@@ -93,12 +91,12 @@ def by_zone(records: Iterable[DnsRecord], zones: Sequence[str]) -> dict[str, lis
 
 
 def outside_zones(names: Sequence[str], zones: Sequence[str]) -> UsageError:
-    """The error that lists `names`, which lie in none of `zones`."""
+    """The error that lists `names`, which are outside all of `zones`."""
     more = f" and {len(names) - _MAX_LISTED} more" if len(names) > _MAX_LISTED else ""
     which = f"the zone {zones[0]}" if len(zones) == 1 else "any of the zones given"
     return UsageError(
         f"not in {which}: {', '.join(map(printable, names[:_MAX_LISTED]))}{more}",
-        hint="select the domains of that zone alone, or name the other zones too",
+        hint="select only the domains of that zone, or name the other zones too",
     )
 
 

@@ -47,7 +47,7 @@ class CheckFormat(StrEnum):
 
 
 class Provider(StrEnum):
-    """Whose resources `terraform` writes."""
+    """The provider whose resources `terraform` writes."""
 
     ROUTE53 = "route53"
     CLOUDFLARE = "cloudflare"
@@ -66,13 +66,13 @@ class Renderer(ABC, Generic[ItemT]):
 
     @abstractmethod
     def add(self, item: ItemT) -> str:
-        """The text of `item`; "" where it waits for later items, or for the end.
+        """The text of `item`; "" if it has none yet.
 
-        Raises UsageError for a record outside the zone that the format was opened with.
+        Raises UsageError for a record outside the origin.
         """
 
     def end(self) -> Iterable[str]:
-        """The rest of the text, in chunks. Raises UsageError like `add`."""
+        """The rest of the text, in chunks. Raises UsageError for records outside all zones."""
         return ()
 
 
@@ -84,10 +84,7 @@ class ZoneFile(NamedTuple):
 
 
 class PerZoneRenderer(ABC):
-    """A format that makes at least one file for each of `zones` that has records.
-
-    `ttl` is in seconds.
-    """
+    """A format that makes one or more files for each zone with records; `ttl` is in seconds."""
 
     suffix: ClassVar[str]  # of the files' names
 
@@ -97,13 +94,13 @@ class PerZoneRenderer(ABC):
         self._records: list[DnsRecord] = []
 
     def add(self, result: Result) -> None:
-        """Take the record of `result`, if it may be published."""
+        """Add the record of `result`, if it may be published."""
         record = publishable(result)
         if record is not None:
             self._records.append(record)
 
     def files(self) -> Iterator[ZoneFile]:
-        """The files. Raises UsageError that lists the records which lie in none of the zones."""
+        """The files. Raises UsageError that lists the records outside all zones."""
         for zone, records in by_zone(self._records, self._zones).items():
             for number, chunks in enumerate(self._texts(zone, records), start=1):
                 counted = f".{number}" if number > 1 else ""
@@ -111,7 +108,7 @@ class PerZoneRenderer(ABC):
 
     @abstractmethod
     def _texts(self, zone: str, records: Sequence[DnsRecord]) -> Iterator[Iterable[str]]:
-        """The text of each file of the zone, in chunks; most formats need one file."""
+        """The text of each file of the zone, in chunks."""
 
 
 def render_all(renderer: Renderer[ItemT], items: Iterable[ItemT]) -> Iterator[str]:

@@ -15,7 +15,7 @@ _MAX_CHARACTERS = 16_000
 
 
 class Route53Renderer(PerZoneRenderer):
-    """A change batch a file, each of which is one request."""
+    """One change batch in each file; a file is one request."""
 
     suffix = "json"
 

@@ -1,4 +1,4 @@
-"""Specs as YAML: what `register` reads."""
+"""Specs as YAML, as `register` reads them."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from collections.abc import Iterable, Iterator
 
 from dkimctl.models.registration import DomainSpec
 
-# What every version of YAML takes for text, but for its words; all else is put into quotes.
+# Unquoted, every version of YAML reads this as text, except for its keywords.
 _PLAIN = r"[A-Za-z](?:[A-Za-z0-9.-]*[A-Za-z0-9])?"
-_WORDS = frozenset(("y", "n", "yes", "no", "on", "off", "true", "false", "null"))
+_KEYWORDS = frozenset(("y", "n", "yes", "no", "on", "off", "true", "false", "null"))
 
 
 def render_spec_yaml(specs: Iterable[DomainSpec], comment: str) -> Iterator[str]:
-    """A comment of one line, and a list of entries with what each states; `[]` for none."""
+    """A comment line, then a list of entries without unset fields; `[]` for no specs."""
     yield f"# {comment}\n"
     is_empty = True
     for spec in specs:
-        stated = [(key, value) for key, value in spec._asdict().items() if value is not None]
-        lines = (f"{key}: {_scalar(value)}\n" for key, value in stated)
+        fields = spec._asdict().items()
+        lines = (f"{key}: {_scalar(value)}\n" for key, value in fields if value is not None)
         yield "- " + "  ".join(lines)
         is_empty = False
     if is_empty:
@@ -27,7 +27,7 @@ def render_spec_yaml(specs: Iterable[DomainSpec], comment: str) -> Iterator[str]
 
 
 def _scalar(value: object) -> str:
-    if isinstance(value, str) and re.fullmatch(_PLAIN, value) and value.lower() not in _WORDS:
+    if isinstance(value, str) and re.fullmatch(_PLAIN, value) and value.lower() not in _KEYWORDS:
         return value
-    # JSON is YAML; it escapes line breaks, and all that is not ASCII.
+    # JSON is YAML; it escapes line breaks and non-ASCII characters.
     return json.dumps(value)

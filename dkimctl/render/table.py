@@ -1,16 +1,16 @@
-"""Table: for people. The TXT value of a row stands below it, whole, to be copied."""
+"""Table: for people. The TXT value is on its own line below the row, ready to copy."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from dkimctl.models.registration import Outcome, Registration, Result
-from dkimctl.render.columns import DIM, GREEN, INDENT, RED, YELLOW, Grid, hidden_rows
+from dkimctl.render.grid import DIM, GREEN, INDENT, RED, YELLOW, Grid, hidden_rows
 from dkimctl.render.renderer import Renderer
 from dkimctl.text.escaping import printable
 
 _HEADER = ("DOMAIN", "SELECTOR", "OUTCOME", "BITS", "START", "RESULT")
-_RESULT_LEAST = len("201 created")
+_MIN_RESULT = len("201 created")
 
 _GOOD = frozenset({Outcome.CREATED, Outcome.EXISTS})
 _WAITING = frozenset({Outcome.PENDING, Outcome.DIFFERS, Outcome.TAKEN})
@@ -18,10 +18,10 @@ _NEED_NO_ATTENTION = _GOOD | {Outcome.PENDING}
 
 
 class TableRenderer(Renderer[Result]):
-    """A header, then for each result its row, its reason, its FQDN and its TXT value.
+    """A header, then for each result its row, reason, FQDN and TXT value.
 
-    Cells fold and are never cut, so that lines keep within `width` columns (at least 40).
-    An FQDN and a TXT value are lines of any length, which the terminal itself wraps.
+    Cells wrap, so that lines fit `width` columns (at least 40). An FQDN and a TXT value are
+    lines of any length, which the terminal wraps.
     """
 
     def __init__(self, width: int, *, colour: bool, only_attention: bool) -> None:
@@ -41,7 +41,7 @@ class TableRenderer(Renderer[Result]):
     def end(self) -> Iterator[str]:
         if self._results:
             cells = [_cells(result) for result in self._results]
-            grid = Grid(_HEADER, cells, self._width, least=_RESULT_LEAST, colour=self._colour)
+            grid = Grid(_HEADER, cells, self._width, min_last=_MIN_RESULT, colour=self._colour)
             yield from grid.header()
             for result, texts in zip(self._results, cells, strict=True):
                 style = _style(result.outcome)
@@ -53,13 +53,13 @@ class TableRenderer(Renderer[Result]):
 
 
 def _details(result: Result, grid: Grid, style: str) -> Iterator[str]:
-    """What stands below a row."""
+    """The lines below a row."""
     record, reason = result.registration.record, result.reason
     if reason and reason != result.registration.message:
         yield from grid.below(printable(reason), style)
     if record is not None:
         name_and_type = f"FQDN  {printable(record.fqdn)}  {printable(record.type)}"
-        yield f"{INDENT}{grid.painted(name_and_type, DIM)}\n"
+        yield f"{INDENT}{grid.styled(name_and_type, DIM)}\n"
         yield f"{printable(record.value)}\n"
 
 

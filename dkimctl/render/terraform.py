@@ -20,7 +20,7 @@ _RESOURCES = {
 
 
 class TerraformRenderer(PerZoneRenderer):
-    """A variable for the zone's identifier at the provider, and the resources."""
+    """A variable for the zone's identifier at the provider, and a resource for each record."""
 
     suffix = "tf.json"
 
@@ -49,7 +49,7 @@ def _resource(record: DnsRecord, ttl: int, provider: Provider, zone: str) -> dic
     name, value = record.fqdn, record.value
     match provider:
         case Provider.ROUTE53:
-            # The provider puts the outer quotes; those between two strings are ours.
+            # The provider adds the outer quotes, but not those between two strings.
             strings = [part.decode() for part in character_strings(value)]
             joined = '""'.join(re.sub(r'(["\\])', r"\\\1", part) for part in strings)
             rest: dict[str, object] = {"zone_id": zone, "records": [_literal(joined)]}
@@ -64,11 +64,11 @@ def _resource(record: DnsRecord, ttl: int, provider: Provider, zone: str) -> dic
 
 
 def _literal(text: str) -> str:
-    """`text` so that Terraform finds no template in it."""
+    """`text` with Terraform's template markers escaped."""
     return text.replace("${", "$${").replace("%{", "%%{")
 
 
 def _identifier(name: str) -> str:
-    """A Terraform name: what it cannot hold is replaced, and a hash tells apart what is alike."""
-    mark = hashlib.sha256(name.lower().encode()).hexdigest()[:8]
-    return f"{re.sub(r'[^A-Za-z0-9]', '_', name)}_{mark}"
+    """A Terraform name: a hash keeps names apart that differ only in replaced characters."""
+    digest = hashlib.sha256(name.lower().encode()).hexdigest()[:8]
+    return f"{re.sub(r'[^A-Za-z0-9]', '_', name)}_{digest}"

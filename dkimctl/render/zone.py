@@ -1,4 +1,4 @@
-"""Zone: master-file lines (RFC 1035 section 5), to be included in a zone as they are."""
+"""Zone: master-file lines (RFC 1035 section 5), ready to include in a zone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dkimctl.text.escaping import printable
 class MasterFileRenderer(Renderer[Result]):
     """A comment and a TXT record for each publishable result; `ttl` is in seconds.
 
-    With `origin`, the zone that all are in, names are relative to it, below an $ORIGIN.
+    With `origin`, a zone, names are relative to it, after an $ORIGIN line.
     """
 
     def __init__(self, ttl: int, origin: str | None = None) -> None:
@@ -55,5 +55,5 @@ def _comment(registration: Registration) -> str:
     text = text.rstrip()
     if text.isascii() and text.isprintable():
         return text
-    # ASCII alone: name servers read master files in encodings of their own.
+    # ASCII only: the encoding of a master file depends on the name server.
     return printable(text).encode("ascii", "backslashreplace").decode("ascii")

@@ -1,0 +1,109 @@
+"""Tables for people: text that does not fit its column is wrapped, never cut.
+
+rich's Table cannot have lines between rows that span all columns, so rows are laid out here;
+rich only tells how wide a text is, and where to break it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+
+BOLD, DIM, RED, GREEN, YELLOW = "1", "2", "31", "32", "33"  # ECMA-48 section 8.3.117
+BOLD_RED = "1;31"
+
+_GAP = "  "  # between two cells
+INDENT = "  "  # of lines below a row
+_MIN_WIDTH = 40
+_WRAPPED_START = len("2026-03-01T00:00")  # a start date wraps best before its UTC offset
+
+
+class Grid:
+    """Lays out rows below a header, at most `width` columns wide (at least 40).
+
+    The last cell wraps first, down to `min_last` columns; then the one before it, a date; then
+    the rest. `colour` adds ANSI codes.
+    """
+
+    def __init__(
+        self,
+        header: Sequence[str],
+        rows: Sequence[Sequence[str]],
+        width: int,
+        *,
+        min_last: int,
+        colour: bool,
+    ) -> None:
+        self._header = header
+        self._width = max(width, _MIN_WIDTH)
+        self._widths = _column_widths([header, *rows], self._width, min_last)
+        self._colour = colour
+
+    def header(self) -> Iterator[str]:
+        return self.row(self._header, [BOLD] * len(self._header))
+
+    def row(self, cells: Sequence[str], styles: Sequence[str]) -> Iterator[str]:
+        """The lines of one row. A style is an ANSI code, or "" for none."""
+        for line in zip_longest(*map(_wrap, cells, self._widths), fillvalue=""):
+            *texts, last = line
+            padded = map(_padded, texts, self._widths)
+            styled = map(self.styled, (*padded, last), styles)
+            yield _GAP.join(styled).rstrip(" ") + "\n"
+
+    def below(self, text: str, style: str) -> Iterator[str]:
+        """The lines of `text` below a row."""
+        for line in _wrap(text, self._width - len(INDENT)):
+            yield f"{INDENT}{self.styled(line, style)}\n"
+
+    def styled(self, text: str, style: str) -> str:
+        return f"\x1b[{style}m{text}\x1b[0m" if style and self._colour else text
+
+
+def hidden_rows(count: int, width: int) -> Iterator[str]:
+    """Lines for below a table that say how many rows it leaves out."""
+    text = f"{count} rows that need no attention are not shown; --format json shows all"
+    return (f"{line}\n" for line in _wrap(text, max(width, _MIN_WIDTH)))
+
+
+def _column_widths(rows: Sequence[Sequence[str]], width: int, min_last: int) -> list[int]:
+    """The width of each column.
+
+    Only the last may be wider than a third, so that one long domain does not squeeze all rows.
+    """
+    *others, last = (max(map(_columns, column)) for column in zip(*rows, strict=True))
+    others = [min(widest, width // 3) for widest in others]
+    available = width - len(_GAP) * len(others)
+    if sum(others) > available - min_last:
+        others[-1] = min(others[-1], _WRAPPED_START)
+    while sum(others) > available - min_last and max(others) > 1:
+        others[others.index(max(others))] -= 1
+    return [*others, min(last, max(available - sum(others), 1))]
+
+
+def _columns(text: str) -> int:
+    """The width of a printable text on a terminal."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def _padded(text: str, width: int) -> str:
+    return text + " " * (width - _columns(text))
+
+
+def _wrap(text: str, width: int) -> list[str]:
+    """`text` in lines of at most `width` columns, broken between words where possible."""
+    if _columns(text) <= width:
+        return [text]
+    from rich.cells import chop_cells
+
+    lines = [""]
+    for word in text.split(" "):
+        longer = f"{lines[-1]} {word}" if lines[-1] else word
+        if _columns(longer) <= width:
+            lines[-1] = longer
+        else:
+            lines += chop_cells(word, width)
+    return lines if lines[0] else lines[1:]
