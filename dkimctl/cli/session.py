@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from dkimctl.ledger.ledger import Ledger
     from dkimctl.models.registration import DomainSpec
     from dkimctl.models.secret import Token
+    from dkimctl.registration.engine.limits import Limits
+    from dkimctl.registration.engine.sending import Send
     from dkimctl.strict_yaml.document import Document
     from dkimctl.strict_yaml.nodes import Node
 
@@ -153,6 +155,20 @@ class Session:
             keep=lambda token: self.credentials.set_token(self.account, token),
         )
 
+    def connect(self) -> Send:
+        """What sends a batch of entries to the service, from any thread."""
+        # Made here, before there are threads: each would make its own.
+        client, authorizer = self.client, self.authorizer
+        return lambda batch: authorizer.call(lambda token: client.register(token, batch))
+
+    @property
+    def limits(self) -> Limits:
+        """What bounds a registration run."""
+        from dkimctl.registration.engine.limits import Limits
+
+        profile = self.profile
+        return Limits(profile.batch_size, profile.concurrency, profile.max_wait, profile.timeout)
+
     def command(self, name: str, rest: str = "") -> str:
         """What to type for the command `name` in this profile."""
         profile = self.profile.name
@@ -174,15 +190,14 @@ class Session:
         ledger = open_(self.state_dir / "ledger.db", base_url=base_url, client_id=client_id)
         return self._resources.enter_context(ledger)
 
-    def lock_account(self) -> None:
-        """Wait until no other process registers for the profile's account; hold it to the end."""
+    def lock_account(self) -> AbstractContextManager[None]:
+        """Wait until no other process registers for the profile's account, and hold its lock."""
         from dkimctl.ledger.account_lock import account_lock
 
         base_url, client_id = require_ledger_account(self.profile)
-        lock = account_lock(
+        return account_lock(
             self.state_dir, base_url=base_url, client_id=client_id, on_wait=self._tell_holder
         )
-        self._resources.enter_context(lock)
 
     def _tell_holder(self, holder: Holder) -> None:
         who = f"process {holder.pid}, since {holder.since}" if holder.pid else "another process"

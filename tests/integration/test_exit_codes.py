@@ -197,7 +197,7 @@ def test_a_stop_in_the_middle_shows_what_was_done_before_and_is_4(
     done = cli(*words, stdin=TWO, env=scripted_account)
     assert [item["outcome"] for item in done.json["items"]] == ["created", "pending"]
     assert done.status == 4
-    assert "turned 1 domain away" in json.loads(done.err)["errors"][0]["message"]
+    assert "kept throttling 1 domain" in json.loads(done.err)["errors"][0]["message"]
     scripted_server.answer = tokens
     scripted_server.registering = make_answer(
         200, {"items": [sound(key_records, "201") | {"sign_domain": "example.org"}]}

@@ -23,7 +23,7 @@ from dkimctl.ledger.ledger import Ledger
 from dkimctl.models.registration import DomainSpec, Outcome, Result
 from dkimctl.models.secret import Secret, Token
 from dkimctl.registration import outcomes
-from dkimctl.registration.engine.engine import Registrar
+from dkimctl.registration.engine.engine import RegistrationEngine
 from dkimctl.registration.engine.limits import Limits
 from dkimctl.registration.matching import match
 from dkimctl.registration.planning import Planner
@@ -380,16 +380,17 @@ class TestClocks:
             authorizer = Authorizer(
                 issue=account.issue, keep=issued.append, clock=lambda: clock.now
             )
-            registrar = Registrar(
+            engine = RegistrationEngine(
                 ledger,
                 Planner(ledger),
                 lambda: lambda specs: authorizer.call(lambda token: client.register(token, specs)),
-                watch=Watch(),
+                observer=Watch(),
                 warn=lambda text: None,
                 limits=Limits(batch_size=2, concurrency=2),
             )
             specs = [DomainSpec(f"d{number}.example", "s1", 2048) for number in range(20)]
-            results = list(registrar.run(specs))
+            results = []
+            engine.run(specs, results.append)
             assert [result.outcome for result in results] == [Outcome.CREATED] * 20
             assert jumped == [side]
             assert len(issued) <= 2

@@ -15,7 +15,7 @@ from dkimctl.client.http import HttpClient
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models.registration import DomainSpec, Outcome, Registration, Result, key_of
 from dkimctl.models.secret import Secret
-from dkimctl.registration.engine.engine import Registrar
+from dkimctl.registration.engine.engine import RegistrationEngine
 from dkimctl.registration.engine.limits import Limits
 from dkimctl.registration.planning import Planner
 from dkimctl.render.formats import open_renderer
@@ -315,11 +315,13 @@ class World:
             token = self._client.issue_token(*self._credentials)
             return self._client.register(token.access_token, batch)
 
-        registrar = Registrar(
+        engine = RegistrationEngine(
             self.ledger, Planner(self.ledger), lambda: send,
-            watch=Watch(), warn=lambda text: None, limits=Limits(),
+            observer=Watch(), warn=lambda text: None, limits=Limits(),
         )  # fmt: skip
-        return [result.outcome for result in registrar.run(specs)]
+        results = []
+        engine.run(specs, results.append)
+        return [result.outcome for result in results]
 
     def successors(self) -> list[DomainSpec]:
         """What `rotate` prints, as `register` reads it."""

@@ -1,4 +1,4 @@
-"""Writing to stdout in a thread of its own, so that a reader who stands still holds up nothing."""
+"""Writing to stdout in a thread of its own, so that a slow reader holds up nothing else."""
 
 from __future__ import annotations
 
@@ -7,27 +7,19 @@ import queue
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
 
-_AHEAD = 8  # pieces that wait to be written
-_TICK = 0.5  # seconds
+_TICK = 0.5  # seconds; a wait without a timeout would not hear Ctrl-C on Windows
 
 
-def write_in_thread(pieces: Iterable[str], idle: Callable[[], None]) -> OSError | None:
-    """Write the pieces, drawing them to the end in any case; gives what went wrong first.
+class BackgroundWriter:
+    """Takes text without waiting, and writes it to stdout in order.
 
-    While nothing can be written, `idle` is called twice a second in the caller's thread.
+    What the reader has not taken yet waits in memory.
     """
-    outlet = _BackgroundWriter()
-    for text in pieces:
-        outlet.put(_encoded(text), idle)
-    return outlet.finish(idle)
 
-
-class _BackgroundWriter:
     def __init__(self) -> None:
         self._failure: OSError | None = None
-        self._pieces: queue.Queue[bytes | None] = queue.Queue(_AHEAD)
+        self._pieces: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         # A daemon, since the program may end while the reader stands still. It writes below
         # Python's buffers, whose locks such a thread would not give back.
         self._thread = threading.Thread(target=self._run, daemon=True, name="dkimctl-output")
@@ -35,18 +27,14 @@ class _BackgroundWriter:
         self._descriptor = sys.stdout.fileno()
         self._thread.start()
 
-    def put(self, data: bytes | None, idle: Callable[[], None]) -> None:
-        while True:
-            try:
-                return self._pieces.put(data, timeout=_TICK)
-            except queue.Full:
-                idle()
+    def write(self, text: str) -> None:
+        self._pieces.put(_encoded(text))
 
-    def finish(self, idle: Callable[[], None]) -> OSError | None:
-        self.put(None, idle)
+    def finish(self) -> OSError | None:
+        """Wait until all is written; returns the first error, if any."""
+        self._pieces.put(None)
         while self._thread.is_alive():
             self._thread.join(_TICK)
-            idle()
         return self._failure
 
     def _run(self) -> None:
@@ -59,7 +47,7 @@ class _BackgroundWriter:
 
 
 def _encoded(text: str) -> bytes:
-    """As stdout would encode it; here and not in the thread, which could not tell of an error."""
+    """As stdout would encode it; here and not in the thread, which could not report an error."""
     if os.linesep != "\n":
         text = text.replace("\n", os.linesep)
     return text.encode(sys.stdout.encoding, sys.stdout.errors or "strict")
@@ -70,5 +58,5 @@ def _write_whole(descriptor: int, data: bytes) -> None:
     while left:
         try:
             left = left[os.write(descriptor, left) :]
-        except BlockingIOError:  # somebody made it so that it does not wait
+        except BlockingIOError:  # another program has set the pipe to non-blocking
             time.sleep(0.05)

@@ -1,37 +1,126 @@
-"""Where a result goes: to stdout, into a file, or into a directory with a file for each zone."""
+"""Where a result goes: stdout, a file, or a directory with a file for each zone."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import Protocol, TextIO
 
-from dkimctl.cli.output.options import OutputOptions
-from dkimctl.cli.output.streams import write
+from dkimctl.cli.output.streams import StdoutWriter
 from dkimctl.errors import OutputError
 from dkimctl.files import replacing
 from dkimctl.render.renderer import ZoneFile
 
-_KEPT = "what was registered is in the ledger: dkimctl show-dns"
+_IN_LEDGER = "what was registered is in the ledger: dkimctl show-dns"
 
 
-def write_files(
-    files: Iterable[ZoneFile], output_options: OutputOptions, idle: Callable[[], None] | None
-) -> None:
-    """Write what is one file for each zone. Raises OutputError."""
-    found = list(files)  # before anything can fail: making them may be what registers the domains
-    if output_options.output_dir is not None:
-        _make_directory(output_options.output_dir)
-        for file in found:
-            _replace(output_options.output_dir / file.name, file.chunks)
+class TextWriter(Protocol):
+    """Takes the text of a result piece by piece.
+
+    `write` raises nothing; `close` raises OutputError where any of it could not be written.
+    `abort` leaves a file as it was.
+    """
+
+    def write(self, text: str) -> None: ...
+    def close(self) -> None: ...
+    def abort(self) -> None: ...
+
+
+def open_writer(
+    output: Path | None, *, must_arrive: bool = False, in_background: bool = False
+) -> TextWriter:
+    """A writer to the file `output`, or to stdout (see StdoutWriter for its options)."""
+    if output is None:
+        return StdoutWriter(must_arrive=must_arrive, in_background=in_background)
+    return _FileWriter(output)
+
+
+def write_chunks(chunks: Iterable[str], output: Path | None, *, must_arrive: bool = False) -> None:
+    """Write a result into the file `output`, or to stdout. Raises OutputError."""
+    writer = open_writer(output, must_arrive=must_arrive)
+    try:
+        for text in chunks:
+            writer.write(text)
+    except BaseException:
+        writer.abort()
+        raise
+    writer.close()
+
+
+def write_files(files: Iterable[ZoneFile], output: Path | None, output_dir: Path | None) -> None:
+    """Write one file for each zone into `output_dir`; without it, the only one like `write_chunks`.
+
+    Raises OutputError.
+    """
+    zone_files = list(files)
+    if output_dir is not None:
+        _make_directory(output_dir)
+        for file in zone_files:
+            write_chunks(file.chunks, output_dir / file.name)
         return
-    if len(found) > 1:
-        names = ", ".join(file.name for file in found[:5]) + (", ..." if len(found) > 5 else "")
+    if len(zone_files) > 1:
+        names = ", ".join(file.name for file in zone_files[:5])
+        more = ", ..." if len(zone_files) > 5 else ""
         raise OutputError(
-            f"the result is {len(found)} files ({names}), and only one has a place to go",
-            hint=f"name a directory in --output-dir; {_KEPT}",
+            f"the result is {len(zone_files)} files ({names}{more}), which need a directory",
+            hint=f"name one with --output-dir; {_IN_LEDGER}",
         )
-    write_chunks(found[0].chunks if found else (), output_options.output, idle)
+    write_chunks(zone_files[0].chunks if zone_files else (), output)
+
+
+def require_place(output: Path) -> None:
+    """Raise OutputError unless a file could be written at `output`."""
+    if output.exists() and not output.is_file():  # such as /dev/stdout, written as it is
+        return
+    if not (output.parent.is_dir() and os.access(output.parent, os.W_OK)):
+        raise OutputError(
+            f"cannot write {output}: its directory does not exist or is not writable",
+            hint="name another file with --output",
+        )
+
+
+class _FileWriter:
+    """Puts the text into the file at `path`, whole or not at all."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._failure: OSError | None = None
+        self._open = ExitStack()
+        self._file: TextIO | None = None
+        try:
+            self._file = self._open.enter_context(replacing(path))
+        except OSError as error:
+            self._failure = error
+
+    def write(self, text: str) -> None:
+        if self._file is not None and self._failure is None:
+            try:
+                self._file.write(text)
+            except OSError as error:
+                self._failure = error
+
+    def close(self) -> None:
+        if self._failure is not None:
+            self.abort()
+        try:
+            self._open.close()
+        except OSError as error:
+            self._failure = self._failure or error
+        if self._failure is not None:
+            raise OutputError(
+                f"cannot write {self._path}: {self._failure.strerror or self._failure}",
+                hint=f"check that its directory exists and has space; {_IN_LEDGER}",
+            )
+
+    def abort(self) -> None:
+        with suppress(_Abandoned, OSError), self._open:
+            raise _Abandoned
+
+
+class _Abandoned(Exception):
+    """Thrown into `replacing`, which then keeps the file as it was."""
 
 
 def _make_directory(path: Path) -> None:
@@ -39,49 +128,6 @@ def _make_directory(path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(
-            f"cannot make the directory {path}: {error.strerror or error}",
-            hint=f"name another in --output-dir; {_KEPT}",
-        ) from None
-
-
-def require_place(output: Path) -> None:
-    """See that a file could be written there. Raises OutputError."""
-    if output.exists() and not output.is_file():  # such as /dev/stdout, written as it is
-        return
-    if not (output.parent.is_dir() and os.access(output.parent, os.W_OK)):
-        raise OutputError(
-            f"cannot write {output}: its directory is not there, or not writable",
-            hint="name another file in --output",
-        )
-
-
-def write_chunks(
-    chunks: Iterable[str],
-    output: Path | None,
-    idle: Callable[[], None] | None = None,
-    *,
-    must_arrive: bool = False,
-) -> None:
-    """Write one result into the file `output`, or to stdout; it is drawn to the end in any case.
-
-    Raises OutputError; where it `must_arrive`, also for a reader that went away.
-    """
-    if output is None:
-        write(chunks, idle, must_arrive=must_arrive)
-    else:
-        _replace(output, chunks)
-
-
-def _replace(path: Path, chunks: Iterable[str]) -> None:
-    """Put the text into the file at `path`, whole or not at all, drawing it to the end."""
-    drawn = iter(chunks)
-    try:
-        with replacing(path) as file:
-            file.writelines(drawn)
-    except OSError as error:
-        for _ in drawn:  # making them may be what registers the domains
-            pass
-        raise OutputError(
-            f"cannot write {path}: {error.strerror or error}",
-            hint=f"see that its directory is there and has room; {_KEPT}",
+            f"cannot create the directory {path}: {error.strerror or error}",
+            hint=f"name another with --output-dir; {_IN_LEDGER}",
         ) from None

@@ -5,16 +5,16 @@ from __future__ import annotations
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple, Self
 
-from dkimctl.cli.output.destination import write_chunks, write_files
+from dkimctl.cli.output.destination import TextWriter, open_writer, write_files
 from dkimctl.cli.output.options import OutputOptions
 from dkimctl.cli.output.streams import Reporter, shows_colour
 from dkimctl.errors import ExitCode, OutputError
 from dkimctl.models.registration import Outcome, Result
 from dkimctl.render.formats import open_renderer
-from dkimctl.render.renderer import Format, PerZoneRenderer, render_all
+from dkimctl.render.renderer import Format, PerZoneRenderer
 
 LONG = 200  # rows; a longer table on a terminal shows only those that need attention
 
@@ -43,18 +43,19 @@ _EXIT_CODES = {
 }
 _HINTS = {
     Outcome.DIFFERS: "change the entry, or register another selector; it is not sent again",
-    Outcome.TAKEN: "choose another selector, or ask the service's operator who has it",
-    Outcome.INVALID: "mend the entry and run the same command again",
-    Outcome.UNUSABLE: "do not publish it; register another selector, and tell the operator",
+    Outcome.TAKEN: "choose another selector, or ask the service's operator who owns it",
+    Outcome.INVALID: "fix the entry and run the same command again",
+    Outcome.UNUSABLE: "do not publish it; register another selector, and report it to the "
+    "service's operator",
     Outcome.FAILED: "run the same command again later",
-    Outcome.UNKNOWN: "with a selector, run the same command again; for one without, ask the "
+    Outcome.UNKNOWN: "if the entry has a selector, run the same command again; if not, ask the "
     "service's operator whether it is registered: if so, write its selector into the entry; if "
     "not, add --retry-unknown",
 }
 
 
 class Shown(NamedTuple):
-    """How many results of each outcome were drawn, and why they could not be written, if so."""
+    """How many results of each outcome there were, and why they could not be written, if so."""
 
     counts: Counter[Outcome]
     failure: OutputError | None
@@ -66,60 +67,137 @@ class Shown(NamedTuple):
         return worst([*codes, *([self.failure.exit_code] if self.failure else [])])
 
 
-def show(
-    results: Iterable[Result],
-    output_options: OutputOptions,
-    reporter: Reporter,
-    *,
-    expected: int | None = None,
-    idle: Callable[[], None] | None = None,
-) -> Shown:
-    """Write `results` and a summary, and tell what went wrong.
+class ResultWriter:
+    """Writes results, added one by one, as `output_options` say.
 
-    `expected` is how many results there will be, where that is known. `idle` is called now
-    and then while nobody takes what is written.
+    `expected` is how many there will be, where that is known. The rest is as for `open_writer`.
+    `close` raises OutputError; leaving the block with an error keeps a file as it was.
     """
-    counts: Counter[Outcome] = Counter()
-    if output_options.fmt is Format.TABLE and output_options.is_on_terminal and expected is None:
+
+    def __init__(
+        self,
+        output_options: OutputOptions,
+        *,
+        expected: int = 0,
+        must_arrive: bool = False,
+        in_background: bool = False,
+    ) -> None:
+        self._options = output_options
+        self._must_arrive = must_arrive
+        self._in_background = in_background
+        self._writer: TextWriter | None = None
+        self._renderer = open_renderer(
+            output_options.fmt,
+            ttl=output_options.ttl,
+            origin=output_options.origin,
+            zones=output_options.zones,
+            provider=output_options.provider,
+            width=shutil.get_terminal_size((120, 24)).columns,
+            colour=output_options.output is None and shows_colour(sys.stdout),
+            only_attention=output_options.is_on_terminal and expected > LONG,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None and self._writer is not None:
+            self._writer.abort()
+
+    def add(self, result: Result) -> None:
+        if isinstance(self._renderer, PerZoneRenderer):
+            self._renderer.add(result)
+        else:
+            writer = self._writer or self._begin(self._renderer.begin())
+            writer.write(self._renderer.add(result))
+
+    def close(self) -> None:
+        if isinstance(self._renderer, PerZoneRenderer):
+            options = self._options
+            return write_files(self._renderer.files(), options.output, options.output_dir)
+        writer = self._writer or self._begin(self._renderer.begin())
+        for text in self._renderer.end():
+            writer.write(text)
+        return writer.close()
+
+    def _begin(self, text: str) -> TextWriter:
+        """Open the destination no sooner than there is something to write."""
+        self._writer = open_writer(
+            self._options.output,
+            must_arrive=self._must_arrive,
+            in_background=self._in_background,
+        )
+        self._writer.write(text)
+        return self._writer
+
+
+class ResultSink:
+    """Shows results, emitted one by one, and reports what needs attention.
+
+    `expected` is how many there will be. With `in_background`, `emit` never waits for the reader
+    of stdout.
+    """
+
+    def __init__(
+        self,
+        output_options: OutputOptions,
+        reporter: Reporter,
+        *,
+        expected: int,
+        in_background: bool = False,
+    ) -> None:
+        self._writer = ResultWriter(output_options, expected=expected, in_background=in_background)
+        self._reporter = reporter
+        self._warns = output_options.fmt is not Format.TABLE  # a table shows the reasons itself
+        self._counts: Counter[Outcome] = Counter()
+
+    def __enter__(self) -> Self:
+        self._writer.__enter__()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._writer.__exit__(kind)
+
+    def emit(self, result: Result) -> None:
+        outcome = result.outcome
+        if self._warns and outcome in _HINTS:
+            _warn(result, self._reporter, with_hint=not self._counts[outcome])
+        self._counts[outcome] += 1
+        self._writer.add(result)
+
+    def close(self) -> Shown:
+        """Write the rest and the summary."""
+        failure = None
+        try:
+            self._writer.close()
+        except OutputError as error:
+            failure = error
+        self._reporter.summarize(summary(self._counts), self._counts)
+        if failure is not None:
+            self._reporter.error(failure)
+        return Shown(self._counts, failure)
+
+
+def show(results: Iterable[Result], output_options: OutputOptions, reporter: Reporter) -> Shown:
+    """Show results that are known already."""
+    expected = 0
+    if output_options.fmt is Format.TABLE and output_options.is_on_terminal:
         results = list(results)
         expected = len(results)
-    tallied = _tallied(results, counts, reporter, in_table=output_options.fmt is Format.TABLE)
-    failure = None
-    try:
-        write_results(tallied, output_options, expected or 0, idle)
-    except OutputError as error:
-        failure = error
-    reporter.summarize(summary(counts), counts)
-    if failure is not None:
-        reporter.error(failure)
-    return Shown(counts, failure)
+    with ResultSink(output_options, reporter, expected=expected) as sink:
+        for result in results:
+            sink.emit(result)
+        return sink.close()
 
 
 def write_results(
-    results: Iterable[Result],
-    output_options: OutputOptions,
-    expected: int = 0,
-    idle: Callable[[], None] | None = None,
-    *,
-    must_arrive: bool = False,
+    results: Iterable[Result], output_options: OutputOptions, *, must_arrive: bool = False
 ) -> None:
-    """Write `results` and no more; the rest is as for `show` and `write_chunks`."""
-    renderer = open_renderer(
-        output_options.fmt,
-        ttl=output_options.ttl,
-        origin=output_options.origin,
-        zones=output_options.zones,
-        provider=output_options.provider,
-        width=shutil.get_terminal_size((120, 24)).columns,
-        colour=output_options.output is None and shows_colour(sys.stdout),
-        only_attention=output_options.is_on_terminal and expected > LONG,
-    )
-    if isinstance(renderer, PerZoneRenderer):
+    """Write results and nothing else. Raises OutputError."""
+    with ResultWriter(output_options, must_arrive=must_arrive) as writer:
         for result in results:
-            renderer.add(result)
-        return write_files(renderer.files(), output_options, idle)
-    chunks = render_all(renderer, results)
-    return write_chunks(chunks, output_options.output, idle, must_arrive=must_arrive)
+            writer.add(result)
+        writer.close()
 
 
 def summary(counts: Mapping[Outcome, int]) -> str:
@@ -137,24 +215,12 @@ def worst(codes: Iterable[ExitCode]) -> ExitCode:
         ExitCode.USAGE,
         ExitCode.NO,
     )
-    found = set(codes)
-    return next((code for code in order if code in found), ExitCode.OK)
+    given = set(codes)
+    return next((code for code in order if code in given), ExitCode.OK)
 
 
-def _tallied(
-    results: Iterable[Result], counts: Counter[Outcome], reporter: Reporter, *, in_table: bool
-) -> Iterator[Result]:
-    """Count, and tell of what a machine-readable format would leave out or bury."""
-    for result in results:
-        outcome = result.outcome
-        if outcome in _HINTS and not in_table:
-            _tell(result, reporter, with_hint=not counts[outcome])
-        counts[outcome] += 1
-        yield result
-
-
-def _tell(result: Result, reporter: Reporter, *, with_hint: bool) -> None:
-    found = result.registration
-    selector = f" (selector {found.selector})" if found.selector else ""
-    text = f"{found.sign_domain}{selector}: {result.outcome}: {result.reason}"
+def _warn(result: Result, reporter: Reporter, *, with_hint: bool) -> None:
+    registration = result.registration
+    selector = f" (selector {registration.selector})" if registration.selector else ""
+    text = f"{registration.sign_domain}{selector}: {result.outcome}: {result.reason}"
     reporter.warn(text, hint=_HINTS[result.outcome] if with_hint else "", code=result.outcome)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, TextIO
 
 from dkimctl.errors import DkimctlError, InputError, OutputError
@@ -13,11 +12,12 @@ from dkimctl.models.registration import Outcome
 from dkimctl.text.escaping import printable
 
 if TYPE_CHECKING:
+    from dkimctl.cli.output.background_writer import BackgroundWriter
     from dkimctl.publication.verdicts import Verdict
 
     Counts = Mapping[Outcome, int] | Mapping[Verdict, int]
 
-_PIECE = 64  # chunks, mostly of a record each
+_PIECE = 64  # chunks, mostly of a record each: a write for each would take as long as they
 _IN_LEDGER = "what was registered is in the ledger: dkimctl show-dns"
 _STYLES = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m"}
 
@@ -96,34 +96,66 @@ def shows_colour(stream: TextIO) -> bool:
     return stream.isatty() and not os.environ.get("NO_COLOR")
 
 
-def write(
-    chunks: Iterable[str],
-    idle: Callable[[], None] | None = None,
-    *,
-    must_arrive: bool = False,
-    hint: str = "",
-) -> None:
-    """Write a result to stdout, bit by bit.
+def write(chunks: Iterable[str], *, must_arrive: bool = False, hint: str = "") -> None:
+    """Write a result to stdout.
 
-    When the reader goes away (`| head`) or the disk is full, the chunks are still drawn to
-    the end: making them may be what registers the domains. Raises OutputError then, but for
-    a reader that went away, unless all of it `must_arrive`. With `idle`, that is called twice a
-    second while the reader takes nothing.
+    Raises OutputError where it cannot be written. A reader that went away (`| head`) is no error,
+    unless all of it `must_arrive`.
     """
-    if must_arrive and sys.stdout.name == os.devnull:
-        raise OutputError(
-            "stdout is closed, and the result would be lost", hint=hint or "use --output"
-        )
-    pieces = chunks if sys.stdout.isatty() else _gathered(chunks)
-    if idle is not None:
-        from dkimctl.cli.output.background_writer import write_in_thread
+    writer = StdoutWriter(must_arrive=must_arrive, hint=hint)
+    for text in chunks:
+        writer.write(text)
+    writer.close()
 
-        failure = write_in_thread(pieces, idle)
-    else:
-        failure = None
-        for text in pieces:
-            failure = failure or _write_one(text)
-    _judge(failure, hint or _IN_LEDGER, must_arrive=must_arrive)
+
+class StdoutWriter:
+    """Writes a result to stdout piece by piece; `close` reports what went wrong.
+
+    Raises OutputError at once where it `must_arrive` and stdout is closed. With `in_background`,
+    `write` never waits for the reader.
+    """
+
+    def __init__(
+        self, *, must_arrive: bool = False, in_background: bool = False, hint: str = ""
+    ) -> None:
+        if must_arrive and sys.stdout.name == os.devnull:
+            raise OutputError(
+                "stdout is closed, and the result would be lost", hint=hint or "use --output"
+            )
+        self._must_arrive = must_arrive
+        self._hint = hint or _IN_LEDGER
+        self._gathered: list[str] = []
+        self._most_gathered = 1 if sys.stdout.isatty() else _PIECE
+        self._failure: OSError | None = None
+        self._background: BackgroundWriter | None = None
+        if in_background:
+            from dkimctl.cli.output.background_writer import BackgroundWriter
+
+            self._background = BackgroundWriter()
+
+    def write(self, text: str) -> None:
+        if text:
+            self._gathered.append(text)
+            if len(self._gathered) >= self._most_gathered:
+                self._flush()
+
+    def close(self) -> None:
+        self._flush()
+        if self._background is not None:
+            self._failure = self._background.finish()
+        _require_written(self._failure, self._hint, must_arrive=self._must_arrive)
+
+    def abort(self) -> None:
+        """Give up what is not written yet."""
+        self._gathered.clear()
+
+    def _flush(self) -> None:
+        text = "".join(self._gathered)
+        self._gathered.clear()
+        if self._background is not None:
+            self._background.write(text)
+        elif self._failure is None:
+            self._failure = _write_one(text)
 
 
 def write_bytes(data: bytes) -> None:
@@ -138,7 +170,7 @@ def write_bytes(data: bytes) -> None:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
     except OSError as error:
-        _judge(error)
+        _require_written(error)
 
 
 def open_missing_streams() -> None:
@@ -158,13 +190,6 @@ def _displayed(data: bytes) -> str:
     return "".join(f"{printable(line)}\n" for line in lines)
 
 
-def _gathered(chunks: Iterable[str]) -> Iterator[str]:
-    """The same text in fewer pieces: of 100,000 small ones, each would have its own cost."""
-    remaining = iter(chunks)
-    while gathered := list(itertools.islice(remaining, _PIECE)):
-        yield "".join(gathered)
-
-
 def _write_one(text: str) -> OSError | None:
     try:
         sys.stdout.write(text)
@@ -174,7 +199,9 @@ def _write_one(text: str) -> OSError | None:
     return None
 
 
-def _judge(failure: OSError | None, hint: str = _IN_LEDGER, *, must_arrive: bool = False) -> None:
+def _require_written(
+    failure: OSError | None, hint: str = _IN_LEDGER, *, must_arrive: bool = False
+) -> None:
     if failure is None:
         return
     _abandon(sys.stdout)

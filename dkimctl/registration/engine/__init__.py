@@ -1,5 +1,5 @@
-"""Register entries in batches, many at a time, and lose nothing of what is answered.
+"""Register entries in batches, many at a time, and lose nothing that the service answers.
 
-The registrar plans, keeps the ledger and gives out results, all in one thread; others send
-batches (dispatching) and meet it at the desk.
+The engine plans, writes the ledger and pushes results, all in one thread; worker threads send
+batches and report over a channel.
 """

@@ -1,4 +1,4 @@
-"""What the ledger is to know of batches: answers, and intents of requests."""
+"""What the ledger keeps of batches: answers, and intents of requests."""
 
 from __future__ import annotations
 
@@ -7,33 +7,35 @@ from collections.abc import Iterable
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models.registration import DomainSpec, Outcome, RegistrationKey, Result
 from dkimctl.registration import outcomes
-from dkimctl.registration.engine.batch import Batch, Slot
+from dkimctl.registration.engine.batches import Batch, Entry
 
-# Outcomes of which the ledger keeps the answer: a registration is there. One without a
-# sound record never displaces what the ledger has.
+# Outcomes whose answer the ledger keeps: there is a registration. One without a sound record
+# never replaces what the ledger has.
 _SOUND = frozenset((Outcome.CREATED, Outcome.EXISTS, Outcome.DIFFERS))
 _UNSOUND = frozenset((Outcome.UNUSABLE, Outcome.TAKEN))
 
 
-def keep(ledger: Ledger, fresh: Iterable[tuple[Slot, Result]], batches: Iterable[Batch]) -> None:
-    """Put fresh results into the ledger, and what `batches` have in doubt or are about to send.
+def persist(
+    ledger: Ledger, new_results: Iterable[tuple[Entry, Result]], batches: Iterable[Batch]
+) -> None:
+    """Put new results into the ledger, and the intents of `batches`.
 
     All of it in one transaction, durable on return. Raises LedgerError.
     """
-    answered = [result.registration for _, result in fresh if _is_worth_keeping(ledger, result)]
+    answered = [result.registration for _, result in new_results if _is_kept(ledger, result)]
     settled: list[RegistrationKey] = []
     begun: list[list[DomainSpec]] = []
     for batch in dict.fromkeys(batches):
-        done, new = batch.intents()
-        settled += [spec.key for spec in done]
-        begun.append(new)
+        changes = batch.take_intent_changes()
+        settled += [spec.key for spec in changes.settled]
+        begun.append(changes.begun)
     ledger.commit(answered=answered, settled=settled, begun=begun)
 
 
-def _is_worth_keeping(ledger: Ledger, result: Result) -> bool:
+def _is_kept(ledger: Ledger, result: Result) -> bool:
     if result.outcome not in _UNSOUND:
         return result.outcome in _SOUND
     registration = result.registration
-    same = DomainSpec(registration.sign_domain, registration.selector)
-    known = outcomes.standing(same, ledger.of_domain(same.sign_domain))
+    spec = DomainSpec(registration.sign_domain, registration.selector)
+    known = outcomes.standing(spec, ledger.of_domain(spec.sign_domain))
     return known is None or known.record is None

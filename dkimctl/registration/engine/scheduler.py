@@ -1,4 +1,4 @@
-"""The batches in work: which may be sent now, and what is heard of them."""
+"""Which batches may be sent now, and what their workers report."""
 
 from __future__ import annotations
 
@@ -9,147 +9,150 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 
 from dkimctl.errors import ServiceError, Throttled
-from dkimctl.registration.engine.batch import Batch
-from dkimctl.registration.engine.channel import EventKind, WorkerChannel, WorkerEvent
-from dkimctl.registration.engine.pacing import ConcurrencyLimiter
-from dkimctl.registration.engine.threads import DaemonThreadPool
+from dkimctl.registration.engine.batches import Batch
+from dkimctl.registration.engine.limits import ConcurrencyLimiter
+from dkimctl.registration.engine.workers import (
+    DaemonThreadPool,
+    EventKind,
+    WorkerChannel,
+    WorkerEvent,
+)
 
 
 class BatchScheduler:
-    """The batches in work; `most` of them, or as many as the pace allows, are at the service.
+    """The batches in work: at most `most`, or as many as the limiter allows, are at the service.
 
-    At full pace twice as many more have leave to be sent, and wait for a thread: so no thread
-    waits while the ledger keeps answers, and it may keep those of several requests at once. But
-    of what cannot be sent a second time only so much is recorded as is sent at once, since a
-    kill leaves whatever was recorded in doubt.
+    At full rate twice as many more have a permit and wait for a thread: so no thread waits while
+    the ledger is written, and the ledger can record several answers at once. But of batches that
+    cannot be sent twice only as many are recorded as are sent at once, since a kill leaves all
+    that was recorded in doubt.
     """
 
-    def __init__(self, most: int, pace: ConcurrencyLimiter, desk: WorkerChannel) -> None:
+    def __init__(self, most: int, limiter: ConcurrencyLimiter, channel: WorkerChannel) -> None:
         self._most = most
-        self._ahead = 2 * (most - 1)
-        self._pace = pace
-        self._desk = desk
-        self._crew: DaemonThreadPool[Batch] | None = None
-        self._askers: list[Batch] = []  # that want to be sent again, and are to be recorded
-        self._ready: list[Batch] = []  # that are recorded, and wait for room
-        self._next: Batch | None = None  # which is not to be recorded yet
+        self._most_ahead = 2 * (most - 1)
+        self._limiter = limiter
+        self._channel = channel
+        self._pool: DaemonThreadPool[Batch] | None = None
+        self._to_resend: list[Batch] = []  # to be recorded, then sent again
+        self._ready: list[Batch] = []  # recorded, without a permit
+        self._next: Batch | None = None  # not to be recorded yet
         self.in_work: set[Batch] = set()
-        self.under_way: set[Batch] = set()  # that have leave
-        self._turns = itertools.count(1)
+        self.permitted: set[Batch] = set()
+        self._order = itertools.count(1)
 
     @property
     def is_open(self) -> bool:
-        return self._crew is not None
+        return self._pool is not None
 
-    def open(self, settle: Callable[[Batch], None]) -> None:
-        """From now on threads have batches settled."""
-        self._crew = DaemonThreadPool(self._most, settle)
+    def open(self, work: Callable[[Batch], None]) -> None:
+        """From now on threads process batches with `work`."""
+        self._pool = DaemonThreadPool(self._most, work)
 
     def close(self) -> None:
-        if self._crew is not None:
-            self._crew.dismiss()
+        if self._pool is not None:
+            self._pool.close()
 
     def next_to_record(self, next_batch: Callable[[], Batch | None]) -> list[Batch]:
         """What is to be sent now or soon: first what is sent again, then what is new."""
-        at_service = sum(batch.leave.empty() for batch in self.under_way)
+        at_service = sum(batch.permit.empty() for batch in self.permitted)
         again = sum(batch.was_sent for batch in self._ready)
-        room = max(0, self._pace.at_once - at_service - again)
-        found, self._askers = self._askers[:room], self._askers[room:]
-        while len(self.in_work) < self._most + self._ahead:
+        free = max(0, self._limiter.limit - at_service - again)
+        batches, self._to_resend = self._to_resend[:free], self._to_resend[free:]
+        while len(self.in_work) < self._most + self._most_ahead:
             self._next = self._next or next_batch()
-            sent_at_once = len(self.under_way) + len(self._ready) + len(found)
-            is_now = sent_at_once < self._pace.at_once and len(self.in_work) < self._most
+            sent_at_once = len(self.permitted) + len(self._ready) + len(batches)
+            is_now = sent_at_once < self._limiter.limit and len(self.in_work) < self._most
             if self._next is None or not (is_now or self._next.is_repeatable):
                 break
             self.in_work.add(self._next)
-            found.append(self._next)
+            batches.append(self._next)
             self._next = None
-        return found
+        return batches
 
     def add_ready(self, batches: Iterable[Batch]) -> None:
-        """These may be let go: the ledger has their intents."""
+        """These may be sent: the ledger has their intents."""
         self._ready.extend(batches)
 
-    def proceed(self) -> None:
-        """Give leave to what is ready, as far as there is room."""
-        # What is to be sent again holds a thread while it waits, and so goes before what may
-        # have none.
+    def grant_permits(self) -> None:
+        """Let go what is ready, as far as the limits allow."""
+        # What is sent again holds a thread while it waits, and so goes before what may have none.
         if any(batch.was_sent for batch in self._ready):
-            self.recall()
-        self._ready.sort(key=lambda batch: (not batch.was_sent, batch.turn or sys.maxsize))
-        at_once = self._pace.at_once
-        ahead = self._ahead if at_once == self._most else 0
-        room = max(0, at_once + ahead - len(self.under_way))
-        for batch in self._ready[:room]:
-            self._let_go(batch)
-        del self._ready[:room]
+            self.revoke_permits()
+        self._ready.sort(key=lambda batch: (not batch.was_sent, batch.order or sys.maxsize))
+        limit = self._limiter.limit
+        ahead = self._most_ahead if limit == self._most else 0
+        free = max(0, limit + ahead - len(self.permitted))
+        for batch in self._ready[:free]:
+            self._grant(batch)
+        del self._ready[:free]
 
-    def recall(self) -> None:
-        """Take back the leave of what no thread has begun to send."""
-        for batch in [*self.under_way]:
+    def revoke_permits(self) -> None:
+        """Take back the permits that no thread has used yet."""
+        for batch in [*self.permitted]:
             with contextlib.suppress(queue.Empty):
-                batch.leave.get_nowait()
-                self.under_way.discard(batch)
+                batch.permit.get_nowait()
+                self.permitted.discard(batch)
                 self._ready.append(batch)
 
-    def turn_away(self) -> list[Batch]:
-        """Give no leave any more; gives the batches that wanted it, which are out of work."""
-        self.recall()
-        refused = [*self._ready, *self._askers, *filter(None, [self._next])]
-        self._ready, self._askers, self._next = [], [], None
-        self.in_work.difference_update(refused)
-        return refused
+    def remove_waiting(self) -> list[Batch]:
+        """Grant no more permits; returns the batches that wanted one."""
+        self.revoke_permits()
+        waiting = [*self._ready, *self._to_resend, *filter(None, [self._next])]
+        self._ready, self._to_resend, self._next = [], [], None
+        self.in_work.difference_update(waiting)
+        return waiting
 
-    def hear(self, seconds: float) -> Iterator[WorkerEvent]:
-        """What happens within so many seconds, or before the next request may begin."""
-        pause = self._pace.pause_left()
-        for notice in self._desk.collect(min(pause, seconds) or seconds):
-            if notice.batch in self.in_work:  # it was not abandoned
-                self._follow(notice)
-                yield notice
+    def collect(self, seconds: float) -> Iterator[WorkerEvent]:
+        """What workers report within `seconds`, or before the next request may begin."""
+        pause = self._limiter.pause_left()
+        for event in self._channel.collect(min(pause, seconds) or seconds):
+            if event.batch in self.in_work:  # it was not abandoned
+                self._update(event)
+                yield event
 
     @property
-    def is_ahead(self) -> bool:
-        """Whether the threads have more to send for a while."""
-        return len(self.under_way) > self._most + self._ahead // 2
+    def has_backlog(self) -> bool:
+        """Whether the threads have enough to send for a while."""
+        return len(self.permitted) > self._most + self._most_ahead // 2
 
     @property
     def is_paused(self) -> bool:
         """Whether the service has asked for a time without requests."""
-        return self._pace.pause_left() > 0
+        return self._limiter.pause_left() > 0
 
     def abandon(self) -> None:
-        """Hear nothing more of what is in work."""
+        """Ignore whatever is still reported of what is in work."""
         self.in_work.clear()
-        self.under_way.clear()
+        self.permitted.clear()
 
-    def _let_go(self, batch: Batch) -> None:
-        self.under_way.add(batch)
-        batch.leave.put(True)
-        if not batch.turn and self._crew is not None:
-            batch.turn = next(self._turns)
-            self._crew.start(batch)
+    def _grant(self, batch: Batch) -> None:
+        self.permitted.add(batch)
+        batch.permit.put(True)
+        if not batch.order and self._pool is not None:
+            batch.order = next(self._order)
+            self._pool.submit(batch)
 
-    def _follow(self, notice: WorkerEvent) -> None:
-        batch = notice.batch
-        if batch in self.under_way:
-            self.under_way.discard(batch)
+    def _update(self, event: WorkerEvent) -> None:
+        batch = event.batch
+        if batch in self.permitted:
+            self.permitted.discard(batch)
             self._adapt(batch)
-        if notice.news is EventKind.DONE:
+        if event.kind is EventKind.DONE:
             self.in_work.discard(batch)
-        elif notice.news is EventKind.ASKS_LEAVE:
-            self._askers.append(batch)
+        elif event.kind is EventKind.NEEDS_PERMIT:
+            self._to_resend.append(batch)
 
     def _adapt(self, batch: Batch) -> None:
-        """Send more at the same time, or fewer, as the service takes it."""
-        failure = batch.failure
-        if batch.was_answered:
-            self._pace.answered()
+        """Send more or fewer requests at once, as the service takes them."""
+        failure = batch.last_failure
+        if batch.is_last_answered:
+            self._limiter.answered()
         elif isinstance(failure, Throttled):
             self._throttle(failure.retry_after or 0.0)
         elif isinstance(failure, ServiceError) and failure.retry_after is not None:
             self._throttle(failure.retry_after)
 
     def _throttle(self, retry_after: float) -> None:
-        self._pace.throttled(retry_after)
-        self.recall()
+        self._limiter.throttled(retry_after)
+        self.revoke_permits()

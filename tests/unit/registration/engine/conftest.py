@@ -1,4 +1,4 @@
-"""A ledger, a service that does as it is told, and runs that do not really wait."""
+"""A ledger, a scripted service, and runs that do not really wait."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 from dkimctl.client.wire import Reply
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models.registration import DomainSpec
-from dkimctl.registration.engine.channel import WorkerChannel
-from dkimctl.registration.engine.engine import Registrar
+from dkimctl.registration.engine.engine import RegistrationEngine
 from dkimctl.registration.engine.limits import Limits
+from dkimctl.registration.engine.workers import WorkerChannel
 from dkimctl.registration.planning import Planner
 
 Step = Callable[[list[DomainSpec]], Reply]
@@ -74,8 +74,8 @@ def service(make_registration):
     return lambda *script: Service(make_registration, script)
 
 
-class PatientDesk(WorkerChannel):
-    """Waits no time at all, and keeps for how long it was to wait."""
+class PatientChannel(WorkerChannel):
+    """Does not wait, and keeps how long it should have waited."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -85,7 +85,7 @@ class PatientDesk(WorkerChannel):
         self.waits.append(seconds)
 
 
-class Watch:
+class Observer:
     """Keeps what it is told."""
 
     def __init__(self) -> None:
@@ -104,21 +104,29 @@ class Watch:
 
 
 @pytest.fixture
-def registrar(ledger):
-    """Make a registrar; `told`, `watch` and `desk` are what it warned of, told and waited."""
+def make_run(ledger):
+    """Make a run; `warned`, `observer` and `channel` keep its warnings, reports and waits."""
 
-    def make(send, *, batch_size=9, concurrency=1, max_wait=300.0, grace=5.0, desk=None, **plan):
-        told, watch, desk = [], Watch(), desk or PatientDesk()
-        made = Registrar(
+    def make(send, *, batch_size=9, concurrency=1, max_wait=300.0, grace=5.0, channel=None, **plan):
+        warned, observer, channel = [], Observer(), channel or PatientChannel()
+        engine = RegistrationEngine(
             ledger,
             Planner(ledger, **plan),
             lambda: send,
-            watch=watch,
-            warn=told.append,
+            observer=observer,
+            warn=warned.append,
             limits=Limits(batch_size, concurrency, max_wait, grace),
-            desk=desk,
+            channel=channel,
         )
-        return SimpleNamespace(registrar=made, run=made.run, told=told, watch=watch, desk=desk)
+
+        def run(specs, on_result=lambda result: None):
+            results = []
+            engine.run(specs, lambda result: (results.append(result), on_result(result)))
+            return results
+
+        return SimpleNamespace(
+            engine=engine, run=run, warned=warned, observer=observer, channel=channel
+        )
 
     return make
 

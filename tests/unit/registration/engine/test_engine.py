@@ -15,73 +15,71 @@ from dkimctl.registration.planning import Planner, plan
 @pytest.mark.interface("2.3", "several")
 @pytest.mark.interface("8", "batch-size")
 def test_a_second_run_sends_nothing_and_tells_the_same(
-    ledger, service, registrar, outcomes_of, entries
+    ledger, service, make_run, outcomes_of, entries
 ):
     specs, first, second = entries(3), service(), service()
-    created = list(registrar(first.send, batch_size=2).run(specs))
+    created = make_run(first.send, batch_size=2).run(specs)
     assert outcomes_of(created) == ["created"] * 3
     assert [len(batch) for batch in first.batches] == [2, 1]
-    again = list(registrar(second.send, batch_size=2).run(specs))
+    again = make_run(second.send, batch_size=2).run(specs)
     assert second.batches == []
     assert outcomes_of(again) == ["exists"] * 3
     assert [result.registration for result in again] == [result.registration for result in created]
 
 
 def test_results_come_in_the_files_order_though_batches_never_mix_the_kinds(
-    ledger, service, registrar
+    ledger, service, make_run
 ):
     specs = [DomainSpec(f"d{n}.example", None if n % 3 else "s1") for n in range(20)]
     server = service()
-    results = list(registrar(server.send, batch_size=4).run(specs))
+    results = make_run(server.send, batch_size=4).run(specs)
     assert [result.registration.sign_domain for result in results] == [s.sign_domain for s in specs]
     assert all(len({spec.selector is None for spec in batch}) == 1 for batch in server.batches)
     assert sum(map(len, server.batches)) == 20
 
 
 def test_results_come_as_soon_as_they_are_known_and_are_kept_before(
-    ledger, service, registrar, entries
+    ledger, service, make_run, entries
 ):
-    server = service()
-    results = registrar(server.send, batch_size=2).run(entries(10))
-    next(results)
-    assert len(server.batches) == 1
-    assert len(list(ledger.all())) == 2
+    server, seen = service(), []
+    make_run(server.send, batch_size=2).run(
+        entries(10), lambda result: seen.append((len(server.batches), len(list(ledger.all()))))
+    )
+    assert seen[0] == (1, 2)
 
 
-def test_an_entry_that_differs_from_the_ledger_is_not_sent(ledger, service, registrar, entries):
+def test_an_entry_that_differs_from_the_ledger_is_not_sent(ledger, service, make_run, entries):
     server = service()
-    list(registrar(server.send, batch_size=9).run(entries(1)))
+    make_run(server.send, batch_size=9).run(entries(1))
     asked = entries(1)[0]._replace(key_len=1024)
-    (result,) = registrar(server.send, batch_size=9).run([asked])
+    (result,) = make_run(server.send, batch_size=9).run([asked])
     assert result.outcome is Outcome.DIFFERS
     assert len(server.batches) == 1
 
 
-def test_refresh_asks_again_with_the_ledgers_selector(
-    ledger, service, make_registration, registrar
-):
+def test_refresh_asks_again_with_the_ledgers_selector(ledger, service, make_registration, make_run):
     first = service()
     specs = [DomainSpec("a.example"), DomainSpec("b.example")]
-    list(registrar(first.send, batch_size=9).run(specs[:1]))
+    make_run(first.send, batch_size=9).run(specs[:1])
     answer = make_registration("a.example", "chosen0", code="409")
     server = service(None, Reply((answer,)))
-    results = list(registrar(server.send, batch_size=9, refresh=True).run(specs))
+    results = make_run(server.send, batch_size=9, refresh=True).run(specs)
     sent = {spec.sign_domain: spec.selector for batch in server.batches for spec in batch}
     assert sent == {"a.example": "chosen0", "b.example": None}
     assert len(results) == 2
 
 
 def test_taken_is_remembered_and_asked_again_only_with_refresh(
-    ledger, service, make_registration, registrar, outcomes_of, entries
+    ledger, service, make_registration, make_run, outcomes_of, entries
 ):
     taken = make_registration("d0.example", "s1", code="409", record=None)
     server = service(Reply((taken,)))
-    (result,) = registrar(server.send, batch_size=9).run(entries(1))
+    (result,) = make_run(server.send, batch_size=9).run(entries(1))
     assert result.outcome is Outcome.TAKEN
     assert outcomes_of(plan(entries(2), Planner(ledger))) == ["taken", "pending"]
-    assert outcomes_of(registrar(server.send, batch_size=9).run(entries(1))) == ["taken"]
+    assert outcomes_of(make_run(server.send, batch_size=9).run(entries(1))) == ["taken"]
     assert len(server.batches) == 1
-    asking = registrar(server.send, batch_size=9, refresh=True)
+    asking = make_run(server.send, batch_size=9, refresh=True)
     assert outcomes_of(asking.run(entries(1))) == ["created"]
     assert outcomes_of(plan(entries(1), Planner(ledger))) == ["exists"]
 
@@ -92,26 +90,26 @@ def test_taken_is_remembered_and_asked_again_only_with_refresh(
     ids=["without data", "garbage"],
 )
 def test_a_refresh_never_displaces_a_sound_record_by_none(
-    ledger, service, make_registration, answer, registrar, outcomes_of, entries
+    ledger, service, make_registration, answer, make_run, outcomes_of, entries
 ):
-    list(registrar(service().send, batch_size=9).run(entries(1)))
+    make_run(service().send, batch_size=9).run(entries(1))
     before = list(ledger.all())
     worse = make_registration("d0.example", "s1", code="409", **answer)
-    asking = registrar(service(Reply((worse,))).send, batch_size=9, refresh=True)
+    asking = make_run(service(Reply((worse,))).send, batch_size=9, refresh=True)
     assert outcomes_of(asking.run(entries(1))) in (["taken"], ["unusable"])
     assert list(ledger.all()) == before
 
 
 def test_a_refresh_never_erases_what_its_answer_leaves_out(
-    ledger, service, make_registration, registrar, outcomes_of, entries
+    ledger, service, make_registration, make_run, outcomes_of, entries
 ):
     asked = entries(1)[0]._replace(enable=False)
     first = make_registration(
         "d0.example", "s1", enable=False, regist_date="2026-11-21T10:00+09:00"
     )
-    list(registrar(service(Reply((first,))).send, batch_size=9).run([asked]))
+    make_run(service(Reply((first,))).send, batch_size=9).run([asked])
     thin = make_registration("d0.example", "s1", code="409", key_len=None)
-    asking = registrar(service(Reply((thin,))).send, batch_size=9, refresh=True)
+    asking = make_run(service(Reply((thin,))).send, batch_size=9, refresh=True)
     assert outcomes_of(asking.run([asked])) == ["exists"]
     (kept,) = ledger.all()
     assert (kept.enable, kept.regist_date) == (False, first.regist_date)
@@ -119,28 +117,28 @@ def test_a_refresh_never_erases_what_its_answer_leaves_out(
 
 @pytest.mark.parametrize("code", ["400", "500"])
 def test_what_is_not_registered_is_not_kept(
-    ledger, service, make_registration, registrar, entries, code
+    ledger, service, make_registration, make_run, entries, code
 ):
     refused = make_registration("d0.example", "s1", code=code, record=None)
-    list(registrar(service(*[Reply((refused,))] * 4).send).run(entries(1)))
+    make_run(service(*[Reply((refused,))] * 4).send).run(entries(1))
     assert list(ledger.all()) == []
 
 
 def test_a_stray_and_a_fault_are_told(
-    ledger, service, make_registration, registrar, entries, outcomes_of
+    ledger, service, make_registration, make_run, entries, outcomes_of
 ):
     reply = Reply(
         (make_registration("d0.example"), make_registration("evil.example")), ("a fault",)
     )
-    run = registrar(service(reply).send)
+    run = make_run(service(reply).send)
     assert outcomes_of(run.run(entries(1))) == ["created"]
-    assert "a fault" in run.told[0]
-    assert "evil.example (selector s1)" in run.told[1]
+    assert "a fault" in run.warned[0]
+    assert "evil.example (selector s1)" in run.warned[1]
     assert [found.sign_domain for found in ledger.all()] == ["d0.example"]
 
 
 def test_many_requests_are_under_way_at_the_same_time_but_the_first_alone(
-    service, registrar, entries, outcomes_of
+    service, make_run, entries, outcomes_of
 ):
     server, lock, under_way, seen = service(), threading.Lock(), [0], []
 
@@ -153,7 +151,7 @@ def test_many_requests_are_under_way_at_the_same_time_but_the_first_alone(
             under_way[0] -= 1
         return server.send(specs)
 
-    run = registrar(send, batch_size=1, concurrency=4)
+    run = make_run(send, batch_size=1, concurrency=4)
     assert outcomes_of(run.run(entries(30))) == ["created"] * 30
     assert len(server.batches) == 30
     assert seen[:2] == [1, 1]  # one more for each that is answered
@@ -161,7 +159,7 @@ def test_many_requests_are_under_way_at_the_same_time_but_the_first_alone(
 
 
 def test_results_come_in_the_files_order_whatever_the_order_of_the_answers(
-    service, registrar, entries
+    service, make_run, entries
 ):
     server = service()
 
@@ -171,26 +169,26 @@ def test_results_come_in_the_files_order_whatever_the_order_of_the_answers(
         return reply
 
     specs = entries(60)
-    results = list(registrar(send, batch_size=1, concurrency=8).run(specs))
+    results = make_run(send, batch_size=1, concurrency=8).run(specs)
     assert [found.registration.sign_domain for found in results] == [s.sign_domain for s in specs]
 
 
-def test_what_is_registered_in_the_ledger_needs_no_connection(registrar, service, entries):
-    list(registrar(service().send).run(entries(3)))
+def test_what_is_registered_in_the_ledger_needs_no_connection(make_run, service, entries):
+    make_run(service().send).run(entries(3))
 
     class Unreachable:
         def __call__(self, specs):
             raise AssertionError("something was sent")
 
-    again = registrar(Unreachable())
-    assert len(list(again.run(entries(3)))) == 3
-    assert not again.registrar.has_reached
-    assert len(again.watch.results) == 3
+    again = make_run(Unreachable())
+    assert len(again.run(entries(3))) == 3
+    assert not again.engine.has_reached_service
+    assert len(again.observer.results) == 3
 
 
-def test_a_defect_in_a_thread_is_no_silence(registrar, entries):
+def test_a_defect_in_a_thread_is_no_silence(make_run, entries):
     def send(specs):
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        list(registrar(send).run(entries(1)))
+        make_run(send).run(entries(1))

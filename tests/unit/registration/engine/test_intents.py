@@ -19,7 +19,7 @@ from dkimctl.errors import (
 )
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models.registration import DomainSpec
-from dkimctl.registration.engine.channel import WorkerChannel
+from dkimctl.registration.engine.workers import WorkerChannel
 
 
 def open_intents(path) -> set[tuple[str, str | None]]:
@@ -40,7 +40,7 @@ def path(tmp_path):
 
 @pytest.mark.parametrize("selector", ["s1", None])
 def test_the_intent_is_there_before_the_request_and_gone_with_the_answer(
-    service, registrar, entries, path, selector
+    service, make_run, entries, path, selector
 ):
     server, seen = service(), []
 
@@ -48,7 +48,7 @@ def test_the_intent_is_there_before_the_request_and_gone_with_the_answer(
         seen.append(open_intents(path))
         return server.send(specs)
 
-    list(registrar(send, batch_size=2).run(entries(4, selector)))
+    make_run(send, batch_size=2).run(entries(4, selector))
     assert seen == [
         {("d0.example", selector), ("d1.example", selector)},
         {("d2.example", selector), ("d3.example", selector)},
@@ -58,9 +58,9 @@ def test_the_intent_is_there_before_the_request_and_gone_with_the_answer(
 
 @pytest.mark.parametrize(("selector", "most"), [("s1", 7), (None, 3)])
 def test_only_what_can_be_sent_twice_is_recorded_ahead(
-    service, registrar, entries, path, selector, most
+    service, make_run, entries, path, selector, most
 ):
-    server, seen = service(), []
+    server, seen, emitted = service(), [], []
 
     def send(specs):
         time.sleep(0.01)  # so that others are under way
@@ -68,40 +68,47 @@ def test_only_what_can_be_sent_twice_is_recorded_ahead(
         assert {(spec.sign_domain, spec.selector) for spec in specs} <= seen[-1]
         return server.send(specs)
 
-    results = registrar(send, batch_size=2, concurrency=3).run(entries(60, selector))
-    for number, _ in enumerate(results):
-        assert (f"d{number}.example", selector) not in open_intents(path)
+    make_run(send, batch_size=2, concurrency=3).run(
+        entries(60, selector),
+        lambda result: emitted.append((result.registration.sign_domain, open_intents(path))),
+    )
+    assert all((domain, selector) not in intents for domain, intents in emitted)
+    assert len(emitted) == 60
     assert max(map(len, seen)) == most * 2
     assert open_intents(path) == set()
 
 
-def test_an_answer_is_in_the_ledger_before_it_is_given_out(service, registrar, entries, path):
-    results = registrar(service().send, batch_size=2).run(entries(6))
-    for _ in range(3):
-        first, _ = next(results), next(results)
-        assert first.registration.sign_domain in answers(path)
+def test_an_answer_is_in_the_ledger_before_it_is_given_out(service, make_run, entries, path):
+    kept = []
+    results = make_run(service().send, batch_size=2).run(
+        entries(6), lambda result: kept.append(answers(path))
+    )
+    assert all(
+        result.registration.sign_domain in domains
+        for result, domains in zip(results, kept, strict=True)
+    )
 
 
 @pytest.mark.parametrize("selector", ["s1", None])
 @pytest.mark.parametrize("error", [NotProcessed("x"), Throttled("x", retry_after=0.0)])
 def test_while_it_waits_after_being_turned_away_nothing_is_in_doubt(
-    service, registrar, entries, path, error, selector
+    service, make_run, entries, path, error, selector
 ):
     seen = []
 
-    class WatchedDesk(WorkerChannel):
+    class WatchedChannel(WorkerChannel):
         def sleep(self, seconds):
-            deadline = time.monotonic() + 10  # for the registrar to hear of it
+            deadline = time.monotonic() + 10  # for the make_run to hear of it
             while open_intents(path) and time.monotonic() < deadline:
                 time.sleep(0.01)
             seen.append(open_intents(path))
 
-    list(registrar(service(error).send, desk=WatchedDesk()).run(entries(2, selector)))
+    make_run(service(error).send, channel=WatchedChannel()).run(entries(2, selector))
     assert seen == [set()]
 
 
 def test_what_was_answered_is_kept_while_the_rest_is_sent_again(
-    service, registrar, entries, path, make_registration
+    service, make_run, entries, path, make_registration
 ):
     seen = []
 
@@ -110,7 +117,7 @@ def test_what_was_answered_is_kept_while_the_rest_is_sent_again(
         return server.answer(specs)
 
     server = service(Reply((make_registration("d0.example"),)), second)
-    list(registrar(server.send).run(entries(2)))
+    make_run(server.send).run(entries(2))
     assert seen == [({"d0.example"}, {("d1.example", "s1")})]
 
 
@@ -126,121 +133,117 @@ def test_what_was_answered_is_kept_while_the_rest_is_sent_again(
     ],
 )
 def test_only_what_is_in_doubt_stays_open(
-    service, registrar, entries, path, step, selector, is_open
+    service, make_run, entries, path, step, selector, is_open
 ):
-    list(registrar(service(*[step] * 4).send).run(entries(1, selector)))
+    make_run(service(*[step] * 4).send).run(entries(1, selector))
     assert open_intents(path) == ({("d0.example", selector)} if is_open else set())
 
 
 class TestTheNextRun:
-    def test_asks_again_for_what_has_a_selector(self, service, registrar, entries, outcomes_of):
+    def test_asks_again_for_what_has_a_selector(self, service, make_run, entries, outcomes_of):
         server = service(*[MaybeProcessed("x")] * 4)
-        list(registrar(server.send).run(entries(1)))
-        assert outcomes_of(registrar(server.send).run(entries(1))) == ["created"]
+        make_run(server.send).run(entries(1))
+        assert outcomes_of(make_run(server.send).run(entries(1))) == ["created"]
 
-    def test_never_sends_what_has_none(self, ledger, service, registrar, entries, outcomes_of):
-        list(registrar(service(MaybeProcessed("x")).send).run(entries(2, None)))
+    def test_never_sends_what_has_none(self, ledger, service, make_run, entries, outcomes_of):
+        make_run(service(MaybeProcessed("x")).send).run(entries(2, None))
         server = service()
-        again = list(registrar(server.send).run(entries(3, None)))
+        again = make_run(server.send).run(entries(3, None))
         assert outcomes_of(again) == ["unknown", "unknown", "created"]
         assert server.sent == [["d2.example"]]
         assert ledger.intents()[0].sent_at in again[0].reason
 
     def test_sends_it_again_with_retry_unknown_alone(
-        self, ledger, service, registrar, entries, outcomes_of
+        self, ledger, service, make_run, entries, outcomes_of
     ):
-        list(registrar(service(MaybeProcessed("x")).send).run(entries(1, None)))
-        again = registrar(service().send, retry_unknown=True).run(entries(1, None))
+        make_run(service(MaybeProcessed("x")).send).run(entries(1, None))
+        again = make_run(service().send, retry_unknown=True).run(entries(1, None))
         assert outcomes_of(again) == ["created"]
         assert ledger.intents() == []
 
-    def test_keeps_the_selector_that_was_assigned(self, service, registrar, entries, outcomes_of):
+    def test_keeps_the_selector_that_was_assigned(self, service, make_run, entries, outcomes_of):
         def assign(selector):
             return lambda spec: spec._replace(selector=selector)
 
         lost = service(*[MaybeProcessed("x")] * 4)
-        list(registrar(lost.send, assign=assign("s202611")).run(entries(1, None)))
+        make_run(lost.send, assign=assign("s202611")).run(entries(1, None))
         server = service()
         for plan in ({"assign": assign("s202612")}, {}):
-            list(registrar(server.send, **plan).run(entries(1, None)))
+            make_run(server.send, **plan).run(entries(1, None))
         assert server.batches == [[DomainSpec("d0.example", "s202611")]]
 
     def test_assigns_none_where_a_request_without_one_went_unanswered(
-        self, service, registrar, entries, outcomes_of
+        self, service, make_run, entries, outcomes_of
     ):
-        list(registrar(service(MaybeProcessed("x")).send).run(entries(1, None)))
+        make_run(service(MaybeProcessed("x")).send).run(entries(1, None))
         server = service()
         plan = {"assign": lambda spec: spec._replace(selector="s1")}
-        assert outcomes_of(registrar(server.send, **plan).run(entries(1, None))) == ["unknown"]
-        again = registrar(server.send, retry_unknown=True, **plan).run(entries(1, None))
+        assert outcomes_of(make_run(server.send, **plan).run(entries(1, None))) == ["unknown"]
+        again = make_run(server.send, retry_unknown=True, **plan).run(entries(1, None))
         assert outcomes_of(again) == ["created"]
         assert server.batches == [[DomainSpec("d0.example", "s1")]]
 
     @pytest.mark.parametrize("selector", ["s1", None])
     @pytest.mark.parametrize("error", [NotProcessed("x"), TokenRejected("403"), Throttled("x")])
     def test_does_not_forget_the_doubt_when_it_is_turned_away(
-        self, ledger, service, registrar, entries, outcomes_of, selector, error
+        self, ledger, service, make_run, entries, outcomes_of, selector, error
     ):
-        list(registrar(service(*[MaybeProcessed("x")] * 4).send).run(entries(1, selector)))
-        turned_away = registrar(service(*[error] * 4).send, retry_unknown=True)
+        make_run(service(*[MaybeProcessed("x")] * 4).send).run(entries(1, selector))
+        turned_away = make_run(service(*[error] * 4).send, retry_unknown=True)
         assert outcomes_of(turned_away.run(entries(1, selector))) == ["unknown"]
         assert [intent[:2] for intent in ledger.intents()] == [("d0.example", selector)]
 
     def test_does_not_forget_the_doubt_when_it_is_stopped(
-        self, ledger, service, registrar, entries, outcomes_of
+        self, ledger, service, make_run, entries, outcomes_of
     ):
-        list(registrar(service(*[MaybeProcessed("x")] * 4).send).run(entries(1)))
-        stopped = registrar(service().send)
-        stopped.registrar.stop()
+        make_run(service(*[MaybeProcessed("x")] * 4).send).run(entries(1))
+        stopped = make_run(service().send)
+        stopped.engine.stop()
         assert outcomes_of(stopped.run(entries(1))) == ["unknown"]
         assert len(ledger.intents()) == 1
 
     def test_takes_nothing_from_what_is_somebody_elses(
-        self, ledger, service, registrar, entries, outcomes_of, make_registration
+        self, ledger, service, make_run, entries, outcomes_of, make_registration
     ):
-        list(registrar(service(MaybeProcessed("x")).send).run(entries(1, None)))
+        make_run(service(MaybeProcessed("x")).send).run(entries(1, None))
         taken = make_registration("d0.example", "mine", code="409", record=None)
-        other = registrar(service(Reply((taken,))).send).run(entries(1, "mine"))
+        other = make_run(service(Reply((taken,))).send).run(entries(1, "mine"))
         assert outcomes_of(other) == ["taken"]
         server = service()
-        assert outcomes_of(registrar(server.send).run(entries(1, None))) == ["unknown"]
+        assert outcomes_of(make_run(server.send).run(entries(1, None))) == ["unknown"]
         assert server.batches == []
 
     def test_trusts_an_answer_of_any_selector(
-        self, ledger, service, registrar, entries, outcomes_of
+        self, ledger, service, make_run, entries, outcomes_of
     ):
-        list(registrar(service(MaybeProcessed("x")).send).run(entries(1, None)))
-        list(registrar(service().send).run(entries(1, "mine")))
+        make_run(service(MaybeProcessed("x")).send).run(entries(1, None))
+        make_run(service().send).run(entries(1, "mine"))
         server = service()
-        assert outcomes_of(registrar(server.send).run(entries(1, None))) == ["exists"]
+        assert outcomes_of(make_run(server.send).run(entries(1, None))) == ["exists"]
         assert server.batches == []
 
 
 class TestTheLedgerFails:
-    def test_before_anything_is_sent(self, ledger, service, registrar, entries, outcomes_of):
+    def test_before_anything_is_sent(self, ledger, service, make_run, entries, outcomes_of):
         server = service()
-        run = registrar(server.send, batch_size=1)
+        run = make_run(server.send, batch_size=1)
         ledger.close()
         assert outcomes_of(run.run(entries(2))) == ["pending", "pending"]
         assert server.batches == []
-        assert not run.registrar.has_reached
-        assert isinstance(run.registrar.stopped, LedgerError)
-        assert run.registrar.stopped.exit_code == 2
+        assert not run.engine.has_reached_service
+        assert isinstance(run.engine.stopped, LedgerError)
+        assert run.engine.stopped.exit_code == 2
 
-    def test_on_the_way_nothing_more_is_sent(
-        self, ledger, service, registrar, entries, outcomes_of
-    ):
+    def test_on_the_way_nothing_more_is_sent(self, ledger, service, make_run, entries, outcomes_of):
         server = service()
-        run = registrar(server.send, batch_size=1)
-        results = run.run(entries(3))
-        next(results)
-        ledger.close()
-        assert outcomes_of(results) == ["created", "pending"]
+        run = make_run(server.send, batch_size=1)
+        results = run.run(entries(3), lambda result: ledger.close())
+        assert outcomes_of(results) == ["created", "created", "pending"]
         assert len(server.batches) == 2
-        assert run.registrar.stopped.exit_code == 4
+        assert run.engine.stopped.exit_code == 4
 
     def test_what_it_cannot_keep_is_still_told_and_its_intent_is_there(
-        self, service, registrar, entries, outcomes_of, path
+        self, service, make_run, entries, outcomes_of, path
     ):
         full = sqlite3.connect(path)
         full.execute(
@@ -249,9 +252,9 @@ class TestTheLedgerFails:
         )
         full.close()
         server = service()
-        run = registrar(server.send, batch_size=2)
+        run = make_run(server.send, batch_size=2)
         assert outcomes_of(run.run(entries(4))) == ["created"] * 2 + ["pending"] * 2
         assert len(server.batches) == 1
-        assert "disk full" in run.registrar.stopped.message
-        assert run.registrar.stopped.exit_code == 4
+        assert "disk full" in run.engine.stopped.message
+        assert run.engine.stopped.exit_code == 4
         assert open_intents(path) == {("d0.example", "s1"), ("d1.example", "s1")}

@@ -15,9 +15,9 @@ from dkimctl.client.wire import Reply
 from dkimctl.errors import MaybeProcessed, NotProcessed, RequestRefused, Throttled
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models.registration import DomainSpec, Outcome, Registration
-from dkimctl.registration.engine.channel import WorkerChannel
-from dkimctl.registration.engine.engine import Registrar
+from dkimctl.registration.engine.engine import RegistrationEngine
 from dkimctl.registration.engine.limits import Limits
+from dkimctl.registration.engine.workers import WorkerChannel
 from dkimctl.registration.planning import Planner
 
 KINDS = (
@@ -72,7 +72,7 @@ class Service:
         if kind == "too large" and len(specs) > 1:
             raise RequestRefused("413", "too large")
         if kind == "stop":
-            self.registrar.stop()
+            self.engine.stop()
         if kind == "wrong entry" and specs[0][:2] not in self.registered:
             wrong, *specs = specs
             refused = Registration(wrong.sign_domain, wrong.selector, code="400")
@@ -92,12 +92,13 @@ class Service:
 
 def run_once(path: Path, service: Service, specs, concurrency: int, grace: float = 5.0):
     with Ledger.open(path, base_url="https://x.example", client_id="me") as ledger:
-        registrar = Registrar(
-            ledger, Planner(ledger), lambda: service.send, watch=Quiet(), warn=lambda text: None,
-            limits=Limits(3, concurrency, max_wait=1.0, grace=grace), desk=Eager(),
+        engine = RegistrationEngine(
+            ledger, Planner(ledger), lambda: service.send, observer=Quiet(), warn=lambda text: None,
+            limits=Limits(3, concurrency, max_wait=1.0, grace=grace), channel=Eager(),
         )  # fmt: skip
-        service.registrar = registrar
-        results = list(registrar.run(specs))
+        service.engine = engine
+        results = []
+        engine.run(specs, results.append)
         doubtful = {result.registration[:2] for result in results if result.outcome == "unknown"}
         assert doubtful <= {intent[:2] for intent in ledger.intents()}
         return results, {(found.sign_domain, found.selector) for found in ledger.all()}

@@ -37,16 +37,16 @@ class TestWithSelector:
 
     @pytest.mark.parametrize("failures", [1, 2, 3])
     @pytest.mark.parametrize("error", [LOST, BOUNCED, Throttled("429")])
-    def test_at_most_four_tries(self, service, registrar, entries, outcomes_of, error, failures):
+    def test_at_most_four_tries(self, service, make_run, entries, outcomes_of, error, failures):
         server = service(*[error] * failures)
-        run = registrar(server.send)
+        run = make_run(server.send)
         assert outcomes_of(run.run(entries(2))) == ["created"] * 2
         assert len(server.batches) == failures + 1
-        assert len(run.desk.waits) == failures
-        assert run.registrar.stopped is None
+        assert len(run.channel.waits) == failures
+        assert run.engine.stopped is None
 
     def test_what_was_registered_the_first_time_is_there_the_second(
-        self, service, registrar, entries, outcomes_of
+        self, service, make_run, entries, outcomes_of
     ):
         server = service()
 
@@ -55,122 +55,122 @@ class TestWithSelector:
             raise LOST
 
         server._script.append(lose_the_answer)
-        assert outcomes_of(registrar(server.send).run(entries(3))) == ["exists"] * 3
+        assert outcomes_of(make_run(server.send).run(entries(3))) == ["exists"] * 3
         assert len(server.registered) == 3
 
     def test_only_the_entries_without_an_answer_are_sent_again(
-        self, ledger, service, registrar, entries, outcomes_of, make_registration
+        self, ledger, service, make_run, entries, outcomes_of, make_registration
     ):
         failed = make_registration("d1.example", code="500", record=None)
         half = Reply((make_registration("d0.example"), failed))
         server = service(half)
-        run = registrar(server.send)
+        run = make_run(server.send)
         assert outcomes_of(run.run(entries(3))) == ["created"] * 3
         assert server.sent == [
             ["d0.example", "d1.example", "d2.example"],
             ["d1.example", "d2.example"],
         ]
-        assert [wait[0] for wait in run.watch.waits] == [2]
+        assert [wait[0] for wait in run.observer.waits] == [2]
 
     def test_without_an_answer_to_the_end_it_is_unknown_and_the_rest_goes_on(
-        self, service, registrar, entries, outcomes_of
+        self, service, make_run, entries, outcomes_of
     ):
         server = service(*[LOST] * 4)
-        run = registrar(server.send, batch_size=2)
-        results = list(run.run(entries(4)))
+        run = make_run(server.send, batch_size=2)
+        results = run.run(entries(4))
         assert outcomes_of(results) == ["unknown", "unknown", "created", "created"]
         assert results[0].reason == "timed out"
-        assert run.registrar.stopped is None
+        assert run.engine.stopped is None
 
     def test_lost_once_and_then_turned_away_is_still_unknown(
-        self, service, registrar, entries, outcomes_of
+        self, service, make_run, entries, outcomes_of
     ):
-        run = registrar(service(LOST, BOUNCED, BOUNCED, BOUNCED).send)
+        run = make_run(service(LOST, BOUNCED, BOUNCED, BOUNCED).send)
         assert outcomes_of(run.run(entries(1))) == ["unknown"]
-        assert isinstance(run.registrar.stopped, NotProcessed)
+        assert isinstance(run.engine.stopped, NotProcessed)
 
     def test_500_to_the_end_is_failed(
-        self, service, registrar, entries, outcomes_of, make_registration
+        self, service, make_run, entries, outcomes_of, make_registration
     ):
         failed = Reply((make_registration("d0.example", code="500", record=None),))
         server = service(*[failed] * 4)
-        assert outcomes_of(registrar(server.send).run(entries(1))) == ["failed"]
+        assert outcomes_of(make_run(server.send).run(entries(1))) == ["failed"]
         assert len(server.batches) == 4
 
 
 class TestWithoutSelector:
     """A second request could register the domain under a second selector."""
 
-    def test_lost_is_never_sent_again(self, service, registrar, entries, outcomes_of):
+    def test_lost_is_never_sent_again(self, service, make_run, entries, outcomes_of):
         server = service(LOST)
-        run = registrar(server.send, batch_size=2)
+        run = make_run(server.send, batch_size=2)
         assert outcomes_of(run.run(entries(4, None))) == ["unknown"] * 2 + ["created"] * 2
         assert server.sent == [["d0.example", "d1.example"], ["d2.example", "d3.example"]]
-        assert run.desk.waits == []
+        assert run.channel.waits == []
 
     @pytest.mark.interface("2.4", "items")
     def test_a_missing_item_or_500_is_never_sent_again(
-        self, service, registrar, entries, outcomes_of, make_registration
+        self, service, make_run, entries, outcomes_of, make_registration
     ):
         failed = make_registration("d1.example", code="500", record=None, selector=None)
         half = Reply((make_registration("d0.example", "chosen"), failed))
         server = service(half)
-        results = list(registrar(server.send).run(entries(3, None)))
+        results = make_run(server.send).run(entries(3, None))
         assert outcomes_of(results) == ["created", "unknown", "unknown"]
         assert len(server.batches) == 1
 
     @pytest.mark.parametrize("error", [BOUNCED, Throttled("429", retry_after=0.0)])
-    def test_turned_away_is_sent_again(self, service, registrar, entries, outcomes_of, error):
+    def test_turned_away_is_sent_again(self, service, make_run, entries, outcomes_of, error):
         server = service(error, error)
-        assert outcomes_of(registrar(server.send).run(entries(2, None))) == ["created"] * 2
+        assert outcomes_of(make_run(server.send).run(entries(2, None))) == ["created"] * 2
         assert len(server.batches) == 3
         assert len(server.registered) == 2
 
 
 class TestWaiting:
     def test_longer_each_time_and_never_more_than_20_seconds_in_all(
-        self, service, registrar, entries
+        self, service, make_run, entries
     ):
-        run = registrar(service(LOST, LOST, LOST, LOST).send)
-        list(run.run(entries(1)))
-        first, second, third = run.desk.waits
+        run = make_run(service(LOST, LOST, LOST, LOST).send)
+        run.run(entries(1))
+        first, second, third = run.channel.waits
         assert 0.5 <= first <= 1
         assert 2 <= second <= 2.5
         assert 8 <= third <= 8.5
-        assert [wait[2] for wait in run.watch.waits] == ["timed out"] * 3
+        assert [wait[2] for wait in run.observer.waits] == ["timed out"] * 3
 
     @pytest.mark.interface("8", "rate")
     @pytest.mark.parametrize("error", [Throttled, MaybeProcessed])
-    def test_as_long_as_the_service_says(self, service, registrar, entries, error):
-        run = registrar(service(error("wait", retry_after=7.0)).send)
-        list(run.run(entries(1)))
-        (waited,) = run.desk.waits
+    def test_as_long_as_the_service_says(self, service, make_run, entries, error):
+        run = make_run(service(error("wait", retry_after=7.0)).send)
+        run.run(entries(1))
+        (waited,) = run.channel.waits
         assert 7 <= waited <= 7.7
 
-    def test_not_longer_in_all_than_max_wait(self, service, registrar, entries, outcomes_of):
+    def test_not_longer_in_all_than_max_wait(self, service, make_run, entries, outcomes_of):
         server = service(*[MaybeProcessed("wait", retry_after=40.0)] * 4)
-        run = registrar(server.send, max_wait=100.0)
+        run = make_run(server.send, max_wait=100.0)
         assert outcomes_of(run.run(entries(1))) == ["unknown"]
-        assert len(run.desk.waits) == 2
+        assert len(run.channel.waits) == 2
         assert len(server.batches) == 3
 
     def test_longer_than_max_wait_is_not_waited_at_all(
-        self, service, registrar, entries, outcomes_of
+        self, service, make_run, entries, outcomes_of
     ):
-        run = registrar(service(Throttled("wait", retry_after=3600.0)).send, max_wait=300.0)
+        run = make_run(service(Throttled("wait", retry_after=3600.0)).send, max_wait=300.0)
         assert outcomes_of(run.run(entries(2))) == ["pending"] * 2
-        assert run.desk.waits == []
-        assert "asks to wait 3600 s, and --max-wait allows 300 s" in run.registrar.stopped.message
+        assert run.channel.waits == []
+        assert "asks to wait 3600 s, and --max-wait allows 300 s" in run.engine.stopped.message
 
     def test_one_batch_that_is_turned_away_four_times_does_not_end_the_run(
-        self, service, registrar, entries, outcomes_of
+        self, service, make_run, entries, outcomes_of
     ):
         server = service(*[Throttled("429", retry_after=0.0)] * 4)
-        run = registrar(server.send, batch_size=2)
+        run = make_run(server.send, batch_size=2)
         assert outcomes_of(run.run(entries(4))) == ["pending"] * 2 + ["created"] * 2
-        assert run.registrar.stopped is None
+        assert run.engine.stopped is None
 
-    def test_503_with_a_time_keeps_all_others_waiting_as_well(self, service, registrar, entries):
+    def test_503_with_a_time_keeps_all_others_waiting_as_well(self, service, make_run, entries):
         began = []
 
         def send(specs):
@@ -179,7 +179,7 @@ class TestWaiting:
                 raise MaybeProcessed("503", retry_after=0.6)
             return service().send(specs)
 
-        list(registrar(send, batch_size=1).run(entries(3, None)))
+        make_run(send, batch_size=1).run(entries(3, None))
         assert began[1] - began[0] >= 0.6
 
 
@@ -188,22 +188,22 @@ class TestRefusedAsAWhole:
 
     @pytest.mark.interface("7.3", "400")
     @pytest.mark.parametrize("selector", ["s1", None])
-    def test_the_entry_at_fault_is_found(self, service, registrar, entries, outcomes_of, selector):
+    def test_the_entry_at_fault_is_found(self, service, make_run, entries, outcomes_of, selector):
         server = service()
 
         def send(specs):
             refuse("d5.example")(specs)
             return server.send(specs)
 
-        run = registrar(send, batch_size=50)
-        results = list(run.run(entries(50, selector)))
+        run = make_run(send, batch_size=50)
+        results = run.run(entries(50, selector))
         assert outcomes_of(results) == ["created"] * 5 + ["invalid"] + ["created"] * 44
         assert (results[5].registration.code, results[5].reason) == ("400", "a wrong entry")
         assert len(server.registered) == 49
-        assert run.told == []
+        assert run.warned == []
 
     def test_too_large_a_batch_is_sent_in_smaller_ones(
-        self, service, registrar, entries, outcomes_of
+        self, service, make_run, entries, outcomes_of
     ):
         server, asked = service(), []
 
@@ -213,15 +213,15 @@ class TestRefusedAsAWhole:
                 raise RequestRefused("413", "too large")
             return server.send(specs)
 
-        run = registrar(send)
+        run = make_run(send)
         assert outcomes_of(run.run(entries(27))) == ["created"] * 27
         assert max(map(len, server.batches)) <= 3
-        (told,) = run.told  # and the later batches are of a size that is taken
+        (told,) = run.warned  # and the later batches are of a size that is taken
         assert "--batch-size 3" in told
         assert asked == [9, 4, 2, 2, 5, 2, 3] + [3] * 6
 
     def test_an_entry_of_a_batch_that_was_halved_has_four_tries_in_all(
-        self, service, registrar, entries, outcomes_of
+        self, service, make_run, entries, outcomes_of
     ):
         asked = []
 
@@ -231,59 +231,59 @@ class TestRefusedAsAWhole:
                 raise RequestRefused("413", "too large")
             raise LOST
 
-        assert outcomes_of(registrar(send).run(entries(2))) == ["unknown"] * 2
+        assert outcomes_of(make_run(send).run(entries(2))) == ["unknown"] * 2
         assert asked == [["d0.example", "d1.example"]] + [["d0.example"]] * 4 + [["d1.example"]] * 4
 
     def test_five_batches_of_which_every_entry_is_refused_alone_end_the_run(
-        self, registrar, entries, outcomes_of
+        self, make_run, entries, outcomes_of
     ):
         def send(specs):
             raise RequestRefused("400", "no")
 
-        run = registrar(send, batch_size=2)
+        run = make_run(send, batch_size=2)
         outcomes = outcomes_of(run.run(entries(20)))
         assert outcomes == ["invalid"] * 10 + ["pending"] * 10
-        assert "no usable answer to 5 batches in a row" in run.registrar.stopped.message
+        assert "no usable answer to 5 batches in a row" in run.engine.stopped.message
 
-    def test_all_wrong_is_all_invalid(self, service, registrar, entries, outcomes_of):
+    def test_all_wrong_is_all_invalid(self, service, make_run, entries, outcomes_of):
         def send(specs):
             raise RequestRefused("422", "")
 
-        run = registrar(send)
+        run = make_run(send)
         assert outcomes_of(run.run(entries(9))) == ["invalid"] * 9
-        assert run.registrar.stopped is None  # for as few as that
+        assert run.engine.stopped is None  # for as few as that
 
 
 class TestTheEnd:
     """What cannot get better ends the run: nothing more is sent, and that is `pending`."""
 
     @pytest.mark.parametrize("error", [NoService("404"), AuthenticationError("refused")])
-    def test_at_once(self, service, registrar, entries, outcomes_of, error):
+    def test_at_once(self, service, make_run, entries, outcomes_of, error):
         server = service(None, error)
-        run = registrar(server.send, batch_size=2)
+        run = make_run(server.send, batch_size=2)
         assert outcomes_of(run.run(entries(6))) == ["created"] * 2 + ["pending"] * 4
         assert len(server.batches) == 2
-        assert run.registrar.stopped is error
-        assert run.registrar.has_reached
+        assert run.engine.stopped is error
+        assert run.engine.has_reached_service
 
-    def test_when_the_service_stays_out_of_reach(self, service, registrar, entries, outcomes_of):
+    def test_when_the_service_stays_out_of_reach(self, service, make_run, entries, outcomes_of):
         server = service(*[BOUNCED] * 4)
-        run = registrar(server.send, batch_size=2)
+        run = make_run(server.send, batch_size=2)
         assert outcomes_of(run.run(entries(6))) == ["pending"] * 6
         assert len(server.batches) == 4
-        assert run.registrar.stopped is BOUNCED
-        assert not run.registrar.has_reached
+        assert run.engine.stopped is BOUNCED
+        assert not run.engine.has_reached_service
 
-    def test_after_five_batches_in_a_row_without_an_answer(self, service, registrar, entries):
+    def test_after_five_batches_in_a_row_without_an_answer(self, service, make_run, entries):
         server = service(*[LOST] * 99)
-        run = registrar(server.send, batch_size=1)
+        run = make_run(server.send, batch_size=1)
         counts = [result.outcome for result in run.run(entries(50, None))]
         assert counts == [Outcome.UNKNOWN] * 5 + [Outcome.PENDING] * 45
-        assert "5 batches in a row: timed out" in run.registrar.stopped.message
+        assert "5 batches in a row: timed out" in run.engine.stopped.message
 
-    def test_an_answer_in_between_is_no_row(self, service, registrar, entries, outcomes_of):
+    def test_an_answer_in_between_is_no_row(self, service, make_run, entries, outcomes_of):
         server = service(*[LOST, LOST, LOST, LOST, None] * 3)
-        run = registrar(server.send, batch_size=1)
+        run = make_run(server.send, batch_size=1)
         expected = (["unknown"] * 4 + ["created"]) * 3
         assert outcomes_of(run.run(entries(15, None))) == expected
-        assert run.registrar.stopped is None
+        assert run.engine.stopped is None

@@ -8,14 +8,14 @@ import time
 import pytest
 
 from dkimctl.errors import LedgerError, Throttled
-from dkimctl.registration.engine.channel import WorkerChannel
+from dkimctl.registration.engine.workers import WorkerChannel
 
 PEACE = 0.4  # seconds
 
 
 @pytest.mark.parametrize("selector", ["s1", None])
 def test_while_the_service_wants_peace_no_other_request_leaves(
-    service, registrar, entries, outcomes_of, selector
+    service, make_run, entries, outcomes_of, selector
 ):
     server, lock = service(), threading.Lock()
     sent, refused_at = [], []
@@ -30,7 +30,7 @@ def test_while_the_service_wants_peace_no_other_request_leaves(
             raise Throttled("429", retry_after=PEACE)
         return server.send(specs)
 
-    run = registrar(send, batch_size=1, concurrency=4, desk=WorkerChannel())
+    run = make_run(send, batch_size=1, concurrency=4, channel=WorkerChannel())
     assert outcomes_of(run.run(entries(60, selector))) == ["created"] * 60
     # What left at the same moment as the refusal came does not count.
     meanwhile = [at for at in sent if refused_at[0] + 0.05 < at < refused_at[0] + PEACE]
@@ -39,7 +39,7 @@ def test_while_the_service_wants_peace_no_other_request_leaves(
 
 
 def test_once_the_disk_has_no_room_nothing_more_is_sent_and_nothing_is_in_doubt(
-    ledger, service, registrar, entries, outcomes_of, monkeypatch
+    ledger, service, make_run, entries, outcomes_of, monkeypatch
 ):
     asked = []
 
@@ -51,22 +51,22 @@ def test_once_the_disk_has_no_room_nothing_more_is_sent_and_nothing_is_in_doubt(
 
     monkeypatch.setattr(ledger, "require_room", require_room)
     server = service()
-    run = registrar(server.send, batch_size=2)
+    run = make_run(server.send, batch_size=2)
     found = outcomes_of(run.run(entries(20, None)))
     sent = sum(map(len, server.batches))
     assert 0 < sent < 20
     assert found == ["created"] * sent + ["pending"] * (20 - sent)
     assert len(list(ledger.all())) == sent
     assert ledger.intents() == []
-    assert "no space" in run.registrar.stopped.message
-    assert run.registrar.stopped.exit_code == 4
+    assert "no space" in run.engine.stopped.message
+    assert run.engine.stopped.exit_code == 4
 
 
 def test_the_room_that_is_asked_for_is_that_of_all_that_may_be_answered(
-    ledger, service, registrar, entries, monkeypatch
+    ledger, service, make_run, entries, monkeypatch
 ):
     asked = []
     monkeypatch.setattr(ledger, "require_room", lambda count: asked.append(count) or 0)
-    list(registrar(service().send, batch_size=5, concurrency=2).run(entries(40)))
+    make_run(service().send, batch_size=5, concurrency=2).run(entries(40))
     assert asked[0] >= 5
     assert max(asked) == (2 + 2) * 5  # two at the service, two that have leave

@@ -8,38 +8,38 @@ import time
 import pytest
 
 from dkimctl.errors import Interrupted, MaybeProcessed, NoService, RequestRefused, Throttled
-from dkimctl.registration.engine.channel import WorkerChannel
+from dkimctl.registration.engine.workers import WorkerChannel
 
 
-def test_what_is_under_way_is_waited_for_and_kept(ledger, service, registrar, entries, outcomes_of):
+def test_what_is_under_way_is_waited_for_and_kept(ledger, service, make_run, entries, outcomes_of):
     server = service()
 
     def send(specs):
         if len(server.batches) == 1:
-            run.registrar.stop()
+            run.engine.stop()
             time.sleep(0.1)
         return server.send(specs)
 
-    run = registrar(send, batch_size=2)
+    run = make_run(send, batch_size=2)
     assert outcomes_of(run.run(entries(8))) == ["created"] * 4 + ["pending"] * 4
-    assert isinstance(run.registrar.stopped, Interrupted)
-    assert run.watch.endings == [(1, 5.0)]
+    assert isinstance(run.engine.stopped, Interrupted)
+    assert run.observer.endings == [(1, 5.0)]
     assert len(list(ledger.all())) == 4
     assert ledger.intents() == []
 
 
-def test_but_not_for_ever(ledger, service, registrar, entries, outcomes_of):
+def test_but_not_for_ever(ledger, service, make_run, entries, outcomes_of):
     server, release = service(), threading.Event()
 
     def send(specs):
         if len(server.batches) == 1:
-            run.registrar.stop()
+            run.engine.stop()
             release.wait(20)
         return server.send(specs)
 
-    run = registrar(send, batch_size=2, grace=0.1)
+    run = make_run(send, batch_size=2, grace=0.1)
     started = time.monotonic()
-    results = list(run.run(entries(6)))
+    results = run.run(entries(6))
     release.set()
     assert time.monotonic() - started < 5
     assert outcomes_of(results) == ["created"] * 2 + ["unknown"] * 2 + ["pending"] * 2
@@ -48,101 +48,99 @@ def test_but_not_for_ever(ledger, service, registrar, entries, outcomes_of):
 
 
 def test_what_waits_to_be_sent_again_waits_no_longer(
-    ledger, service, registrar, entries, outcomes_of
+    ledger, service, make_run, entries, outcomes_of
 ):
     server = service(*[MaybeProcessed("timed out", retry_after=200.0)] * 4)
-    run = registrar(server.send, desk=WorkerChannel())
-    run.watch.waiting = lambda *wait: run.registrar.stop()
+    run = make_run(server.send, channel=WorkerChannel())
+    run.observer.waiting = lambda *wait: run.engine.stop()
     started = time.monotonic()
     assert outcomes_of(run.run(entries(2))) == ["unknown"] * 2
     assert time.monotonic() - started < 5
     assert len(server.batches) == 1
 
 
-def test_before_anything_was_sent(service, registrar, entries, outcomes_of):
+def test_before_anything_was_sent(service, make_run, entries, outcomes_of):
     server = service()
-    run = registrar(server.send)
-    run.registrar.stop()
+    run = make_run(server.send)
+    run.engine.stop()
     assert outcomes_of(run.run(entries(2))) == ["pending"] * 2
     assert server.batches == []
 
 
-def test_what_the_ledger_knows_is_still_told(service, registrar, entries, outcomes_of):
-    list(registrar(service().send).run(entries(3)))
-    run = registrar(service().send)
-    run.registrar.stop()
+def test_what_the_ledger_knows_is_still_told(service, make_run, entries, outcomes_of):
+    make_run(service().send).run(entries(3))
+    run = make_run(service().send)
+    run.engine.stop()
     assert outcomes_of(run.run(entries(5))) == ["exists"] * 3 + ["pending"] * 2
 
 
-def test_the_same_command_then_goes_on(service, registrar, entries, outcomes_of):
+def test_the_same_command_then_goes_on(service, make_run, entries, outcomes_of):
     server = service()
 
     def send(specs):
         if len(server.batches) == 3:
-            run.registrar.stop()
+            run.engine.stop()
         return server.send(specs)
 
-    run = registrar(send, batch_size=1, concurrency=2)
-    list(run.run(entries(9)))
-    assert set(outcomes_of(registrar(server.send).run(entries(9)))) == {"exists", "created"}
+    run = make_run(send, batch_size=1, concurrency=2)
+    run.run(entries(9))
+    assert set(outcomes_of(make_run(server.send).run(entries(9)))) == {"exists", "created"}
     sent = [domain for batch in server.sent for domain in batch]
     assert sorted(sent) == sorted(spec.sign_domain for spec in entries(9))
 
 
 @pytest.mark.parametrize("concurrency", [1, 4])
-def test_a_second_stop_while_it_ends_does_no_harm(service, registrar, entries, concurrency):
+def test_a_second_stop_while_it_ends_does_no_harm(service, make_run, entries, concurrency):
     server = service()
 
     def send(specs):
-        run.registrar.stop()
-        run.registrar.stop()
+        run.engine.stop()
+        run.engine.stop()
         return server.send(specs)
 
-    run = registrar(send, batch_size=1, concurrency=concurrency)
-    assert len(list(run.run(entries(20)))) == 20
+    run = make_run(send, batch_size=1, concurrency=concurrency)
+    assert len(run.run(entries(20))) == 20
 
 
 @pytest.mark.parametrize("number", range(20))
 @pytest.mark.parametrize("selector", ["s1", None])
 def test_an_answer_in_the_last_moment_is_kept_or_not_told(
-    ledger, service, registrar, entries, selector, number
+    ledger, service, make_run, entries, selector, number
 ):
     server = service()
 
     def send(specs):
-        run.registrar.stop()
+        run.engine.stop()
         return server.send(specs)
 
-    run = registrar(send, batch_size=2, grace=0.0)
-    results = list(run.run(entries(4, selector)))
+    run = make_run(send, batch_size=2, grace=0.0)
+    results = run.run(entries(4, selector))
     told = {found.registration.sign_domain for found in results if found.outcome == "created"}
     doubtful = {found.registration.sign_domain for found in results if found.outcome == "unknown"}
     assert told <= {found.sign_domain for found in ledger.all()}
     assert doubtful <= {intent.sign_domain for intent in ledger.intents()}
 
 
-def test_what_only_waits_for_leave_is_in_no_doubt(ledger, service, registrar, entries, outcomes_of):
+def test_what_only_waits_for_leave_is_in_no_doubt(ledger, service, make_run, entries, outcomes_of):
     """The second half of a batch, while the first is under way and never answered."""
     release = threading.Event()
 
     def send(specs):
         if len(specs) > 2:
             raise RequestRefused("413", "too large")
-        run.registrar.stop()
+        run.engine.stop()
         release.wait(20)
         return service().send(specs)
 
-    run = registrar(send, batch_size=4, grace=0.2)
-    results = list(run.run(entries(4, None)))
+    run = make_run(send, batch_size=4, grace=0.2)
+    results = run.run(entries(4, None))
     release.set()
     assert outcomes_of(results) == ["unknown"] * 2 + ["pending"] * 2
     assert {intent.sign_domain for intent in ledger.intents()} == {"d0.example", "d1.example"}
-    assert run.registrar.has_reached
+    assert run.engine.has_reached_service
 
 
-def test_a_stop_of_a_run_that_ends_already_waits_no_longer(
-    service, registrar, entries, outcomes_of
-):
+def test_a_stop_of_a_run_that_ends_already_waits_no_longer(service, make_run, entries, outcomes_of):
     server, release = service(), threading.Event()
     failed = NoService("the service answered 404")
 
@@ -154,26 +152,26 @@ def test_a_stop_of_a_run_that_ends_already_waits_no_longer(
             raise failed
         return reply
 
-    run = registrar(send, batch_size=1, concurrency=4, grace=60.0)
-    run.watch.ending = lambda *_: run.registrar.stop()
+    run = make_run(send, batch_size=1, concurrency=4, grace=60.0)
+    run.observer.ending = lambda *_: run.engine.stop()
     started = time.monotonic()
-    results = list(run.run(entries(8)))
+    results = run.run(entries(8))
     release.set()
     assert time.monotonic() - started < 5
-    assert isinstance(run.registrar.stopped, Interrupted)
-    assert run.told == [failed.message]
+    assert isinstance(run.engine.stopped, Interrupted)
+    assert run.warned == [failed.message]
     assert outcomes_of(results)[0] == "created"
 
 
-def test_a_stop_while_the_service_wants_peace_is_quick(service, registrar, entries):
-    run = registrar(service(Throttled("429", retry_after=200.0)).send, desk=WorkerChannel())
-    run.watch.waiting = lambda *_: run.registrar.stop()
+def test_a_stop_while_the_service_wants_peace_is_quick(service, make_run, entries):
+    run = make_run(service(Throttled("429", retry_after=200.0)).send, channel=WorkerChannel())
+    run.observer.waiting = lambda *_: run.engine.stop()
     started = time.monotonic()
-    assert len(list(run.run(entries(30_000)))) == 30_000
+    assert len(run.run(entries(30_000))) == 30_000
     assert time.monotonic() - started < 5
 
 
-def test_a_defect_does_not_cost_the_answers_of_others(ledger, service, registrar, entries):
+def test_a_defect_does_not_cost_the_answers_of_others(ledger, service, make_run, entries):
     server, everybody = service(), threading.Barrier(2)
 
     def send(specs):
@@ -185,30 +183,6 @@ def test_a_defect_does_not_cost_the_answers_of_others(ledger, service, registrar
         return server.send(specs)
 
     with pytest.raises(ZeroDivisionError):
-        list(registrar(send, batch_size=1, concurrency=2).run(entries(4)))
+        make_run(send, batch_size=1, concurrency=2).run(entries(4))
     assert len(list(ledger.all())) == len(server.registered) == 3
     assert [intent.sign_domain for intent in ledger.intents()] == ["d3.example"]
-
-
-def test_while_nobody_takes_the_results_answers_are_kept_and_nothing_is_sent(
-    ledger, service, registrar, entries
-):
-    server = service()
-
-    def send(specs):
-        time.sleep(0.05)
-        return server.send(specs)
-
-    run = registrar(send, batch_size=1, concurrency=4)
-    results = run.run(entries(40))
-    for _ in range(8):
-        next(results)
-    begun = len(server.batches)
-    for _ in range(20):  # until what was let go before is answered
-        run.registrar.attend()
-    sent = len(server.batches)
-    assert sent <= begun + 4 + 2 * 3
-    run.registrar.attend()
-    assert len(server.batches) == sent == len(list(ledger.all()))
-    assert ledger.intents() == []
-    assert len(list(results)) == 32

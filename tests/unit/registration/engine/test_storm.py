@@ -11,7 +11,7 @@ import pytest
 from dkimctl.client.wire import Reply
 from dkimctl.errors import MaybeProcessed, NotProcessed, Throttled
 from dkimctl.models.registration import DomainSpec, Outcome
-from dkimctl.registration.engine.channel import WorkerChannel
+from dkimctl.registration.engine.workers import WorkerChannel
 
 FAULTS = (MaybeProcessed("lost"), NotProcessed("bounced"), Throttled("429", retry_after=0.002))
 
@@ -60,25 +60,25 @@ class Service:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_every_run_ends_and_tells_the_truth(registrar, make_registration, seed):
+def test_every_run_ends_and_tells_the_truth(make_run, make_registration, seed):
     chance = random.Random(seed)
     server = Service(seed, chance.choice((0.0, 0.1, 0.5)), make_registration)
-    run = registrar(
+    run = make_run(
         server.send,
         batch_size=chance.choice((1, 3, 9)),
         concurrency=chance.choice((1, 2, 3, 8)),
         max_wait=1.0,
-        desk=Hasty(),
+        channel=Hasty(),
     )
     if chance.random() < 0.3:
-        server.at_request = lambda number: number == 5 and run.registrar.stop()
+        server.at_request = lambda number: number == 5 and run.engine.stop()
     selectors = [chance.choice(("s1", None)) for _ in range(chance.randint(1, 120))]
     specs = [DomainSpec(f"d{n}.example", selector) for n, selector in enumerate(selectors)]
     # The run is the main thread's, and so a hang ends by a stop: a run that hangs is interrupted.
-    is_over = threading.Timer(20.0, lambda: setattr(server, "hung", True) or run.registrar.stop())
+    is_over = threading.Timer(20.0, lambda: setattr(server, "hung", True) or run.engine.stop())
     is_over.daemon = True
     is_over.start()
-    results = list(run.run(specs))
+    results = run.run(specs)
     is_over.cancel()
     assert not hasattr(server, "hung")
     assert [found.registration.sign_domain for found in results] == [s.sign_domain for s in specs]

@@ -7,16 +7,15 @@ import itertools
 import pytest
 
 from dkimctl.models.registration import DomainSpec, Outcome, Registration, Result
-from dkimctl.registration.engine.batch import Slot
-from dkimctl.registration.engine.batch_builder import BatchBuilder
+from dkimctl.registration.engine.batches import BatchBuilder, Entry
 
 KNOWN = Result(Registration("known.example"), Outcome.EXISTS)
 
 
-def slots(pattern: str) -> list[Slot]:
+def slots(pattern: str) -> list[Entry]:
     """A letter for each: s and c are to be sent, with and without selector; k is known."""
     return [
-        Slot(DomainSpec(f"d{number}.example", "s1" if letter == "s" else None),
+        Entry(DomainSpec(f"d{number}.example", "s1" if letter == "s" else None),
              KNOWN if letter == "k" else None)
         for number, letter in enumerate(pattern)
     ]  # fmt: skip
@@ -36,10 +35,10 @@ def test_results_are_given_out_up_to_the_first_that_is_not_known():
     all_slots = slots("kksk")
     intake = BatchBuilder(all_slots, batch_size=9, window=100)
     batch = intake.next_batch()
-    assert (names(batch), len(list(intake.known()))) == (["d2"], 2)
+    assert (names(batch), len(list(intake.known_results()))) == (["d2"], 2)
     assert not intake.is_empty
     all_slots[2].result = KNOWN
-    assert len(list(intake.known())) == 2
+    assert len(list(intake.known_results())) == 2
     assert intake.is_empty
 
 
@@ -55,7 +54,7 @@ def test_no_more_entries_are_taken_in_than_the_window_holds():
 def test_what_is_known_makes_room_before_a_small_batch_is_sent():
     intake = BatchBuilder(slots("k" * 8 + "s" * 20), batch_size=4, window=10)
     assert intake.next_batch() is None
-    assert len(list(intake.known())) == 8
+    assert len(list(intake.known_results())) == 8
     assert names(intake.next_batch()) == ["d8", "d9", "d10", "d11"]
 
 

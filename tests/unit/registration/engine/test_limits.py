@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from dkimctl.registration.engine.pacing import ConcurrencyLimiter
+from dkimctl.registration.engine.limits import ConcurrencyLimiter
 
 
 @pytest.fixture
@@ -20,10 +20,10 @@ def pace(clock):
 
 
 def test_one_at_first_and_one_more_for_each_answer(pace):
-    assert pace.at_once == 1
+    assert pace.limit == 1
     for allowed in range(2, 9):
         pace.answered()
-        assert pace.at_once == allowed
+        assert pace.limit == allowed
     pace.answered()
 
 
@@ -31,26 +31,26 @@ def test_half_as_many_after_429_and_none_while_the_service_asks_for_peace(pace, 
     for _ in range(8):
         pace.answered()
     pace.throttled(5.0)
-    assert (pace.at_once, pace.pause_left()) == (0, 5.0)
+    assert (pace.limit, pace.pause_left()) == (0, 5.0)
     clock.now += 4.9
-    assert pace.at_once == 0
+    assert pace.limit == 0
     clock.now += 0.2
-    assert (pace.at_once, pace.pause_left()) == (4, 0.0)
+    assert (pace.limit, pace.pause_left()) == (4, 0.0)
 
 
 def test_afterwards_more_only_slowly_and_always_one(pace):
     for _ in range(9):
         pace.throttled(0.0)
-    assert pace.at_once == 1
+    assert pace.limit == 1
     pace.answered()
-    assert pace.at_once == 2
+    assert pace.limit == 2
     pace.answered()
-    assert pace.at_once == 2
+    assert pace.limit == 2
     pace.answered()
-    assert pace.at_once == 2
+    assert pace.limit == 2
     for _ in range(100):
         pace.answered()
-    assert pace.at_once == 8
+    assert pace.limit == 8
 
 
 def test_the_longer_pause_counts(pace):

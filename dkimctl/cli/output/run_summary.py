@@ -1,0 +1,79 @@
+"""What `register` says at the end of a run, and its exit code."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from dkimctl.cli.output.options import OutputOptions
+from dkimctl.cli.output.results import Shown, summary, worst
+from dkimctl.cli.output.streams import Reporter
+from dkimctl.errors import DkimctlError, Interrupted, ServiceError
+from dkimctl.models.registration import Outcome
+from dkimctl.render.renderer import Format
+
+if TYPE_CHECKING:
+    from dkimctl.cli.session import Session
+    from dkimctl.ledger.intents import Intent
+
+_UNFINISHED = (Outcome.PENDING, Outcome.UNKNOWN, Outcome.FAILED)
+
+
+def finish_run(
+    session: Session, stopped: DkimctlError | None, shown: Shown, output_options: OutputOptions
+) -> int:
+    """Report why the run ended early, or what to do next; returns the exit code.
+
+    Raises Interrupted for a run that was interrupted.
+    """
+    if isinstance(stopped, Interrupted):
+        raise _interrupted(shown.counts)
+    if stopped is None and (count := shown.counts[Outcome.PENDING]):
+        stopped = ServiceError(
+            f"the service kept throttling {count} {'domain' if count == 1 else 'domains'} (429)",
+            hint="run the same command again later, with a lower --concurrency",
+        )
+    if stopped is not None:
+        session.reporter.error(stopped)
+        return worst([shown.status, stopped.exit_code])
+    if output_options.fmt is Format.TABLE and shown.counts:
+        command = session.command("show-dns", "--format zone")
+        session.reporter.note(f"dkimctl: next, for your DNS: {command}")
+        command = session.command("check-dns", "--wait 30m")
+        session.reporter.note(f"dkimctl: then check that it is published: {command}")
+    return shown.status
+
+
+def nothing_sent(reporter: Reporter, stopped: DkimctlError, count: int) -> DkimctlError:
+    """The error to end with where there are no results to show."""
+    counts = Counter({Outcome.PENDING: count})
+    reporter.summarize(summary(counts), counts)
+    return _interrupted(counts) if isinstance(stopped, Interrupted) else stopped
+
+
+def warn_of_unanswered(reporter: Reporter, intents: Sequence[Intent]) -> None:
+    """Warn of requests of earlier runs that were never answered."""
+    if not intents:
+        return
+    names = [
+        intent.sign_domain + (f" (selector {intent.selector})" if intent.selector else "")
+        for intent in intents[:5]
+    ]
+    reporter.warn(
+        f"{len(intents)} sent by earlier runs, and not in this file, were never answered: "
+        f"{', '.join(names)}{', ...' if len(intents) > 5 else ''}",
+        hint="register a file that contains them",
+    )
+
+
+def _interrupted(counts: Mapping[Outcome, int]) -> Interrupted:
+    total = sum(counts.values())
+    done = total - sum(counts.get(outcome, 0) for outcome in _UNFINISHED)
+    command = shlex.join(["dkimctl", *sys.argv[1:]])
+    return Interrupted(
+        f"interrupted: {done} of {total} domains are done",
+        hint=f"the answers so far are in the ledger; to go on: {command}",
+    )

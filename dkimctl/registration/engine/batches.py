@@ -1,0 +1,257 @@
+"""Entries on their way through the service: gathered into batches, and what is known of each."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, NamedTuple
+
+from dkimctl.errors import DkimctlError, RequestRefused, ServiceError
+from dkimctl.models.registration import DomainSpec, Outcome, Registration, Result
+from dkimctl.registration import outcomes
+from dkimctl.registration.matching import match
+
+if TYPE_CHECKING:
+    from dkimctl.client.wire import Reply  # a run that sends nothing does without msgspec
+
+_MOST_WARNINGS = 3  # of one kind, for one answer
+# The service may or may not have registered the entry; asked again, it may tell.
+_UNSETTLED = frozenset((Outcome.UNKNOWN, Outcome.FAILED))
+
+
+@dataclass(slots=True)
+class Entry:
+    """One entry of the file; `result` is None until it is known and in the ledger."""
+
+    spec: DomainSpec
+    result: Result | None = None
+    is_in_doubt: bool = False  # an earlier run sent it and got no answer
+
+
+class IntentChanges(NamedTuple):
+    """Entries whose intents the ledger may drop, and entries that need one."""
+
+    settled: list[DomainSpec]
+    begun: list[DomainSpec]
+
+
+class Batch:
+    """The entries of one request and of its repetitions; each is known by its position.
+
+    A worker thread owns the batch from the time it gets a permit until it reports back. In
+    between the engine leaves it alone.
+    """
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        self.entries = entries
+        self.specs = [entry.spec for entry in entries]
+        self.permit: SimpleQueue[bool] = SimpleQueue()  # whether `to_send` may be sent
+        self.to_send: Sequence[int] = range(len(entries))
+        self.in_flight: Sequence[int] = ()  # positions in the current request
+        self.order = 0  # from 1, in the order in which threads take batches; 0: not taken yet
+        self.was_sent = False
+        self.error: DkimctlError | None = None  # ended this batch, and ends the run
+        self.defect: Exception | None = None
+        self.warnings: list[str] = []  # about the answers
+        self.last_failure: DkimctlError | None = None  # why the last request has no usable answer
+        self.is_last_answered = False
+        self.is_ever_answered = False
+        self.has_reached_service = False  # perhaps
+        self.requested_wait = 0.0  # seconds that the service asked it to wait, in total
+        self._largest_accepted = 0  # entries in the largest request not refused as a whole
+        self._was_split = False
+        self._attempts = [0] * len(entries)
+        self._open = set(self.to_send)  # to be sent, perhaps again
+        self._results: list[Result | None] = [None] * len(entries)
+        self._unsettled = {number for number, entry in enumerate(entries) if entry.is_in_doubt}
+        self._recorded = set(self._unsettled)  # the ledger has an intent of these
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether it can be sent twice: every entry has a selector."""
+        return all(spec.selector is not None for spec in self.specs)
+
+    def take_reply(self, reply: Reply) -> None:
+        """Record the answer to the current request."""
+        specs = [self.specs[position] for position in self.in_flight]
+        matched = match(specs, reply.items)
+        self.warnings += _first_few([f"in the service's answer: {fault}" for fault in reply.faults])
+        self.warnings += _first_few([_describe_stray(stray) for stray in matched.strays])
+        for position, spec, answer in zip(self.in_flight, specs, matched.answers, strict=True):
+            if answer is None:
+                result = outcomes.unanswered(spec, "the service's answer leaves it out")
+            else:
+                result = outcomes.of_answer(spec, answer)
+            self._set_result(position, result)
+        self._largest_accepted = max(self._largest_accepted, len(specs))
+        self.has_reached_service = True
+        self.is_last_answered = not self._unsettled.issuperset(self.in_flight)
+        self.is_ever_answered = self.is_ever_answered or self.is_last_answered
+        self.last_failure = (
+            None if self.is_last_answered else ServiceError("no answer has a usable item")
+        )
+        self.in_flight = ()
+
+    def mark_unknown(self, failure: DkimctlError) -> None:
+        """The current request got no usable answer, but may have been processed."""
+        for position in self.in_flight:
+            self._set_result(position, outcomes.unanswered(self.specs[position], failure.message))
+        self.has_reached_service = True
+        self._set_unanswered(failure)
+
+    def mark_not_processed(self, failure: DkimctlError) -> None:
+        """The current request had no effect."""
+        for position in self.in_flight:
+            self._attempts[position] += 1
+        self._set_unanswered(failure)
+
+    def mark_split(self, refusal: RequestRefused) -> Sequence[int]:
+        """The current request was refused as a whole; returns its positions."""
+        positions = self.in_flight
+        self._was_split = True
+        self._set_unanswered(refusal)
+        return positions
+
+    def mark_refused(self, refusal: RequestRefused) -> None:
+        """The current request, of one entry, was refused as a whole."""
+        for position in self.in_flight:
+            spec = self.specs[position]
+            self._set_result(position, outcomes.of_refusal(spec, refusal.status, refusal.said))
+        self.has_reached_service = True
+        self._set_unanswered(refusal)
+
+    def still_open(self, positions: Iterable[int]) -> list[int]:
+        """Those of `positions` that are to be sent, perhaps again."""
+        return [position for position in positions if position in self._open]
+
+    def attempts(self, positions: Iterable[int]) -> int:
+        """The most attempts made for any of `positions` that is still open."""
+        return max((self._attempts[position] for position in self.still_open(positions)), default=0)
+
+    def finish(self) -> None:
+        """Send nothing more. What has no result yet is certainly not registered by this run."""
+        self._open.clear()
+        reason = self.last_failure.message if self.last_failure else "it was not sent"
+        for position, spec in enumerate(self.specs):
+            if self._results[position] is None:
+                make = outcomes.unanswered if position in self._unsettled else outcomes.pending
+                self._results[position] = make(spec, reason)
+
+    def cancel(self) -> None:
+        """Send nothing more, also when a thread is about to."""
+        self.in_flight = ()
+        self.finish()
+        self.permit.put(False)
+
+    def new_results(self) -> list[tuple[Entry, Result]]:
+        """The results that are final and that their entries do not have yet."""
+        return [
+            (entry, result)
+            for position, (entry, result) in enumerate(
+                zip(self.entries, self._results, strict=True)
+            )
+            if entry.result is None and result is not None and position not in self._open
+        ]
+
+    def results_if_abandoned(self, reason: str) -> list[tuple[Entry, Result]]:
+        """Results for the entries without one, when their thread is not waited for.
+
+        The thread may be at work on them, so this looks only at what the engine owns: what the
+        ledger has an intent of is in doubt.
+        """
+        return [
+            (entry, outcomes.unanswered(entry.spec, reason))
+            if position in self._recorded
+            else (entry, outcomes.pending(entry.spec, "it was not sent"))
+            for position, entry in enumerate(self.entries)
+            if entry.result is None
+        ]
+
+    def take_intent_changes(self) -> IntentChanges:
+        """What to change in the ledger; assumes that the caller does so."""
+        wanted = self._unsettled.union(self.in_flight)
+        settled, begun = self._recorded - wanted, wanted - self._recorded
+        self._recorded = wanted
+        return IntentChanges([self.specs[p] for p in settled], [self.specs[p] for p in begun])
+
+    def accepted_size(self) -> int | None:
+        """How many entries the service takes at once, if it refused more only for their number."""
+        was_too_large = self._was_split and all(
+            result is not None and result.outcome is not Outcome.INVALID for result in self._results
+        )
+        return self._largest_accepted or None if was_too_large else None
+
+    def _set_result(self, position: int, result: Result) -> None:
+        self._results[position] = result
+        self._attempts[position] += 1
+        is_settled = result.outcome not in _UNSETTLED
+        (self._unsettled.discard if is_settled else self._unsettled.add)(position)
+        # Only with a selector can it be asked for again: that is answered with the data (409).
+        if is_settled or self.specs[position].selector is None:
+            self._open.discard(position)
+
+    def _set_unanswered(self, failure: DkimctlError) -> None:
+        self.last_failure, self.is_last_answered, self.in_flight = failure, False, ()
+
+
+class BatchBuilder:
+    """Gathers entries into batches, and gives out results in the file's order.
+
+    It reads at most `window` entries beyond the first one without a result. A batch never mixes
+    entries whose selector the service chooses with others: only a request without the former
+    can be repeated safely.
+    """
+
+    def __init__(self, entries: Iterable[Entry], *, batch_size: int, window: int) -> None:
+        self._entries = iter(entries)
+        self.batch_size = batch_size
+        self._window = window
+        self._waiting: deque[Entry] = deque()  # in the file's order
+        self._partial: dict[bool, list[Entry]] = {True: [], False: []}
+        self._is_exhausted = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the result of every entry has been given out."""
+        return self._is_exhausted and not self._waiting
+
+    def next_batch(self) -> Batch | None:
+        """The next entries to send; None until more results are known."""
+        while len(self._waiting) < self._window:
+            entry = next(self._entries, None)
+            if entry is None:
+                self._is_exhausted = True
+                break
+            self._waiting.append(entry)
+            if entry.result is None:
+                gathered = self._partial[entry.spec.selector is None]
+                gathered.append(entry)
+                if len(gathered) >= self.batch_size:
+                    return self._take(gathered)
+        if not self._is_exhausted and self._waiting[0].result is not None:
+            return None  # first, the results that are known make room
+        return next((self._take(entries) for entries in self._partial.values() if entries), None)
+
+    def known_results(self) -> Iterator[Result]:
+        """The results up to the first that is not known yet, each once."""
+        while self._waiting and (result := self._waiting[0].result) is not None:
+            self._waiting.popleft()
+            yield result
+
+    def _take(self, gathered: list[Entry]) -> Batch:
+        batch = Batch(gathered[: self.batch_size])
+        del gathered[: self.batch_size]
+        return batch
+
+
+def _first_few(warnings: list[str]) -> list[str]:
+    """A hostile answer could cause hundreds of thousands."""
+    more = len(warnings) - _MOST_WARNINGS
+    return [*warnings[:_MOST_WARNINGS], f"and {more} more like that"] if more > 0 else warnings
+
+
+def _describe_stray(stray: Registration) -> str:
+    selector = f" (selector {stray.selector})" if stray.selector else ""
+    return f"the service answered for {stray.sign_domain}{selector}: not asked for, or twice"

@@ -1,0 +1,121 @@
+"""One run of `register` over a file: what is sent, and what earlier runs left unanswered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+from dkimctl.errors import DkimctlError
+from dkimctl.ledger.intents import Intent
+from dkimctl.ledger.ledger import Ledger
+from dkimctl.models.registration import DomainSpec, Result, key_of
+from dkimctl.registration.planning import Planner
+
+if TYPE_CHECKING:
+    from dkimctl.registration.engine.limits import Limits, RunObserver
+    from dkimctl.registration.engine.sending import Send
+
+
+class RunOptions(NamedTuple):
+    """How `register` treats the entries of its file.
+
+    `assign` gives a selector to an entry without one. `refresh` asks again for what the ledger
+    has, `retry_unknown` for what was sent without a selector and never answered.
+    """
+
+    assign: Callable[[DomainSpec], DomainSpec] = lambda spec: spec
+    refresh: bool = False
+    retry_unknown: bool = False
+
+    def planner(self, ledger: Ledger) -> Planner:
+        return Planner(
+            ledger, assign=self.assign, refresh=self.refresh, retry_unknown=self.retry_unknown
+        )
+
+
+class RegistrationRun:
+    """Registers `specs`, and pushes one result for each.
+
+    `connect` returns what sends a batch; it is called once, when there is something to send.
+    """
+
+    def __init__(
+        self,
+        specs: Sequence[DomainSpec],
+        ledger: Ledger,
+        options: RunOptions,
+        connect: Callable[[], Send],
+        *,
+        observer: RunObserver,
+        warn: Callable[[str], None],
+        limits: Limits,
+    ) -> None:
+        from dkimctl.registration.engine.engine import RegistrationEngine  # a plan needs none
+
+        self._specs = specs
+        self._ledger = ledger
+        self._engine = RegistrationEngine(
+            ledger, options.planner(ledger), connect, observer=observer, warn=warn, limits=limits
+        )
+
+    @property
+    def stopped(self) -> DkimctlError | None:
+        """What ended the run early, if anything."""
+        return self._engine.stopped
+
+    def stop(self) -> None:
+        """End the run early; safe in a signal handler."""
+        self._engine.stop()
+
+    def execute(self, emit: Callable[[Result], None]) -> None:
+        """Push one result for each entry to `emit`, in the file's order.
+
+        Raises what ended the run, if that was before anything was sent or emitted.
+        """
+        has_emitted = False
+
+        def emit_unless_moot(result: Result) -> None:
+            nonlocal has_emitted
+            if not has_emitted and self.stopped and not self._engine.has_reached_service:
+                raise self.stopped
+            has_emitted = True
+            emit(result)
+
+        self._engine.run(self._specs, emit_unless_moot)
+
+    def left_unanswered(self) -> list[Intent]:
+        """Requests of earlier runs that were never answered, and that this file does not repeat."""
+        intents = self._ledger.intents()
+        if not intents:
+            return []
+        keys = {spec.key for spec in self._specs}
+        return [
+            intent
+            for intent in intents
+            # An entry without a selector stands for any of its domain.
+            if keys.isdisjoint({intent.key, key_of(intent.sign_domain, None)})
+        ]
+
+
+def assign_from(
+    template: str | None, specs: Sequence[DomainSpec], now: datetime
+) -> Callable[[DomainSpec], DomainSpec]:
+    """What gives entries a selector by `--assign-selector`.
+
+    Raises UsageError for a template that is invalid, or does not fit one of `specs`.
+    """
+    if template is None:
+        return lambda spec: spec
+    from dkimctl.specs.selector_template import SelectorTemplate
+
+    selectors = SelectorTemplate(template, now)
+    selectors.check(specs)
+    return selectors.assign
+
+
+def record_names(specs: Sequence[DomainSpec]) -> Iterator[str]:
+    """The FQDN of each record; where the selector is not known yet, the name above it."""
+    for spec in specs:
+        parent = f"_domainkey.{spec.sign_domain}"
+        yield parent if spec.selector is None else f"{spec.selector}.{parent}"
