@@ -24,17 +24,17 @@ def registered(cli):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--format", "octodns"), "octodns is written for a zone, and none is named"),
-        (("--format", "zone", "--zone", "example.com"), "--zone means nothing with --format zone"),
-        (("--format", "json", "--origin", "example.com"), "--origin means nothing"),
+        (("--format", "octodns"), "--format octodns needs the zones of your DNS"),
+        (("--format", "zone", "--zone", "example.com"), "--zone has no effect with --format zone"),
+        (("--format", "json", "--origin", "example.com"), "--origin has no effect"),
         (("--format", "octodns"), "--find-zones"),
-        (("--format", "zone", "--find-zones"), "--find-zones means nothing with --format zone"),
-        (("--format", "octodns", *ZONES, "--find-zones"), "do not go together"),
-        (("--format", "zone", "--provider", "google"), "--provider means nothing"),
-        (("--format", "zone", "--output-dir", "d"), "--output-dir means nothing"),
+        (("--format", "zone", "--find-zones"), "--find-zones has no effect with --format zone"),
+        (("--format", "octodns", *ZONES, "--find-zones"), "cannot be combined with"),
+        (("--format", "zone", "--provider", "google"), "--provider has no effect"),
+        (("--format", "zone", "--output-dir", "d"), "--output-dir has no effect"),
         (
             ("--format", "octodns", *ZONES, "--output", "f", "--output-dir", "d"),
-            "do not go together",
+            "cannot be combined with",
         ),
         (("--format", "octodns", "--zone", "exa mple.com"), "in --zone"),
         (("--origin", "a..b"), "in --origin"),
@@ -72,7 +72,7 @@ def test_several_batches_of_one_zone_do_not_fit_on_stdout_either(cli):
     words = ("--sandbox", "--format", "route53", "--zone", "example.com")
     done = cli("register", "-", *words, stdin=specs)
     assert (done.status, done.out) == (4, "")
-    assert "the result is 2 files (example.com.json, example.com.2.json), and only one" in done.err
+    assert "the result is 2 files (example.com.json, example.com.2.json), which need a" in done.err
     assert cli("show-dns", *words, "--output-dir", "batches").status == 0
     assert len(list((cli.home / "batches").iterdir())) == 2
 

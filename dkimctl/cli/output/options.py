@@ -1,4 +1,4 @@
-"""How results are to be written: the format, its zones, and where it goes."""
+"""How results are written: the format, its zones, and the destination."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from dkimctl.render.renderer import PER_ZONE, Format, Provider
 
 
 class OutputOptions(NamedTuple):
-    """What the options of `register` and `show-dns` say.
+    """The output options of `register` and `show-dns`.
 
-    `is_default`: they name no format. `ttl` is in seconds. Names of zones are A-labels in lower
-    case, without trailing dot.
+    `is_default`: no format was named. `ttl` is in seconds. Zones are A-labels in lower case,
+    without trailing dot.
     """
 
     fmt: Format
@@ -30,12 +30,12 @@ class OutputOptions(NamedTuple):
 
     @property
     def is_on_terminal(self) -> bool:
-        """Whether people are going to see it as it comes."""
+        """Whether the result is written to a terminal."""
         return self.output is None and self.output_dir is None and sys.stdout.isatty()
 
     @property
     def has_zones(self) -> bool:
-        """Whether the records have to be in certain zones."""
+        """Whether the records must lie in certain zones."""
         return self.finds_zones or self.origin is not None or bool(self.zones)
 
     def require_zones_for(self, names: Sequence[str]) -> None:
@@ -50,7 +50,7 @@ class OutputOptions(NamedTuple):
         if self.fmt in PER_ZONE and len(different) > 1 and self.output_dir is None:
             raise UsageError(
                 f"the result is a file for each of {len(different)} zones: {', '.join(different)}",
-                hint="name a directory for them with --output-dir, or select those of one zone",
+                hint="name a directory with --output-dir, or select the domains of one zone",
             )
 
 
@@ -65,7 +65,7 @@ def read_output_options(
     output: Path | None,
     output_dir: Path | None,
 ) -> OutputOptions:
-    """What these options ask for. Raises UsageError where they do not go together."""
+    """Check these options, and gather them. Raises UsageError."""
     output_options = OutputOptions(
         fmt=fmt or default_format(output),
         is_default=fmt is None,
@@ -83,31 +83,26 @@ def read_output_options(
     _require_fit("--provider", provider, output_options.fmt, [Format.TERRAFORM])
     _require_fit("--output-dir", output_dir, output_options.fmt, PER_ZONE)
     if output is not None and output_dir is not None:
-        raise UsageError(
-            "--output and --output-dir do not go together", hint="leave one of the two out"
-        )
+        raise UsageError("--output cannot be combined with --output-dir", hint="remove one of them")
     if find_zones and zone:
-        raise UsageError(
-            "--zone and --find-zones do not go together", hint="leave one of the two out"
-        )
+        raise UsageError("--zone cannot be combined with --find-zones", hint="remove one of them")
     if output_options.fmt in PER_ZONE and not output_options.has_zones:
         raise UsageError(
-            f"{output_options.fmt} is written for a zone, and none is named",
-            hint="name the zones of your DNS with --zone ZONE, once for each, or have them looked "
-            "up in DNS with --find-zones",
+            f"--format {output_options.fmt} needs the zones of your DNS",
+            hint="name each with --zone ZONE, or look them up in DNS with --find-zones",
         )
     return output_options
 
 
 def default_format(output: Path | None, *, for_machines: Format = Format.ZONE) -> Format:
-    """A table for people, what machines read for a pipe or a file."""
+    """A table on a terminal, `for_machines` for a pipe or a file."""
     return Format.TABLE if output is None and sys.stdout.isatty() else for_machines
 
 
 def _require_fit(option: str, value: object, fmt: Format, fitting: Iterable[Format]) -> None:
     if value and fmt not in fitting:
         names = ", ".join(sorted(fitting))
-        raise UsageError(f"{option} means nothing with --format {fmt}", hint=f"it is for {names}")
+        raise UsageError(f"{option} has no effect with --format {fmt}", hint=f"it is for {names}")
 
 
 def read_zone(option: str, text: str) -> str:
