@@ -30,11 +30,11 @@ from dkimctl.models.secret import Secret, Token
 from dkimctl.registration import outcomes
 from dkimctl.registration.matching import match
 from dkimctl.registration.saved_results import judged
-from dkimctl.render.formats import open_renderer
 from dkimctl.render.records import publishable
-from dkimctl.render.renderer import PER_ZONE, Format, Provider, render_all
+from dkimctl.render.renderer import PER_ZONE, Format, Provider
 from dkimctl.text.escaping import printable
 from mutations import JSON_SCALARS, documents, flow, json_tree
+from rendering import render_files, render_text
 from terminals import is_harmless
 
 API = Path(__file__).parents[1] / "fixtures" / "api"
@@ -111,23 +111,16 @@ def test_a_body_is_a_reply_or_is_told_of(body, is_saved):
 def test_an_answer_is_shown_in_every_format(body):
     results = results_of(body)
     for fmt in set(Format) - set(PER_ZONE):
-        text = rendered(results, fmt, ttl=60, width=80)
+        text = render_text(fmt, results, ttl=60, width=80)
         text.encode()
         assert all(map(is_harmless, text.replace("\t", " ").split("\n")))
     inside = [result for result in results if is_in_zones(result)]
     for fmt in PER_ZONE:
         for provider in Provider:
-            renderer = open_renderer(fmt, zones=ZONES, provider=provider)
-            for result in inside:
-                renderer.add(result)
-            for file in renderer.files():
+            for file in render_files(fmt, inside, ZONES, provider=provider):
                 assert is_harmless(file.name)
                 text = "".join(file.chunks)
                 assert all(map(is_harmless, text.split("\n")))
-
-
-def rendered(results: list[Result], fmt: Format, **options: int) -> str:
-    return "".join(render_all(open_renderer(fmt, **options), results))
 
 
 def is_in_zones(result: Result) -> bool:
@@ -139,7 +132,7 @@ def is_in_zones(result: Result) -> bool:
 @given(BODIES)
 def test_a_zone_has_one_line_for_each_record_and_others_read_it(body):
     results = results_of(body)
-    lines = rendered(results, Format.ZONE, ttl=60).splitlines()
+    lines = render_text(Format.ZONE, results, ttl=60).splitlines()
     records = records_of(results)
     assert [line[:1] == ";" for line in lines] == [True, False] * len(records)
     for line, record in zip(lines[1::2], records, strict=True):
@@ -152,16 +145,16 @@ def test_a_zone_has_one_line_for_each_record_and_others_read_it(body):
 def test_what_is_written_for_machines_is_read_back(body):
     results = results_of(body)
     registrations = [result.registration for result in results]
-    again = decode_reply(rendered(results, Format.JSON).encode(), is_saved=True)
+    again = decode_reply(render_text(Format.JSON, results).encode(), is_saved=True)
     assert again.faults == ()
     assert [named(item) for item in again.items] == [named(item) for item in registrations]
     assert [result.outcome for result in judged(again.items)] == [one.outcome for one in results]
-    jsonl = rendered(results, Format.JSONL).splitlines()
+    jsonl = render_text(Format.JSONL, results).splitlines()
     assert [json.loads(line)["sign_domain"] for line in jsonl] == [
         item.sign_domain for item in registrations
     ]
     csv.field_size_limit(1 << 24)  # characters, of which a service's message may have many
-    rows = list(csv.reader(rendered(results, Format.CSV).splitlines()))
+    rows = list(csv.reader(render_text(Format.CSV, results).splitlines()))
     assert len(rows) == 1 + len(results)
     assert {len(row) for row in rows} == {len(rows[0])}
 
@@ -231,12 +224,8 @@ def test_a_registration_has_results_or_an_error(service, status, headers, body):
     for result in results:
         assert SECRET not in str(result)
         assert is_harmless(printable(result.reason))
-    assert all(
-        map(
-            is_harmless,
-            rendered(results, Format.TABLE, width=100).split("\n"),
-        )
-    )
+    lines = render_text(Format.TABLE, results, width=100).split("\n")
+    assert all(map(is_harmless, lines))
 
 
 @given(status=STATUSES, headers=HEADERS, body=BODIES)

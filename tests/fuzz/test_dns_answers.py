@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 from dkimctl.models.registration import DnsRecord, Registration
 from dkimctl.publication.checking.checker import Checker
 from dkimctl.publication.verdicts import Check, Verdict
-from dkimctl.render.formats import open_check_renderer
-from dkimctl.render.renderer import CheckFormat, render_all
+from dkimctl.render.renderer import CheckFormat
 from dkimctl.resolver.authorities import Authorities, Zone
 from dkimctl.resolver.messages import (
     TXT,
@@ -35,6 +34,7 @@ from dkimctl.resolver.messages import (
 )
 from dkimctl.resolver.server import NoAnswer, Server
 from dkimctl.resolver.zones import zone_of
+from rendering import render_checks
 from terminals import is_harmless
 
 NAME = "s1._domainkey.example.com"
@@ -293,8 +293,7 @@ def require_shown(check: Check) -> None:
     """The verdict is one that every format can show."""
     assert check.finding.verdict in Verdict
     for fmt in CheckFormat:
-        renderer = open_check_renderer(fmt, wanted=Verdict.PUBLISHED)
-        text = "".join(render_all(renderer, [check]))
+        text = render_checks(fmt, [check])
         text.encode()
         assert all(map(is_harmless, text.split("\n")))
 

@@ -19,10 +19,10 @@ from dkimctl.ledger.intents import Intent
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models.registration import DnsRecord, DomainSpec, Outcome, Registration, key_of
 from dkimctl.registration import outcomes
-from dkimctl.render.formats import open_renderer
-from dkimctl.render.renderer import PER_ZONE, Format, render_all
+from dkimctl.render.renderer import PER_ZONE, Format
 from dkimctl.settings.profile import SANDBOX_CLIENT_ID
 from dkimctl.text.escaping import printable
+from rendering import render_text
 from terminals import is_harmless
 
 ACCOUNT = {"base_url": "https://sandbox.invalid", "client_id": SANDBOX_CLIENT_ID}
@@ -186,7 +186,7 @@ def require_sound_one(found: Registration | Intent) -> None:
     assert found.record is None or all(isinstance(part, str) for part in found.record)
     result = outcomes.judged(found, Outcome.EXISTS)
     for fmt in set(Format) - set(PER_ZONE):
-        text = "".join(render_all(open_renderer(fmt), [result]))
+        text = render_text(fmt, [result])
         assert all(map(is_harmless, text.replace("\t", " ").split("\n")))
 
 

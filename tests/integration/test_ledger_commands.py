@@ -13,8 +13,8 @@ import pytest
 
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models.registration import DomainSpec, Outcome, Result, key_of
-from dkimctl.render.formats import open_renderer
-from dkimctl.render.renderer import Format, render_all
+from dkimctl.render.renderer import Format
+from rendering import render_text
 
 HERE = {"base_url": "http://127.0.0.1:1", "client_id": "me"}  # nobody listens there
 SPECS = """
@@ -52,7 +52,7 @@ def response(*items: object) -> str:
 
 def export(*registrations) -> str:
     results = [Result(registration, Outcome.EXISTS) for registration in registrations]
-    return "".join(render_all(open_renderer(Format.JSON), results))
+    return render_text(Format.JSON, results)
 
 
 def known(ledger) -> list:

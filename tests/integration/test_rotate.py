@@ -18,7 +18,6 @@ from dkimctl.models.secret import Secret
 from dkimctl.registration.engine.engine import RegistrationEngine
 from dkimctl.registration.engine.limits import Limits
 from dkimctl.registration.planning import Planner
-from dkimctl.render.formats import open_renderer
 from dkimctl.render.nsupdate import NsupdateDeletionRenderer
 from dkimctl.render.renderer import Format, render_all
 from dkimctl.render.spec_yaml import render_spec_yaml
@@ -31,6 +30,7 @@ from dkimctl.service.store import Store
 from dkimctl.settings.values import SANDBOX_FIXED
 from dkimctl.specs.loading import load_specs
 from dkimctl.specs.selector_template import SelectorTemplate
+from rendering import render_text
 
 ACCOUNT = {key: SANDBOX_FIXED[key] for key in ("base_url", "client_id")}
 DAY = 86400
@@ -60,8 +60,7 @@ def import_(cli, ledger, make_registration):
     def import_(sign_domain="example.com", selector="s1", *, days, **fields) -> None:
         made = days_ago(days).isoformat(timespec="seconds")
         found = make_registration(sign_domain, selector, **{"regist_date": made} | fields)
-        renderer = open_renderer(Format.JSON)
-        saved = "".join(render_all(renderer, [Result(found, Outcome.EXISTS)]))
+        saved = render_text(Format.JSON, [Result(found, Outcome.EXISTS)])
         assert cli("ledger", "import", "--sandbox", "-", stdin=saved).status == 0
 
     return import_

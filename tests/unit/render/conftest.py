@@ -1,11 +1,13 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
 from dkimctl.models.registration import DnsRecord, Outcome, Registration, Result
+from dkimctl.publication.verdicts import Check, Urgency, Verdict
+from rendering import check_of
 
 KEY_1024 = "v=DKIM1; g=*; k=rsa; p=" + "MIGfMA0GCSqGSIb3" * 13 + "IDAQAB=="
 KEY_2048 = "v=DKIM1; g=*; k=rsa; p=" + "MIIBIjANBgkqhkiG" * 24 + "IDAQAB=="
@@ -66,4 +68,24 @@ def every_outcome() -> list[Result]:
         make_result(
             Outcome.UNKNOWN, sign_domain="unknown.example", reason="no answer came", **unanswered
         ),
+    ]
+
+
+@pytest.fixture(scope="session")
+def every_verdict() -> list[Check]:
+    """A check of each verdict, the urgent ones last."""
+    good = [check_of(verdict, sign_domain=f"{verdict.name.lower()}.example") for verdict in Verdict]
+    soon = check_of(Verdict.MISSING, sign_domain="soon.example", urgency=Urgency.SOON)
+    signing = check_of(
+        Verdict.MISMATCH, "it is another key (p=)", sign_domain="signing.example",
+        urgency=Urgency.SIGNING, alias="k.hosted.example",
+    )  # fmt: skip
+    return [*good, soon, signing]
+
+
+@pytest.fixture(scope="session")
+def results(result) -> Callable[[Sequence[DnsRecord]], list[Result]]:
+    return lambda records: [
+        result(sign_domain=record.fqdn.partition("._domainkey.")[2], record=record)
+        for record in records
     ]

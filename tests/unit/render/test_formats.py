@@ -31,14 +31,14 @@ def whole(fmt: Format, results: Iterable[Result]) -> str:
 
 
 @pytest.mark.parametrize("fmt", Format)
-def test_every_format_ends_its_last_line(fmt: Format, every_outcome: list[Result]) -> None:
+def test_output_ends_with_a_newline(fmt: Format, every_outcome: list[Result]) -> None:
     text = whole(fmt, every_outcome)
     assert re.search(r"created(\.example)?\b", text)
     assert text.endswith("\n")
 
 
 @pytest.mark.parametrize("fmt", LIGHT)
-def test_output_comes_before_the_last_result(fmt: Format, result: Callable[..., Result]) -> None:
+def test_output_is_streamed(fmt: Format, result: Callable[..., Result]) -> None:
     endless = (result(sign_domain=f"d{number}.example") for number in count())
     text = "".join(islice(render_all(open_renderer(fmt), endless), 30))
     assert "d0.example" in text
@@ -46,13 +46,15 @@ def test_output_comes_before_the_last_result(fmt: Format, result: Callable[..., 
 
 
 @pytest.mark.parametrize("fmt", LIGHT)
-def test_no_result_is_asked_for_twice(fmt: Format, every_outcome: list[Result]) -> None:
+def test_results_are_read_only_once(fmt: Format, every_outcome: list[Result]) -> None:
     once: Iterator[Result] = iter(every_outcome)
     assert whole(fmt, once) == whole(fmt, every_outcome)
 
 
 @pytest.mark.parametrize("fmt", Format)
-def test_only_what_may_be_published_goes_into_dns(fmt: Format, every_outcome: list[Result]) -> None:
+def test_dns_formats_hold_only_publishable_records(
+    fmt: Format, every_outcome: list[Result]
+) -> None:
     text = whole(fmt, every_outcome)
     if fmt not in (Format.TABLE, Format.JSON, Format.JSONL, Format.CSV):
         for outcome in ("pending", "taken", "invalid", "unusable", "failed", "unknown"):
@@ -61,7 +63,7 @@ def test_only_what_may_be_published_goes_into_dns(fmt: Format, every_outcome: li
 
 
 @pytest.mark.parametrize("fmt", [fmt for fmt in Format if fmt is not Format.TABLE])
-def test_only_the_table_loads_rich(fmt: Format) -> None:
+def test_only_the_table_imports_rich(fmt: Format) -> None:
     rest = "files" if fmt in PER_ZONE else "end"
     script = (
         "import sys; from dkimctl.render.formats import open_renderer;"

@@ -44,21 +44,21 @@ def text_of(specs) -> str:
 
 
 @given(SPECS)
-def test_what_is_written_is_what_is_read(specs):
+def test_register_reads_the_same_specs_back(specs):
     text = text_of(specs)
     assert text.startswith("# what it is\n")
     assert load_specs(text.encode(), "x") == specs
 
 
 @given(SPECS)
-def test_other_readers_of_yaml_take_text_for_text(specs):
+def test_pyyaml_reads_the_same_values_back(specs):
     stated = [
         {key: value for key, value in spec._asdict().items() if value is not None} for spec in specs
     ]
     assert yaml.safe_load(text_of(specs)) == stated
 
 
-def test_how_it_looks():
+def test_the_layout_is_fixed():
     spec = DomainSpec("example.com", "20260101", 2048, "2026-11-24T15:05+00:00", enable=True)
     assert text_of([spec, DomainSpec("example.net", "s1")]) == (
         "# what it is\n"

@@ -10,9 +10,9 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from dkimctl.models.registration import DnsRecord, Outcome, Result
-from dkimctl.render.formats import open_renderer
-from dkimctl.render.renderer import Format, render_all
+from dkimctl.render.renderer import Format
 from dkimctl.text.escaping import printable
+from rendering import render_text
 
 WIDTHS = [80, 120, 200]
 LONG_DOMAIN = ".".join(["d" * 59] * 4)
@@ -20,7 +20,7 @@ HOSTILE = "[red]x[/] :smile: \x1b[2J\n\u202eevil 日本語のメッセージ [li
 
 
 def table_of(*results: Result, width: int = 80, colour: bool = False) -> str:
-    return "".join(render_all(open_renderer(Format.TABLE, width=width, colour=colour), results))
+    return render_text(Format.TABLE, results, width=width, colour=colour)
 
 
 def assert_readable(text: str, results: list[Result], width: int) -> None:
@@ -36,15 +36,15 @@ def assert_readable(text: str, results: list[Result], width: int) -> None:
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_every_value_stands_whole_on_a_line_of_its_own(
-    every_outcome: list[Result], width: int
-) -> None:
+def test_every_value_is_whole_on_its_own_line(every_outcome: list[Result], width: int) -> None:
     text = table_of(*every_outcome, width=width)
     assert_readable(text, every_outcome, width)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_holds_all_that_is_asked_for(result: Callable[..., Result], width: int) -> None:
+def test_a_row_has_all_columns_and_a_record_below(
+    result: Callable[..., Result], width: int
+) -> None:
     header, row, name, value, *_ = table_of(result(), width=width).splitlines()
     assert header.split() == ["DOMAIN", "SELECTOR", "OUTCOME", "BITS", "START", "RESULT"]
     assert re.split(" {2,}", row) == [
@@ -60,7 +60,7 @@ def test_holds_all_that_is_asked_for(result: Callable[..., Result], width: int) 
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_columns_stand_under_their_titles(every_outcome: list[Result], width: int) -> None:
+def test_cells_are_aligned_with_their_titles(every_outcome: list[Result], width: int) -> None:
     lines = table_of(*every_outcome, width=width).splitlines()
     rows = [line for line in lines if re.match(r"\w+\.example ", line)]
     assert len(rows) == len(every_outcome)
@@ -69,17 +69,17 @@ def test_columns_stand_under_their_titles(every_outcome: list[Result], width: in
         assert [row[at:].split()[0] for row in rows] == words
 
 
-def test_a_reason_stands_below_its_row(result: Callable[..., Result]) -> None:
+def test_a_reason_is_below_its_row(result: Callable[..., Result]) -> None:
     text = table_of(result(Outcome.TAKEN, record=None, code="409", reason="somebody has it"))
     assert text.splitlines()[2:] == ["  somebody has it", ""]
 
 
-def test_a_reason_that_the_message_says_is_not_repeated(result: Callable[..., Result]) -> None:
+def test_a_reason_equal_to_the_message_is_not_repeated(result: Callable[..., Result]) -> None:
     text = table_of(result(Outcome.INVALID, record=None, message="bad", reason="bad"))
     assert text.count("bad") == 1
 
 
-def test_a_plan_is_one_line_an_entry(result: Callable[..., Result]) -> None:
+def test_a_plan_has_one_line_for_each_entry(result: Callable[..., Result]) -> None:
     absent = dict.fromkeys(("selector", "key_len", "start_date", "record", "code", "message"))
     plan = [result(Outcome.PENDING, **(absent | {"sign_domain": f"{n}.example"})) for n in "ab"]
     _, *rows = table_of(*plan).splitlines()
@@ -90,7 +90,7 @@ def test_a_plan_is_one_line_an_entry(result: Callable[..., Result]) -> None:
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_a_long_domain_folds_and_spares_the_other_rows(
+def test_a_long_domain_wraps_without_squeezing_other_rows(
     result: Callable[..., Result], width: int
 ) -> None:
     results = [result(sign_domain=LONG_DOMAIN), result(Outcome.EXISTS, sign_domain="a.example")]
@@ -105,7 +105,9 @@ def test_a_long_domain_folds_and_spares_the_other_rows(
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("colour", [False, True])
-def test_nothing_in_data_acts(result: Callable[..., Result], width: int, colour: bool) -> None:
+def test_control_characters_and_markup_have_no_effect(
+    result: Callable[..., Result], width: int, colour: bool
+) -> None:
     record = DnsRecord(HOSTILE, HOSTILE, HOSTILE)
     reason = f"reason: {HOSTILE}"
     hostile = result(
@@ -122,9 +124,7 @@ def test_nothing_in_data_acts(result: Callable[..., Result], width: int, colour:
 
 @settings(deadline=None, max_examples=60)
 @given(text=st.text(st.characters(), max_size=200), width=st.integers(40, 200))
-def test_any_text_keeps_within_the_width(
-    result: Callable[..., Result], text: str, width: int
-) -> None:
+def test_any_text_fits_the_width(result: Callable[..., Result], text: str, width: int) -> None:
     record = DnsRecord(text, "TXT", text)
     results = [result(sign_domain=text, selector=text, message=text, record=record, reason=text)]
     assert_readable(table_of(*results, width=width), results, width)
@@ -144,7 +144,7 @@ def test_any_text_keeps_within_the_width(
         (Outcome.UNKNOWN, 31),
     ],
 )
-def test_the_outcome_has_its_colour(
+def test_the_outcome_is_coloured(
     result: Callable[..., Result],
     outcome: Outcome,
     code: int,
@@ -158,8 +158,8 @@ def test_the_outcome_has_its_colour(
     assert "\x1b" not in table_of(result(outcome), colour=False)
 
 
-def test_only_the_rows_that_need_attention(every_outcome: list[Result]) -> None:
-    text = "".join(render_all(open_renderer(Format.TABLE, only_attention=True), every_outcome))
+def test_only_rows_that_need_attention(every_outcome: list[Result]) -> None:
+    text = render_text(Format.TABLE, every_outcome, only_attention=True)
     for hidden in ("created.example", "exists.example", "pending.example"):
         assert hidden not in text
     assert "differs.example" in text
@@ -167,10 +167,10 @@ def test_only_the_rows_that_need_attention(every_outcome: list[Result]) -> None:
     assert text.endswith("3 rows that need no attention are not shown; --format json shows all\n")
 
 
-def test_where_no_row_needs_attention_there_is_no_header(result: Callable[..., Result]) -> None:
-    text = "".join(render_all(open_renderer(Format.TABLE, only_attention=True), [result()] * 300))
+def test_if_no_row_needs_attention_there_is_no_header(result: Callable[..., Result]) -> None:
+    text = render_text(Format.TABLE, [result()] * 300, only_attention=True)
     assert text == "300 rows that need no attention are not shown; --format json shows all\n"
 
 
-def test_no_results_are_no_table() -> None:
+def test_without_results_there_is_no_table() -> None:
     assert table_of() == ""

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dkimctl.models.registration import DnsRecord, Outcome, Registration, Result
-from dkimctl.render.formats import open_renderer
-from dkimctl.render.renderer import Format, render_all
+from dkimctl.render.renderer import Format
+from rendering import render_text
 
 
 def parsed(*results: Result) -> Any:
-    return json.loads("".join(render_all(open_renderer(Format.JSON), results)))
+    return json.loads(render_text(Format.JSON, results))
 
 
 def test_an_item_has_the_shape_of_the_service(result: Callable[..., Result]) -> None:
@@ -45,7 +45,7 @@ def test_an_item_has_the_shape_of_the_service(result: Callable[..., Result]) -> 
     }
 
 
-def test_what_the_service_left_out_is_left_out() -> None:
+def test_fields_that_the_service_omitted_are_omitted() -> None:
     taken = Result(Registration("example.com", "s1", code="409"), Outcome.TAKEN)
     assert parsed(taken)["items"] == [
         {
@@ -57,43 +57,41 @@ def test_what_the_service_left_out_is_left_out() -> None:
     ]
 
 
-def test_no_answer_is_a_null_result() -> None:
+def test_without_an_answer_result_is_null() -> None:
     unknown = Result(Registration("example.com"), Outcome.UNKNOWN, "no answer came")
     assert parsed(unknown)["items"] == [
         {"result": None, "sign_domain": "example.com", "outcome": "unknown"}
     ]
 
 
-def test_an_answer_with_an_empty_code_is_an_answer() -> None:
+def test_an_answer_with_an_empty_code_is_not_null() -> None:
     failed = Result(Registration("example.com", "s1", code="", message="?"), Outcome.FAILED)
     (item,) = parsed(failed)["items"]
     assert item["result"] == {"code": "", "message": "?"}
 
 
-def test_no_results_are_an_empty_list() -> None:
+def test_without_results_the_list_is_empty() -> None:
     assert parsed() == {"items": [], "count": 0, "total": 0}
 
 
-def test_every_outcome_is_an_item(every_outcome: list[Result]) -> None:
+def test_every_outcome_has_an_item(every_outcome: list[Result]) -> None:
     document = parsed(*every_outcome)
     assert [item["outcome"] for item in document["items"]] == list(Outcome)
     assert document["count"] == document["total"] == len(Outcome)
 
 
-def test_jsonl_is_the_same_items_one_a_line(every_outcome: list[Result]) -> None:
-    lines = "".join(render_all(open_renderer(Format.JSONL), every_outcome)).splitlines()
+def test_jsonl_has_the_same_items_one_on_each_line(every_outcome: list[Result]) -> None:
+    lines = render_text(Format.JSONL, every_outcome).splitlines()
     assert [json.loads(line) for line in lines] == parsed(*every_outcome)["items"]
 
 
 @pytest.mark.parametrize("fmt", [Format.JSON, Format.JSONL])
 @given(text=st.text(st.characters()))
-def test_any_text_comes_back_and_none_acts(
+def test_any_text_is_read_back_and_output_is_printable_ascii(
     result: Callable[..., Result], fmt: Format, text: str
 ) -> None:
     record = DnsRecord(text, text, text)
-    [*lines] = "".join(render_all(open_renderer(fmt), [result(message=text, record=record)])).split(
-        "\n"
-    )
+    [*lines] = render_text(fmt, [result(message=text, record=record)]).split("\n")
     assert all(char.isascii() and char.isprintable() for line in lines for char in line)
     item = json.loads(lines[1] if fmt is Format.JSON else lines[0])
     assert item["result"]["message"] == text

@@ -1,0 +1,130 @@
+"""Checks of DNS as JSON, JSON Lines and CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dkimctl.publication.verdicts import Finding, ServerFinding, Urgency, Verdict
+from dkimctl.render.renderer import CheckFormat
+from dkimctl.text.escaping import printable
+from rendering import HOSTILE, HOSTILE_CHECK, check_of, render_checks
+
+
+@pytest.mark.parametrize("fmt", [CheckFormat.JSON, CheckFormat.JSONL])
+def test_json_is_printable_ascii(fmt):
+    text = render_checks(fmt, [HOSTILE_CHECK])
+    assert all(line.isascii() and line.isprintable() for line in text.split("\n"))
+    document = json.loads(text)
+    (item,) = document.get("items", [document])
+    for key in ("sign_domain", "selector", "fqdn", "reason", "alias", "start_date"):
+        assert item[key] == HOSTILE
+    assert item["servers"] == [{"server": HOSTILE, "verdict": "mismatch", "reason": HOSTILE}]
+
+
+def test_csv_holds_no_control_characters():
+    text = render_checks(CheckFormat.CSV, [HOSTILE_CHECK])
+    assert text.count("\n") == 2
+    assert all(printable(line) == line for line in text.split("\n"))
+    (row,) = csv.DictReader(io.StringIO(text))
+    assert row["start_date"] == row["alias"] == row["reason"] == printable(HOSTILE)
+
+
+def test_json_has_every_field_of_a_check(every_verdict):
+    servers = (
+        ServerFinding("ns1.test (192.0.2.1)", Finding(Verdict.PUBLISHED)),
+        ServerFinding("ns2.test (2001:db8::1)", Finding(Verdict.NO_ANSWER, "it does not answer")),
+    )
+    check = check_of(
+        Verdict.NO_ANSWER, "published elsewhere", servers=servers, alias="k.example.net",
+        urgency=Urgency.SOON, enable=None, start_date=None,
+    )  # fmt: skip
+    document = json.loads(render_checks(CheckFormat.JSON, [*every_verdict, check]))
+    assert document["count"] == len(document["items"]) == len(every_verdict) + 1
+    assert document["items"][-1] == {
+        "sign_domain": "example.com",
+        "selector": "s1",
+        "fqdn": "s1._domainkey.example.com",
+        "verdict": "no answer",
+        "reason": "published elsewhere",
+        "alias": "k.example.net",
+        "urgency": "soon",
+        "start_date": None,
+        "enable": None,
+        "servers": [
+            {"server": "ns1.test (192.0.2.1)", "verdict": "published", "reason": ""},
+            {
+                "server": "ns2.test (2001:db8::1)",
+                "verdict": "no answer",
+                "reason": "it does not answer",
+            },
+        ],
+    }
+
+
+def test_json_lines_are_the_items_of_json(every_verdict):
+    lines = render_checks(CheckFormat.JSONL, every_verdict).splitlines()
+    items = json.loads(render_checks(CheckFormat.JSON, every_verdict))["items"]
+    assert [json.loads(line) for line in lines] == items
+
+
+def test_without_checks_there_are_no_items():
+    assert json.loads(render_checks(CheckFormat.JSON, [])) == {"items": [], "count": 0}
+    assert render_checks(CheckFormat.JSONL, []) == ""
+    assert render_checks(CheckFormat.CSV, []).count("\n") == 1
+
+
+def test_csv_is_read_back(every_verdict):
+    finding = ServerFinding("ns.test", Finding(Verdict.PUBLISHED))
+    check = check_of(Verdict.MALFORMED, 'a "b", c; d', servers=(finding, finding), enable=False)
+    text = render_checks(CheckFormat.CSV, [*every_verdict, check])
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert [row["verdict"] for row in rows[:-1]] == [
+        check.finding.verdict for check in every_verdict
+    ]
+    assert rows[-1] == {
+        "sign_domain": "example.com",
+        "selector": "s1",
+        "fqdn": "s1._domainkey.example.com",
+        "verdict": "malformed",
+        "reason": 'a "b", c; d',
+        "alias": "",
+        "urgency": "",
+        "start_date": "2026-03-01T00:00+09:00",
+        "enable": "false",
+        "servers": "2",
+    }
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t=", "\r="])
+def test_no_cell_of_csv_is_a_formula(start):
+    text = f"{start}cmd|' /C calc'!A0"
+    check = check_of(
+        Verdict.MISMATCH, text, sign_domain=text, selector=text, fqdn=text, start_date=text,
+        alias=text,
+    )  # fmt: skip
+    (_, cells) = csv.reader(io.StringIO(render_checks(CheckFormat.CSV, [check])))
+    assert not any(cell.startswith(("=", "+", "-", "@", "\t", "\r")) for cell in cells)
+    assert sum("calc" in cell for cell in cells) == 6
+
+
+ANY = st.text(st.characters(), max_size=40)
+
+
+@given(st.lists(st.tuples(ANY, ANY, ANY), max_size=4))
+def test_any_text_is_read_back(texts):
+    checks = [
+        check_of(Verdict.MALFORMED, reason, start_date=date, alias=alias)
+        for reason, date, alias in texts
+    ]
+    items = json.loads(render_checks(CheckFormat.JSON, checks))["items"]
+    assert [(item["reason"], item["start_date"], item["alias"]) for item in items] == texts
+    rows = list(csv.DictReader(io.StringIO(render_checks(CheckFormat.CSV, checks))))
+    assert [row["reason"].removeprefix("'") for row in rows] == [
+        printable(reason).removeprefix("'") for reason, _, _ in texts
+    ]

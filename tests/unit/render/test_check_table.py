@@ -1,0 +1,171 @@
+"""Checks of DNS as a table."""
+
+from __future__ import annotations
+
+import re
+from itertools import zip_longest
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.text import Text
+
+from dkimctl.publication.verdicts import Urgency, Verdict
+from dkimctl.render.renderer import CheckFormat
+from dkimctl.text.escaping import printable
+from rendering import HOSTILE, HOSTILE_CHECK, check_of, render_checks
+
+WIDTHS = [40, 80, 120, 200]
+
+
+LONG_DOMAIN = ".".join(["d" * 59] * 4)
+
+
+def table_of(*checks, **options) -> str:
+    return render_checks(CheckFormat.TABLE, checks, **options)
+
+
+def domains(text: str) -> list[str]:
+    """Those of the rows, in their order; at widths that fold none."""
+    return re.findall(r"^([a-z_]+)\.example ", text, re.MULTILINE)
+
+
+def unfolded(text: str) -> str:
+    return "".join(text.split())
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_every_line_fits_the_width(every_verdict, width):
+    for line in table_of(*every_verdict, width=width).splitlines():
+        assert cell_len(line) <= width, line
+
+
+@pytest.mark.parametrize("width", WIDTHS[1:])
+def test_a_row_has_all_columns(width):
+    header, row = table_of(check_of(), width=width).splitlines()
+    assert header == header.rstrip()
+    assert re.split(" {2,}", header) == ["DOMAIN", "SELECTOR", "IN DNS", "START", "URGENCY"]
+    assert re.split(" {2,}", row) == [
+        "example.com", "s1", "published", "2026-03-01T00:00+09:00", "-",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_nothing_is_cut(width):
+    check = check_of(
+        Verdict.INCONSISTENT, "published at 3 of 4 servers; ns.example.net (192.0.2.1): missing",
+        sign_domain=LONG_DOMAIN, selector="s" * 63, alias="a." * 100 + "example",
+        urgency=Urgency.SIGNING, start_date=None,
+    )  # fmt: skip
+    header, *lines = table_of(check, width=width).splitlines()
+    starts = [match.end() - 1 for match in re.finditer(r"(^|  +)\S", header)]
+    rows = [line for line in lines if line.startswith("d")]
+    cells = [
+        unfolded("".join(row[start:end] for row in rows))
+        for start, end in zip_longest(starts, starts[1:])
+    ]
+    assert cells == [LONG_DOMAIN, "s" * 63, "inconsistent", "-", "SIGNINGNOWWITHOUTDNS"]
+    below = unfolded("".join(line for line in lines if line.startswith("  ")))
+    reason, alias = check.finding.reason, f"{check.fqdn} is an alias of {check.alias}"
+    assert below == unfolded(reason + alias)
+
+
+def test_reason_and_alias_are_below_their_row():
+    check = check_of(Verdict.MISMATCH, "it is another key (p=)", alias="k.example.net")
+    assert table_of(check, check_of()).splitlines()[2:4] == [
+        "  it is another key (p=)",
+        "  s1._domainkey.example.com is an alias of k.example.net",
+    ]
+
+
+def test_the_most_urgent_come_first_and_the_good_last(every_verdict):
+    names = domains(table_of(*every_verdict, width=120))
+    assert names[:2] == ["signing", "soon"]
+    assert names[-1] == "published"
+    assert len(names) == len(every_verdict)
+    assert set(names) == {check.sign_domain.removesuffix(".example") for check in every_verdict}
+
+
+def test_rows_of_equal_rank_keep_their_order():
+    names = ["b.example", "a.example", "c.example"]
+    checks = [check_of(Verdict.MISSING, sign_domain=name) for name in names]
+    assert domains(table_of(*checks, width=120)) == ["b", "a", "c"]
+
+
+@pytest.mark.parametrize(
+    ("urgency", "words"),
+    [
+        (Urgency.SIGNING, "SIGNING NOW WITHOUT DNS"),
+        (Urgency.SOON, "starts soon"),
+        (Urgency.NONE, "-"),
+    ],
+)
+def test_the_urgency_is_the_last_cell(urgency, words):
+    _, row = table_of(check_of(Verdict.MISSING, urgency=urgency), width=120).splitlines()
+    assert row.endswith(f"  {words}")
+
+
+@pytest.mark.parametrize("wanted", [Verdict.PUBLISHED, Verdict.MISSING])
+def test_only_rows_that_need_attention(every_verdict, wanted):
+    checks = [check for check in every_verdict if check.urgency is Urgency.NONE]
+    text = table_of(*checks, width=120, wanted=wanted, only_attention=True)
+    assert f"{wanted}.example" not in text
+    assert len(domains(text)) == len(Verdict) - 1
+    assert text.endswith("1 rows that need no attention are not shown; --format json shows all\n")
+
+
+def test_the_number_of_hidden_rows_fits_the_width():
+    assert max(map(len, table_of(check_of(), width=40, only_attention=True).splitlines())) <= 40
+
+
+def test_if_no_row_needs_attention_there_is_no_header():
+    text = table_of(*[check_of()] * 300, only_attention=True)
+    assert text == "300 rows that need no attention are not shown; --format json shows all\n"
+
+
+def test_without_checks_there_is_no_table():
+    assert table_of() == ""
+
+
+@pytest.mark.parametrize(
+    ("check", "wanted", "code"),
+    [
+        (check_of(Verdict.PUBLISHED), Verdict.PUBLISHED, "32"),
+        (check_of(Verdict.MISSING), Verdict.MISSING, "32"),
+        (check_of(Verdict.PUBLISHED), Verdict.MISSING, "31"),
+        (check_of(Verdict.MISMATCH), Verdict.PUBLISHED, "31"),
+        (check_of(Verdict.NO_ANSWER), Verdict.PUBLISHED, "33"),
+        (check_of(Verdict.MISSING, urgency=Urgency.SIGNING), Verdict.PUBLISHED, "1;31"),
+    ],
+)
+def test_the_verdict_is_coloured(check, wanted, code):
+    text = table_of(check, wanted=wanted, colour=True)
+    assert f"\x1b[{code}m{check.finding.verdict}" in text
+    assert Text.from_ansi(text).plain.rstrip() == table_of(check, wanted=wanted).rstrip()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("colour", [False, True])
+def test_control_characters_and_markup_have_no_effect(width, colour):
+    text = table_of(HOSTILE_CHECK, width=width, colour=colour)
+    assert set(re.findall(r"\x1b[^m]*m", text)) <= {f"\x1b[{n}m" for n in ("0", "1", "2", "31")}
+    plain = Text.from_ansi(text).plain
+    for line in plain.split("\n"):
+        assert printable(line) == line
+        assert cell_len(line) <= width
+    hostile = unfolded(printable(HOSTILE))
+    below = unfolded("".join(line for line in plain.split("\n") if line.startswith("  ")))
+    assert hostile in below
+    assert f"{hostile}isanaliasof{hostile}" in below
+
+
+@settings(deadline=None, max_examples=60)
+@given(text=st.text(st.characters(), max_size=200), width=st.integers(40, 200))
+def test_any_text_fits_the_width(text, width):
+    check = check_of(
+        Verdict.MALFORMED, text, sign_domain=text, selector=text, alias=text, start_date=text
+    )
+    for line in table_of(check, width=width).split("\n"):
+        assert cell_len(line) <= width
+        assert printable(line) == line
