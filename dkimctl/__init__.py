@@ -1,3 +1,3 @@
 """dkimctl: register domains for DKIM signing and carry their records into DNS."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
