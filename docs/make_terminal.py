@@ -1,0 +1,115 @@
+"""Draw docs/images/terminal.svg: what `register` and `check-dns` print, by the real tables.
+
+The specs, keys and verdicts are fixed, so that the picture changes only when the output does.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from rich.console import Console
+from rich.terminal_theme import MONOKAI
+from rich.text import Text
+
+from dkimctl.dkim import record_name
+from dkimctl.models.registration import DnsRecord, DomainSpec, Outcome, Registration, Result
+from dkimctl.publication.verdicts import Check, Finding, Urgency, Verdict
+from dkimctl.render.check_table import CheckTableRenderer
+from dkimctl.render.renderer import render_all
+from dkimctl.render.table import TableRenderer
+from dkimctl.specs.loading import read_specs
+
+PICTURE = Path(__file__).parent / "images" / "terminal.svg"
+SPECS = Path(__file__).parents[1] / "domains.example.yaml"
+_WIDTH = 100  # columns
+_SELECTOR = "k4991aac8"  # such as the service chooses
+_KEY = "30820122300d06092a864886f70d01010105000382010f003082010a0282010100"  # DER up to the modulus
+_EXPONENT = "0203010001"
+# Fonts are not fetched: the viewer's own monospace font will do.
+_FONT_FACES = re.compile(r"\s*@font-face \{.*?\n\s*\}", re.DOTALL)
+
+
+def picture() -> str:
+    """The SVG."""
+    console = Console(
+        record=True, width=_WIDTH, file=io.StringIO(), force_terminal=True, color_system="standard"
+    )
+    for line in _lines():
+        console.print(Text.from_ansi(line), soft_wrap=True)
+    svg = console.export_svg(title="dkimctl", theme=MONOKAI, unique_id="dkimctl")
+    return _FONT_FACES.sub("", svg).rstrip() + "\n"
+
+
+def words(svg: str) -> list[str]:
+    """The text of a picture, without how the version of rich at hand draws it."""
+    return re.findall(r"<text [^>]*>(.*?)</text>", svg)
+
+
+def _lines() -> Iterator[str]:
+    specs = read_specs(str(SPECS))
+    yield "$ dkimctl register domains.example.yaml"
+    table = TableRenderer(_WIDTH, colour=True, only_attention=False)
+    results = [Result(_registration(spec), Outcome.CREATED) for spec in specs]
+    yield from _wrapped(render_all(table, results))
+    yield "$ dkimctl check-dns"
+    check_table = CheckTableRenderer(
+        _WIDTH, wanted=Verdict.PUBLISHED, colour=True, only_attention=False
+    )
+    checks = map(_check, specs, (Verdict.PUBLISHED, Verdict.TRUNCATED, Verdict.MISSING))
+    yield from _wrapped(render_all(check_table, checks))
+
+
+def _registration(spec: DomainSpec) -> Registration:
+    selector = spec.selector or _SELECTOR
+    name = record_name(selector, spec.sign_domain)
+    value = f"v=DKIM1; g=*; k=rsa; p={_public_key(name)}"
+    return Registration(
+        spec.sign_domain,
+        selector,
+        spec.key_len,
+        spec.start_date,
+        record=DnsRecord(name, "TXT", value),
+        code="201",
+        message="created",
+    )
+
+
+def _check(spec: DomainSpec, verdict: Verdict) -> Check:
+    reason = "only the first 255 of 410 characters are published"
+    registration = _registration(spec)
+    return Check(
+        spec.sign_domain,
+        registration.selector or "",
+        record_name(registration.selector or "", spec.sign_domain),
+        spec.start_date,
+        spec.enable,
+        Finding(verdict, reason if verdict is Verdict.TRUNCATED else ""),
+        urgency=Urgency.SOON if verdict is Verdict.TRUNCATED else Urgency.NONE,
+    )
+
+
+def _public_key(name: str) -> str:
+    """What looks like an RSA key of 2048 bits; its modulus is made of a hash."""
+    modulus = bytearray(hashlib.shake_256(name.encode()).digest(256))
+    modulus[0] |= 0x80
+    modulus[-1] |= 0x01
+    return base64.b64encode(bytes.fromhex(_KEY) + modulus + bytes.fromhex(_EXPONENT)).decode()
+
+
+def _wrapped(chunks: Iterable[str]) -> Iterator[str]:
+    """Lines as a terminal wraps them; those with colours are never too long."""
+    for line in "".join(chunks).splitlines():
+        if "\x1b" in line or not line:
+            yield line
+        else:
+            yield from (line[start : start + _WIDTH] for start in range(0, len(line), _WIDTH))
+
+
+if __name__ == "__main__":
+    PICTURE.parent.mkdir(exist_ok=True)
+    PICTURE.write_text(picture(), encoding="utf-8", newline="\n")
