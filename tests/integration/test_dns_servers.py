@@ -22,8 +22,8 @@ from dns_servers import (
     serving,
     serving_api,
 )
+from documents import example
 from published import private_keys
-from readme import YAML, blocks
 
 SPECS = """
 defaults: {enable: false}
@@ -169,6 +169,12 @@ def test_a_wrong_key_leaves_dns_as_it_was_and_the_exit_code_tells(
     assert server.ask("s1._domainkey.example.com") == []
 
 
+UPDATE_RECIPES = {
+    "nsupdate": example("show-dns --format nsupdate; }"),
+    "knsupdate": example("knsupdate -k"),
+}
+
+
 @pytest.mark.parametrize(("program", "client"), [("named", "nsupdate"), ("knotd", "knsupdate")])
 def test_the_recipes_for_updates(registered, serve, shell, needs_tool, tmp_path, program, client):
     needs_tool(client)
@@ -180,8 +186,7 @@ def test_the_recipes_for_updates(registered, serve, shell, needs_tool, tmp_path,
         "KEY_FILE": str(key_file(tmp_path / "key")),
         "KNOT_KEY_FILE": str(knot_key),
     }
-    (recipe,) = (block for block in blocks(f" {client} -k") if "rotate" not in block)
-    shell(recipe, env)
+    shell(UPDATE_RECIPES[client], env)
     for name, value in registered.items():
         assert server.ask(name) == [value]
 
@@ -254,7 +259,7 @@ def test_powerdns_takes_the_body_of_a_patch_and_again_changes_nothing(
         "POWERDNS_URL": f"http://127.0.0.1:{api.base_url.port}",
         "NO_PROXY": "127.0.0.1",
     }
-    (recipe,) = blocks("curl --fail-with-body -sS -X PATCH")
+    recipe = example("-X PATCH")
     for _ in range(2):
         assert shell(recipe, env).stdout == ""
         for name, value in registered.items():
@@ -272,8 +277,7 @@ def test_octodns_pushes_our_file_to_a_server_and_then_plans_nothing(
     cli, shell, registered, powerdns
 ):
     server, api = powerdns
-    (config,) = (text for text in YAML if "octodns" in text)
-    cli.write("octodns.yaml", config)
+    cli.write("octodns.yaml", example("octodns", "yaml"))
     (cli.home / "zones").mkdir()
     cli.write("zones/example.com.yaml", OWN)
     env = {
@@ -283,7 +287,7 @@ def test_octodns_pushes_our_file_to_a_server_and_then_plans_nothing(
         "POWERDNS_API_KEY": SECRET,
         "NO_PROXY": "127.0.0.1",
     }
-    (recipe,) = blocks("octodns-sync")
+    recipe = example("octodns-sync")
     assert "Creates=2" in shell(recipe, env).stderr
     for name, value in registered.items():
         assert server.ask(name) == [value]

@@ -1,4 +1,4 @@
-"""The README's recipes for what is no name server; test_dns_servers has the others."""
+"""The recipes of docs/dns-recipes.md without a name server; test_dns_servers has the others."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from readme import JAVASCRIPT, blocks
+from documents import example
 
 # As many as fill more than one change batch.
 SPECS = "defaults: {enable: false, key_len: 1024}\ndomains:\n" + "".join(
@@ -34,6 +34,7 @@ CHANGED = b"""<?xml version="1.0" encoding="UTF-8"?>
 NAMESPACE = {"r": "https://route53.amazonaws.com/doc/2013-04-01/"}
 
 
+@pytest.mark.slow
 def test_aws_sends_every_batch(shell, registered, scripted_server, make_answer):
     scripted_server.answer = lambda request: make_answer(
         body=CHANGED, headers={"Content-Type": "text/xml"}
@@ -48,8 +49,7 @@ def test_aws_sends_every_batch(shell, registered, scripted_server, make_answer):
         "AWS_EC2_METADATA_DISABLED": "true",
         "NO_PROXY": "127.0.0.1",
     }
-    (recipe,) = blocks("aws route53")
-    shell(recipe, env)
+    shell(example("aws route53"), env)
     found = {}
     for request in scripted_server.requests:
         assert (request.method, request.path) == ("POST", "/2013-04-01/hostedzone/Z123/rrset/")
@@ -84,7 +84,7 @@ console.log(JSON.stringify(zones));
 def test_dnscontrol_adds_the_records_to_the_domain(cli, registered, needs_tool):
     words = ("--format", "dnscontrol", "--zone", "example.com", "--output", "dkim.js")
     assert cli("show-dns", "--sandbox", *words).status == 0
-    (script,) = JAVASCRIPT
+    script = example("NewRegistrar", "js")
     done = subprocess.run(
         [needs_tool("node"), "-e", DSL],
         input=script, cwd=cli.home, capture_output=True, text=True, check=True, timeout=30,

@@ -1,4 +1,4 @@
-"""The README's rotation from day to day: the command line at a date of ours, and a real server."""
+"""docs/rotation.md and docs/check-dns.md, day by day: a faked date and a real name server."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import sys
 import pytest
 
 from dns_servers import Server, key_file, serving
+from documents import example
 from published import APEX
-from readme import blocks
+
+pytestmark = pytest.mark.slow
 
 SPECS = """
 defaults: {key_len: 2048, start_date: 2027-01-04T00:00+00:00}
@@ -34,7 +36,7 @@ def server(needs_tool, tmp_path):
 
 @pytest.fixture
 def on(cli, shell, server, needs_tool, tmp_path):
-    """Run a block of the README on a day, at our server."""
+    """Run a block of the docs on a day, at our server."""
     tool = cli.home / "bin" / "dkimctl"
     tool.parent.mkdir()
     tool.write_text(WRAPPER.format(faketime=needs_tool("faketime"), python=sys.executable))
@@ -68,7 +70,7 @@ def names(server: Server) -> set[str]:
 
 def test_from_the_first_key_to_its_removal(cli, on, server):
     cli.write("domains.yaml", SPECS)
-    rotation, retirement = blocks("dkimctl rotate")
+    rotation, retirement = example("rotate --older-than"), example("rotate --retired")
     publish = next(line for line in rotation.splitlines() if "nsupdate" in line)
     publish = publish.replace("successors.yaml", "")
 
@@ -99,15 +101,14 @@ def test_from_the_first_key_to_its_removal(cli, on, server):
     left = on("2027-07-20", "dkimctl check-dns --format json")
     assert {item["selector"] for item in json.loads(left.stdout)["items"]} == {"s20270701"}
 
-    (take_back,) = blocks("dkimctl ledger import")
-    on("2027-07-20", take_back)
+    on("2027-07-20", example("dkimctl ledger import"))
     with contextlib.suppress(AssertionError):  # they are registered, and no longer published
         on("2027-07-20", "dkimctl check-dns --format json > checks.json")
     checks = json.loads((cli.home / "checks.json").read_text())["items"]
     assert [item["verdict"] for item in checks] == ["missing", "published"] * 2
 
 
-def test_the_readmes_checks(cli, on, server):
+def test_the_checks_of_the_docs(cli, on, server):
     specs = SPECS.replace("a.example.com", "example.com")
     cli.write("domains.yaml", specs)
     on("2027-01-01", "dkimctl register domains.yaml --format json > records.json")
@@ -115,7 +116,8 @@ def test_the_readmes_checks(cli, on, server):
         '{ echo "server $PRIMARY"; dkimctl show-dns --format nsupdate; } | nsupdate -k $KEY_FILE'
     )
     on("2027-01-01", publish)
-    (checks,) = (block for block in blocks("dkimctl check-dns") if "rotate" not in block)
-    checks = checks.replace(' --server "$PRIMARY_IP"', "")
+    waited = on("2027-01-02", example("check-dns --wait 30m"))
+    assert "published 2" in waited.stderr
+    checks = example("--from records.json --format csv").replace(' --server "$PRIMARY_IP"', "")
     done = on("2027-01-02", checks)
     assert "s1._domainkey.example.com,published" in done.stdout

@@ -1,0 +1,154 @@
+"""The commands of README.md and docs/*.md run as they are written there.
+
+test_recipes, test_rotation and test_dns_servers run those that need other programs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import socket
+
+import pytest
+
+from documents import LANGUAGES, ROOT, blocks, blocks_in_tests, example
+
+SPECS = example("s2026", "yaml")
+
+
+def without_pip(block: str) -> str:
+    """The install commands need a package index; .ci/run runs them."""
+    return re.sub(r"pip install '[^']*' && ", "", block)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_block_is_run_by_a_test(language):
+    assert set(blocks(language)) <= {*blocks_in_tests(), TEST_COMMAND}
+
+
+TEST_COMMAND = "pip install -e '.[service,test]' && pytest -n 4 --dist loadgroup\n"  # of .ci/run
+
+
+def test_the_first_command_prints_the_table(cli, on_terminal):
+    shutil.copy(ROOT / "domains.example.yaml", cli.home)
+    _, *words = without_pip(example("--sandbox domains.example.yaml")).split()
+    status, shown = on_terminal(words)
+    assert status == 0
+    assert "201 created" in shown
+    assert "created 3" in shown
+
+
+@pytest.fixture
+def at_service(cli, live_service, account):
+    """The variables that the commands use, and the files that they read."""
+    cli.write("domains.yaml", SPECS)
+    cli.write("secret.txt", account["DKIMCTL_CLIENT_SECRET"] + "\n")
+    client_id = account["DKIMCTL_CLIENT_ID"]
+    return {
+        "AUTH_URL": live_service.url,
+        "BASE_URL": live_service.url,
+        "CLIENT_ID": client_id,
+        "CLIENT_SECRET": account["DKIMCTL_CLIENT_SECRET"],
+        "DELIVERY_ID": live_service.operate("delivery", "add", client_id).out.strip(),
+    }
+
+
+def test_the_spec_file_of_the_readme_is_valid(cli):
+    specs = example("s2027", "yaml")
+    done = cli("register", "--sandbox", "--dry-run", "--format", "json", "-", stdin=specs)
+    assert done.status == 0
+    assert [item.get("selector") for item in done.json["items"]] == [None, "s2027"]
+
+
+def test_login_register_show_dns_and_api(cli, shell, needs_tool, at_service):
+    needs_tool("named-checkzone")
+    shell(example("--secret-stdin"), at_service)
+    done = shell(example("--dry-run"), at_service)
+    names = re.findall(r"_domainkey\.(\S+)\. ", done.stdout)
+    assert names == ["example.com", "mail.example.com"]
+    again = shell(example("--assign-selector"), at_service)
+    assert "already there 2" in again.stderr
+    shell(example("--format zone > dkim.zone"), at_service)
+    assert (cli.home / "dkim.zone").read_text().count(" IN TXT ") == 2
+    shell(example("named-checkzone"), at_service)
+    shell(example("--format value"), at_service)
+    assert len(json.loads((cli.home / "records.json").read_text())["items"]) == 2
+    shell(example("--provider cloudflare"), at_service)
+    assert (cli.home / "elsewhere.zone").read_text().count(" IN TXT ") == 2
+    assert at_service["DELIVERY_ID"] in shell(example("dkimctl api"), at_service).stdout
+    assert cli("logout").status == 0
+
+
+def test_status_and_a_request_of_curl(cli, shell, needs_tool, at_service, account):
+    needs_tool("curl")
+    assert "environment" in shell(example("dkimctl status"), account).stdout
+    done = shell(example("dkimctl token"), at_service | account | {"NO_PROXY": "127.0.0.1"})
+    assert at_service["DELIVERY_ID"] in done.stdout
+
+
+def test_login_asks_for_the_secret(on_terminal, at_service):
+    block = example('--client-id "$CLIENT_ID"\n')
+    words = [re.sub(r'"\$(\w+)"', lambda m: at_service[m[1]], word) for word in block.split()[1:]]
+    answers = [("Client secret", at_service["CLIENT_SECRET"])]
+    status, shown = on_terminal([*words, "--credential-store", "file"], answers)
+    assert status == 0, shown
+
+
+def test_ci_with_the_environment_alone(cli, shell, at_service):
+    cli.write("domains.yaml", SPECS.replace("example.", "ci.example."))
+    shell(example("DKIMCTL_CLIENT_SECRET="), at_service)
+    assert json.loads((cli.home / "result.json").read_text())["count"] == 2
+    assert not list(cli.home.rglob("credentials.json"))
+
+
+WAIT = (
+    "\nfor n in $(seq 100); do (echo > /dev/tcp/127.0.0.1/$PORT) 2>/dev/null && break; "
+    "sleep 0.1; done\n"
+)
+STOP = "\nkill $(jobs -p)\nwait || true"
+
+
+@pytest.fixture
+def port():
+    """One on which nobody listens."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return str(free.getsockname()[1])
+
+
+def test_the_services_own_side(cli, shell, port):
+    serve = example("service client create")
+    done = shell(serve.replace(" &\n", f" &{WAIT}", 1) + STOP, {"PORT": port}, timeout=60)
+    client = json.loads((cli.home / "client.json").read_text())
+    assert f"{client['client_id']}\tactive" in done.stdout
+    shell(example("client disable"), {"CLIENT_ID": client["client_id"]})
+    assert "deleted" in cli("service", "client", "list", "--data", "service.db").out
+
+
+def test_failures_can_be_rehearsed(cli, shell, port):
+    cli.write("faults.yaml", example("drop-after", "yaml"))
+    done = shell(example("--faults") + WAIT + STOP, {"PORT": port}, timeout=60)
+    assert "faults with seed 7: drop-after 10%, 429 10%, 503-before 5%" in done.stderr
+
+
+@pytest.mark.slow
+def test_the_benchmarks_run(cli, shell, needs_tool):
+    for tool in ("named-checkzone", "nsd", "dig"):
+        needs_tool(tool)
+    short = example("tests/bench").replace("tests/bench", str(ROOT / "tests/bench"))
+    short = short.replace("startup.py", "startup.py 1").replace("load.py", "load.py 10")
+    short = short.replace("register.py", "register.py 100 1")
+    short = short.replace("show_dns.py", "show_dns.py 10 1")
+    short = short.replace("check_dns.py", "check_dns.py 10 1")
+    done = shell(short, {})
+    assert "register --dry-run" in done.stdout
+    assert "peer: yaml.load" in done.stdout
+    assert "of the bare loop" in done.stdout
+    assert "once: octoDNS" in done.stdout
+    assert "once: checkdmarc" in done.stdout
+
+
+def test_completion(shell, cli):
+    shell(example("dkimctl completion"), {})
+    assert "_dkimctl_completion" in (cli.home / "dkimctl.bash").read_text()
