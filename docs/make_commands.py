@@ -56,11 +56,11 @@ def _section(path: list[str], command: Any, shared: dict[str, _Panel]) -> Iterat
     links = []
     for name, rows in panels.items():
         if shared.get(name) == rows:
-            links.append(f"[{name.lower()} options](#{name.lower().replace(' ', '-')}-options)")
+            links.append(f"[{name.lower()} options](#{name.lower()}-options)")
         else:
             yield f"{_table(name.lower() or 'option', rows)}\n"
     if links:
-        yield f"Also takes the {', '.join(links)}.\n\n"
+        yield f"Also takes: {', '.join(links)}.\n\n"
     yield f"Examples:\n\n```text\n{_examples(command.epilog)}\n```\n"
 
 

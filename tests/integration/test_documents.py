@@ -12,9 +12,10 @@ import socket
 
 import pytest
 
-from documents import LANGUAGES, ROOT, blocks, blocks_in_tests, example
+from documents import LANGUAGES, PAGES, ROOT, blocks, blocks_in_tests, example
 
 SPECS = example("s2026", "yaml")
+TEST_COMMAND = "pip install -e '.[service,test]' && pytest -n 4 --dist loadgroup\n"  # of .ci/run
 
 
 def without_pip(block: str) -> str:
@@ -27,7 +28,10 @@ def test_every_block_is_run_by_a_test(language):
     assert set(blocks(language)) <= {*blocks_in_tests(), TEST_COMMAND}
 
 
-TEST_COMMAND = "pip install -e '.[service,test]' && pytest -n 4 --dist loadgroup\n"  # of .ci/run
+def test_every_block_has_a_language_that_tests_know():
+    fences = re.findall(r"^```(.*)$", "\n".join(PAGES.values()), re.MULTILINE)
+    assert set(fences[::2]) == {*LANGUAGES, "json", "text"}
+    assert set(fences[1::2]) == {""}
 
 
 def test_the_first_command_prints_the_table(cli, on_terminal):
