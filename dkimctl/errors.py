@@ -2,25 +2,25 @@
 
 ::
 
-    DkimctlError                    what happened, and what to do
-    ├── UsageError                  2: the command line, or a setting, is wrong
-    │   ├── InputError              2: a file is wrong; holds every problem found in it
+    DkimctlError                    anything that ends a command
+    ├── UsageError                  2: the command line or a setting is invalid
+    │   ├── InputError              2: a file is invalid; lists every problem in it
     │   └── LedgerError             2: the ledger cannot be used
-    ├── NegativeAnswer              1: the question was answered, and the answer is no
+    ├── NegativeAnswer              1: the answer to the question asked is no
     │   └── RequestRefused          1: the service refused a request as a whole
     ├── CredentialsError            3: no usable client ID, secret or credential store
     ├── AuthenticationError         3: the service refused the client or the token
-    │   └── TokenRejected           3: 401 or 403 on a request that carried a token
+    │   └── TokenRejected           3: 401 or 403 for a request with a token
     ├── OutputError                 4: the result could not be written
-    ├── Interrupted                 130: stopped by Ctrl-C
-    └── ServiceError                4: no useful answer from the service or the network
+    ├── Interrupted                 130: stopped by Ctrl-C or a signal
+    └── ServiceError                4: no usable response from the service or the network
         ├── NotProcessed            4: the request certainly had no effect
-        │   ├── Throttled           4: the service asks for fewer requests
-        │   └── NoService           4: nor will it have one when it is sent again
-        └── MaybeProcessed          4: the request may have had its effect
+        │   ├── Throttled           4: the service is limiting requests
+        │   └── NoService           4: no request to that address will have an effect
+        └── MaybeProcessed          4: the request may have had an effect
 
-Every error explains itself: `message` says what happened and where, `hint` says
-what to do. One place, `dkimctl.cli.main`, catches them.
+Every error explains itself: `message` says what happened and where, `hint` what to do about it.
+`dkimctl.cli.main` catches them all.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 
 class ExitCode(IntEnum):
-    """What a process exit status means. Where several apply: 130, 3, 4, 1, 0."""
+    """The exit status of a command. If several apply: 130, 3, 4, 1, 0."""
 
     OK = 0
     NO = 1
@@ -40,9 +40,9 @@ class ExitCode(IntEnum):
 
 
 class DkimctlError(Exception):
-    """The root: one line of what happened, one line of what to do.
+    """The root of the tree: a one-line message and a one-line hint.
 
-    `code` is a stable word for scripts, shown by `--format json`.
+    `code` identifies the kind of error to scripts, in the output of `--format json`.
     """
 
     exit_code = ExitCode.SERVICE
@@ -55,14 +55,14 @@ class DkimctlError(Exception):
 
 
 class UsageError(DkimctlError):
-    """The command line or a setting is wrong; nothing was sent."""
+    """The command line or a setting is invalid; nothing was sent."""
 
     exit_code = ExitCode.USAGE
     code = "usage"
 
 
 class Problem(NamedTuple):
-    """One mistake in a file. `line` and `column` count from 1; `column` counts characters."""
+    """One mistake in a file. `line` and `column`, in characters, count from 1."""
 
     file: str
     line: int
@@ -75,7 +75,7 @@ class Problem(NamedTuple):
 
 
 class InputError(UsageError):
-    """A file is wrong. Holds every problem found in it, in the file's order."""
+    """A file is invalid. `problems` lists every mistake in it, in the file's order."""
 
     code = "input"
 
@@ -91,27 +91,27 @@ class LedgerError(UsageError):
 
 
 class NegativeAnswer(DkimctlError):
-    """The question was answered, and the answer is no."""
+    """The answer to the question asked is no."""
 
     exit_code = ExitCode.NO
     code = "no"
 
 
 class RequestRefused(NegativeAnswer):
-    """The service refused a registration request as a whole (400 or 413, interface 7.3).
+    """The service refused a registration request as a whole (400, 413 or 422, interface 7.3).
 
-    `status` is the HTTP status, `said` the service's own words or "".
+    `status` is the HTTP status, `detail` the service's own message or "".
     """
 
     code = "refused"
 
-    def __init__(self, status: str, said: str) -> None:
+    def __init__(self, status: str, detail: str) -> None:
         super().__init__(
-            f"the service refused the request ({status})" + (f": {said}" if said else ""),
+            f"the service refused the request ({status})" + (f": {detail}" if detail else ""),
             hint="check the entries, or send fewer at once with --batch-size",
         )
         self.status = status
-        self.said = said
+        self.detail = detail
 
 
 class CredentialsError(DkimctlError):
@@ -129,7 +129,7 @@ class AuthenticationError(DkimctlError):
 
 
 class TokenRejected(AuthenticationError):
-    """401 or 403 on a request that carried a token (interface 7.2). `body` is the answer's."""
+    """401 or 403 for a request with a token (interface 7.2). `body` is the response's."""
 
     code = "token_rejected"
 
@@ -139,13 +139,13 @@ class TokenRejected(AuthenticationError):
 
 
 class OutputError(DkimctlError):
-    """The result could not be written, though the work was done."""
+    """The result could not be written, although the work was done."""
 
     code = "output"
 
 
 class Interrupted(DkimctlError):
-    """Stopped by Ctrl-C, or by a signal that asks to end."""
+    """Stopped by Ctrl-C, or by a signal that asks the process to end."""
 
     exit_code = ExitCode.INTERRUPTED
     code = "interrupted"
@@ -154,15 +154,15 @@ class Interrupted(DkimctlError):
         self,
         message: str = "interrupted",
         *,
-        hint: str = "what had arrived of a registration is in the ledger; the same command goes on",
+        hint: str = "what was registered so far is in the ledger; run the same command to continue",
     ) -> None:
         super().__init__(message, hint=hint)
 
 
 class ServiceError(DkimctlError):
-    """No useful answer from the service or the network.
+    """No usable response from the service or the network.
 
-    `retry_after` is for how many seconds the service asks to be left alone, if it does.
+    `retry_after` is how many seconds the service asks to wait, if it does.
     """
 
     code = "service"
@@ -179,18 +179,18 @@ class NotProcessed(ServiceError):
 
 
 class Throttled(NotProcessed):
-    """The service asks for fewer requests (429)."""
+    """The service is limiting requests (429)."""
 
     code = "throttled"
 
 
 class NoService(NotProcessed):
-    """Nothing at that address registers domains, or it cannot be trusted: no use to try again."""
+    """Nothing at that address registers domains, or it cannot be trusted: do not retry."""
 
     code = "no_service"
 
 
 class MaybeProcessed(ServiceError):
-    """The request was sent and may have had its effect; no usable answer came."""
+    """The request was sent and may have had an effect; no usable response was received."""
 
     code = "maybe_processed"

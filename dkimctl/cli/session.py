@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dkimctl.cli.sandbox import Sandbox
     from dkimctl.client.client import Client
     from dkimctl.client.http import HttpClient
-    from dkimctl.client.tokens import Authorizer
+    from dkimctl.client.tokens import TokenProvider
     from dkimctl.credentials.account import Account
     from dkimctl.credentials.finding import StoreKind
     from dkimctl.credentials.store import CredentialStore
@@ -144,22 +144,22 @@ class Session:
         return self._resources.enter_context(client)
 
     @cached_property
-    def authorizer(self) -> Authorizer:
-        from dkimctl.client.tokens import Authorizer
+    def token_provider(self) -> TokenProvider:
+        from dkimctl.client.tokens import TokenProvider
 
         if self.profile.is_sandbox:
-            return Authorizer(issue=self._sandbox.issue_token)
-        return Authorizer(
+            return TokenProvider(issue=self._sandbox.issue_token)
+        return TokenProvider(
             issue=self._issue_token,
             cached=self.credentials.get_token(self.account),
-            keep=lambda token: self.credentials.set_token(self.account, token),
+            persist=lambda token: self.credentials.set_token(self.account, token),
         )
 
     def connect(self) -> Send:
         """What sends a batch of entries to the service, from any thread."""
         # Made here, before there are threads: each would make its own.
-        client, authorizer = self.client, self.authorizer
-        return lambda batch: authorizer.call(lambda token: client.register(token, batch))
+        client, token_provider = self.client, self.token_provider
+        return lambda batch: token_provider.call(lambda token: client.register(token, batch))
 
     @property
     def limits(self) -> Limits:

@@ -1,29 +1,36 @@
-"""HTTP as the client needs it: one request, one whole answer, in bounds."""
+"""HTTP as the client needs it: one request, one complete response of limited size and duration."""
 
 from __future__ import annotations
 
 import functools
 import logging
 import math
+import re
 import threading
 import time
 from collections.abc import Callable
+from datetime import UTC
 from typing import Any, NamedTuple, Self
 
 import httpx
 
-from dkimctl.client import connections
-from dkimctl.client.connections import address_elsewhere, require_close_notify
-from dkimctl.client.deadline import DeadlineThread, ResponseDeadline
-from dkimctl.client.failures import broken_off, host_of, not_loopback, too_slow, unreachable
-from dkimctl.client.retry_after import parse_retry_after
+from dkimctl.client.connections import (
+    DeadlineThread,
+    ResponseDeadline,
+    in_process_client_factory,
+    network_client_factory,
+    remote_address,
+    require_close_notify,
+)
+from dkimctl.client.failures import cut_off, host_of, not_loopback, timed_out, unreachable
 from dkimctl.errors import DkimctlError, MaybeProcessed
 from dkimctl.models.secret import Secret
 
 MAX_BODY = 16 * 1024 * 1024  # bytes
+_MAX_RETRY_AFTER = 1e9  # seconds
 
 _log = logging.getLogger("dkimctl.http")
-# What httpx raises before a request has left: it certainly had no effect.
+# Raised by httpx before a request was sent, so it certainly had no effect.
 _NOT_SENT = (
     httpx.ConnectError,
     httpx.ConnectTimeout,
@@ -34,18 +41,18 @@ _NOT_SENT = (
     httpx.InvalidURL,
     UnicodeError,  # a host name that cannot be looked up
 )
-# Steps of a request, as the extension `trace` of httpx names them: those that give a new
-# connection, and those whose reads httpx bounds one by one and not together.
+# Events of httpx's `trace` extension: those that yield a new connection, and those that begin
+# reads of which httpx limits each but not their sum.
 _CONNECTED = (".connect_tcp.complete", ".start_tls.complete")
-_UNBOUNDED = (".start_tls.started", ".receive_response_headers.started")
+_READ_STARTED = (".start_tls.started", ".receive_response_headers.started")
 
 
 class HttpRequest(NamedTuple):
-    """What to send. `authorization` is the header's value (RFC 9110 section 11.6.2), `largest` how
-    many bytes the answer's body may have.
+    """What to send. `authorization` is the header's value (RFC 9110 section 11.6.2), `max_body`
+    the response's size limit in bytes.
 
-    After a request that `is_last` the connection ends: what follows its answer, by mistake or
-    not, is not taken for that to another request.
+    A request that `is_last` closes its connection, so that surplus data after its response is
+    never taken for the response to another request.
     """
 
     method: str
@@ -54,13 +61,13 @@ class HttpRequest(NamedTuple):
     content_type: str | None = None
     body: bytes | None = None
     is_last: bool = True
-    largest: int = MAX_BODY
+    max_body: int = MAX_BODY
 
 
 class HttpResponse(NamedTuple):
-    """An answer: its status and its whole body, which shows in no repr: it may hold a token.
+    """A status and a complete body, which the repr omits because it may contain a token.
 
-    `retry_after` is for how many seconds the service asks to be left alone, if it does.
+    `retry_after` is how many seconds the service asks to wait, if it does.
     """
 
     status: int
@@ -72,55 +79,55 @@ class HttpResponse(NamedTuple):
 
 
 class HttpClient:
-    """Connections that follow no redirects, and bounds on what is read.
+    """Sends requests, follows no redirects, and limits the size and duration of responses.
 
-    Each thread has a client of its own, which `make` makes: one for all looks at every
-    connection before each request, which is a tenth of the time of a long run.
+    Each thread gets a client of its own from `make_client`: a shared one checks every connection
+    before each request, a tenth of the time of a long run.
     """
 
-    def __init__(self, make: Callable[[], httpx.Client], timeout: float = math.inf) -> None:
-        self._make = make
+    def __init__(self, make_client: Callable[[], httpx.Client], timeout: float = math.inf) -> None:
+        self._make_client = make_client
         self._timeout = timeout
-        self._watch = None if timeout == math.inf else DeadlineThread(timeout)
-        self._of_thread = threading.local()
+        self._deadlines = None if timeout == math.inf else DeadlineThread(timeout)
+        self._local = threading.local()
         self._clients: list[httpx.Client] = []
 
     @classmethod
     def over_network(
         cls, *, timeout: float, ca_bundle: str | None = None, proxy: str | None = None
     ) -> Self:
-        """TLS is always verified, with `ca_bundle` (a PEM file) if given. `timeout` is in
-        seconds, for each step of a request and for the whole of its answer, head and body.
+        """A client that always verifies TLS, against `ca_bundle` (a PEM file) if given.
 
+        `timeout` is in seconds, for each step of a request and for its response as a whole.
         Raises UsageError for a bad bundle or proxy.
         """
-        return cls(connections.over_network(timeout, ca_bundle, proxy), timeout)
+        return cls(network_client_factory(timeout, ca_bundle, proxy), timeout)
 
     @classmethod
     def in_process(cls, app: Callable[..., Any]) -> Self:
-        """Let the WSGI application `app` answer in place of the network."""
-        return cls(connections.in_process(app))
+        """A client of the WSGI application `app`, without a network."""
+        return cls(in_process_client_factory(app))
 
     def send(self, request: HttpRequest) -> HttpResponse:
-        """Send one request and read its answer, whatever its status.
+        """Send one request and read its response, whatever its status.
 
-        Raises NotProcessed when the request did not leave, MaybeProcessed when no whole
-        answer came back.
+        Raises NotProcessed if the request was not sent, MaybeProcessed if no complete response
+        was received.
         """
         started = time.monotonic()
-        outcome = "no answer"
+        outcome = "no response"
         try:
-            answer = self._answer(request)
-            outcome = str(answer.status)
+            response = self._receive(request)
+            outcome = str(response.status)
         finally:
             elapsed, sent = (time.monotonic() - started) * 1000, len(request.body or b"")
-            where = f"{request.method} {request.url}"
-            _log.info("%s: %s, %.0f ms, %d bytes sent", where, outcome, elapsed, sent)
-        return answer
+            target = f"{request.method} {request.url}"
+            _log.info("%s: %s, %.0f ms, %d bytes sent", target, outcome, elapsed, sent)
+        return response
 
     def close(self) -> None:
-        if self._watch is not None:
-            self._watch.close()
+        if self._deadlines is not None:
+            self._deadlines.close()
         for client in self._clients:
             client.close()
 
@@ -130,25 +137,25 @@ class HttpClient:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _answer(self, request: HttpRequest) -> HttpResponse:
-        url, line = request.url, self._line()
+    def _receive(self, request: HttpRequest) -> HttpResponse:
+        url, deadline = request.url, self._deadline()
         try:
-            answer = self._exchange(request, line)
+            response = self._exchange(request, deadline)
         except _NOT_SENT as error:
             raise unreachable(url, error) from None
         except httpx.TimeoutException:
-            raise too_slow(url) from None
+            raise timed_out(url) from None
         except (httpx.HTTPError, httpx.StreamError) as error:
-            raise too_slow(url) if line.finish() else broken_off(url, error) from None
+            raise timed_out(url) if deadline.stop() else cut_off(url, error) from None
         except DkimctlError as error:
-            raise error.with_traceback(None) from None  # what it leads through holds the headers
+            raise error.with_traceback(None) from None  # its frames hold the headers
         finally:
-            was_cut = line.finish()
-        if was_cut:  # what ends with the connection would look whole
-            raise too_slow(url)
-        return answer
+            expired = deadline.stop()
+        if expired:  # a body that ends with its connection would pass for complete
+            raise timed_out(url)
+        return response
 
-    def _exchange(self, request: HttpRequest, line: ResponseDeadline) -> HttpResponse:
+    def _exchange(self, request: HttpRequest, deadline: ResponseDeadline) -> HttpResponse:
         headers = {"Authorization": request.authorization.reveal()}
         if request.content_type is not None:
             headers["Content-Type"] = request.content_type
@@ -159,64 +166,95 @@ class HttpClient:
             request.url,
             headers=headers,
             content=request.body,
-            extensions={"trace": functools.partial(self._trace, request, line)},
+            extensions={"trace": functools.partial(self._trace, request, deadline)},
         ) as response:
-            body = _read(response, request)
+            body = _read_body(response, request)
             return HttpResponse(response.status_code, body, _retry_after(response))
 
     def _trace(
-        self, request: HttpRequest, line: ResponseDeadline, event: str, info: dict[str, Any]
+        self, request: HttpRequest, deadline: ResponseDeadline, event: str, info: dict[str, Any]
     ) -> None:
-        """What httpx calls at each step of a request."""
+        """Called by httpx at each step of a request."""
         if event.endswith(_CONNECTED):
             stream = info["return_value"]
             connection = stream.get_extra_info("socket")
-            if request.url.startswith("http:") and (address := address_elsewhere(connection)):
-                stream.close()  # `localhost` can be anywhere
+            if request.url.startswith("http:") and (address := remote_address(connection)):
+                stream.close()  # `localhost` can resolve to anything
                 raise not_loopback(request.url, address)
             require_close_notify(connection)
-            line.add(connection)
-        elif event.endswith(_UNBOUNDED):
-            line.expect(time.monotonic() + self._timeout)
+            deadline.add_connection(connection)
+        elif event.endswith(_READ_STARTED):
+            deadline.start(time.monotonic() + self._timeout)
 
-    def _line(self) -> ResponseDeadline:
-        line: ResponseDeadline | None = getattr(self._of_thread, "line", None)
-        if line is None:
-            line = self._of_thread.line = (
-                ResponseDeadline() if self._watch is None else self._watch.line()
+    def _deadline(self) -> ResponseDeadline:
+        deadline: ResponseDeadline | None = getattr(self._local, "deadline", None)
+        if deadline is None:
+            deadline = self._local.deadline = (
+                ResponseDeadline() if self._deadlines is None else self._deadlines.new_deadline()
             )
-        return line
+        return deadline
 
     def _client(self) -> httpx.Client:
-        client: httpx.Client | None = getattr(self._of_thread, "client", None)
+        client: httpx.Client | None = getattr(self._local, "client", None)
         if client is None:
-            client = self._of_thread.client = self._make()
+            client = self._local.client = self._make_client()
             self._clients.append(client)
         return client
 
 
-def _read(response: httpx.Response, request: HttpRequest) -> bytes:
-    """The whole body, in bounds."""
-    host = host_of(request.url)
-    if response.headers.get("Content-Encoding", "identity") != "identity":
-        raise MaybeProcessed(
-            f"the answer of {host} is packed, though it was asked not to be",
-            hint="check the URLs of the profile, and any proxy in between",
-        )
-    body = bytearray()  # a list of what comes byte by byte takes 60 times as much
-    for chunk in response.iter_raw():
-        body += chunk
-        if len(body) > request.largest:
-            raise MaybeProcessed(
-                f"the answer of {host} is larger than {_size(request.largest)}",
-                hint="check the URLs of the profile",
-            )
-    return bytes(body)
+def parse_retry_after(value: str, date: str, now: float) -> float | None:
+    """How many seconds a Retry-After header (RFC 9110 section 10.2.3) asks to wait, if any.
+
+    `value` is a number of seconds or an HTTP date. A date is compared with the response's own
+    Date header, `date`, because the clocks may differ, or else with `now` (seconds since the
+    epoch).
+    """
+    text = value.strip()
+    if re.fullmatch("[0-9]+", text):
+        return min(float(text), _MAX_RETRY_AFTER)
+    retry_at = _timestamp(text)
+    if retry_at is None:
+        return None
+    sent_at = _timestamp(date)
+    wait = retry_at - (now if sent_at is None else sent_at)
+    return min(max(0.0, wait), _MAX_RETRY_AFTER)
 
 
 def _retry_after(response: httpx.Response) -> float | None:
     value = response.headers.get("Retry-After", "")
     return parse_retry_after(value, response.headers.get("Date", ""), time.time())
+
+
+def _timestamp(text: str) -> float | None:
+    """An HTTP date (RFC 9110 section 5.6.7) in seconds since the epoch."""
+    if not text:
+        return None
+    from email.utils import parsedate_to_datetime
+
+    try:
+        moment = parsedate_to_datetime(text)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    # The obsolete forms have no zone and mean UTC.
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def _read_body(response: httpx.Response, request: HttpRequest) -> bytes:
+    host = host_of(request.url)
+    if response.headers.get("Content-Encoding", "identity") != "identity":
+        raise MaybeProcessed(
+            f"the response from {host} is compressed, which the request ruled out",
+            hint="check the profile's URLs and any proxy in between",
+        )
+    body = bytearray()  # a list of single bytes would take 60 times the memory
+    for chunk in response.iter_raw():
+        body += chunk
+        if len(body) > request.max_body:
+            raise MaybeProcessed(
+                f"the response from {host} is larger than {_size(request.max_body)}",
+                hint="check the profile's URLs",
+            )
+    return bytes(body)
 
 
 def _size(octets: int) -> str:

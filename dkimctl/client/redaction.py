@@ -1,4 +1,4 @@
-"""What a service quotes of a secret it was sent, which must reach no stream, log or file."""
+"""Keeps secrets that the service echoes out of every stream, log and file."""
 
 from __future__ import annotations
 
@@ -11,40 +11,40 @@ from urllib.parse import quote
 
 from dkimctl.models.secret import Secret
 
-_SHORTEST = 16  # characters; a shorter word may stand in an answer by chance
+_MIN_LENGTH = 16  # characters; a shorter text may occur in a response by chance
 
 
-def _escaped(number: str) -> Callable[[str], str]:
-    """Writes the signs that some libraries never leave as they are by their `number`."""
-    return lambda text: re.sub("[+/=&<>'\"]", lambda sign: number % ord(sign[0]), text)
+def _escaping(template: str) -> Callable[[str], str]:
+    """Escapes, by `template`, the characters that some JSON libraries always escape."""
+    return lambda text: re.sub("[+/=&<>'\"]", lambda char: template % ord(char[0]), text)
 
 
-# JSON has several ways to write a sign; JSON quoted in JSON, more.
+# JSON has several spellings of a character, and JSON inside JSON has more.
 _SPELLINGS = (
     str,
     lambda text: text.replace("/", "\\/"),
     lambda text: text.replace("/", "\\\\/"),
-    _escaped("\\u%04x"),
-    _escaped("\\u%04X"),
+    _escaping("\\u%04x"),
+    _escaping("\\u%04X"),
 )
 
 
-def quotes(text: str, secrets: Iterable[Secret]) -> bool:
-    """Whether `text` holds one of `secrets` in one of its forms."""
-    return any(form in text for secret in secrets for form in _forms_of(secret))
+def contains_secret(text: str, secrets: Iterable[Secret]) -> bool:
+    """Whether `text` contains one of `secrets` in any of its encodings."""
+    return any(form in text for secret in secrets for form in _encodings(secret))
 
 
-def without(secrets: Iterable[Secret], body: bytes) -> bytes:
-    """`body` with `***` in place of each form of `secrets`, but for short ones."""
-    for form in chain.from_iterable(map(_forms_of, tuple(secrets))):
-        if len(form) >= _SHORTEST and form.encode() in body:
+def redact(body: bytes, secrets: Iterable[Secret]) -> bytes:
+    """`body` with `***` for every encoding, of 16 characters or more, of `secrets`."""
+    for form in chain.from_iterable(map(_encodings, tuple(secrets))):
+        if len(form) >= _MIN_LENGTH and form.encode() in body:
             body = body.replace(form.encode(), b"***")
     return body
 
 
 @lru_cache(maxsize=8)
-def _forms_of(secret: Secret) -> tuple[str, ...]:
-    """The ways in which `secret` could be quoted: as it is, in base64, in a URL, in JSON."""
+def _encodings(secret: Secret) -> tuple[str, ...]:
+    """`secret` as it is, in base64, URL-encoded, and each of them in JSON."""
     text = secret.reveal()
     data = text.encode()
     encoded = base64.b64encode(data).decode()
@@ -56,5 +56,5 @@ def _forms_of(secret: Secret) -> tuple[str, ...]:
         quote(text),
         quote(encoded, safe=""),
     )
-    spelled = (spell(form) for spell in _SPELLINGS for form in forms)
-    return tuple(dict.fromkeys(spelled))
+    spellings = (spell(form) for spell in _SPELLINGS for form in forms)
+    return tuple(dict.fromkeys(spellings))

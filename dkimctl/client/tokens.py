@@ -1,4 +1,4 @@
-"""Give every request a bearer token that works (interface 3.1 and 5.2)."""
+"""Gives every request a valid bearer token (interface 3.1, 5.2)."""
 
 from __future__ import annotations
 
@@ -10,20 +10,19 @@ from typing import TypeVar
 from dkimctl.errors import CredentialsError, TokenRejected
 from dkimctl.models.secret import Secret, Token
 
-MARGIN = 60.0  # seconds; a token with less left is not used any more
+_RENEWAL_MARGIN = 60.0  # seconds before its expiry that a token is renewed
 
 T = TypeVar("T")
 
 
-class Authorizer:
-    """Holds one token and renews it when it is about to expire or is refused.
+class TokenProvider:
+    """Holds one token, and renews it when it is about to expire or was rejected.
 
-    `issue` obtains a new token, and raises CredentialsError where there is no secret to do
-    so; `cached` is a token of an earlier run; `keep` is told of each new one. Tokens may
-    coexist (interface 3.1), so another process that renews at the same time does no harm.
+    `issue` obtains a new token, and raises CredentialsError if there is no secret for it; `cached`
+    is a token of an earlier run; `persist` receives each new token. Tokens may coexist (interface
+    3.1), so another process that renews at the same time does no harm.
 
-    Any number of threads may call: one renews, and those that waited for it take what it
-    got, be it a token or an error.
+    Thread-safe: one thread renews, and those that waited for it share its token or its error.
     """
 
     def __init__(
@@ -31,79 +30,79 @@ class Authorizer:
         *,
         issue: Callable[[], Token],
         cached: Token | None = None,
-        keep: Callable[[Token], object] = lambda token: None,
+        persist: Callable[[Token], object] = lambda token: None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._issue = issue
         self._token = cached
-        self._keep = keep
+        self._persist = persist
         self._clock = clock
-        self._renewing = threading.Lock()
+        self._lock = threading.Lock()
         self._renewals = 0
-        self._failure: Exception | None = None  # of the last renewal
-        # Whether the token has been new to the service until now: then a refusal is final.
-        self._is_new = False
+        self._renewal_error: Exception | None = None  # of the last renewal
+        # Whether no request with the token has succeeded yet: then a rejection is final.
+        self._is_unproven = False
 
     def call(self, request: Callable[[Secret], T]) -> T:
-        """Give `request` a token; when an old one is refused, once more with a new one.
+        """Call `request` with a token; if it is rejected, once more with a new one.
 
-        Raises TokenRejected when a new token is refused too, or none can be had.
+        Raises TokenRejected if the new token is rejected too, or none can be obtained.
         """
         token = self._current()
         try:
-            answer = request(token.access_token)
+            response = request(token.access_token)
         except TokenRejected as rejection:
             token = self._replace(token, rejection)
-            answer = request(token.access_token)
+            response = request(token.access_token)
         if token is self._token:
-            self._is_new = False
-        return answer
+            self._is_unproven = False
+        return response
 
     def token(self) -> Secret:
-        """A token with more than the margin left. Raises what `issue` raises."""
+        """A token that is valid for longer than the margin. Raises what `issue` raises."""
         return self._current().access_token
 
     def _current(self) -> Token:
-        seen = self._renewals
-        with self._renewing:
+        renewals = self._renewals
+        with self._lock:
             token = self._token
-            if token is None or token.expires_at - MARGIN <= self._clock():
-                token = self._renew(seen)
+            if token is None or token.expires_at - _RENEWAL_MARGIN <= self._clock():
+                token = self._renew(renewals)
             return token
 
-    def _replace(self, refused: Token, rejection: TokenRejected) -> Token:
-        """The token to use after `refused`: another thread may have it already."""
-        seen = self._renewals
-        with self._renewing:
-            if self._token is not None and self._token is not refused:
+    def _replace(self, rejected: Token, rejection: TokenRejected) -> Token:
+        """A token to use instead of `rejected`; another thread may have renewed it already."""
+        renewals = self._renewals
+        with self._lock:
+            if self._token is not None and self._token is not rejected:
                 return self._token
-            if self._is_new:
+            if self._is_unproven:
                 raise rejection
             try:
-                return self._renew(seen)
+                return self._renew(renewals)
             except CredentialsError as error:
                 raise TokenRejected(
                     rejection.message,
-                    hint="the token may have expired, and no other can be obtained: "
+                    hint="the token may have expired, and a new one cannot be obtained: "
                     f"{error.message}; {error.hint}",
                     body=rejection.body,
                 ) from None
 
-    def _renew(self, seen: int) -> Token:
-        """Obtain a token; no second time for those that waited while it failed.
+    def _renew(self, renewals: int) -> Token:
+        """Obtain a token. `renewals` is their number before the caller waited for the lock.
 
-        `seen` is how many renewals had ended when the caller came.
+        A caller that waited while another thread's renewal failed does not try again.
         """
-        if self._renewals != seen and self._failure is not None:
-            raise self._failure
-        self._failure = None
+        if self._renewals != renewals and self._renewal_error is not None:
+            raise self._renewal_error
+        self._renewal_error = None
         try:
             self._token = self._issue()
         except Exception as error:
-            self._failure = error
+            self._renewal_error = error
             raise
         finally:
             self._renewals += 1
-        self._is_new = True
-        self._keep(self._token)
+        self._is_unproven = True
+        self._persist(self._token)
         return self._token

@@ -1,4 +1,4 @@
-"""JSON to models and back (interface section 2)."""
+"""The JSON of requests and responses, to models and back (interface 2)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from dkimctl.models.secret import Secret
 
 _Number = int | float  # a JSON number may be written 1024.0
 _BEARER = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # RFC 6750 section 2.1
-_MOST_ITEMS = 10_000  # in one answer: no request has more
-_LARGEST = 2**53  # what every reader of JSON keeps exactly (RFC 8259 section 6)
+_MAX_ITEMS = 10_000  # of one response: no request has more
+_MAX_INTEGER = 2**53  # what every JSON parser reads exactly (RFC 8259 section 6)
+_MAX_LIFETIME = 10 * 365 * 86400  # seconds; a longer one is a mistake
 
 
 class _Entry(msgspec.Struct, omit_defaults=True, gc=False):
-    """An entry of a request (2.3), with the fields of DomainSpec in their order."""
+    """An entry of a request (2.3); its fields are those of DomainSpec, in the same order."""
 
     sign_domain: str
     selector: str | None = None
@@ -41,7 +42,7 @@ class _SettingValues(msgspec.Struct, gc=False):
 
 
 class _Item(msgspec.Struct, gc=False):
-    result: _Result | None  # null stands in our own output for no answer
+    result: _Result | None  # null only in our own output: the service did not answer
     sign_domain: str
     selector: str | None = None
     key_len: _Number | None = None
@@ -63,7 +64,7 @@ class _TokenBody(msgspec.Struct):
 
 
 class _ErrorBody(msgspec.Struct):
-    """Any error body: {error} (7.1), {message} (7.2, 7.3), or what gateways write."""
+    """Any error body: {error} (7.1), {message} (7.2, 7.3), or a gateway's {Message}."""
 
     error: object = None
     message: object = None
@@ -75,38 +76,31 @@ _item_decoder = msgspec.json.Decoder(_Item)
 _body_decoder = msgspec.json.Decoder(_Body)
 
 
-_LONGEST = 10 * 365 * 86400  # seconds; a lifetime beyond is a mistake
-
-
 class DecodeError(ValueError):
-    """An answer has not the documented shape; the text names the JSON path."""
+    """A response does not have the documented shape; the text names the JSON path."""
 
 
 class Reply(NamedTuple):
-    """An answer to a registration request: its usable items, and what is wrong with others.
-
-    `faults` are sentences.
-    """
+    """The response to a registration: the usable items, and one sentence for each problem."""
 
     items: tuple[Registration, ...]
     faults: tuple[str, ...] = ()
 
 
 def encode_registration(specs: Sequence[DomainSpec]) -> bytes:
-    """The body of a registration request (interface 2.3): only what the entries state."""
+    """The body of a registration request (interface 2.3), with only the fields that are set."""
     return _encoder.encode({"domains": [_Entry(*spec) for spec in specs]})
 
 
 def decode_reply(body: bytes, *, is_saved: bool = False) -> Reply:
-    """Decode shape 2.4. Items are decoded one by one: a bad one is a fault and spoils itself alone.
+    """Decode shape 2.4, item by item: a malformed item becomes a fault and affects no other.
 
-    With `is_saved` it may be what `--format json` wrote, and its items may lack an answer.
-
-    Raises DecodeError when the body as a whole has another shape.
+    With `is_saved`, `body` may be the output of `--format json`, whose items may have no result.
+    Raises DecodeError if the body as a whole has another shape.
     """
     decoded = _decode_body(body)
-    if len(decoded.items) > _MOST_ITEMS and not is_saved:
-        raise DecodeError(f".items has {len(decoded.items)} entries, far more than were asked for")
+    if len(decoded.items) > _MAX_ITEMS and not is_saved:
+        raise DecodeError(f".items has {len(decoded.items)} entries, far more than were requested")
     items, faults = [], []
     for index, raw in enumerate(decoded.items):
         try:
@@ -115,7 +109,7 @@ def decode_reply(body: bytes, *, is_saved: bool = False) -> Reply:
                 raise msgspec.ValidationError("Expected `object`, got `null` - at `$.result`")
             items.append(_to_registration(item))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            faults.append(_explained(error, f".items[{index}]"))
+            faults.append(_describe(error, f".items[{index}]"))
     total = decoded.total
     if isinstance(total, int | float) and total > len(decoded.items):
         faults.append(
@@ -125,25 +119,25 @@ def decode_reply(body: bytes, *, is_saved: bool = False) -> Reply:
 
 
 def decode_token(body: bytes) -> tuple[Secret, float | None]:
-    """The access token of an answer (interface 2.1) and its lifetime in seconds, where given.
+    """The access token of a response (interface 2.1), and its lifetime in seconds if stated.
 
-    Raises DecodeError for another shape, or for what no header can carry (RFC 6750 section 2.1),
-    never quoting the body.
+    Raises DecodeError, which never quotes the body, for another shape or a token that no header
+    can carry (RFC 6750 section 2.1).
     """
     try:
         decoded = msgspec.json.decode(body, type=_TokenBody)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise DecodeError(_explained(error, "")) from None
+        raise DecodeError(_describe(error, "")) from None
     if not _BEARER.fullmatch(decoded.access_token):
-        raise DecodeError("access_token is no bearer token")
+        raise DecodeError("access_token is not a bearer token")
     token, lifetime = Secret(decoded.access_token), decoded.expires_in
     if isinstance(lifetime, bool) or not isinstance(lifetime, int | float):
         return token, None
-    return token, float(lifetime) if 0 < lifetime < _LONGEST else None
+    return token, float(lifetime) if 0 < lifetime < _MAX_LIFETIME else None
 
 
 def decode_error(body: bytes) -> str:
-    """What an error body says ({error} or {message}); "" when it says nothing readable."""
+    """The message of an error body ({error} or {message}), or "" if it has none."""
     try:
         decoded = msgspec.json.decode(body, type=_ErrorBody)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -156,15 +150,15 @@ def _decode_body(body: bytes) -> _Body:
     try:
         return _body_decoder.decode(body)
     except msgspec.ValidationError as error:
-        raise DecodeError(_explained(error, "")) from None
+        raise DecodeError(_describe(error, "")) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         problem = error
-    # One escaped lone surrogate, which is JSON but no text, makes msgspec refuse the whole.
+    # msgspec rejects the whole body for one escaped lone surrogate, which JSON allows.
     try:
-        mended = json.dumps(json.loads(body), ensure_ascii=False).encode("utf-8", "replace")
-        return _body_decoder.decode(mended)
+        repaired = json.dumps(json.loads(body), ensure_ascii=False).encode("utf-8", "replace")
+        return _body_decoder.decode(repaired)
     except (msgspec.MsgspecError, ValueError, RecursionError):
-        raise DecodeError(_explained(problem, "")) from None
+        raise DecodeError(_describe(problem, "")) from None
 
 
 def _to_registration(item: _Item) -> Registration:
@@ -177,9 +171,9 @@ def _to_registration(item: _Item) -> Registration:
     return Registration(
         domain,
         item.selector or _selector_of(record, domain),
-        _whole("key_len", item.key_len),
+        _integer("key_len", item.key_len),
         item.start_date,
-        _whole("default", item.default),
+        _integer("default", item.default),
         item.enable,
         record,
         item.regist_date,
@@ -188,28 +182,28 @@ def _to_registration(item: _Item) -> Registration:
     )
 
 
-def _whole(name: str, number: float | None) -> int | None:
-    if number is None or (type(number) is int and abs(number) <= _LARGEST):
+def _integer(name: str, number: float | None) -> int | None:
+    if number is None or (type(number) is int and abs(number) <= _MAX_INTEGER):
         return number
-    if number != int(number) or abs(number) > _LARGEST:
-        raise msgspec.ValidationError(f"Expected a whole number in range - at `$.{name}`")
+    if number != int(number) or abs(number) > _MAX_INTEGER:
+        raise msgspec.ValidationError(f"Expected an integer in range - at `$.{name}`")
     return int(number)
 
 
 def _code(code: str | float) -> str:
-    return code if isinstance(code, str) else str(_whole("result.code", code))
+    return code if isinstance(code, str) else str(_integer("result.code", code))
 
 
 def _selector_of(record: DnsRecord | None, domain: str) -> str | None:
-    """The selector that a record's name tells, for an item that leaves it out."""
+    """The selector in a record's name, for an item that omits it."""
     suffix = f"._domainkey.{domain}"
     if record is None or not record.fqdn.lower().endswith(suffix):
         return None
     return record.fqdn[: -len(suffix)] or None
 
 
-def _explained(error: Exception, path: str) -> str:
-    """msgspec's message, with the JSON path as seen from the whole body."""
+def _describe(error: Exception, path: str) -> str:
+    """msgspec's message, with the JSON path from the root of the body."""
     text = str(error)
     if "`$" in text:
         return text.replace("`$", f"`${path}")

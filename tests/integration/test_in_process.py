@@ -11,7 +11,7 @@ import pytest
 
 from dkimctl.client.client import Client
 from dkimctl.client.http import HttpClient
-from dkimctl.client.tokens import Authorizer
+from dkimctl.client.tokens import TokenProvider
 from dkimctl.errors import (
     AuthenticationError,
     MaybeProcessed,
@@ -105,16 +105,16 @@ def account(store, client) -> Account:
 
 @pytest.fixture
 def start_run(account, clock) -> Callable[..., SimpleNamespace]:
-    """Begin a run of `account`: `register` uses an Authorizer, `issued` has the tokens it got."""
+    """Begin a run of `account`: `register` uses a TokenProvider, `issued` has the tokens it got."""
 
     def start(cached: Token | None = None) -> SimpleNamespace:
         issued: list[Token] = []
-        authorizer = Authorizer(
-            issue=account.issue, cached=cached, keep=issued.append, clock=lambda: clock.now
+        token_provider = TokenProvider(
+            issue=account.issue, cached=cached, persist=issued.append, clock=lambda: clock.now
         )
 
         def register(spec: DomainSpec) -> list[Result]:
-            return authorizer.call(lambda token: account.register(spec, token=token))
+            return token_provider.call(lambda token: account.register(spec, token=token))
 
         return SimpleNamespace(register=register, issued=issued)
 
@@ -377,13 +377,15 @@ class TestClocks:
             ) as ledger,
         ):
             account = Account(store, client)
-            authorizer = Authorizer(
-                issue=account.issue, keep=issued.append, clock=lambda: clock.now
+            token_provider = TokenProvider(
+                issue=account.issue, persist=issued.append, clock=lambda: clock.now
             )
             engine = RegistrationEngine(
                 ledger,
                 Planner(ledger),
-                lambda: lambda specs: authorizer.call(lambda token: client.register(token, specs)),
+                lambda: (
+                    lambda specs: token_provider.call(lambda token: client.register(token, specs))
+                ),
                 observer=Watch(),
                 warn=lambda text: None,
                 limits=Limits(batch_size=2, concurrency=2),

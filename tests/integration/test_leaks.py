@@ -212,7 +212,7 @@ def test_an_answer_that_is_given_up_half_way(serve, run, words):
     server = serve((lambda request: packed) if words == ["token"] else issuing(lambda _: packed))
     done = run(*words, **environment_of(server.url))
     assert done.returncode == 4
-    assert b"is packed" in done.stderr
+    assert b"is compressed" in done.stderr
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs symbolic links")

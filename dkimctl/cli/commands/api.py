@@ -48,7 +48,7 @@ def api(
     body = None if body_file is None else read_bytes(body_file)
     content_type = None if body is None else "application/json"
     try:
-        response = session.authorizer.call(
+        response = session.token_provider.call(
             lambda token: session.client.request(
                 token, method.upper(), path, body=body, content_type=content_type
             )

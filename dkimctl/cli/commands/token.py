@@ -23,5 +23,5 @@ app = typer.Typer(add_completion=False)
 @with_session
 def token(session: Session) -> int:
     """Print a valid access token alone; it is renewed when less than a minute of it is left."""
-    write([f"{session.authorizer.token().reveal()}\n"], must_arrive=True, hint=_HINT)
+    write([f"{session.token_provider.token().reveal()}\n"], must_arrive=True, hint=_HINT)
     return ExitCode.OK

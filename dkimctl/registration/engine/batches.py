@@ -118,7 +118,7 @@ class Batch:
         """The current request, of one entry, was refused as a whole."""
         for position in self.in_flight:
             spec = self.specs[position]
-            self._set_result(position, outcomes.of_refusal(spec, refusal.status, refusal.said))
+            self._set_result(position, outcomes.of_refusal(spec, refusal.status, refusal.detail))
         self.has_reached_service = True
         self._set_unanswered(refusal)
 

@@ -1,4 +1,4 @@
-"""The client on a real connection: what it sends, and what it makes of each answer."""
+"""The client over real connections: what it sends, and how it reads each response."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def connect(url: str, *, timeout: float = 2, proxy: str | None = None) -> Client
 
 @pytest.fixture(scope="module")
 def http():
-    """One for all: loading the certificates takes most of a test's time."""
+    """One for all tests: loading the certificates takes most of a test's time."""
     with HttpClient.over_network(timeout=2) as http:
         yield http
 
@@ -42,7 +42,7 @@ def client(scripted_server, http):
 
 @pytest.fixture
 def answering(scripted_server, make_answer):
-    """Let the server give one answer, whatever is asked."""
+    """Make the server give the same answer to every request."""
 
     def answering(*arguments, **fields) -> None:
         answer = make_answer(*arguments, **fields)
@@ -73,7 +73,7 @@ class TestIssueToken:
     @pytest.mark.interface("2.1", "access_token")
     @pytest.mark.interface("4.1", "success")
     @pytest.mark.interface("7.1", "200")
-    def test_the_answer_gives_token_and_expiry(self, client, answering, api_fixture):
+    def test_the_response_gives_token_and_expiry(self, client, answering, api_fixture):
         answering(200, api_fixture("token.json"))
         token = client.issue_token("id", Secret("s"))
         expected = json.loads(api_fixture("token.json"))
@@ -83,7 +83,7 @@ class TestIssueToken:
     @pytest.mark.interface("2.1", "other-fields")
     @pytest.mark.interface("8", "token-lifetime")
     @pytest.mark.parametrize("lifetime", ["null", "0", "-1", '"600"', "true", "[]", "9" * 400])
-    def test_without_a_usable_lifetime_a_token_lasts_one_hour(self, client, answering, lifetime):
+    def test_without_a_valid_lifetime_a_token_lasts_one_hour(self, client, answering, lifetime):
         answering(200, f'{{"access_token": "abc", "expires_in": {lifetime}}}'.encode())
         assert client.issue_token("id", Secret("s")).expires_at == 1_003_600
 
@@ -115,7 +115,7 @@ class TestIssueToken:
     @pytest.mark.parametrize(
         "content_type", ["application/json;charset=UTF-8", "text/html", "nonsense"]
     )
-    def test_a_refusal_is_read_whatever_its_content_type(
+    def test_a_refusal_is_read_regardless_of_its_content_type(
         self, client, answering, api_fixture, content_type
     ):
         answering(400, api_fixture("invalid-client.json"), headers={"Content-Type": content_type})
@@ -125,13 +125,13 @@ class TestIssueToken:
     @pytest.mark.interface("2.2", "invalid_client")
     @pytest.mark.interface("7.1", "400")
     @pytest.mark.interface("7.4", "other-fields")
-    def test_an_error_that_nobody_foresaw_is_told_as_it_is(self, client, answering):
+    def test_an_undocumented_error_is_shown_as_it_is(self, client, answering):
         answering(400, {"error": "unsupported_grant_type", "error_description": "?"})
         with pytest.raises(errors.AuthenticationError, match="unsupported_grant_type"):
             client.issue_token("id", Secret("topsecret"))
 
     @pytest.mark.parametrize("padding", [0, 980, 990, 5000])
-    def test_a_long_error_is_shortened_and_leaves_no_half_of_a_secret(
+    def test_a_long_error_is_shortened_without_leaving_part_of_a_secret(
         self, client, answering, padding
     ):
         secret = "a-secret-of-thirty-characters-"
@@ -145,7 +145,7 @@ class TestIssueToken:
         assert caught.value.message.endswith("xxx...")
         assert len(caught.value.message) < 1100
 
-    def test_an_error_that_quotes_the_credentials_is_not_told(self, client, answering):
+    def test_an_error_that_contains_the_credentials_is_not_shown(self, client, answering):
         basic = base64.b64encode(b"id:topsecret").decode()
         for echo in ("bad topsecret", f"bad {basic}"):
             answering(400, {"error": echo})
@@ -169,7 +169,7 @@ class TestIssueToken:
     @pytest.mark.interface("7.1", "200")
     @pytest.mark.interface("7.4", "other-statuses")
     @pytest.mark.parametrize("status", [302, 404, 429, 500, 503])
-    def test_other_statuses_are_no_answer(self, client, answering, status):
+    def test_other_statuses_are_service_errors(self, client, answering, status):
         answering(status, b"<html>oops</html>", headers={"Location": "http://127.0.0.1:9/"})
         with pytest.raises(errors.ServiceError, match=str(status)):
             client.issue_token("id", Secret("s"))
@@ -180,12 +180,14 @@ class TestIssueToken:
         [b"", b"{}", b"[]", b"\xff", b'{"access_token": 5}', b'{"access_token": "a b"}',
          b'{"access_token": "a\\nX: y"}', b'{"access_token": ""}', b"[" * 100_000],
     )  # fmt: skip
-    def test_an_answer_without_a_token_is_no_answer(self, client, answering, body):
+    def test_a_response_without_a_token_is_a_service_error(self, client, answering, body):
         answering(200, body)
         with pytest.raises(errors.ServiceError, match="token"):
             client.issue_token("id", Secret("s"))
 
-    def test_hanging_up_is_no_answer_and_leaves_nothing_open(self, client, scripted_server):
+    def test_a_closed_connection_is_a_service_error_with_a_known_outcome(
+        self, client, scripted_server
+    ):
         scripted_server.answer = lambda request: None
         with pytest.raises(errors.ServiceError) as caught:
             client.issue_token("id", Secret("s"))
@@ -214,17 +216,17 @@ class TestRegister:
     @pytest.mark.interface("2.3", "start_date", "start_date-default", "default", "default-others")
     @pytest.mark.interface("2.3", "enable", "enable-default")
     @pytest.mark.parametrize(
-        "stated",
+        "fields",
         [{}, {"selector": "s1"}, {"key_len": 2048}, {"start_date": "2027-07-01T00:00+09:00"},
          {"default": 0}, {"default": 7}, {"enable": True}, {"enable": False}],
         ids=str,
     )  # fmt: skip
-    def test_only_what_an_entry_states_is_sent(self, client, scripted_server, answering, stated):
+    def test_only_the_fields_of_an_entry_are_sent(self, client, scripted_server, answering, fields):
         answering(200, {"items": []})
-        client.register(TOKEN, [DomainSpec("example.com", **stated)])
+        client.register(TOKEN, [DomainSpec("example.com", **fields)])
         (request,) = scripted_server.requests
         body = json.loads(request.body)
-        assert repr(body) == repr({"domains": [{"sign_domain": "example.com", **stated}]})
+        assert repr(body) == repr({"domains": [{"sign_domain": "example.com", **fields}]})
 
     @pytest.mark.interface("2.3", "selector-optional")
     @pytest.mark.interface("2.4", "code", "message", "sign_domain", "selector", "key_len")
@@ -256,7 +258,7 @@ class TestRegister:
     @pytest.mark.interface("2.4", "result")
     @pytest.mark.interface("4.2", "codes")
     @pytest.mark.interface("7.3", "200")
-    def test_each_item_has_its_own_code_and_only_ours_has_the_data(
+    def test_each_item_has_its_own_code_and_only_ours_has_data(
         self, client, answering, api_fixture
     ):
         answering(200, api_fixture("register-mixed.json"))
@@ -283,7 +285,7 @@ class TestRegister:
         assert item.record.fqdn == "k1._domainkey.example.com"
 
     @pytest.mark.interface("2.4", "result")
-    def test_a_bad_field_spoils_one_item_and_is_named_by_its_path(self, client, answering):
+    def test_a_malformed_field_affects_one_item_and_is_named_by_its_path(self, client, answering):
         good = {"result": {"code": "201"}, "sign_domain": "example.com"}
         answering(
             200, {"items": [good, {**good, "key_len": "many"}, {"sign_domain": "x"}, 5, good]}
@@ -296,7 +298,7 @@ class TestRegister:
 
     @pytest.mark.interface("2.4", "count")
     @pytest.mark.interface("4.2", "counts")
-    def test_items_are_counted_by_themselves(self, client, answering):
+    def test_count_and_total_are_not_needed(self, client, answering):
         item = {"result": {"code": "201"}, "sign_domain": "example.com"}
         for counts in ({"count": 9, "total": 1}, {}):
             answering(200, {"items": [item], **counts})
@@ -304,13 +306,13 @@ class TestRegister:
             assert (len(reply.items), reply.faults) == (1, ())
 
     @pytest.mark.interface("2.4", "total")
-    def test_more_results_than_returned_is_told(self, client, answering):
+    def test_more_results_than_returned_is_a_fault(self, client, answering):
         answering(200, {"items": [], "count": 0, "total": 3})
         assert "3 results" in client.register(TOKEN, SPECS).faults[0]
 
     @pytest.mark.interface("4.2", "bad-request", "error")
     @pytest.mark.parametrize("status", [400, 500])
-    def test_items_are_read_from_400_and_500_as_well(self, client, answering, api_fixture, status):
+    def test_items_are_read_from_400_and_500_too(self, client, answering, api_fixture, status):
         answering(status, api_fixture("register-mixed.json"))
         codes = [item.code for item in client.register(TOKEN, SPECS).items]
         assert codes == ["409", "409", "400", "500"]
@@ -320,12 +322,12 @@ class TestRegister:
     @pytest.mark.parametrize(
         ("status", "fixture"), [(401, "unauthorized.json"), (403, "forbidden.json")]
     )
-    def test_a_refused_token_is_told_with_the_answers_body(
+    def test_a_rejected_token_is_raised_with_the_response_body(
         self, client, answering, api_fixture, status, fixture
     ):
         answering(status, api_fixture(fixture))
-        said = json.loads(api_fixture(fixture))["message"]
-        with pytest.raises(errors.TokenRejected, match=f"{status}.*{said}") as caught:
+        message = json.loads(api_fixture(fixture))["message"]
+        with pytest.raises(errors.TokenRejected, match=f"{status}.*{message}") as caught:
             client.register(TOKEN, SPECS)
         assert caught.value.body == api_fixture(fixture)
         assert ("temporarily disabled" in caught.value.hint) == (status == 403)
@@ -333,23 +335,23 @@ class TestRegister:
 
     @pytest.mark.interface("7.3", "400")
     @pytest.mark.parametrize("status", [400, 413])
-    def test_a_batch_refused_as_a_whole(self, client, answering, status):
+    def test_a_batch_can_be_refused_as_a_whole(self, client, answering, status):
         answering(status, {"message": "too many domains"})
         with pytest.raises(errors.RequestRefused) as caught:
             client.register(TOKEN, SPECS)
-        assert (caught.value.status, caught.value.said) == (str(status), "too many domains")
+        assert (caught.value.status, caught.value.detail) == (str(status), "too many domains")
 
     @pytest.mark.interface("4.2", "bad-request")
     def test_a_400_without_an_entry_refuses_the_whole_batch(self, client, answering, api_fixture):
         answering(400, api_fixture("register-refused.json"))
         with pytest.raises(errors.RequestRefused) as caught:
             client.register(TOKEN, SPECS)
-        assert (caught.value.status, caught.value.said) == ("400", "domains is empty.")
+        assert (caught.value.status, caught.value.detail) == ("400", "domains is empty.")
 
     @pytest.mark.interface("4.2", "error")
     @pytest.mark.interface("7.3", "500")
     @pytest.mark.interface("7.4", "other-fields")
-    def test_a_500_is_told_and_to_be_tried_later(self, client, answering, api_fixture):
+    def test_a_500_says_to_try_again_later(self, client, answering, api_fixture):
         for body in (api_fixture("register-failed.json"),
                      {"items": [], "message": "Internal Server Error", "trace": [1]}):  # fmt: skip
             answering(500, body)
@@ -360,14 +362,14 @@ class TestRegister:
     @pytest.mark.interface("7.4", "other-statuses")
     @pytest.mark.interface("8", "rate")
     @pytest.mark.parametrize("status", [302, 404, 405, 415, 429])
-    def test_turned_away_means_not_processed(self, client, answering, status):
+    def test_a_request_turned_away_means_not_processed(self, client, answering, status):
         answering(status, {"Message": "Too Many"})
         with pytest.raises(errors.NotProcessed, match="Too Many"):
             client.register(TOKEN, SPECS)
 
     @pytest.mark.interface("7.4", "other-statuses")
     @pytest.mark.parametrize("status", [204, 408, 418, 499, 500, 502, 503, 504])
-    def test_other_statuses_mean_that_nobody_can_tell(self, client, answering, status):
+    def test_other_statuses_mean_maybe_processed(self, client, answering, status):
         answering(status, headers={"Location": "/elsewhere"})
         with pytest.raises(errors.MaybeProcessed, match=str(status)):
             client.register(TOKEN, SPECS)
@@ -387,22 +389,22 @@ class TestRegister:
             b'{"items": [' + b"1," * 10_000 + b"1]}",
         ],
     )
-    def test_an_unusable_body_means_that_nobody_can_tell(self, client, answering, body):
+    def test_an_unusable_body_means_maybe_processed(self, client, answering, body):
         answering(200, body)
         with pytest.raises(errors.MaybeProcessed, match="not usable"):
             client.register(TOKEN, SPECS)
 
-    def test_hanging_up_means_that_nobody_can_tell(self, client, scripted_server):
+    def test_a_closed_connection_means_maybe_processed(self, client, scripted_server):
         scripted_server.answer = lambda request: None
-        with pytest.raises(errors.MaybeProcessed, match="broke off"):
+        with pytest.raises(errors.MaybeProcessed, match="cut off"):
             client.register(TOKEN, SPECS)
 
-    def test_a_body_cut_short_means_that_nobody_can_tell(self, client, answering):
+    def test_a_truncated_body_means_maybe_processed(self, client, answering):
         answering(200, b'{"items": [', headers={"Content-Length": "500", "Connection": "close"})
         with pytest.raises(errors.MaybeProcessed):
             client.register(TOKEN, SPECS)
 
-    def test_a_late_answer_means_that_nobody_can_tell(self, scripted_server, make_answer):
+    def test_a_late_response_means_maybe_processed(self, scripted_server, make_answer):
         scripted_server.answer = lambda request: __import__("time").sleep(0.5) or make_answer(200)
         with (
             connect(scripted_server.url, timeout=0.1) as client,
@@ -411,12 +413,12 @@ class TestRegister:
             client.register(TOKEN, SPECS)
 
     @pytest.mark.interface("8", "body-size")
-    def test_an_endless_body_is_not_read_to_the_end(self, client, answering):
+    def test_an_endless_body_is_not_read_to_its_end(self, client, answering):
         answering(200, b"x" * (17 * 1024 * 1024))
         with pytest.raises(errors.MaybeProcessed, match="larger than 96 KiB"):
             client.register(TOKEN, SPECS)
 
-    def test_nobody_listening_means_not_processed(self):
+    def test_a_refused_connection_means_not_processed(self):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             url = f"http://127.0.0.1:{free.getsockname()[1]}"
@@ -437,22 +439,22 @@ class TestRequest:
         self, client, scripted_server, answering, api_fixture
     ):
         answering(200, api_fixture("send-cancelled.json"))
-        answer = client.request(TOKEN, "DELETE", "/send/123")
+        response = client.request(TOKEN, "DELETE", "/send/123")
         (request,) = scripted_server.requests
         assert (request.method, request.path, request.body) == ("DELETE", "/send/123", b"")
         assert request.headers["authorization"] == f"Bearer {TOKEN.reveal()}"
-        assert (answer.status, answer.body) == (200, api_fixture("send-cancelled.json"))
+        assert (response.status, response.body) == (200, api_fixture("send-cancelled.json"))
 
     @pytest.mark.interface("4.3", "other-endpoints")
-    def test_a_body_goes_with_its_content_type(self, client, scripted_server, answering):
+    def test_a_body_is_sent_with_its_content_type(self, client, scripted_server, answering):
         answering(201, b"done")
-        answer = client.request(TOKEN, "PUT", "/x", body=b"[1]", content_type="application/json")
+        response = client.request(TOKEN, "PUT", "/x", body=b"[1]", content_type="application/json")
         (request,) = scripted_server.requests
         assert (request.method, request.path, request.body) == ("PUT", "/x", b"[1]")
         assert request.headers["content-type"] == "application/json"
-        assert (answer.status, answer.body) == (201, b"done")
+        assert (response.status, response.body) == (201, b"done")
 
-    def test_what_the_request_says_itself_is_no_echo(self, client, answering, api_fixture):
+    def test_text_of_the_request_itself_is_not_redacted(self, client, answering, api_fixture):
         answering(200, api_fixture("token.json"))
         client.issue_token("id", Secret("example-company1.com"))
         specs = [DomainSpec("mail.example-company1.com", "s1")]
@@ -461,28 +463,29 @@ class TestRequest:
         (registration,) = client.register(TOKEN, specs).items
         assert registration.sign_domain == specs[0].sign_domain
 
-    def test_nothing_that_was_sent_before_is_quoted(self, client, answering, api_fixture):
+    def test_secrets_of_earlier_requests_are_redacted(self, client, answering, api_fixture):
         answering(200, api_fixture("token.json"))
-        secret, old = Secret("a-secret-of-some-length"), Secret("an-older-token-of-some-length")
+        secret = Secret("a-secret-of-some-length")
+        old_token = Secret("an-older-token-of-some-length")
         client.issue_token("id", secret)
-        body = f'{{"message": "{secret.reveal()} {old.reveal()} new-token-of-some-length"}}'
+        body = f'{{"message": "{secret.reveal()} {old_token.reveal()} new-token-of-some-length"}}'
         answering(200, body.encode())
-        client.request(old, "GET", "/x")
-        answer = client.request(Secret("new-token-of-some-length"), "GET", "/x")
-        assert answer.body == b'{"message": "*** *** ***"}'
+        client.request(old_token, "GET", "/x")
+        response = client.request(Secret("new-token-of-some-length"), "GET", "/x")
+        assert response.body == b'{"message": "*** *** ***"}'
 
     @pytest.mark.interface("5.2", "authenticated")
     @pytest.mark.parametrize("status", [200, 202, 302, 400, 404, 409, 429, 500, 503])
-    def test_the_status_is_the_operations_own(self, client, answering, status):
-        answering(status, {"message": "as it came"})
-        answer = client.request(TOKEN, "DELETE", "/send/123")
-        assert (answer.status, json.loads(answer.body)) == (status, {"message": "as it came"})
+    def test_other_statuses_are_returned(self, client, answering, status):
+        answering(status, {"message": "unchanged"})
+        response = client.request(TOKEN, "DELETE", "/send/123")
+        assert (response.status, json.loads(response.body)) == (status, {"message": "unchanged"})
 
     @pytest.mark.interface("5.3", "missing")
     @pytest.mark.parametrize(
         ("status", "fixture"), [(401, "unauthorized.json"), (403, "forbidden.json")]
     )
-    def test_a_refused_token_is_told_with_the_answers_body(
+    def test_a_rejected_token_is_raised_with_the_response_body(
         self, client, answering, api_fixture, status, fixture
     ):
         answering(status, api_fixture(fixture))
@@ -492,7 +495,7 @@ class TestRequest:
 
     @pytest.mark.interface("4.1", "path")
     @pytest.mark.interface("4.2", "path")
-    def test_tokens_come_from_the_one_host_and_all_else_goes_to_the_other(
+    def test_only_tokens_are_requested_from_the_auth_url(
         self, scripted_server, http, answering, api_fixture
     ):
         url = scripted_server.url
@@ -507,7 +510,7 @@ class TestRequest:
 
 
 class TestTransport:
-    """What must never happen on the way."""
+    """What must never happen in transit."""
 
     def test_redirects_are_not_followed(self, client, scripted_server, answering):
         answering(307, headers={"Location": f"{scripted_server.url}/elsewhere"})
@@ -535,7 +538,7 @@ class TestTransport:
                 HttpClient.over_network(timeout=1, ca_bundle=str(bundle))
 
 
-def test_each_thread_keeps_a_connection_of_its_own(scripted_server, make_answer):
+def test_each_thread_keeps_its_own_connection(scripted_server, make_answer):
     scripted_server.answer = lambda request: make_answer(200)
     with HttpClient.over_network(timeout=2) as http:
 

@@ -1,14 +1,16 @@
-"""Every exception of the HTTP library is mapped into our tree."""
+"""Every exception of httpx becomes one of ours; Retry-After is read as RFC 9110 defines it."""
 
 from __future__ import annotations
 
 import inspect
-import socket
+import math
 
 import httpx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from dkimctl.client import connections, http
+from dkimctl.client import http
 from dkimctl.errors import DkimctlError, MaybeProcessed, NoService, NotProcessed
 from dkimctl.models.secret import Secret
 
@@ -21,8 +23,8 @@ NOT_SENT = {"ConnectError", "ConnectTimeout", "PoolTimeout", "ProxyError", "Unsu
             "LocalProtocolError", "InvalidURL"}  # fmt: skip
 
 
-class Failing(httpx.BaseTransport):
-    """A transport on which every request fails in one way."""
+class FailingTransport(httpx.BaseTransport):
+    """A transport on which every request fails with `error`."""
 
     def __init__(self, error: Exception) -> None:
         self._error = error
@@ -45,8 +47,8 @@ def _make(kind: type[Exception]) -> Exception:
 
 
 @pytest.mark.parametrize("kind", RAISED, ids=lambda kind: kind.__name__)
-def test_no_exception_of_the_library_escapes(kind):
-    client = http.HttpClient(lambda: httpx.Client(transport=Failing(_make(kind))))
+def test_every_httpx_exception_is_mapped(kind):
+    client = http.HttpClient(lambda: httpx.Client(transport=FailingTransport(_make(kind))))
     with client, pytest.raises(DkimctlError) as caught:
         client.send(http.HttpRequest("POST", "http://127.0.0.1/x", Secret("Bearer x")))
     expected = NotProcessed if kind.__name__ in NOT_SENT else MaybeProcessed
@@ -55,8 +57,8 @@ def test_no_exception_of_the_library_escapes(kind):
     assert caught.value.hint
 
 
-class Leading(httpx.BaseTransport):
-    """A transport whose connection leads to `address`."""
+class ConnectedTransport(httpx.BaseTransport):
+    """A transport whose connections are to `address`."""
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -66,7 +68,7 @@ class Leading(httpx.BaseTransport):
         request.extensions["trace"]("connection.connect_tcp.complete", {"return_value": self})
         return httpx.Response(200, stream=httpx.ByteStream(b""))
 
-    def get_extra_info(self, _: str) -> Leading:
+    def get_extra_info(self, _: str) -> ConnectedTransport:
         return self
 
     def getpeername(self) -> tuple[str, int]:
@@ -85,36 +87,31 @@ class Leading(httpx.BaseTransport):
      ("http://localhost", "203.0.113.1", True), ("http://localhost", "2001:db8::1", True),
      ("https://service.example", "203.0.113.1", False)],
 )  # fmt: skip
-def test_plain_http_ends_where_it_would_leave_this_machine(url, address, is_refused):
-    transport = Leading(address)
+def test_plain_http_to_another_machine_is_refused(url, address, is_refused):
+    transport = ConnectedTransport(address)
     with http.HttpClient(lambda: httpx.Client(transport=transport)) as client:
         request = http.HttpRequest("GET", url, Secret("Bearer x"))
         if not is_refused:
             assert client.send(request).status == 200
             return
-        with pytest.raises(NoService, match=f"localhost is at {address}"):
+        with pytest.raises(NoService, match=f"localhost resolves to {address}"):
             client.send(request)
         assert transport.is_closed
 
 
-def test_a_connection_that_has_ended_leads_nowhere():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        connection = socket.create_connection(listener.getsockname())
-        connection.close()
-    assert connections.address_elsewhere(connection) is None
+ODD_LOCATIONS = [
+    "about:blank",
+    "mailto:a@b",
+    "foo:bar",
+    "//[",
+    "http://x:99999/",
+    "/" + "x" * 65_000,
+    "/y",
+]
 
 
-@pytest.mark.parametrize(("timeout", "connect"), [(30.0, 10.0), (2.0, 2.0)])
-def test_nobody_waits_long_for_an_address_that_is_silent(timeout, connect):
-    with connections.over_network(timeout, None, None)() as client:
-        assert client.timeout == httpx.Timeout(timeout, connect=connect)
-
-
-ODD = ["about:blank", "mailto:a@b", "foo:bar", "//[", "http://x:99999/", "/" + "x" * 65_000, "/y"]
-
-
-@pytest.mark.parametrize("location", ODD)
-def test_a_redirect_is_an_answer_wherever_it_leads(scripted_server, make_answer, location):
+@pytest.mark.parametrize("location", ODD_LOCATIONS)
+def test_a_redirect_is_a_response_like_any_other(scripted_server, make_answer, location):
     scripted_server.answer = lambda request: make_answer(302, b"", {"Location": location})
     with http.HttpClient.over_network(timeout=2) as client:
         request = http.HttpRequest("POST", scripted_server.url, Secret("Bearer x"))
@@ -122,10 +119,56 @@ def test_a_redirect_is_an_answer_wherever_it_leads(scripted_server, make_answer,
     assert len(scripted_server.requests) == 1
 
 
-def test_the_last_request_ends_its_connection(scripted_server, make_answer):
+def test_the_last_request_closes_its_connection(scripted_server, make_answer):
     scripted_server.answer = lambda request: make_answer(200)
     with http.HttpClient.over_network(timeout=2) as client:
         for is_last in (False, False, True, True):
             request = http.HttpRequest("GET", scripted_server.url, Secret("x"), is_last=is_last)
             client.send(request)
     assert scripted_server.connections == 2
+
+
+NOW = 784111777.0  # Sun, 06 Nov 1994 08:49:37 GMT, the example of RFC 9110
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [("0", 0.0), ("120", 120.0), (" 7 ", 7.0), ("000999", 999.0), ("9" * 5000, 1e9)],
+)
+def test_retry_after_in_seconds(value, seconds):
+    assert http.parse_retry_after(value, "", NOW) == seconds
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "Sun, 06 Nov 1994 08:51:37 GMT",
+        "Sunday, 06-Nov-94 08:51:37 GMT",  # the obsolete forms, which must be understood
+        "Sun Nov  6 08:51:37 1994",
+    ],
+)
+def test_without_a_date_header_retry_after_is_compared_with_our_clock(value):
+    assert http.parse_retry_after(value, "", NOW) == 120.0
+
+
+@pytest.mark.parametrize("drift", [-3600, 0, 3600])
+def test_retry_after_is_compared_with_the_date_header_not_our_clock(drift):
+    retry_at, date = "Sun, 06 Nov 1994 08:51:37 GMT", "Sun, 06 Nov 1994 08:49:37 GMT"
+    assert http.parse_retry_after(retry_at, date, NOW + drift) == 120.0
+
+
+def test_a_retry_after_in_the_past_means_no_wait():
+    assert http.parse_retry_after("Sun, 06 Nov 1994 08:00:00 GMT", "", NOW) == 0.0
+
+
+@pytest.mark.parametrize(
+    "value", ["", "soon", "-1", "1.5", "1e3", "١٢", "nan", "inf", "Sun, 99 Nov 1994"]
+)
+def test_an_invalid_retry_after_is_ignored(value):
+    assert http.parse_retry_after(value, "", NOW) is None
+
+
+@given(st.text(), st.text())
+def test_any_retry_after_gives_a_finite_number_or_none(value, date):
+    seconds = http.parse_retry_after(value, date, NOW)
+    assert seconds is None or (seconds >= 0 and math.isfinite(seconds))

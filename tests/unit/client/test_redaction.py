@@ -1,4 +1,4 @@
-"""What a service quotes of a token is withheld, in every form it is likely to take."""
+"""A token that the service echoes is redacted, in every encoding it is likely to use."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from urllib.parse import quote
 
 import pytest
 
-from dkimctl.client.redaction import without
+from dkimctl.client.redaction import redact
 from dkimctl.models.secret import Secret
 
 TOKEN = "t0ken.Leak-Test/4711+abcdefghij=="
 
 
 @pytest.mark.parametrize(
-    "quoted",
+    "echo",
     [
         TOKEN,
         TOKEN.replace("/", "\\/"),
@@ -27,17 +27,17 @@ TOKEN = "t0ken.Leak-Test/4711+abcdefghij=="
         base64.urlsafe_b64encode(TOKEN.encode()).decode().rstrip("="),
     ],
 )
-def test_a_quoted_token_is_withheld_and_the_rest_stays(quoted):
-    body = b'{"message": "you sent ' + quoted.encode() + b'"}'
-    shown = without([Secret(TOKEN)], body)
-    assert quoted.encode() not in shown
-    assert json.loads(shown)["message"].startswith("you sent ***")
+def test_an_echoed_token_is_redacted_and_the_rest_stays(echo):
+    body = b'{"message": "you sent ' + echo.encode() + b'"}'
+    redacted = redact(body, [Secret(TOKEN)])
+    assert echo.encode() not in redacted
+    assert json.loads(redacted)["message"].startswith("you sent ***")
 
 
-def test_an_answer_without_it_is_the_very_same():
+def test_a_body_without_the_token_is_returned_as_it_is():
     body = b'{"items": []}'
-    assert without([Secret(TOKEN)], body) is body
+    assert redact(body, [Secret(TOKEN)]) is body
 
 
-def test_a_word_as_short_as_others_is_no_token_to_look_for():
-    assert without([Secret("items")], b'{"items": []}') == b'{"items": []}'
+def test_a_short_secret_is_not_redacted():
+    assert redact(b'{"items": []}', [Secret("items")]) == b'{"items": []}'

@@ -1,4 +1,4 @@
-"""Tokens are reused, renewed in time, and renewed once when refused (interface 3.1, 5.2)."""
+"""Tokens are reused, renewed in time, and renewed once if rejected (interface 3.1, 5.2)."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from types import SimpleNamespace
 
 import pytest
 
-from dkimctl.client.tokens import Authorizer
+from dkimctl.client.tokens import TokenProvider
 from dkimctl.errors import CredentialsError, NotProcessed, TokenRejected
 from dkimctl.models.secret import Secret, Token
 
 NOW = 1_000_000.0
 
 
-class Service:
-    """Issues numbered tokens, and refuses those in `refused`."""
+class FakeTokenService:
+    """Issues numbered tokens, and rejects those in `rejected`."""
 
-    def __init__(self, refused: tuple[str, ...] = ()) -> None:
-        self.refused = refused
+    def __init__(self, rejected: tuple[str, ...] = ()) -> None:
+        self.rejected = rejected
         self.issued = 0
         self.used: list[str] = []
 
@@ -31,7 +31,7 @@ class Service:
 
     def request(self, token: Secret) -> str:
         self.used.append(token.reveal())
-        if token.reveal() in self.refused:
+        if token.reveal() in self.rejected:
             raise TokenRejected("no")
         return "answer"
 
@@ -41,49 +41,52 @@ def cached(seconds_left: float) -> Token:
 
 
 @pytest.mark.interface("3.1", "reuse")
-def test_a_cached_token_is_used_without_asking_for_one():
-    service = Service()
-    authorizer = Authorizer(issue=service.issue, cached=cached(61), clock=lambda: NOW)
-    assert authorizer.call(service.request) == "answer"
+def test_a_cached_token_is_used_without_issuing_one():
+    service = FakeTokenService()
+    provider = TokenProvider(issue=service.issue, cached=cached(61), clock=lambda: NOW)
+    assert provider.call(service.request) == "answer"
     assert (service.issued, service.used) == (0, ["cached"])
 
 
 @pytest.mark.interface("3.1", "expiry")
 @pytest.mark.interface("5.1", "bearer")
 @pytest.mark.parametrize("seconds_left", [60, 0, -3600])
-def test_a_token_with_a_minute_left_is_renewed_and_the_new_one_kept(seconds_left):
-    service, kept = Service(), []
-    authorizer = Authorizer(
-        issue=service.issue, cached=cached(seconds_left), keep=kept.append, clock=lambda: NOW
+def test_a_token_with_a_minute_left_is_renewed_and_persisted(seconds_left):
+    service, persisted = FakeTokenService(), []
+    provider = TokenProvider(
+        issue=service.issue,
+        cached=cached(seconds_left),
+        persist=persisted.append,
+        clock=lambda: NOW,
     )
-    authorizer.call(service.request)
-    authorizer.call(service.request)
+    provider.call(service.request)
+    provider.call(service.request)
     assert service.used == ["new1", "new1"]
-    assert [token.access_token.reveal() for token in kept] == ["new1"]
+    assert [token.access_token.reveal() for token in persisted] == ["new1"]
 
 
 @pytest.mark.interface("3.1", "expired")
-def test_a_refused_cached_token_is_replaced_once():
-    service = Service(refused=("cached",))
-    authorizer = Authorizer(issue=service.issue, cached=cached(3600), clock=lambda: NOW)
-    assert authorizer.call(service.request) == "answer"
+def test_a_rejected_cached_token_is_replaced_once():
+    service = FakeTokenService(rejected=("cached",))
+    provider = TokenProvider(issue=service.issue, cached=cached(3600), clock=lambda: NOW)
+    assert provider.call(service.request) == "answer"
     assert service.used == ["cached", "new1"]
 
 
-def test_a_refused_new_token_is_not_replaced():
-    service = Service(refused=("cached", "new1"))
-    authorizer = Authorizer(issue=service.issue, cached=cached(3600), clock=lambda: NOW)
+def test_a_rejected_new_token_is_not_replaced():
+    service = FakeTokenService(rejected=("cached", "new1"))
+    provider = TokenProvider(issue=service.issue, cached=cached(3600), clock=lambda: NOW)
     with pytest.raises(TokenRejected):
-        authorizer.call(service.request)
+        provider.call(service.request)
     assert service.used == ["cached", "new1"]
 
 
-def test_a_new_token_that_expires_in_the_run_is_renewed():
-    now, service = [NOW], Service()
-    authorizer = Authorizer(issue=service.issue, clock=lambda: now[0])
-    authorizer.call(service.request)
+def test_a_new_token_that_expires_during_the_run_is_renewed():
+    now, service = [NOW], FakeTokenService()
+    provider = TokenProvider(issue=service.issue, clock=lambda: now[0])
+    provider.call(service.request)
     now[0] += 3541
-    authorizer.call(service.request)
+    provider.call(service.request)
     assert service.used == ["new1", "new2"]
 
 
@@ -91,65 +94,65 @@ def without_secret() -> Token:
     raise CredentialsError("no secret")
 
 
-def test_without_a_secret_a_given_token_is_used_and_its_refusal_told():
-    service = Service(refused=("cached",))
-    authorizer = Authorizer(issue=without_secret, cached=cached(math.inf), clock=lambda: NOW)
+def test_without_a_secret_the_rejection_of_a_cached_token_is_raised():
+    service = FakeTokenService(rejected=("cached",))
+    provider = TokenProvider(issue=without_secret, cached=cached(math.inf), clock=lambda: NOW)
     with pytest.raises(TokenRejected):
-        authorizer.call(service.request)
+        provider.call(service.request)
     assert service.used == ["cached"]
 
 
-def test_without_a_secret_and_a_token_the_missing_secret_is_told():
-    service = Service()
+def test_without_a_secret_and_a_token_the_missing_secret_is_raised():
+    service = FakeTokenService()
     with pytest.raises(CredentialsError):
-        Authorizer(issue=without_secret, clock=lambda: NOW).call(service.request)
+        TokenProvider(issue=without_secret, clock=lambda: NOW).call(service.request)
     assert service.used == []
 
 
 class TestManyThreads:
-    """One renews, and the others take what it got."""
+    """One thread renews, and the others share its token or its error."""
 
     @staticmethod
-    def call_at_once(authorizer, request, count=8):
-        everybody = threading.Barrier(count)
+    def call_concurrently(provider, request, count=8):
+        barrier = threading.Barrier(count)
 
-        def at_once(token):
+        def wait_for_all(token):
             if token.reveal() == "cached":
-                everybody.wait(20)  # all of them have it, before the first is refused
+                barrier.wait(20)  # all have the token before the first is rejected
             return request(token)
 
         with ThreadPoolExecutor(count) as pool:
-            return [pool.submit(authorizer.call, at_once) for _ in range(count)]
+            return [pool.submit(provider.call, wait_for_all) for _ in range(count)]
 
-    def test_a_token_that_is_refused_is_renewed_once_for_all(self):
-        service = Service(refused=("cached",))
-        authorizer = Authorizer(issue=service.issue, cached=cached(3600), clock=lambda: NOW)
-        calls = self.call_at_once(authorizer, service.request)
+    def test_a_rejected_token_is_renewed_once_for_all_threads(self):
+        service = FakeTokenService(rejected=("cached",))
+        provider = TokenProvider(issue=service.issue, cached=cached(3600), clock=lambda: NOW)
+        calls = self.call_concurrently(provider, service.request)
         assert [call.result() for call in calls] == ["answer"] * 8
         assert service.issued == 1
         assert sorted(service.used) == ["cached"] * 8 + ["new1"] * 8
 
-    def test_a_new_token_that_is_refused_too_is_final_for_all(self):
-        service = Service(refused=("cached", "new1"))
-        authorizer = Authorizer(issue=service.issue, cached=cached(3600), clock=lambda: NOW)
-        calls = self.call_at_once(authorizer, service.request)
+    def test_the_rejection_of_a_new_token_is_final_for_all_threads(self):
+        service = FakeTokenService(rejected=("cached", "new1"))
+        provider = TokenProvider(issue=service.issue, cached=cached(3600), clock=lambda: NOW)
+        calls = self.call_concurrently(provider, service.request)
         assert all(isinstance(call.exception(), TokenRejected) for call in calls)
         assert service.issued == 1
 
-    def test_who_waits_for_a_token_takes_the_failure_as_well(self):
-        asked = []
+    def test_threads_that_wait_for_a_renewal_share_its_error(self):
+        issued = []
 
         def issue():
-            asked.append(1)
-            time.sleep(0.3)  # while which the others come to wait
+            issued.append(1)
+            time.sleep(0.3)  # meanwhile the others start to wait
             raise NotProcessed("cannot reach it")
 
-        authorizer = Authorizer(issue=issue, clock=lambda: NOW)
-        calls = self.call_at_once(authorizer, lambda token: "answer")
+        provider = TokenProvider(issue=issue, clock=lambda: NOW)
+        calls = self.call_concurrently(provider, lambda token: "answer")
         assert all(isinstance(call.exception(), NotProcessed) for call in calls)
-        assert len(asked) == 1
+        assert len(issued) == 1
 
-    def test_and_the_next_try_asks_again(self):
+    def test_the_call_after_a_failed_renewal_tries_again(self):
         answers = [NotProcessed("cannot reach it"), Token(Secret("new"), NOW + 3600)]
 
         def issue():
@@ -158,25 +161,25 @@ class TestManyThreads:
                 raise answer
             return answer
 
-        authorizer = Authorizer(issue=issue, clock=lambda: NOW)
+        provider = TokenProvider(issue=issue, clock=lambda: NOW)
         with pytest.raises(NotProcessed):
-            authorizer.call(lambda token: "answer")
-        assert authorizer.call(lambda token: "answer") == "answer"
+            provider.call(lambda token: "answer")
+        assert provider.call(lambda token: "answer") == "answer"
 
 
 @pytest.mark.parametrize("jump", [-3600, 3600])
-def test_a_clock_that_jumps_costs_one_token_at_most(jump):
+def test_a_clock_that_jumps_costs_at_most_one_token(jump):
     clock = SimpleNamespace(now=NOW)
-    service = Service()
-    authorizer = Authorizer(
+    service = FakeTokenService()
+    provider = TokenProvider(
         issue=lambda: service.issue()._replace(expires_at=clock.now + 3600),
         clock=lambda: clock.now,
     )
-    authorizer.call(service.request)
+    provider.call(service.request)
     clock.now += jump
     for _ in range(3):
-        assert authorizer.call(service.request) == "answer"
+        assert provider.call(service.request) == "answer"
     assert service.issued == (2 if jump > 0 else 1)
-    service.refused = ("new1",)  # the service's own clock goes on
-    assert authorizer.call(service.request) == "answer"
+    service.rejected = ("new1",)  # expired by the service's own clock
+    assert provider.call(service.request) == "answer"
     assert service.issued == 2
