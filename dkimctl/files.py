@@ -1,4 +1,4 @@
-"""Write files so that they are whole, or as they were."""
+"""Reading, locking and atomically replacing files, some of them for their owner only."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TextIO
 
-# Windows keeps a user's files from others by access lists; owner and mode say nothing there.
+# On Windows, access lists protect a user's files; owner and mode say nothing.
 if sys.platform == "win32":
 
     def is_own(_status: os.stat_result) -> bool:
@@ -27,15 +27,15 @@ if sys.platform == "win32":
 else:
 
     def is_own(status: os.stat_result) -> bool:
-        """Whether a file belongs to the user."""
+        """Whether a file belongs to this user."""
         return status.st_uid == os.geteuid()
 
     def is_private(status: os.stat_result) -> bool:
-        """Whether nobody but the owner can use a file."""
+        """Whether only its owner can access a file."""
         return not status.st_mode & (stat.S_IRWXG | stat.S_IRWXO)
 
     def lets_others_replace(status: os.stat_result) -> bool:
-        """Whether others can put files of theirs in place of those in a directory."""
+        """Whether other users can replace the files in a directory."""
         if status.st_uid not in (os.geteuid(), 0):
             return True
         others_write = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
@@ -44,66 +44,62 @@ else:
 
 def read_regular(
     path: Path,
-    largest: int,
+    max_size: int,
     *,
     follow: bool = True,
     check: Callable[[os.stat_result], None] = lambda status: None,
 ) -> bytes:
-    """What is in a file. Raises OSError, also where it is larger, or a FIFO or the like.
+    """The content of a regular file of at most `max_size` bytes. Raises OSError for any other.
 
-    Unless it is to `follow` symbolic links, one is no file either. `check` may raise for what it
-    finds in the status of the file that is then read, and not of one put there since.
+    Without `follow`, symbolic links are refused as well. `check` gets the status of the very file
+    that is read, even if another replaces it meanwhile, and may raise.
     """
-    more = getattr(os, "O_NONBLOCK", 0)  # or a FIFO would wait for its writer
+    extra = getattr(os, "O_NONBLOCK", 0)  # opening a FIFO would wait for a writer
     if not follow:
-        more |= getattr(os, "O_NOFOLLOW", 0)
-    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | more)) as file:
+        extra |= getattr(os, "O_NOFOLLOW", 0)
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | extra)) as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
-            raise OSError(errno.EINVAL, "it is no regular file")
+            raise OSError(errno.EINVAL, "not a regular file")
         check(status)
-        data = file.read(largest + 1)
-    if len(data) > largest:
-        raise OSError(errno.EFBIG, "it is far too large")
+        data = file.read(max_size + 1)
+    if len(data) > max_size:
+        raise OSError(errno.EFBIG, "file too large")
     return data
 
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Keep other processes from changing the file at `path` between reading and replacing it.
+    """Lock the file at `path` against other processes, from reading to replacing it.
 
-    The directory is made, for the owner alone, where there is none. Raises OSError, also
-    (TimeoutError) when another process holds on to the file for five seconds.
+    Creates a missing directory, for the owner only. Raises OSError, among them TimeoutError if
+    another process holds the lock for five seconds.
     """
     import filelock
 
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     lock = filelock.FileLock(path.with_suffix(".lock"), timeout=5, mode=0o600)
     try:
-        held = lock.acquire()
+        acquired = lock.acquire()
     except filelock.Timeout:
-        reason = f"another process holds {lock.lock_file}"
+        reason = f"another process holds the lock {lock.lock_file}"
         raise TimeoutError(errno.ETIMEDOUT, reason) from None
-    with held:
+    with acquired:
         yield
 
 
-def replace_text(path: Path, text: str) -> None:
-    """Put `text` into a file that its owner alone can read, whole or not at all.
-
-    Raises OSError.
-    """
-    with replacing(path, mode=0o600) as file:
+def write_private(path: Path, text: str) -> None:
+    """Atomically write a file that only its owner can read. Raises OSError."""
+    with atomic_writer(path, mode=0o600) as file:
         file.write(text)
 
 
 @contextlib.contextmanager
-def replacing(path: Path, *, mode: int | None = None) -> Iterator[TextIO]:
-    """A text file to write, which at the end takes the place of the one at `path`.
+def atomic_writer(path: Path, *, mode: int | None = None) -> Iterator[TextIO]:
+    """A text file to write, which replaces the one at `path` at the end, or not at all on error.
 
-    It is whole then, or, after an error, as it was. Who may use it: `mode`, or who could
-    before, or what the umask says. What is no regular file, such as /dev/stdout, is written
-    as it is. Raises OSError.
+    Its permissions are `mode`, else those of the replaced file, else set by the umask. Anything
+    but a regular file, such as /dev/stdout, is written directly. Raises OSError.
     """
     if path.exists() and not path.is_file():
         with path.open("w", encoding="utf-8", newline="\n") as file:
@@ -111,7 +107,7 @@ def replacing(path: Path, *, mode: int | None = None) -> Iterator[TextIO]:
         return
     import secrets
 
-    path = Path(os.path.realpath(path))  # a link stays one
+    path = Path(os.path.realpath(path))  # a symbolic link remains one
     if mode is None and path.exists():
         mode = path.stat().st_mode & 0o777
     temporary = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
@@ -130,13 +126,13 @@ def replacing(path: Path, *, mode: int | None = None) -> Iterator[TextIO]:
 
 
 def leftovers_of(path: Path) -> list[Path]:
-    """What processes that were killed left beside the file at `path` while they replaced it."""
+    """The temporary files of processes that were killed while they replaced the file at `path`."""
     name = re.compile(rf"\.{re.escape(path.name)}-[0-9a-f]{{8}}")
-    return [found for found in path.parent.iterdir() if name.fullmatch(found.name)]
+    return [file for file in path.parent.iterdir() if name.fullmatch(file.name)]
 
 
 def sync_directory(directory: Path) -> None:
-    """Make the names of new files last; Windows opens no directories, and needs none of this."""
+    """Make the names of new files durable; Windows can neither sync directories nor needs it."""
     if sys.platform == "win32":
         return
     descriptor = os.open(directory, os.O_RDONLY)

@@ -13,7 +13,7 @@ from dkimctl.cli import prompt
 from dkimctl.cli.output.streams import Reporter, log
 from dkimctl.errors import CredentialsError, UsageError
 from dkimctl.settings.config import Config, load_config
-from dkimctl.settings.logins import logins
+from dkimctl.settings.logins import read_logins
 from dkimctl.settings.paths import config_path, state_dir
 from dkimctl.settings.profile import (
     DEFAULT_PROFILE,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from dkimctl.client.http import HttpClient
     from dkimctl.client.tokens import TokenProvider
     from dkimctl.credentials.account import Account
-    from dkimctl.credentials.finding import StoreKind
+    from dkimctl.credentials.sources import StoreKind
     from dkimctl.credentials.store import CredentialStore
     from dkimctl.ledger.account_lock import Holder
     from dkimctl.ledger.ledger import Ledger
@@ -96,7 +96,7 @@ class Session:
     @cached_property
     def logins(self) -> Mapping[str, Mapping[str, str]]:
         """What `login` was told, by profile name."""
-        return logins(self.state_dir)
+        return read_logins(self.state_dir)
 
     @cached_property
     def account(self) -> Account:
@@ -115,7 +115,7 @@ class Session:
     @cached_property
     def credentials(self) -> CredentialStore:
         """Where secret and token come from in this run."""
-        from dkimctl.credentials.finding import find_credentials
+        from dkimctl.credentials.sources import find_credentials
 
         return find_credentials(os.environ, self.account, self.credential_store)
 
@@ -125,7 +125,7 @@ class Session:
         return self._open_store(self.profile.credential_store)
 
     def _open_store(self, kind: StoreKind) -> CredentialStore:
-        from dkimctl.credentials.finding import open_store
+        from dkimctl.credentials.sources import open_store
 
         return open_store(
             kind,

@@ -1,6 +1,5 @@
-"""Where client secrets and access tokens live: the environment, the OS keyring, or a file.
+"""Client secrets and access tokens: in the environment, the OS keyring or a file.
 
-`find_credentials` decides which of them a run uses; `open_store` opens the one that
-`login` writes to. What they give is a `CredentialStore`, and each knows only the account
-it is asked for.
+`sources.find_credentials` decides which of them a run uses, `sources.open_store` opens the store
+that `login` writes to.
 """

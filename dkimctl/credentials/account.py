@@ -1,4 +1,4 @@
-"""Whose credentials they are."""
+"""An account, and the form its secret and tokens must have to fit into an HTTP header."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import re
 from dataclasses import dataclass
 
 from dkimctl.errors import CredentialsError
+from dkimctl.models.secret import Secret
 
-# RFC 7617 section 2: no colon and no control character; surrogates have no UTF-8.
+# RFC 7617 section 2 excludes colons and control characters; surrogates have no UTF-8.
 _CLIENT_ID = re.compile(r"[^:\x00-\x1f\x7f-\x9f\ud800-\udfff]+")
+_SECRET = re.compile(r"[ -~\u00a0-\u00ff]+")
+_TOKEN = re.compile(r"[!-~]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,33 @@ class Account:
         if not _CLIENT_ID.fullmatch(self.client_id):
             # Not quoted: people paste ID:SECRET here.
             raise CredentialsError(
-                "the client ID is empty, or holds a colon or a control character",
-                hint="give the client ID alone, as the service handed it out",
+                "the client ID is empty, or contains a colon or a control character",
+                hint="give the client ID alone, without the secret",
             )
+
+
+def parse_secret(text: Secret, source: str) -> Secret | None:
+    """The client secret in `text`, without one trailing newline, or None if there is none.
+
+    `source` names its origin in errors. Raises CredentialsError, which never quotes the text, for
+    a control character (RFC 7617 section 2) or one outside Latin-1.
+    """
+    return _parse(text, _SECRET, f"{source} contains a control character or one outside Latin-1")
+
+
+def parse_token(text: Secret, source: str) -> Secret | None:
+    """The access token in `text`, without one trailing newline, or None if there is none.
+
+    `source` names its origin in errors. Raises CredentialsError, which never quotes the text, for
+    a character not allowed in a bearer token (RFC 6750 section 2.1).
+    """
+    return _parse(text, _TOKEN, f"{source} contains a character that no access token has")
+
+
+def _parse(text: Secret, allowed: re.Pattern[str], message: str) -> Secret | None:
+    stripped = Secret(re.sub(r"\r?\n\Z", "", text.reveal()))
+    if not stripped.reveal():
+        return None
+    if not allowed.fullmatch(stripped.reveal()):
+        raise CredentialsError(message, hint="give it exactly as the service issued it")
+    return stripped

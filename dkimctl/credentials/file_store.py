@@ -1,28 +1,39 @@
-"""Credentials in a file of the user's own, for machines without a keyring."""
+"""Credentials in a file that only its owner can read, for machines without a keyring."""
 
 from __future__ import annotations
 
 import json
+import os
+import shlex
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeAlias
 
 from dkimctl.credentials.account import Account
-from dkimctl.credentials.private_file import read_private
 from dkimctl.credentials.store import CredentialStore, Kind, entry_name
 from dkimctl.errors import CredentialsError
-from dkimctl.files import leftovers_of, locked, replace_text
+from dkimctl.files import (
+    is_own,
+    is_private,
+    leftovers_of,
+    lets_others_replace,
+    locked,
+    read_regular,
+    write_private,
+)
 from dkimctl.models.secret import Secret
+
+_MAX_SIZE = 16 * 1024 * 1024  # bytes; a login has some 2,000
 
 _Entries: TypeAlias = dict[str, Secret]
 
 
 class FileStore(CredentialStore):
-    """Keeps credentials in one JSON file that its owner alone can read.
+    """Stores credentials in one JSON file.
 
-    The file is replaced whole, never written in place, and symbolic links are not followed. One
-    that others can read, or could replace, is not used.
+    The file is always replaced as a whole, and symbolic links are not followed. A file that other
+    users can read or replace is refused.
     """
 
     def __init__(self, path: Path) -> None:
@@ -36,36 +47,36 @@ class FileStore(CredentialStore):
         return self._load().get(entry_name(account, kind))
 
     def _write(self, account: Account, kind: Kind, text: Secret) -> None:
-        self._change(lambda entries: entries | {entry_name(account, kind): text})
+        self._update(lambda entries: entries | {entry_name(account, kind): text})
 
     def _remove(self, account: Account, kind: Kind) -> None:
-        gone = entry_name(account, kind)
-        self._change(lambda entries: {k: v for k, v in entries.items() if k != gone})
+        removed = entry_name(account, kind)
+        self._update(lambda entries: {k: v for k, v in entries.items() if k != removed})
 
-    def _change(self, change: Callable[[_Entries], _Entries]) -> None:
+    def _update(self, change: Callable[[_Entries], _Entries]) -> None:
         try:
             with locked(self._path):
                 entries = self._load()
-                self._clean_up()
+                self._delete_leftovers()
                 changed = change(entries)
                 if changed != entries:
-                    replace_text(self._path, _encode(changed))
+                    write_private(self._path, _encode(changed))
         except OSError as error:
-            raise self._unusable("cannot be written", error) from None
+            raise self._unusable("cannot write", error) from None
 
-    def _clean_up(self) -> None:
-        """Remove what a killed process left half written; nobody else writes now."""
+    def _delete_leftovers(self) -> None:
+        """Delete the partial files of killed processes; the lock keeps out running ones."""
         for leftover in leftovers_of(self._path):
             with suppress(OSError):
                 leftover.unlink()
 
     def _load(self) -> _Entries:
         try:
-            entries = _decode(read_private(self._path))
+            entries = _decode(_read_private(self._path))
         except FileNotFoundError:
             return {}
         except OSError as error:
-            raise self._unusable("cannot be read", error) from None
+            raise self._unusable("cannot read", error) from None
         if entries is None:
             raise CredentialsError(
                 f"{self._path} is not a credential file of dkimctl",
@@ -73,10 +84,10 @@ class FileStore(CredentialStore):
             )
         return entries
 
-    def _unusable(self, what: str, error: OSError) -> CredentialsError:
+    def _unusable(self, action: str, error: OSError) -> CredentialsError:
         return CredentialsError(
-            f"{self._path} {what}: {error.strerror or error}",
-            hint=f"see that it is a file, and that you can write to {self._path.parent}",
+            f"{action} {self._path}: {error.strerror or error}",
+            hint=f"check that it is a file and that you can write to {self._path.parent}",
         )
 
 
@@ -85,7 +96,7 @@ def _encode(entries: _Entries) -> str:
 
 
 def _decode(data: bytes) -> _Entries | None:
-    """None for what is no credential file; the error itself, which holds the text, ends here."""
+    """None for anything else; json's error, which contains the text, is dropped here."""
     try:
         entries = json.loads(data)
     except (ValueError, RecursionError):
@@ -93,3 +104,44 @@ def _decode(data: bytes) -> _Entries | None:
     if not isinstance(entries, dict) or not all(isinstance(text, str) for text in entries.values()):
         return None
     return {name: Secret(text) for name, text in entries.items()}
+
+
+def _read_private(path: Path) -> bytes:
+    """The content of a file that no one but its owner, the user, can use or replace.
+
+    Raises CredentialsError for any other file and for a symbolic link, OSError if it cannot be
+    read or is not a regular file.
+    """
+    _check_location(path)
+    return read_regular(
+        path, _MAX_SIZE, follow=False, check=lambda status: _check_access(path, status)
+    )
+
+
+def _check_location(path: Path) -> None:
+    if path.is_symlink():
+        raise CredentialsError(
+            f"{path} is a symbolic link", hint="replace it with the file itself, or delete it"
+        )
+    directory = path.parent
+    status = directory.stat()
+    if lets_others_replace(status):
+        chmod = f"run `chmod go-w {shlex.quote(str(directory))}`" if is_own(status) else ""
+        raise CredentialsError(
+            f"other users can change files in {directory}, where the credentials are",
+            hint=chmod
+            or "name a directory of your own in DKIMCTL_STATE_DIR, such as one inside it",
+        )
+
+
+def _check_access(path: Path, status: os.stat_result) -> None:
+    if not is_own(status):
+        raise CredentialsError(
+            f"{path} belongs to another user",
+            hint="run this as that user, or name another directory in DKIMCTL_STATE_DIR",
+        )
+    if not is_private(status):
+        raise CredentialsError(
+            f"other users can read or change {path}",
+            hint=f"run `chmod 600 {shlex.quote(str(path))}`",
+        )

@@ -5,38 +5,46 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from dkimctl.credentials.account import Account
-from dkimctl.credentials.store import WAYS_OUT, CredentialStore, Kind, entry_name
+from dkimctl.credentials.store import ALTERNATIVES, CredentialStore, Kind, entry_name
 from dkimctl.errors import CredentialsError
 from dkimctl.models.secret import Secret
 
 _T = TypeVar("_T")
 
-_UNAVAILABLE = ("the keyring cannot be opened", f"see that its service runs; or {WAYS_OUT}")
-_LOCKED = ("the keyring is locked", f"unlock it and run this again; or {WAYS_OUT}")
-# By name, so that telling them apart imports no part of keyring: what happened, what to do.
-_FAULTS = {
-    "NoKeyringError": ("this machine has no keyring", WAYS_OUT),
+
+class _Explanation(NamedTuple):
+    message: str
+    hint: str
+
+
+_UNAVAILABLE = _Explanation(
+    "the keyring cannot be opened", f"check that its service is running; or {ALTERNATIVES}"
+)
+_LOCKED = _Explanation("the keyring is locked", f"unlock it and run this again; or {ALTERNATIVES}")
+# By the name of the exception's class, because importing the classes is slow.
+_EXPLANATIONS = {
+    "NoKeyringError": _Explanation("this machine has no keyring", ALTERNATIVES),
     "InitError": _UNAVAILABLE,
     "SecretServiceNotAvailableException": _UNAVAILABLE,
     "KeyringLocked": _LOCKED,
     "LockedException": _LOCKED,
-    "PasswordSetError": (
-        "the keyring refused what it was to keep",
-        f"see that it is unlocked and can be written to; or {WAYS_OUT}",
+    "PasswordSetError": _Explanation(
+        "the keyring refused to store an entry",
+        f"check that it is unlocked and writable; or {ALTERNATIVES}",
     ),
-    "PasswordDeleteError": (
+    "PasswordDeleteError": _Explanation(
         "the keyring refused to delete an entry",
-        "see that it is unlocked and run this again; or delete it in the keyring's own program",
+        "unlock it and run this again; or delete the entry in the keyring's own program",
     ),
 }
-_NOTE = "waiting for the keyring, which may be asking you to unlock it"
+_WAITING = "waiting for the keyring, which may be asking you to unlock it"
 
 
 class Backend(Protocol):
-    """What is used of a backend of the `keyring` library."""
+    """The part of the `keyring` library's backends that is used here."""
 
     def get_password(self, service: str, username: str) -> str | None: ...
     def set_password(self, service: str, username: str, password: str) -> None: ...
@@ -44,11 +52,11 @@ class Backend(Protocol):
 
 
 class KeyringStore(CredentialStore):
-    """Keeps credentials in `backend`, by default the keyring that the system offers.
+    """Stores credentials in `backend`, by default the system's keyring.
 
-    No call takes longer than `seconds`: a keyring that waits to be unlocked would hang a
-    script for minutes. One that did not answer in time is not asked again. Where a call may
-    take longer than `patience` seconds and does, `notify` is told so, once.
+    No call takes longer than `seconds`: a keyring that waits to be unlocked would block a script
+    for minutes. After a call that timed out, all others fail at once. If a call takes longer than
+    `patience` seconds, `notify` is told, once.
     """
 
     def __init__(
@@ -75,64 +83,66 @@ class KeyringStore(CredentialStore):
 
     def _read(self, account: Account, kind: Kind) -> Secret | None:
         entry = entry_name(account, kind)
-        return self._call(lambda backend: _checked(backend.get_password(entry, account.client_id)))
+        return self._call(
+            lambda backend: _require_text(backend.get_password(entry, account.client_id))
+        )
 
     def _write(self, account: Account, kind: Kind, text: Secret) -> None:
         entry = entry_name(account, kind)
         self._call(lambda backend: backend.set_password(entry, account.client_id, text.reveal()))
 
     def _remove(self, account: Account, kind: Kind) -> None:
-        # Backends disagree on how deleting what is absent fails, and not all tell of a failure.
-        with suppress(CredentialsError):  # what cannot be read may be deleted all the same
+        # Backends report the deletion of an absent entry differently, and some report no failure.
+        with suppress(CredentialsError):  # an entry that cannot be read can still be deleted
             if self._read(account, kind) is None:
                 return
         entry = entry_name(account, kind)
         try:
             self._call(lambda backend: backend.delete_password(entry, account.client_id))
         except CredentialsError as error:
-            fault = error
+            failure = error
         else:
-            fault = _fault("PasswordDeleteError")
+            failure = _explain("PasswordDeleteError")
         if self._read(account, kind) is not None:
-            raise fault
+            raise failure
 
     def _call(self, operation: Callable[[Backend], _T]) -> _T:
-        """What `operation` returns. Raises CredentialsError, with nothing of the cause in it."""
+        """What `operation` returns. Raises CredentialsError, which does not contain the cause."""
         results: list[_T] = []
-        faults: list[CredentialsError] = []
+        failures: list[CredentialsError] = []
 
-        def work() -> None:
+        def run() -> None:
             try:
-                results.append(operation(self._resolved()))
+                results.append(operation(self._open_backend()))
             except BaseException as error:  # noqa: BLE001 - backends raise anything
-                faults.append(_fault(type(error).__name__))
+                failures.append(_explain(type(error).__name__))
 
         if not self._is_hung:
-            # A daemon: a call that hangs does not delay the exit.
-            thread = threading.Thread(target=work, name="keyring", daemon=True)
+            # A daemon thread, so that a call that hangs does not delay the exit.
+            thread = threading.Thread(target=run, name="keyring", daemon=True)
             thread.start()
-            self._await(thread)
+            self._wait_for(thread)
         if results:
             return results[0]
-        raise faults[0] if faults else self._silence()
+        raise failures[0] if failures else self._timed_out()
 
-    def _await(self, thread: threading.Thread) -> None:
-        """Wait for `thread` to end, for as long as a call may take."""
+    def _wait_for(self, thread: threading.Thread) -> None:
+        """Wait for `thread` to end, but no longer than a call may take."""
         thread.join(min(self._patience, self._seconds))
         if thread.is_alive() and self._seconds > self._patience:
             if not self._has_notified:
                 self._has_notified = True
-                self._notify(_NOTE)
+                self._notify(_WAITING)
             thread.join(self._seconds - self._patience)
         self._is_hung = thread.is_alive()
 
-    def _silence(self) -> CredentialsError:
+    def _timed_out(self) -> CredentialsError:
         return CredentialsError(
             f"the keyring did not answer within {self._seconds:g} s",
-            hint=f"it may be waiting to be unlocked: unlock it and run this again; or {WAYS_OUT}",
+            hint=f"it may be locked: unlock it and run this again; or {ALTERNATIVES}",
         )
 
-    def _resolved(self) -> Backend:
+    def _open_backend(self) -> Backend:
         if self._backend is None:
             import keyring
 
@@ -140,22 +150,23 @@ class KeyringStore(CredentialStore):
         return self._backend
 
 
-def _checked(kept: object) -> Secret | None:
-    """Raises TypeError for what is no text, as some backends give it."""
-    if kept is None:
+def _require_text(value: object) -> Secret | None:
+    """Raises TypeError for anything but text, which some backends return."""
+    if value is None:
         return None
-    if not isinstance(kept, str):
+    if not isinstance(value, str):
         raise TypeError
-    return Secret(kept)
+    return Secret(value)
 
 
 def _backend_name(backend: Backend) -> str:
-    """What people call it; of a chain of backends, each of them."""
-    links = getattr(backend, "backends", None) or [backend]
-    return ", ".join(str(getattr(link, "name", type(link).__name__)) for link in links)
+    """Its name for people; for a chain of backends, all their names."""
+    backends = getattr(backend, "backends", None) or [backend]
+    return ", ".join(str(getattr(each, "name", type(each).__name__)) for each in backends)
 
 
-def _fault(kind: str) -> CredentialsError:
-    """Plain words for an error of the class `kind`; its own may hold the secret."""
-    message, hint = _FAULTS.get(kind, (f"the keyring failed ({kind})", WAYS_OUT))
-    return CredentialsError(message, hint=hint)
+def _explain(exception: str) -> CredentialsError:
+    """An error for the class named `exception`, whose own text may contain the secret."""
+    unknown = _Explanation(f"the keyring failed ({exception})", ALTERNATIVES)
+    explanation = _EXPLANATIONS.get(exception, unknown)
+    return CredentialsError(explanation.message, hint=explanation.hint)

@@ -1,4 +1,4 @@
-"""What every credential store does, whatever it keeps its texts in."""
+"""The interface of all credential stores, and what they have in common."""
 
 from __future__ import annotations
 
@@ -8,97 +8,97 @@ from abc import ABC, abstractmethod
 from contextlib import suppress
 from enum import StrEnum
 
-from dkimctl.credentials.account import Account
-from dkimctl.credentials.text import parse_secret, parse_token
+from dkimctl.credentials.account import Account, parse_secret, parse_token
 from dkimctl.errors import CredentialsError
 from dkimctl.models.secret import Secret, Token
 
-WAYS_OUT = (
+ALTERNATIVES = (
     "set DKIMCTL_CLIENT_ID and DKIMCTL_CLIENT_SECRET in the environment, "
     "or use --credential-store file"
 )
 
 
 class Kind(StrEnum):
-    """What a stored text is."""
+    """The kinds of stored entries."""
 
     SECRET = "secret"  # noqa: S105 - a word, not a password
     TOKEN = "token"  # noqa: S105
 
 
 class CredentialStore(ABC):
-    """Keeps the secret and the token of each account, for that account alone.
+    """Stores the secret and the token of each account, and returns them for that account only.
 
-    A store provides `_read`, `_write` and `_remove`, which raise CredentialsError where
-    it cannot be used.
+    Subclasses implement `_read`, `_write` and `_remove`, which raise CredentialsError if the store
+    cannot be used.
     """
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """What people are told about where the credentials are."""
+        """Where the credentials are, in words for the user."""
 
     def get_secret(self, account: Account) -> Secret | None:
-        """The secret key of `account`, or None. Raises CredentialsError."""
+        """The secret of `account`, or None. Raises CredentialsError."""
         stored = self._read(account, Kind.SECRET)
         return None if stored is None else parse_secret(stored, "the stored secret")
 
     def has_secret(self, account: Account) -> bool:
-        """Whether something is kept as the secret, be it usable or not. Raises CredentialsError."""
+        """Whether there is an entry for the secret, valid or not. Raises CredentialsError."""
         return self._read(account, Kind.SECRET) is not None
 
     def secret_source(self, account: Account) -> str | None:
-        """Where the secret of `account` is; None where there is none. Raises CredentialsError."""
+        """Where the secret of `account` is stored, or None. Raises CredentialsError."""
         return None if self.get_secret(account) is None else self.name
 
     def set_secret(self, account: Account, secret: Secret) -> None:
-        """Keep `secret`. Raises CredentialsError, also where the store silently changed it.
+        """Store `secret`.
 
-        The secret before is still there then, if there was one.
+        Raises CredentialsError, also if the store silently altered it. A previous secret is then
+        restored.
         """
-        before = self._read(account, Kind.SECRET)
+        previous = self._read(account, Kind.SECRET)
         try:
-            self._keep(account, Kind.SECRET, secret)
+            self._write_verified(account, Kind.SECRET, secret)
         except CredentialsError:
-            self._restore(account, Kind.SECRET, before)
+            self._restore(account, Kind.SECRET, previous)
             raise
 
     def delete(self, account: Account) -> None:
-        """Forget the secret and the token; absent ones are no error. Raises CredentialsError."""
+        """Delete the secret and the token, if there are any. Raises CredentialsError."""
         self._remove(account, Kind.SECRET)
         self._remove(account, Kind.TOKEN)
 
     def get_token(self, account: Account) -> Token | None:
-        """The token of `account` that has not expired, or None. Raises CredentialsError."""
+        """The token of `account` unless it has expired, or None. Raises CredentialsError."""
         stored = self._read(account, Kind.TOKEN)
         token = None if stored is None else _decode_token(stored)
         return token if token is not None and token.expires_at > time.time() else None
 
     def set_token(self, account: Account, token: Token) -> bool:
-        """Keep `token`; False where the store cannot, which costs no more than a new token.
+        """Store `token`. False if the store cannot; then it has no token, not even the previous.
 
-        Nothing is left then of what was written, nor of the token before.
+        That only costs each command a new token.
         """
         try:
-            self._keep(account, Kind.TOKEN, _encode_token(token))
+            self._write_verified(account, Kind.TOKEN, _encode_token(token))
         except CredentialsError:
             self._restore(account, Kind.TOKEN, None)
             return False
         return True
 
-    def _keep(self, account: Account, kind: Kind, text: Secret) -> None:
-        """Raises CredentialsError unless the store gives back what it was given."""
+    def _write_verified(self, account: Account, kind: Kind, text: Secret) -> None:
+        """Raises CredentialsError unless the store returns what was written."""
         self._write(account, kind, text)
-        if self._read(account, kind) != text:  # some swallow it, or cut it
-            raise CredentialsError(f"{self.name} did not keep the {kind}", hint=WAYS_OUT)
+        if self._read(account, kind) != text:  # some backends drop or truncate it
+            raise CredentialsError(f"{self.name} did not store the {kind}", hint=ALTERNATIVES)
 
-    def _restore(self, account: Account, kind: Kind, before: Secret | None) -> None:
+    def _restore(self, account: Account, kind: Kind, previous: Secret | None) -> None:
         """As far as the store can be used at all."""
         with suppress(CredentialsError):
-            if before is None:
+            if previous is None:
                 self._remove(account, kind)
             else:
-                self._write(account, kind, before)
+                self._write(account, kind, previous)
 
     @abstractmethod
     def _read(self, account: Account, kind: Kind) -> Secret | None: ...
@@ -111,7 +111,7 @@ class CredentialStore(ABC):
 
 
 def entry_name(account: Account, kind: Kind) -> str:
-    """One text for each account and kind, and no other: JSON keeps the parts apart."""
+    """A unique name for the entry of an account and kind: JSON keeps the parts apart."""
     return json.dumps([f"dkimctl {kind}", account.auth_url, account.base_url, account.client_id])
 
 
@@ -121,7 +121,7 @@ def _encode_token(token: Token) -> Secret:
 
 
 def _decode_token(stored: Secret) -> Token | None:
-    """None for what is no token: it may have been kept by another version, or be damaged."""
+    """None for an invalid entry, which may be damaged or of another version."""
     try:
         fields = json.loads(stored.reveal())
         access_token = parse_token(Secret(fields["access_token"]), "the stored token")

@@ -1,4 +1,4 @@
-"""Settings: which profile a command works with, and what it says.
+"""Settings: the profile that a command uses, with a value for each of its keys.
 
-Flag, then environment, then config file, then what `login` was told, then the default.
+Precedence: option, environment variable, config file, earlier `login`, built-in default.
 """

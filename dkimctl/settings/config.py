@@ -1,4 +1,4 @@
-"""The config file: strict, and every problem in one run."""
+"""Reads the config file strictly, and reports all its problems at once."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ if TYPE_CHECKING:
     ReadDefaults = Callable[[Document, Node], Mapping[str, object]]
 
 _KEYS = ("default_profile", "profiles")
-_CONFIDENTIAL = "secret|passw|token|api_?key|private_?key"
+_SECRET_KEY = "secret|passw|token|api_?key|private_?key"  # noqa: S105 - a pattern
 
 
 class Config(NamedTuple):
-    """A config file's content, checked. Each profile holds only the keys it states."""
+    """A valid config file. Each profile has only the keys that the file sets."""
 
     default_profile: str | None = None
     profiles: Mapping[str, Mapping[str, Any]] = {}
 
 
 def load_config(path: Path, *, required: bool, read_defaults: ReadDefaults) -> Config:
-    """Reads the config file; a missing one is an empty Config unless it is `required`.
+    """Read the config file; a missing one is an empty Config unless it is `required`.
 
-    `read_defaults` reads a profile's `defaults`, which are spec fields. Raises UsageError if
-    the file cannot be read, InputError with every problem if it is wrong.
+    `read_defaults` reads the `defaults` of a profile, which are spec fields. Raises UsageError if
+    the file cannot be read, InputError with all its problems if it is invalid.
     """
     if not required and _is_missing(path):
         return Config()
     try:
         return _read_config(path, read_defaults)
     except InputError as error:
-        # What it leads through holds the text, and that perhaps a secret.
+        # The frames of the traceback hold the text, which may contain a secret.
         raise error.with_traceback(None) from None
 
 
@@ -69,7 +69,7 @@ class _Reader:
             elif key.value == "profiles":
                 self._read_profiles(value)
             else:
-                self._refuse_key(key, "the config file", _KEYS)
+                self._report_unknown(key, "the config file", _KEYS)
 
     def _read_profiles(self, node: Node) -> None:
         for key, value in self._document.pairs(node, "profiles"):
@@ -88,13 +88,14 @@ class _Reader:
             elif check := CHECKS.get(key.value):
                 profile[key.value] = self._document.value(value, key.value, _on_text(check))
             else:
-                self._refuse_key(key, "a profile", (*CHECKS, "defaults"))
+                self._report_unknown(key, "a profile", (*CHECKS, "defaults"))
         return profile
 
-    def _refuse_key(self, key: Scalar, what: str, known: tuple[str, ...]) -> None:
-        if re.search(_CONFIDENTIAL, key.value, re.IGNORECASE):
-            hint = "remove it: `dkimctl login` keeps secrets, or set DKIMCTL_CLIENT_SECRET"
-            self._document.problem(key, f"{shown(key.value)}: no secret belongs in this file", hint)
+    def _report_unknown(self, key: Scalar, what: str, known: tuple[str, ...]) -> None:
+        if re.search(_SECRET_KEY, key.value, re.IGNORECASE):
+            message = f"{shown(key.value)}: secrets are not allowed in this file"
+            hint = "remove it and run `dkimctl login`, or set DKIMCTL_CLIENT_SECRET"
+            self._document.problem(key, message, hint)
         else:
             self._document.unknown_key(key, what, known)
 
@@ -102,7 +103,7 @@ class _Reader:
 def _is_missing(path: Path) -> bool:
     try:
         return not path.exists()
-    except OSError:  # it may be there: reading it will tell what is wrong
+    except OSError:  # reading it will report the reason
         return False
 
 

@@ -1,4 +1,4 @@
-"""Where config, state and data live on this platform."""
+"""The platform's directories for config, state and data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _APP = "dkimctl"
 
 
 def config_path(flag: str | None, environ: Mapping[str, str]) -> Path:
-    """`--config`, else DKIMCTL_CONFIG, else config.yaml in the user's config directory."""
+    """`flag`, else DKIMCTL_CONFIG, else config.yaml in the user's config directory."""
     if given := flag or environ.get("DKIMCTL_CONFIG"):
         return Path(given)
     import platformdirs
@@ -18,7 +18,7 @@ def config_path(flag: str | None, environ: Mapping[str, str]) -> Path:
 
 
 def state_dir(environ: Mapping[str, str]) -> Path:
-    """DKIMCTL_STATE_DIR, else the user's state directory. It need not exist."""
+    """DKIMCTL_STATE_DIR, else the user's state directory. It may not exist."""
     if given := environ.get("DKIMCTL_STATE_DIR"):
         return Path(given)
     import platformdirs
@@ -27,7 +27,7 @@ def state_dir(environ: Mapping[str, str]) -> Path:
 
 
 def data_dir() -> Path:
-    """The user's data directory, for the embedded service. It need not exist."""
+    """The user's data directory, for the embedded service. It may not exist."""
     import platformdirs
 
     return platformdirs.user_data_path(_APP, appauthor=False)

@@ -1,4 +1,4 @@
-"""The profile that a command works with, put together from all its sources."""
+"""The profile that a command uses, combined from all sources of settings."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
@@ -9,15 +9,15 @@ from dkimctl.settings.values import CHECKS, SANDBOX, SANDBOX_FIXED, checked, pro
 
 SANDBOX_CLIENT_ID = SANDBOX_FIXED["client_id"]
 
-DEFAULT_PROFILE = "default"  # the profile's name where none is named
+DEFAULT_PROFILE = "default"  # used if no source names another
 
 _IN_ENVIRONMENT = ("auth_url", "base_url", "client_id")
 
 
 class Profile(NamedTuple):
-    """What a command needs to know of a service and a client. Durations are in seconds.
+    """The settings for one service and client. Durations are in seconds.
 
-    `defaults` are spec fields for entries that do not state them. None: no source tells.
+    None means that no source sets the key. `defaults` are spec fields for entries without them.
     """
 
     name: str
@@ -46,27 +46,27 @@ def resolve_profile(
     logins: Mapping[str, Mapping[str, str]],
     may_be_new: bool = False,
 ) -> Profile:
-    """Flag > environment > config > what `login` was told > default, for every key.
+    """Resolve every key: option > environment > config file > login > default.
 
-    `flags` holds options by profile key, and `profile` and `sandbox`; None is not given.
-    Raises UsageError for a wrong value, or an unknown profile unless it `may_be_new`.
+    `flags` has the options by profile key, and `profile` and `sandbox`; None means not given.
+    Raises UsageError for an invalid value, and for an unknown profile unless it `may_be_new`.
     """
     name = _name(flags, environ, config)
     from_flags = _from_flags(flags)
     from_config = config.profiles.get(name, {})
     if name == SANDBOX:
         _refuse_fixed(from_flags)
-        # One request has all processors make keys: more of them would only take longer each.
-        one = {"concurrency": 1}
-        return Profile(name, **{**one, **from_config, **from_flags, **SANDBOX_FIXED})
-    told = {**_from_environment(environ), **from_flags}
-    if not may_be_new and "auth_url" not in told and "base_url" not in told:
-        _refuse_unknown(name, {DEFAULT_PROFILE, SANDBOX, *config.profiles, *logins})
-    return Profile(name, **{**logins.get(name, {}), **from_config, **told})
+        # One request keeps all processors busy making keys; several would each take longer.
+        default = {"concurrency": 1}
+        return Profile(name, **{**default, **from_config, **from_flags, **SANDBOX_FIXED})
+    given = {**_from_environment(environ), **from_flags}
+    if not may_be_new and "auth_url" not in given and "base_url" not in given:
+        _require_known(name, {DEFAULT_PROFILE, SANDBOX, *config.profiles, *logins})
+    return Profile(name, **{**logins.get(name, {}), **from_config, **given})
 
 
 def require_account(profile: Profile) -> tuple[str, str, str]:
-    """Its (auth_url, base_url, client_id). Raises UsageError where one is missing."""
+    """The (auth_url, base_url, client_id) of a profile. Raises UsageError if one is missing."""
     return (
         _required(profile, "auth_url"),
         _required(profile, "base_url"),
@@ -75,27 +75,32 @@ def require_account(profile: Profile) -> tuple[str, str, str]:
 
 
 def require_ledger_account(profile: Profile) -> tuple[str, str]:
-    """Its (base_url, client_id), by which the ledger is kept. Raises UsageError."""
+    """The (base_url, client_id) that identify a profile's part of the ledger.
+
+    Raises UsageError if one is missing.
+    """
     return _required(profile, "base_url"), _required(profile, "client_id")
 
 
 def profiles_with(
     login: Mapping[str, str], config: Config, logins: Mapping[str, Mapping[str, str]]
 ) -> list[str]:
-    """Those profiles that use these credentials, by the config file and earlier logins."""
+    """The names of the profiles that use the credentials of `login`."""
     default = {"credential_store": Profile._field_defaults["credential_store"]}
-    found = []
+    names = []
     for name in {**logins, **config.profiles}:
-        known = {**default, **logins.get(name, {}), **config.profiles.get(name, {})}
-        if all(known.get(key) == value for key, value in login.items()):
-            found.append(name)
-    return found
+        settings = {**default, **logins.get(name, {}), **config.profiles.get(name, {})}
+        if all(settings.get(key) == value for key, value in login.items()):
+            names.append(name)
+    return names
 
 
 def _name(flags: Mapping[str, Any], environ: Mapping[str, str], config: Config) -> str:
     if flags.get("sandbox"):
         if flags.get("profile") not in {None, SANDBOX}:
-            raise UsageError("--sandbox and --profile name two profiles", hint="give one of them")
+            raise UsageError(
+                "--sandbox and --profile name two profiles", hint="give only one of them"
+            )
         return SANDBOX
     if flags.get("profile") is not None:
         return _checked_name(flags["profile"], "--profile")
@@ -132,14 +137,14 @@ def _refuse_fixed(from_flags: Mapping[str, Any]) -> None:
     for key in SANDBOX_FIXED:
         if key in from_flags:
             option = key.replace("_", "-")
-            raise UsageError(f"--{option} of the sandbox is fixed", hint=f"leave --{option} out")
+            raise UsageError(f"--{option} of the sandbox is fixed", hint=f"omit --{option}")
 
 
-def _refuse_unknown(name: str, known: set[str]) -> None:
+def _require_known(name: str, known: set[str]) -> None:
     if name not in known:
         raise UsageError(
-            f"there is no profile {name}; known are {', '.join(sorted(known))}",
-            hint=f"make it: dkimctl login --profile {name} --auth-url URL --base-url URL",
+            f"unknown profile {name}; known profiles: {', '.join(sorted(known))}",
+            hint=f"create it: dkimctl login --profile {name} --auth-url URL --base-url URL",
         )
 
 
@@ -149,7 +154,7 @@ def _required(profile: Profile, key: str) -> str:
         option = key.replace("_", "-")
         raise UsageError(
             f"the profile {profile.name} has no {key}",
-            hint=f"run `dkimctl login`, or give --{option} or DKIMCTL_{key.upper()}; "
+            hint=f"run `dkimctl login`, or set --{option} or DKIMCTL_{key.upper()}; "
             "--sandbox works without an account",
         )
     return value

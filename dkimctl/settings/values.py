@@ -1,7 +1,7 @@
-"""What each key of a profile may be: from its text, whatever source it comes from.
+"""The valid values of each profile key, whether from an option, a variable or a file.
 
-A check returns the value or raises UsageError, and its caller names the source. No value is
-quoted but a profile's name: what stands in the wrong place may be a secret.
+A check converts text to a value or raises UsageError; its caller names the source. Only a profile
+name is ever quoted: any other text may be a secret in the wrong place, or contain a password.
 """
 
 from __future__ import annotations
@@ -9,15 +9,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dkimctl.errors import UsageError
-from dkimctl.settings.urls import proxy_url, service_url
 from dkimctl.text.durations import DAY, parse_duration
 from dkimctl.text.wording import shown
 
+if TYPE_CHECKING:
+    from urllib.parse import SplitResult
+
 Check = Callable[[str], object]
 
-SANDBOX = "sandbox"  # the embedded service's profile, which always exists
+SANDBOX = "sandbox"  # the profile of the embedded service, which always exists
 SANDBOX_FIXED: Mapping[str, str] = {
     "auth_url": "https://sandbox.invalid",
     "base_url": "https://sandbox.invalid",
@@ -25,17 +28,82 @@ SANDBOX_FIXED: Mapping[str, str] = {
     "credential_store": "file",
 }
 
-# Compiled when they are first used: no command needs them all.
+# Compiled on first use: no command needs all of them.
 _NAME = r"[A-Za-z0-9._-]+"
 _INTEGER = r"[0-9]{1,9}"
 _NOT_IN_CLIENT_ID = r"[:\0-\x1f\x7f-\x9f\ud800-\udfff]"  # RFC 7617 section 2
+_NOT_IN_URL = r"[\0-\x20\x7f-\xa0\\\ud800-\udfff]"
 
 
 def profile_name(text: str) -> str:
     if not re.fullmatch(_NAME, text):
         hint = "use letters, digits, dots, hyphens and underscores"
-        raise UsageError(f"{shown(text)} is no profile name", hint=hint)
+        raise UsageError(f"invalid profile name {shown(text)}", hint=hint)
     return text
+
+
+def checked(key: str, text: str, source: str) -> object:
+    """The value of `key`. The UsageError names the `source`, such as `--batch-size`."""
+    try:
+        return CHECKS[key](text)
+    except UsageError as error:
+        raise UsageError(f"in {source}: {error.message}", hint=error.hint) from None
+
+
+def _service_url(text: str) -> str:
+    """An https URL, or an http URL of this machine, in canonical form."""
+    parts = _split_url(text, "https")
+    if parts.scheme == "http" and not _is_loopback(parts.hostname or ""):
+        raise UsageError("http:// is allowed for loopback addresses only", hint="use https://...")
+    return _canonical(parts)
+
+
+def _proxy_url(text: str) -> str:
+    """The http or https URL of a proxy, in canonical form."""
+    return _canonical(_split_url(text, "http"))
+
+
+def _canonical(parts: SplitResult) -> str:
+    """Without a trailing slash, host in lower case: stored credentials are found by the URL."""
+    return f"{parts.scheme}://{parts.netloc.lower()}{parts.path}".rstrip("/")
+
+
+def _split_url(text: str, scheme: str) -> SplitResult:
+    """The parts of a URL; `scheme` is the one to suggest if there is none."""
+    from urllib.parse import urlsplit
+
+    if re.search(_NOT_IN_URL, text):
+        raise UsageError(
+            "the URL contains a space, backslash or control character", hint="remove it"
+        )
+    try:
+        parts = urlsplit(text)
+        parts.port  # noqa: B018 - reading it validates it
+    except ValueError:
+        raise UsageError("the URL has an invalid host or port", hint="correct it") from None
+    if "[" in parts.netloc[1:]:  # urlsplit takes the host from the brackets, ignoring the rest
+        raise UsageError("the URL has an invalid host or port", hint="correct it")
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise UsageError("the URL lacks a scheme or host", hint=f"write {scheme}://HOST")
+    if "@" in parts.netloc:
+        raise UsageError(
+            "the URL contains a user name or password", hint="remove the part before the @"
+        )
+    if "?" in text or "#" in text:
+        raise UsageError("the URL has a query or fragment", hint="end the URL after its path")
+    return parts
+
+
+def _is_loopback(host: str) -> bool:
+    import ipaddress
+
+    if host == "localhost":
+        return True
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return address in ipaddress.ip_network("127.0.0.0/8") or address == ipaddress.ip_address("::1")
 
 
 def _integer(lowest: int, highest: int) -> Check:
@@ -43,7 +111,7 @@ def _integer(lowest: int, highest: int) -> Check:
         if re.fullmatch(_INTEGER, text) and lowest <= int(text) <= highest:
             return int(text)
         hint = f"write a whole number from {lowest} to {highest}"
-        raise UsageError("the value is out of range or no number", hint=hint)
+        raise UsageError("the value is not a number, or out of range", hint=hint)
 
     return check
 
@@ -52,13 +120,13 @@ def _duration(text: str) -> float:
     try:
         return parse_duration(text, longest=DAY)
     except UsageError as error:
-        raise UsageError("the value is no length of time", hint=error.hint) from None
+        raise UsageError("invalid duration", hint=error.hint) from None
 
 
 def _client_id(text: str) -> str:
     if not text or re.search(_NOT_IN_CLIENT_ID, text):
         raise UsageError(
-            "the client ID is empty, or holds a colon or control character",
+            "the client ID is empty, or contains a colon or a control character",
             hint="give the client ID alone, without the secret",
         )
     return text
@@ -66,7 +134,7 @@ def _client_id(text: str) -> str:
 
 def _credential_store(text: str) -> str:
     if text not in {"keyring", "file"}:
-        raise UsageError("the value is no credential store", hint="write keyring or file")
+        raise UsageError("unknown credential store", hint="write keyring or file")
     return text
 
 
@@ -74,27 +142,19 @@ def _path(text: str) -> str:
     try:
         return str(Path(text).expanduser())
     except RuntimeError:
-        raise UsageError("the path names an unknown home", hint="write the path") from None
+        raise UsageError("unknown home directory in the path", hint="write it out") from None
 
 
-# In the order in which they are documented; `defaults` is no single value.
+# In the order of the documentation. `defaults` is missing because it is not a single value.
 CHECKS: Mapping[str, Check] = {
-    "auth_url": service_url,
-    "base_url": service_url,
+    "auth_url": _service_url,
+    "base_url": _service_url,
     "client_id": _client_id,
     "batch_size": _integer(1, 10_000),
     "concurrency": _integer(1, 64),
     "timeout": _duration,
     "max_wait": _duration,
     "ca_bundle": _path,
-    "proxy": proxy_url,
+    "proxy": _proxy_url,
     "credential_store": _credential_store,
 }
-
-
-def checked(key: str, text: str, source: str) -> object:
-    """The value of `key`; UsageError names the `source`, such as `--batch-size`."""
-    try:
-        return CHECKS[key](text)
-    except UsageError as error:
-        raise UsageError(f"in {source}: {error.message}", hint=error.hint) from None

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dkimctl.errors import InputError, UsageError
 from dkimctl.settings.config import Config, load_config
-from dkimctl.settings.logins import LOGIN_KEYS, logins
+from dkimctl.settings.logins import LOGIN_KEYS, read_logins
 from dkimctl.settings.profile import Profile, resolve_profile
 from dkimctl.specs.fields import read_defaults
 from dkimctl.text.escaping import printable
@@ -92,7 +92,7 @@ def loaded(path: Path, data: bytes):
 def kept_logins(state: Path) -> dict[str, dict[str, str]] | UsageError:
     """What `login` kept, or what is wrong with it."""
     try:
-        return logins(state)
+        return read_logins(state)
     except UsageError as error:
         return error
 

@@ -207,7 +207,9 @@ def test_verbose_tells_of_a_request_without_an_answer(cli, scripted_account, scr
     scripted_server.answer = lambda request: None
     done = cli("token", "-v", env=scripted_account)
     assert done.status == 4
-    assert re.match(r"dkimctl: POST \S+/oauth2/token: no answer, \d+ ms, 29 bytes sent\n", done.err)
+    assert re.match(
+        r"dkimctl: POST \S+/oauth2/token: no response, \d+ ms, 29 bytes sent\n", done.err
+    )
 
 
 def test_verbose_tells_each_request_without_what_is_secret(cli, live_service, account):

@@ -15,7 +15,7 @@ from dkimctl.cli.options import examples, with_session
 from dkimctl.cli.session import Session
 from dkimctl.errors import CredentialsError, ExitCode, UsageError
 from dkimctl.models.secret import Secret, Token
-from dkimctl.settings.logins import LOGIN_KEYS, login_of, logins, logins_lock, write_logins
+from dkimctl.settings.logins import LOGIN_KEYS, login_of, logins_lock, read_logins, write_logins
 from dkimctl.settings.profile import profiles_with
 
 app = typer.Typer(add_completion=False)
@@ -113,7 +113,7 @@ def _keep(session: Session, secret: Secret, token: Token) -> None:
     Where the account had a secret before, the new one, which is proven, stays in any case.
     """
     account, store, profile = session.account, session.credential_store, session.profile
-    before = logins(session.state_dir)
+    before = read_logins(session.state_dir)
     was_there = store.has_secret(account)
     try:
         store.set_secret(account, secret)
@@ -147,7 +147,7 @@ def _forget(
 
 
 def _secret(*, from_stdin: bool) -> Secret:
-    from dkimctl.credentials.text import parse_secret
+    from dkimctl.credentials.account import parse_secret
 
     given = prompt.read_secret() if from_stdin else prompt.ask_secret("Client secret")
     secret = parse_secret(given, "the secret")

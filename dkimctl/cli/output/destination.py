@@ -10,7 +10,7 @@ from typing import Protocol, TextIO
 
 from dkimctl.cli.output.streams import StdoutWriter
 from dkimctl.errors import OutputError
-from dkimctl.files import replacing
+from dkimctl.files import atomic_writer
 from dkimctl.render.renderer import ZoneFile
 
 _IN_LEDGER = "what was registered is in the ledger: dkimctl show-dns"
@@ -90,7 +90,7 @@ class _FileWriter:
         self._open = ExitStack()
         self._file: TextIO | None = None
         try:
-            self._file = self._open.enter_context(replacing(path))
+            self._file = self._open.enter_context(atomic_writer(path))
         except OSError as error:
             self._failure = error
 

@@ -4,16 +4,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from keyring.backends import fail
 
 from dkimctl.credentials.account import Account
-from dkimctl.credentials.finding import open_store
 from dkimctl.credentials.keyring_store import KeyringStore
-from dkimctl.credentials.memory_store import MemoryStore
+from dkimctl.credentials.sources import EnvironmentStore, open_store
 from dkimctl.credentials.store import CredentialStore
 
 
 class FakeKeyring:
-    """A keyring in a dictionary."""
+    """A keyring backend on a dictionary."""
 
     name = "fake Keyring"
 
@@ -40,14 +40,14 @@ def keyring_backend() -> FakeKeyring:
     return FakeKeyring()
 
 
-@pytest.fixture(params=["memory", "file", "keyring"])
+@pytest.fixture(params=["environment", "file", "keyring"])
 def store(
     request: pytest.FixtureRequest, tmp_path: Path, keyring_backend: FakeKeyring
 ) -> CredentialStore:
-    """A store of every kind, one after another."""
-    makers: dict[str, Callable[[], CredentialStore]] = {
-        "memory": MemoryStore,
+    """Each kind of store in turn."""
+    factories: dict[str, Callable[[], CredentialStore]] = {
+        "environment": lambda: EnvironmentStore(KeyringStore(fail.Keyring())),
         "file": lambda: open_store("file", tmp_path / "state"),
         "keyring": lambda: KeyringStore(keyring_backend),
     }
-    return makers[request.param]()
+    return factories[request.param]()

@@ -1,3 +1,5 @@
+"""The credential file is private, replaced as a whole, and refused if others can access it."""
+
 from __future__ import annotations
 
 import json
@@ -14,16 +16,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dkimctl.credentials.account import Account
-from dkimctl.credentials.finding import open_store
+from dkimctl.credentials.sources import open_store
 from dkimctl.errors import CredentialsError
 from dkimctl.models.secret import Secret, Token
 
-posix_only = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such modes")
+posix_only = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX modes")
 
 
 @pytest.fixture
 def file(tmp_path: Path, account: Account) -> Path:
-    """A credential file that holds the secret `hunter2`."""
+    """A credential file with the secret `hunter2`."""
     state_dir = tmp_path / "deep" / "state"
     open_store("file", state_dir).set_secret(account, Secret("hunter2"))
     return state_dir / "credentials.json"
@@ -37,21 +39,21 @@ def refusal(file: Path, account: Account, state_dir: Path | None = None) -> Cred
     return caught.value
 
 
-def test_its_name_says_where(file: Path) -> None:
+def test_its_name_contains_the_path(file: Path) -> None:
     assert open_store("file", file.parent).name == f"file {file}"
 
 
-def test_another_process_finds_what_was_kept(file: Path, account: Account) -> None:
+def test_a_new_store_reads_what_another_stored(file: Path, account: Account) -> None:
     assert open_store("file", file.parent).get_secret(account) == Secret("hunter2")
 
 
 @posix_only
-def test_nobody_else_can_read_it(file: Path) -> None:
+def test_only_the_owner_can_read_it(file: Path) -> None:
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
 
 
-def test_it_is_replaced_whole_and_leaves_nothing_behind(file: Path, account: Account) -> None:
+def test_it_is_replaced_as_a_whole_without_leftovers(file: Path, account: Account) -> None:
     with file.open("rb") as before:
         open_store("file", file.parent).set_secret(account, Secret("new"))
         assert b"hunter2" in before.read()
@@ -61,14 +63,14 @@ def test_it_is_replaced_whole_and_leaves_nothing_behind(file: Path, account: Acc
 
 @posix_only
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620])
-def test_a_file_that_others_can_reach_is_refused(file: Path, account: Account, mode: int) -> None:
+def test_a_file_that_others_can_access_is_refused(file: Path, account: Account, mode: int) -> None:
     file.chmod(mode)
     assert "chmod 600" in refusal(file, account).hint
 
 
 @posix_only
 @pytest.mark.parametrize("mode", [0o770, 0o707, 0o722])
-def test_a_directory_whose_files_others_can_replace_is_refused(
+def test_a_directory_that_others_can_write_to_is_refused(
     file: Path, account: Account, mode: int
 ) -> None:
     file.parent.chmod(mode)
@@ -80,7 +82,7 @@ def test_a_directory_whose_files_others_can_replace_is_refused(
 
 @posix_only
 @pytest.mark.parametrize("mode", [0o755, 0o1777])
-def test_a_directory_that_others_can_only_look_at_will_do(
+def test_a_directory_that_others_can_only_read_is_accepted(
     file: Path, account: Account, mode: int
 ) -> None:
     file.parent.chmod(mode)
@@ -88,7 +90,7 @@ def test_a_directory_that_others_can_only_look_at_will_do(
 
 
 @posix_only
-def test_the_command_in_a_hint_can_be_run(tmp_path: Path, account: Account) -> None:
+def test_the_command_in_the_hint_works(tmp_path: Path, account: Account) -> None:
     state_dir = tmp_path / "it's; mine"
     store = open_store("file", state_dir)
     store.set_secret(account, Secret("hunter2"))
@@ -99,9 +101,9 @@ def test_the_command_in_a_hint_can_be_run(tmp_path: Path, account: Account) -> N
         assert store.get_secret(account) == Secret("hunter2")
 
 
-def test_a_huge_file_is_not_read_whole(file: Path, account: Account) -> None:
+def test_a_huge_file_is_not_read(file: Path, account: Account) -> None:
     os.truncate(file, 1 << 36)
-    assert "far too large" in refusal(file, account).message
+    assert "file too large" in refusal(file, account).message
 
 
 @posix_only
@@ -118,10 +120,10 @@ def test_a_symbolic_link_is_not_followed(file: Path, account: Account) -> None:
 def test_a_fifo_does_not_hang(file: Path, account: Account) -> None:
     file.unlink()
     os.mkfifo(file, 0o600)
-    assert "no regular file" in refusal(file, account).message
+    assert "not a regular file" in refusal(file, account).message
 
 
-def test_a_directory_in_its_place_is_refused(file: Path, account: Account) -> None:
+def test_a_directory_instead_of_the_file_is_refused(file: Path, account: Account) -> None:
     file.unlink()
     file.mkdir(mode=0o700)
     refusal(file, account)
@@ -130,7 +132,9 @@ def test_a_directory_in_its_place_is_refused(file: Path, account: Account) -> No
 @pytest.mark.parametrize(
     "content", [b"", b"{hunter2", b"\xff\xfe", b"[]", b'{"a": 1}', b"[" * 100_000]
 )
-def test_a_corrupt_file_is_refused_unquoted(file: Path, account: Account, content: bytes) -> None:
+def test_a_corrupt_file_is_refused_and_not_quoted(
+    file: Path, account: Account, content: bytes
+) -> None:
     file.write_bytes(content)
     error = refusal(file, account)
     assert "login" in error.hint
@@ -148,9 +152,11 @@ def test_a_corrupt_token_is_none(file: Path, account: Account) -> None:
     assert store.get_token(account) is None
 
 
-def test_a_state_directory_that_cannot_be_made(tmp_path: Path, account: Account) -> None:
-    (tmp_path / "taken").write_bytes(b"")
-    store = open_store("file", tmp_path / "taken")
+def test_a_state_directory_that_cannot_be_created_is_an_error(
+    tmp_path: Path, account: Account
+) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    store = open_store("file", tmp_path / "file")
     with pytest.raises(CredentialsError):
         store.set_secret(account, Secret("hunter2"))
     assert store.set_token(account, Token(Secret("eyJ0"), time.time() + 60)) is False
@@ -158,14 +164,14 @@ def test_a_state_directory_that_cannot_be_made(tmp_path: Path, account: Account)
 
 @settings(max_examples=50, deadline=None)
 @given(st.binary() | st.text().map(lambda text: json.dumps({"a": text}).encode()))
-def test_no_content_breaks_it(content: bytes) -> None:
+def test_any_content_is_none_or_a_credentials_error(content: bytes) -> None:
     account = Account("https://auth.example", "https://api.example", "client-1")
     with tempfile.TemporaryDirectory() as directory:
         file = Path(directory, "credentials.json")
         file.touch(mode=0o600)
         file.write_bytes(content)
         try:
-            found = open_store("file", Path(directory)).get_secret(account)
+            secret = open_store("file", Path(directory)).get_secret(account)
         except CredentialsError:
             return
-        assert found is None
+        assert secret is None

@@ -1,3 +1,5 @@
+"""Whatever a keyring backend does, there is a result in time or an error that explains it."""
+
 from __future__ import annotations
 
 import os
@@ -31,15 +33,15 @@ SECRET = Secret("hunter2")
 
 
 class LockedException(Exception):
-    """As secretstorage has it, which is installed on Linux alone."""
+    """Named like the one of secretstorage, which is installed on Linux only."""
 
 
 class SecretServiceNotAvailableException(Exception):
-    """As secretstorage has it."""
+    """Named like the one of secretstorage."""
 
 
 class AnsweringKeyring:
-    """Answers every question alike, or raises it."""
+    """Returns `answer` from every call, or raises it."""
 
     def __init__(self, answer: str | BaseException | None) -> None:
         self.answer = answer
@@ -57,7 +59,7 @@ class AnsweringKeyring:
 
 
 class ChangingKeyring:
-    """Keeps what `change` makes of a text; None is not kept."""
+    """Stores what `change` returns for a text."""
 
     def __init__(self, change: Callable[[str], str | None]) -> None:
         self.change = change
@@ -74,37 +76,37 @@ class ChangingKeyring:
 
 
 class StubbornKeyring(ChangingKeyring):
-    """Does not delete; then it raises `fault`, or says nothing. With `is_gone` it has deleted."""
+    """Deletes only with `deletes`, and raises `fault`, if any, in any case."""
 
-    def __init__(self, fault: Exception | None, *, is_gone: bool = False) -> None:
+    def __init__(self, fault: Exception | None, *, deletes: bool = False) -> None:
         super().__init__(lambda text: text)
         self.fault = fault
-        self.is_gone = is_gone
+        self.deletes = deletes
 
     def delete_password(self, service: str, username: str) -> None:
-        if self.is_gone:
+        if self.deletes:
             super().delete_password(service, username)
         if self.fault is not None:
             raise self.fault
 
 
 def as_windows(text: str) -> str:
-    """Holds no more than Windows does, and complains as it does."""
+    """The size limit of Windows, and its error."""
     if len(text.encode("utf-16-le")) > 2560:
         raise OSError(1783, "CredWrite", "The stub received bad data")
     return text
 
 
 class WaitingKeyring(AnsweringKeyring):
-    """Waits to be unlocked."""
+    """Blocks until it is unlocked."""
 
     def __init__(self) -> None:
         super().__init__(None)
         self.unlocked = threading.Event()
-        self.asked = 0
+        self.calls = 0
 
     def get_password(self, service: str, username: str) -> str | None:
-        self.asked += 1
+        self.calls += 1
         self.unlocked.wait()
         return "hunter2"
 
@@ -116,17 +118,19 @@ def waiting_keyring() -> Iterator[WaitingKeyring]:
     backend.unlocked.set()
 
 
-def assert_names_the_ways_out(error: CredentialsError) -> None:
-    for way in ("DKIMCTL_CLIENT_ID", "DKIMCTL_CLIENT_SECRET", "--credential-store file"):
-        assert way in error.hint
+def assert_names_the_alternatives(error: CredentialsError) -> None:
+    for alternative in ("DKIMCTL_CLIENT_ID", "DKIMCTL_CLIENT_SECRET", "--credential-store file"):
+        assert alternative in error.hint
 
 
-def test_its_name_names_the_backend(keyring_backend: Any) -> None:
+def test_its_name_contains_the_backend(keyring_backend: Any) -> None:
     assert KeyringStore(keyring_backend).name == "keyring (fake Keyring)"
     assert KeyringStore(null.Keyring()).name == "keyring (null Keyring)"
 
 
-def test_the_entries_tell_people_whose_they_are(keyring_backend: Any, account: Account) -> None:
+def test_entries_are_recognizable_in_the_keyring_program(
+    keyring_backend: Any, account: Account
+) -> None:
     KeyringStore(keyring_backend).set_secret(account, SECRET)
     [(service, username)] = keyring_backend.entries
     assert username == "client-1"
@@ -134,21 +138,21 @@ def test_the_entries_tell_people_whose_they_are(keyring_backend: Any, account: A
 
 
 @pytest.mark.parametrize(
-    ("raised", "said"),
+    ("raised", "message"),
     [
         (NoKeyringError("hunter2"), "this machine has no keyring"),
         (InitError("hunter2"), "the keyring cannot be opened"),
         (KeyringLocked("hunter2"), "the keyring is locked"),
         (LockedException("hunter2"), "the keyring is locked"),
         (SecretServiceNotAvailableException("hunter2"), "the keyring cannot be opened"),
-        (PasswordSetError("hunter2"), "the keyring refused what it was to keep"),
+        (PasswordSetError("hunter2"), "the keyring refused to store an entry"),
         (KeyringError("hunter2"), "the keyring failed (KeyringError)"),
         (ValueError("hunter2"), "the keyring failed (ValueError)"),
         (SystemExit("hunter2"), "the keyring failed (SystemExit)"),
     ],
 )
-def test_whatever_a_backend_raises_becomes_plain_words(
-    account: Account, raised: BaseException, said: str
+def test_every_exception_of_a_backend_is_explained(
+    account: Account, raised: BaseException, message: str
 ) -> None:
     store = KeyringStore(AnsweringKeyring(raised))
     for use in (
@@ -158,41 +162,43 @@ def test_whatever_a_backend_raises_becomes_plain_words(
     ):
         with pytest.raises(CredentialsError) as caught:
             use()
-        assert caught.value.message == said
-        assert_names_the_ways_out(caught.value)
+        assert caught.value.message == message
+        assert_names_the_alternatives(caught.value)
         assert caught.value.__cause__ is None
         assert caught.value.__context__ is None
 
 
-def test_the_fail_backend_is_no_keyring(account: Account) -> None:
+def test_the_fail_backend_means_no_keyring(account: Account) -> None:
     with pytest.raises(CredentialsError, match="this machine has no keyring"):
         KeyringStore(fail.Keyring()).get_secret(account)
 
 
-def test_the_null_backend_does_not_pass_for_a_keyring(account: Account) -> None:
-    with pytest.raises(CredentialsError, match="did not keep the secret") as caught:
+def test_the_null_backend_is_not_a_usable_keyring(account: Account) -> None:
+    with pytest.raises(CredentialsError, match="did not store the secret") as caught:
         KeyringStore(null.Keyring()).set_secret(account, SECRET)
-    assert_names_the_ways_out(caught.value)
+    assert_names_the_alternatives(caught.value)
 
 
 def a_token(length: int) -> Token:
     return Token(Secret("e" * length), time.time() + 60)
 
 
-@pytest.mark.parametrize("fault", [None, PasswordDeleteError("hunter2")], ids=["mute", "raising"])
-def test_an_entry_that_stays_is_told(account: Account, fault: Exception | None) -> None:
+@pytest.mark.parametrize("fault", [None, PasswordDeleteError("hunter2")], ids=["silent", "raising"])
+def test_an_entry_that_is_not_deleted_is_an_error(
+    account: Account, fault: Exception | None
+) -> None:
     store = KeyringStore(StubbornKeyring(fault))
     store.set_secret(account, SECRET)
     with pytest.raises(CredentialsError, match="the keyring refused to delete an entry") as caught:
         store.delete(account)
-    assert "unlocked" in caught.value.hint
+    assert "unlock it" in caught.value.hint
     assert "hunter2" not in caught.value.hint
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None
 
 
-def test_an_entry_that_is_gone_all_the_same_is_no_error(account: Account) -> None:
-    store = KeyringStore(StubbornKeyring(PasswordDeleteError("No such password!"), is_gone=True))
+def test_an_error_after_a_successful_deletion_is_ignored(account: Account) -> None:
+    store = KeyringStore(StubbornKeyring(PasswordDeleteError("No such password!"), deletes=True))
     store.set_secret(account, SECRET)
     store.delete(account)
     assert store.get_secret(account) is None
@@ -201,9 +207,9 @@ def test_an_entry_that_is_gone_all_the_same_is_no_error(account: Account) -> Non
 @pytest.mark.parametrize(
     "change",
     [as_windows, lambda text: text[:1000], lambda text: text if len(text) < 1000 else None],
-    ids=["raises", "cuts", "swallows"],
+    ids=["raises", "truncates", "drops"],
 )
-def test_a_token_too_long_for_the_keyring_leaves_nothing_and_fails_nothing(
+def test_a_token_too_long_for_the_keyring_is_not_stored(
     account: Account, change: Callable[[str], str | None]
 ) -> None:
     backend = ChangingKeyring(change)
@@ -214,56 +220,54 @@ def test_a_token_too_long_for_the_keyring_leaves_nothing_and_fails_nothing(
     assert store.get_token(account) is None
 
 
-def test_a_secret_that_was_cut_is_refused_and_nothing_is_left(account: Account) -> None:
+def test_a_truncated_secret_is_an_error_and_is_deleted(account: Account) -> None:
     backend = ChangingKeyring(lambda text: text[:5])
-    with pytest.raises(CredentialsError, match="did not keep the secret"):
+    with pytest.raises(CredentialsError, match="did not store the secret"):
         KeyringStore(backend).set_secret(account, SECRET)
     assert backend.entries == {}
 
 
-def freezing(text: str) -> str:
+def refuse_new(text: str) -> str:
     if text == "new":
         raise PasswordSetError
     return text
 
 
 @pytest.mark.parametrize(
-    "change", [freezing, lambda text: text[:3], lambda text: text.replace("new", "")]
+    "change", [refuse_new, lambda text: text[:3], lambda text: text.replace("new", "")]
 )
-def test_a_secret_that_is_refused_leaves_the_one_before(
+def test_a_refused_secret_leaves_the_previous_one(
     account: Account, change: Callable[[str], str | None]
 ) -> None:
     backend = ChangingKeyring(change)
     store = KeyringStore(backend)
     store.set_secret(account, Secret("old"))
     with pytest.raises(CredentialsError):
-        store.set_secret(account, Secret("new" if change is freezing else "new one"))
+        store.set_secret(account, Secret("new" if change is refuse_new else "new one"))
     assert list(backend.entries.values()) == ["old"]
 
 
-@pytest.mark.parametrize("kept", [b"bytes", 7, ["list"], object()])
-def test_what_is_no_text_is_an_error_and_no_defect(kept: Any, account: Account) -> None:
+@pytest.mark.parametrize("value", [b"bytes", 7, ["list"], object()])
+def test_an_entry_that_is_not_text_is_an_error(value: Any, account: Account) -> None:
     with pytest.raises(CredentialsError, match="the keyring failed"):
-        KeyringStore(AnsweringKeyring(kept)).get_secret(account)
+        KeyringStore(AnsweringKeyring(value)).get_secret(account)
 
 
-def test_a_chain_is_named_by_its_links() -> None:
+def test_a_chain_of_backends_is_named_by_all() -> None:
     chain = AnsweringKeyring(None)
     chain.backends = [null.Keyring(), fail.Keyring()]
     assert KeyringStore(chain).name == "keyring (null Keyring, fail Keyring)"
 
 
-def test_a_keyring_that_waits_is_not_waited_for(
-    account: Account, waiting_keyring: WaitingKeyring
-) -> None:
+def test_a_blocking_keyring_times_out(account: Account, waiting_keyring: WaitingKeyring) -> None:
     store = KeyringStore(waiting_keyring, seconds=0.05)
     with pytest.raises(CredentialsError, match="did not answer within") as caught:
         store.get_secret(account)
-    assert_names_the_ways_out(caught.value)
+    assert_names_the_alternatives(caught.value)
     assert "unlock" in caught.value.hint
 
 
-def test_a_keyring_that_did_not_answer_is_not_asked_again(
+def test_a_keyring_that_timed_out_is_not_called_again(
     account: Account, waiting_keyring: WaitingKeyring
 ) -> None:
     store = KeyringStore(waiting_keyring, seconds=0.05)
@@ -272,16 +276,16 @@ def test_a_keyring_that_did_not_answer_is_not_asked_again(
             store.get_secret(account)
     assert store.set_token(account, a_token(1)) is False
     assert store.name == "keyring (not available)"
-    assert waiting_keyring.asked == 1
+    assert waiting_keyring.calls == 1
 
 
-def test_who_waits_for_long_is_told_so_once_and_gets_the_answer(
+def test_a_long_wait_is_announced_once_and_succeeds(
     account: Account, waiting_keyring: WaitingKeyring
 ) -> None:
-    told = []
+    notes = []
 
     def unlock(text: str) -> None:
-        told.append(text)
+        notes.append(text)
         waiting_keyring.unlocked.set()
 
     store = KeyringStore(waiting_keyring, seconds=30, patience=0.05, notify=unlock)
@@ -289,17 +293,17 @@ def test_who_waits_for_long_is_told_so_once_and_gets_the_answer(
     waiting_keyring.unlocked.clear()
     threading.Timer(0.2, waiting_keyring.unlocked.set).start()
     assert store.get_secret(account) == SECRET
-    assert told == ["waiting for the keyring, which may be asking you to unlock it"]
+    assert notes == ["waiting for the keyring, which may be asking you to unlock it"]
 
 
-def test_nobody_is_told_to_wait_where_the_limit_comes_first(
+def test_a_timeout_before_the_announcement_is_silent(
     account: Account, waiting_keyring: WaitingKeyring
 ) -> None:
-    told = []
-    store = KeyringStore(waiting_keyring, seconds=0.05, patience=0.05, notify=told.append)
+    notes = []
+    store = KeyringStore(waiting_keyring, seconds=0.05, patience=0.05, notify=notes.append)
     with pytest.raises(CredentialsError):
         store.get_secret(account)
-    assert told == []
+    assert notes == []
 
 
 HANGING = """
@@ -319,9 +323,9 @@ class Keyring(KeyringBackend):
 def test_a_call_that_hangs_does_not_delay_the_exit(tmp_path: Path) -> None:
     (tmp_path / "hanging.py").write_text(HANGING, encoding="utf-8")
     environment = {"PYTHON_KEYRING_BACKEND": "hanging.Keyring", "PYTHONPATH": str(tmp_path)}
-    begun = time.monotonic()
-    _, error, name = ask_in_a_process(environment)
-    assert time.monotonic() - begun < 5
+    started = time.monotonic()
+    _, error, name = run_in_process(environment)
+    assert time.monotonic() - started < 5
     assert error == "the keyring did not answer within 3 s"
     assert name == "keyring (not available)"
 
@@ -339,7 +343,7 @@ def test_a_corrupt_token_is_none(text: str) -> None:
     assert KeyringStore(AnsweringKeyring(text)).get_token(account) is None
 
 
-def test_a_corrupt_secret_is_refused_unquoted(account: Account) -> None:
+def test_a_corrupt_secret_is_refused_and_not_quoted(account: Account) -> None:
     with pytest.raises(CredentialsError) as caught:
         KeyringStore(AnsweringKeyring("hunter2\x00")).get_secret(account)
     assert "hunter2" not in caught.value.message + caught.value.hint
@@ -349,7 +353,7 @@ SCRIPT = """
 import sys
 from pathlib import Path
 from dkimctl.credentials.account import Account
-from dkimctl.credentials.finding import open_store
+from dkimctl.credentials.sources import open_store
 from dkimctl.errors import CredentialsError
 store = open_store("keyring", Path("unused"))
 print("keyring" in sys.modules)
@@ -361,8 +365,8 @@ print(store.name)
 """
 
 
-def ask_in_a_process(environment: dict[str, str]) -> list[str]:
-    """Whether keyring was imported too soon, the error of asking for a secret, the store's name."""
+def run_in_process(environment: dict[str, str]) -> list[str]:
+    """Whether keyring was imported early, the error of reading a secret, the store's name."""
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT],
         env=os.environ | environment,
@@ -376,14 +380,14 @@ def ask_in_a_process(environment: dict[str, str]) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("backend", "said"),
+    ("backend", "message"),
     [
         ("keyring.backends.fail.Keyring", "this machine has no keyring"),
         ("no.such.Backend", "the keyring failed (ModuleNotFoundError)"),
     ],
 )
-def test_the_system_keyring_is_looked_for_only_when_needed(backend: str, said: str) -> None:
-    imported, error, name = ask_in_a_process({"PYTHON_KEYRING_BACKEND": backend})
+def test_the_system_keyring_is_imported_only_when_needed(backend: str, message: str) -> None:
+    imported, error, name = run_in_process({"PYTHON_KEYRING_BACKEND": backend})
     assert imported == "False"
-    assert error == said
+    assert error == message
     assert name in ("keyring (fail Keyring)", "keyring (not available)")

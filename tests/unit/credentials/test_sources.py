@@ -1,0 +1,109 @@
+"""Credentials in the environment take precedence over stored ones, for their account only."""
+
+from __future__ import annotations
+
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from keyring.backends import fail
+
+from dkimctl.credentials.account import Account
+from dkimctl.credentials.keyring_store import KeyringStore
+from dkimctl.credentials.sources import find_credentials, open_store
+from dkimctl.credentials.store import CredentialStore
+from dkimctl.errors import CredentialsError
+from dkimctl.models.secret import Secret, Token
+
+STORED_TOKEN = Token(Secret("stored-token"), time.time() + 3600)
+
+
+@pytest.fixture
+def stored(account: Account, keyring_backend: Any) -> CredentialStore:
+    store = KeyringStore(keyring_backend)
+    store.set_secret(account, Secret("stored-secret"))
+    store.set_token(account, STORED_TOKEN)
+    return store
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [{}, {"DKIMCTL_CLIENT_SECRET": "", "DKIMCTL_ACCESS_TOKEN": ""}],
+    ids=["unset", "empty"],
+)
+def test_without_variables_the_store_is_used(
+    environ: dict[str, str], account: Account, stored: CredentialStore
+) -> None:
+    assert find_credentials(environ, account, stored) is stored
+
+
+def test_a_secret_in_the_environment_comes_first(account: Account, stored: CredentialStore) -> None:
+    credentials = find_credentials({"DKIMCTL_CLIENT_SECRET": "given\n"}, account, stored)
+    assert credentials.name == "environment"
+    assert credentials.get_secret(account) == Secret("given")
+    assert credentials.get_token(account) is None
+
+
+def test_a_token_in_the_environment_comes_first(account: Account, stored: CredentialStore) -> None:
+    credentials = find_credentials({"DKIMCTL_ACCESS_TOKEN": "given"}, account, stored)
+    assert credentials.get_token(account) == Token(Secret("given"), math.inf)
+
+
+def test_a_token_alone_is_renewed_with_the_stored_secret(
+    account: Account, stored: CredentialStore
+) -> None:
+    credentials = find_credentials({"DKIMCTL_ACCESS_TOKEN": "given"}, account, stored)
+    assert credentials.get_secret(account) == Secret("stored-secret")
+
+
+def test_token_and_secret_in_the_environment_need_no_store(account: Account) -> None:
+    environ = {"DKIMCTL_ACCESS_TOKEN": "token", "DKIMCTL_CLIENT_SECRET": "secret"}
+    credentials = find_credentials(environ, account, KeyringStore(fail.Keyring()))
+    assert credentials.get_secret(account) == Secret("secret")
+    assert credentials.get_token(account) == Token(Secret("token"), math.inf)
+
+
+def test_a_token_alone_works_without_a_keyring(account: Account) -> None:
+    environ = {"DKIMCTL_ACCESS_TOKEN": "token"}
+    credentials = find_credentials(environ, account, KeyringStore(fail.Keyring()))
+    assert credentials.get_token(account) == Token(Secret("token"), math.inf)
+    assert credentials.get_secret(account) is None
+    assert credentials.secret_source(account) is None
+
+
+def test_tokens_obtained_with_the_environment_stay_in_memory(
+    account: Account, stored: CredentialStore
+) -> None:
+    credentials = find_credentials({"DKIMCTL_CLIENT_SECRET": "given"}, account, stored)
+    renewed = Token(Secret("renewed"), time.time() + 3600)
+    assert credentials.set_token(account, renewed) is True
+    assert credentials.get_token(account) == renewed
+    assert stored.get_token(account) == STORED_TOKEN
+
+
+def test_the_environment_applies_to_its_account_only(
+    account: Account, stored: CredentialStore
+) -> None:
+    environ = {"DKIMCTL_ACCESS_TOKEN": "token", "DKIMCTL_CLIENT_SECRET": "secret"}
+    credentials = find_credentials(environ, account, stored)
+    other = Account(account.auth_url, account.base_url, "client-2")
+    assert credentials.get_token(other) is None
+    assert credentials.get_secret(other) is None
+
+
+@pytest.mark.parametrize("variable", ["DKIMCTL_ACCESS_TOKEN", "DKIMCTL_CLIENT_SECRET"])
+def test_a_variable_that_no_header_can_carry_is_named_and_not_quoted(
+    variable: str, account: Account, stored: CredentialStore
+) -> None:
+    with pytest.raises(CredentialsError) as caught:
+        find_credentials({variable: "hunter2\tx"}, account, stored)
+    assert variable in caught.value.message
+    assert "hunter2" not in caught.value.message + caught.value.hint
+
+
+def test_each_kind_of_store_can_be_opened(tmp_path: Path) -> None:
+    assert open_store("file", tmp_path).name == f"file {tmp_path / 'credentials.json'}"
+    assert isinstance(open_store("keyring", tmp_path), KeyringStore)
+    assert list(tmp_path.iterdir()) == []

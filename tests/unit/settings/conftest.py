@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from dkimctl.errors import InputError, UsageError
+from dkimctl.settings.config import Config, load_config
+from dkimctl.settings.profile import Profile, resolve_profile
+from dkimctl.specs.fields import read_defaults
+
+
+def _resolve(
+    flags: Mapping | None = None,
+    environ: Mapping | None = None,
+    config: Config | None = None,
+    logins: Mapping | None = None,
+) -> Profile:
+    return resolve_profile(
+        flags=flags or {}, environ=environ or {}, config=config or Config(), logins=logins or {}
+    )
+
+
+@pytest.fixture(scope="session")
+def resolve() -> Callable[..., Profile]:
+    """Resolve a profile; every source is optional."""
+    return _resolve
+
+
+@pytest.fixture(scope="session")
+def refusal() -> Callable[..., UsageError]:
+    """The error of resolving a profile."""
+
+    def refusal(**sources: object) -> UsageError:
+        with pytest.raises(UsageError) as caught:
+            _resolve(**sources)
+        assert caught.value.hint
+        return caught.value
+
+    return refusal
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Callable[[str], Config]:
+    """Load a config file with this text."""
+
+    def load(text: str) -> Config:
+        path = tmp_path / "config.yaml"
+        path.write_text(text, encoding="utf-8")
+        return load_config(path, required=True, read_defaults=read_defaults)
+
+    return load
+
+
+@pytest.fixture
+def problems(load: Callable[[str], Config], tmp_path: Path) -> Callable[[str], list[str]]:
+    """The problems of a config file with this text."""
+
+    def problems(text: str) -> list[str]:
+        with pytest.raises(InputError) as caught:
+            load(text)
+        assert all(problem.hint for problem in caught.value.problems)
+        return [
+            str(problem).removeprefix(f"{tmp_path}{os.sep}") for problem in caught.value.problems
+        ]
+
+    return problems

@@ -1,0 +1,102 @@
+"""The config file is read strictly, and all its problems are reported at once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dkimctl.errors import InputError, UsageError
+from dkimctl.settings.config import Config, load_config
+from dkimctl.settings.profile import Profile
+from dkimctl.specs.fields import read_defaults
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_a_missing_config_file_is_an_error_only_if_it_was_named(tmp_path):
+    path = tmp_path / "none" / "config.yaml"
+    assert load_config(path, required=False, read_defaults=read_defaults) == Config()
+    with pytest.raises(UsageError, match="there is no file"):
+        load_config(path, required=True, read_defaults=read_defaults)
+
+
+def test_a_directory_as_config_file_is_an_error(tmp_path):
+    with pytest.raises(UsageError, match="is a directory"):
+        load_config(tmp_path, required=False, read_defaults=read_defaults)
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "---\n", "{}\n", "profiles: {}\n"])
+def test_a_config_file_may_be_empty(load, text):
+    assert load(text) == Config()
+
+
+def test_without_a_config_file_yaml_is_not_imported(tmp_path):
+    program = (
+        "import sys, pathlib; from dkimctl.settings.config import load_config;"
+        "from dkimctl.settings.logins import read_logins;"
+        f"load_config(pathlib.Path({str(tmp_path / 'none')!r}), required=False,"
+        " read_defaults=lambda document, node: {});"
+        "read_logins(pathlib.Path('none'));"
+        "print(sorted({'yaml', 'json', 'difflib', 'platformdirs', 'idna'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert done.stdout.strip() == b"[]"
+
+
+def test_all_problems_of_a_config_file_are_reported_at_once(problems):
+    text = (
+        "default_profil: x\n"
+        "profiles:\n"
+        "  prod:\n"
+        "    batchsize: 5\n"
+        "    timeout: never\n"
+        "    auth_url:\n"
+        "    proxy: [a]\n"
+        "    defaults: {key_len: 512, selector: s1}\n"
+        "  other: prod\n"
+    )
+    assert [":".join(problem.split(":")[1:4]) for problem in problems(text)] == [
+        '1:1: the config file has no key "default_profil"',
+        '4:5: a profile has no key "batchsize"',
+        "5:14: timeout",
+        "6:14: auth_url has no value",
+        "7:12: proxy must be a single value, not a list",
+        "8:25: key_len",
+        '8:30: defaults has no key "selector"',
+        "9:10: the profile other must be a mapping, not a single value",
+    ]
+
+
+def test_an_unknown_key_suggests_the_most_similar_one(load):
+    with pytest.raises(InputError) as caught:
+        load("profiles: {default: {batchsize: 5}}")
+    assert caught.value.hint == "did you mean batch_size?"
+
+
+@pytest.mark.parametrize(
+    "key", ["client_secret", "secret", "secret_key", "password", "token", "access_token", "Secret"]
+)
+@pytest.mark.parametrize("text", ["{}: hunter2\n", "profiles: {{default: {{{}: hunter2}}}}\n"])
+def test_a_secret_in_the_config_file_is_refused_and_not_quoted(load, key, text):
+    with pytest.raises(InputError) as caught:
+        load(text.format(key))
+    (problem,) = caught.value.problems
+    assert "secrets are not allowed in this file" in problem.message
+    assert "dkimctl login" in problem.hint
+    assert "hunter2" not in repr(caught.value.problems)
+
+
+def test_the_example_config_shows_every_key_with_its_default(resolve):
+    path = ROOT / "config.example.yaml"
+    config = load_config(path, required=True, read_defaults=read_defaults)
+    profile = resolve(config=config)
+    text = path.read_text(encoding="utf-8")
+    default = Profile("default")
+    without_default = {"auth_url", "base_url", "client_id", "defaults"}
+    for key in Profile.__slots__:
+        assert key == "name" or f"{key}:" in text
+        if key not in without_default:
+            assert getattr(profile, key) == getattr(default, key)

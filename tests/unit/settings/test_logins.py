@@ -1,0 +1,67 @@
+"""Logins are stored by profile, for their owner only, and damage is reported."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from dkimctl.errors import UsageError
+from dkimctl.settings.logins import login_of, logins_lock, read_logins, write_logins
+from dkimctl.settings.profile import Profile
+
+HTTPS = "https://auth.example"
+PROD = Profile("prod", HTTPS, "https://api.example", "me", credential_store="file", batch_size=7)
+
+
+def log_in(directory, profile):
+    with logins_lock(directory):
+        write_logins(directory, read_logins(directory) | {profile.name: login_of(profile)})
+
+
+def test_a_login_is_stored_until_the_next_of_its_profile(resolve, tmp_path):
+    directory = tmp_path / "a" / "state"
+    assert read_logins(directory) == {}
+    log_in(directory, PROD)
+    log_in(directory, Profile("other", HTTPS, HTTPS, "you"))
+    logins = read_logins(directory)
+    assert logins["prod"] == {
+        "auth_url": HTTPS,
+        "base_url": "https://api.example",
+        "client_id": "me",
+        "credential_store": "file",
+    }
+    assert resolve(flags={"profile": "prod"}, logins=logins).client_id == "me"
+    log_in(directory, PROD._replace(client_id="new"))
+    assert {name: login["client_id"] for name, login in read_logins(directory).items()} == {
+        "prod": "new",
+        "other": "you",
+    }
+    assert {path.suffix for path in directory.iterdir()} <= {".json", ".lock"}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX modes")
+def test_the_state_directory_is_private(tmp_path):
+    log_in(tmp_path / "state", PROD)
+    assert (tmp_path / "state").stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        *[b"", b"[]", b"{", b"\xff", b'{"a": 1}', b'{"a": {}}', b'"a"', b"[" * 100_000],
+        b'{"a": {"auth_url": 1, "base_url": "", "client_id": "", "credential_store": ""}}',
+        b'{"a": {"auth_url": "http://evil.example", "base_url": "", "client_id": "x"}}',
+    ],
+)
+def test_a_damaged_logins_file_is_a_usage_error(tmp_path, data):
+    (tmp_path / "logins.json").write_bytes(data)
+    with pytest.raises(UsageError, match=r"logins\.json"):
+        read_logins(tmp_path)
+
+
+def test_a_file_as_state_directory_is_a_usage_error(tmp_path):
+    path = tmp_path / "state"
+    path.touch()
+    with pytest.raises(UsageError, match="cannot use"):
+        log_in(path, PROD)

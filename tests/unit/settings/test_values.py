@@ -1,0 +1,127 @@
+"""Valid values are the same from every source, and errors never quote a misplaced secret."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dkimctl.errors import UsageError
+from dkimctl.settings.values import CHECKS
+
+HTTPS = "https://auth.example"
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "expected"),
+    [
+        ("auth_url", "https://auth.example/", HTTPS),
+        ("auth_url", "HTTPS://Auth.Example", HTTPS),
+        ("auth_url", "https://auth.example:8443/stage/", "https://auth.example:8443/stage"),
+        ("base_url", "http://localhost:8080", "http://localhost:8080"),
+        ("base_url", "http://127.9.9.9", "http://127.9.9.9"),
+        ("base_url", "http://[::1]:8080/", "http://[::1]:8080"),
+        ("batch_size", 1, 1),
+        ("batch_size", "10000", 10_000),
+        ("concurrency", "64", 64),
+        ("timeout", "30", 30.0),
+        ("timeout", "0.5s", 0.5),
+        ("max_wait", "5m", 300.0),
+        ("max_wait", "1h", 3600.0),
+        ("proxy", "http://proxy.example:3128", "http://proxy.example:3128"),
+        ("credential_store", "file", "file"),
+        ("ca_bundle", Path("ca.pem"), "ca.pem"),
+    ],
+)
+def test_options_and_the_config_file_take_the_same_values(resolve, key, text, expected, load):
+    assert getattr(resolve(flags={key: text}), key) == expected
+    assert load(f"profiles: {{default: {{{key}: '{text}'}}}}").profiles["default"][key] == expected
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("batch_size", "0"),
+        ("batch_size", "10001"),
+        ("batch_size", "1_0"),
+        ("batch_size", "٣"),
+        ("batch_size", "-1"),
+        ("concurrency", "65"),
+        ("timeout", "0"),
+        ("timeout", "0.0s"),
+        ("timeout", "-1"),
+        ("timeout", "5 m"),
+        ("timeout", "2d"),
+        ("timeout", "inf"),
+        ("max_wait", "9" * 400),
+        ("credential_store", "Keyring"),
+        ("client_id", "id:part"),
+        ("client_id", ""),
+        ("ca_bundle", "~no-such-user-here/ca.pem"),
+        ("auth_url", "http://auth.example"),
+        ("auth_url", "http://127.0.0.1.example"),
+        ("auth_url", "http://127.1"),
+        ("auth_url", "http://[::2]"),
+        ("auth_url", "ftp://auth.example"),
+        ("auth_url", "auth.example"),
+        ("auth_url", "https://"),
+        ("auth_url", "https://auth.example:99999"),
+        ("auth_url", "http://auth.example[::1]"),
+        ("auth_url", "https://auth.example:x"),
+        ("auth_url", "https://[::1"),
+        ("auth_url", "https://auth.example?"),
+        ("auth_url", "https://auth.example#"),
+        ("auth_url", "https://auth.example\\x"),
+        ("auth_url", "https://auth .example"),
+        ("auth_url", ""),
+        ("proxy", "socks5://proxy.example"),
+        ("proxy", "http://user:pass@proxy.example"),
+    ],
+)
+def test_an_invalid_value_is_refused_with_its_source(refusal, key, text, problems):
+    option = "--" + key.replace("_", "-")
+    assert refusal(flags={key: text}).message.startswith(f"in {option}: ")
+    (problem,) = problems(f"profiles:\n  default:\n    {key}: '{text}'\n")
+    assert problem.startswith(f"config.yaml:3:{7 + len(key)}: {key}: ")
+
+
+@pytest.mark.parametrize("key", [key for key in CHECKS if key != "ca_bundle"])  # any path is valid
+def test_a_misplaced_secret_is_not_quoted(key, problems):
+    (problem,) = problems(f'profiles:\n  default:\n    {key}: "hunter2 is:none \\u0001"\n')
+    assert "hunter2" not in problem
+
+
+@pytest.mark.parametrize("key", ["auth_url", "base_url", "client_id"])
+def test_an_invalid_variable_is_named(refusal, key):
+    variable = f"DKIMCTL_{key.upper()}"
+    assert refusal(environ={variable: "a:\x00b"}).message.startswith(f"in {variable}: ")
+
+
+@pytest.mark.parametrize("name", ["", "a b", "../x", "ü", "a\n"])
+def test_an_invalid_profile_name_is_refused_from_every_source(refusal, name, problems):
+    assert refusal(flags={"profile": name}).message.startswith("in --profile: ")
+    if name:
+        message = refusal(environ={"DKIMCTL_PROFILE": name}).message
+        assert message.startswith("in DKIMCTL_PROFILE: ")
+    text = name.replace("\n", "\\n")
+    assert problems(f'default_profile: "{text}"\n')[0].startswith("config.yaml:1:18: ")
+    assert problems(f'profiles:\n  "{text}": {{}}\n')[0].startswith("config.yaml:2:3: ")
+
+
+@given(st.text() | st.from_regex(r"https?://[^\s]*", fullmatch=True))
+def test_any_url_is_accepted_or_refused_with_a_usage_error(resolve, text):
+    try:
+        url = resolve(flags={"auth_url": text}).auth_url
+    except UsageError:
+        return
+    assert url is not None
+    assert url.startswith(("https://", "http://"))
+    assert resolve(flags={"auth_url": url}).auth_url == url
+
+
+def test_a_password_in_a_url_is_never_quoted(refusal, problems):
+    url = "https://me:hunter2@auth.example"
+    assert "hunter2" not in str(refusal(flags={"auth_url": url}))
+    assert "hunter2" not in str(problems(f"profiles: {{default: {{auth_url: '{url}'}}}}"))
