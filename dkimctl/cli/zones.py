@@ -22,7 +22,7 @@ def resolve_zones(
         return output_options
     names = list(fqdns)
     if output_options.finds_zones:
-        from dkimctl.resolver.addresses import system_nameservers
+        from dkimctl.resolver.nameservers import system_nameservers
         from dkimctl.resolver.zones import find_zones
 
         if len(names) >= _MANY:

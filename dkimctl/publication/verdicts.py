@@ -1,4 +1,4 @@
-"""What DNS says of a registration: whether its record is published as it was registered."""
+"""Verdicts: whether the record in DNS is the one that was registered."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -11,43 +11,43 @@ from dkimctl.models.registration import utc_time
 
 
 class Verdict(StrEnum):
-    """What one server, or all of them, say of a record."""
+    """What one server, or all of them together, have for a record."""
 
     PUBLISHED = "published"
     MISSING = "missing"
     MISMATCH = "mismatch"  # another key, or other tags
     TRUNCATED = "truncated"  # a prefix of what was registered
     MALFORMED = "malformed"
-    DUPLICATE = "duplicate"  # several TXT records, of which verifiers may take any
-    REVOKED = "revoked"  # an empty p=
-    NO_ANSWER = "no answer"  # nothing is known
+    DUPLICATE = "duplicate"  # several TXT records; verifiers may take any
+    REVOKED = "revoked"  # p= is empty
+    NO_ANSWER = "no answer"  # so nothing is known
     INCONSISTENT = "inconsistent"  # servers disagree
 
 
 class Urgency(StrEnum):
-    """How soon a record that is not published does harm."""
+    """How soon an unpublished record does harm."""
 
-    SIGNING = "signing"  # now, without DNS
+    SIGNING = "signing"  # mail is signed now
     SOON = "soon"
     NONE = ""
 
 
 class Finding(NamedTuple):
-    """A verdict; `reason` explains one that is not good."""
+    """A verdict; `reason` explains a bad one."""
 
     verdict: Verdict
     reason: str = ""
 
 
 class ServerFinding(NamedTuple):
-    """What one server says. `server` is its name and address, or as it was given."""
+    """The finding for one server. `server` is its name and address, or the address as given."""
 
     server: str
     finding: Finding
 
 
 class Check(NamedTuple):
-    """What DNS says of one registration. `alias` is where CNAME records lead, or ""."""
+    """What DNS has for one registration. `alias` is the target of its CNAME record, or ""."""
 
     sign_domain: str
     selector: str
@@ -58,54 +58,56 @@ class Check(NamedTuple):
     servers: tuple[ServerFinding, ...] = ()
     alias: str = ""
     urgency: Urgency = Urgency.NONE
-    is_first_hand: bool = True  # all that was said was said by servers that speak for the zone
+    is_first_hand: bool = True  # every answer came from an authoritative server
 
 
-# What a tag means where it is absent (RFC 6376 section 3.6.1, RFC 4871 for g=); notes (n=) and
-# unknown tags mean nothing to a verifier.
+# The values of absent tags (RFC 6376 section 3.6.1, RFC 4871 for g=). Verifiers ignore notes (n=)
+# and unknown tags.
 _DEFAULTS = {"v": "DKIM1", "k": "rsa", "g": "*", "h": None, "s": "*", "t": ""}
-_LISTS = frozenset("hst")
+_LIST_TAGS = frozenset("hst")
 _FOLDS = str.maketrans("\t\r\n", "   ")  # white space may fold a record (RFC 6376 section 2.8)
 
 
-def judge_values(expected: str, values: Sequence[str]) -> Finding:
-    """What the TXT values at a record's name come to, where `expected` was registered."""
+def compare_values(expected: str, values: Sequence[str]) -> Finding:
+    """Compare the TXT values at a record's name with the registered value."""
     if not values:
         return Finding(Verdict.MISSING)
     if len(values) > 1:
-        is_there = any(_judge(expected, found).verdict is Verdict.PUBLISHED for found in values)
-        ours = f"{'one' if is_there else 'none'} of them ours"
+        verdicts = {_compare(expected, value).verdict for value in values}
+        ours = f"{'one' if Verdict.PUBLISHED in verdicts else 'none'} of them ours"
         return Finding(
             Verdict.DUPLICATE, f"{len(values)} TXT records stand there, {ours}; only one may"
         )
-    return _judge(expected, values[0])
+    return _compare(expected, values[0])
 
 
-def combined(findings: Sequence[ServerFinding], wanted: Verdict = Verdict.PUBLISHED) -> Finding:
-    """What all servers of a zone say together; `wanted` is so only if none is silent."""
-    told = [found for found in findings if found.finding.verdict is not Verdict.NO_ANSWER]
-    if len(told) == len(findings) == 1:
-        return told[0].finding
-    silent = [found for found in findings if found.finding.verdict is Verdict.NO_ANSWER]
-    if not told:
-        return Finding(Verdict.NO_ANSWER, _each(silent))
-    counts = Counter(found.finding.verdict for found in told)
+def combine_findings(
+    findings: Sequence[ServerFinding], wanted: Verdict = Verdict.PUBLISHED
+) -> Finding:
+    """What all servers of a zone have together; `wanted` only if every server has answered."""
+    answered = [one for one in findings if one.finding.verdict is not Verdict.NO_ANSWER]
+    if len(answered) == len(findings) == 1:
+        return answered[0].finding
+    failed = [one for one in findings if one.finding.verdict is Verdict.NO_ANSWER]
+    if not answered:
+        return Finding(Verdict.NO_ANSWER, _reasons(failed))
+    counts = Counter(one.finding.verdict for one in answered)
     if len(counts) > 1:
         return Finding(Verdict.INCONSISTENT, _disagreement(counts, findings))
-    finding = told[0].finding
-    if len({found.finding.reason for found in told}) > 1:
-        finding = Finding(finding.verdict, _each(told))
-    if not silent:
+    finding = answered[0].finding
+    if len({one.finding.reason for one in answered}) > 1:
+        finding = Finding(finding.verdict, _reasons(answered))
+    if not failed:
         return finding
     if finding.verdict is wanted:
-        return Finding(Verdict.NO_ANSWER, f"{wanted} elsewhere; {_each(silent)}")
-    return Finding(finding.verdict, "; ".join(filter(None, (finding.reason, _each(silent)))))
+        return Finding(Verdict.NO_ANSWER, f"{wanted} elsewhere; {_reasons(failed)}")
+    return Finding(finding.verdict, "; ".join(filter(None, (finding.reason, _reasons(failed)))))
 
 
-def urgency(check: Check, now: datetime, warn_within: timedelta) -> Urgency:
-    """How soon mail is signed that nobody can verify; `now` has an offset.
+def urgency_of(check: Check, now: datetime, warn_within: timedelta) -> Urgency:
+    """How soon mail is signed that cannot be verified; `now` has an offset.
 
-    Without a date signing starts at registration (interface 2.3).
+    Without a date, signing starts at registration (interface 2.3).
     """
     if check.finding.verdict in (Verdict.PUBLISHED, Verdict.NO_ANSWER) or check.enable is False:
         return Urgency.NONE
@@ -115,21 +117,22 @@ def urgency(check: Check, now: datetime, warn_within: timedelta) -> Urgency:
     return Urgency.SOON if start - now <= warn_within else Urgency.NONE
 
 
-def _judge(expected: str, value: str) -> Finding:
+def _compare(expected: str, value: str) -> Finding:
     if value == expected:
         return Finding(Verdict.PUBLISHED)
-    found = value.translate(_FOLDS)
-    if not found.strip():
+    unfolded = value.translate(_FOLDS)
+    if not unfolded.strip():
         return Finding(Verdict.MALFORMED, "the TXT record there is empty")
     try:
-        tags = _read(found)
+        tags = _read_tags(unfolded)
     except KeyRecordError as error:
-        return _cut(expected, found) or Finding(Verdict.MALFORMED, _oddity(found) or str(error))
-    return _judge_tags(_read(expected), tags, expected, found)
+        reason = _stray_characters(unfolded) or str(error)
+        return _truncation(expected, unfolded) or Finding(Verdict.MALFORMED, reason)
+    return _compare_tags(_read_tags(expected), tags, expected, unfolded)
 
 
-def _read(value: str) -> dict[str, str]:
-    """The tags of a DKIM key record. Raises KeyRecordError for what is none."""
+def _read_tags(value: str) -> dict[str, str]:
+    """The tags of a DKIM key record. Raises KeyRecordError."""
     tags = parse_tag_list(value)
     if tags.get("v", "DKIM1") != "DKIM1" or ("v" in tags and next(iter(tags)) != "v"):
         raise KeyRecordError("it is no DKIM key record")
@@ -140,36 +143,38 @@ def _read(value: str) -> dict[str, str]:
     return tags
 
 
-def _oddity(value: str) -> str:
-    """What panels and copying leave in a value."""
+def _stray_characters(value: str) -> str:
+    """The fault that copying, or a DNS panel, has left in a value; or ""."""
     for mark, name in (('"', "quotation marks"), ("\\", "backslashes")):
         if mark in value:
             return f"the value itself holds {name}"
     return ""
 
 
-def _judge_tags(ours: dict[str, str], theirs: dict[str, str], expected: str, found: str) -> Finding:
-    key, published = _squeezed(ours["p"]), _squeezed(theirs["p"])
+def _compare_tags(
+    ours: dict[str, str], theirs: dict[str, str], expected: str, value: str
+) -> Finding:
+    key, published = _without_spaces(ours["p"]), _without_spaces(theirs["p"])
     if not published:
         return Finding(Verdict.REVOKED, "its key is empty (p=), which revokes it")
     different = [name for name in _DEFAULTS if _meaning(ours, name) != _meaning(theirs, name)]
     if published == key and not different:
         return Finding(Verdict.PUBLISHED)
     if published == key:
-        return _cut(expected, found) or Finding(Verdict.MISMATCH, _tags(different))
+        return _truncation(expected, value) or Finding(Verdict.MISMATCH, _other_values(different))
     if key.startswith(published) and not different:
         return _truncated(len(published), len(key), "characters of the key")
     try:
-        parse_key_record(found)
+        parse_key_record(value)
     except KeyRecordError as error:
         if "k" not in different:
-            return Finding(Verdict.MALFORMED, _oddity(found) or str(error))
-    return Finding(Verdict.MISMATCH, _tags(["p", *different]))
+            return Finding(Verdict.MALFORMED, _stray_characters(value) or str(error))
+    return Finding(Verdict.MISMATCH, _other_values(["p", *different]))
 
 
-def _cut(expected: str, found: str) -> Finding | None:
-    if _squeezed(expected).startswith(_squeezed(found)):
-        return _truncated(len(found), len(expected), "characters")
+def _truncation(expected: str, value: str) -> Finding | None:
+    if _without_spaces(expected).startswith(_without_spaces(value)):
+        return _truncated(len(value), len(expected), "characters")
     return None
 
 
@@ -177,7 +182,7 @@ def _truncated(length: int, whole: int, what: str) -> Finding:
     return Finding(Verdict.TRUNCATED, f"only the first {length} of {whole} {what} are published")
 
 
-def _tags(names: Sequence[str]) -> str:
+def _other_values(names: Sequence[str]) -> str:
     if list(names) == ["p"]:
         return "it is another key (p=)"
     return f"other values of the tags {', '.join(f'{name}=' for name in names)}"
@@ -185,23 +190,25 @@ def _tags(names: Sequence[str]) -> str:
 
 def _meaning(tags: dict[str, str], name: str) -> object:
     value = tags.get(name, _DEFAULTS[name])
-    if name in _LISTS and value is not None:
-        return frozenset(_squeezed(value).split(":"))
+    if name in _LIST_TAGS and value is not None:
+        return frozenset(_without_spaces(value).split(":"))
     return value
 
 
-def _squeezed(text: str) -> str:
+def _without_spaces(text: str) -> str:
     return "".join(text.split())
 
 
-def _each(findings: Iterable[ServerFinding]) -> str:
-    return "; ".join(sorted(f"{found.server}: {found.finding.reason}" for found in findings))
+def _reasons(findings: Iterable[ServerFinding]) -> str:
+    return "; ".join(sorted(f"{server}: {finding.reason}" for server, finding in findings))
 
 
 def _disagreement(counts: Counter[Verdict], findings: Sequence[ServerFinding]) -> str:
-    """Where it is how, the most frequent by its number alone."""
+    """The most frequent verdict with its count, and each server that has another."""
     usual = max(sorted(counts), key=lambda verdict: (counts[verdict], verdict == "published"))
-    number = counts[usual]
-    others = [found for found in findings if found.finding.verdict is not usual]
-    named = "; ".join(sorted(f"{found.server}: {found.finding.verdict}" for found in others))
-    return f"{usual} at {number} of {len(findings)} servers; {named}"
+    others = sorted(
+        f"{server}: {finding.verdict}"
+        for server, finding in findings
+        if finding.verdict is not usual
+    )
+    return f"{usual} at {counts[usual]} of {len(findings)} servers; {'; '.join(others)}"

@@ -1,4 +1,4 @@
-"""Many questions to one server in one go, over UDP alone."""
+"""Many questions to one server at once, over UDP only."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ import socket
 from collections.abc import Iterable
 
 from dkimctl.resolver.messages import (
-    NEED_CARE,
+    NO_EDNS,
     Answer,
     Question,
     TruncatedAnswer,
     decode,
     encode,
-    random_number,
+    random_id,
 )
 
 # In seconds.
-_SILENCE = 1.5  # without any answer, after which none is waited for
-_WHOLE = 30.0  # for all of them
-_LARGEST = 1 << 16  # bytes of a datagram
+_MAX_SILENCE = 1.5  # until the next answer
+_MAX_TOTAL = 30.0
+_MAX_DATAGRAM = 1 << 16  # bytes
 
 
 async def burst(
     address: str, port: int, questions: Iterable[Question], *, in_flight: int, recursion: bool
 ) -> dict[bytes, Answer]:
-    """The answers that come at once, by the sections of their questions.
+    """The answers that come at once, by question section.
 
-    What is lost, truncated or refused for its form is left out, to be asked again with care.
-    To ask for each on its own, with a time limit of its own, takes five times as long.
+    Questions whose answer is lost, truncated or a refusal of EDNS are left out, for the caller to
+    ask again one by one. Asking each question with a timeout of its own takes five times as long.
     """
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     answers: dict[bytes, Answer] = {}
@@ -36,9 +36,9 @@ async def burst(
         with socket.socket(family, socket.SOCK_DGRAM) as channel:
             channel.setblocking(False)
             channel.connect((address, port))
-            async with asyncio.timeout(_WHOLE):
+            async with asyncio.timeout(_MAX_TOTAL):
                 await _Burst(channel, questions, in_flight, recursion, answers).run()
-    except OSError:  # no such sockets, no more of them, nobody there, a time-out
+    except OSError:  # no IPv6, too many open files, port closed, timeout
         pass
     return answers
 
@@ -60,57 +60,57 @@ class _Burst:
         self._waiting: dict[int, Question] = {}
 
     async def run(self) -> None:
-        """Raises OSError, such as TimeoutError where nothing comes any more."""
+        """Raises OSError, such as TimeoutError if no more answers come."""
         loop = asyncio.get_running_loop()
-        patience = loop.time() + _SILENCE
+        deadline = loop.time() + _MAX_SILENCE
         while self._send():
-            async with asyncio.timeout_at(patience):
-                data = await loop.sock_recv(self._channel, _LARGEST)
-            # Only what is an answer counts: nobody is to keep us waiting with anything else.
+            async with asyncio.timeout_at(deadline):
+                data = await loop.sock_recv(self._channel, _MAX_DATAGRAM)
+            # Other datagrams must not extend the wait.
             if self._receive(data):
-                patience = loop.time() + _SILENCE
-            await asyncio.sleep(0)  # other servers have their turn
+                deadline = loop.time() + _MAX_SILENCE
+            await asyncio.sleep(0)  # let other servers' bursts run
 
     def _send(self) -> bool:
-        """Whether there is anything to wait for."""
+        """Send what may be in flight; returns whether there are answers to wait for."""
         while len(self._waiting) < self._in_flight:
-            asked = next(self._unsent, None)
-            if asked is None:
+            question = next(self._unsent, None)
+            if question is None:
                 break
-            number = random_number()
-            while number in self._waiting:
-                number = random_number()
+            message_id = random_id()
+            while message_id in self._waiting:
+                message_id = random_id()
             try:
-                self._channel.send(encode(number, asked, recursion=self._recursion))
+                self._channel.send(encode(message_id, question, recursion=self._recursion))
             except BlockingIOError:
                 break
-            self._waiting[number] = asked
+            self._waiting[message_id] = question
         return bool(self._waiting)
 
     def _receive(self, data: bytes) -> bool:
-        """Take this one, and whatever else has arrived; whether any was an answer."""
+        """Read this datagram and others that have arrived; returns whether any was an answer."""
         waiting = len(self._waiting)
         try:
             for _ in range(self._in_flight):
                 self._take(data)
-                data = self._channel.recv(_LARGEST)
+                data = self._channel.recv(_MAX_DATAGRAM)
             self._take(data)
         except BlockingIOError:
             pass
         return len(self._waiting) < waiting
 
     def _take(self, data: bytes) -> None:
-        number = int.from_bytes(data[:2])
-        asked = self._waiting.get(number)
-        if asked is None:
+        message_id = int.from_bytes(data[:2])
+        question = self._waiting.get(message_id)
+        if question is None:
             return
         try:
-            answer = decode(data, asked)
+            answer = decode(data, question)
         except TruncatedAnswer:
-            del self._waiting[number]
+            del self._waiting[message_id]
             return
-        if answer is None:  # the true one may still come
+        if answer is None:  # forged or broken; the real answer may still come
             return
-        del self._waiting[number]
-        if answer.rcode not in NEED_CARE:
-            self._answers[asked.section] = answer
+        del self._waiting[message_id]
+        if answer.rcode not in NO_EDNS:
+            self._answers[question.section] = answer

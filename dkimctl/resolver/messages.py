@@ -1,6 +1,6 @@
-"""DNS messages: a question, and what the answer to it says (RFC 1035 section 4)."""
+"""DNS messages: questions, and reading their answers (RFC 1035 section 4)."""
 
-# dnspython takes 35 ms to import: most answers are read without it.
+# dnspython takes 35 ms to import; most answers are read without it.
 from __future__ import annotations
 
 import os
@@ -11,29 +11,29 @@ if TYPE_CHECKING:
     import dns.message
     import dns.name
 
-A, NS, SOA, TXT, AAAA = 1, 2, 6, 16, 28  # types of records (RFC 1035 section 3.2.2, RFC 3596)
-NOERROR, FORMERR, NXDOMAIN, NOTIMP = 0, 1, 3, 4  # of answers (RFC 1035 section 4.1.1)
+A, NS, SOA, TXT, AAAA = 1, 2, 6, 16, 28  # record types (RFC 1035 section 3.2.2, RFC 3596)
+NOERROR, FORMERR, NXDOMAIN, NOTIMP = 0, 1, 3, 4  # RCODEs (RFC 1035 section 4.1.1)
 USEFUL = frozenset((NOERROR, NXDOMAIN))
-NEED_CARE = frozenset((FORMERR, NOTIMP))  # mostly of servers older than RFC 6891
+NO_EDNS = frozenset((FORMERR, NOTIMP))  # mostly from servers older than RFC 6891
 _OPT_TYPE = 41
 _IN = 1
-_PAYLOAD = 1232  # bytes; larger answers over UDP come in fragments, which are often lost
+_PAYLOAD = 1232  # bytes; larger UDP answers are fragmented, and fragments are often lost
 _HEADER = struct.Struct("!6H")
-_KIND_AND_CLASS = struct.Struct("!2H")
-_TXT_IN = b"\0\0\x10\0\x01"  # the end of the name, the type and the class
-# The header's flags.
+_TYPE_AND_CLASS = struct.Struct("!2H")
+_TXT_IN = b"\0\0\x10\0\x01"  # end of the name, type and class
+# Header flags.
 _RESPONSE, _AUTHORITATIVE, _TRUNCATED, _DESIRED, _AVAILABLE = 0x8000, 0x0400, 0x0200, 0x0100, 0x80
 _RCODE = 0x000F
 _OPT = struct.pack("!BHHIH", 0, _OPT_TYPE, _PAYLOAD, 0, 0)  # RFC 6891 section 6.1.2
-_TXT_HERE = b"\xc0\x0c\x00\x10\x00\x01"  # of the question's own name, TXT, IN
-_CHAIN = 8  # aliases of aliases
+_TXT_ANSWER = b"\xc0\x0c\x00\x10\x00\x01"  # the question's own name, TXT, IN
+_MAX_ALIASES = 8  # in one chain
 
 
 class Question(NamedTuple):
-    """A name and type to ask for: as they stand in a message, and the type once more."""
+    """The question section of a message (name, type and class), and the record type again."""
 
     section: bytes
-    kind: int
+    rdtype: int
 
     @property
     def name(self) -> dns.name.Name:
@@ -43,12 +43,12 @@ class Question(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a server says of a question for TXT records; names are without trailing dot.
+    """A server's answer to a question; names are without trailing dot.
 
-    `values` holds each record's strings, joined (RFC 6376 section 3.6.2.2), at the name itself or
-    where CNAME records lead in the end. `alias` is where the first of them leads, or "". `zone` is
-    the one that has no such record, where the answer tells it; `delegated` the one whose servers
-    are to be asked instead. `message` is the whole, where it had to be read.
+    `values` has the joined strings of each TXT record (RFC 6376 section 3.6.2.2), at the name
+    itself or at the end of its CNAME chain. `alias` is the target of the first CNAME, or "".
+    `zone` is the zone without such a record, if the answer names it; `delegated` is the zone that
+    a referral names. `message` is the whole message, if dnspython had to read it.
     """
 
     rcode: int
@@ -62,71 +62,71 @@ class Answer(NamedTuple):
 
 
 class TruncatedAnswer(Exception):
-    """The answer did not fit into a datagram."""
+    """The answer does not fit into a datagram: ask over TCP."""
 
 
-def question(name: dns.name.Name | str, kind: int) -> Question:
-    """The question for records of a name, which may lack its trailing dot."""
+def make_question(name: dns.name.Name | str, rdtype: int) -> Question:
+    """The question for records of a name, with or without trailing dot."""
     if isinstance(name, str):
         import dns.name
 
         name = dns.name.from_text(name)
-    return Question(name.to_digestable() + _KIND_AND_CLASS.pack(kind, _IN), kind)
+    return Question(name.to_digestable() + _TYPE_AND_CLASS.pack(rdtype, _IN), rdtype)
 
 
-def txt_question(fqdn: str) -> Question:
-    """The question for the TXT records of a name of plain labels (dkim.is_name)."""
+def make_txt_question(fqdn: str) -> Question:
+    """The question for the TXT records of a name with plain labels (dkim.is_name)."""
     labels = [bytes((len(label),)) + label for label in fqdn.lower().encode("ascii").split(b".")]
     return Question(b"".join(labels) + _TXT_IN, TXT)
 
 
-def random_number() -> int:
-    """One to know the answer by, which nobody else can tell."""
+def random_id() -> int:
+    """A message ID that cannot be guessed (RFC 5452)."""
     return int.from_bytes(os.urandom(2))
 
 
-def encode(number: int, asked: Question, *, recursion: bool, edns: bool = True) -> bytes:
-    """The message that asks it, under a number of 16 bits."""
+def encode(message_id: int, question: Question, *, recursion: bool, edns: bool = True) -> bytes:
+    """The query message; the ID has 16 bits."""
     flags = _DESIRED if recursion else 0
-    head = _HEADER.pack(number, flags, 1, 0, 0, 1 if edns else 0)
-    return head + asked.section + (_OPT if edns else b"")
+    head = _HEADER.pack(message_id, flags, 1, 0, 0, 1 if edns else 0)
+    return head + question.section + (_OPT if edns else b"")
 
 
-def decode(wire: bytes, asked: Question) -> Answer | None:
-    """What a message says; None where it is no answer to this question.
+def decode(wire: bytes, question: Question) -> Answer | None:
+    """The answer in a message; None if the message does not answer this question.
 
-    Raises TruncatedAnswer where the rest is to be asked for over TCP.
+    Raises TruncatedAnswer.
     """
     if len(wire) < _HEADER.size:
         return None
     _, flags, questions, answers, _, _ = _HEADER.unpack_from(wire)
-    section = wire[_HEADER.size : _HEADER.size + len(asked.section)]
-    # Some servers that refuse leave the question out.
-    is_ours = section.lower() == asked.section.lower() if questions else flags & _RCODE
+    section = wire[_HEADER.size : _HEADER.size + len(question.section)]
+    # Some servers leave the question out of a refusal.
+    is_ours = section.lower() == question.section.lower() if questions else flags & _RCODE
     if not flags & _RESPONSE or not is_ours:
         return None
     if flags & _TRUNCATED:
         raise TruncatedAnswer
-    if answers == 1 and asked.kind == TXT and not flags & _RCODE:
+    if answers == 1 and question.rdtype == TXT and not flags & _RCODE:
         value = _only_value(wire, _HEADER.size + len(section))
         if value is not None:
             return Answer(0, bool(flags & _AUTHORITATIVE), bool(flags & _AVAILABLE), (value,))
     import dns.exception
 
     try:
-        return _read(_parsed(wire), asked)
+        return _read(_parsed(wire), question)
     except (dns.exception.DNSException, ValueError, NotImplementedError):
         return None
 
 
 def _only_value(wire: bytes, start: int) -> bytes | None:
-    """The value of the one record that nearly all answers hold; None for any other.
+    """The value of an answer's only record, as nearly all answers have it; else None.
 
-    To read such an answer with dnspython takes ten times as long as all the rest.
+    dnspython would take ten times as long as everything else.
     """
-    if wire[start : start + len(_TXT_HERE)] != _TXT_HERE:
+    if wire[start : start + len(_TXT_ANSWER)] != _TXT_ANSWER:
         return None
-    at = start + 12  # beyond the time to live and the length
+    at = start + 12  # after the TTL and the length
     end = at + int.from_bytes(wire[start + 10 : at])
     if end > len(wire):
         return None
@@ -139,34 +139,34 @@ def _only_value(wire: bytes, start: int) -> bytes | None:
 
 
 def _parsed(wire: bytes) -> dns.message.Message:
-    """The message as dnspython reads it. Raises DNSException, ValueError, NotImplementedError."""
+    """Parse with dnspython. Raises DNSException, ValueError, NotImplementedError."""
     import dns.message
     import dns.rdata
 
-    # A type that it meets in the class ANY before it knows it in another has no meaning to it
-    # from then on, and one such record would make all addresses to come unreadable.
-    for kind in (A, AAAA):
-        dns.rdata.get_rdata_class(_IN, kind)  # type: ignore[no-untyped-call]
+    # dnspython caches a type by the first class it sees: a record of class ANY that came first
+    # would make every later address unreadable.
+    for rdtype in (A, AAAA):
+        dns.rdata.get_rdata_class(_IN, rdtype)  # type: ignore[no-untyped-call]
     return dns.message.from_wire(wire, ignore_trailing=True)
 
 
-def _read(message: dns.message.Message, asked: Question) -> Answer:
+def _read(message: dns.message.Message, question: Question) -> Answer:
     from dns.rdataclass import IN
     from dns.rdatatype import CNAME
     from dns.rdatatype import TXT as TXT_TYPE
 
-    name = asked.name
+    name = question.name
     aliases: list[str] = []
     values: list[bytes] = []
-    while len(aliases) < _CHAIN:
+    while len(aliases) < _MAX_ALIASES:
         alias = message.get_rrset(message.answer, name, IN, CNAME)
         if alias is None:
             break
         name = alias[0].target
         aliases.append(to_text(name))
-    if asked.kind == TXT:
-        found = message.get_rrset(message.answer, name, IN, TXT_TYPE)
-        values = [b"".join(record.strings) for record in found or ()]
+    if question.rdtype == TXT:
+        records = message.get_rrset(message.answer, name, IN, TXT_TYPE)
+        values = [b"".join(record.strings) for record in records or ()]
     is_authoritative = bool(message.flags & _AUTHORITATIVE)
     return Answer(
         message.rcode(),
@@ -180,14 +180,14 @@ def _read(message: dns.message.Message, asked: Question) -> Answer:
     )
 
 
-def _owner(message: dns.message.Message, kind: int, name: dns.name.Name) -> str:
-    """Of the record of this type in the authority section, if `name` is at or below it."""
-    owners = (rrset.name for rrset in message.authority if rrset.rdtype == kind)
+def _owner(message: dns.message.Message, rdtype: int, name: dns.name.Name) -> str:
+    """The owner of an RRset in the authority section that `name` is at or below, or ""."""
+    owners = (rrset.name for rrset in message.authority if rrset.rdtype == rdtype)
     return next((to_text(owner) for owner in owners if name.is_subdomain(owner)), "")
 
 
 def rcode_name(answer: Answer) -> str:
-    """Such as SERVFAIL (RFC 1035 section 4.1.1)."""
+    """The name of its RCODE, such as SERVFAIL (RFC 1035 section 4.1.1)."""
     import dns.rcode
 
     return dns.rcode.to_text(dns.rcode.Rcode.make(answer.rcode))

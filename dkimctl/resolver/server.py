@@ -1,4 +1,4 @@
-"""One DNS server, asked many questions at the same time: over UDP, then TCP (RFC 7766)."""
+"""One DNS server, question many questions in parallel: over UDP, then TCP (RFC 7766)."""
 
 from __future__ import annotations
 
@@ -6,52 +6,67 @@ import asyncio
 import contextlib
 import errno
 from collections.abc import AsyncIterator, Sequence
+from typing import Protocol
 
 from dkimctl.resolver.burst import burst
 from dkimctl.resolver.messages import (
-    NEED_CARE,
+    NO_EDNS,
     Answer,
     Question,
     TruncatedAnswer,
     decode,
     encode,
-    random_number,
+    random_id,
 )
 
 # In seconds.
-_OVER_UDP = (1.5, 2.5)  # each try; what is lost is mostly one datagram
-_OVER_TCP = 3.0
-_ENOUGH = 8  # questions in a row without an answer, after which none is asked any more
+_UDP_TIMEOUTS = (1.5, 2.5)  # of each try
+_TCP_TIMEOUT = 3.0
+
+_MAX_FAILURES = 8  # in a row; then the server, or UDP, is no longer tried
 _NO_ROUTE = frozenset((errno.ENETUNREACH, errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL))
 
 
 class NoAnswer(Exception):
-    """A server did not answer usefully: nothing is known. The text says why."""
+    """There is no useful answer, so nothing is known. The text says why."""
 
 
 class NoRoute(NoAnswer):
-    """This machine has no way to addresses of that kind."""
+    """This machine has no route to the address, such as IPv6 without an IPv6 network."""
+
+
+class NameServer(Protocol):
+    """A server to ask: a Server, an UnresolvedServer, or a RecursiveResolver."""
+
+    @property
+    def label(self) -> str: ...
+
+    @property
+    def host(self) -> str: ...
+
+    async def ask(self, question: Question) -> Answer: ...
+
+    async def prefetch(self, questions: Sequence[Question]) -> None: ...
 
 
 class UnresolvedServer:
-    """Stands for a server that cannot be asked, since nobody tells where it is."""
+    """A server whose address is not known: every question to it has no answer."""
 
     def __init__(self, host: str, reason: NoAnswer) -> None:
         self.label = self.host = host
         self._reason = reason
 
-    async def ask(self, asked: Question) -> Answer:  # noqa: ARG002
+    async def ask(self, question: Question) -> Answer:  # noqa: ARG002
         raise self._reason
 
-    async def prepare(self, questions: Sequence[Question]) -> None:
-        """Nothing can be prepared."""
+    async def prefetch(self, questions: Sequence[Question]) -> None:
+        """Does nothing."""
 
 
 class Server:
-    """A DNS server at an IP address. `label` is what people call it, `host` its name.
+    """A DNS server at an IP address. `label` is shown to people; `host` is its host name.
 
-    At most `max_in_flight` questions are on their way to it. With `recursion` it is asked to
-    find out what it does not know itself.
+    At most `max_in_flight` questions are in flight at a time. `recursion` sets the RD bit.
     """
 
     def __init__(
@@ -71,95 +86,95 @@ class Server:
         self._recursion = recursion
         self._max_in_flight = max_in_flight
         self._slots = asyncio.Semaphore(max_in_flight)
-        self._answered: dict[bytes, Answer] = {}  # beforehand
-        self._silences = 0  # in a row, over UDP and TCP
-        self._losses = 0  # in a row, over UDP, of what TCP then brought
+        self._prefetched: dict[bytes, Answer] = {}  # by question section
+        self._failures = 0  # in a row, over both UDP and TCP
+        self._udp_failures = 0  # in a row, where TCP then answered
 
-    async def ask(self, asked: Question) -> Answer:
-        """What it answers, whatever that is. Raises NoAnswer where nothing comes."""
-        answer = self._answered.pop(asked.section, None)
+    async def ask(self, question: Question) -> Answer:
+        """Its answer, of any RCODE. Raises NoAnswer."""
+        answer = self._prefetched.pop(question.section, None)
         if answer is not None:
             return answer
         async with self._slots:
-            if self._silences >= _ENOUGH:
-                raise NoAnswer(f"it has not answered {self._silences} questions in a row")
+            if self._failures >= _MAX_FAILURES:
+                raise NoAnswer(f"it has not answered {self._failures} questions in a row")
             try:
-                answer = await self._ask(asked)
-            except NoRoute:  # which says nothing of the server
+                answer = await self._ask(question)
+            except NoRoute:  # not the server's fault
                 raise
             except NoAnswer:
-                self._silences += 1
+                self._failures += 1
                 raise
-            self._silences = 0
+            self._failures = 0
             return answer
 
-    async def prepare(self, questions: Sequence[Question]) -> None:
-        """Ask many in one go; of those that are answered `ask` then gives the answer, once.
+    async def prefetch(self, questions: Sequence[Question]) -> None:
+        """Ask many questions in one burst; `ask` then gives each answer that came, once.
 
-        One that has been silent is asked again so, and with care once it has answered.
+        A server that is no longer tried gets the burst as well, and is tried again if it answers.
         """
-        self._answered = {}
+        self._prefetched = {}
         if not self._udp_failing:
-            self._answered = await burst(
+            self._prefetched = await burst(
                 self.address, self.port, questions, in_flight=self._max_in_flight,
                 recursion=self._recursion,
             )  # fmt: skip
-        if self._answered:
-            self._silences = 0
+        if self._prefetched:
+            self._failures = 0
 
     def reset_failures(self) -> None:
-        """Ask it again, though it has been silent."""
-        self._silences = self._losses = 0
+        """Try it again, although it has not answered."""
+        self._failures = self._udp_failures = 0
 
-    async def _ask(self, asked: Question) -> Answer:
-        answer = await self._over_both(asked, edns=True)
-        if answer.rcode in NEED_CARE:
-            return await self._over_both(asked, edns=False)
+    async def _ask(self, question: Question) -> Answer:
+        answer = await self._over_udp_or_tcp(question, edns=True)
+        if answer.rcode in NO_EDNS:
+            return await self._over_udp_or_tcp(question, edns=False)
         return answer
 
-    async def _over_both(self, asked: Question, *, edns: bool) -> Answer:
-        losses = self._losses
+    async def _over_udp_or_tcp(self, question: Question, *, edns: bool) -> Answer:
+        udp_failures = self._udp_failures
         try:
             if not self._udp_failing:
-                return await self._over_udp(asked, edns=edns)
+                return await self._over_udp(question, edns=edns)
         except TruncatedAnswer:
-            losses = 0
+            udp_failures = 0
         except (TimeoutError, ConnectionError):
-            losses += 1
+            udp_failures += 1
         except OSError as error:
             raise _unreachable(error) from None
         try:
-            answer = await self._over_tcp(asked, edns=edns)
+            answer = await self._over_tcp(question, edns=edns)
         except TimeoutError:
             raise NoAnswer("it does not answer") from None
         except (OSError, EOFError) as error:
             raise _unreachable(error) from None
-        self._losses = losses  # a server that is silent altogether is not deaf
+        self._udp_failures = udp_failures  # only now: without TCP the server itself is down
         return answer
 
     @property
     def _udp_failing(self) -> bool:
-        """Whether UDP is lost on it, or on the way to it."""
-        return self._losses >= _ENOUGH
+        """Whether UDP to the server does not work, while TCP does."""
+        return self._udp_failures >= _MAX_FAILURES
 
-    async def _over_udp(self, asked: Question, *, edns: bool) -> Answer:
-        async with self._datagrams() as datagrams:
-            for seconds in _OVER_UDP[:-1]:
+    async def _over_udp(self, question: Question, *, edns: bool) -> Answer:
+        async with self._udp_query() as query:
+            for seconds in _UDP_TIMEOUTS[:-1]:
                 with contextlib.suppress(TimeoutError):
-                    return await datagrams.ask(asked, seconds, self._recursion, edns)
-            answer = await datagrams.ask(asked, _OVER_UDP[-1], self._recursion, edns)
-        self._losses = 0
+                    return await query.ask(question, seconds, self._recursion, edns)
+            answer = await query.ask(question, _UDP_TIMEOUTS[-1], self._recursion, edns)
+        self._udp_failures = 0
         return answer
 
-    async def _over_tcp(self, asked: Question, *, edns: bool) -> Answer:
-        number = random_number()
-        message = encode(number, asked, recursion=self._recursion, edns=edns)
-        async with asyncio.timeout(_OVER_TCP), self._connection() as (reader, writer):
+    async def _over_tcp(self, question: Question, *, edns: bool) -> Answer:
+        message_id = random_id()
+        message = encode(message_id, question, recursion=self._recursion, edns=edns)
+        async with asyncio.timeout(_TCP_TIMEOUT), self._connection() as (reader, writer):
             writer.write(len(message).to_bytes(2) + message)
             while True:
                 wire = await reader.readexactly(int.from_bytes(await reader.readexactly(2)))
-                if int.from_bytes(wire[:2]) == number:
-                    return _decoded(wire, asked)
+                if int.from_bytes(wire[:2]) == message_id:
+                    return _decoded(wire, question)
 
     @contextlib.asynccontextmanager
     async def _connection(
@@ -172,34 +187,31 @@ class Server:
             writer.close()
 
     @contextlib.asynccontextmanager
-    async def _datagrams(self) -> AsyncIterator[_Datagrams]:
-        """A socket of its own for each question: who would forge the answer has its port to guess.
-
-        None is kept, since a machine has only so many.
-        """
+    async def _udp_query(self) -> AsyncIterator[_UdpQuery]:
+        """A new socket for each question, so that a forger must guess its port (RFC 5452)."""
         loop = asyncio.get_running_loop()
-        transport, datagrams = await loop.create_datagram_endpoint(
-            _Datagrams, remote_addr=(self.address, self.port)
+        transport, query = await loop.create_datagram_endpoint(
+            _UdpQuery, remote_addr=(self.address, self.port)
         )
         try:
-            yield datagrams
+            yield query
         finally:
             transport.close()
 
 
-class _Datagrams(asyncio.DatagramProtocol):
-    """A connected socket for one question: answers from elsewhere do not get in."""
+class _UdpQuery(asyncio.DatagramProtocol):
+    """A connected socket for one question, which drops datagrams from other addresses."""
 
     _transport: asyncio.DatagramTransport
-    _number = -1
-    _asked: Question
+    _message_id = -1
+    _question: Question
     _answer: asyncio.Future[Answer]
 
-    async def ask(self, asked: Question, seconds: float, recursion: bool, edns: bool) -> Answer:
-        """Raises TimeoutError, TruncatedAnswer, and OSError where it cannot be reached."""
-        self._number, self._asked = random_number(), asked
+    async def ask(self, question: Question, seconds: float, recursion: bool, edns: bool) -> Answer:
+        """Raises TimeoutError, TruncatedAnswer, OSError."""
+        self._message_id, self._question = random_id(), question
         self._answer = asyncio.get_running_loop().create_future()
-        self._transport.sendto(encode(self._number, asked, recursion=recursion, edns=edns))
+        self._transport.sendto(encode(self._message_id, question, recursion=recursion, edns=edns))
         async with asyncio.timeout(seconds):
             return await self._answer
 
@@ -207,24 +219,24 @@ class _Datagrams(asyncio.DatagramProtocol):
         self._transport = transport  # type: ignore[assignment]
 
     def datagram_received(self, data: bytes, addr: object) -> None:  # noqa: ARG002
-        if int.from_bytes(data[:2]) != self._number or self._answer.done():
+        if int.from_bytes(data[:2]) != self._message_id or self._answer.done():
             return
         try:
-            found = decode(data, self._asked)
+            answer = decode(data, self._question)
         except TruncatedAnswer as error:
             self._answer.set_exception(error)
         else:
-            if found is not None:  # otherwise the true one may still come
-                self._answer.set_result(found)
+            if answer is not None:  # else forged or broken; the real answer may still come
+                self._answer.set_result(answer)
 
     def error_received(self, exc: Exception) -> None:
-        if self._number >= 0 and not self._answer.done():
+        if self._message_id >= 0 and not self._answer.done():
             self._answer.set_exception(exc)
 
 
-def _decoded(wire: bytes, asked: Question) -> Answer:
+def _decoded(wire: bytes, question: Question) -> Answer:
     try:
-        answer = decode(wire, asked)
+        answer = decode(wire, question)
     except TruncatedAnswer:
         answer = None
     if answer is None:

@@ -17,10 +17,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dkimctl.models.registration import DnsRecord, Registration
-from dkimctl.publication.checking.checker import Checker
+from dkimctl.publication.checking.run import Checker
 from dkimctl.publication.verdicts import Check, Verdict
 from dkimctl.render.renderer import CheckFormat
-from dkimctl.resolver.authorities import Authorities, Zone
 from dkimctl.resolver.messages import (
     TXT,
     Answer,
@@ -28,17 +27,17 @@ from dkimctl.resolver.messages import (
     TruncatedAnswer,
     decode,
     encode,
-    question,
+    make_question,
+    make_txt_question,
     rcode_name,
-    txt_question,
 )
 from dkimctl.resolver.server import NoAnswer, Server
-from dkimctl.resolver.zones import zone_of
+from dkimctl.resolver.zones import Zone, ZoneServers, find_zone
 from rendering import render_checks
 from terminals import is_harmless
 
 NAME = "s1._domainkey.example.com"
-ASKED = txt_question(NAME)
+ASKED = make_txt_question(NAME)
 KEY = (
     "v=DKIM1; k=rsa; p=MIGfMA0GCSqGSIb3DQEBAQUAA4GNADCBiQKBgQDJ6Vm7BIJX8b1U4EAiurKbU5fU7KsU1j0O/qO1"
     "H5PB6v6QFmlfx6Yq2OgzO9jR74DBZ8DjmoZty+AlKi9Dgsp+dUAyj5U2MhwtSPCSY58q4IK1aDdHPS/BpP+1W4MHSHtOVnu"
@@ -168,7 +167,7 @@ def test_any_message_is_an_answer_or_none(wire):
     assert all(isinstance(value, bytes) for value in found.values)
     assert is_harmless(f"{found.alias} {found.zone} {found.delegated} {rcode_name(found)}")
     for name in filter(None, (found.alias, found.zone, found.delegated)):
-        assert question(name, TXT).section  # so that it can be asked for
+        assert make_question(name, TXT).section  # so that it can be asked for
 
 
 @given(wire=MESSAGES)
@@ -209,14 +208,14 @@ class AnyServer:
     def __init__(self, respond: Callable[[Question], bytes]) -> None:
         self._respond = respond
 
-    async def ask(self, asked: Question) -> Answer:
-        found = read(self._respond(asked), asked)
+    async def ask(self, question: Question) -> Answer:
+        found = read(self._respond(question), question)
         if found is None:
             raise NoAnswer("its answer cannot be read")
         return found
 
-    async def prepare(self, questions: Sequence[Question]) -> None:
-        """Nothing is prepared."""
+    async def prefetch(self, questions: Sequence[Question]) -> None:
+        """Nothing is prefetched."""
 
     def reset_failures(self) -> None:
         """Nothing is held against it."""
@@ -229,26 +228,26 @@ class AnySource:
         self.is_given = is_given
         self.made: list[str] = []
         self._server = server
-        self._found = Authorities(server, self._make)  # type: ignore[arg-type]
+        self._zones = ZoneServers(server, self._make)  # type: ignore[arg-type]
 
     def _make(self, address: str, host: str) -> Server:
         Server(address, host=host)  # which takes no other address than a text
         self.made.append(address)
         return self._server  # type: ignore[return-value]
 
-    async def zone_of(self, name: str) -> tuple[str, Sequence[AnyServer]]:
+    async def zone_with(self, name: str) -> Zone:
         if self.is_given:
-            return "", [self._server]
-        return await self._found.of_name(name) or Zone("", ())
+            return Zone("", [self._server])
+        return await self._zones.zone_with(name) or Zone("", ())
 
-    async def of_alias(self, name: str, server: AnyServer) -> Sequence[AnyServer]:
-        return [server] if self.is_given else (await self.zone_of(name))[1]
+    async def zone(self, name: str) -> Zone:
+        return await self._zones.zone(name)
 
-    async def of_zone(self, zone: str) -> Sequence[AnyServer]:
-        return (await self._found.of_zone(zone)).servers
+    async def servers_of_alias(self, target: str, server: AnyServer) -> Sequence[AnyServer]:
+        return [server] if self.is_given else (await self.zone_with(target)).servers
 
     def forget(self) -> None:
-        self._found.forget()
+        self._zones.forget()
 
 
 USUAL = {1: ("A",), 2: ("NS",), 6: ("SOA",), 16: ("TXT", "CNAME", "NS"), 28: ("AAAA",)}
@@ -256,12 +255,12 @@ USUAL = {1: ("A",), 2: ("NS",), 6: ("SOA",), 16: ("TXT", "CNAME", "NS"), 28: ("A
 
 def sound_answer(asked: Question) -> bytes:
     """What a sound server says: the zone is example.com, or hosted.example."""
-    kind = USUAL[asked.kind][0]
+    kind = USUAL[asked.rdtype][0]
     owner = b"\xc0\x0c"
     if kind == "SOA" and asked.name.is_subdomain(dns.name.from_text("example.com")):
         owner = wire_of("example.com.")
     data = DATA[kind][0]
-    record = owner + RECORD.pack(asked.kind, IN, 60, len(data)) + data
+    record = owner + RECORD.pack(asked.rdtype, IN, 60, len(data)) + data
     return HEADER.pack(7, 0x8580, 1, 1, 0, 0) + asked.section + record
 
 
@@ -274,7 +273,7 @@ def responder(data: st.DataObject, wrong: frozenset[int]) -> Callable[[Question]
 
     def respond(asked: Question) -> bytes:
         if next(turns) in wrong:
-            return data.draw(answers(asked, USUAL[asked.kind]))
+            return data.draw(answers(asked, USUAL[asked.rdtype]))
         return sound_answer(asked)
 
     return respond
@@ -310,7 +309,7 @@ def test_whatever_servers_answer_a_name_is_in_a_zone_or_in_none(data, wrong):
 def found_zone(server: AnyServer) -> str | NoAnswer | None:
     """The zone of the name; None where it is in none, an error where DNS does not tell."""
     try:
-        return asyncio.run(zone_of(NAME, server))
+        return asyncio.run(find_zone(NAME, server))
     except NoAnswer as error:
         return error
 

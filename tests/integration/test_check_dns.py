@@ -386,4 +386,4 @@ def test_an_output_that_is_no_file_is_written_as_it_is(cli, serve, two):
 
 def test_a_name_is_no_address_of_a_server(cli, two):
     done = cli("check-dns", "--sandbox", "--server", "ns.example.com")
-    assert (done.status, "is no address of a DNS server" in done.err) == (2, True)
+    assert (done.status, "invalid DNS server address" in done.err) == (2, True)

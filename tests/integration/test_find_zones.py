@@ -13,9 +13,9 @@ import dns.rrset
 import pytest
 
 from dkimctl.errors import ServiceError, UsageError
-from dkimctl.resolver.addresses import Address
 from dkimctl.resolver.messages import decode, encode
-from dkimctl.resolver.zones import find_zones, zone_of
+from dkimctl.resolver.nameservers import Address
+from dkimctl.resolver.zones import find_zone, find_zones
 from dns_servers import Server, free_port
 
 INSIDE = """
@@ -107,7 +107,7 @@ class Following:
 
 def test_the_zone_of_an_alias_is_where_it_stands_and_not_where_it_leads():
     name = "alias._domainkey.example.com"
-    assert asyncio.run(zone_of(name, Following())) == "example.com"
+    assert asyncio.run(find_zone(name, Following())) == "example.com"
 
 
 def test_names_that_nobody_has_registered_are_listed(resolver):

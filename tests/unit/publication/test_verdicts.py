@@ -15,9 +15,9 @@ from dkimctl.publication.verdicts import (
     ServerFinding,
     Urgency,
     Verdict,
-    combined,
-    judge_values,
-    urgency,
+    combine_findings,
+    compare_values,
+    urgency_of,
 )
 
 # Of 1024 bits.
@@ -55,7 +55,7 @@ MALFORMED, NO_ANSWER = Verdict.MALFORMED, Verdict.NO_ANSWER
     ],
 )
 def test_what_verifiers_read_the_same_is_published(value):
-    assert judge_values(OURS, [value]) == Finding(PUBLISHED)
+    assert compare_values(OURS, [value]) == Finding(PUBLISHED)
 
 
 @pytest.mark.parametrize(
@@ -75,17 +75,17 @@ def test_what_verifiers_read_the_same_is_published(value):
     ],
 )
 def test_another_meaning_is_a_mismatch_that_names_the_tags(value, tags):
-    assert judge_values(OURS, [value]) == Finding(MISMATCH, f"other values of the tags {tags}")
+    assert compare_values(OURS, [value]) == Finding(MISMATCH, f"other values of the tags {tags}")
 
 
 @pytest.mark.parametrize("value", [f"v=DKIM1; p={OTHER_KEY}", f"p={OTHER_KEY}; n={KEY}"])
 def test_another_key_is_told_as_such(value):
-    assert judge_values(OURS, [value]) == Finding(MISMATCH, "it is another key (p=)")
+    assert compare_values(OURS, [value]) == Finding(MISMATCH, "it is another key (p=)")
 
 
 @pytest.mark.parametrize("tag", ["t=y:s", "t=s:y", "t= s : y", "t=s:y:s"])
 def test_the_order_of_flags_means_nothing(tag):
-    assert judge_values(f"{OURS}; t=y:s", [f"{OURS}; {tag}"]).verdict is PUBLISHED
+    assert compare_values(f"{OURS}; t=y:s", [f"{OURS}; {tag}"]).verdict is PUBLISHED
 
 
 @pytest.mark.parametrize(
@@ -100,24 +100,24 @@ def test_the_order_of_flags_means_nothing(tag):
     ],
 )
 def test_a_record_cut_short_is_truncated_wherever_it_was_cut(value, said):
-    assert judge_values(OURS, [value]) == Finding(TRUNCATED, f"only {said} are published")
+    assert compare_values(OURS, [value]) == Finding(TRUNCATED, f"only {said} are published")
 
 
 def test_a_record_of_2048_bits_cut_at_one_string_is_truncated(key_records):
-    found = judge_values(key_records[2048], [key_records[2048][:255]])
+    found = compare_values(key_records[2048], [key_records[2048][:255]])
     assert found.verdict is TRUNCATED
     assert "the first 232 of 392 characters of the key" in found.reason
 
 
 @pytest.mark.parametrize("value", [f'"{OURS}"', f"v=DKIM1\\; k=rsa\\; p={KEY}", f'"{OURS[:50]}" "'])
 def test_quotes_and_backslashes_in_the_value_are_malformed(value):
-    found = judge_values(OURS, [value])
+    found = compare_values(OURS, [value])
     assert found.verdict is MALFORMED
     assert ("quotation marks" if '"' in value else "backslashes") in found.reason
 
 
 def test_quotes_and_backslashes_at_once_are_malformed():
-    assert judge_values(OURS, [f'"v=DKIM1\\; p={KEY}"']).verdict is MALFORMED
+    assert compare_values(OURS, [f'"v=DKIM1\\; p={KEY}"']).verdict is MALFORMED
 
 
 @pytest.mark.parametrize(
@@ -142,29 +142,29 @@ def test_quotes_and_backslashes_at_once_are_malformed():
     ],
 )
 def test_what_no_verifier_can_read_is_malformed(value, reason):
-    found = judge_values(OURS, [value])
+    found = compare_values(OURS, [value])
     assert found.verdict is MALFORMED
     assert reason in found.reason
 
 
 @pytest.mark.parametrize("value", ["v=DKIM1; p=", "p=", "p= ;", "v=DKIM1; g=*; k=rsa; p="])
 def test_an_empty_key_revokes(value):
-    assert judge_values(OURS, [value]).verdict is Verdict.REVOKED
+    assert compare_values(OURS, [value]).verdict is Verdict.REVOKED
 
 
 @pytest.mark.parametrize("value", [" ", "   "])
 def test_blanks_alone_are_no_beginning_of_the_record(value):
-    assert judge_values(OURS, [value]).verdict is MALFORMED
+    assert compare_values(OURS, [value]).verdict is MALFORMED
 
 
 def test_a_tab_is_as_good_as_a_space():
     assert (
-        judge_values(OURS, [OURS.replace("; ", ";\t")]).verdict is PUBLISHED
+        compare_values(OURS, [OURS.replace("; ", ";\t")]).verdict is PUBLISHED
     )  # RFC 6376 section 2.8
 
 
 def test_no_record_is_missing():
-    assert judge_values(OURS, []) == Finding(Verdict.MISSING)
+    assert compare_values(OURS, []) == Finding(Verdict.MISSING)
 
 
 @pytest.mark.parametrize(
@@ -178,19 +178,19 @@ def test_no_record_is_missing():
     ],
 )
 def test_several_records_are_duplicate_and_whether_ours_is_there_is_told(values, said):
-    found = judge_values(OURS, values)
+    found = compare_values(OURS, values)
     assert found.verdict is Verdict.DUPLICATE
     assert said in found.reason
 
 
 def test_ours_in_other_words_is_one_of_several_as_well():
-    found = judge_values(OURS, [f"v=DKIM1;p={KEY}", SPF])
+    found = compare_values(OURS, [f"v=DKIM1;p={KEY}", SPF])
     assert ", one of them ours" in found.reason
 
 
 @given(st.lists(st.text(st.characters(), max_size=80), max_size=3))
 def test_any_values_come_to_a_finding(values):
-    assert judge_values(OURS, values).verdict in Verdict
+    assert compare_values(OURS, values).verdict in Verdict
 
 
 @given(
@@ -198,15 +198,15 @@ def test_any_values_come_to_a_finding(values):
 )
 def test_any_pieces_of_a_record_come_to_a_finding(pieces):
     value = "".join(pieces)
-    assert (judge_values(OURS, [value]).reason == "") == (
-        judge_values(OURS, [value]).verdict is PUBLISHED
+    assert (compare_values(OURS, [value]).reason == "") == (
+        compare_values(OURS, [value]).verdict is PUBLISHED
     )
 
 
 @pytest.mark.parametrize("bits", [1024, 2048, 4096])
 def test_no_part_of_a_record_is_taken_for_the_whole(key_records, bits):
     whole = key_records[bits]
-    told = {judge_values(whole, [whole[:length]]).verdict for length in range(1, len(whole))}
+    told = {compare_values(whole, [whole[:length]]).verdict for length in range(1, len(whole))}
     assert told == {TRUNCATED, Verdict.REVOKED}  # where it ends in p=
 
 
@@ -238,7 +238,7 @@ def written(draw, meaning):
 def test_published_is_what_has_the_same_key_and_the_same_meaning_of_tags(data):
     ours, theirs = data.draw(MEANINGS), data.draw(MEANINGS)
     registered, published = data.draw(written(ours)), data.draw(written(theirs))
-    found = judge_values(registered, [published])
+    found = compare_values(registered, [published])
     usual = {"g": "*", "k": "rsa", "s": "*"}
     if {**usual, **ours} == {**usual, **theirs}:
         assert found == Finding(PUBLISHED)
@@ -261,31 +261,31 @@ EACH = [*(Finding(verdict) for verdict in Verdict if verdict is not NO_ANSWER), 
 @pytest.mark.parametrize("finding", [found for found in EACH if found is not SILENT])
 @pytest.mark.parametrize("number", [1, 2, 4])
 def test_servers_that_agree_are_one(finding, number):
-    assert combined(said(*[finding] * number)) == finding
+    assert combine_findings(said(*[finding] * number)) == finding
 
 
 @pytest.mark.parametrize("number", [1, 3])
 def test_where_none_answers_nothing_is_known_and_each_is_named(number):
-    found = combined(said(*[SILENT] * number))
+    found = combine_findings(said(*[SILENT] * number))
     assert found.verdict is NO_ANSWER
     assert found.reason.split("; ") == [f"{name}: it does not answer" for name in "abc"[:number]]
 
 
 def test_published_is_only_what_every_server_says():
-    found = combined(said(PUBLISHED, SILENT, PUBLISHED))
+    found = combine_findings(said(PUBLISHED, SILENT, PUBLISHED))
     assert found == Finding(NO_ANSWER, "published elsewhere; b: it does not answer")
-    assert combined(said(PUBLISHED, SILENT)) == found
+    assert combine_findings(said(PUBLISHED, SILENT)) == found
 
 
 def test_one_silent_server_does_not_hide_what_the_others_say():
     other = Finding(MISMATCH, "it is another key (p=)")
-    found = combined(said(other, other, SILENT))
+    found = combine_findings(said(other, other, SILENT))
     assert found == Finding(MISMATCH, "it is another key (p=); c: it does not answer")
-    assert combined(said(Verdict.MISSING, SILENT)).verdict is Verdict.MISSING
+    assert combine_findings(said(Verdict.MISSING, SILENT)).verdict is Verdict.MISSING
 
 
 def test_servers_that_disagree_are_told_apart():
-    found = combined(said(PUBLISHED, Verdict.MISSING, PUBLISHED, SILENT))
+    found = combine_findings(said(PUBLISHED, Verdict.MISSING, PUBLISHED, SILENT))
     assert found.verdict is Verdict.INCONSISTENT
     assert found.reason == "published at 2 of 4 servers; b: missing; d: no answer"
 
@@ -294,13 +294,13 @@ def test_servers_that_disagree_are_told_apart():
 def test_the_order_of_servers_changes_no_verdict(findings, random):
     servers = said(*findings)
     mixed = random.sample(servers, len(servers))
-    assert combined(servers).verdict is combined(mixed).verdict
+    assert combine_findings(servers).verdict is combine_findings(mixed).verdict
 
 
 @given(st.lists(st.sampled_from(EACH), min_size=1, max_size=5))
 def test_all_is_published_where_all_servers_say_so(findings):
     verdicts = {found.verdict for found in findings}
-    found = combined(said(*findings)).verdict
+    found = combine_findings(said(*findings)).verdict
     assert (found is PUBLISHED) == (verdicts == {PUBLISHED})
     assert (found is Verdict.INCONSISTENT) == (
         len(verdicts - {NO_ANSWER}) > 1 or verdicts - {NO_ANSWER} == {Verdict.INCONSISTENT}
@@ -313,14 +313,14 @@ def test_different_faults_of_one_kind_are_all_told():
         Finding(MISMATCH, "other values of the tags t="),
     )
     for findings in itertools.permutations(servers):
-        reason = combined(findings).reason
+        reason = combine_findings(findings).reason
         assert "p=" in reason
         assert "t=" in reason
 
 
 def test_the_order_of_servers_changes_no_words():
     servers = said(PUBLISHED, Verdict.MISSING)
-    assert len({combined(findings) for findings in itertools.permutations(servers)}) == 1
+    assert len({combine_findings(findings) for findings in itertools.permutations(servers)}) == 1
 
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -352,28 +352,28 @@ def check_of(verdict: Verdict = Verdict.MISSING, **changes) -> Check:
 )
 @pytest.mark.parametrize("enable", [None, True])
 def test_what_is_to_sign_without_dns_is_urgent(start_date, expected, enable):
-    assert urgency(check_of(start_date=start_date, enable=enable), NOW, WITHIN) is expected
+    assert urgency_of(check_of(start_date=start_date, enable=enable), NOW, WITHIN) is expected
 
 
 @pytest.mark.parametrize("verdict", [one for one in Verdict if one not in (PUBLISHED, NO_ANSWER)])
 def test_every_fault_is_urgent(verdict):
-    assert urgency(check_of(verdict), NOW, WITHIN) is Urgency.SIGNING
+    assert urgency_of(check_of(verdict), NOW, WITHIN) is Urgency.SIGNING
 
 
 @pytest.mark.parametrize(
     "check", [check_of(PUBLISHED), check_of(NO_ANSWER), check_of(enable=False)]
 )
 def test_what_is_published_unknown_or_disabled_is_not_urgent(check):
-    assert urgency(check, NOW, WITHIN) is Urgency.NONE
+    assert urgency_of(check, NOW, WITHIN) is Urgency.NONE
 
 
 def test_no_warning_beforehand_warns_from_the_start_on():
     check = check_of(start_date="2026-11-21T12:01+00:00")
-    assert urgency(check, NOW, ZERO) is Urgency.NONE
-    assert urgency(check, NOW + timedelta(minutes=1), ZERO) is Urgency.SIGNING
+    assert urgency_of(check, NOW, ZERO) is Urgency.NONE
+    assert urgency_of(check, NOW + timedelta(minutes=1), ZERO) is Urgency.SIGNING
 
 
 @given(st.text(st.characters(), max_size=40) | st.datetimes(timezones=st.timezones()).map(str))
 def test_no_date_spoils_the_urgency(text):
     assume(text)
-    assert urgency(check_of(start_date=text), NOW, WITHIN) in Urgency
+    assert urgency_of(check_of(start_date=text), NOW, WITHIN) in Urgency

@@ -9,9 +9,9 @@ import dns.rcode
 import pytest
 
 from dkimctl.resolver.burst import burst
-from dkimctl.resolver.messages import txt_question
+from dkimctl.resolver.messages import make_txt_question
 
-MANY = [txt_question(f"s{number}._domainkey.example.com") for number in range(50)]
+MANY = [make_txt_question(f"s{number}._domainkey.example.com") for number in range(50)]
 
 
 def ask(there, questions=MANY, *, in_flight=8, recursion=False, seconds=5):

@@ -24,14 +24,14 @@ from dkimctl.resolver.messages import (
     TruncatedAnswer,
     decode,
     encode,
-    question,
+    make_question,
+    make_txt_question,
     rcode_name,
     to_text,
-    txt_question,
 )
 
 NAME = "s1._domainkey.example.com"
-ASKED = txt_question(NAME)
+ASKED = make_txt_question(NAME)
 SOA = "ns.example.com. root.example.com. 1 2 3 4 60"
 
 STRINGS = st.lists(st.binary(max_size=255), min_size=1, max_size=5)
@@ -69,7 +69,7 @@ def read(*answer, asked=ASKED, **options) -> Answer | None:
 def test_others_read_a_question_as_it_was_meant(labels, number, recursion, edns):
     name = ".".join(labels)
     found = dns.message.from_wire(
-        encode(number, txt_question(name), recursion=recursion, edns=edns)
+        encode(number, make_txt_question(name), recursion=recursion, edns=edns)
     )
     (asked,) = found.question
     assert asked.name == dns.name.from_text(name)
@@ -83,14 +83,17 @@ def test_others_read_a_question_as_it_was_meant(labels, number, recursion, edns)
 @given(st.lists(st.binary(min_size=1, max_size=40), max_size=5))
 def test_a_name_of_any_characters_can_be_asked_for(labels):
     name = dns.name.Name([*labels, b""])
-    for asked in (question(name, dns.rdatatype.NS), question(to_text(name), dns.rdatatype.NS)):
+    for asked in (
+        make_question(name, dns.rdatatype.NS),
+        make_question(to_text(name), dns.rdatatype.NS),
+    ):
         assert asked.name == name
         (found,) = dns.message.from_wire(encode(1, asked, recursion=False)).question
         assert (found.name, found.rdtype) == (name, dns.rdatatype.NS)
 
 
 def test_both_ways_to_ask_are_the_same_question():
-    assert txt_question("S1._DomainKey.Example.COM") == question(NAME, dns.rdatatype.TXT)
+    assert make_txt_question("S1._DomainKey.Example.COM") == make_question(NAME, dns.rdatatype.TXT)
 
 
 @given(strings=STRINGS)
@@ -192,7 +195,7 @@ def test_an_alias_that_leads_elsewhere_is_told():
 def test_an_alias_of_a_name_with_dots_in_a_label_can_be_asked_for():
     target = dns.name.Name([b"a.b", b'\xff "\\', b"example", b""])
     alias = read(record(NAME, "CNAME", target.to_text())).alias
-    assert question(alias, dns.rdatatype.TXT).name == target
+    assert make_question(alias, dns.rdatatype.TXT).name == target
 
 
 @pytest.mark.parametrize("length", range(1, 10))
@@ -234,9 +237,9 @@ def test_what_did_not_fit_is_to_be_asked_for_again(answer):
 
 
 OTHERS = [
-    response(txt([b"x"], owner="s2._domainkey.example.com"), asked=txt_question("s2." + NAME)),
-    response(txt([b"x"]), asked=question(NAME, dns.rdatatype.SPF)),
-    response(asked=question("example.com", dns.rdatatype.TXT)),
+    response(txt([b"x"], owner="s2._domainkey.example.com"), asked=make_txt_question("s2." + NAME)),
+    response(txt([b"x"]), asked=make_question(NAME, dns.rdatatype.SPF)),
+    response(asked=make_question("example.com", dns.rdatatype.TXT)),
 ]
 
 
@@ -255,7 +258,7 @@ def test_a_question_is_no_answer():
 
 
 def test_a_truncated_answer_to_another_question_is_none():
-    other = response(flags="TC", asked=txt_question("other.example.com"))
+    other = response(flags="TC", asked=make_txt_question("other.example.com"))
     assert decode(other.to_wire(), ASKED) is None
 
 
@@ -315,13 +318,13 @@ def test_no_response_with_wrong_bytes_raises_anything_else(made, changes, end):
     decoded(bytes(wire))
     decoded(bytes(wire[:end]))
     kind = dns.rdatatype.NS
-    decoded(bytes(wire), question(NAME, kind))
+    decoded(bytes(wire), make_question(NAME, kind))
 
 
 @pytest.mark.parametrize(("kind", "data"), [("A", "7f000001"), ("AAAA", "00" * 16)])
 def test_an_address_of_the_class_any_makes_no_other_unreadable(kind, data):
     """In a process that has read none before: dnspython keeps what it has found of each type."""
-    asked = question("example.com", int(dns.rdatatype.from_text(kind)))
+    asked = make_question("example.com", int(dns.rdatatype.from_text(kind)))
     strange = dns.rrset.from_text(
         "example.com.", 60, "CLASS255", kind, rf"\# {len(data) // 2} {data}"
     )

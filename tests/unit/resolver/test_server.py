@@ -14,11 +14,11 @@ import dns.message
 import dns.rcode
 import pytest
 
-from dkimctl.resolver.messages import encode, txt_question
+from dkimctl.resolver.messages import encode, make_txt_question
 from dkimctl.resolver.server import NoAnswer, NoRoute, Server
 
-ASKED = txt_question("s1._domainkey.example.com")
-MANY = [txt_question(f"s{number}._domainkey.example.com") for number in range(20)]
+ASKED = make_txt_question("s1._domainkey.example.com")
+MANY = [make_txt_question(f"s{number}._domainkey.example.com") for number in range(20)]
 FORMERR, NOTIMP, REFUSED = dns.rcode.FORMERR, dns.rcode.NOTIMP, dns.rcode.REFUSED
 
 
@@ -188,7 +188,7 @@ def test_an_address_that_cannot_be_reached_is_told():
         server = Server("127.255.255.255")  # of all machines at once, which is not allowed
         with pytest.raises(NoAnswer, match="cannot be reached"):
             await server.ask(ASKED)
-        await server.prepare([ASKED])
+        await server.prefetch([ASKED])
 
     asyncio.run(work())
 
@@ -247,7 +247,7 @@ def test_what_was_answered_in_one_go_is_not_asked_again_but_once(name_server):
 
     async def work():
         async with asking(there, max_in_flight=4) as server:
-            await server.prepare(MANY)
+            await server.prefetch(MANY)
             assert [(await server.ask(asked)).values for asked in MANY] == [(b"v=DKIM1",)] * 20
             assert len(there.asked) == 20
             await server.ask(MANY[0])
@@ -261,7 +261,7 @@ def test_what_one_go_left_out_is_asked_for_with_care(name_server, truncated, ove
 
     async def work():
         async with asking(there) as server:
-            await server.prepare([ASKED])
+            await server.prefetch([ASKED])
             return await server.ask(ASKED)
 
     assert asyncio.run(work()).values == (b"over TCP",)
@@ -289,7 +289,7 @@ async def give_up(there, reply):
         meanwhile = len(there.asked) - number
         there.over_udp = lambda wire: [reply(wire)]
         still = await asyncio.gather(server.ask(ASKED), return_exceptions=True)
-        await server.prepare(MANY[:1])
+        await server.prefetch(MANY[:1])
         back = [await server.ask(asked) for asked in (MANY[0], ASKED)]
     return SimpleNamespace(first=first, more=[*more, *still], asked_meanwhile=meanwhile, back=back)
 
@@ -382,7 +382,7 @@ def test_one_answer_ends_a_row_of_silences(name_server, reply, truncated, in_one
                     await server.ask(ASKED)
             there.over_udp = lambda wire: [reply(wire)]
             if in_one_go:
-                await server.prepare([ASKED])
+                await server.prefetch([ASKED])
             assert (await server.ask(ASKED)).values == (b"v=DKIM1",)
             there.over_udp = truncated
             for _ in range(8):
@@ -396,14 +396,14 @@ def test_one_answer_ends_a_row_of_silences(name_server, reply, truncated, in_one
 
 ISOLATED = """
 import asyncio
-from dkimctl.resolver.messages import txt_question
+from dkimctl.resolver.messages import make_txt_question
 from dkimctl.resolver.server import NoAnswer, Server
 
 async def work():
     server = Server("127.0.0.1", 5353)
     for number in range(10):
         try:
-            await server.ask(txt_question("example.com"))
+            await server.ask(make_txt_question("example.com"))
         except NoAnswer as error:
             print(type(error).__name__, error)
 
@@ -453,7 +453,7 @@ def test_where_no_socket_can_be_made_the_rest_goes_on(name_server):
     async def work():
         async with asking(name_server()) as server:
             with no_files_left():
-                await server.prepare([ASKED])
+                await server.prefetch([ASKED])
             return await server.ask(ASKED)
 
     assert asyncio.run(work()).values == (b"v=DKIM1",)

@@ -5,10 +5,11 @@ import random
 
 import pytest
 
-from dkimctl.publication.checking.checker import Checker
+from dkimctl.publication.checking.run import Checker
 from dkimctl.publication.verdicts import Check
-from dkimctl.resolver.messages import Answer, txt_question
+from dkimctl.resolver.messages import Answer, make_txt_question
 from dkimctl.resolver.server import NoAnswer
+from dkimctl.resolver.zones import Zone
 
 
 class FakeServer:
@@ -24,7 +25,7 @@ class FakeServer:
         self.said = said.pop("said", {})
         self.otherwise = said.pop("otherwise", [])
         self.asked: list[str] = []
-        self.prepared: list[list[str]] = []
+        self.prefetched: list[list[str]] = []
 
     async def ask(self, asked) -> Answer:
         name = asked.name.to_text(omit_final_dot=True).lower()
@@ -38,10 +39,10 @@ class FakeServer:
         values = tuple(value.encode("utf-8", "surrogateescape") for value in said)
         return Answer(0, True, False, values, zone="" if values else self.zone)
 
-    async def prepare(self, questions) -> None:
+    async def prefetch(self, questions) -> None:
         names = [asked.name.to_text(omit_final_dot=True) for asked in questions]
-        assert list(questions) == [txt_question(name) for name in names]
-        self.prepared.append(names)
+        assert list(questions) == [make_txt_question(name) for name in names]
+        self.prefetched.append(names)
 
 
 class FakeSource:
@@ -52,21 +53,18 @@ class FakeSource:
         self.is_given = is_given
         self.forgot = 0
 
-    async def zone_of(self, name):
+    async def zone_with(self, name):
         above = [zone for zone in self.zones if name == zone or name.endswith(f".{zone}")]
-        if not above:
-            return "", ()
-        zone = max(above, key=len)
-        return zone, await self.of_zone(zone)
+        return await self.zone(max(above, key=len)) if above else Zone("", ())
 
-    async def of_alias(self, name, server):
-        return (await self.zone_of(name))[1]
-
-    async def of_zone(self, zone):
-        servers = self.zones.get(zone, NoAnswer(f"DNS names no server for {zone}"))
+    async def zone(self, name):
+        servers = self.zones.get(name, NoAnswer(f"DNS names no server for {name}"))
         if isinstance(servers, Exception):
             raise servers
-        return servers
+        return Zone(name, servers)
+
+    async def servers_of_alias(self, target, server):
+        return (await self.zone_with(target)).servers
 
     def forget(self) -> None:
         self.forgot += 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from dkimctl.publication.checking.checker import Checker
 from dkimctl.publication.verdicts import Finding, ServerFinding, Verdict
 from dkimctl.resolver.messages import Answer
 from dkimctl.resolver.server import NoAnswer, NoRoute
@@ -322,53 +321,9 @@ def test_an_address_without_a_route_is_left_out_where_an_alias_leads(check_one, 
     assert check_one(here, zones={"example.net": there}).finding.verdict is Verdict.PUBLISHED
 
 
-def test_checks_come_in_the_order_of_registrations(check, make_registration, fake_server, value):
-    domains = [f"d{number % 700}.example.com" for number in range(4500)]
-    registrations = [
-        make_registration(domain, f"s{number}") for number, domain in enumerate(domains)
-    ]
-    server = fake_server(said={registrations[2000].record.fqdn: [value]})
-    found = check({"example.com": [server]}, *registrations)
-    assert [check.fqdn for check in found] == [one.record.fqdn for one in registrations]
-    published = [check.selector for check in found if check.finding.verdict is Verdict.PUBLISHED]
-    assert published == ["s2000"]
-
-
 def test_names_have_no_case(check, make_registration, fake_server, value):
     registration = make_registration("Example.COM", "S1")
     server = fake_server(said={NAME: [value]})
     (found,) = check({"Example.COM": [server]}, registration)
     assert found.finding.verdict is Verdict.PUBLISHED
     assert found.fqdn == "S1._domainkey.Example.COM"
-
-
-def test_each_server_is_given_its_questions_in_one_go(make_registration, fake_server, fake_source):
-    shared, other = fake_server("shared.test"), fake_server("other.test")
-    source = fake_source({"example.com": [shared], "example.net": [shared, other]})
-    registrations = [make_registration(f"example.{tld}") for tld in ("com", "net", "org")]
-    with Checker(source) as checker:
-        list(checker.check(registrations))
-    net = "s1._domainkey.example.net"
-    assert shared.prepared == [[NAME, net]]
-    assert other.prepared == [[net]]
-
-
-def test_each_check_is_heard_of_as_it_is_made(make_registration, fake_server, fake_source):
-    heard = []
-    source = fake_source({"example.com": [fake_server()]})
-    registrations = [make_registration(selector=f"s{number}") for number in range(50)]
-    with Checker(source, done=heard.append) as checker:
-        found = list(checker.check(registrations))
-    assert sorted(heard) == sorted(found)
-
-
-def test_nothing_is_remembered_of_servers_when_it_is_checked_again(
-    make_registration, fake_server, fake_source
-):
-    source = fake_source({"example.com": [fake_server()]})
-    with Checker(source) as checker:
-        list(checker.check([make_registration()]))
-        assert source.forgot == 0
-        assert len(list(checker.check_again([make_registration()]))) == 1
-        assert source.forgot == 1
-        assert list(checker.check([])) == []

@@ -10,11 +10,9 @@ import dns.rdatatype
 import dns.rrset
 import pytest
 
-from dkimctl.resolver.addresses import Address
-from dkimctl.resolver.authorities import Authorities
-from dkimctl.resolver.messages import decode, encode, txt_question
-from dkimctl.resolver.recursive import RecursiveResolver
+from dkimctl.resolver.messages import decode, encode
 from dkimctl.resolver.server import NoAnswer, Server
+from dkimctl.resolver.zones import ZoneServers
 
 
 class Records:
@@ -26,7 +24,7 @@ class Records:
         self.forgiven = 0
 
     async def ask(self, asked):
-        kind = dns.rdatatype.to_text(asked.kind)
+        kind = dns.rdatatype.to_text(asked.rdtype)
         key = asked.name.to_text(omit_final_dot=True).lower(), kind
         self.asked.append(key)
         await asyncio.sleep(0)
@@ -62,8 +60,8 @@ def find():
     """The servers of a zone, as (host, address), where DNS has these records."""
 
     def run(changes=(), zone="example.com"):
-        there = Authorities(Records(RECORDS | dict(changes)), make_server)
-        found = asyncio.run(there.of_zone(zone))
+        there = ZoneServers(Records(RECORDS | dict(changes)), make_server)
+        found = asyncio.run(there.zone(zone))
         assert found.name == zone
         return sorted((server.host, getattr(server, "address", "")) for server in found.servers)
 
@@ -134,11 +132,11 @@ def test_servers_that_were_silent_are_asked_again_when_all_is_forgotten():
     forgiven = []
 
     async def work():
-        there = Authorities(
+        there = ZoneServers(
             Records(RECORDS),
             lambda address, host: Forgiven(address, forgiven),
         )
-        await there.of_zone("example.com")
+        await there.zone("example.com")
         there.forget()
 
     asyncio.run(work())
@@ -148,13 +146,13 @@ def test_servers_that_were_silent_are_asked_again_when_all_is_forgotten():
 def test_a_zone_is_looked_up_once_until_all_is_forgotten():
     async def work():
         resolver = Records(RECORDS)
-        there = Authorities(resolver, make_server)
+        there = ZoneServers(resolver, make_server)
         names = [f"s{number}.example.com" for number in range(5)]
-        zones = await asyncio.gather(*map(there.of_name, names))
+        zones = await asyncio.gather(*map(there.zone_with, names))
         assert {zone.name for zone in zones} == {"example.com"}
         assert resolver.asked.count(("example.com", "NS")) == 1
         there.forget()
-        again = await there.of_name("example.com")
+        again = await there.zone_with("example.com")
         assert resolver.asked.count(("example.com", "NS")) == 2
         assert resolver.asked.count(("ns1.example.net", "A")) == 2
         assert resolver.forgiven == 1
@@ -174,64 +172,11 @@ class NoSuchName:
 
 
 def test_a_name_in_no_zone_has_none():
-    there = Authorities(NoSuchName(), make_server)
-    assert asyncio.run(there.of_name("nowhere.com")) is None
+    there = ZoneServers(NoSuchName(), make_server)
+    assert asyncio.run(there.zone_with("nowhere.com")) is None
 
 
 def test_a_resolver_that_tells_of_no_zone_at_all_is_not_taken_to_deny_it():
-    there = Authorities(Records({}), make_server)
+    there = ZoneServers(Records({}), make_server)
     with pytest.raises(NoAnswer, match="no SOA record"):
-        asyncio.run(there.of_name("nowhere.com"))
-
-
-ASKED = txt_question("s1._domainkey.example.com")
-
-
-def ask_resolvers(*servers, questions=1):
-    """What resolvers at these name servers say together."""
-
-    async def work():
-        for server in servers:
-            await server.__aenter__()
-        recursor = RecursiveResolver([Address("127.0.0.1", server.port) for server in servers], 32)
-        try:
-            await recursor.prepare([ASKED] * (questions > 1))
-            return [await recursor.ask(ASKED) for _ in range(questions)][-1]
-        finally:
-            for server in servers:
-                await server.__aexit__()
-
-    return asyncio.run(work())
-
-
-@pytest.mark.parametrize("questions", [1, 2])
-def test_the_first_resolver_that_answers_is_enough(name_server, questions):
-    first, second = name_server(), name_server()
-    assert ask_resolvers(first, second, questions=questions).values == (b"v=DKIM1",)
-    assert first.asked[0][2] & 1
-    assert second.asked == []
-
-
-@pytest.mark.parametrize("rcode", [dns.rcode.SERVFAIL, dns.rcode.REFUSED])
-def test_where_a_resolver_does_not_tell_the_next_is_asked(name_server, reply, rcode):
-    first = name_server(lambda wire: [reply(wire, "", rcode=rcode)])
-    assert ask_resolvers(first, name_server(), questions=2).values == (b"v=DKIM1",)
-
-
-def test_that_there_is_nothing_is_an_answer(name_server, reply):
-    first = name_server(lambda wire: [reply(wire, "", rcode=dns.rcode.NXDOMAIN)])
-    second = name_server()
-    assert ask_resolvers(first, second).rcode == dns.rcode.NXDOMAIN
-    assert second.asked == []
-
-
-def test_where_no_resolver_tells_the_last_is_named(name_server, reply):
-    failing = name_server(lambda wire: [reply(wire, "", rcode=dns.rcode.SERVFAIL)])
-    refusing = name_server(lambda wire: [reply(wire, "", rcode=dns.rcode.REFUSED)])
-    with pytest.raises(NoAnswer, match=r"the resolver 127\.0\.0\.1 answers REFUSED"):
-        ask_resolvers(failing, refusing)
-
-
-def test_without_any_resolver_that_is_told():
-    with pytest.raises(NoAnswer, match="no DNS resolver"):
-        ask_resolvers()
+        asyncio.run(there.zone_with("nowhere.com"))

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import ipaddress
 
+import dns.rcode
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dkimctl.errors import UsageError
-from dkimctl.resolver.addresses import Address, parse_address, system_nameservers
+from dkimctl.resolver.messages import make_txt_question
+from dkimctl.resolver.nameservers import (
+    Address,
+    RecursiveResolver,
+    parse_address,
+    system_nameservers,
+)
+from dkimctl.resolver.server import NoAnswer
 
 
 @pytest.mark.parametrize(
@@ -49,7 +58,7 @@ def test_an_address_is_read_as_people_write_it(text, address, shown):
 def test_what_is_no_address_is_refused_with_an_example(text):
     with pytest.raises(UsageError) as caught:
         parse_address(text)
-    assert "is no address of a DNS server" in caught.value.message
+    assert "invalid DNS server address" in caught.value.message
     assert "192.0.2.1:5353" in caught.value.hint
 
 
@@ -70,3 +79,56 @@ def test_what_is_shown_is_read_back(ip, port):
 def test_the_resolvers_of_this_machine_are_addresses():
     for address in system_nameservers():
         assert parse_address(str(address)) == address
+
+
+ASKED = make_txt_question("s1._domainkey.example.com")
+
+
+def ask_resolvers(*servers, questions=1):
+    """What resolvers at these name servers say together."""
+
+    async def work():
+        for server in servers:
+            await server.__aenter__()
+        resolver = RecursiveResolver([Address("127.0.0.1", server.port) for server in servers], 32)
+        try:
+            await resolver.prefetch([ASKED] * (questions > 1))
+            return [await resolver.ask(ASKED) for _ in range(questions)][-1]
+        finally:
+            for server in servers:
+                await server.__aexit__()
+
+    return asyncio.run(work())
+
+
+@pytest.mark.parametrize("questions", [1, 2])
+def test_the_first_resolver_that_answers_is_enough(name_server, questions):
+    first, second = name_server(), name_server()
+    assert ask_resolvers(first, second, questions=questions).values == (b"v=DKIM1",)
+    assert first.asked[0][2] & 1
+    assert second.asked == []
+
+
+@pytest.mark.parametrize("rcode", [dns.rcode.SERVFAIL, dns.rcode.REFUSED])
+def test_where_a_resolver_does_not_tell_the_next_is_asked(name_server, reply, rcode):
+    first = name_server(lambda wire: [reply(wire, "", rcode=rcode)])
+    assert ask_resolvers(first, name_server(), questions=2).values == (b"v=DKIM1",)
+
+
+def test_that_there_is_nothing_is_an_answer(name_server, reply):
+    first = name_server(lambda wire: [reply(wire, "", rcode=dns.rcode.NXDOMAIN)])
+    second = name_server()
+    assert ask_resolvers(first, second).rcode == dns.rcode.NXDOMAIN
+    assert second.asked == []
+
+
+def test_where_no_resolver_tells_the_last_is_named(name_server, reply):
+    failing = name_server(lambda wire: [reply(wire, "", rcode=dns.rcode.SERVFAIL)])
+    refusing = name_server(lambda wire: [reply(wire, "", rcode=dns.rcode.REFUSED)])
+    with pytest.raises(NoAnswer, match=r"the resolver 127\.0\.0\.1 answers REFUSED"):
+        ask_resolvers(failing, refusing)
+
+
+def test_without_any_resolver_that_is_told():
+    with pytest.raises(NoAnswer, match="no DNS resolver"):
+        ask_resolvers()

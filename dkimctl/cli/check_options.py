@@ -1,0 +1,118 @@
+"""The options of `check-dns`, and what they ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dkimctl.errors import UsageError
+from dkimctl.render.renderer import CheckFormat
+from dkimctl.text.durations import parse_duration
+
+if TYPE_CHECKING:
+    from dkimctl.publication.checking.queries import Source
+    from dkimctl.publication.checking.run import CheckPolicy
+
+_SERVERS_PANEL = "Servers"
+
+SavedOption = Annotated[
+    str | None,
+    typer.Option(
+        "--from",
+        metavar="FILE",
+        help="Check the registrations in a file that --format json wrote, or in a saved response "
+        "of the service, instead of the ledger; `-` is standard input.",
+    ),
+]
+ServerOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--server",
+        metavar="IP[:PORT]",
+        help="Ask only this server; repeatable (default: every authoritative server).",
+        rich_help_panel=_SERVERS_PANEL,
+    ),
+]
+ResolverOption = Annotated[
+    bool,
+    typer.Option(
+        "--resolver",
+        help="Ask only the system's resolver, whose cache may be out of date.",
+        rich_help_panel=_SERVERS_PANEL,
+    ),
+]
+MaxInFlightOption = Annotated[
+    int,
+    typer.Option(
+        "--max-in-flight",
+        metavar="N",
+        min=1,
+        max=1000,
+        help="Parallel questions to one server.",
+        rich_help_panel=_SERVERS_PANEL,
+    ),
+]
+WaitOption = Annotated[
+    str | None,
+    typer.Option(
+        "--wait",
+        metavar="TIME",
+        help="Check again until all records are as expected, for at most this long, such as 30m.",
+    ),
+]
+ExpectAbsentOption = Annotated[
+    bool, typer.Option("--expect-absent", help="Expect the records to be gone from DNS.")
+]
+WarnWithinOption = Annotated[
+    str,
+    typer.Option(
+        "--warn-within",
+        metavar="TIME",
+        help="Warn about unpublished records whose signing starts within this time.",
+    ),
+]
+FormatOption = Annotated[
+    CheckFormat, typer.Option("--format", metavar="FORMAT", help=f"{', '.join(CheckFormat)}.")
+]
+OutputOption = Annotated[
+    Path | None,
+    typer.Option("--output", metavar="FILE", help="Write to this file, whole or not at all."),
+]
+
+
+def read_policy(wait: str | None, warn_within: str, *, expect_absent: bool) -> CheckPolicy:
+    """What these options ask for. Raises UsageError."""
+    from dkimctl.publication.checking.run import CheckPolicy
+
+    return CheckPolicy(
+        0.0 if wait is None else _seconds("--wait", wait),
+        timedelta(seconds=_seconds("--warn-within", warn_within, may_be_zero=True)),
+        expect_absent,
+    )
+
+
+def open_source(servers: Sequence[str], resolver: bool, max_in_flight: int) -> Source:
+    """The servers that these options name. Raises UsageError; ServiceError without a resolver."""
+    from dkimctl.publication.checking.queries import authoritative, given, recursive
+    from dkimctl.resolver.nameservers import parse_address, system_nameservers
+
+    if servers and resolver:
+        raise UsageError(
+            "--server and --resolver cannot be used together", hint="leave one of them out"
+        )
+    if servers:
+        return given([parse_address(text) for text in servers], max_in_flight)
+    if resolver:
+        return recursive(system_nameservers(), max_in_flight)
+    return authoritative(system_nameservers(), max_in_flight)
+
+
+def _seconds(option: str, text: str, *, may_be_zero: bool = False) -> float:
+    try:
+        return parse_duration(text, may_be_zero=may_be_zero)
+    except UsageError as error:
+        raise UsageError(f"in {option}: {error.message}", hint=error.hint) from None

@@ -1,0 +1,193 @@
+"""Which servers are asked about a name, and what they answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterable, Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from dkimctl.resolver.messages import NXDOMAIN, USEFUL, Answer, Question, rcode_name
+from dkimctl.resolver.nameservers import Address, RecursiveResolver
+from dkimctl.resolver.server import NameServer, NoAnswer, NoRoute, Server
+from dkimctl.resolver.zones import Zone, ZoneServers
+
+_MAX_LOOK_UPS = 32  # at a time, at a resolver that others use as well
+_MAX_DELEGATIONS = 4  # below the zone of the signing domain
+
+_T = TypeVar("_T")
+
+
+class Source(Protocol):
+    """Finds the servers to ask. All but `forget` raise NoAnswer.
+
+    `is_given`: they are named by the user, so the same for all names, and what they know from
+    other servers counts as well.
+    """
+
+    is_given: bool
+
+    async def zone_with(self, name: str) -> Zone:
+        """The zone of a name; its name is "" if not known. No servers: DNS has no such zone."""
+
+    async def zone(self, name: str) -> Zone:
+        """The zone with this name, which the zone above delegates."""
+
+    async def servers_of_alias(self, target: str, server: NameServer) -> Sequence[NameServer]:
+        """The servers to ask about the target of a CNAME record that `server` has."""
+
+    def forget(self) -> None:
+        """Empty all caches."""
+
+
+class _AuthoritativeSource:
+    is_given = False
+
+    def __init__(self, nameservers: Sequence[Address], max_in_flight: int) -> None:
+        self._zones = ZoneServers(
+            RecursiveResolver(nameservers, min(max_in_flight, _MAX_LOOK_UPS)),
+            lambda address, host: Server(
+                address, host=host, label=f"{host} ({address})", max_in_flight=max_in_flight
+            ),
+        )
+
+    async def zone_with(self, name: str) -> Zone:
+        return await self._zones.zone_with(name) or Zone("", ())
+
+    async def zone(self, name: str) -> Zone:
+        return await self._zones.zone(name)
+
+    async def servers_of_alias(
+        self,
+        target: str,
+        server: NameServer,  # noqa: ARG002
+    ) -> Sequence[NameServer]:
+        return (await self.zone_with(target)).servers
+
+    def forget(self) -> None:
+        self._zones.forget()
+
+
+class _GivenSource:
+    is_given = True
+
+    def __init__(self, servers: Sequence[Server | RecursiveResolver]) -> None:
+        self._servers = servers
+
+    async def zone_with(self, name: str) -> Zone:  # noqa: ARG002
+        return Zone("", self._servers)
+
+    async def zone(self, name: str) -> Zone:
+        raise NoAnswer(f"it names other servers for {name}")
+
+    async def servers_of_alias(
+        self,
+        target: str,  # noqa: ARG002
+        server: NameServer,
+    ) -> Sequence[NameServer]:
+        return [server]
+
+    def forget(self) -> None:
+        for server in self._servers:
+            server.reset_failures()
+
+
+def authoritative(nameservers: Sequence[Address], max_in_flight: int) -> Source:
+    """Every authoritative server of each name's zone, found through these resolvers."""
+    return _AuthoritativeSource(nameservers, max_in_flight)
+
+
+def given(addresses: Sequence[Address], max_in_flight: int) -> Source:
+    """These servers, for every name."""
+    return _GivenSource(
+        [
+            Server(
+                address.host, address.port, label=str(address), max_in_flight=max_in_flight,
+                recursion=True,
+            )
+            for address in dict.fromkeys(addresses)
+        ]
+    )  # fmt: skip
+
+
+def recursive(nameservers: Sequence[Address], max_in_flight: int) -> Source:
+    """The resolvers of this machine, each if the one before does not answer."""
+    return _GivenSource([RecursiveResolver(nameservers, max_in_flight)])
+
+
+class ServerResponse(NamedTuple):
+    """A server's answer, if it is to be trusted, or else why there is none."""
+
+    server: NameServer
+    answer: Answer | None
+    failure: NoAnswer | None = None
+
+
+class QueryRunner:
+    """Asks servers of a source, all at the same time."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    async def ask(self, servers: Iterable[NameServer], question: Question) -> list[ServerResponse]:
+        """The response of each server."""
+        return self._checked(await gather(_ask(server, question) for server in servers))
+
+    async def ask_zone(self, zone: Zone, question: Question) -> list[ServerResponse]:
+        """The response of each server of the zone, or of a zone below that one refers to.
+
+        Raises NoAnswer if the servers of that zone are not known.
+        """
+        responses = await gather(_ask(server, question) for server in zone.servers)
+        for _ in range(_MAX_DELEGATIONS):
+            delegated = (one.answer.delegated for one in responses if one.answer is not None)
+            below = (name for name in delegated if zone.name and name.endswith(f".{zone.name}"))
+            name = next(below, "")
+            if not name:
+                break
+            zone = await self._source.zone(name)
+            responses = await gather(_ask(server, question) for server in zone.servers)
+        return self._checked(responses)
+
+    def _checked(self, responses: Iterable[ServerResponse]) -> list[ServerResponse]:
+        trusted = map(self._trusted, responses)
+        return _without_unroutable(list(trusted))
+
+    def _trusted(self, response: ServerResponse) -> ServerResponse:
+        """The response; a failure if its answer is second-hand or contradicts itself."""
+        answer = response.answer
+        if answer is None:
+            return response
+        if answer.rcode == NXDOMAIN and answer.values:
+            reason = "it says that there is no such name, and yet gives a record of it"
+            return ServerResponse(response.server, None, NoAnswer(reason))
+        if answer.is_authoritative or (self._source.is_given and answer.is_recursive):
+            return response
+        return ServerResponse(
+            response.server, None, NoAnswer("it does not speak for the zone (lame)")
+        )
+
+
+async def gather(coroutines: Iterable[Coroutine[Any, Any, _T]]) -> list[_T]:
+    """All the results. A single coroutine is awaited without the cost of a task."""
+    work = list(coroutines)
+    return [await work[0]] if len(work) == 1 else await asyncio.gather(*work)
+
+
+def _without_unroutable(responses: Sequence[ServerResponse]) -> list[ServerResponse]:
+    """Leave out addresses without a route, if their host answers at another address."""
+    answering = {response.server.host for response in responses if response.answer is not None}
+    return [
+        response
+        for response in responses
+        if not isinstance(response.failure, NoRoute) or response.server.host not in answering
+    ]
+
+
+async def _ask(server: NameServer, question: Question) -> ServerResponse:
+    try:
+        answer = await server.ask(question)
+    except NoAnswer as error:
+        return ServerResponse(server, None, error)
+    if answer.rcode not in USEFUL:
+        return ServerResponse(server, None, NoAnswer(f"it answers {rcode_name(answer)}"))
+    return ServerResponse(server, answer)

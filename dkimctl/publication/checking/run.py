@@ -1,0 +1,172 @@
+"""Check registrations in DNS, many at the same time, in one round or several."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple, Protocol, Self
+
+from dkimctl.models.registration import Registration
+from dkimctl.publication.changes import PublicationChanges
+from dkimctl.publication.checking.queries import Source
+from dkimctl.publication.checking.registration_check import RegistrationCheck
+from dkimctl.publication.verdicts import Check, Verdict, urgency_of
+
+_CONCURRENCY = 64  # registrations asked for one by one; each takes some sockets
+_CHUNK = 2048  # registrations whose checks are kept until all of them are done
+
+# Seconds between rounds, and the ratio of one interval to the one before.
+_FIRST_INTERVAL, _GROWTH, _MAX_INTERVAL = 2.0, 1.5, 60.0
+
+
+class CheckPolicy(NamedTuple):
+    """`wait` is in seconds: until then, records that are not as wanted are checked again."""
+
+    wait: float
+    warn_within: timedelta
+    expect_absent: bool
+
+    @property
+    def wanted(self) -> Verdict:
+        """The good verdict."""
+        return Verdict.MISSING if self.expect_absent else Verdict.PUBLISHED
+
+
+class Progress(Protocol):
+    """Is told how far the checks are, in the caller's thread."""
+
+    def checked(self, check: Check) -> None:
+        """A check is done, in any order."""
+
+    def pause(self, seconds: float, checks: Sequence[Check]) -> None:
+        """Sleep until the next round; `checks` has the latest of each record."""
+
+
+def check_publication(
+    registrations: Iterable[Registration],
+    source: Source,
+    policy: CheckPolicy,
+    emit: Callable[[Check], None],
+    *,
+    progress: Progress,
+    changes: PublicationChanges,
+) -> None:
+    """Check each registration (with a sound record: dkim.judge), and emit the checks in order.
+
+    `progress` and `changes` get each check of each round when it is done. Not for use within an
+    event loop.
+    """
+
+    def checked(check: Check) -> None:
+        progress.checked(check)
+        changes.add(check)
+
+    with Checker(source, expect_absent=policy.expect_absent, checked=checked) as checker:
+        checks: Iterable[Check] = ()
+        if policy.wait:
+            checks = repeat_checks(
+                checker.check_again,
+                list(registrations),
+                seconds=policy.wait,
+                is_good=lambda check: check.finding.verdict is policy.wanted,
+                pause=progress.pause,
+                clock=time.monotonic,
+            )
+        else:
+            checks = checker.check(registrations)
+        now = datetime.now(UTC)
+        for check in checks:
+            urgency = urgency_of(check, now, policy.warn_within)
+            # A record that should be gone is never urgent.
+            emit(check._replace(urgency=urgency) if urgency and not policy.expect_absent else check)
+
+
+class Checker:
+    """Asks the servers that `source` finds. `expect_absent`: the records should be gone.
+
+    `checked` is called with each check when it is done. Not for use within an event loop.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        expect_absent: bool = False,
+        checked: Callable[[Check], None] = lambda check: None,
+    ) -> None:
+        self._source = source
+        self._registration_check = RegistrationCheck(source, expect_absent=expect_absent)
+        self._checked = checked
+        self._runner = asyncio.Runner()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._runner.close()
+
+    def check(self, registrations: Iterable[Registration]) -> Iterator[Check]:
+        """The checks, in the order of the registrations, each with a sound record (dkim.judge)."""
+        remaining = iter(registrations)
+        while chunk := list(itertools.islice(remaining, _CHUNK)):
+            yield from self._runner.run(self._check(chunk))
+
+    def check_again(self, registrations: Iterable[Registration]) -> Iterator[Check]:
+        """The same, with empty caches."""
+        self._source.forget()
+        return self.check(registrations)
+
+    async def _check(self, registrations: Sequence[Registration]) -> list[Check]:
+        checks: dict[int, Check] = {}
+        plans = await self._registration_check.plan(registrations)
+        remaining = enumerate(zip(registrations, plans, strict=True))
+
+        async def work() -> None:
+            for number, (registration, plan) in remaining:
+                checks[number] = check = await self._registration_check.check(registration, plan)
+                self._checked(check)
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(_CONCURRENCY, len(registrations))):
+                group.create_task(work())
+        return [checks[number] for number in range(len(registrations))]
+
+
+def repeat_checks(
+    check: Callable[[Sequence[Registration]], Iterable[Check]],
+    registrations: Sequence[Registration],
+    *,
+    seconds: float,
+    is_good: Callable[[Check], bool],
+    pause: Callable[[float, Sequence[Check]], None],
+    clock: Callable[[], float],
+) -> list[Check]:
+    """The last check of each registration, in order.
+
+    Those that are not good are checked again, at growing intervals; after `seconds` no further
+    round starts. `pause` gets the seconds until the next round and the latest checks, and returns
+    when the time is over. `clock` gives seconds.
+    """
+    until = clock() + seconds
+    checks = list(check(registrations))
+    for interval in intervals():
+        left = [number for number, latest in enumerate(checks) if not is_good(latest)]
+        remaining = until - clock()
+        if not left or remaining <= 0:
+            break
+        pause(min(interval, remaining), checks)
+        again = check([registrations[number] for number in left])
+        for number, latest in zip(left, again, strict=True):
+            checks[number] = latest
+    return checks
+
+
+def intervals() -> Iterator[float]:
+    """Seconds between rounds: short at first, after a change was just published; later a minute."""
+    interval = _FIRST_INTERVAL
+    while True:
+        yield interval
+        interval = min(interval * _GROWTH, _MAX_INTERVAL)

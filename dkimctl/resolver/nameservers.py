@@ -1,0 +1,100 @@
+"""Addresses of DNS servers, and the resolvers that this machine uses."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from dkimctl.errors import ServiceError, UsageError
+from dkimctl.resolver.messages import USEFUL, Answer, Question, rcode_name
+from dkimctl.resolver.server import NoAnswer, Server
+from dkimctl.text.escaping import printable
+from dkimctl.text.wording import shown
+
+PORT = 53
+
+
+class Address(NamedTuple):
+    """An IP address and a port."""
+
+    host: str
+    port: int = PORT
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return self.host if self.port == PORT else f"{host}:{self.port}"
+
+
+def parse_address(text: str) -> Address:
+    """Parse `192.0.2.1`, `192.0.2.1:5353`, `2001:db8::1` or `[::1]:5353`.
+
+    Raises UsageError.
+    """
+    with_port = re.fullmatch(r"\[([^\]]*)\](?::([0-9]{1,5}))?|([^:]*):([0-9]{1,5})", text)
+    host, port = text, str(PORT)
+    if with_port:
+        host, port = with_port[1] or with_port[3] or "", with_port[2] or with_port[4] or port
+    try:
+        address = Address(str(ipaddress.ip_address(host)), int(port))
+    except ValueError:
+        address = None
+    if address is None or not 0 < address.port < 1 << 16:
+        raise UsageError(
+            f"invalid DNS server address {shown(text)}",
+            hint="write an IP address, such as 192.0.2.1, 192.0.2.1:5353 or [2001:db8::1]:5353",
+        )
+    return address
+
+
+def system_nameservers() -> list[Address]:
+    """The resolvers that this machine is configured with. Raises ServiceError if none."""
+    import dns.exception
+    import dns.resolver
+
+    try:
+        resolver = dns.resolver.Resolver()
+        return [parse_address(str(server)) for server in resolver.nameservers]
+    except (dns.exception.DNSException, OSError, ValueError, UsageError) as error:
+        raise ServiceError(
+            f"no usable DNS resolver is configured on this machine: {printable(str(error))}",
+            hint="check /etc/resolv.conf or the network settings, or name the servers or zones "
+            "yourself (check-dns: --server IP; DNS output: --zone ZONE)",
+        ) from None
+
+
+class RecursiveResolver:
+    """Asks several resolvers, each if the one before gave no useful answer. Used like a Server."""
+
+    label = host = "the system's resolver"
+
+    def __init__(self, nameservers: Sequence[Address], max_in_flight: int) -> None:
+        self._servers = [
+            Server(address.host, address.port, max_in_flight=max_in_flight, recursion=True)
+            for address in nameservers
+        ]
+
+    async def ask(self, question: Question) -> Answer:
+        """The first useful answer. Raises NoAnswer if there is none."""
+        reason = "this machine is set up with no DNS resolver"
+        for server in self._servers:
+            try:
+                answer = await server.ask(question)
+            except NoAnswer as error:
+                reason = f"the resolver {server.label}: {error}"
+                continue
+            if answer.rcode in USEFUL:
+                return answer
+            reason = f"the resolver {server.label} answers {rcode_name(answer)}"
+        raise NoAnswer(reason)
+
+    async def prefetch(self, questions: Sequence[Question]) -> None:
+        """Ask the first resolver many questions in one burst; see Server.prefetch."""
+        for server in self._servers[:1]:
+            await server.prefetch(questions)
+
+    def reset_failures(self) -> None:
+        """Ask resolvers again that did not answer."""
+        for server in self._servers:
+            server.reset_failures()
