@@ -13,27 +13,9 @@ import pytest
 from dkimctl.client.tokens import TokenProvider
 from dkimctl.errors import CredentialsError, NotProcessed, TokenRejected
 from dkimctl.models.secret import Secret, Token
+from fakes import TokenService
 
 NOW = 1_000_000.0
-
-
-class FakeTokenService:
-    """Issues numbered tokens, and rejects those in `rejected`."""
-
-    def __init__(self, rejected: tuple[str, ...] = ()) -> None:
-        self.rejected = rejected
-        self.issued = 0
-        self.used: list[str] = []
-
-    def issue(self) -> Token:
-        self.issued += 1
-        return Token(Secret(f"new{self.issued}"), NOW + 3600)
-
-    def request(self, token: Secret) -> str:
-        self.used.append(token.reveal())
-        if token.reveal() in self.rejected:
-            raise TokenRejected("no")
-        return "answer"
 
 
 def cached(seconds_left: float) -> Token:
@@ -42,7 +24,7 @@ def cached(seconds_left: float) -> Token:
 
 @pytest.mark.interface("3.1", "reuse")
 def test_a_cached_token_is_used_without_issuing_one():
-    service = FakeTokenService()
+    service = TokenService(NOW)
     provider = TokenProvider(issue=service.issue, cached=cached(61), clock=lambda: NOW)
     assert provider.call(service.request) == "answer"
     assert (service.issued, service.used) == (0, ["cached"])
@@ -52,7 +34,7 @@ def test_a_cached_token_is_used_without_issuing_one():
 @pytest.mark.interface("5.1", "bearer")
 @pytest.mark.parametrize("seconds_left", [60, 0, -3600])
 def test_a_token_with_a_minute_left_is_renewed_and_persisted(seconds_left):
-    service, persisted = FakeTokenService(), []
+    service, persisted = TokenService(NOW), []
     provider = TokenProvider(
         issue=service.issue,
         cached=cached(seconds_left),
@@ -67,14 +49,14 @@ def test_a_token_with_a_minute_left_is_renewed_and_persisted(seconds_left):
 
 @pytest.mark.interface("3.1", "expired")
 def test_a_rejected_cached_token_is_replaced_once():
-    service = FakeTokenService(rejected=("cached",))
+    service = TokenService(NOW, rejected=("cached",))
     provider = TokenProvider(issue=service.issue, cached=cached(3600), clock=lambda: NOW)
     assert provider.call(service.request) == "answer"
     assert service.used == ["cached", "new1"]
 
 
 def test_a_rejected_new_token_is_not_replaced():
-    service = FakeTokenService(rejected=("cached", "new1"))
+    service = TokenService(NOW, rejected=("cached", "new1"))
     provider = TokenProvider(issue=service.issue, cached=cached(3600), clock=lambda: NOW)
     with pytest.raises(TokenRejected):
         provider.call(service.request)
@@ -82,7 +64,7 @@ def test_a_rejected_new_token_is_not_replaced():
 
 
 def test_a_new_token_that_expires_during_the_run_is_renewed():
-    now, service = [NOW], FakeTokenService()
+    now, service = [NOW], TokenService(NOW)
     provider = TokenProvider(issue=service.issue, clock=lambda: now[0])
     provider.call(service.request)
     now[0] += 3541
@@ -95,7 +77,7 @@ def without_secret() -> Token:
 
 
 def test_without_a_secret_the_rejection_of_a_cached_token_is_raised():
-    service = FakeTokenService(rejected=("cached",))
+    service = TokenService(NOW, rejected=("cached",))
     provider = TokenProvider(issue=without_secret, cached=cached(math.inf), clock=lambda: NOW)
     with pytest.raises(TokenRejected):
         provider.call(service.request)
@@ -103,7 +85,7 @@ def test_without_a_secret_the_rejection_of_a_cached_token_is_raised():
 
 
 def test_without_a_secret_and_a_token_the_missing_secret_is_raised():
-    service = FakeTokenService()
+    service = TokenService(NOW)
     with pytest.raises(CredentialsError):
         TokenProvider(issue=without_secret, clock=lambda: NOW).call(service.request)
     assert service.used == []
@@ -125,7 +107,7 @@ class TestManyThreads:
             return [pool.submit(provider.call, wait_for_all) for _ in range(count)]
 
     def test_a_rejected_token_is_renewed_once_for_all_threads(self):
-        service = FakeTokenService(rejected=("cached",))
+        service = TokenService(NOW, rejected=("cached",))
         provider = TokenProvider(issue=service.issue, cached=cached(3600), clock=lambda: NOW)
         calls = self.call_concurrently(provider, service.request)
         assert [call.result() for call in calls] == ["answer"] * 8
@@ -133,7 +115,7 @@ class TestManyThreads:
         assert sorted(service.used) == ["cached"] * 8 + ["new1"] * 8
 
     def test_the_rejection_of_a_new_token_is_final_for_all_threads(self):
-        service = FakeTokenService(rejected=("cached", "new1"))
+        service = TokenService(NOW, rejected=("cached", "new1"))
         provider = TokenProvider(issue=service.issue, cached=cached(3600), clock=lambda: NOW)
         calls = self.call_concurrently(provider, service.request)
         assert all(isinstance(call.exception(), TokenRejected) for call in calls)
@@ -170,7 +152,7 @@ class TestManyThreads:
 @pytest.mark.parametrize("jump", [-3600, 3600])
 def test_a_clock_that_jumps_costs_at_most_one_token(jump):
     clock = SimpleNamespace(now=NOW)
-    service = FakeTokenService()
+    service = TokenService(NOW)
     provider = TokenProvider(
         issue=lambda: service.issue()._replace(expires_at=clock.now + 3600),
         clock=lambda: clock.now,

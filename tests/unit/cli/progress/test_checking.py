@@ -12,31 +12,9 @@ import pytest
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.cli.progress.checking import CheckProgress
 from dkimctl.publication.verdicts import Check, Finding, Verdict
+from fakes import Clock, Terminal
 
 PUBLISHED, MISSING, NO_ANSWER = Verdict.PUBLISHED, Verdict.MISSING, Verdict.NO_ANSWER
-
-
-class Clock:
-    """Goes on only while somebody sleeps, or when it is told to."""
-
-    def __init__(self):
-        self.now = 1000.0
-        self.sleeps = []
-
-    def __call__(self):
-        return self.now
-
-    def sleep(self, seconds):
-        assert seconds > 0
-        self.sleeps.append(seconds)
-        self.now += seconds
-
-
-class Terminal(io.StringIO):
-    """Not one that shows anything, but it says that it is one."""
-
-    def isatty(self):
-        return True
 
 
 class BreakingTerminal(Terminal):

@@ -16,29 +16,13 @@ from hypothesis import strategies as st
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.cli.progress.registering import Progress
 from dkimctl.models.registration import Outcome, Registration, Result
+from fakes import Clock, Terminal
 
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 
 
 def results(count, outcome=Outcome.CREATED):
     return [Result(Registration("example.com"), outcome)] * count
-
-
-class Clock:
-    """Stands still until it is told to go on."""
-
-    def __init__(self):
-        self.now = 1000.0
-
-    def __call__(self):
-        return self.now
-
-
-class Terminal(io.StringIO):
-    """Not one that shows anything, but it says that it is one."""
-
-    def isatty(self):
-        return True
 
 
 class BrokenTerminal(Terminal):
@@ -288,15 +272,10 @@ from dkimctl.cli.output.streams import Reporter
 from dkimctl.cli.progress.registering import Progress
 from dkimctl.models.registration import Outcome, Registration, Result
 
-class Clock:
-    now = 0.0
-    def __call__(self):
-        return self.now
-
-clock, reporter, done = Clock(), Reporter(), Result(Registration("example.com"), Outcome.CREATED)
-with Progress(100_000, reporter, verbose=False, may_draw=True, clock=clock) as progress:
+now, reporter, done = 0.0, Reporter(), Result(Registration("example.com"), Outcome.CREATED)
+with Progress(100_000, reporter, verbose=False, may_draw=True, clock=lambda: now) as progress:
     for second in range(20):
-        clock.now += 1
+        now += 1
         progress.settled([done] * 4567)
         reporter.warn({_LINE!r} + " \\x1b[2J", hint="second line")
         sys.stderr.write("in ")

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
+import time
 from types import SimpleNamespace
 
 import pytest
 
-from dkimctl.client.wire import Reply
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models.registration import DomainSpec
 from dkimctl.registration.engine.engine import RegistrationEngine
 from dkimctl.registration.engine.limits import Limits
-from dkimctl.registration.engine.workers import WorkerChannel
+from dkimctl.registration.engine.workers import WorkerChannel, WorkerEvent
 from dkimctl.registration.planning import Planner
-
-Step = Callable[[list[DomainSpec]], Reply]
+from fakes import RegistrationService
 
 
 @pytest.fixture
@@ -27,59 +24,27 @@ def ledger(tmp_path):
         yield ledger
 
 
-class Service:
-    """Registers what it is sent, from any thread; the steps of a `script` go before.
-
-    A step is an error, a reply, a function of the entries, or None for the usual answer. What
-    is registered already is 409 with the data; without a selector, it is another each time.
-    """
-
-    def __init__(self, make_registration, script=()) -> None:
-        self._make = make_registration
-        self._script = list(script)
-        self._lock = threading.Lock()
-        self.batches: list[list[DomainSpec]] = []
-        self.registered: dict[tuple[str, str], object] = {}
-
-    def send(self, specs) -> Reply:
-        with self._lock:
-            self.batches.append(list(specs))
-            step = self._script.pop(0) if self._script else None
-        if isinstance(step, Exception):
-            raise step
-        if callable(step):
-            return step(specs)
-        return self.answer(specs) if step is None else step
-
-    def answer(self, specs) -> Reply:
-        with self._lock:
-            return Reply(tuple(map(self._register, specs)))
-
-    def _register(self, spec):
-        selector = spec.selector or f"chosen{len(self.registered)}"
-        pair = spec.sign_domain, selector
-        if pair in self.registered:
-            return self.registered[pair]._replace(code="409")
-        self.registered[pair] = self._make(*pair)
-        return self.registered[pair]
-
-    @property
-    def sent(self) -> list[list[str]]:
-        """The domains of each request, in the order of the requests."""
-        return [[spec.sign_domain for spec in batch] for batch in self.batches]
-
-
 @pytest.fixture
 def service(make_registration):
-    return lambda *script: Service(make_registration, script)
+    return lambda *script: RegistrationService(make_registration, script)
 
 
 class PatientChannel(WorkerChannel):
-    """Does not wait, and keeps how long it should have waited."""
+    """Does not wait before a retry, but records how long it should have waited.
 
-    def __init__(self) -> None:
+    All other time passes `speed` times as fast as it should.
+    """
+
+    def __init__(self, speed: float = 1) -> None:
         super().__init__()
         self.waits: list[float] = []
+        self._speed = speed
+
+    def clock(self) -> float:
+        return time.monotonic() * self._speed
+
+    def collect(self, timeout: float) -> list[WorkerEvent]:
+        return super().collect(timeout / self._speed)
 
     def sleep(self, seconds: float) -> None:
         self.waits.append(seconds)
@@ -107,8 +72,18 @@ class Observer:
 def make_run(ledger):
     """Make a run; `warned`, `observer` and `channel` keep its warnings, reports and waits."""
 
-    def make(send, *, batch_size=9, concurrency=1, max_wait=300.0, grace=5.0, channel=None, **plan):
-        warned, observer, channel = [], Observer(), channel or PatientChannel()
+    def make(
+        send,
+        *,
+        batch_size=9,
+        concurrency=1,
+        max_wait=300.0,
+        grace=5.0,
+        channel=None,
+        speed=1,
+        **plan,
+    ):
+        warned, observer, channel = [], Observer(), channel or PatientChannel(speed)
         engine = RegistrationEngine(
             ledger,
             Planner(ledger, **plan),
@@ -117,6 +92,7 @@ def make_run(ledger):
             warn=warned.append,
             limits=Limits(batch_size, concurrency, max_wait, grace),
             channel=channel,
+            clock=getattr(channel, "clock", time.monotonic),
         )
 
         def run(specs, on_result=lambda result: None):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import tempfile
-import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from dkimctl.registration.engine.engine import RegistrationEngine
 from dkimctl.registration.engine.limits import Limits
 from dkimctl.registration.engine.workers import WorkerChannel
 from dkimctl.registration.planning import Planner
+from fakes import RegistrationService
 
 KINDS = (
     "answered", "lost before", "lost after", "bounced", "throttled", "missing", "failed",
@@ -52,21 +52,15 @@ class Quiet:
     def tick(self) -> None: ...
 
 
-class Service:
-    """Has its own idea of what is registered, and lets requests fail as `kinds` says."""
+class FaultyService(RegistrationService):
+    """Answers each request as the next of `kinds` says; it can stop the run of `engine`."""
 
-    def __init__(self, kinds, make_registration) -> None:
-        self._kinds = iter(kinds)
-        self._make = make_registration
-        self._lock = threading.Lock()
-        self._numbers = itertools.count()
-        self.registered: dict[tuple[str, str], object] = {}
+    engine: RegistrationEngine
 
-    def send(self, specs) -> Reply:
-        with self._lock:
-            return self._answer(specs, next(self._kinds, "answered"))
+    def __init__(self, make_registration, kinds) -> None:
+        super().__init__(make_registration, (partial(self._respond, kind) for kind in kinds))
 
-    def _answer(self, specs, kind) -> Reply:
+    def _respond(self, kind, specs) -> Reply:
         if kind in BEFORE:
             raise BEFORE[kind]
         if kind == "too large" and len(specs) > 1:
@@ -76,21 +70,14 @@ class Service:
         if kind == "wrong entry" and specs[0][:2] not in self.registered:
             wrong, *specs = specs
             refused = Registration(wrong.sign_domain, wrong.selector, code="400")
-            return Reply((refused, *map(self._register, specs)))
-        items = [self._register(spec) for spec in specs]
+            return Reply((refused, *self.answer(specs).items))
+        items = self.answer(specs).items
         if kind == "lost after":
             raise MaybeProcessed("lost")
-        return Reply(tuple(AFTER.get(kind, list)(items)))
-
-    def _register(self, spec):
-        pair = spec.sign_domain, spec.selector or f"k{next(self._numbers)}"
-        if pair in self.registered:
-            return self.registered[pair]._replace(code="409")
-        self.registered[pair] = self._make(*pair)
-        return self.registered[pair]
+        return Reply(tuple(AFTER.get(kind, tuple)(items)))
 
 
-def run_once(path: Path, service: Service, specs, concurrency: int, grace: float = 5.0):
+def run_once(path: Path, service: FaultyService, specs, concurrency: int, grace: float = 5.0):
     with Ledger.open(path, base_url="https://x.example", client_id="me") as ledger:
         engine = RegistrationEngine(
             ledger, Planner(ledger), lambda: service.send, observer=Quiet(), warn=lambda text: None,
@@ -115,7 +102,7 @@ def run_once(path: Path, service: Service, specs, concurrency: int, grace: float
     grace=st.sampled_from([0.0, 5.0]),
 )
 def test_nothing_is_lost_or_doubled(make_registration, kinds, selectors, runs, grace, concurrency):
-    service = Service(kinds, make_registration)
+    service = FaultyService(make_registration, kinds)
     specs = [DomainSpec(f"d{n}.example", selector) for n, selector in enumerate(selectors)]
     with tempfile.TemporaryDirectory() as directory:
         for _ in range(runs):
@@ -145,7 +132,7 @@ def test_nothing_is_lost_or_doubled(make_registration, kinds, selectors, runs, g
 )
 @given(kinds=st.lists(st.sampled_from(KINDS), max_size=30))
 def test_with_selectors_the_same_command_finishes_in_the_end(make_registration, kinds):
-    service = Service(kinds, make_registration)
+    service = FaultyService(make_registration, kinds)
     specs = [DomainSpec(f"d{n}.example", "s1") for n in range(10)]
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory, "ledger.db")

@@ -54,7 +54,7 @@ class TestWithSelector:
             server.answer(specs)
             raise LOST
 
-        server._script.append(lose_the_answer)
+        server.script = iter([lose_the_answer])
         assert outcomes_of(make_run(server.send).run(entries(3))) == ["exists"] * 3
         assert len(server.registered) == 3
 
@@ -142,14 +142,14 @@ class TestWaiting:
     @pytest.mark.interface("8", "rate")
     @pytest.mark.parametrize("error", [Throttled, MaybeProcessed])
     def test_as_long_as_the_service_says(self, service, make_run, entries, error):
-        run = make_run(service(error("wait", retry_after=7.0)).send)
+        run = make_run(service(error("wait", retry_after=7.0)).send, speed=100)
         run.run(entries(1))
         (waited,) = run.channel.waits
         assert 7 <= waited <= 7.7
 
     def test_not_longer_in_all_than_max_wait(self, service, make_run, entries, outcomes_of):
         server = service(*[MaybeProcessed("wait", retry_after=40.0)] * 4)
-        run = make_run(server.send, max_wait=100.0)
+        run = make_run(server.send, max_wait=100.0, speed=100)
         assert outcomes_of(run.run(entries(1))) == ["unknown"]
         assert len(run.channel.waits) == 2
         assert len(server.batches) == 3

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import threading
 import time
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
@@ -12,6 +15,7 @@ from dkimctl.client.wire import Reply
 from dkimctl.errors import MaybeProcessed, NotProcessed, Throttled
 from dkimctl.models.registration import DomainSpec, Outcome
 from dkimctl.registration.engine.workers import WorkerChannel
+from fakes import RegistrationService
 
 FAULTS = (MaybeProcessed("lost"), NotProcessed("bounced"), Throttled("429", retry_after=0.002))
 
@@ -23,46 +27,34 @@ class Hasty(WorkerChannel):
         super().sleep(min(seconds, 0.005))
 
 
-class Service:
+class StormyService(RegistrationService):
     """Takes a moment for each request, and fails with the probability `faults`."""
 
-    def __init__(self, seed: int, faults: float, make_registration) -> None:
-        self._chance = random.Random(seed)
-        self._faults = faults
-        self._make = make_registration
-        self._lock = threading.Lock()
-        self.requests = 0
-        self.registered: dict[tuple[str, str], object] = {}
+    def __init__(self, make_registration, seed: int, faults: float) -> None:
+        super().__init__(make_registration, self._steps(random.Random(seed), faults))
         self.at_request = lambda number: None
 
-    def send(self, specs) -> Reply:
-        with self._lock:
-            self.requests += 1
-            self.at_request(self.requests)
-            moment = self._chance.random() * 0.002
-            fault = self._chance.choice(FAULTS) if self._chance.random() < self._faults else None
+    def _steps(self, chance: random.Random, faults: float) -> Iterator[Callable[..., Reply]]:
+        for number in itertools.count(1):
+            self.at_request(number)
+            moment = chance.random() * 0.002
+            fault = chance.choice(FAULTS) if chance.random() < faults else None
+            yield partial(self._respond, moment, fault)
+
+    def _respond(self, moment, fault, specs) -> Reply:
         time.sleep(moment)
         if isinstance(fault, NotProcessed):
             raise fault
-        with self._lock:
-            items = tuple(map(self._register, specs))
+        reply = self.answer(specs)
         if fault is not None:
             raise fault
-        return Reply(items)
-
-    def _register(self, spec):
-        pair = spec.sign_domain, spec.selector or "chosen"
-        if pair in self.registered:
-            assert spec.selector, f"{spec.sign_domain} is sent a second time"
-            return self.registered[pair]._replace(code="409")
-        self.registered[pair] = self._make(*pair)
-        return self.registered[pair]
+        return reply
 
 
 @pytest.mark.parametrize("seed", range(60))
 def test_every_run_ends_and_tells_the_truth(make_run, make_registration, seed):
     chance = random.Random(seed)
-    server = Service(seed, chance.choice((0.0, 0.1, 0.5)), make_registration)
+    server = StormyService(make_registration, seed, chance.choice((0.0, 0.1, 0.5)))
     run = make_run(
         server.send,
         batch_size=chance.choice((1, 3, 9)),
@@ -75,14 +67,16 @@ def test_every_run_ends_and_tells_the_truth(make_run, make_registration, seed):
     selectors = [chance.choice(("s1", None)) for _ in range(chance.randint(1, 120))]
     specs = [DomainSpec(f"d{n}.example", selector) for n, selector in enumerate(selectors)]
     # The run is the main thread's, and so a hang ends by a stop: a run that hangs is interrupted.
-    is_over = threading.Timer(20.0, lambda: setattr(server, "hung", True) or run.engine.stop())
+    is_over = threading.Timer(120.0, lambda: setattr(server, "hung", True) or run.engine.stop())
     is_over.daemon = True
     is_over.start()
     results = run.run(specs)
     is_over.cancel()
     assert not hasattr(server, "hung")
     assert [found.registration.sign_domain for found in results] == [s.sign_domain for s in specs]
-    registered = {domain for domain, _ in server.registered}
+    domains = [domain for domain, _ in server.registered]
+    registered = set(domains)
+    assert len(domains) == len(registered)  # none was registered twice
     for found in results:
         is_there = found.registration.sign_domain in registered
         if found.outcome is Outcome.PENDING:
