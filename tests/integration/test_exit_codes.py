@@ -21,6 +21,11 @@ def sound(key_records, code: str, **fields) -> dict:
     return item(code, setting_values=values, **fields)
 
 
+@pytest.fixture(autouse=True)
+def no_backoff(cli):
+    cli.skip_backoff()
+
+
 @pytest.fixture
 def register(cli, scripted_server, scripted_account, make_answer):
     """Register one entry at a service that answers with these items."""

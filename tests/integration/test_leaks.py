@@ -94,10 +94,8 @@ sys.addaudithook(tell)
 @pytest.fixture
 def run(cli):
     """Run a command to its end, and search all that it leaves behind."""
-    site = cli.home.parent / "site"
-    site.mkdir()
-    (site / "sitecustomize.py").write_text(SITE)
-    cli.environment["PYTHONPATH"] = str(site)
+    cli.at_start(SITE)
+    cli.skip_backoff()
 
     def run(*words, stdin=ENTRY, **environment):
         done = subprocess.run(

@@ -11,54 +11,35 @@ from http.client import HTTPConnection, RemoteDisconnected
 
 import pytest
 
+from processes import ServeProcess
+
 BODY = json.dumps({"domains": [{"sign_domain": "example.com", "selector": "s1"}]})
 HALF = "faults:\n  429: 0.25\n  502-after: 0.25\n"
 
 
-class Service:
-    """A running `dkimctl serve` on the data file service.db."""
+def token_of(service: ServeProcess) -> str:
+    """A token of a new client."""
+    client = service.create_client()
+    pair = f"{client['DKIMCTL_CLIENT_ID']}:{client['DKIMCTL_CLIENT_SECRET']}"
+    headers = {
+        "Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}",
+        "Content-Type": "application/x-www-form-urlencoded",
+    }
+    status, answer = post(service, "/oauth2/token", "grant_type=client_credentials", headers)
+    assert status == 200
+    return answer["access_token"]
 
-    def __init__(self, cli, *words: str) -> None:
-        self._cli = cli
-        log = cli.home / "serve.log"
-        with log.open("wb") as stderr:
-            self._process = cli.start(
-                "serve", "--port", 0, "--data", "service.db", *words, stderr=stderr
-            )
-        deadline = time.monotonic() + 30
-        while not (found := re.search(r"(?s)serving on http://(\S+).*then log in.*\n", self.told)):
-            assert time.monotonic() < deadline, self.told
-            assert self._process.poll() is None, self.told
-            time.sleep(0.05)
-        self._host = found[1]
 
-    @property
-    def told(self) -> str:
-        return (self._cli.home / "serve.log").read_text()
+def register(service: ServeProcess, token: str) -> tuple[int, dict]:
+    return post(service, "/domain/dkim", BODY, {"Authorization": f"Bearer {token}"})
 
-    def token(self) -> str:
-        made = self._cli("service", "client", "create", "--data", "service.db").json
-        pair = base64.b64encode(f"{made['client_id']}:{made['client_secret']}".encode())
-        headers = {
-            "Authorization": f"Basic {pair.decode()}",
-            "Content-Type": "application/x-www-form-urlencoded",
-        }
-        status, answer = self._post("/oauth2/token", "grant_type=client_credentials", headers)
-        assert status == 200
-        return answer["access_token"]
 
-    def register(self, token: str) -> tuple[int, dict]:
-        return self._post("/domain/dkim", BODY, {"Authorization": f"Bearer {token}"})
-
-    def _post(self, path: str, body: str, headers: dict[str, str]) -> tuple[int, dict]:
-        with closing(HTTPConnection(self._host, timeout=30)) as connection:
-            connection.request("POST", path, body, headers)
-            response = connection.getresponse()
-            return response.status, json.loads(response.read())
-
-    def stop(self) -> None:
-        self._process.terminate()
-        self._process.wait(20)
+def post(service: ServeProcess, path: str, body: str, headers: dict[str, str]) -> tuple[int, dict]:
+    host = service.url.removeprefix("http://")
+    with closing(HTTPConnection(host, timeout=30)) as connection:
+        connection.request("POST", path, body, headers)
+        response = connection.getresponse()
+        return response.status, json.loads(response.read())
 
 
 @pytest.fixture
@@ -66,11 +47,11 @@ def serve(cli):
     """Start the service with the faults of a text, or without any; one runs at a time."""
     running = []
 
-    def serve(faults: str | None = None) -> Service:
+    def serve(faults: str | None = None) -> ServeProcess:
         while running:
             running.pop().stop()
         words = ["--faults", cli.write("faults.yaml", faults)] if faults is not None else []
-        running.append(Service(cli, *words))
+        running.append(ServeProcess(cli, *words))
         return running[-1]
 
     yield serve
@@ -78,15 +59,15 @@ def serve(cli):
         running.pop().stop()
 
 
-def statuses(service: Service, token: str) -> list[int]:
-    return [service.register(token)[0] for _ in range(30)]
+def statuses(service: ServeProcess, token: str) -> list[int]:
+    return [register(service, token)[0] for _ in range(30)]
 
 
 def test_a_run_can_be_repeated_with_the_seed_that_was_announced(serve):
     service = serve(HALF)
-    assert service.told.count("429 25%, 502-after 25%") == 1
-    seed = re.search(r"^dkimctl: faults with seed (\d+): ", service.told, re.MULTILINE)[1]
-    token = service.token()
+    assert service.said.count("429 25%, 502-after 25%") == 1
+    seed = re.search(r"^dkimctl: faults with seed (\d+): ", service.said, re.MULTILINE)[1]
+    token = token_of(service)
     first = statuses(service, token)
     assert len(set(first)) > 1
     assert statuses(serve(f"seed: {seed}\n{HALF}"), token) == first
@@ -94,39 +75,39 @@ def test_a_run_can_be_repeated_with_the_seed_that_was_announced(serve):
 
 def test_tokens_are_issued_where_every_registration_fails(serve):
     service = serve("any: 1")
-    assert "drop-before 5.88%, drop-after 5.88%, 429 5.88%" in service.told
-    assert service.token()
+    assert "drop-before 5.88%, drop-after 5.88%, 429 5.88%" in service.said
+    assert token_of(service)
 
 
 def test_what_was_dropped_after_it_was_processed_is_registered(serve):
     service = serve("{seed: 0, faults: {drop-after: 1}}")
-    token = service.token()
+    token = token_of(service)
     with pytest.raises(RemoteDisconnected):
-        service.register(token)
-    status, answer = serve().register(token)
+        register(service, token)
+    status, answer = register(serve(), token)
     assert (status, answer["items"][0]["result"]["code"]) == (200, "409")
     assert "setting_values" in answer["items"][0]
 
 
 def test_what_was_dropped_before_is_not(serve):
     service = serve("{seed: 0, faults: {drop-before: 1}}")
-    token = service.token()
+    token = token_of(service)
     with pytest.raises(RemoteDisconnected):
-        service.register(token)
-    assert serve().register(token)[1]["items"][0]["result"]["code"] == "201"
+        register(service, token)
+    assert register(serve(), token)[1]["items"][0]["result"]["code"] == "201"
 
 
 def test_a_slow_answer_takes_as_long_as_the_file_says(serve):
     service = serve("{slow: 0.4s, faults: {slow: 1}}")
-    token = service.token()
+    token = token_of(service)
     start = time.monotonic()
-    status, answer = service.register(token)
+    status, answer = register(service, token)
     assert time.monotonic() - start >= 0.4
     assert (status, answer["count"]) == (200, 1)
 
 
 def test_without_the_option_nothing_is_said_of_faults(serve):
-    assert "faults" not in serve().told
+    assert "faults" not in serve().said
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from cryptography.x509.oid import NameOID
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 UNENDING = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n"  # to the end of the line
-PERIOD = 1.0  # seconds between the bytes of what drips
+PERIOD = 0.2  # seconds between the bytes of what drips
 
 
 class HostileServer:
@@ -108,7 +108,7 @@ def whole(body: bytes, status: str = "200 OK", **headers: str) -> bytes:
 
 
 def drip(text: bytes = b"x") -> Iterator[bytes]:
-    """The bytes of `text`, over and over, one a second."""
+    """The bytes of `text`, over and over, one each PERIOD."""
     while True:
         for number in text:
             yield bytes([number])

@@ -1,0 +1,192 @@
+"""The command line and the service as processes of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+from dkimctl.service.clients import create_client
+from dkimctl.service.store import Store
+
+LIMIT = 60.0  # seconds that a command on a terminal, or the start of a service, may take
+
+_INHERITED = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT", "TEMP", "TMP", "COVERAGE_PROCESS_START")
+# Python runs this at its start. Two patched functions of tenacity, which nothing else uses.
+_NO_BACKOFF = """
+import tenacity
+tenacity.wait_exponential = tenacity.wait_random = lambda *args, **kwargs: tenacity.wait_none()
+"""
+
+
+class Done(NamedTuple):
+    """A command that has ended."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def json(self):
+        return json.loads(self.out)
+
+
+class Cli:
+    """Runs `dkimctl` as users do: in a process, with `home` as home and working directory."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+        self.environment |= {"HOME": str(home), "USERPROFILE": str(home), "COLUMNS": "120"}
+        self.environment["PATH"] = os.pathsep.join(
+            [str(Path(sys.executable).parent), self.environment.get("PATH", "")]
+        )
+
+    def command(self, *words: object) -> list[str]:
+        return [sys.executable, "-m", "dkimctl", *map(str, words)]
+
+    def __call__(
+        self, *words: object, stdin: str | bytes = b"", env: Mapping[str, str] | None = None
+    ) -> Done:
+        data = stdin.encode() if isinstance(stdin, str) else stdin
+        done = subprocess.run(
+            self.command(*words),
+            input=data,
+            capture_output=True,
+            cwd=self.home,
+            env=self.environment | (env or {}),
+            timeout=120,
+            check=False,
+        )
+        result = Done(done.returncode, done.stdout.decode(), done.stderr.decode())
+        assert "Traceback" not in result.err, result.err
+        return result
+
+    def start(self, *words: object, **options) -> subprocess.Popen[bytes]:
+        """Start a command and leave it running."""
+        options = {"env": self.environment} | options
+        return subprocess.Popen(self.command(*words), cwd=self.home, **options)
+
+    def write(self, name: str, text: str) -> str:
+        """Put a file into the working directory."""
+        (self.home / name).write_text(text, encoding="utf-8")
+        return name
+
+    def at_start(self, code: str) -> None:
+        """Have Python run `code` at the start of every later command."""
+        site = self.home.parent / "site"
+        site.mkdir(exist_ok=True)
+        with (site / "sitecustomize.py").open("a", encoding="utf-8") as file:
+            file.write(code)
+        self.environment["PYTHONPATH"] = str(site)
+
+    def skip_backoff(self) -> None:
+        """Have later commands retry at once, unless the service asks them to wait."""
+        self.at_start(_NO_BACKOFF)
+
+
+class ServeProcess:
+    """A `dkimctl serve` on a free port of loopback, and its operator's commands."""
+
+    def __init__(self, cli: Cli, *words: object) -> None:
+        self.cli = cli
+        self._log = cli.home / "serve.log"
+        with self._log.open("wb") as log:
+            self._process = cli.start(
+                "serve", "--port", 0, "--data", "service.db", *words, stderr=log
+            )
+        try:
+            self.url = self._announced_url()
+        except BaseException:
+            self.stop()
+            raise
+
+    @property
+    def said(self) -> str:
+        return self._log.read_text()
+
+    def stop(self) -> None:
+        self._process.terminate()
+        self._process.wait(LIMIT)
+
+    def operate(self, *words: object) -> Done:
+        done = self.cli("service", *words, "--data", "service.db")
+        assert done.status == 0, done.err
+        return done
+
+    def create_client(self) -> dict[str, str]:
+        """The environment of a new client: URLs, client ID and secret."""
+        with closing(Store.open(self.cli.home / "service.db")) as store:
+            credentials = create_client(store)
+        return {
+            "DKIMCTL_AUTH_URL": self.url,
+            "DKIMCTL_BASE_URL": self.url,
+            "DKIMCTL_CLIENT_ID": credentials.client_id,
+            "DKIMCTL_CLIENT_SECRET": credentials.secret,
+        }
+
+    def _announced_url(self) -> str:
+        deadline = time.monotonic() + LIMIT
+        while time.monotonic() < deadline and self._process.poll() is None:
+            if announced := re.search(r"(?s)serving on (http://\S+).*then log in.*\n", self.said):
+                return announced[1]
+            time.sleep(0.05)
+        raise AssertionError(f"the service did not start: {self.said}")
+
+
+def converse(
+    cli: Cli,
+    words: Sequence[str],
+    answers: Sequence[tuple[str, str]] = (),
+    size: tuple[int, int] = (24, 120),
+) -> tuple[int, str]:
+    """Run `words` on a terminal of `size` (lines, columns), typing each answer at its question.
+
+    Gives the exit status, and all that the terminal showed.
+    """
+    import fcntl
+    import pty
+    import struct
+    import termios
+
+    primary, secondary = pty.openpty()
+    fcntl.ioctl(secondary, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
+    environment = {k: v for k, v in cli.environment.items() if k != "COLUMNS"} | {"TERM": "xterm"}
+    process = cli.start(
+        *words, stdin=secondary, stdout=secondary, stderr=secondary, start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(secondary, termios.TIOCSCTTY, 0), env=environment,
+    )  # fmt: skip
+    os.close(secondary)
+    try:
+        shown = _talk(primary, list(answers))
+        return process.wait(LIMIT), shown
+    finally:
+        process.kill()
+        process.wait()
+        os.close(primary)
+
+
+def _talk(primary: int, answers: list[tuple[str, str]]) -> str:
+    shown, seen, deadline = "", 0, time.monotonic() + LIMIT
+    while time.monotonic() < deadline:
+        if not select.select([primary], [], [], 0.2)[0]:
+            continue
+        try:
+            data = os.read(primary, 65536)
+        except OSError:  # the other side is closed
+            return shown
+        if not data:
+            return shown
+        shown += data.decode()
+        if answers and answers[0][0] in shown[seen:]:
+            seen = len(shown)
+            os.write(primary, (answers.pop(0)[1] + "\n").encode())
+    raise AssertionError(f"the command did not end; it showed: {shown}")
