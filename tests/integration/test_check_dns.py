@@ -15,7 +15,8 @@ import time
 import dkim
 import pytest
 
-from dns_servers import Server, free_port, key_file, serving
+from dns_servers import Server, key_file, serving
+from ports import free_port
 from published import APEX, name_of, private_keys, published, register, txt
 
 # named listens on addresses of interfaces alone, and the loopback interface has this one.
@@ -269,7 +270,8 @@ def test_waiting_ends_within_an_interval_of_the_last_server(cli, serve, two, tmp
     words = ("check-dns", "--sandbox", "--wait", "60s", "--format", "json", *at)
     process = cli.start(*words, stdout=-1, stderr=-1)
     for program, server in servers.items():
-        time.sleep(2.5)
+        if program == "knotd":
+            time.sleep(2.5)  # so that one round sees the changes of the others alone
         if program == "named":  # which takes a zone that can be updated from no file
             script = cli("show-dns", "--sandbox", "--format", "nsupdate").out
             update = f"server {server.host} {server.port}\n{script}"
@@ -282,8 +284,8 @@ def test_waiting_ends_within_an_interval_of_the_last_server(cli, serve, two, tmp
     changed = time.monotonic()
     out, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
-    # The intervals grow by half from 2 s on: after 7.5 s none is longer than 6.8 s.
-    assert time.monotonic() - changed < 6.8 + 1.5
+    # The intervals grow by half from 2 s on; the slack is for a busy machine.
+    assert time.monotonic() - changed < 4.5 + 10
     assert {item["verdict"] for item in json.loads(out)["items"]} == {"published"}
 
 
@@ -296,6 +298,9 @@ server:
   use-caps-for-id: no
 stub-zone:
   name: "example.com"
+  stub-addr: {host}@{port}
+stub-zone:
+  name: "example.net"
   stub-addr: {host}@{port}
 """
 # A record that differs without harm: mail verifies, yet it is not what was registered.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-import socket
 
 import pytest
+
+from ports import free_port
 
 ENTRY = "- {sign_domain: example.com, selector: s1, key_len: 2048, enable: false}\n"
 TWO = ENTRY + ENTRY.replace(".com", ".org")
@@ -180,9 +181,7 @@ def test_a_host_that_no_name_can_be_is_4(cli, scripted_account):
 
 
 def test_nobody_listening_is_4(cli, scripted_account):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+    url = f"http://127.0.0.1:{free_port()}"
     environment = scripted_account | {"DKIMCTL_AUTH_URL": url, "DKIMCTL_BASE_URL": url}
     done = cli("register", "-", stdin=ENTRY, env=environment)
     assert (done.status, done.out) == (4, "")

@@ -16,7 +16,8 @@ from dkimctl.errors import ServiceError, UsageError
 from dkimctl.resolver.messages import decode, encode
 from dkimctl.resolver.nameservers import Address
 from dkimctl.resolver.zones import find_zone, find_zones
-from dns_servers import Server, free_port
+from dns_servers import Server
+from ports import free_port
 
 INSIDE = """
 alias._domainkey CNAME s1._domainkey.example.net.
@@ -132,11 +133,13 @@ domains:
 - {sign_domain: delegated.example.com, selector: s1}
 - example.net
 """
-# A network of its own, in which port 53 is free and the system's resolver is our server.
+# A network of its own, in which port 53 is free and the system's resolver is our server. (dig wants
+# a sound resolv.conf, whatever server it is told to ask.)
 ALONE = """
-ip link set lo up && mount --bind resolv.conf /etc/resolv.conf || exit 77
+ip link set lo up && mount --bind sound.conf /etc/resolv.conf || exit 77
 named -g -n 1 -c named.conf 2>named.log & server=$!
-for n in $(seq 100); do dig +short @127.0.0.1 example.com SOA | grep -q ns && break; sleep 0.1; done
+for n in $(seq 600); do dig +short @127.0.0.1 example.com SOA | grep -q ns && break; sleep 0.1; done
+mount --bind resolv.conf /etc/resolv.conf || exit 77
 "$@"; status=$?
 kill $server; wait $server; exit $status
 """
@@ -149,6 +152,7 @@ def alone(cli, needs_tool):
         needs_tool(tool)
     configure(cli.home, 53)
     cli.write("alone.sh", ALONE)
+    cli.write("sound.conf", "nameserver 127.0.0.1\n")
 
     def run(
         *words: str, stdin: str = "", resolv: bytes = b"nameserver 127.0.0.1\n"

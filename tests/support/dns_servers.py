@@ -6,7 +6,6 @@ import base64
 import contextlib
 import os
 import signal
-import socket
 import sqlite3
 import subprocess
 import time
@@ -20,6 +19,8 @@ import dns.query
 import dns.rcode
 import dns.rdatatype
 import httpx
+
+from ports import free_port
 
 SECRET = base64.b64encode(b"a key for tests alone, 32 bytes.").decode()
 WRONG_SECRET = base64.b64encode(b"another key, which is not theirs").decode()
@@ -175,12 +176,6 @@ def serving_api(
     finally:
         process.terminate()
         process.wait(10)
-
-
-def free_port(host: str = "127.0.0.1") -> int:
-    with socket.socket() as probe:
-        probe.bind((host, 0))
-        return int(probe.getsockname()[1])
 
 
 @contextlib.contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import socket
 import threading
 
 import pytest
@@ -14,6 +13,7 @@ from dkimctl.client.client import Client
 from dkimctl.client.http import HttpClient, HttpRequest
 from dkimctl.models.registration import DnsRecord, DomainSpec, Registration
 from dkimctl.models.secret import Secret
+from ports import free_port
 
 TOKEN = Secret("abc.def-ghi_jkl~mno+pqr/stu==")
 SPECS = [
@@ -419,11 +419,8 @@ class TestRegister:
             client.register(TOKEN, SPECS)
 
     def test_a_refused_connection_means_not_processed(self):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            url = f"http://127.0.0.1:{free.getsockname()[1]}"
         with (
-            connect(url) as client,
+            connect(f"http://127.0.0.1:{free_port()}") as client,
             pytest.raises(errors.NotProcessed, match=r"cannot reach 127\.0\.0\.1"),
         ):
             client.register(TOKEN, SPECS)
