@@ -1,8 +1,8 @@
-"""One `register` an account at a time.
+"""One `register` per account at a time.
 
-A killed holder leaves no stale lock: the operating system itself keeps the lock, and ends it
-with the process. Who holds it stands in a note beside it, since Windows lets nobody read a
-locked file. Does without `from __future__ import annotations`: see `dkimctl.models`.
+The lock is held by the operating system, so a killed process leaves no stale lock. The holder
+writes its process ID to a `.holder` file next to the lock file, since Windows does not let a
+locked file be read. Without `from __future__ import annotations`: see `dkimctl.models`.
 """
 
 import contextlib
@@ -18,50 +18,50 @@ from dkimctl.errors import LedgerError
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
-_POLL = 0.1  # seconds between two looks at a lock that another process holds
-_LOOKS = 3  # at the note, before a holder that cannot be named is told of
-_NOTE = re.compile(
+_POLL_SECONDS = 0.1
+_HOLDER_READS = 3
+_HOLDER = re.compile(
     rb"([1-9]\d{0,9}) (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d)\n"  # process ID, since
 )
-_LONGEST_NOTE = 64  # bytes
+_MAX_HOLDER_BYTES = 64
 
 
 class Holder(NamedTuple):
-    """The process that has the lock, and since when (`YYYY-MM-DDThh:mm:ss±hh:mm`, local time).
+    """The process that holds the lock, and since when (`YYYY-MM-DDThh:mm:ss±hh:mm`, local time).
 
-    Where its note cannot be read, or is not its own, the process ID is None and `since` "".
+    If it is not known, the process ID is None and `since` is "".
     """
 
     pid: int | None
     since: str
 
 
-_UNNAMED = Holder(None, "")
+_UNKNOWN = Holder(None, "")
 
 
 @contextlib.contextmanager
 def account_lock(
     directory: Path, *, base_url: str, client_id: str, on_wait: Callable[[Holder], None]
 ) -> Iterator[None]:
-    """Hold the lock of one account, whose file is in `directory` (made where there is none).
+    """Hold the lock of one account, a file in `directory` (created if it is missing).
 
     While another process holds it, `on_wait` is called once and then this waits without
-    bound; Ctrl-C ends the waiting. Raises LedgerError where there can be no lock.
+    limit; Ctrl-C stops waiting. Raises LedgerError if the lock cannot be used.
     """
     name = _name(base_url, client_id)
-    path, note = directory / f"{name}.lock", directory / f"{name}.holder"
-    with _explained(path):
+    path, holder_file = directory / f"{name}.lock", directory / f"{name}.holder"
+    with _translate_errors(path):
         lock = _new_lock(path)
-        held = _try(lock)
-    if not held:
-        on_wait(_holder(note))
-        with _explained(path):
-            lock.acquire(poll_interval=_POLL)
+        is_acquired = _try_acquire(lock)
+    if not is_acquired:
+        on_wait(_find_holder(holder_file))
+        with _translate_errors(path):
+            lock.acquire(poll_interval=_POLL_SECONDS)
     try:
-        with _noted(note):
+        with _naming_holder(holder_file):
             yield
     finally:
-        with contextlib.suppress(OSError):  # the end of the process ends the lock as well
+        with contextlib.suppress(OSError):  # the end of the process releases the lock as well
             lock.release()
 
 
@@ -77,12 +77,11 @@ def _new_lock(path: Path) -> "BaseFileLock":
     import filelock
 
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # Never a file whose mere existence is the lock, as filelock falls back to: a killed
-    # process would leave it behind.
+    # filelock's fallback is a file whose existence is the lock: a killed process would leave it.
     return filelock.FileLock(path, mode=0o600, fallback_to_soft=False)
 
 
-def _try(lock: "BaseFileLock") -> bool:
+def _try_acquire(lock: "BaseFileLock") -> bool:
     import filelock
 
     try:
@@ -92,36 +91,34 @@ def _try(lock: "BaseFileLock") -> bool:
     return True
 
 
-def _holder(note: Path) -> Holder:
-    """Who holds the lock, as far as its note can be believed.
+def _find_holder(holder_file: Path) -> Holder:
+    """The holder of the lock, if the holder file names a process that may hold it.
 
-    One that has just got the lock may not have written its note yet, and what stands there is
-    that of a process killed before. So a process that is not running here is not named; the
-    note is read again instead, for a fifth of a second. What remains: within the milliseconds
-    before the note is written, a process that was given the number of the killed one may be
-    named (on Windows the killed one itself); and where containers share the directory, one
-    that happens to have the number of a holder in another.
+    A process that has just acquired the lock may not have written the file yet, so it may still
+    name a killed one. If the named process is not running here, the file is read again for a
+    fifth of a second. A wrong process can be named only if it has the ID of the killed one (on
+    Windows: also the killed one itself), or if containers share the directory.
     """
     import time
 
-    for look in range(_LOOKS):
-        if look:
-            time.sleep(_POLL)
-        holder = _read(note)
+    for attempt in range(_HOLDER_READS):
+        if attempt:
+            time.sleep(_POLL_SECONDS)
+        holder = _read_holder(holder_file)
         if holder.pid is not None and _may_hold(holder.pid):
             return holder
-    return _UNNAMED
+    return _UNKNOWN
 
 
 def _may_hold(pid: int) -> bool:
-    """Whether that is another running process."""
+    """Whether this is another running process."""
     if pid == os.getpid():
         return False
     if sys.platform == "win32":  # os.kill would end that process
         return True
     try:
         os.kill(pid, 0)
-    except PermissionError:  # another user's
+    except PermissionError:  # another user's process
         return True
     except (OSError, OverflowError):
         return False
@@ -129,53 +126,52 @@ def _may_hold(pid: int) -> bool:
 
 
 @contextlib.contextmanager
-def _noted(note: Path) -> Iterator[None]:
-    """Let the note name this process; to be entered with the lock held."""
+def _naming_holder(holder_file: Path) -> Iterator[None]:
+    """Name this process in the holder file; to be entered with the lock held."""
     from datetime import datetime
 
     since = datetime.now().astimezone().isoformat(timespec="seconds")
-    with _explained(note):
-        _write(note, f"{os.getpid()} {since}\n".encode())
+    with _translate_errors(holder_file):
+        _write_holder(holder_file, f"{os.getpid()} {since}\n".encode())
     try:
         yield
     finally:
-        # One that stays is like that of a killed process.
+        # If this fails, the file is like that of a killed process.
         with contextlib.suppress(OSError):
-            _write(note, b"")
+            _write_holder(holder_file, b"")
 
 
-def _write(note: Path, content: bytes) -> None:
-    """Write in place: Windows replaces no file that another process is reading.
+def _write_holder(holder_file: Path, content: bytes) -> None:
+    """Write in place: Windows cannot replace a file that another process is reading.
 
-    Whoever reads half a note sees that by its form.
+    A half-written file does not match the pattern.
     """
-    with open(note, "wb", opener=_open_unfollowed) as file:
+    with open(holder_file, "wb", opener=_open_without_following) as file:
         file.write(content)
 
 
-def _read(note: Path) -> Holder:
+def _read_holder(holder_file: Path) -> Holder:
     try:
-        with open(note, "rb", opener=_open_unfollowed) as file:
-            found = _NOTE.fullmatch(file.read(_LONGEST_NOTE))
+        with open(holder_file, "rb", opener=_open_without_following) as file:
+            match = _HOLDER.fullmatch(file.read(_MAX_HOLDER_BYTES))
     except OSError:
-        return _UNNAMED
-    return Holder(int(found[1]), found[2].decode()) if found else _UNNAMED
+        return _UNKNOWN
+    return Holder(int(match[1]), match[2].decode()) if match else _UNKNOWN
 
 
-def _open_unfollowed(path: str, flags: int) -> int:
-    """Open without following a link, and without waiting for the other end of a FIFO."""
+def _open_without_following(path: str, flags: int) -> int:
+    """Open without following a symbolic link or waiting for the other end of a FIFO."""
     flags |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     return os.open(path, flags, 0o600)
 
 
 @contextlib.contextmanager
-def _explained(path: Path) -> Iterator[None]:
-    """Turn what the file system says into a LedgerError."""
+def _translate_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
         raise LedgerError(
             f"cannot lock the account with {error.filename or path}: {error.strerror or error}",
-            hint="free or repair that place, or name another state directory in "
-            "DKIMCTL_STATE_DIR, on a file system with locks",
+            hint="free space there and make it writable, or set DKIMCTL_STATE_DIR to a directory "
+            "on a file system that has locks",
         ) from error

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
-from dkimctl.ledger.faults import corrupt, sound_id
+from dkimctl.ledger.errors import damage_error, require_row_id
 from dkimctl.models.registration import DomainSpec, RegistrationKey, key_of
 
 
@@ -47,7 +47,7 @@ _END = "DELETE FROM sending WHERE id = ?"
 def select_sendings(connection: sqlite3.Connection, account_id: int) -> Iterator[Sending]:
     """All of an account that are open, oldest first."""
     for sending_id, sent_at, entries in connection.execute(_SELECT, (account_id,)):
-        yield Sending(sound_id(sending_id), str(sent_at), _decoded(entries))
+        yield Sending(require_row_id(sending_id), str(sent_at), _decoded(entries))
 
 
 def add_sendings(
@@ -167,7 +167,7 @@ def _decoded(entries: Any) -> list[DomainSpec]:
     try:
         return [_spec(entry) for entry in json.loads(entries)]
     except (TypeError, ValueError, RecursionError) as error:
-        raise corrupt(f"a sending in it cannot be read: {error}") from error
+        raise damage_error(f"a sending in it cannot be read: {error}") from error
 
 
 def _spec(entry: object) -> DomainSpec:

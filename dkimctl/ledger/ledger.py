@@ -11,8 +11,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Self
 
-from dkimctl.ledger.connecting import identity_of, real, require_in_place
-from dkimctl.ledger.faults import translate_errors
+from dkimctl.ledger.errors import translate_errors
+from dkimctl.ledger.health import (
+    file_identity,
+    find_quarantined,
+    quarantining,
+    require_disk_space,
+    require_in_place,
+    require_sound,
+)
 from dkimctl.ledger.intents import (
     Intent,
     OpenSendings,
@@ -22,6 +29,7 @@ from dkimctl.ledger.intents import (
     select_sendings,
     utc,
 )
+from dkimctl.ledger.opening import open_for_writing, open_read_only, resolve_links
 from dkimctl.ledger.publications import add_publications, end_publications, select_publications
 from dkimctl.ledger.registrations import (
     delete_registrations,
@@ -51,7 +59,7 @@ class Ledger:
         self._connection = connection
         self._account_id = account_id
         self._path = path
-        self._identity = identity_of(path)
+        self._identity = file_identity(path)
         self._clock = clock
         self._known: set[str] | None = None  # the signing domains, once asked for
         self._open: OpenSendings | None = None  # likewise
@@ -60,33 +68,27 @@ class Ledger:
     def open(
         cls, path: Path, *, base_url: str, client_id: str, clock: Callable[[], float] = time.time
     ) -> Self:
-        """Open the ledger of one account, making the file where there is none.
+        """Open the ledger of one account, creating the file if there is none.
 
-        A damaged one is set aside. `clock` gives seconds since the epoch.
+        Raises LedgerError, also for a damaged file, which is quarantined. `clock` gives seconds
+        since the epoch.
         """
-        from dkimctl.ledger.damage import setting_aside
-        from dkimctl.ledger.writing import open_for_writing
-
-        path = real(path)
-        with translate_errors(path), setting_aside(path, clock):
+        path = resolve_links(path)
+        with translate_errors(path), quarantining(path, clock):
             return cls(*open_for_writing(path, base_url, client_id), path, clock)
 
     @classmethod
     def open_existing(cls, path: Path, *, base_url: str, client_id: str) -> Self:
         """Open the ledger to read it only; where there is no file, it is empty and none is made."""
-        from dkimctl.ledger.reading import open_for_reading
-
-        path = real(path)
+        path = resolve_links(path)
         with translate_errors(path):
-            return cls(*open_for_reading(path, base_url, client_id), path)
+            return cls(*open_read_only(path, base_url, client_id), path)
 
     @functools.cached_property
-    def gap(self) -> Path | None:
-        """A damaged ledger that was set aside beside this one, which may know less than it."""
-        from dkimctl.ledger.damage import set_aside
-
+    def quarantined(self) -> Path | None:
+        """The newest damaged ledger that was quarantined: this one may know less than it."""
         with translate_errors(self._path):
-            return set_aside(self._path)
+            return find_quarantined(self._path)
 
     def of_domain(self, sign_domain: str) -> list[Registration]:
         """What is known of one signing domain, oldest first."""
@@ -189,24 +191,20 @@ class Ledger:
             raise
 
     def check(self) -> None:
-        """See that the file is sound, before anything is sent.
+        """Check that the file is sound, before anything is sent.
 
-        A damaged file is set aside, and the ledger is closed.
+        A damaged file is quarantined, and the ledger is closed.
         """
-        from dkimctl.ledger.damage import require_sound, setting_aside
-
         with translate_errors(self._path):
             require_in_place(self._path, self._identity)
-            with setting_aside(self._path, self._clock, self.close):
+            with quarantining(self._path, self._clock, self.close):
                 require_sound(self._connection)
                 list(select_sendings(self._connection, self._account_id))  # all can be read
 
-    def require_room(self, entries: int) -> int:
-        """See that the disk has room for so many more answers; gives for how many beyond them."""
-        from dkimctl.ledger.disk_space import require_room
-
+    def require_disk_space(self, entries: int) -> int:
+        """Require space for the answers to `entries`; returns for how many more there is space."""
         with translate_errors(self._path):
-            return require_room(self._path, entries)
+            return require_disk_space(self._path, entries)
 
     def close(self) -> None:
         self._connection.close()

@@ -1,7 +1,7 @@
-"""The tables of the ledger, and how a file of an older version comes by them.
+"""The tables of the ledger, and the migration of files of older versions.
 
-`PRAGMA user_version` holds the version: 0 is a file without tables, 1 had no sendings, 2 no
-publications.
+`PRAGMA user_version` holds the version: 0 is a file without tables, 1 has no `sending` table,
+2 no `publication` table.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ CREATE {kind} TABLE registration (
   UNIQUE (account_id, sign_domain, selector)
 );
 """
-# `entries`: JSON, a list of [signing domain, selector or null where the service is to choose].
+# `entries`: JSON, a list of [signing domain, selector]; null lets the service choose the selector.
 _SENDINGS = """
 CREATE {kind} TABLE sending (
   id INTEGER PRIMARY KEY,
@@ -45,7 +45,7 @@ CREATE {kind} TABLE sending (
   entries TEXT NOT NULL
 )
 """
-# `published_at`: when the record was first seen in DNS, as `utc` writes it.
+# `published_at`: when the record was first seen in DNS; YYYY-MM-DDThh:mm:ss+00:00.
 _PUBLICATIONS = """
 CREATE {kind} TABLE publication (
   account_id INTEGER NOT NULL REFERENCES account (id),
@@ -55,45 +55,45 @@ CREATE {kind} TABLE publication (
   PRIMARY KEY (account_id, sign_domain, selector)
 )
 """
-# What makes each version of the one before it.
+# Each step upgrades a file by one version.
 _STEPS = (_REGISTRATIONS, _SENDINGS, _PUBLICATIONS)
 _VERSION = len(_STEPS)
 
 
 def migrate(connection: sqlite3.Connection, path: Path) -> None:
-    """Bring the file to the present version, within the caller's transaction.
+    """Upgrade the file to the current version, within the caller's transaction.
 
-    Raises LedgerError for a version that is newer than this program.
+    Raises LedgerError if the file's version is newer than this program.
     """
     version = version_of(connection, path)
     if version < _VERSION:
-        _build(connection, version, kind="")
+        _create_tables(connection, version, kind="")
         connection.execute(f"PRAGMA user_version = {_VERSION}")
 
 
-def complete(connection: sqlite3.Connection, path: Path) -> None:
-    """Give a reader, for itself alone, the tables that an older file lacks.
+def add_missing_tables(connection: sqlite3.Connection, path: Path) -> None:
+    """Add the tables that an older file lacks as temporary ones, for this connection only.
 
-    Raises LedgerError for a version that is newer than this program.
+    Raises LedgerError if the file's version is newer than this program.
     """
     version = version_of(connection, path)
     if version < _VERSION:
         connection.execute("PRAGMA temp_store = MEMORY")
-        _build(connection, version, kind="TEMP")
+        _create_tables(connection, version, kind="TEMP")
 
 
 def version_of(connection: sqlite3.Connection, path: Path) -> int:
-    """The file's version. Raises LedgerError where it is newer than this program."""
+    """The file's version. Raises LedgerError if it is newer than this program."""
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     if version > _VERSION:
         raise LedgerError(
             f"the ledger {path} was written by a newer dkimctl",
-            hint="upgrade dkimctl, or name another state directory in DKIMCTL_STATE_DIR",
+            hint="upgrade dkimctl, or set DKIMCTL_STATE_DIR to another directory",
         )
     return version
 
 
-def _build(connection: sqlite3.Connection, version: int, *, kind: str) -> None:
+def _create_tables(connection: sqlite3.Connection, version: int, *, kind: str) -> None:
     for step in _STEPS[version:]:
         for statement in step.format(kind=kind).split(";"):
             connection.execute(statement)

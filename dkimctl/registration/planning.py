@@ -57,9 +57,10 @@ class Planner:
     def _doubt(self, intents: Sequence[Intent]) -> str:
         if intents:
             return f"sent at {intents[0].sent_at}, and never answered: {_UNSURE}"
-        if (gap := self._ledger.gap) is not None:
+        if (quarantined := self._ledger.quarantined) is not None:
             return (
-                f"{_UNSURE}: the damaged ledger {gap.name} may have it (once settled, move it away)"
+                f"{_UNSURE}: the damaged ledger {quarantined.name} may have it "
+                "(once settled, move it away)"
             )
         return ""
 

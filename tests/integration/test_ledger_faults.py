@@ -111,7 +111,7 @@ class TestADamagedLedger:
         before = damaged.read_bytes()
         done = cli("register", "-", stdin=specs(2))
         assert (done.status, done.out) == (2, "")
-        assert "set aside" in done.err
+        assert "quarantined" in done.err
         assert service.sent == []
         (aside,) = damaged.parent.glob("ledger.db.damaged-*")
         assert aside.read_bytes() == before
@@ -146,7 +146,7 @@ class TestADamagedLedger:
         ledger.write_bytes(data)
         done = cli("register", "-", stdin="- {sign_domain: new.example, selector: s1}\n")
         assert done.status == 2
-        assert "set aside" in done.err
+        assert "quarantined" in done.err
         assert service.sent == []
 
 

@@ -172,7 +172,7 @@ class RegistrationEngine:
         self._disk_space -= entries
         if self._disk_space < 0:
             in_work = sum(len(batch.specs) for batch in self._scheduler.in_work)
-            self._disk_space = min(self._ledger.require_room(in_work), _MOST_UNCHECKED)
+            self._disk_space = min(self._ledger.require_disk_space(in_work), _MOST_UNCHECKED)
         if self._scheduler.is_open:
             return
         self._ledger.check()

@@ -30,9 +30,7 @@ def answer(number):
 """
 # Nothing can be imported afterwards: this user need not be able to read Python itself.
 _UNPRIVILEGED = """
-import filelock, tempfile
-import dkimctl.ledger.damage, dkimctl.ledger.disk_space
-import dkimctl.ledger.reading, dkimctl.ledger.writing
+import filelock, shutil, tempfile
 if os.geteuid() == 0:
     try:
         os.setgroups([])

@@ -11,8 +11,8 @@ import sys
 import pytest
 
 from dkimctl.errors import LedgerError
-from dkimctl.ledger.damage import setting_aside
-from dkimctl.ledger.faults import corrupt
+from dkimctl.ledger.errors import damage_error
+from dkimctl.ledger.health import quarantining
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models.registration import DomainSpec
 
@@ -76,7 +76,9 @@ def filled(write, path, make_registration):
 def test_a_damaged_ledger_is_set_aside_as_it_is(filled, account, damage):
     damage(filled)
     before = filled.read_bytes()
-    with pytest.raises(LedgerError, match=r"ledger\.db is damaged: .*; it was set aside") as caught:
+    with pytest.raises(
+        LedgerError, match=r"ledger\.db is damaged: .*; it was quarantined"
+    ) as caught:
         use(filled, account)
     assert caught.value.message.isprintable(), "it is one line"
     assert str(filled.with_name(ASIDE)) in caught.value.message
@@ -114,7 +116,7 @@ def test_sendings_that_nobody_can_read_are_damage_too(entries, path, account, wr
     with write() as ledger:
         with pytest.raises(LedgerError, match="is damaged"):
             ledger.intents_of("example.com")
-        with pytest.raises(LedgerError, match="set aside"):
+        with pytest.raises(LedgerError, match="quarantined"):
             ledger.check()
 
 
@@ -131,30 +133,30 @@ def test_rows_whose_ids_are_gone_are_damage_too(table, path, account, write):
         )
     with pytest.raises(LedgerError, match="is damaged: a row in it has no ID"):
         read_all(path, account)
-    with pytest.raises(LedgerError, match="set aside"):
+    with pytest.raises(LedgerError, match="quarantined"):
         use(path, account)
 
 
 def test_the_new_ledger_knows_of_its_gaps(filled, account, write, read):
     with write() as ledger:
-        assert ledger.gap is None
+        assert ledger.quarantined is None
     DAMAGES["text"](filled)
     with pytest.raises(LedgerError):
         write()
     with read() as ledger:
-        assert ledger.gap is not None
+        assert ledger.quarantined is not None
     with write() as ledger:
-        assert ledger.gap is not None
+        assert ledger.quarantined is not None
         assert list(ledger.all()) == ledger.intents() == []
     filled.with_name(names(filled)[1]).unlink()
     with write() as ledger:
-        assert ledger.gap is None
+        assert ledger.quarantined is None
 
 
 def test_one_that_was_set_aside_before_is_never_overwritten(filled, account):
     for content in "one", "two", "three":
         filled.write_text(content)
-        with pytest.raises(LedgerError, match="set aside"):
+        with pytest.raises(LedgerError, match="quarantined"):
             use(filled, account)
     found = {found.name: found.read_text() for found in filled.parent.glob("*damaged*")}
     assert found == {ASIDE: "one", f"{ASIDE}.2": "two", f"{ASIDE}.3": "three"}
@@ -170,7 +172,7 @@ def test_an_emptied_ledger_is_no_new_one_while_its_log_is_there(write, path, acc
     with pytest.raises(LedgerError, match="the file is empty"):
         Ledger.open_existing(path, **account)
     assert path.with_name("ledger.db-wal").read_bytes() == log
-    with pytest.raises(LedgerError, match=r"the file is empty.* set aside"):
+    with pytest.raises(LedgerError, match=r"the file is empty.* quarantined"):
         use(path, account)
     assert names(path) == [ASIDE, f"{ASIDE}-shm", f"{ASIDE}-wal"]
     assert path.with_name(f"{ASIDE}-wal").read_bytes() == log
@@ -180,10 +182,10 @@ def test_an_emptied_ledger_is_no_new_one(filled, account):
     filled.write_bytes(b"")
     with pytest.raises(LedgerError, match="the file is empty"):
         Ledger.open_existing(filled, **account)
-    with pytest.raises(LedgerError, match=r"the file is empty.* set aside"):
+    with pytest.raises(LedgerError, match=r"the file is empty.* quarantined"):
         use(filled, account)
     with Ledger.open(filled, **account) as ledger:
-        assert ledger.gap is not None
+        assert ledger.quarantined is not None
 
 
 def test_a_log_without_its_ledger_is_not_lost_to_a_new_one(filled, account):
@@ -207,7 +209,7 @@ def test_damage_that_comes_to_light_later_is_told_and_left_to_the_next_run(
             list(ledger.all())
         assert "dkimctl register" in caught.value.hint
         assert names(filled)[0] == "ledger.db"
-        with pytest.raises(LedgerError, match="set aside"):
+        with pytest.raises(LedgerError, match="quarantined"):
             ledger.check()
         with pytest.raises(LedgerError, match="moved or replaced"):
             ledger.record([make_registration()])
@@ -215,10 +217,10 @@ def test_damage_that_comes_to_light_later_is_told_and_left_to_the_next_run(
 
 def test_what_another_run_has_moved_already_is_left_in_peace(filled, write):
     def find_damage_too_late():
-        with setting_aside(filled, lambda: NOON):
+        with quarantining(filled, lambda: NOON):
             filled.rename(filled.with_name("moved"))
             filled.write_text("new")
-            raise corrupt("late")
+            raise damage_error("late")
 
     with pytest.raises(LedgerError, match="another run of dkimctl has moved it"):
         find_damage_too_late()
@@ -228,7 +230,7 @@ def test_what_another_run_has_moved_already_is_left_in_peace(filled, write):
 
 def test_other_trouble_moves_nothing(filled):
     error = sqlite3.OperationalError("disk I/O error")
-    with pytest.raises(sqlite3.OperationalError), setting_aside(filled, lambda: NOON):
+    with pytest.raises(sqlite3.OperationalError), quarantining(filled, lambda: NOON):
         raise error
     assert names(filled) == ["ledger.db"]
 
@@ -243,7 +245,7 @@ def test_a_ledger_behind_a_link_is_set_aside_where_it_is(filled, account, tmp_pa
     link = tmp_path / "link.db"
     link.symlink_to(filled)
     DAMAGES["text"](filled)
-    with pytest.raises(LedgerError, match="set aside"):
+    with pytest.raises(LedgerError, match="quarantined"):
         use(link, account)
     assert names(filled) == [ASIDE]
     use(link, account)
@@ -261,6 +263,6 @@ def test_a_damaged_ledger_that_cannot_be_moved_is_told(elsewhere):
         "except LedgerError as error:\n    print(error.message, error.hint)",
         path,
     )
-    assert "is damaged: file is not a database; it cannot be set aside: Permission denied" in said
+    assert "is damaged: file is not a database; it cannot be quarantined: Permission denied" in said
     assert "restore a backup" in said
     assert path.read_text() == "not a database"

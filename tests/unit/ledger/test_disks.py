@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from dkimctl.errors import LedgerError
-from dkimctl.ledger.disk_space import require_room
-from dkimctl.ledger.faults import translate_errors
+from dkimctl.ledger.errors import translate_errors
+from dkimctl.ledger.health import require_disk_space
 from dkimctl.models.registration import DomainSpec
 
 TRY_TO_OPEN = """
@@ -102,11 +102,11 @@ def test_no_ledger_is_begun_on_a_full_disk(small_disk, on_disk, write):
 
 def test_too_little_room_is_told_before_anything_is_sent(small_disk, on_disk, write):
     with write(path=on_disk) as ledger:
-        ledger.require_room(400)
+        ledger.require_disk_space(400)
         with pytest.raises(
             LedgerError, match=r"5000 entries may need 69\.\d MB, and only 16\.\d MB"
         ) as caught:
-            ledger.require_room(5000)
+            ledger.require_disk_space(5000)
     assert f"free space at {on_disk.parent}" in caught.value.hint
 
 
@@ -118,9 +118,9 @@ def test_what_the_room_is_enough_for_does_fit(
     answers = [make_registration(f"{hash(str(n)):x}.example") for n in range(400)]
     with write(path=on_disk) as ledger:
         small_disk.fill(leaving=9_700_000)
-        ledger.require_room(len(answers))
+        ledger.require_disk_space(len(answers))
         with pytest.raises(LedgerError):
-            ledger.require_room(len(answers) + 50)
+            ledger.require_disk_space(len(answers) + 50)
         for first in range(0, len(answers), batch_size):
             batch = answers[first : first + batch_size]
             ledger.commit(begun=[[DomainSpec(*found[:2]) for found in batch]])
@@ -130,14 +130,14 @@ def test_what_the_room_is_enough_for_does_fit(
 
 def test_no_disk_has_room_for_everything(write):
     with write() as ledger, pytest.raises(LedgerError, match="no space for the ledger"):
-        ledger.require_room(10**15)
+        ledger.require_disk_space(10**15)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has /proc")
 def test_a_file_system_that_does_not_tell_its_size_is_believed_to_have_room():
     path = Path("/proc/ledger.db")
     assert shutil.disk_usage(path.parent).free == 0
-    assert require_room(path, 1) == 1
+    assert require_disk_space(path, 1) == 1
 
 
 def test_a_read_only_file_system_is_read_and_not_written(
@@ -164,7 +164,7 @@ def test_a_read_only_directory_is_refused_before_anything_is_sent(elsewhere, wri
     elsewhere.path.chmod(0o555)
     said = elsewhere.run(TRY_TO_OPEN, path)
     assert f"cannot use the ledger {path}: " in said
-    assert f"see that {path.parent} is a directory where you can read and write" in said
+    assert f"check that you can read and write in the directory {path.parent}" in said
 
 
 def test_a_read_only_file_is_refused_before_anything_is_sent(elsewhere, write):
@@ -180,7 +180,7 @@ def test_a_ledger_that_another_program_holds_is_told(write, path):
         holder = sqlite3.connect(path)
         holder.execute("BEGIN IMMEDIATE")
         other = sqlite3.connect(path, timeout=0)
-        with pytest.raises(LedgerError, match="held by another program"), translate_errors(path):
+        with pytest.raises(LedgerError, match="locked by another program"), translate_errors(path):
             other.execute("BEGIN IMMEDIATE")
         other.close()
         holder.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from dkimctl.ledger.writing import open_for_writing
+from dkimctl.ledger.opening import open_for_writing
 
 COMMIT_FOR_EVER = """
 start = int(sys.stdin.readline())

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath, PureWindowsPath
 
 import pytest
 
-from dkimctl.ledger.connecting import sqlite_uri
+from dkimctl.ledger.opening import sqlite_uri
 
 COUNT = """
 try:
@@ -48,7 +48,7 @@ def killed(process, word):
 def test_a_reader_makes_no_file(path, read):
     with read() as ledger:
         assert list(ledger.all()) == []
-        assert ledger.gap is None
+        assert ledger.quarantined is None
     assert not path.parent.exists()
 
 

@@ -43,13 +43,13 @@ def test_once_the_disk_has_no_room_nothing_more_is_sent_and_nothing_is_in_doubt(
 ):
     asked = []
 
-    def require_room(count):
+    def require_disk_space(count):
         asked.append(count)
         if len(asked) > 2:
             raise LedgerError("there is no space", hint="free some")
         return 3  # more than asked for: then it is asked again
 
-    monkeypatch.setattr(ledger, "require_room", require_room)
+    monkeypatch.setattr(ledger, "require_disk_space", require_disk_space)
     server = service()
     run = make_run(server.send, batch_size=2)
     found = outcomes_of(run.run(entries(20, None)))
@@ -66,7 +66,7 @@ def test_the_room_that_is_asked_for_is_that_of_all_that_may_be_answered(
     ledger, service, make_run, entries, monkeypatch
 ):
     asked = []
-    monkeypatch.setattr(ledger, "require_room", lambda count: asked.append(count) or 0)
+    monkeypatch.setattr(ledger, "require_disk_space", lambda count: asked.append(count) or 0)
     make_run(service().send, batch_size=5, concurrency=2).run(entries(40))
     assert asked[0] >= 5
     assert max(asked) == (2 + 2) * 5  # two at the service, two that have leave
