@@ -1,4 +1,4 @@
-"""The embedded service as the commands use it: its extra, its data file, the sandbox."""
+"""The embedded service for the commands: its extra, its data file, the sandbox."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dkimctl.settings.paths import data_dir
 from dkimctl.settings.profile import SANDBOX_CLIENT_ID
 
 if TYPE_CHECKING:
-    from dkimctl.service.encryption import PrivateKeyEncryptor
+    from dkimctl.service.keys import PrivateKeyEncryptor
     from dkimctl.service.store import Store
 
 _PASSPHRASE = "DKIMCTL_SERVICE_PASSPHRASE"  # noqa: S105 - the variable's name
@@ -24,71 +24,71 @@ _PASSPHRASE = "DKIMCTL_SERVICE_PASSPHRASE"  # noqa: S105 - the variable's name
 
 @contextlib.contextmanager
 def needs_service_extra() -> Iterator[None]:
-    """Around the imports of the service: says so where its packages are not installed."""
+    """To be entered around imports of the service: raises UsageError if the extra is missing."""
     try:
         yield
     except ModuleNotFoundError as error:
         raise UsageError(
             f"the embedded service is not installed (no module {error.name})",
-            hint="pip install 'dkimctl[service]'",
+            hint="run `pip install 'dkimctl[service]'`",
         ) from error
 
 
-def open_service_store(data: Path | None, sealer: PrivateKeyEncryptor | None = None) -> Store:
-    """The service's data file; by default one in the user's data directory."""
+def open_service_store(data: Path | None, encryptor: PrivateKeyEncryptor | None = None) -> Store:
+    """Open the service's data file; by default the one in the user's data directory."""
     with needs_service_extra():
         from dkimctl.service.store import Store
-    return Store.open(data or data_dir() / "service.db", sealer)
+    return Store.open(data or data_dir() / "service.db", encryptor)
 
 
 def open_key_store(data: Path | None) -> Store:
-    """The same, for who makes keys: the passphrase must be the one that the file's keys have."""
+    """The same for commands that make keys: they need the passphrase of the file, if it has one."""
     with needs_service_extra():
-        from dkimctl.service.passphrase import require_none
-    store = open_service_store(data, _sealer())
-    if store.sealer is None:
+        from dkimctl.service.passphrase import require_no_passphrase
+    store = open_service_store(data, _encryptor_from_environment())
+    if store.encryptor is None:
         try:
             with store.reading() as connection:
-                require_none(connection, store.path)
+                require_no_passphrase(connection, store.path)
         except BaseException:
             store.close()
             raise
     return store
 
 
-def _sealer() -> PrivateKeyEncryptor | None:
+def _encryptor_from_environment() -> PrivateKeyEncryptor | None:
     if not os.environ.get(_PASSPHRASE):
         return None
-    from dkimctl.service.encryption import MAX_PASSPHRASE, PrivateKeyEncryptor
+    from dkimctl.service.keys import MAX_PASSPHRASE, PrivateKeyEncryptor
 
-    # In no variable, which a report of the error could show.
+    # Not in a local variable, which an error report might show.
     if len(os.fsencode(os.environ[_PASSPHRASE])) > MAX_PASSPHRASE:
         raise UsageError(
             f"{_PASSPHRASE} has more than {MAX_PASSPHRASE} octets",
-            hint="use a shorter one: OpenSSL could not open the keys with this",
+            hint="use a shorter passphrase: OpenSSL could not decrypt the keys with this one",
         )
     return PrivateKeyEncryptor(os.fsencode(os.environ[_PASSPHRASE]))
 
 
 class Sandbox:
-    """The service in this very process, on a data file of its own, with one client."""
+    """The service in this process, with its own data file and one client."""
 
     def __init__(self) -> None:
         self._store = open_key_store(data_dir() / "sandbox.db")
         from dkimctl.service.app import create_app
 
-        # The answer tells of a failure; without a handler Python would print a traceback.
+        # Failures show in the answers; without a handler Python would print them as well.
         logging.getLogger("dkimctl.service").addHandler(logging.NullHandler())
         _ensure_client(self._store)
         self.app = create_app(self._store)
 
     def issue_token(self) -> Token:
-        """A token without a secret, which nobody keeps: the store is at hand."""
-        from dkimctl.service import tokens
+        """Issue a token directly; the secret of the sandbox's client is not stored anywhere."""
+        from dkimctl.service.authorization import TOKEN_LIFETIME, issue_token
 
         now = time.time()
-        text = tokens.issue(self._store, SANDBOX_CLIENT_ID, now)
-        return Token(Secret(text), now + tokens.LIFETIME)
+        text = issue_token(self._store, SANDBOX_CLIENT_ID, now)
+        return Token(Secret(text), now + TOKEN_LIFETIME)
 
     def __enter__(self) -> Self:
         return self
@@ -100,12 +100,12 @@ class Sandbox:
 def _ensure_client(store: Store) -> None:
     from dkimctl.service.clients import create_client, list_clients
 
-    def is_there() -> bool:
+    def exists() -> bool:
         return any(client.client_id == SANDBOX_CLIENT_ID for client in list_clients(store))
 
     try:
-        if not is_there():
+        if not exists():
             create_client(store, SANDBOX_CLIENT_ID)
     except UsageError:
-        if not is_there():  # otherwise another process was quicker
+        if not exists():  # otherwise another process has created it first
             raise

@@ -1,5 +1,5 @@
-"""The embedded service: the whole of the interface as a WSGI application.
+"""The embedded service: the whole interface as a WSGI application.
 
-It imports nothing of the client, so that the two sides cannot share a mistake. Its
-modules need the extra `service`; `app.create_app` puts them together.
+It shares no code with the client, so that the two cannot share a mistake. Its modules need
+the extra `service`; `app.create_app` puts them together.
 """

@@ -1,33 +1,30 @@
-"""The Authorization header: client credentials (interface 4.1) and bearer tokens (5.2)."""
+"""Bearer tokens (interface 3.1): opaque, stored as hashes, each with its own expiry."""
 
 from __future__ import annotations
 
-import base64
+import hashlib
+import secrets
 from collections.abc import Callable
 from typing import Any
 
 import falcon
+from sqlalchemy import delete, insert, select
 
-from dkimctl.service import tokens
+from dkimctl.service.clients import ClientState
+from dkimctl.service.schema import clients, tokens
 from dkimctl.service.store import Store
 
+TOKEN_LIFETIME = 3600
+"""Seconds from issue to expiry (interface 8)."""
 
-def basic_credentials(header: str | None) -> tuple[str, str] | None:
-    """Client ID and secret of a Basic header (RFC 7617, section 2); None if there are none."""
-    encoded = _of_scheme(header, "basic")
-    try:
-        decoded = base64.b64decode(encoded, validate=True).decode("utf-8")
-    except ValueError:
-        return None
-    client_id, colon, secret = decoded.partition(":")
-    return (client_id, secret) if colon else None
+_TOKEN_BYTES = 675  # 900 characters: as long as the signed tokens of public services
 
 
 class BearerAuthentication:
-    """Falcon middleware: lets a request to a protected resource pass only with a token.
+    """Falcon middleware: requires a valid bearer token for protected resources.
 
-    A resource is protected if its `protected` is true; it finds the client's ID in
-    `request.context.client_id`. Answers 401 and 403 as interface 7.2 says.
+    A resource is protected if its `protected` is true; it then finds the client's ID in
+    `request.context.client_id`. Answers 401 and 403 as in interface 7.2.
     """
 
     def __init__(self, store: Store, clock: Callable[[], float]) -> None:
@@ -43,16 +40,49 @@ class BearerAuthentication:
     ) -> None:
         if not resource.protected:
             return
-        token = _of_scheme(request.auth, "bearer")
+        token = authorization_value(request.auth, "bearer")
         if not token:
             raise falcon.HTTPUnauthorized(description="Unauthorized", challenges=["Bearer"])
-        client_id = tokens.holder(self._store, token, self._clock())
+        client_id = client_of_token(self._store, token, self._clock())
         if client_id is None:
             raise falcon.HTTPForbidden(description="Forbidden")
         request.context.client_id = client_id
 
 
-def _of_scheme(header: str | None, scheme: str) -> str:
-    """What follows the scheme (in any case) in the header; empty if it is another one."""
-    sent, _, value = (header or "").partition(" ")
-    return value.strip() if sent.lower() == scheme else ""
+def authorization_value(header: str | None, scheme: str) -> str:
+    """The part of an Authorization header after the scheme; "" if it has another scheme."""
+    given, _, value = (header or "").partition(" ")
+    return value.strip() if given.lower() == scheme else ""
+
+
+def issue_token(store: Store, client_id: str, now: float) -> str:
+    """A new token for the client, valid until `now` + TOKEN_LIFETIME (seconds since the epoch).
+
+    Earlier tokens stay valid; expired ones are deleted.
+    """
+    token = secrets.token_urlsafe(_TOKEN_BYTES)
+    row = {"token_hash": _hash(token), "client_id": client_id, "expires_at": now + TOKEN_LIFETIME}
+    with store.writing() as connection:
+        connection.execute(delete(tokens).where(tokens.c.expires_at <= now))
+        connection.execute(insert(tokens).values(row))
+    return token
+
+
+def client_of_token(store: Store, token: str, now: float) -> str | None:
+    """The ID of the active client that holds the token.
+
+    None if it is unknown or expired, or its client is disabled or deleted (interface 3.2).
+    """
+    query = (
+        select(tokens.c.client_id)
+        .join(clients)
+        .where(tokens.c.token_hash == _hash(token))
+        .where(tokens.c.expires_at > now)
+        .where(clients.c.state == ClientState.ACTIVE)
+    )
+    with store.reading() as connection:
+        return connection.execute(query).scalar_one_or_none()
+
+
+def _hash(token: str) -> bytes:
+    return hashlib.sha256(token.encode()).digest()

@@ -1,4 +1,4 @@
-"""The clients of the service and their states (interface 3.2)."""
+"""The clients of the service, their states (interface 3.2), and their deliveries (4.3, 5.3)."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ import hmac
 import re
 import secrets
 import string
+import uuid
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 
-from sqlalchemy import Connection, bindparam, func, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from dkimctl.errors import NegativeAnswer, UsageError
-from dkimctl.service.schema import clients
+from dkimctl.service.schema import clients, deliveries
 from dkimctl.service.store import Store
 
 _ID_ALPHABET = string.ascii_lowercase + string.digits
@@ -23,12 +24,13 @@ _ID_LENGTH = 26
 _SECRET_BYTES = 36  # 48 characters
 _CLIENT_ID = re.compile(r"[!-9;-~]{1,128}")  # visible ASCII but the colon (RFC 7617, section 2)
 _SECRET = re.compile(r"[!-~]{1,256}")
+_DELIVERY_ID = re.compile(r"[A-Za-z0-9._~-]{1,128}")  # no escapes in a path (RFC 3986, 2.3)
 
-# The client who is asked for, or else the first: a whole row is read in any case.
-_asked = clients.alias()
+# Selects the requested client, or else the first one, so that a whole row is always read.
+_requested = clients.alias()
 _first = select(func.min(clients.c.client_id).label("client_id")).subquery()
-_exists = select(_asked.c.client_id).where(_asked.c.client_id == bindparam("client_id"))
-_SOME_CLIENT = select(clients.c.client_id, clients.c.secret_hash, clients.c.state).select_from(
+_exists = select(_requested.c.client_id).where(_requested.c.client_id == bindparam("client_id"))
+_CLIENT_OR_FIRST = select(clients.c.client_id, clients.c.secret_hash, clients.c.state).select_from(
     _first.join(
         clients,
         clients.c.client_id == func.coalesce(_exists.scalar_subquery(), _first.c.client_id),
@@ -46,7 +48,7 @@ class ClientState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ClientCredentials:
-    """What the operator of the service hands to a client, once."""
+    """The credentials of a client; only a hash of the secret is stored."""
 
     client_id: str
     secret: str = field(repr=False)
@@ -54,7 +56,7 @@ class ClientCredentials:
 
 @dataclass(frozen=True, slots=True)
 class ClientSummary:
-    """One client as listed. `created_at` is ISO 8601 in UTC, to the second."""
+    """A client as `list_clients` shows it. `created_at` is ISO 8601 in UTC, to the second."""
 
     client_id: str
     state: ClientState
@@ -64,11 +66,10 @@ class ClientSummary:
 def create_client(
     store: Store, client_id: str | None = None, secret: str | None = None
 ) -> ClientCredentials:
-    """Add an active client; what is not given is generated.
+    """Add an active client; an ID or secret that is not given is generated.
 
-    Only a SHA-256 hash of the secret is kept, so a given secret must be as hard to guess
-    as a generated one. Raises UsageError for an ID that exists or characters that cannot
-    be sent.
+    Only a SHA-256 hash of the secret is stored, so a given secret must be as hard to guess as a
+    generated one. Raises UsageError if the ID exists or either cannot be sent.
     """
     if client_id is None:
         client_id = "".join(secrets.choice(_ID_ALPHABET) for _ in range(_ID_LENGTH))
@@ -86,15 +87,15 @@ def create_client(
             connection.execute(insert(clients).values(row))
     except IntegrityError:
         raise UsageError(
-            f"the client ID {client_id!r} exists already", hint="choose another client ID"
+            f"the client ID {client_id!r} already exists", hint="choose another client ID"
         ) from None
     return ClientCredentials(client_id, secret)
 
 
 def list_clients(store: Store) -> list[ClientSummary]:
-    """All clients, also the deleted ones, in the order of their IDs.
+    """All clients, including deleted ones, sorted by ID.
 
-    Raises UsageError where the data file has one that this service cannot have written.
+    Raises UsageError if the data file has a client that this service cannot have written.
     """
     columns = (clients.c.client_id, clients.c.state, clients.c.created_at)
     with store.reading() as connection:
@@ -103,19 +104,22 @@ def list_clients(store: Store) -> list[ClientSummary]:
 
 
 def disable_client(store: Store, client_id: str) -> None:
-    """Let the client's tokens answer 403. Raises NegativeAnswer: unknown or deleted client."""
+    """Have the client's tokens answered with 403.
+
+    Raises NegativeAnswer for an unknown or deleted client.
+    """
     _change_state(store, client_id, ClientState.DISABLED)
 
 
 def enable_client(store: Store, client_id: str) -> None:
-    """Undo `disable_client`. Raises NegativeAnswer: unknown or deleted client."""
+    """Undo `disable_client`. Raises NegativeAnswer for an unknown or deleted client."""
     _change_state(store, client_id, ClientState.ACTIVE)
 
 
 def delete_client(store: Store, client_id: str) -> None:
-    """End the client for good; its registrations stay taken.
+    """Delete the client permanently; its registrations stay taken.
 
-    Raises NegativeAnswer: unknown or deleted client.
+    Raises NegativeAnswer for an unknown or deleted client.
     """
     _change_state(store, client_id, ClientState.DELETED)
 
@@ -123,29 +127,65 @@ def delete_client(store: Store, client_id: str) -> None:
 def authenticate(store: Store, client_id: str, secret: str) -> bool:
     """Whether these are the credentials of a client that is not deleted (interface 5.1).
 
-    An unknown client costs the same steps as a wrong secret: `tests/bench/guessing.py` measures it.
+    An unknown client takes as long as a wrong secret: see `tests/bench/guessing.py`.
     """
     with store.reading() as connection:
-        row = connection.execute(_SOME_CLIENT, {"client_id": client_id}).first()
-    if row is None:  # there is no client at all
+        row = connection.execute(_CLIENT_OR_FIRST, {"client_id": client_id}).first()
+    if row is None:  # the service has no clients
         return False
     matches = hmac.compare_digest(row.secret_hash, _hash(secret))
     return matches and row.client_id == client_id and row.state != ClientState.DELETED
 
 
-def require_client(connection: Connection, client_id: str) -> None:
-    """Raises NegativeAnswer unless the client exists and is not deleted."""
+def add_delivery(store: Store, client_id: str, delivery_id: str | None = None) -> str:
+    """Add a delivery of the client and return its ID, generated if it is not given.
+
+    Raises NegativeAnswer for an unknown or deleted client, UsageError for an ID that exists or
+    cannot be part of a path.
+    """
+    if delivery_id is None:
+        delivery_id = uuid.uuid4().hex
+    if not _DELIVERY_ID.fullmatch(delivery_id):
+        raise UsageError(
+            f"invalid delivery ID {delivery_id!r}",
+            hint="use 1 to 128 letters, digits and . _ ~ -",
+        )
+    try:
+        with store.writing() as connection:
+            _require_client(connection, client_id)
+            row = {"delivery_id": delivery_id, "client_id": client_id}
+            connection.execute(insert(deliveries).values(row))
+    except IntegrityError:
+        raise UsageError(
+            f"the delivery ID {delivery_id!r} already exists", hint="choose another delivery ID"
+        ) from None
+    return delivery_id
+
+
+def cancel_delivery(store: Store, client_id: str, delivery_id: str) -> bool:
+    """Delete this delivery of the client; False if the client has no such delivery."""
+    statement = (
+        delete(deliveries)
+        .where(deliveries.c.delivery_id == delivery_id)
+        .where(deliveries.c.client_id == client_id)
+    )
+    with store.writing() as connection:
+        return connection.execute(statement).rowcount > 0
+
+
+def _require_client(connection: Connection, client_id: str) -> None:
+    """Raise NegativeAnswer unless the client exists and is not deleted."""
     query = select(clients.c.state).where(clients.c.client_id == client_id)
     state = connection.execute(query).scalar_one_or_none()
     if state is None:
         raise NegativeAnswer(
-            f"there is no client {client_id!r}",
-            hint="`dkimctl service client list` shows the clients",
+            f"the client {client_id!r} does not exist",
+            hint="list the clients with `dkimctl service client list`",
         )
     if state == ClientState.DELETED:
         raise NegativeAnswer(
             f"the client {client_id!r} is deleted, which is final",
-            hint="create another client",
+            hint="create a new client with `dkimctl service client create`",
         )
 
 
@@ -154,14 +194,14 @@ def _summary(store: Store, *fields: object) -> ClientSummary:
         case (str(client_id), str(state), str(created_at)) if state in list(ClientState):
             return ClientSummary(client_id, ClientState(state), created_at)
     raise UsageError(
-        f"{store.path}: cannot use the service data: the client {fields[0]!r} is not of our making",
-        hint="put back a copy of the data file, or give another one",
+        f"{store.path}: cannot use the service data: invalid client {fields[0]!r}",
+        hint="restore a backup of the data file, or use another one",
     )
 
 
 def _change_state(store: Store, client_id: str, state: ClientState) -> None:
     with store.writing() as connection:
-        require_client(connection, client_id)
+        _require_client(connection, client_id)
         connection.execute(
             update(clients).where(clients.c.client_id == client_id).values(state=state)
         )
@@ -170,12 +210,12 @@ def _change_state(store: Store, client_id: str, state: ClientState) -> None:
 def _check_sendable(client_id: str, secret: str) -> None:
     if not _CLIENT_ID.fullmatch(client_id):
         raise UsageError(
-            f"{client_id!r} cannot be a client ID",
+            f"invalid client ID {client_id!r}",
             hint="use 1 to 128 visible ASCII characters, no space and no colon",
         )
     if not _SECRET.fullmatch(secret):
         raise UsageError(
-            "the given secret cannot be a client's secret",
+            "invalid client secret",
             hint="use 1 to 256 visible ASCII characters, no space",
         )
 

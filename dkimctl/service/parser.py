@@ -1,8 +1,8 @@
-"""Requests as they arrive: waitress's parser behind checks of our own.
+"""The HTTP request parser: waitress's own, behind checks that keep it fast.
 
-One thread of waitress reads all requests, and its expressions try some lines in as many ways as
-the square of their length: 8,000 octets kept everybody waiting for 4 s. What passes the checks
-here, each of them one pass, is matched at the first try.
+One thread of waitress reads all requests, and its regular expressions take quadratic time on some
+lines: 8,000 octets blocked all clients for 4 s. The checks here take linear time, and what passes
+them is matched at the first attempt.
 """
 
 from __future__ import annotations
@@ -13,42 +13,42 @@ from waitress.parser import HTTPRequestParser, ParsingError
 from waitress.utilities import BadRequest
 
 MAX_FRAMING = 16 * 1024
-"""Octets of a body in chunks that are none of its content; 1,000 chunks need 10,000 at most."""
+"""Octets of a chunked body that are not content; 1,000 chunks need 10,000 at most."""
 
-# The longest path of the service is /send/ and 128 characters, each of them perhaps escaped.
+# The longest path is /send/ and 128 characters, all of which may be escaped.
 _REQUEST_LINE = re.compile(rb"[^ ]{1,20} [^ ]{1,2000} HTTP/1\.[01]")
-_FOLDED = re.compile(rb"\r\n[ \t]")  # to be refused or replaced (RFC 9112, section 5.2)
+_FOLDED = re.compile(rb"\r\n[ \t]")  # obsolete (RFC 9112, section 5.2)
 _BLANKS = re.compile(rb"[ \t]{9}")
 _CODING = re.compile(rb"\r\ntransfer-encoding:([^\r]*)", re.IGNORECASE)
 
 
 class Parser(HTTPRequestParser):
-    """One request; where `error` is set, that is its answer and the connection's end."""
+    """One request. If `error` is set, it is answered with that, and the connection is closed."""
 
-    path = ""  # waitress tells it of a request that fails, also of one that it could not parse
+    path = ""  # waitress logs it for a failed request, even for one that it could not parse
 
     def received(self, data: bytes) -> int:
-        """Take octets of the request; returns how many of them were part of it."""
+        """Parse the next octets; returns how many of them belong to the request."""
         taken: int = super().received(data)
-        if self.empty:  # one line end may precede a request; without a bound they come for ever
+        if self.empty:  # only one line end may precede a request, or they could come forever
             self._refuse("there is no request line")
         elif self.chunked and self.body_bytes_received - len(self.body_rcv or b"") > MAX_FRAMING:
             self._refuse("the body has too many chunks, or they say too much of themselves")
-        if self.completed:  # nothing is to follow: waitress would ask for it, and answer nothing
+        if self.completed:  # or waitress would ask for more, and never answer
             self.expect_continue = False
         return taken
 
     def parse_header(self, header_plus: bytes) -> None:
-        """Take the head as a whole. Raises ParsingError."""
+        """Parse the request line and all headers. Raises ParsingError."""
         _check_lines(header_plus)
         try:
             super().parse_header(header_plus)
-        except ValueError:  # such as a Content-Length of more digits than Python reads
+        except ValueError:  # such as a Content-Length with more digits than Python reads
             raise ParsingError("the head is malformed") from None
         self._check_transfer_encoding(header_plus)
 
     def _check_transfer_encoding(self, head: bytes) -> None:
-        """See that a proxy before us finds the same end of the body (RFC 9112, section 6.1)."""
+        """Require an unambiguous end of the body, against request smuggling (RFC 9112, 6.1)."""
         codings = [value.strip(b" \t").lower() for value in _CODING.findall(head)]
         if not codings:
             return

@@ -1,4 +1,4 @@
-"""One passphrase for all private keys of a data file: that of whoever gives one first."""
+"""One passphrase for all private keys of a data file: the first one it is opened with."""
 
 from __future__ import annotations
 
@@ -9,95 +9,84 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from sqlalchemy import ColumnElement, Connection, LargeBinary, func, insert, select, update
 
 from dkimctl.errors import UsageError
-from dkimctl.service.encryption import HEAD, PrivateKeyEncryptor, WrongPassphrase, is_sealed
+from dkimctl.service.keys import ENCRYPTED_HEADER, PrivateKeyEncryptor, WrongPassphrase
 from dkimctl.service.schema import passphrases, registrations
 
 _KEY = registrations.c.private_key
 
 
-def agree(connection: Connection, path: Path, sealer: PrivateKeyEncryptor) -> bytes:
-    """The file's marker, made if there is none. Seals every key that is not sealed.
+def adopt_passphrase(connection: Connection, path: Path, encryptor: PrivateKeyEncryptor) -> bytes:
+    """The file's marker, created if there is none; encrypts every key that is not encrypted.
 
-    `connection` must be one that writes, so that of several who come at once one decides. Raises
-    UsageError where the marker, or a key older than it, is sealed with another passphrase.
+    `connection` must be a writing one, so that one of several processes decides. Raises
+    UsageError if the marker, or a key older than it, is encrypted with another passphrase.
     """
     marker = _marker(connection)
     if marker is not None:
-        opened(path, sealer, marker)
+        _require_decryptable(path, encryptor, marker)
     else:
-        for pem in connection.scalars(select(_KEY).where(_is_sealed())).all():
-            opened(path, sealer, pem)
-        marker = sealer.seal(_unused_key())
+        for pem in connection.scalars(select(_KEY).where(_is_encrypted())).all():
+            _require_decryptable(path, encryptor, pem)
+        marker = encryptor.encrypt(_unused_key())
         connection.execute(insert(passphrases).values(marker=marker))
-    _seal_all(connection, sealer)
+    _encrypt_all(connection, encryptor)
     return marker
 
 
-def require_none(connection: Connection, path: Path) -> None:
-    """Raises UsageError if keys of the file are sealed, or are to be."""
-    any_sealed = select(_KEY).where(_is_sealed()).limit(1)
-    if _marker(connection) is not None or connection.execute(any_sealed).first():
-        raise _sealed(path)
-
-
-def require_unchanged(connection: Connection, path: Path, marker: bytes | None) -> None:
-    """See that the file still has the marker that it had when it was opened.
-
-    Raises UsageError: a key that is added now would not be sealed, or with another passphrase.
-    """
-    if _marker(connection) != marker:
+def require_no_passphrase(connection: Connection, path: Path) -> None:
+    """Raise UsageError if the file has a passphrase, or encrypted keys."""
+    any_encrypted = select(_KEY).where(_is_encrypted()).limit(1)
+    if _marker(connection) is not None or connection.execute(any_encrypted).first():
         raise UsageError(
-            f"the private keys in {path} were since sealed with a passphrase that is not ours",
-            hint="stop, set DKIMCTL_SERVICE_PASSPHRASE to it, and start again",
+            f"the private keys in {path} are encrypted with a passphrase",
+            hint="set DKIMCTL_SERVICE_PASSPHRASE to it",
         )
 
 
-def opened(path: Path, sealer: PrivateKeyEncryptor | None, pem: bytes) -> bytes:
-    """A private key of the file, in PEM, without its seal.
+def require_same_passphrase(connection: Connection, path: Path, marker: bytes | None) -> None:
+    """Raise UsageError unless the file still has the marker it had when it was opened.
 
-    Raises UsageError where it is sealed, and with another passphrase, or no sealer is given.
+    Otherwise a key added now would be plain, or encrypted with another passphrase.
     """
-    if not is_sealed(pem):
-        return pem
-    if sealer is None:
-        raise _sealed(path)
-    try:
-        return sealer.open(pem)
-    except WrongPassphrase:
+    if _marker(connection) != marker:
         raise UsageError(
-            f"the private keys in {path} are sealed with another passphrase",
-            hint="set DKIMCTL_SERVICE_PASSPHRASE to the one that they were made with",
-        ) from None
+            f"the passphrase of the private keys in {path} has changed since it was opened",
+            hint="stop, set DKIMCTL_SERVICE_PASSPHRASE to the new passphrase, and start again",
+        )
 
 
 def _marker(connection: Connection) -> bytes | None:
     return connection.execute(select(passphrases.c.marker)).scalar_one_or_none()
 
 
-def _seal_all(connection: Connection, sealer: PrivateKeyEncryptor) -> None:
+def _require_decryptable(path: Path, encryptor: PrivateKeyEncryptor, pem: bytes) -> None:
+    try:
+        encryptor.decrypt(pem)
+    except WrongPassphrase:
+        raise UsageError(
+            f"the private keys in {path} are encrypted with another passphrase",
+            hint="set DKIMCTL_SERVICE_PASSPHRASE to the passphrase they were encrypted with",
+        ) from None
+
+
+def _encrypt_all(connection: Connection, encryptor: PrivateKeyEncryptor) -> None:
     table = registrations.c
-    rows = connection.execute(select(table.sign_domain, table.selector, _KEY).where(~_is_sealed()))
-    for sign_domain, selector, pem in rows.all():
-        this = (table.sign_domain == sign_domain) & (table.selector == selector)
-        sealed = sealer.seal(pem)
-        connection.execute(update(registrations).where(this).values(private_key=sealed))
+    plain = select(table.sign_domain, table.selector, _KEY).where(~_is_encrypted())
+    for row in connection.execute(plain).all():
+        is_row = (table.sign_domain == row.sign_domain) & (table.selector == row.selector)
+        encrypted = encryptor.encrypt(row.private_key)
+        connection.execute(update(registrations).where(is_row).values(private_key=encrypted))
 
 
-def _is_sealed() -> ColumnElement[bool]:
-    return func.substr(_KEY, 1, len(HEAD), type_=LargeBinary) == HEAD
+def _is_encrypted() -> ColumnElement[bool]:
+    header = func.substr(_KEY, 1, len(ENCRYPTED_HEADER), type_=LargeBinary)
+    return header == ENCRYPTED_HEADER
 
 
 def _unused_key() -> bytes:
-    """Something to seal that a sealer opens: a key that nobody uses, the quickest to make."""
+    """A key for the marker, of the kind that is quickest to make."""
     return Ed25519PrivateKey.generate().private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,
         serialization.NoEncryption(),
-    )
-
-
-def _sealed(path: Path) -> UsageError:
-    return UsageError(
-        f"the private keys in {path} are sealed with a passphrase",
-        hint="set DKIMCTL_SERVICE_PASSPHRASE to it",
     )

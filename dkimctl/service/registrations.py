@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import NamedTuple
 
-from sqlalchemy import Column, ColumnElement, Row, insert, select
+from sqlalchemy import ColumnElement, insert, select
 from sqlalchemy.exc import IntegrityError
 
-from dkimctl.errors import NegativeAnswer
-from dkimctl.service.passphrase import opened, require_unchanged
+from dkimctl.service.passphrase import require_same_passphrase
 from dkimctl.service.schema import registrations
 from dkimctl.service.store import Store
 
 
+class RegistrationName(NamedTuple):
+    """What identifies a registration, in lower case."""
+
+    sign_domain: str
+    selector: str
+
+
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """One registration. Names are in lower case, `value` is the TXT value to publish.
+    """One registration. Names are in lower case; `value` is the TXT value to publish.
 
     `start_date` is ISO 8601 with offset to the minute, `regist_date` to the second.
     """
@@ -34,17 +40,17 @@ class Registration:
 
 
 def add(store: Store, registration: Registration, private_key: bytes) -> bool:
-    """Store a registration with its private key (PKCS #8 PEM).
+    """Store a registration with its private key (PKCS #8 in PEM), encrypted if the store does.
 
-    False, and nothing stored, if the combination is taken: the primary key of the table
-    decides who of several was first. Raises UsageError where the file's keys are sealed otherwise
-    than the store would seal this one.
+    False, and nothing is stored, if the combination is taken: the table's primary key decides
+    which of several was first. Raises UsageError if the file's passphrase has changed.
     """
-    kept = private_key if store.sealer is None else store.sealer.seal(private_key)
+    if store.encryptor is not None:
+        private_key = store.encryptor.encrypt(private_key)
     try:
         with store.writing() as connection:
-            require_unchanged(connection, store.path, store.marker)
-            row = {**asdict(registration), "private_key": kept}
+            require_same_passphrase(connection, store.path, store.marker)
+            row = {**asdict(registration), "private_key": private_key}
             connection.execute(insert(registrations).values(row))
     except IntegrityError:
         return False
@@ -52,47 +58,24 @@ def add(store: Store, registration: Registration, private_key: bytes) -> bool:
 
 
 def find(store: Store, sign_domain: str, selector: str) -> Registration:
-    """The registration of this combination, whosever it is; names in lower case.
+    """The registration of this combination, of any client; names in lower case.
 
-    Raises NegativeAnswer if the combination is not registered.
+    Raises sqlalchemy.exc.NoResultFound if the combination is not registered.
     """
     columns = [registrations.c[name] for name in Registration.__dataclass_fields__]
-    row = _one_row(store, columns, sign_domain, selector)
+    with store.reading() as connection:
+        row = connection.execute(select(*columns).where(_is(sign_domain, selector))).one()
     return Registration(**row._mapping)
 
 
-def taken(store: Store, pairs: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
-    """Those (signing domain, selector) pairs, in lower case, that are registered."""
+def registered(store: Store, names: Iterable[RegistrationName]) -> set[RegistrationName]:
+    """Those of `names` that are registered."""
     with store.reading() as connection:
         return {
-            pair
-            for pair in pairs
-            if connection.execute(select(registrations.c.selector).where(_is(*pair))).first()
+            name
+            for name in names
+            if connection.execute(select(registrations.c.selector).where(_is(*name))).first()
         }
-
-
-def private_key(store: Store, sign_domain: str, selector: str) -> bytes:
-    """The private key (PKCS #8 PEM) of a registration; names in any case.
-
-    Raises NegativeAnswer if the combination is not registered, UsageError where the key is sealed
-    and the store has no sealer, or one with another passphrase.
-    """
-    columns = [registrations.c.private_key]
-    (pem,) = _one_row(store, columns, sign_domain.lower(), selector.lower())
-    return opened(store.path, store.sealer, bytes(pem))
-
-
-def _one_row(
-    store: Store, columns: Sequence[Column[Any]], sign_domain: str, selector: str
-) -> Row[Any]:
-    with store.reading() as connection:
-        row = connection.execute(select(*columns).where(_is(sign_domain, selector))).first()
-    if row is None:
-        raise NegativeAnswer(
-            f"selector {selector!r} of {sign_domain!r} is not registered with this service",
-            hint="check the two names, or register them first",
-        )
-    return row
 
 
 def _is(sign_domain: str, selector: str) -> ColumnElement[bool]:

@@ -34,7 +34,7 @@ tokens = Table(
     Column("expires_at", Float, nullable=False, index=True),
 )
 
-# Names are kept in lower case, so the primary key decides who was first whatever the case.
+# Names are in lower case, so that the primary key compares them without case.
 registrations = Table(
     "registrations",
     metadata,
@@ -58,8 +58,8 @@ deliveries = Table(
     Column("client_id", ForeignKey("clients.client_id"), nullable=False),
 )
 
-# At most one row: a key that nobody uses, sealed with the passphrase of all that are. Since
-# version 2; a file without a row takes any passphrase.
+# Since version 2. At most one row: an unused key, encrypted with the passphrase of all keys.
+# A file without a row accepts any passphrase.
 passphrases = Table(
     "passphrases",
     metadata,

@@ -19,27 +19,27 @@ from waitress.task import ErrorTask
 from dkimctl.errors import UsageError
 from dkimctl.service.parser import Parser
 
-# What waitress takes in before the app sees a request; the app's own limit is lower, so that it
-# answers what is a little too much and the client hears why: what is far too much is cut off.
+# The limits of waitress. That of the app is lower, so that a body slightly too large is answered
+# with the reason; a far larger one is cut off.
 MAX_BODY = 1280 * 1024  # bytes
 MAX_HEAD = 16 * 1024  # bytes; a bearer token has about 1,000
 
-TIME_LIMIT = 30.0  # seconds for a request to arrive, and for its answer to be taken
+TIME_LIMIT = 30.0  # seconds to receive a request, and to send its answer
 _IDLE_LIMIT = 60  # seconds between requests
-_HERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "[::]": "::1"}  # noqa: S104 - for who connects
-_MAX_CONNECTIONS = 200  # each may have a body in memory: 250 MiB, and none of it on disk
+_LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1", "[::]": "::1"}  # noqa: S104 - only shown
+_MAX_CONNECTIONS = 200  # with a body in memory each: 250 MiB
 
 
 def hang_up() -> NoReturn:
-    """For an application to call in place of an answer: the connection ends without a byte."""
+    """Called by the application instead of answering: closes the connection without a byte."""
     raise ClientDisconnected
 
 
 class Server:
     """A listening server. `url` is its address; `run` serves until SystemExit or Ctrl-C.
 
-    It ends a connection whose request takes longer than `time_limit` seconds to arrive, or whose
-    answer takes longer to be taken, however many bytes trickle.
+    It closes a connection if receiving the request, or sending the answer, takes more than
+    `time_limit` seconds in total.
     """
 
     def __init__(
@@ -62,24 +62,24 @@ class Server:
                 clear_untrusted_proxy_headers=True,
                 max_request_header_size=MAX_HEAD,
                 max_request_body_size=MAX_BODY,
-                inbuf_overflow=2 * MAX_BODY,  # never: a full disk is to stop nobody
+                inbuf_overflow=2 * MAX_BODY,  # bodies never go to disk, which may be full
                 channel_timeout=_IDLE_LIMIT,
                 connection_limit=_MAX_CONNECTIONS,
-                asyncore_use_poll=hasattr(select, "poll"),  # select() knows no file above 1,023
+                asyncore_use_poll=hasattr(select, "poll"),  # select() is limited to 1,024 files
             )
         except (OSError, ValueError) as error:
             raise UsageError(
                 f"cannot listen on {host} port {port}: {error}",
-                hint="free the port or give another one with --port",
+                hint="free the port, or choose another one with --port",
             ) from error
         for listener in dispatchers.values():
             if isinstance(listener, TcpWSGIServer):
-                bounded: Any = partial(_BoundedChannel, time_limit)
-                listener.channel_class = bounded
-        logging.getLogger("waitress").setLevel(logging.ERROR)  # a long queue is no news
-        if host == "*" or port == 0:  # each address then has a port of its own
+                channel: Any = partial(_TimeLimitedChannel, time_limit)
+                listener.channel_class = channel
+        logging.getLogger("waitress").setLevel(logging.ERROR)  # it warns of every long queue
+        if host == "*" or port == 0:  # then each address has its own port
             host, port = self._first_address()
-        name = _HERE.get(host, host).strip("[]")
+        name = _LOOPBACK.get(host, host).strip("[]")
         self.url = f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
 
     def run(self) -> None:
@@ -98,7 +98,7 @@ class Server:
 
 
 class _JsonErrorTask(ErrorTask):
-    """Answers what does not reach the application, in the shape that interface 7 has."""
+    """Answers requests that do not reach the application, in the shape of interface 7."""
 
     def execute(self) -> None:
         request: Any = self.request
@@ -107,14 +107,14 @@ class _JsonErrorTask(ErrorTask):
         self.status = f"{error.code} {error.reason}"
         self.response_headers = [("Content-Type", "application/json")]
         self.content_length = len(body)
-        request.headers["CONNECTION"] = "close"  # whatever it asked for
+        request.headers["CONNECTION"] = "close"  # instead of what the client asked for
         self.write(body)
 
 
-class _BoundedChannel(HTTPChannel):
-    """A connection that ends when what is on its way takes too long.
+class _TimeLimitedChannel(HTTPChannel):
+    """A connection that closes if one request or answer takes too long.
 
-    waitress itself bounds the time between two bytes alone.
+    waitress itself limits only the time between two bytes.
     """
 
     parser_class = Parser
@@ -122,23 +122,22 @@ class _BoundedChannel(HTTPChannel):
 
     def __init__(self, time_limit: float, *args: Any, **options: Any) -> None:
         self._time_limit = time_limit
-        self._on_its_way: object = None
-        self._due = 0.0
+        self._transfer: object = None  # the request being received, or whether an answer is sent
+        self._deadline = 0.0
         super().__init__(*args, **options)
 
     def readable(self) -> bool:
-        """Asked at each turn of the server's loop, once a second at least."""
-        # A request that is not whole yet, or else an answer.
-        now, on_its_way = time.monotonic(), self.request or bool(self.total_outbufs_len)
-        if on_its_way is not self._on_its_way:
-            self._on_its_way, self._due = on_its_way, now + self._time_limit
-        elif on_its_way and now > self._due:
+        """Called in every iteration of the server's loop, at least once a second."""
+        now, transfer = time.monotonic(), self.request or bool(self.total_outbufs_len)
+        if transfer is not self._transfer:
+            self._transfer, self._deadline = transfer, now + self._time_limit
+        elif transfer and now > self._deadline:
             self.will_close = True
-            self._cut()
+            self._shut_down()
         return bool(super().readable())
 
-    def _cut(self) -> None:
-        """Have the loop hear of the end at once, also where the other side takes no byte more."""
+    def _shut_down(self) -> None:
+        """Make the loop notice the end at once, even if the client no longer reads."""
         if self.socket is not None:
             with suppress(OSError):
                 self.socket.shutdown(socket.SHUT_RDWR)

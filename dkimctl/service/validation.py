@@ -1,4 +1,7 @@
-"""The entries of a registration request (interface 2.3): judged one by one."""
+"""Validation of the entries of a registration request (interface 2.3), one by one.
+
+The messages are part of the answers.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,12 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 _LABEL = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _SELECTOR = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
-_DOMAIN = re.compile(
-    rf"(?:{_LABEL}\.)+(?![0-9]+$){_LABEL}"
-)  # a last label of digits: an IP address
+# Without names whose last label is all digits: those are IP addresses.
+_DOMAIN = re.compile(rf"(?:{_LABEL}\.)+(?![0-9]+$){_LABEL}")
 _DATE_TIME = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-5][0-9][+-](?:[01][0-9]|2[0-3]):[0-5][0-9]"
 )
@@ -20,12 +22,12 @@ _KEY_LENGTHS = (1024, 2048)
 _DEFAULT_KEY_LEN = 1024
 _FQDN_OCTETS = 253
 _GENERATED_SELECTOR_OCTETS = 9
-_INTEGER_LIMIT = 2**63  # of the database
+_INTEGER_LIMIT = 2**63  # of SQLite
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One valid entry; names in lower case. None: not stated, the service decides."""
+    """A valid entry; names in lower case. None: not given, the service decides."""
 
     sign_domain: str
     selector: str | None
@@ -37,20 +39,20 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """One entry that is not valid, with what is wrong. Names as sent, if they are strings."""
+    """An invalid entry, and what is wrong with it. Names as sent, if they are strings."""
 
     sign_domain: str | None
     selector: str | None
     message: str
 
 
-def judge(entry: Mapping[str, Any]) -> Entry | Rejection:
-    """What one decoded JSON object of `domains` asks for, or everything that is wrong with it."""
-    stated = {"sign_domain": None, **entry}
+def validate_entry(entry: Mapping[str, Any]) -> Entry | Rejection:
+    """What a decoded JSON object of `domains` asks for, or everything that is wrong with it."""
+    fields = {"sign_domain": None, **entry}
     problems = [
-        message
-        for name, (is_valid, message) in _RULES.items()
-        if name in stated and not is_valid(stated[name])
+        rule.message
+        for name, rule in _RULES.items()
+        if name in fields and not rule.is_valid(fields[name])
     ]
     if not problems and _fqdn_octets(entry) > _FQDN_OCTETS:
         problems = [f"selector and sign_domain make a name of more than {_FQDN_OCTETS} octets"]
@@ -60,10 +62,10 @@ def judge(entry: Mapping[str, Any]) -> Entry | Rejection:
             _if_string(entry.get("selector")),
             "; ".join(problems),
         )
-    return _accepted(entry)
+    return _to_entry(entry)
 
 
-def _accepted(entry: Mapping[str, Any]) -> Entry:
+def _to_entry(entry: Mapping[str, Any]) -> Entry:
     selector = entry.get("selector")
     return Entry(
         sign_domain=entry["sign_domain"].lower(),
@@ -97,7 +99,7 @@ def _is_key_len(value: object) -> bool:
 
 
 def _is_whole_number(value: object) -> bool:
-    """Whether this is an integral JSON number (1.0 is 1) in the range that can be stored."""
+    """Whether this is an integral JSON number (1.0 is 1) that the database can store."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return abs(value) < _INTEGER_LIMIT and value == int(value)
@@ -117,14 +119,19 @@ def _is_boolean(value: object) -> bool:
     return isinstance(value, bool)
 
 
-_RULES: Mapping[str, tuple[Callable[[object], bool], str]] = {
-    "sign_domain": (_is_domain, "sign_domain must be a domain name such as example.com"),
-    "selector": (_is_selector, "selector must be one or more DNS labels joined by dots"),
-    "key_len": (_is_key_len, "key_len must be the number 1024 or 2048"),
-    "start_date": (
+class _Rule(NamedTuple):
+    is_valid: Callable[[object], bool]
+    message: str
+
+
+_RULES: Mapping[str, _Rule] = {
+    "sign_domain": _Rule(_is_domain, "sign_domain must be a domain name such as example.com"),
+    "selector": _Rule(_is_selector, "selector must be one or more DNS labels joined by dots"),
+    "key_len": _Rule(_is_key_len, "key_len must be the number 1024 or 2048"),
+    "start_date": _Rule(
         _is_date_time,
         "start_date must be an ISO 8601 date-time with offset such as 2021-07-01T00:00+09:00",
     ),
-    "default": (_is_whole_number, "default must be a whole number"),
-    "enable": (_is_boolean, "enable must be true or false"),
+    "default": _Rule(_is_whole_number, "default must be a whole number"),
+    "enable": _Rule(_is_boolean, "enable must be true or false"),
 }

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dkimctl.client.wire import encode_registration
 from dkimctl.errors import InputError
 from dkimctl.models.registration import DomainSpec
-from dkimctl.service.validation import Entry, judge
+from dkimctl.service.validation import Entry, validate_entry
 from dkimctl.specs.loading import load_specs
 from dkimctl.specs.names import key_name_length
 from dkimctl.text.escaping import printable
@@ -89,7 +89,7 @@ def test_what_is_read_is_what_the_service_takes(data):
     for entry, spec in zip(sent, found, strict=True):
         assert entry == {key: value for key, value in spec._asdict().items() if value is not None}
         if spec.selector is not None or len(spec.sign_domain) <= ROOM:
-            assert isinstance(judge(entry), Entry)
+            assert isinstance(validate_entry(entry), Entry)
         assert key_name_length(spec.sign_domain, spec.selector) <= 253
     names = [(spec.sign_domain, (spec.selector or "").lower()) for spec in found]
     assert len(set(names)) == len(names)

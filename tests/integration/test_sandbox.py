@@ -152,7 +152,7 @@ def test_without_the_service_extra_the_sandbox_says_what_to_install(cli):
         assert "pip install 'dkimctl[service]'" in done.err
 
 
-def test_private_keys_are_sealed_with_a_passphrase(cli):
+def test_private_keys_are_encrypted_with_a_passphrase(cli):
     passphrase = {"DKIMCTL_SERVICE_PASSPHRASE": "open sesame"}
     words = ("register", "--sandbox", "-", "--format", "json")
     first = cli(*words, stdin="[example.com]", env=passphrase)
@@ -160,10 +160,13 @@ def test_private_keys_are_sealed_with_a_passphrase(cli):
     (data,) = cli.home.rglob("sandbox.db")
     assert b"BEGIN ENCRYPTED PRIVATE KEY" in data.read_bytes()
     assert b"BEGIN PRIVATE KEY" not in data.read_bytes()
-    for env, said in (({}, "a passphrase"), ({"DKIMCTL_SERVICE_PASSPHRASE": "x"}, "another")):
+    for env, words_of_error in (
+        ({}, "a passphrase"),
+        ({"DKIMCTL_SERVICE_PASSPHRASE": "x"}, "another"),
+    ):
         done = cli(*words, stdin="[example.net]", env=env)
         assert (done.status, done.out) == (2, "")
-        assert f"sealed with {said}" in done.err
+        assert f"encrypted with {words_of_error}" in done.err
         assert "open sesame" not in done.err
     again = cli(*words, stdin="[example.com]", env=passphrase)
     assert again.json["items"][0]["outcome"] == "exists"

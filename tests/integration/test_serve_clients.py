@@ -29,4 +29,4 @@ def test_an_unknown_state_is_no_defect(cli):
     _plant(cli, "odd\x1b", "bogus\x1b")
     done = cli("service", "client", "list", *DATA)
     assert (done.status, done.out) == (2, "")
-    assert "the client 'odd\\x1b' is not of our making" in done.err
+    assert "invalid client 'odd\\x1b'" in done.err

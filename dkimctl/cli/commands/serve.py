@@ -32,37 +32,39 @@ app = typer.Typer(add_completion=False)
 )
 def serve(
     ctx: typer.Context,
-    host: Annotated[str, typer.Option(help="Listen on this address.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Listen on this port; 0 takes a free one.")
+        int, typer.Option(min=0, max=65535, help="Port to listen on; 0 picks a free one.")
     ] = 8025,
     data: DataOption = None,
-    max_domains: Annotated[int, typer.Option(min=1, help="The most domains in one request.")] = 50,
-    threads: Annotated[int, typer.Option(min=1, max=64, help="Answer so many at once.")] = 8,
+    max_domains: Annotated[
+        int, typer.Option(min=1, help="Maximum number of domains in one request.")
+    ] = 50,
+    threads: Annotated[int, typer.Option(min=1, max=64, help="Number of worker threads.")] = 8,
     faults: Annotated[
         str | None,
         typer.Option(
             "--faults",
             metavar="FILE",
-            help="Let a share of the registrations go wrong, as FILE says: to rehearse failures.",
+            help="Inject faults into registration requests as described in FILE, to test clients.",
         ),
     ] = None,
 ) -> int:
     """Run the embedded service over HTTP, for other machines or tools, until Ctrl-C.
 
-    It speaks plain HTTP: beyond this machine, put a proxy that speaks TLS in front of it.
+    The service does not support TLS: put a TLS proxy in front of it for access over a network.
     """
     with needs_service_extra():
         from dkimctl.service.app import create_app
-        from dkimctl.service.faults.middleware import Faults
-        from dkimctl.service.faults.plan_file import read_plan
+        from dkimctl.service.faults.middleware import FaultInjector
+        from dkimctl.service.faults.plan import read_plan
         from dkimctl.service.server import Server, hang_up
     plan = read_plan(faults, read_duration=CHECKS["timeout"]) if faults is not None else None
     with closing(open_key_store(data)) as store:
         service = create_app(store, max_domains=max_domains)
         if plan:
             _announce_faults(ctx.obj, plan)
-            service = Faults(service, plan, hang_up)
+            service = FaultInjector(service, plan, hang_up)
         server = Server(service, host, port, threads)
         _announce(ctx.obj, server.url, data)
         signal.signal(signal.SIGTERM, _stop)
@@ -73,8 +75,8 @@ def serve(
 
 def _announce(reporter: Reporter, url: str, data: Path | None) -> None:
     option = f" --data {shlex.quote(str(data))}" if data else ""
-    reporter.note(f"dkimctl: serving on {url} (auth URL and base URL alike); Ctrl-C stops it")
-    reporter.note(f"dkimctl: create a client: dkimctl service client create{option}")
+    reporter.note(f"dkimctl: serving on {url} (both auth URL and base URL); press Ctrl-C to stop")
+    reporter.note(f"dkimctl: to create a client: dkimctl service client create{option}")
     reporter.note(
         f"dkimctl: then log in: dkimctl login --auth-url {url} --base-url {url} --client-id ID"
     )

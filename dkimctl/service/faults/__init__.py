@@ -1,3 +1,4 @@
-"""Faults on purpose: a share of the registration requests goes wrong, so that clients learn
-to cope. Requests for tokens and all others are answered as ever.
+"""Fault injection: a share of the registration requests fails on purpose, to test clients.
+
+Token requests and all others are not affected.
 """

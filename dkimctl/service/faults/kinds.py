@@ -1,4 +1,4 @@
-"""The kinds of faults: what the client gets instead, and whether the service has acted."""
+"""The kinds of faults: what the client gets, and whether the request is processed."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from http import HTTPStatus
 from random import Random
 from typing import NamedTuple, NoReturn
 
-from dkimctl.service.faults import changes
-from dkimctl.service.faults.answer import Answer, json_answer
+from dkimctl.service.faults import answers
+from dkimctl.service.faults.answers import Answer, json_answer
 
 
 class Exchange(NamedTuple):
-    """One request as a fault sees it: what it may do, and draw from.
+    """One request, and what a fault can do with it.
 
-    `process` has the service process the request, and gives its answer; a fault that does not
-    call it comes before the processing. `hang_up` ends the connection.
+    `process` has the service process the request, and returns the answer; a fault that does not
+    call it happens before processing. `hang_up` closes the connection.
     """
 
     process: Callable[[], Answer]
@@ -27,7 +27,7 @@ class Exchange(NamedTuple):
 
 Fault = Callable[[Exchange], Answer]
 
-# The words of AWS API Gateway, behind which such a service may stand.
+# As AWS API Gateway words them, which such a service may be behind.
 _MESSAGES = {
     HTTPStatus.TOO_MANY_REQUESTS: "Too Many Requests",
     HTTPStatus.INTERNAL_SERVER_ERROR: "Internal Server Error",
@@ -35,7 +35,7 @@ _MESSAGES = {
     HTTPStatus.SERVICE_UNAVAILABLE: "Service Unavailable",
     HTTPStatus.GATEWAY_TIMEOUT: "Endpoint request timed out",
 }
-_PASSING = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
+_TEMPORARY = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
 
 
 def _dropped(exchange: Exchange) -> Answer:
@@ -45,7 +45,7 @@ def _dropped(exchange: Exchange) -> Answer:
 def _refused(status: HTTPStatus) -> Fault:
     def refused(exchange: Exchange) -> Answer:
         answer = json_answer(status, {"message": _MESSAGES[status]})
-        if status in _PASSING and exchange.retry_after is not None:
+        if status in _TEMPORARY and exchange.retry_after is not None:
             answer = answer.with_header("Retry-After", str(exchange.retry_after))
         return answer
 
@@ -53,7 +53,7 @@ def _refused(status: HTTPStatus) -> Fault:
 
 
 def _after(fault: Fault) -> Fault:
-    """The same, once the request was processed."""
+    """The same fault after the request is processed."""
 
     def after(exchange: Exchange) -> Answer:
         exchange.process()
@@ -68,7 +68,7 @@ def _slow(exchange: Exchange) -> Answer:
     return answer
 
 
-def _changed(change: changes.Change) -> Fault:
+def _changed(change: answers.Change) -> Fault:
     return lambda exchange: change(exchange.process(), exchange.rng)
 
 
@@ -85,9 +85,9 @@ KINDS: Mapping[str, Fault] = {
     "504-before": _refused(HTTPStatus.GATEWAY_TIMEOUT),
     "504-after": _after(_refused(HTTPStatus.GATEWAY_TIMEOUT)),
     "slow": _slow,
-    "truncated": _changed(changes.truncated),
-    "content-type": _changed(changes.labelled_html),
-    "reordered": _changed(changes.on_items(changes.reordered)),
-    "missing-items": _changed(changes.on_items(changes.some_missing)),
-    "item-500": _changed(changes.on_items(changes.some_failed)),
+    "truncated": _changed(answers.truncated),
+    "content-type": _changed(answers.labelled_html),
+    "reordered": _changed(answers.change_items(answers.reordered)),
+    "missing-items": _changed(answers.change_items(answers.some_missing)),
+    "item-500": _changed(answers.change_items(answers.some_failed)),
 }

@@ -1,4 +1,4 @@
-"""The WSGI middleware that draws a fault, or none, for each registration request."""
+"""WSGI middleware that draws a fault, or none, for each registration request."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from threading import Lock
 from typing import NoReturn
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-from dkimctl.service.faults.answer import answer_of
+from dkimctl.service.faults.answers import answer_of
 from dkimctl.service.faults.kinds import KINDS, Exchange
 from dkimctl.service.faults.plan import Plan
 
 _REGISTRATION = ("POST", "/domain/dkim")  # interface 4.2
 
 
-class Faults:
-    """`app`, with the faults of `plan`.
+class FaultInjector:
+    """Wraps `app` and injects the faults of `plan`.
 
-    The server must take in requests whole before it calls the app, as waitress does: a request
-    that is not processed is not read. `hang_up` is called in place of an answer, and closes
-    the connection; `sleep` takes seconds.
+    The server must receive a request completely before it calls the app, as waitress does, since
+    a request that is not processed is not read. `hang_up` is called instead of answering, and
+    closes the connection; `sleep` takes seconds.
     """
 
     def __init__(
@@ -41,12 +41,12 @@ class Faults:
         self._kinds = list(plan.faults)
         self._bounds = list(accumulate(plan.faults.values()))
         self._count = 0
-        self._counting = Lock()
+        self._count_lock = Lock()
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         if (environ["REQUEST_METHOD"], environ["PATH_INFO"]) != _REGISTRATION:
             return self._app(environ, start_response)
-        rng = self._next_dice()
+        rng = self._next_rng()
         kind = self._draw(rng)
         if kind is None:
             return self._app(environ, start_response)
@@ -56,12 +56,12 @@ class Faults:
         start_response(answer.status, list(answer.headers))
         return [answer.body]
 
-    def _next_dice(self) -> Random:
-        """Dice of the request's own, so that no other that is answered meanwhile matters."""
-        with self._counting:
+    def _next_rng(self) -> Random:
+        """A generator for one request, so that concurrent requests do not affect each other."""
+        with self._count_lock:
             self._count += 1
             number = self._count
-        return Random(f"{self._plan.seed}:{number}")  # noqa: S311 - nothing is kept secret
+        return Random(f"{self._plan.seed}:{number}")  # noqa: S311 - not for security
 
     def _draw(self, rng: Random) -> str | None:
         position = bisect(self._bounds, rng.random())

@@ -62,7 +62,7 @@ def test_the_unexpected_is_500_and_told_to_the_log_alone(
     assert result.status_code == 500
     assert result.json == {"message": "Internal Server Error"}
     ((name, level, line),) = caplog.record_tuples
-    assert (name, level) == ("dkimctl.service.app", logging.ERROR)
+    assert (name, level) == ("dkimctl.service.errors", logging.ERROR)
     assert line.startswith("a request failed: RuntimeError at test_app.py:")
     assert caplog.records[0].exc_info is None
     assert token not in caplog.text

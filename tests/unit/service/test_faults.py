@@ -24,14 +24,15 @@ from dkimctl.service import registrations
 from dkimctl.service.app import create_app
 from dkimctl.service.clients import ClientCredentials
 from dkimctl.service.faults.kinds import KINDS
-from dkimctl.service.faults.middleware import Faults
+from dkimctl.service.faults.middleware import FaultInjector
 from dkimctl.service.faults.plan import Plan
 from dkimctl.service.keys import KeyMaker
+from dkimctl.service.registrations import RegistrationName
 from dkimctl.service.server import hang_up
 from dkimctl.service.store import Store
 
 NAMES = [f"d{number}.example" for number in range(6)]
-PAIRS = {(name, "s1") for name in NAMES}
+PAIRS = {RegistrationName(name, "s1") for name in NAMES}
 BODY = json.dumps({"domains": [{"sign_domain": name, "selector": "s1"} for name in NAMES]}).encode()
 NOT_PROCESSED = {"drop-before", "429", "500-before", "502-before", "503-before", "504-before"}
 REFUSALS = {
@@ -84,7 +85,7 @@ def serve(app: Any) -> Iterator[Serve]:
             wasyncore.loop(timeout=0.02, map=channels, count=1)
 
     def start(plan: Plan, **options: Any) -> int:
-        faulty = Faults(app, plan, hang_up, **options)
+        faulty = FaultInjector(app, plan, hang_up, **options)
         server = create_server(faulty, map=channels, host="127.0.0.1", port=0, threads=8)
         thread = threading.Thread(target=loop)
         thread.start()
@@ -116,7 +117,7 @@ def send(token: str) -> Send:
 @pytest.fixture
 def registered(store: Store) -> Registered:
     """Which of PAIRS the service has."""
-    return lambda: set(registrations.taken(store, PAIRS))
+    return lambda: set(registrations.registered(store, PAIRS))
 
 
 # --- what each kind does ---------------------------------------------------------------
@@ -231,7 +232,7 @@ def test_a_failed_item_has_no_data_though_it_was_registered(serve: Serve, send: 
 def test_tokens_are_always_issued_and_deliveries_never_hit(
     app: Any, credentials: ClientCredentials, basic: Callable[[str, str], str]
 ) -> None:
-    client = TestClient(Faults(app, certain("500-before"), hang_up))
+    client = TestClient(FaultInjector(app, certain("500-before"), hang_up))
     headers = {
         "Authorization": basic(credentials.client_id, credentials.secret),
         "Content-Type": "application/x-www-form-urlencoded",
@@ -319,7 +320,7 @@ def told(faulty: Any) -> tuple[str, str, bytes]:
 
 
 def sequence(plan: Plan, length: int = 100) -> list[tuple[str, str, bytes]]:
-    faulty = Faults(Stub(), plan, drop, sleep=lambda seconds: None)
+    faulty = FaultInjector(Stub(), plan, drop, sleep=lambda seconds: None)
     return [told(faulty) for _ in range(length)]
 
 
@@ -332,7 +333,7 @@ def test_the_same_seed_gives_the_same_faults_to_the_last_byte() -> None:
 
 
 def test_requests_at_the_same_time_take_the_same_draws_as_one_after_the_other() -> None:
-    faulty = Faults(Stub(), Plan(7, EVERY_KIND), drop, sleep=lambda seconds: None)
+    faulty = FaultInjector(Stub(), Plan(7, EVERY_KIND), drop, sleep=lambda seconds: None)
     with ThreadPoolExecutor(8) as pool:
         seen = list(pool.map(lambda _: told(faulty), range(400)))
     assert Counter(seen) == Counter(sequence(Plan(7, EVERY_KIND), 400))
@@ -358,7 +359,7 @@ def test_the_service_answer_is_closed_and_its_other_headers_stay() -> None:
     stub = Stub()
     started: list[Any] = []
     environ = {"REQUEST_METHOD": "POST", "PATH_INFO": "/domain/dkim"}
-    Faults(stub, certain("reordered"), drop)(environ, lambda *given: started.append(given))
+    FaultInjector(stub, certain("reordered"), drop)(environ, lambda *given: started.append(given))
     assert stub.closed == 1
     assert ("X-From", "stub") in started[0][1]
 
@@ -369,7 +370,7 @@ def test_whatever_the_seed_and_the_number_of_items_an_answer_comes(
 ) -> None:
     stub = Stub()
     stub.items = [{"sign_domain": str(number % 3)} for number in range(count)]
-    faulty = Faults(stub, certain(kind, seed), drop, sleep=lambda seconds: None)
+    faulty = FaultInjector(stub, certain(kind, seed), drop, sleep=lambda seconds: None)
     status, _, body = told(faulty)
     assert status[:3] in {"dro", "200", *REFUSALS}
     if kind == "missing-items":

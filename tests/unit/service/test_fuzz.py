@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dkimctl.service.app import create_app
+from dkimctl.service.authorization import issue_token
 from dkimctl.service.clients import create_client
 from dkimctl.service.keys import KeyPair
 from dkimctl.service.store import Store
-from dkimctl.service.tokens import issue
 
 NOW = 1625097600.0
 
@@ -41,7 +41,7 @@ def post(
 ) -> Iterator[Callable[[bytes], Result]]:
     path: Path = tmp_path_factory.mktemp("fuzz") / "service.db"
     store = Store.open(path)
-    token = issue(store, create_client(store).client_id, NOW)
+    token = issue_token(store, create_client(store).client_id, NOW)
     app = create_app(store, clock=lambda: NOW, make_key=fixed_keys.__getitem__)
     client = TestClient(app, headers={"Authorization": f"Bearer {token}"})
     yield lambda body: client.simulate_post("/domain/dkim", body=body)

@@ -1,4 +1,4 @@
-"""A data file has one passphrase or none, whoever opens it and in which order."""
+"""A data file has one passphrase or none, whichever process opens it first."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ from sqlalchemy import select
 from dkimctl.errors import UsageError
 from dkimctl.service import registrations, schema
 from dkimctl.service.clients import create_client
-from dkimctl.service.encryption import PrivateKeyEncryptor, is_sealed
-from dkimctl.service.keys import make_key
-from dkimctl.service.passphrase import require_none
-from dkimctl.service.registrations import Registration
+from dkimctl.service.keys import ENCRYPTED_HEADER, PrivateKeyEncryptor, make_key
+from dkimctl.service.passphrase import require_no_passphrase
+from dkimctl.service.registrations import Registration, RegistrationName
 from dkimctl.service.store import Store
 
 
@@ -35,7 +34,7 @@ def theirs() -> PrivateKeyEncryptor:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A data file with a registration whose key is not sealed."""
+    """A data file with a registration whose key is not encrypted."""
     path = tmp_path / "service.db"
     with closing(Store.open(path)) as store:
         create_client(store, "me")
@@ -69,7 +68,7 @@ def _register(store: Store, domain: str) -> bytes:
 
 
 def _make_version_1(path: Path) -> None:
-    """What dkimctl wrote before there were markers."""
+    """As dkimctl wrote it before there were markers."""
     with _changed(path) as connection:
         connection.execute("DROP TABLE passphrases")
         connection.execute("PRAGMA user_version = 1")
@@ -85,113 +84,117 @@ def _plant(path: Path, domain: str, pem: bytes) -> None:
         )
 
 
-def _unsealed(path: Path) -> int:
+def _plain_keys(path: Path) -> int:
     with _changed(path) as connection:
         keys = connection.execute("SELECT private_key FROM registrations").fetchall()
-    return sum(not is_sealed(key) for (key,) in keys)
+    return sum(not key.startswith(ENCRYPTED_HEADER) for (key,) in keys)
 
 
-def _refused(path: Path, sealer: PrivateKeyEncryptor | None, words: str) -> None:
-    """As one who makes keys opens the file."""
+def _stored_key(path: Path, domain: str) -> bytes:
+    with _changed(path) as connection:
+        query = "SELECT private_key FROM registrations WHERE sign_domain = ?"
+        (key,) = connection.execute(query, (domain,)).fetchone()
+    return bytes(key)
+
+
+def _require_refused(path: Path, encryptor: PrivateKeyEncryptor | None, match: str) -> None:
+    """Open the file as a process that makes keys."""
     with (
-        pytest.raises(UsageError, match=words) as caught,
-        closing(Store.open(path, sealer)) as store,
+        pytest.raises(UsageError, match=match) as caught,
+        closing(Store.open(path, encryptor)) as store,
         store.reading() as connection,
     ):
-        require_none(connection, path)
+        require_no_passphrase(connection, path)
     assert "DKIMCTL_SERVICE_PASSPHRASE" in caught.value.hint
 
 
-def test_with_a_passphrase_old_keys_are_sealed_and_leave_no_trace(path, ours):
-    with closing(Store.open(path)) as store:
-        old = registrations.private_key(store, "old.example", "s1")
+def test_with_a_passphrase_old_keys_are_encrypted_and_leave_no_trace(path, ours):
+    old = _stored_key(path, "old.example")
     with closing(Store.open(path, ours)) as store:
         new = _register(store, "new.example")
-        assert registrations.private_key(store, "old.example", "s1") == old
-        assert registrations.private_key(store, "new.example", "s1") == new
+        assert ours.decrypt(_stored_key(path, "old.example")) == old
+        assert ours.decrypt(_stored_key(path, "new.example")) == new
     data = b"".join(file.read_bytes() for file in path.parent.iterdir())
     for key in (old, new):
         assert key.split(b"\n")[3] not in data
     assert b"BEGIN PRIVATE KEY" not in data
 
 
-def test_the_first_passphrase_is_that_of_the_file(empty, ours, theirs):
+def test_the_first_passphrase_becomes_that_of_the_file(empty, ours, theirs):
     Store.open(empty, ours).close()
-    _refused(empty, theirs, "sealed with another passphrase")
-    _refused(empty, None, "sealed with a passphrase")
+    _require_refused(empty, theirs, "encrypted with another passphrase")
+    _require_refused(empty, None, "encrypted with a passphrase")
     Store.open(empty, ours).close()
 
 
 def test_a_new_file_has_its_passphrase_at_once(tmp_path, ours, theirs):
     path = tmp_path / "new.db"
     with closing(Store.open(path, ours)):
-        _refused(path, theirs, "sealed with another passphrase")
+        _require_refused(path, theirs, "encrypted with another passphrase")
 
 
-def test_another_passphrase_or_none_does_not_open_keys(path, ours, theirs):
+def test_a_file_with_encrypted_keys_needs_their_passphrase(path, ours, theirs):
     Store.open(path, ours).close()
-    _refused(path, theirs, "sealed with another passphrase")
-    with (
-        closing(Store.open(path)) as store,
-        pytest.raises(UsageError, match="sealed with a passphrase"),
-    ):
-        registrations.private_key(store, "old.example", "s1")
+    _require_refused(path, theirs, "encrypted with another passphrase")
+    _require_refused(path, None, "encrypted with a passphrase")
 
 
-def test_who_has_no_passphrase_adds_no_key_once_the_file_is_sealed(path, ours):
+def test_a_store_opened_without_a_passphrase_adds_no_key_once_the_file_has_one(path, ours):
     with closing(Store.open(path)) as old:
         _register(old, "before.example")
         Store.open(path, ours).close()
-        with pytest.raises(UsageError, match="since sealed"):
+        with pytest.raises(UsageError, match="has changed since"):
             _register(old, "after.example")
-    assert _unsealed(path) == 0
+    assert _plain_keys(path) == 0
     with closing(Store.open(path)) as store:
-        assert not registrations.taken(store, [("after.example", "s1")])
+        assert not registrations.registered(store, [RegistrationName("after.example", "s1")])
 
 
-def test_who_has_another_passphrase_adds_no_key(empty, ours, theirs):
+def test_a_store_opened_with_another_passphrase_adds_no_key(empty, ours, theirs):
     with closing(Store.open(empty, ours)) as store:
         with _changed(empty) as connection:
             connection.execute("DELETE FROM passphrases")
         Store.open(empty, theirs).close()
-        with pytest.raises(UsageError, match="since sealed"):
+        with pytest.raises(UsageError, match="has changed since"):
             _register(store, "a.example")
 
 
-def test_a_file_of_version_1_is_taken_on(path, ours, theirs):
+def test_a_file_of_version_1_is_upgraded(path, ours, theirs):
     _make_version_1(path)
     with closing(Store.open(path)) as store:
         _register(store, "new.example")
     _make_version_1(path)
     Store.open(path, ours).close()
-    assert _unsealed(path) == 0
-    _refused(path, theirs, "another")
+    assert _plain_keys(path) == 0
+    _require_refused(path, theirs, "another")
 
 
-@pytest.mark.parametrize("is_newest_sealed", [True, False])
-def test_keys_sealed_and_not_side_by_side_become_sealed(path, ours, theirs, is_newest_sealed):
-    if is_newest_sealed:
-        _plant(path, "sealed.example", ours.seal(make_key(1024).private_key))
+@pytest.mark.parametrize("is_newest_encrypted", [True, False])
+def test_a_mix_of_plain_and_encrypted_keys_becomes_encrypted(
+    path, ours, theirs, is_newest_encrypted
+):
+    if is_newest_encrypted:
+        _plant(path, "encrypted.example", ours.encrypt(make_key(1024).private_key))
     else:
         Store.open(path, ours).close()
         _plant(path, "plain.example", make_key(1024).private_key)
     _make_version_1(path)
-    assert _unsealed(path) == 1
-    _refused(path, None, "sealed with a passphrase")
-    _refused(path, theirs, "sealed with another passphrase")
-    assert _unsealed(path) == 1
+    assert _plain_keys(path) == 1
+    _require_refused(path, None, "encrypted with a passphrase")
+    _require_refused(path, theirs, "encrypted with another passphrase")
+    assert _plain_keys(path) == 1
     Store.open(path, ours).close()
-    assert _unsealed(path) == 0
+    assert _plain_keys(path) == 0
 
 
-def test_a_key_that_came_in_beside_the_marker_is_sealed(path, ours):
+def test_a_plain_key_added_after_the_marker_is_encrypted(path, ours):
     Store.open(path, ours).close()
     _plant(path, "plain.example", make_key(1024).private_key)
     Store.open(path, ours).close()
-    assert _unsealed(path) == 0
+    assert _plain_keys(path) == 0
 
 
-def test_nothing_unsealed_stays_in_the_log_while_others_use_the_file(path, ours):
+def test_no_plain_key_stays_in_the_log_while_others_use_the_file(path, ours):
     with closing(Store.open(path)) as other:
         key = _register(other, "new.example")
         with closing(Store.open(path, ours)):
@@ -200,13 +203,13 @@ def test_nothing_unsealed_stays_in_the_log_while_others_use_the_file(path, ours)
     assert key.split(b"\n")[3] not in data
 
 
-def test_a_log_that_cannot_be_emptied_is_told(path, ours, monkeypatch):
+def test_a_log_that_cannot_be_emptied_is_reported(path, ours, monkeypatch):
     monkeypatch.setattr("dkimctl.service.store._BUSY_SECONDS", 0.1)
     with closing(Store.open(path)) as other:
         _register(other, "new.example")
         with other.reading() as reader:
             reader.execute(select(schema.registrations.c.selector)).all()
-            with pytest.raises(UsageError, match="hold private keys") as caught:
+            with pytest.raises(UsageError, match="hold unencrypted private keys") as caught:
                 Store.open(path, ours)
     assert "backup" in caught.value.hint
     Store.open(path, ours).close()
@@ -214,14 +217,14 @@ def test_a_log_that_cannot_be_emptied_is_told(path, ours, monkeypatch):
 
 @contextmanager
 def _being_read(path: Path) -> Iterator[None]:
-    """Somebody, such as a backup, reads the file all the while: its log cannot be emptied."""
+    """Another process, such as a backup, reads the file, so its log cannot be emptied."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("BEGIN")
         connection.execute("SELECT count(*) FROM registrations").fetchone()
         yield
 
 
-def test_a_reader_of_a_sealed_file_keeps_nobody_from_opening_it(
+def test_a_file_with_encrypted_keys_can_be_opened_while_it_is_read(
     path: Path, ours: PrivateKeyEncryptor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dkimctl.service.store._BUSY_SECONDS", 0.1)
@@ -233,8 +236,10 @@ def test_a_reader_of_a_sealed_file_keeps_nobody_from_opening_it(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs the locks of SQLite on Linux")
-def test_another_who_empties_the_log_is_waited_for(path: Path, ours: PrivateKeyEncryptor) -> None:
-    """SQLite's own busy time-out does not hold for the lock of a checkpoint."""
+def test_the_checkpoint_of_another_process_is_waited_for(
+    path: Path, ours: PrivateKeyEncryptor
+) -> None:
+    """SQLite's own busy timeout does not apply to the lock of a checkpoint."""
     Store.open(path, ours).close()
     holding = (
         "import fcntl, sys, time; file = open(sys.argv[1], 'r+b'); "

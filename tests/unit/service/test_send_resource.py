@@ -6,8 +6,7 @@ import pytest
 from falcon.testing import Result, TestClient
 
 from dkimctl.errors import NegativeAnswer, UsageError
-from dkimctl.service.clients import ClientCredentials, delete_client
-from dkimctl.service.deliveries import add_delivery
+from dkimctl.service.clients import ClientCredentials, add_delivery, delete_client
 from dkimctl.service.store import Store
 
 
@@ -40,7 +39,7 @@ def test_a_delivery_of_another_client_is_404_and_stays(
 ) -> None:
     add_delivery(store, other_credentials.client_id, "theirs")
     assert _cancel(client, token, "theirs").status_code == 404
-    with pytest.raises(UsageError, match="exists already"):
+    with pytest.raises(UsageError, match="already exists"):
         add_delivery(store, credentials.client_id, "theirs")
 
 
@@ -64,14 +63,14 @@ def test_a_generated_delivery_id_is_another_each_time(
 def test_a_delivery_id_that_cannot_stand_in_a_path_is_refused(
     store: Store, credentials: ClientCredentials, delivery_id: str
 ) -> None:
-    with pytest.raises(UsageError, match="cannot be a delivery ID"):
+    with pytest.raises(UsageError, match="invalid delivery ID"):
         add_delivery(store, credentials.client_id, delivery_id)
 
 
 def test_only_an_existing_client_has_deliveries(
     store: Store, credentials: ClientCredentials
 ) -> None:
-    with pytest.raises(NegativeAnswer, match="no client"):
+    with pytest.raises(NegativeAnswer, match="does not exist"):
         add_delivery(store, "nobody")
     delete_client(store, credentials.client_id)
     with pytest.raises(NegativeAnswer, match="final"):

@@ -13,8 +13,7 @@ import pytest
 from falcon.testing import Result, TestClient
 
 from dkimctl.service.app import create_app
-from dkimctl.service.clients import ClientCredentials
-from dkimctl.service.deliveries import add_delivery
+from dkimctl.service.clients import ClientCredentials, add_delivery
 from dkimctl.service.keys import KeyPair
 from dkimctl.service.store import Store
 

@@ -88,7 +88,7 @@ def test_a_database_of_another_program_is_refused_and_left_alone(tmp_path: Path)
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE other (x)")
     before = path.read_bytes()
-    assert "no service data" in _refusal(path).message
+    assert "of another program" in _refusal(path).message
     assert path.read_bytes() == before
 
 
@@ -104,7 +104,7 @@ def test_a_database_without_tables_is_of_another_program_as_well(
         connection.execute(statement)
         connection.commit()
     before = path.read_bytes()
-    assert "no service data" in _refusal(path).message
+    assert "of another program" in _refusal(path).message
     assert path.read_bytes() == before
 
 
@@ -163,7 +163,7 @@ def test_a_file_that_cannot_be_written_is_refused(
     if os.geteuid() == 0:  # whom modes do not bind
         words = [needs_tool("setpriv"), "--bounding-set=-dac_override,-dac_read_search", *words]
     done = subprocess.run(words, capture_output=True, text=True)
-    assert f"UsageError: {path}: the service data file cannot be written" in done.stderr
+    assert f"UsageError: {path}: the service data file is not writable" in done.stderr
 
 
 def test_a_failure_later_on_is_told_in_plain_words(store: Store) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dkimctl.service.validation import Entry, Rejection, judge
+from dkimctl.service.validation import Entry, Rejection, validate_entry
 
 DOMAIN_OF_232_OCTETS = ".".join(["d" * 57] * 4) + "d"
 FIELDS = {
@@ -23,30 +23,32 @@ def _entry(**fields: Any) -> dict[str, Any]:
 
 
 def _refusal(entry: dict[str, Any]) -> str:
-    judged = judge(entry)
-    assert isinstance(judged, Rejection)
-    return judged.message
+    result = validate_entry(entry)
+    assert isinstance(result, Rejection)
+    return result.message
 
 
 @pytest.mark.interface("2.3", "mandatory")
 def test_a_domain_alone_gets_the_defaults() -> None:
-    assert judge(_entry()) == Entry("example.com", None, 1024, None, 0, True)
+    assert validate_entry(_entry()) == Entry("example.com", None, 1024, None, 0, True)
 
 
 @pytest.mark.interface("2.3", "enable")
 def test_every_field_is_taken_over() -> None:
     entry = _entry(**(FIELDS | {"default": 1, "enable": False}))
-    assert judge(entry) == Entry("example.com", "s1", 2048, "2021-07-01T00:00+09:00", 1, False)
+    assert validate_entry(entry) == Entry(
+        "example.com", "s1", 2048, "2021-07-01T00:00+09:00", 1, False
+    )
 
 
 def test_names_are_compared_in_lower_case() -> None:
-    judged = judge({"sign_domain": "Example.COM", "selector": "S1.Mail"})
-    assert isinstance(judged, Entry)
-    assert (judged.sign_domain, judged.selector) == ("example.com", "s1.mail")
+    result = validate_entry({"sign_domain": "Example.COM", "selector": "S1.Mail"})
+    assert isinstance(result, Entry)
+    assert (result.sign_domain, result.selector) == ("example.com", "s1.mail")
 
 
 def test_unknown_fields_are_ignored() -> None:
-    assert isinstance(judge(_entry(comment="x")), Entry)
+    assert isinstance(validate_entry(_entry(comment="x")), Entry)
 
 
 @pytest.mark.interface("2.3", "sign_domain")
@@ -63,7 +65,7 @@ def test_unknown_fields_are_ignored() -> None:
     ],
 )
 def test_a_domain_name_is_accepted(domain: str) -> None:
-    assert isinstance(judge(_entry(sign_domain=domain)), Entry)
+    assert isinstance(validate_entry(_entry(sign_domain=domain)), Entry)
 
 
 @pytest.mark.interface("2.3", "sign_domain")
@@ -107,7 +109,7 @@ def test_a_missing_domain_is_refused() -> None:
 @pytest.mark.interface("2.3", "selector")
 @pytest.mark.parametrize("selector", ["s", "2026-01", "a.b.c", "s" * 63])
 def test_a_selector_is_accepted(selector: str) -> None:
-    assert isinstance(judge(_entry(selector=selector)), Entry)
+    assert isinstance(validate_entry(_entry(selector=selector)), Entry)
 
 
 @pytest.mark.interface("2.3", "selector")
@@ -121,7 +123,7 @@ def test_a_bad_selector_is_refused(selector: object) -> None:
 def test_the_whole_name_has_at_most_253_octets() -> None:
     longest = "s" * (253 - len("._domainkey.") - len(DOMAIN_OF_232_OCTETS))
     entry = {"sign_domain": DOMAIN_OF_232_OCTETS, "selector": longest}
-    assert isinstance(judge(entry), Entry)
+    assert isinstance(validate_entry(entry), Entry)
     assert "253" in _refusal({**entry, "selector": longest + "s"})
 
 
@@ -132,9 +134,9 @@ def test_the_whole_name_has_room_for_a_selector_that_is_generated() -> None:
 @pytest.mark.interface("2.3", "key_len")
 @pytest.mark.parametrize("key_len", [1024, 2048, 1024.0])
 def test_a_key_length_is_accepted(key_len: float) -> None:
-    judged = judge(_entry(key_len=key_len))
-    assert isinstance(judged, Entry)
-    assert repr(judged.key_len) == str(int(key_len))
+    result = validate_entry(_entry(key_len=key_len))
+    assert isinstance(result, Entry)
+    assert repr(result.key_len) == str(int(key_len))
 
 
 @pytest.mark.interface("2.3", "key_len")
@@ -149,9 +151,9 @@ def test_another_key_length_is_refused(key_len: object) -> None:
     "start_date", ["2021-07-01T00:00+09:00", "2024-02-29T23:59-00:30", "0001-01-01T00:00+00:00"]
 )
 def test_a_start_date_is_kept_as_sent(start_date: str) -> None:
-    judged = judge(_entry(start_date=start_date))
-    assert isinstance(judged, Entry)
-    assert judged.start_date == start_date
+    result = validate_entry(_entry(start_date=start_date))
+    assert isinstance(result, Entry)
+    assert result.start_date == start_date
 
 
 @pytest.mark.interface("2.3", "start_date")
@@ -184,9 +186,9 @@ def test_another_start_date_is_refused(start_date: object) -> None:
 @pytest.mark.interface("2.3", "default-others")
 @pytest.mark.parametrize("default", [0, 1, -1, 7.0, 2**63 - 1])
 def test_default_is_any_whole_number(default: float) -> None:
-    judged = judge(_entry(default=default))
-    assert isinstance(judged, Entry)
-    assert repr(judged.default) == str(int(default))
+    result = validate_entry(_entry(default=default))
+    assert isinstance(result, Entry)
+    assert repr(result.default) == str(int(default))
 
 
 @pytest.mark.interface("2.3", "default-others")
@@ -208,9 +210,9 @@ def test_everything_that_is_wrong_is_said_at_once() -> None:
 
 
 def test_a_rejection_carries_the_names_as_sent_if_they_are_strings() -> None:
-    judged = judge({"sign_domain": "Not A Domain", "selector": "S_1"})
-    assert isinstance(judged, Rejection)
-    assert (judged.sign_domain, judged.selector) == ("Not A Domain", "S_1")
-    judged = judge({"sign_domain": 7, "selector": ["s1"]})
-    assert isinstance(judged, Rejection)
-    assert (judged.sign_domain, judged.selector) == (None, None)
+    result = validate_entry({"sign_domain": "Not A Domain", "selector": "S_1"})
+    assert isinstance(result, Rejection)
+    assert (result.sign_domain, result.selector) == ("Not A Domain", "S_1")
+    result = validate_entry({"sign_domain": 7, "selector": ["s1"]})
+    assert isinstance(result, Rejection)
+    assert (result.sign_domain, result.selector) == (None, None)

@@ -6,21 +6,21 @@ import pytest
 
 from dkimctl.errors import UsageError
 from dkimctl.service.clients import ClientCredentials
-from dkimctl.service.failures import told
+from dkimctl.service.errors import describe_failure
 from dkimctl.service.registrar import Registrar
 from dkimctl.service.store import Store
 from dkimctl.service.validation import Entry
 
 
 def test_our_own_errors_speak_for_themselves_on_one_line() -> None:
-    assert told(UsageError("a\nb", hint="c")) == "a\\x0ab"
+    assert describe_failure(UsageError("a\nb", hint="c")) == "a\\x0ab"
 
 
 def test_of_others_only_the_kind_and_the_place_are_told() -> None:
     with pytest.raises(ValueError, match="hush") as caught:
         int("hush")
-    assert told(caught.value).startswith("ValueError at test_failures.py:")
-    assert told(ValueError("hush")) == "ValueError"
+    assert describe_failure(caught.value).startswith("ValueError at test_errors.py:")
+    assert describe_failure(ValueError("hush")) == "ValueError"
 
 
 def test_all_entries_of_a_request_leave_one_line(
@@ -34,4 +34,4 @@ def test_all_entries_of_a_request_leave_one_line(
     assert [item["result"]["code"] for item in items] == ["500"] * 3
     (record,) = caplog.records
     assert record.exc_info is None
-    assert record.getMessage().startswith("registering failed: ValueError at test_failures.py:")
+    assert record.getMessage().startswith("registering failed: ValueError at test_errors.py:")

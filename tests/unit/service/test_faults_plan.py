@@ -11,8 +11,7 @@ import pytest
 
 from dkimctl.errors import InputError, UsageError
 from dkimctl.service.faults.kinds import KINDS
-from dkimctl.service.faults.plan import Plan
-from dkimctl.service.faults.plan_file import read_plan
+from dkimctl.service.faults.plan import Plan, read_plan
 
 DOCUMENTED_KINDS = (
     "drop-before drop-after 429 500-before 500-after 502-before 502-after 503-before 503-after "
@@ -96,11 +95,11 @@ def test_probabilities_may_add_up_to_1_exactly(read: Read) -> None:
 
 
 MALFORMED = {
-    "": ["1:1: there is nothing in the file"],
-    "# nothing\n": ["1:1: there is nothing in the file"],
+    "": ["1:1: the file is empty"],
+    "# nothing\n": ["1:1: the file is empty"],
     "- any\n": ["1:1: a fault file must be a mapping, not a list"],
     "seed: 7\n": ["1:1: a fault file has neither faults nor any"],
-    "any: 0.1\nfaults: {}\n": ["2:1: faults and any exclude each other"],
+    "any: 0.1\nfaults: {}\n": ["2:1: a fault file cannot have both faults and any"],
     "fault: {}\n": [
         '1:1: a fault file has no key "fault"',
         "1:1: a fault file has neither faults nor any",

@@ -1,0 +1,91 @@
+"""Error answers (interface 7), and what is logged of unexpected failures."""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from http import HTTPStatus
+from pathlib import PurePath
+from typing import Any
+
+import falcon
+
+from dkimctl.errors import DkimctlError
+from dkimctl.text.escaping import printable
+
+_logger = logging.getLogger(__name__)
+
+_TOKEN_ERROR_TYPE = "application/json;charset=UTF-8"  # noqa: S105 - interface 4.1
+
+
+class TokenRefused(falcon.HTTPBadRequest):
+    """400 to a token request, with one of the error codes of RFC 6749, section 5.2."""
+
+    def __init__(self, error_code: str) -> None:
+        super().__init__()
+        self.error_code = error_code
+
+
+class RequestRefused(falcon.HTTPBadRequest):
+    """400 to a registration request that is wrong as a whole."""
+
+
+def add_error_handlers(app: falcon.App[Any, Any]) -> None:
+    """Have `app` answer every error as the interface says, in JSON."""
+    app.set_error_serializer(_serialize_error)
+    app.add_error_handler(TokenRefused, _answer_token_refused)
+    app.add_error_handler(RequestRefused, _answer_request_refused)
+    app.add_error_handler(Exception, _answer_unexpected)
+
+
+def describe_failure(failure: BaseException) -> str:
+    """What failed, or at least where, in one line without secrets.
+
+    The messages of our own errors are safe. Others may quote what they failed on, such as a key
+    or the parameters of a statement, and a traceback may show values.
+    """
+    if isinstance(failure, DkimctlError):
+        return printable(failure.message)
+    frames = traceback.extract_tb(failure.__traceback__)
+    place = f" at {PurePath(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+    return f"{type(failure).__name__}{place}"
+
+
+def _serialize_error(
+    _request: falcon.Request, response: falcon.Response, error: falcon.HTTPError
+) -> None:
+    """The error body of interface 7: JSON with `message`."""
+    response.media = {"message": error.description or HTTPStatus(error.status_code).phrase}
+
+
+def _answer_token_refused(
+    _request: falcon.Request,
+    response: falcon.Response,
+    refused: TokenRefused,
+    _params: dict[str, Any],
+) -> None:
+    """The body of interface 2.2, its Content-Type as in 4.1."""
+    response.status = falcon.HTTP_BAD_REQUEST
+    response.content_type = _TOKEN_ERROR_TYPE
+    response.media = {"error": refused.error_code}
+
+
+def _answer_request_refused(
+    _request: falcon.Request,
+    response: falcon.Response,
+    refused: RequestRefused,
+    _params: dict[str, Any],
+) -> None:
+    """A 400 has the shape of interface 2.4 as well (4.2), without entries."""
+    response.status = falcon.HTTP_BAD_REQUEST
+    response.media = {"items": [], "count": 0, "total": 0, "message": refused.description}
+
+
+def _answer_unexpected(
+    _request: falcon.Request,
+    _response: falcon.Response,
+    error: Exception,
+    _params: dict[str, Any],
+) -> None:
+    _logger.error("a request failed: %s", describe_failure(error))
+    raise falcon.HTTPInternalServerError(description="Internal Server Error")
