@@ -1,4 +1,4 @@
-"""Requests that were sent, or were about to be, and have no usable answer."""
+"""Intents: entries of requests that were sent, or were about to be, and have no usable answer."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 from dkimctl.ledger.errors import damage_error, require_row_id
-from dkimctl.models.registration import DomainSpec, RegistrationKey, key_of
+from dkimctl.models.registration import DomainSpec, Registration, RegistrationKey, key_of
 
 
 class Intent(NamedTuple):
-    """One entry of such a sending. `selector` is None where the service was to choose it.
+    """One entry of an open request. `selector` is None if the service chooses it.
 
     `sent_at` is UTC, ISO 8601 to the second, such as 2026-11-21T14:02:10+00:00.
     """
@@ -27,10 +27,10 @@ class Intent(NamedTuple):
         return key_of(self.sign_domain, self.selector)
 
 
-class Sending(NamedTuple):
-    """Entries of one request that have no answer. The IDs keep the order of sending.
+class OpenRequest(NamedTuple):
+    """The entries of one request that have no answer: a row of the table `sending`.
 
-    Of `specs` only the signing domain and the selector are kept.
+    IDs ascend in the order of sending. `specs` have only the signing domain and the selector.
     """
 
     id: int
@@ -39,118 +39,127 @@ class Sending(NamedTuple):
 
 
 _SELECT = "SELECT id, sent_at, entries FROM sending WHERE account_id = ? ORDER BY id"
-_BEGIN = "INSERT INTO sending (account_id, sent_at, entries) VALUES (?, ?, ?)"
-_CHANGE = "UPDATE sending SET entries = ? WHERE id = ?"
-_END = "DELETE FROM sending WHERE id = ?"
+_INSERT = "INSERT INTO sending (account_id, sent_at, entries) VALUES (?, ?, ?)"
+_UPDATE = "UPDATE sending SET entries = ? WHERE id = ?"
+_DELETE = "DELETE FROM sending WHERE id = ?"
 
 
-def select_sendings(connection: sqlite3.Connection, account_id: int) -> Iterator[Sending]:
-    """All of an account that are open, oldest first."""
-    for sending_id, sent_at, entries in connection.execute(_SELECT, (account_id,)):
-        yield Sending(require_row_id(sending_id), str(sent_at), _decoded(entries))
+def select_open_requests(connection: sqlite3.Connection, account_id: int) -> Iterator[OpenRequest]:
+    """All open requests of an account, oldest first."""
+    for row_id, sent_at, entries in connection.execute(_SELECT, (account_id,)):
+        yield OpenRequest(require_row_id(row_id), str(sent_at), _decoded(entries))
 
 
-def add_sendings(
+def insert_requests(
     connection: sqlite3.Connection,
     account_id: int,
     sent_at: str,
     requests: Iterable[Sequence[DomainSpec]],
-) -> list[Sending]:
-    """Add one for each request, within the caller's transaction."""
-    added = []
+) -> list[OpenRequest]:
+    """Insert a row for each request, within the caller's transaction."""
+    inserted = []
     for specs in requests:
-        done = connection.execute(_BEGIN, (account_id, sent_at, _encoded(specs)))
-        added.append(Sending(done.lastrowid or 0, sent_at, specs))
-    return added
+        cursor = connection.execute(_INSERT, (account_id, sent_at, _encoded(specs)))
+        inserted.append(OpenRequest(cursor.lastrowid or 0, sent_at, specs))
+    return inserted
 
 
-def change_sendings(
-    connection: sqlite3.Connection, left: Mapping[int, Sequence[DomainSpec]]
+def update_requests(
+    connection: sqlite3.Connection, remaining: Mapping[int, Sequence[DomainSpec]]
 ) -> None:
-    """Set what is `left` of some, by their IDs, within the caller's transaction."""
-    for sending_id, specs in left.items():
+    """Store the remaining entries of requests, by ID, within the caller's transaction."""
+    for request_id, specs in remaining.items():
         if specs:
-            connection.execute(_CHANGE, (_encoded(specs), sending_id))
+            connection.execute(_UPDATE, (_encoded(specs), request_id))
         else:
-            connection.execute(_END, (sending_id,))
+            connection.execute(_DELETE, (request_id,))
 
 
-def intents_of(sending: Sending) -> list[Intent]:
-    return [_intent(spec, sending.sent_at) for spec in sending.specs]
+def intents_of(request: OpenRequest) -> list[Intent]:
+    return [_intent(spec, request.sent_at) for spec in request.specs]
 
 
-class OpenSendings:
-    """The open sendings of an account in memory, to be asked 100,000 times.
+def closed_by(answers: Iterable[Registration]) -> Iterator[RegistrationKey]:
+    """The keys whose intents these answers close."""
+    for registration in answers:
+        yield registration.key
+        # One of another account does not answer a request that let the service choose a selector.
+        if not registration.is_taken:
+            yield key_of(registration.sign_domain, None)
 
-    Names are compared without regard to case.
-    """
 
-    def __init__(self, sendings: Iterable[Sending]) -> None:
+class OpenRequests:
+    """The open requests of an account, in memory for 100,000 look-ups. Names ignore case."""
+
+    def __init__(self, requests: Iterable[OpenRequest]) -> None:
         self._sent_at: dict[int, str] = {}
         self._specs: dict[int, dict[RegistrationKey, DomainSpec]] = {}
-        self._of_domain: dict[str, dict[str, int]] = {}  # selector -> ID; oldest first
-        self.begin(sendings)
+        self._by_domain: dict[str, dict[str, int]] = {}  # selector -> ID; oldest first
+        self.add(requests)
 
     def of_domain(self, sign_domain: str) -> list[Intent]:
         """The intents of one signing domain, oldest first."""
         domain = sign_domain.lower()
-        if domain not in self._of_domain:
+        if domain not in self._by_domain:
             return []
         return [
             _intent(
-                self._specs[sending_id][RegistrationKey(domain, selector)],
-                self._sent_at[sending_id],
+                self._specs[request_id][RegistrationKey(domain, selector)],
+                self._sent_at[request_id],
             )
-            for selector, sending_id in self._of_domain[domain].items()
+            for selector, request_id in self._by_domain[domain].items()
         ]
 
-    def without(self, keys: Iterable[RegistrationKey]) -> dict[int, list[DomainSpec]]:
-        """What would be left of the sendings that hold any of `keys`, by their IDs.
+    def remaining_without(self, keys: Iterable[RegistrationKey]) -> dict[int, list[DomainSpec]]:
+        """What would remain of the requests that hold any of `keys`, by ID.
 
-        `keys` may repeat itself.
+        `keys` may have repetitions.
         """
         closed: dict[int, set[RegistrationKey]] = {}
         for key in keys:
-            selectors = self._of_domain.get(key.sign_domain)
+            selectors = self._by_domain.get(key.sign_domain)
             if selectors is not None and key.selector in selectors:
                 closed.setdefault(selectors[key.selector], set()).add(key)
-        return {sending_id: self._left(sending_id, keys) for sending_id, keys in closed.items()}
+        return {
+            request_id: self._remaining(request_id, closed_keys)
+            for request_id, closed_keys in closed.items()
+        }
 
-    def change(self, left: Mapping[int, Iterable[DomainSpec]]) -> None:
-        """Keep of these sendings only what is left of each."""
-        for sending_id, specs in left.items():
+    def update(self, remaining: Mapping[int, Iterable[DomainSpec]]) -> None:
+        """Drop all but the remaining entries of these requests."""
+        for request_id, specs in remaining.items():
             kept = {spec.key: spec for spec in specs}
-            for key in self._specs[sending_id]:
+            for key in self._specs[request_id]:
                 if key not in kept:
-                    self._forget(key)
-            self._specs[sending_id] = kept
+                    self._drop(key)
+            self._specs[request_id] = kept
             if not kept:
-                del self._specs[sending_id], self._sent_at[sending_id]
+                del self._specs[request_id], self._sent_at[request_id]
 
-    def begin(self, sendings: Iterable[Sending]) -> None:
-        """Add the youngest, whose entries are in no other."""
-        for sending in sendings:
-            specs = {spec.key: spec for spec in sending.specs}
-            self._specs[sending.id], self._sent_at[sending.id] = specs, sending.sent_at
-            for domain, selector in specs:
-                self._of_domain.setdefault(domain, {})[selector] = sending.id
+    def add(self, requests: Iterable[OpenRequest]) -> None:
+        """Add newer requests, whose entries are in no other."""
+        for request in requests:
+            specs = {spec.key: spec for spec in request.specs}
+            self._specs[request.id], self._sent_at[request.id] = specs, request.sent_at
+            for key in specs:
+                self._by_domain.setdefault(key.sign_domain, {})[key.selector] = request.id
 
-    def _forget(self, key: RegistrationKey) -> None:
-        selectors = self._of_domain[key.sign_domain]
+    def _drop(self, key: RegistrationKey) -> None:
+        selectors = self._by_domain[key.sign_domain]
         if len(selectors) == 1:
-            del self._of_domain[key.sign_domain]
+            del self._by_domain[key.sign_domain]
         else:
             del selectors[key.selector]
 
-    def _left(self, sending_id: int, closed: Set[RegistrationKey]) -> list[DomainSpec]:
-        specs = self._specs[sending_id]
-        if len(closed) == len(specs):  # mostly: an answer to the whole request
+    def _remaining(self, request_id: int, closed: Set[RegistrationKey]) -> list[DomainSpec]:
+        specs = self._specs[request_id]
+        if len(closed) == len(specs):  # the usual case: the whole request was answered
             return []
         return [spec for key, spec in specs.items() if key not in closed]
 
 
-def utc(seconds: float) -> str:
-    """The time of a Sending; `seconds` since the epoch."""
+def utc_text(seconds: float) -> str:
+    """The ISO 8601 UTC time, to the second; `seconds` since the epoch."""
     return time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(seconds))
 
 
@@ -163,15 +172,15 @@ def _encoded(specs: Iterable[DomainSpec]) -> str:
 
 
 def _decoded(entries: Any) -> list[DomainSpec]:
-    """The entries of a row, whatever somebody else may have put into it."""
+    """The entries of a row. Raises sqlite3.DatabaseError for any other content."""
     try:
         return [_spec(entry) for entry in json.loads(entries)]
     except (TypeError, ValueError, RecursionError) as error:
-        raise damage_error(f"a sending in it cannot be read: {error}") from error
+        raise damage_error(f"an open request in it cannot be read: {error}") from error
 
 
 def _spec(entry: object) -> DomainSpec:
     match entry:
         case [str() as domain, (str() | None) as selector]:
             return DomainSpec(domain, selector)
-    raise ValueError("an entry is no signing domain and selector")
+    raise ValueError("an entry is not a signing domain and a selector")

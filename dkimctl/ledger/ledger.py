@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import sqlite3
@@ -22,12 +23,13 @@ from dkimctl.ledger.health import (
 )
 from dkimctl.ledger.intents import (
     Intent,
-    OpenSendings,
-    add_sendings,
-    change_sendings,
+    OpenRequests,
+    closed_by,
+    insert_requests,
     intents_of,
-    select_sendings,
-    utc,
+    select_open_requests,
+    update_requests,
+    utc_text,
 )
 from dkimctl.ledger.opening import open_for_writing, open_read_only, resolve_links
 from dkimctl.ledger.publications import add_publications, end_publications, select_publications
@@ -35,18 +37,18 @@ from dkimctl.ledger.registrations import (
     delete_registrations,
     record_registrations,
     select_registrations,
-    signing_domains,
+    select_signing_domains,
 )
-from dkimctl.models.registration import DomainSpec, Registration, RegistrationKey, key_of
+from dkimctl.models.registration import DomainSpec, Registration, RegistrationKey
 
 
 class Ledger:
     """The registrations, open intents and publications of one account.
 
-    Any trouble is a LedgerError. A registration that the service did not give us (409 without
-    data, interface 7.3) has no record. A ledger is for the thread that opened it, and alone in
-    writing for its account: it reads what is there only once, so whoever writes opens it under
-    the account's lock, unless it writes publications alone.
+    Every failure is a LedgerError. A registration that belongs to another account (409 without
+    data, interface 7.3) has no record. Use a ledger only in the thread that opened it. It caches
+    what it has read, so open it for writing only under the account's lock, unless you write
+    publications alone.
     """
 
     def __init__(
@@ -61,8 +63,8 @@ class Ledger:
         self._path = path
         self._identity = file_identity(path)
         self._clock = clock
-        self._known: set[str] | None = None  # the signing domains, once asked for
-        self._open: OpenSendings | None = None  # likewise
+        self._cached_domains: set[str] | None = None
+        self._cached_requests: OpenRequests | None = None
 
     @classmethod
     def open(
@@ -70,8 +72,8 @@ class Ledger:
     ) -> Self:
         """Open the ledger of one account, creating the file if there is none.
 
-        Raises LedgerError, also for a damaged file, which is quarantined. `clock` gives seconds
-        since the epoch.
+        Raises LedgerError, also for a damaged file, which is quarantined. `clock` returns
+        seconds since the epoch.
         """
         path = resolve_links(path)
         with translate_errors(path), quarantining(path, clock):
@@ -79,7 +81,7 @@ class Ledger:
 
     @classmethod
     def open_existing(cls, path: Path, *, base_url: str, client_id: str) -> Self:
-        """Open the ledger to read it only; where there is no file, it is empty and none is made."""
+        """Open the ledger read-only. Without a file it is empty, and no file is created."""
         path = resolve_links(path)
         with translate_errors(path):
             return cls(*open_read_only(path, base_url, client_id), path)
@@ -91,37 +93,36 @@ class Ledger:
             return find_quarantined(self._path)
 
     def of_domain(self, sign_domain: str) -> list[Registration]:
-        """What is known of one signing domain, oldest first."""
-        # Of 100,000 new domains none is there, and a query for each would take longer than
-        # reading their file.
-        if sign_domain.lower() not in self._domains():
+        """The registrations of one signing domain, oldest first."""
+        # A query for each of 100,000 new domains would take longer than reading their file.
+        if sign_domain.lower() not in self._signing_domains():
             return []
         return list(self._select("AND sign_domain = ? ORDER BY id", sign_domain))
 
     def all(self) -> Iterator[Registration]:
-        """Everything that is known of the account, by signing domain and selector."""
+        """All registrations of the account, sorted by signing domain and selector."""
         return self._select("ORDER BY sign_domain, selector")
 
     def ours(self) -> Iterator[Registration]:
-        """The same, without what is somebody else's (409 without data, interface 7.3)."""
+        """The same without those of other accounts (409 without data, interface 7.3)."""
         return self._select(
             "AND NOT (code IS '409' AND value IS NULL) ORDER BY sign_domain, selector"
         )
 
     def intents_of(self, sign_domain: str) -> list[Intent]:
         """The open intents of one signing domain, oldest first."""
-        return self._sendings().of_domain(sign_domain)
+        return self._open_requests().of_domain(sign_domain)
 
     def intents(self) -> list[Intent]:
         """All open intents of the account, oldest first."""
         with translate_errors(self._path):
-            sendings = select_sendings(self._connection, self._account_id)
-            return [intent for sending in sendings for intent in intents_of(sending)]
+            requests = select_open_requests(self._connection, self._account_id)
+            return [intent for request in requests for intent in intents_of(request)]
 
     def publications(self) -> dict[RegistrationKey, datetime]:
-        """Since when (UTC) records are seen in DNS.
+        """Since when (UTC) records are in DNS.
 
-        A record that is not there was not seen, or not when DNS was last asked.
+        Records that were never seen, or were missing at the last check, are left out.
         """
         with translate_errors(self._path):
             return select_publications(self._connection, self._account_id)
@@ -131,36 +132,30 @@ class Ledger:
         published: Iterable[RegistrationKey],
         not_published: Iterable[RegistrationKey] = (),
     ) -> None:
-        """Keep that some records are in DNS now, and others are not; durable on return.
+        """Store that some records are in DNS now, and others are not; durable on return.
 
-        Of the former the time of the first sight stays; the latter start anew.
+        The former keep the time they were first seen; the latter lose it.
         """
-        seen, gone = list(published), list(not_published)
-        if not (seen or gone):
+        seen, missing = list(published), list(not_published)
+        if not (seen or missing):
             return
-        with translate_errors(self._path):
-            require_in_place(self._path, self._identity)
-            with self._connection:
-                self._connection.execute("BEGIN IMMEDIATE")
-                end_publications(self._connection, self._account_id, gone)
-                add_publications(self._connection, self._account_id, utc(self._clock()), seen)
+        with self._transaction():
+            end_publications(self._connection, self._account_id, missing)
+            add_publications(self._connection, self._account_id, utc_text(self._clock()), seen)
 
     def forget(self, registrations: Iterable[Registration]) -> None:
-        """Drop registrations and when they were published; durable on return. Intents stay."""
-        dropped = list(registrations)
+        """Delete registrations and their publications, but no intents; durable on return."""
+        deleted = list(registrations)
         try:
-            with translate_errors(self._path):
-                require_in_place(self._path, self._identity)
-                with self._connection:
-                    self._connection.execute("BEGIN IMMEDIATE")
-                    delete_registrations(self._connection, self._account_id, dropped)
-                    keys = [found.key for found in dropped]
-                    end_publications(self._connection, self._account_id, keys)
+            with self._transaction():
+                delete_registrations(self._connection, self._account_id, deleted)
+                keys = [registration.key for registration in deleted]
+                end_publications(self._connection, self._account_id, keys)
         finally:
-            self._known = None
+            self._cached_domains = None
 
     def record(self, registrations: Sequence[Registration]) -> None:
-        """Keep what the service answered, replacing what it answered before; durable on return."""
+        """Store answers of the service, replacing earlier ones; durable on return."""
         self.commit(answered=registrations)
 
     def commit(
@@ -170,24 +165,22 @@ class Ledger:
         settled: Iterable[RegistrationKey] = (),
         begun: Iterable[Sequence[DomainSpec]] = (),
     ) -> None:
-        """Keep what was answered, close the intents of `settled`, then open those of `begun`.
+        """Store answers, close the intents of `settled`, then open those of `begun`.
 
-        All of it or nothing, and durable on return. `begun` is what each request holds; no key
-        is there twice. An answer also closes the intents of its domain that have its selector
-        or, where the registration is ours, none.
+        All or nothing, and durable on return. `begun` is the entries of each request; no key is
+        repeated. An answer also closes the intents of its domain that have its selector or, if
+        the registration is ours, no selector.
         """
         settled = list(settled)
         requests = [specs for specs in begun if specs]
         if not (answered or settled or requests):
             return
         resent = (spec.key for specs in requests for spec in specs)
-        over = itertools.chain(settled, resent, _closed_by(answered))
+        closed = itertools.chain(settled, resent, closed_by(answered))
         try:
-            with translate_errors(self._path):
-                require_in_place(self._path, self._identity)
-                self._write(answered, over, requests)
-        except BaseException:
-            self._known = self._open = None  # an interruption may come before or after the end
+            self._write(answered, closed, requests)
+        except BaseException:  # also an interruption, before or after the commit
+            self._cached_domains = self._cached_requests = None
             raise
 
     def check(self) -> None:
@@ -199,10 +192,10 @@ class Ledger:
             require_in_place(self._path, self._identity)
             with quarantining(self._path, self._clock, self.close):
                 require_sound(self._connection)
-                list(select_sendings(self._connection, self._account_id))  # all can be read
+                list(select_open_requests(self._connection, self._account_id))  # decodes all
 
     def require_disk_space(self, entries: int) -> int:
-        """Require space for the answers to `entries`; returns for how many more there is space."""
+        """Require space for this many answers; returns for how many more there is space."""
         with translate_errors(self._path):
             return require_disk_space(self._path, entries)
 
@@ -218,41 +211,42 @@ class Ledger:
     def _write(
         self,
         answered: Sequence[Registration],
-        over: Iterable[RegistrationKey],
+        closed: Iterable[RegistrationKey],
         begun: Iterable[Sequence[DomainSpec]],
     ) -> None:
-        sendings = self._sendings()
-        left = sendings.without(over)
-        with self._connection:
-            self._connection.execute("BEGIN IMMEDIATE")
+        with self._transaction():
+            open_requests = self._open_requests()
+            remaining = open_requests.remaining_without(closed)
             record_registrations(self._connection, self._account_id, answered)
-            change_sendings(self._connection, left)
-            new = add_sendings(self._connection, self._account_id, utc(self._clock()), begun)
-        sendings.change(left)
-        sendings.begin(new)
-        if self._known is not None:
-            self._known.update(found.sign_domain.lower() for found in answered)
+            update_requests(self._connection, remaining)
+            now = utc_text(self._clock())
+            new = insert_requests(self._connection, self._account_id, now, begun)
+        open_requests.update(remaining)
+        open_requests.add(new)
+        if self._cached_domains is not None:
+            self._cached_domains.update(answer.sign_domain.lower() for answer in answered)
 
-    def _sendings(self) -> OpenSendings:
-        if self._open is None:
-            with translate_errors(self._path):
-                self._open = OpenSendings(select_sendings(self._connection, self._account_id))
-        return self._open
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[None]:
+        with translate_errors(self._path):
+            require_in_place(self._path, self._identity)
+            with self._connection:
+                self._connection.execute("BEGIN IMMEDIATE")
+                yield
 
-    def _domains(self) -> set[str]:
-        if self._known is None:
+    def _open_requests(self) -> OpenRequests:
+        if self._cached_requests is None:
             with translate_errors(self._path):
-                self._known = signing_domains(self._connection, self._account_id)
-        return self._known
+                requests = select_open_requests(self._connection, self._account_id)
+                self._cached_requests = OpenRequests(requests)
+        return self._cached_requests
+
+    def _signing_domains(self) -> set[str]:
+        if self._cached_domains is None:
+            with translate_errors(self._path):
+                self._cached_domains = select_signing_domains(self._connection, self._account_id)
+        return self._cached_domains
 
     def _select(self, rest: str, *values: object) -> Iterator[Registration]:
         with translate_errors(self._path):
             yield from select_registrations(self._connection, self._account_id, rest, *values)
-
-
-def _closed_by(answered: Iterable[Registration]) -> Iterator[RegistrationKey]:
-    for found in answered:
-        yield found.key
-        if not found.is_taken:
-            # What is somebody else's says nothing of a request where the service was to choose.
-            yield key_of(found.sign_domain, None)

@@ -1,4 +1,4 @@
-"""Registrations as rows of the ledger, and back."""
+"""Registrations as rows of the ledger."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _COLUMNS = (
     'sign_domain, selector, key_len, start_date, "default", enable, '
     "fqdn, type, value, regist_date, code, message"
 )
-_KINDS = (str, str, int, str, int, int, str, str, str, str, str, str)  # of the columns
+_TYPES = (str, str, int, str, int, int, str, str, str, str, str, str)  # of the columns
 _SELECT = f"SELECT {_COLUMNS} FROM registration WHERE account_id = ?"  # noqa: S608 - a constant
-# An upsert and not a replacement: the id keeps the order of the first registration, and an
-# attribute that an answer leaves out stays as the one before had it.
-_RECORD = f"""
+# An upsert, so that the ID keeps the order of the first answers, and a field that an answer
+# leaves out keeps its value.
+_UPSERT = f"""
 INSERT INTO registration (account_id, {_COLUMNS})
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (account_id, sign_domain, selector) DO UPDATE SET
@@ -39,32 +39,35 @@ def record_registrations(
     connection: sqlite3.Connection, account_id: int, registrations: Iterable[Registration]
 ) -> None:
     rows = [_to_row(account_id, registration) for registration in registrations]
-    connection.executemany(_RECORD, rows)
+    connection.executemany(_UPSERT, rows)
 
 
 def select_registrations(
     connection: sqlite3.Connection, account_id: int, rest: str, *values: object
 ) -> Iterator[Registration]:
-    """Those of an account. `rest` is what the query goes on with, and `values` are its own."""
-    found = connection.execute(f"{_SELECT} {rest}", (account_id, *values))
-    return map(_from_row, found)
+    """Select registrations of an account. `rest` continues the query; `values` are its own."""
+    rows = connection.execute(f"{_SELECT} {rest}", (account_id, *values))
+    return map(_from_row, rows)
 
 
 def delete_registrations(
     connection: sqlite3.Connection, account_id: int, registrations: Iterable[Registration]
 ) -> None:
-    rows = [(account_id, found.sign_domain, found.selector or "") for found in registrations]
+    rows = [
+        (account_id, registration.sign_domain, registration.selector or "")
+        for registration in registrations
+    ]
     connection.executemany(_DELETE, rows)
 
 
-def signing_domains(connection: sqlite3.Connection, account_id: int) -> set[str]:
-    """Of all registrations of an account, in lower case."""
+def select_signing_domains(connection: sqlite3.Connection, account_id: int) -> set[str]:
+    """The signing domains of all registrations of an account, in lower case."""
     query = "SELECT DISTINCT sign_domain FROM registration WHERE account_id = ?"
     return {str(row[0]).lower() for row in connection.execute(query, (account_id,))}
 
 
 def _to_row(account_id: int, registration: Registration) -> tuple[object, ...]:
-    """The values of _RECORD."""
+    """The values of _UPSERT."""
     record = registration.record
     return (
         account_id,
@@ -84,9 +87,9 @@ def _to_row(account_id: int, registration: Registration) -> tuple[object, ...]:
 
 
 def _from_row(row: Sequence[Any]) -> Registration:
-    """The registration of a row of _SELECT, whatever somebody else may have put into it."""
-    if not _is_sound(tuple(map(type, row))):
-        row = [_mended(column, kind) for column, kind in zip(row, _KINDS, strict=True)]
+    """The registration of a row of _SELECT; values of the wrong type are converted."""
+    if not _has_column_types(tuple(map(type, row))):
+        row = [_converted(value, type_) for value, type_ in zip(row, _TYPES, strict=True)]
     # fmt: off
     (sign_domain, selector, key_len, start_date, default, enable,
      fqdn, type_, value, regist_date, code, message) = row
@@ -105,12 +108,12 @@ def _from_row(row: Sequence[Any]) -> Registration:
     )
 
 
-@lru_cache(maxsize=64)  # the rows of a ledger are all of a few shapes
-def _is_sound(types: tuple[type, ...]) -> bool:
-    return all(found in (kind, type(None)) for found, kind in zip(types, _KINDS, strict=True))
+@lru_cache(maxsize=64)  # rows differ only in which values are None
+def _has_column_types(types: tuple[type, ...]) -> bool:
+    return all(type_ in (wanted, type(None)) for type_, wanted in zip(types, _TYPES, strict=True))
 
 
-def _mended(column: object, kind: type) -> object:
-    if column is None or isinstance(column, kind):
-        return column
-    return str(column) if kind is str else None
+def _converted(value: object, type_: type) -> object:
+    if value is None or isinstance(value, type_):
+        return value
+    return str(value) if type_ is str else None
