@@ -120,10 +120,7 @@ class Ledger:
             return [intent for request in requests for intent in intents_of(request)]
 
     def publications(self) -> dict[RegistrationKey, datetime]:
-        """Since when (UTC) records are in DNS.
-
-        Records that were never seen, or were missing at the last check, are left out.
-        """
+        """Since when (UTC) records are in DNS, except those missing at the last check."""
         with translate_errors(self._path):
             return select_publications(self._connection, self._account_id)
 
