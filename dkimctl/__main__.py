@@ -9,33 +9,33 @@ import sys
 
 from dkimctl import __version__
 
-# What a command makes at its start lives to its end. CheckProgress for garbage among it every
-# 700 objects, as is the default, and three times at exit takes a seventh of its time.
-_OBJECTS_BETWEEN_COLLECTIONS = 50_000
+# The objects that a command creates at its start live until its end. Collecting garbage every 700
+# objects, the default, and three times at exit takes a seventh of the run time.
+_GC_THRESHOLD = 50_000  # objects
 
 
 def main() -> int:
     """Run the command line and return the exit status."""
-    if sys.argv[1:] == ["--version"]:  # asked by scripts, so it comes without any import
-        with contextlib.suppress(OSError):  # then the long way below tells what is wrong
+    if sys.argv[1:] == ["--version"]:  # without imports, because scripts ask for it
+        with contextlib.suppress(OSError):  # the regular way below reports it
             os.write(1, f"dkimctl {__version__}\n".encode())
             return 0
-    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
-    _leave_no_core()
+    gc.set_threshold(_GC_THRESHOLD)
+    _disable_core_dumps()
     try:
         from dkimctl.cli.main import run
 
         status = run(sys.argv[1:])
-        _leave_what_hangs(status)
+        _abandon_hanging_threads(status)
         return status
-    except KeyboardInterrupt:  # pressed before `run` could see to it
+    except KeyboardInterrupt:  # Ctrl-C before `run` could handle it
         return 130
     finally:
         gc.freeze()
 
 
-def _leave_what_hangs(status: int) -> None:
-    """Exit at once where a thread still runs: it hangs, in a keyring, and so would the exit."""
+def _abandon_hanging_threads(status: int) -> None:
+    """Exit at once if a thread still runs: it hangs in a keyring and would block the exit."""
     threading = sys.modules.get("threading")
     if threading is not None and threading.active_count() > 1:
         for stream in (sys.stdout, sys.stderr):
@@ -44,14 +44,14 @@ def _leave_what_hangs(status: int) -> None:
         os._exit(status)
 
 
-def _leave_no_core() -> None:
-    """Have no crash, such as one of a parser in C, write the memory with its secrets to a file."""
+def _disable_core_dumps() -> None:
+    """Keep secrets out of a core dump after a crash, such as one of a C parser."""
     if sys.platform != "win32":
         import resource
 
         with contextlib.suppress(OSError, ValueError):
-            _, most = resource.getrlimit(resource.RLIMIT_CORE)
-            resource.setrlimit(resource.RLIMIT_CORE, (0, most))
+            _, hard_limit = resource.getrlimit(resource.RLIMIT_CORE)
+            resource.setrlimit(resource.RLIMIT_CORE, (0, hard_limit))
 
 
 if __name__ == "__main__":

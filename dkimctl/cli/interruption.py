@@ -1,4 +1,4 @@
-"""Ctrl-C and its kin: the first stops a run in order, the second at once."""
+"""Ctrl-C, SIGTERM and SIGHUP: the first stops a run in an orderly way, the second at once."""
 
 from __future__ import annotations
 
@@ -8,20 +8,19 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from types import FrameType
 
-_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")  # SIGHUP: the terminal was closed; not on Windows
+_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")  # SIGHUP: the terminal was closed (not on Windows)
 
 
 @contextmanager
 def stopping(stop: Callable[[], None]) -> Iterator[None]:
-    """While in the block, the first signal that asks to end calls `stop`.
+    """Within the block, the first signal calls `stop`, every later one raises KeyboardInterrupt.
 
-    Every later one raises KeyboardInterrupt in the main thread. A signal that is being
-    ignored (as nohup does with SIGHUP) stays ignored. The previous handlers come back at the
-    end. Outside the main thread, where Python handles no signals, nothing is changed.
+    A signal that is ignored (nohup ignores SIGHUP) stays ignored. The previous handlers are
+    restored at the end. Outside the main thread, where Python handles no signals, nothing changes.
 
-    `stop` runs in the main thread between any two of its steps, so it may take no lock that
-    the main thread could be holding: it must not print, log, nor set a threading.Event. It may
-    set an attribute, and put something into a queue.SimpleQueue, which is made for that.
+    `stop` interrupts the main thread anywhere, so it must not take a lock that the main thread may
+    hold: it must not print, log or set a threading.Event. It may set an attribute or put an item
+    into a queue.SimpleQueue, which is reentrant.
     """
     called = False
 
@@ -38,9 +37,9 @@ def stopping(stop: Callable[[], None]) -> Iterator[None]:
 
 @contextmanager
 def interrupting() -> Iterator[None]:
-    """While in the block, a signal that asks to end raises KeyboardInterrupt, as Ctrl-C does.
+    """Within the block, every signal raises KeyboardInterrupt, so that work can be undone.
 
-    So what is begun can be undone. For the rest as with `stopping`.
+    Otherwise like `stopping`.
     """
 
     def handle(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
@@ -55,22 +54,22 @@ def _handling(handler: Callable[[int, FrameType | None], None]) -> Iterator[None
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    # The stack puts back every handler, even when a signal raises in the midst of that.
-    with ExitStack() as restored:
+    # An ExitStack restores every handler, even if a signal raises while it does.
+    with ExitStack() as previous:
         for name in _SIGNALS:
-            _replace(name, handler, restored)
+            _set_handler(name, handler, previous)
         yield
 
 
-def _replace(
-    name: str, handler: Callable[[int, FrameType | None], None], restored: ExitStack
+def _set_handler(
+    name: str, handler: Callable[[int, FrameType | None], None], previous: ExitStack
 ) -> None:
     number = getattr(signal, name, None)
     if number is None:
         return
-    previous = signal.getsignal(number)
-    # None: set by other than Python code, and so could not be put back.
-    if previous is None or previous is signal.SIG_IGN:
+    current = signal.getsignal(number)
+    # None: not set from Python, so it could not be restored.
+    if current is None or current is signal.SIG_IGN:
         return
-    restored.callback(signal.signal, number, previous)
+    previous.callback(signal.signal, number, current)
     signal.signal(number, handler)

@@ -1,4 +1,4 @@
-"""The root of the command line: finds the command, and turns errors into exit codes."""
+"""The root command: imports the command that is asked for, and turns errors into exit codes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dkimctl.cli.options import examples
 from dkimctl.cli.output.streams import Reporter, open_missing_streams, show_lines, write
 from dkimctl.errors import DkimctlError, ExitCode, Interrupted, UsageError
 
-# Each is a module of this package, imported when its command is asked for.
+# Each is a module of dkimctl.cli.commands.
 COMMANDS = (
     "login",
     "logout",
@@ -35,19 +35,17 @@ COMMANDS = (
     "service",
     "completion",
 )
-
-
-_EXTRA = r"(unexpected extra argument)\S* .*"
-COMPLETE_VARIABLE = "_DKIMCTL_COMPLETE"  # how a shell's completion script asks
+COMPLETE_VARIABLE = "_DKIMCTL_COMPLETE"  # set by a shell's completion script
+_EXTRA_ARGUMENT = r"(unexpected extra argument)\S* .*"
 
 
 class LazyGroup(TyperGroup):
-    """A group whose commands are imported one by one, for the sake of start-up."""
+    """A group that imports only the command it runs, because importing all is slow."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         names: dict[str, Any] = dict.fromkeys(COMMANDS)
-        self.commands = names  # to be listed and suggested; get_command gives the rest
+        self.commands = names  # for the list and for suggestions; see get_command
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
         if cmd_name not in COMMANDS:
@@ -76,28 +74,28 @@ def root(
     ctx: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
 ) -> None:
-    """Register domains for DKIM signing, carry the records into DNS, and know that the right
-    keys are published.
+    """Register domains for DKIM signing, pass the DNS records to your DNS tools, and check that
+    the right keys are published.
     """
     if version:
         write([f"dkimctl {__version__}\n"])
     elif ctx.invoked_subcommand is None:
-        ctx.get_help()  # writes it as well, in this markup mode
+        ctx.get_help()  # also prints it, in this markup mode
 
 
 def run(args: Sequence[str]) -> int:
-    """Run one command line and return its exit status. The only place that catches errors."""
+    """Run a command line and return its exit status. All errors are caught here."""
     open_missing_streams()
     for stream in (sys.stdout, sys.stderr):
         _escape_unencodable(stream)
     reporter = Reporter(as_json=_wants_json(args))
     try:
         status = _dispatch(args, reporter)
-    except Exception as error:  # noqa: BLE001 - nobody but us is helped by a traceback
-        _debug()
-        told = _told(error)
-        reporter.error(told)
-        status = told.exit_code
+    except Exception as error:  # noqa: BLE001 - a traceback helps only developers
+        _show_traceback()
+        reported = _as_dkimctl_error(error)
+        reporter.error(reported)
+        status = reported.exit_code
     reporter.close()
     return int(status)
 
@@ -110,13 +108,12 @@ def _dispatch(args: Sequence[str], reporter: Reporter) -> int:
         result = command.main(list(args), prog_name="dkimctl", standalone_mode=False, obj=reporter)
     except (KeyboardInterrupt, typer.Abort):
         raise Interrupted from None
-    if result == ExitCode.INTERRUPTED:  # so Typer says that Ctrl-C was pressed
+    if result == ExitCode.INTERRUPTED:  # Typer caught Ctrl-C
         raise Interrupted
     return int(result or ExitCode.OK)
 
 
-def _told(error: Exception) -> DkimctlError:
-    """What people are told of an error."""
+def _as_dkimctl_error(error: Exception) -> DkimctlError:
     if isinstance(error, DkimctlError):
         return error
     if isinstance(error, TyperException):
@@ -128,19 +125,19 @@ def _usage_error(error: TyperException) -> UsageError:
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "dkimctl"
     text = " ".join(error.format_message().split()).rstrip(".")
-    text = re.sub(_EXTRA, r"\1", text)  # a word too many may be a secret
+    text = re.sub(_EXTRA_ARGUMENT, r"\1", text)  # which may be a secret
     return UsageError(text[:1].lower() + text[1:], hint=f"run `{path} --help`")
 
 
 def _defect(error: Exception) -> DkimctlError:
-    # Not the error's own text: nobody knows what it holds.
+    # Without the error's own text, which may contain anything.
     return DkimctlError(
         f"a defect in dkimctl: {type(error).__name__}",
-        hint="run again with DKIMCTL_DEBUG=1 and report what it shows",
+        hint="run it again with DKIMCTL_DEBUG=1 and report the traceback",
     )
 
 
-def _debug() -> None:
+def _show_traceback() -> None:
     if os.environ.get("DKIMCTL_DEBUG") == "1":
         import traceback
 
@@ -148,7 +145,7 @@ def _debug() -> None:
 
 
 def _wants_json(args: Sequence[str]) -> bool:
-    """Whether errors are to be JSON; asked of the bare words, since their parsing may fail."""
+    """Whether to report errors as JSON; not parsed properly, because that may be what fails."""
     return ("--format", "json") in itertools.pairwise(args) or "--format=json" in args
 
 

@@ -1,4 +1,4 @@
-"""The options that the commands share."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dkimctl.render.renderer import Format, Provider
 DataOption = Annotated[
     Path | None,
     typer.Option(
-        "--data", metavar="FILE", help="The service's data file; by default in your data directory."
+        "--data", metavar="FILE", help="Data file of the service (default: in your data directory)."
     ),
 ]
 
@@ -36,24 +36,26 @@ def _output_options(
         typer.Option(
             "--format",
             metavar="FORMAT",
-            help=f"{', '.join(Format)}; by default table on a terminal, else zone.",
+            help=f"{', '.join(Format)} (default: table on a terminal, else zone).",
             rich_help_panel=_OUTPUT_PANEL,
         ),
     ] = None,
     ttl: Annotated[
         int,
-        _option("--ttl", "SECONDS", "The TTL of the records.", _OUTPUT_PANEL, min=0, max=2**31 - 1),
+        _option("--ttl", "SECONDS", "TTL of the records.", _OUTPUT_PANEL, min=0, max=2**31 - 1),
     ] = 3600,
     origin: Annotated[
         str | None,
-        _option("--origin", "ZONE", "Write names relative to it (zone).", _OUTPUT_PANEL),
+        _option(
+            "--origin", "ZONE", "Write names relative to this zone (format zone).", _OUTPUT_PANEL
+        ),
     ] = None,
     zone: Annotated[
         list[str] | None,
         _option(
             "--zone",
             "ZONE",
-            "A zone of your DNS, once for each; a record goes into the longest that contains it.",
+            "Zones of your DNS, one per option; a record goes into the longest that contains it.",
             _OUTPUT_PANEL,
         ),
     ] = None,
@@ -61,7 +63,7 @@ def _output_options(
         bool,
         typer.Option(
             "--find-zones",
-            help="Look the zones up in DNS, by their SOA records.",
+            help="Look up the zones in DNS, by their SOA records.",
             rich_help_panel=_OUTPUT_PANEL,
         ),
     ] = False,
@@ -70,25 +72,25 @@ def _output_options(
         typer.Option(
             "--provider",
             metavar="NAME",
-            help=f"Whose resources terraform writes: {', '.join(Provider)} (default: route53).",
+            help=f"Provider of the terraform resources: {', '.join(Provider)} (default: route53).",
             rich_help_panel=_OUTPUT_PANEL,
         ),
     ] = None,
     output: Annotated[
         Path | None,
-        _option("--output", "FILE", "Write the result there, whole or not at all.", _OUTPUT_PANEL),
+        _option("--output", "FILE", "Write the result to this file, atomically.", _OUTPUT_PANEL),
     ] = None,
     output_dir: Annotated[
         Path | None,
-        _option("--output-dir", "DIR", "Write a file for each zone there.", _OUTPUT_PANEL),
+        _option("--output-dir", "DIR", "Write one file per zone to this directory.", _OUTPUT_PANEL),
     ] = None,
 ) -> None:
-    """What the commands that show results take; only the signature counts."""
+    """The options of commands that write results; only the signature is used."""
 
 
 def _shared(
     *,
-    profile: Annotated[str | None, _option("--profile", "NAME", "Use this profile.")] = None,
+    profile: Annotated[str | None, _option("--profile", "NAME", "Profile to use.")] = None,
     sandbox: Annotated[
         bool,
         typer.Option(
@@ -97,46 +99,49 @@ def _shared(
             rich_help_panel=_PANEL,
         ),
     ] = False,
-    config: Annotated[str | None, _option("--config", "FILE", "Read this config file.")] = None,
+    config: Annotated[str | None, _option("--config", "FILE", "Config file to read.")] = None,
     auth_url: Annotated[
-        str | None, _option("--auth-url", "URL", "Where access tokens are issued.")
+        str | None, _option("--auth-url", "URL", "URL that issues access tokens.")
     ] = None,
-    base_url: Annotated[str | None, _option("--base-url", "URL", "Where the service is.")] = None,
-    client_id: Annotated[str | None, _option("--client-id", "ID", "The client ID.")] = None,
+    base_url: Annotated[str | None, _option("--base-url", "URL", "URL of the service.")] = None,
+    client_id: Annotated[str | None, _option("--client-id", "ID", "Client ID.")] = None,
     credential_store: Annotated[
         str | None,
-        _option("--credential-store", "keyring|file", "Where secret and token are kept."),
+        _option("--credential-store", "keyring|file", "Where to store the secret and token."),
     ] = None,
     batch_size: Annotated[
-        str | None, _option("--batch-size", "N", "Domains in one request (default: 50).")
+        str | None, _option("--batch-size", "N", "Domains per request (default: 50).")
     ] = None,
     concurrency: Annotated[
-        str | None, _option("--concurrency", "N", "Requests at the same time (default: 8).")
+        str | None, _option("--concurrency", "N", "Number of parallel requests (default: 8).")
     ] = None,
     timeout: Annotated[
-        str | None, _option("--timeout", "TIME", "Wait this long for an answer (default: 30s).")
+        str | None, _option("--timeout", "TIME", "Longest wait for a response (default: 30s).")
     ] = None,
     max_wait: Annotated[
         str | None,
-        _option("--max-wait", "TIME", "Wait this long when the service asks to (default: 5m)."),
+        _option("--max-wait", "TIME", "Longest Retry-After to honour (default: 5m)."),
     ] = None,
     ca_bundle: Annotated[
-        str | None, _option("--ca-bundle", "FILE", "Certificates (PEM) to trust instead.")
+        str | None,
+        _option("--ca-bundle", "FILE", "PEM file of CAs to trust instead of the system's."),
     ] = None,
-    proxy: Annotated[str | None, _option("--proxy", "URL", "Send requests through it.")] = None,
+    proxy: Annotated[str | None, _option("--proxy", "URL", "Proxy for all requests.")] = None,
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Log each request on stderr.")
+        bool, typer.Option("--verbose", "-v", help="Log each request to stderr.")
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only warnings and errors.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Show only warnings and errors.")
+    ] = False,
 ) -> None:
-    """What every service command takes beside its own options; only the signature counts."""
+    """The options of every service command; only the signature is used."""
 
 
 def with_session(command: Callable[..., int]) -> Callable[..., int]:
-    """Give `command`, whose first parameter is a Session, the shared options as well.
+    """Add the shared options to `command`, whose first parameter is a Session.
 
-    If its second is an OutputOptions, it gets those options too. Typer reads the options off the
-    signature, so the result has one that holds all.
+    If its second parameter is an OutputOptions, add those options too. Typer reads the options
+    from the signature, so the returned function has a signature with all of them.
     """
     _, *own = _parameters(command)
     shared = _parameters(_shared)
@@ -149,8 +154,9 @@ def with_session(command: Callable[..., int]) -> Callable[..., int]:
         flags = {option.name: values.pop(option.name) for option in shared}
         options = {option.name: values.pop(option.name) for option in output_options}
         with Session(flags, ctx.obj) as session:
-            given = [read_output_options(**options)] if output_options else []
-            return command(session, *given, **values)
+            if not output_options:
+                return command(session, **values)
+            return command(session, read_output_options(**options), **values)
 
     context = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
     parameters = [context, *map(_by_keyword, (*own, *output_options, *shared))]
@@ -164,7 +170,7 @@ def _parameters(function: Callable[..., object]) -> list[inspect.Parameter]:
 
 
 def examples(*lines: str) -> str:
-    """The examples that close a command's help: each a line to type."""
+    """The examples at the end of a command's help; each line is a command."""
     return "\n".join(("[bold]Examples[/]", *(f"  {line}" for line in lines)))
 
 

@@ -1,4 +1,4 @@
-"""What a command works with: its profile, and on demand the ledger, the client, a token."""
+"""What a command works with: its profile, and on demand credentials, client and ledger."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ if TYPE_CHECKING:
     from dkimctl.strict_yaml.document import Document
     from dkimctl.strict_yaml.nodes import Node
 
-# Seconds that a keyring may take: to a script, and to somebody who may be asked to unlock it.
-_KEYRING_ALONE = 3.0
-_KEYRING_ATTENDED = 60.0
+# Seconds to wait for a keyring, which may ask a user on a terminal to unlock it.
+_KEYRING_TIMEOUT = 3.0
+_INTERACTIVE_KEYRING_TIMEOUT = 60.0
 
 
 class Session:
-    """One command's run. Everything is made when it is first asked for, and closed at the end."""
+    """One run of a command. Everything is created on first use and closed at the end."""
 
     def __init__(self, flags: dict[str, Any], reporter: Reporter) -> None:
         self.flags = flags
@@ -70,13 +70,13 @@ class Session:
     def config(self) -> Config:
         flag = self.flags["config"]
         if flag == "":
-            raise UsageError("in --config: no file is named", hint="write --config FILE")
+            raise UsageError("in --config: the file name is empty", hint="write --config FILE")
         path = config_path(flag, os.environ)
         required = bool(flag or os.environ.get("DKIMCTL_CONFIG"))
         return load_config(path, required=required, read_defaults=_read_defaults)
 
     def set_flag(self, key: str, value: str) -> None:
-        """Take `value` as if it had been given as an option; before `profile` is asked for."""
+        """Use `value` as if it were given as an option; call it before reading `profile`."""
         self.flags[key] = value
 
     @cached_property
@@ -84,7 +84,7 @@ class Session:
         return self.resolve_profile()
 
     def resolve_profile(self, *, may_be_new: bool = False) -> Profile:
-        """The profile as all sources tell it; one that none knows is an error, unless new."""
+        """The profile, combined from all sources. Raises UsageError for an unknown one."""
         return resolve_profile(
             flags=self.flags,
             environ=os.environ,
@@ -95,18 +95,18 @@ class Session:
 
     @cached_property
     def logins(self) -> Mapping[str, Mapping[str, str]]:
-        """What `login` was told, by profile name."""
+        """The stored logins by profile name."""
         return read_logins(self.state_dir)
 
     @cached_property
     def account(self) -> Account:
-        """Whose credentials are used. Raises UsageError where a URL or the client ID is missing."""
+        """The profile's account. Raises UsageError if a URL or the client ID is missing."""
         from dkimctl.credentials.account import Account
 
         return Account(*require_account(self.profile))
 
-    def forget(self, login: Mapping[str, Any]) -> None:
-        """Delete the secret and token that a login kept."""
+    def delete_credentials(self, login: Mapping[str, Any]) -> None:
+        """Delete the secret and token of a stored login."""
         from dkimctl.credentials.account import Account
 
         account = Account(login["auth_url"], login["base_url"], login["client_id"])
@@ -114,14 +114,14 @@ class Session:
 
     @cached_property
     def credentials(self) -> CredentialStore:
-        """Where secret and token come from in this run."""
+        """Where this run reads the secret and token."""
         from dkimctl.credentials.sources import find_credentials
 
         return find_credentials(os.environ, self.account, self.credential_store)
 
     @cached_property
     def credential_store(self) -> CredentialStore:
-        """Where `login` keeps secret and token."""
+        """Where `login` stores the secret and token."""
         return self._open_store(self.profile.credential_store)
 
     def _open_store(self, kind: StoreKind) -> CredentialStore:
@@ -130,7 +130,7 @@ class Session:
         return open_store(
             kind,
             self.state_dir,
-            seconds=_KEYRING_ATTENDED if prompt.is_interactive() else _KEYRING_ALONE,
+            seconds=_INTERACTIVE_KEYRING_TIMEOUT if prompt.is_interactive() else _KEYRING_TIMEOUT,
             notify=lambda text: self.reporter.note(f"dkimctl: {text}"),
         )
 
@@ -156,21 +156,21 @@ class Session:
         )
 
     def connect(self) -> Send:
-        """What sends a batch of entries to the service, from any thread."""
-        # Made here, before there are threads: each would make its own.
+        """A function that sends a batch of entries to the service, from any thread."""
+        # Created before there are threads, of which each would create its own.
         client, token_provider = self.client, self.token_provider
         return lambda batch: token_provider.call(lambda token: client.register(token, batch))
 
     @property
     def limits(self) -> Limits:
-        """What bounds a registration run."""
+        """The limits of a registration run."""
         from dkimctl.registration.engine.limits import Limits
 
         profile = self.profile
         return Limits(profile.batch_size, profile.concurrency, profile.max_wait, profile.timeout)
 
     def command(self, name: str, rest: str = "") -> str:
-        """What to type for the command `name` in this profile."""
+        """The command line for the command `name` in this profile."""
         profile = self.profile.name
         option = "" if profile == DEFAULT_PROFILE else f"--profile {profile}"
         return " ".join(filter(None, ("dkimctl", name, option, rest)))
@@ -182,7 +182,7 @@ class Session:
         return read_specs(path, defaults=self.profile.defaults)
 
     def open_ledger(self, *, for_writing: bool) -> Ledger:
-        """The ledger of the profile's account; a reader makes no file."""
+        """The ledger of the profile's account; opening it to read creates no file."""
         from dkimctl.ledger.ledger import Ledger
 
         base_url, client_id = require_ledger_account(self.profile)
@@ -191,17 +191,19 @@ class Session:
         return self._resources.enter_context(ledger)
 
     def lock_account(self) -> AbstractContextManager[None]:
-        """Wait until no other process registers for the profile's account, and hold its lock."""
+        """Wait until no other process registers for the profile's account, and lock it."""
         from dkimctl.ledger.account_lock import account_lock
 
         base_url, client_id = require_ledger_account(self.profile)
         return account_lock(
-            self.state_dir, base_url=base_url, client_id=client_id, on_wait=self._tell_holder
+            self.state_dir, base_url=base_url, client_id=client_id, on_wait=self._announce_wait
         )
 
-    def _tell_holder(self, holder: Holder) -> None:
-        who = f"process {holder.pid}, since {holder.since}" if holder.pid else "another process"
-        self.reporter.note(f"dkimctl: waiting for another register of this account to end ({who})")
+    def _announce_wait(self, holder: Holder) -> None:
+        process = f"process {holder.pid}, since {holder.since}" if holder.pid else "another process"
+        self.reporter.note(
+            f"dkimctl: waiting for another register of this account to finish ({process})"
+        )
 
     def _http(self) -> HttpClient:
         from dkimctl.client.http import HttpClient
@@ -214,7 +216,7 @@ class Session:
         )
 
     def _issue_token(self) -> Token:
-        # The secret is looked up no sooner than it is needed: a keyring may be slow, or ask.
+        # Only read when needed, because a keyring may be slow or ask to be unlocked.
         secret = self.credentials.get_secret(self.account)
         if secret is None:
             raise CredentialsError(
@@ -238,7 +240,7 @@ def _read_defaults(document: Document, node: Node) -> Mapping[str, object]:
 
 
 def _log_to_stderr() -> None:
-    """--verbose: one line for each request."""
+    """For --verbose: one line per request."""
     import logging
 
     class Handler(logging.Handler):

@@ -222,7 +222,7 @@ def test_a_keyring_that_stops_answering_is_not_waited_for(cli, logged_in, secret
     said = assert_fails_in_time(cli, "token", says="the keyring did not answer within 3 s")
     assert_names_the_ways_out(said)
     said = assert_fails_in_time(cli, "logout", says="the keyring did not answer within 3 s")
-    assert "may still be kept" in said
+    assert "may still be stored" in said
     assert "DKIMCTL_CLIENT_SECRET" not in said, "that would not forget anything"
     begun = time.monotonic()
     status = cli("status")

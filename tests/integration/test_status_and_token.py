@@ -127,7 +127,7 @@ def test_a_token_that_reaches_nobody_is_an_error(cli, account):
     )
     assert done.returncode == 4
     assert b"stdout is closed" in done.stderr
-    assert b"give it a reader" in done.stderr
+    assert b"read the token from stdout" in done.stderr
 
 
 def test_a_token_of_a_time_that_no_calendar_has(cli, logged_in):

@@ -21,7 +21,7 @@ from dkimctl.errors import (
 )
 from dkimctl.strict_yaml.source import read_bytes
 
-_SENDABLE = r"[!-\"$-~]+"  # printable ASCII without blanks, and no fragment
+_VALID_PATH = r"[!-\"$-~]+"  # printable ASCII without spaces and fragments
 
 app = typer.Typer(add_completion=False)
 
@@ -35,16 +35,18 @@ app = typer.Typer(add_completion=False)
 @with_session
 def api(
     session: Session,
-    method: Annotated[str, typer.Argument(metavar="METHOD", help="The HTTP method.")],
-    path: Annotated[str, typer.Argument(metavar="PATH", help="A path, or URL, of the service.")],
+    method: Annotated[str, typer.Argument(metavar="METHOD", help="HTTP method.")],
+    path: Annotated[str, typer.Argument(metavar="PATH", help="Path or URL of the service.")],
     body_file: Annotated[
         str | None,
-        typer.Option("--input", metavar="FILE", help="Send this body; `-` is standard input."),
+        typer.Option(
+            "--input", metavar="FILE", help="File with the request body; `-` is standard input."
+        ),
     ] = None,
 ) -> int:
-    """Send any bearer-protected request, and print the body of its answer as it came."""
+    """Send any bearer-protected request, and print the response body unchanged."""
     _check_method(method)
-    path = _below(session.account.base_url, path)
+    path = _relative_path(session.account.base_url, path)
     body = None if body_file is None else read_bytes(body_file)
     content_type = None if body is None else "application/json"
     try:
@@ -59,38 +61,38 @@ def api(
     write_bytes(response.body)
     if 200 <= response.status < 300:
         return ExitCode.OK
-    raise _refusal(response.status)
+    raise _status_error(response.status)
 
 
 def _check_method(method: str) -> None:
     if not (method.isascii() and method.isalpha()):
-        raise UsageError("this is no HTTP method", hint="such as GET, POST or DELETE")
+        raise UsageError("invalid HTTP method", hint="use one such as GET, POST or DELETE")
 
 
-def _below(base_url: str, path: str) -> str:
-    """`path`, or of a whole URL what follows `base_url`: nobody else is sent the token."""
+def _relative_path(base_url: str, path: str) -> str:
+    """`path`, or the path of a URL below `base_url`: no other host may get the token."""
     if "://" in path and not path.startswith("/"):
         if not path.startswith(f"{base_url}/"):
             raise UsageError(
-                f"the URL is not below that of the profile, {base_url}",
-                hint="the token goes nowhere else: give a path such as /send/123",
+                f"the URL is not below the profile's base URL, {base_url}",
+                hint="the token is sent to that service only: give a path such as /send/123",
             )
         path = path.removeprefix(base_url)
     if not path.startswith("/") or path.startswith("//"):
-        raise UsageError("this is no path of the service", hint="begin it with one slash: /send/1")
+        raise UsageError("invalid path", hint="begin it with one slash, such as /send/123")
     if {".", ".."} & {*unquote(path.partition("?")[0]).split("/")}:
-        raise UsageError("the path has steps of dots", hint="they may lead out of the service")
-    if not re.fullmatch(_SENDABLE, path):
+        raise UsageError("the path has . or .. segments", hint="write it without them")
+    if not re.fullmatch(_VALID_PATH, path):
         raise UsageError(
-            "the path cannot be sent as it is", hint="percent-encode what is not plain ASCII"
+            "invalid characters in the path", hint="percent-encode all but printable ASCII"
         )
     return path
 
 
-def _refusal(status: int) -> DkimctlError:
-    text = f"the service answered {status}"
+def _status_error(status: int) -> DkimctlError:
+    message = f"the service answered {status}"
     if 400 <= status < 500:
-        return NegativeAnswer(text, hint="the body on stdout may say why")
+        return NegativeAnswer(message, hint="see the response body on stdout")
     if 300 <= status < 400:
-        return ServiceError(text, hint="no redirect is followed with a token; check --base-url")
-    return ServiceError(text, hint="try again later")
+        return ServiceError(message, hint="redirects are not followed; check --base-url")
+    return ServiceError(message, hint="try again later")

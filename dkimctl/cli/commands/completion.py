@@ -15,7 +15,7 @@ app = typer.Typer(add_completion=False)
 
 
 class Shell(StrEnum):
-    """The shells that a script can be had for."""
+    """The supported shells."""
 
     BASH = "bash"
     ZSH = "zsh"
@@ -29,7 +29,7 @@ class Shell(StrEnum):
     )
 )
 def completion(shell: Annotated[Shell, typer.Argument(help="The shell.")]) -> None:
-    """Print the completion script of a shell."""
+    """Print a shell's completion script."""
     from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
     script = get_completion_script(prog_name="dkimctl", complete_var=COMPLETE_VARIABLE, shell=shell)

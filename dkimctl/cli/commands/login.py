@@ -1,4 +1,4 @@
-"""`dkimctl login`: prove the client credentials once, and keep them."""
+"""`dkimctl login`: verify the client ID and secret once, and store them."""
 
 from __future__ import annotations
 
@@ -48,19 +48,19 @@ def login(
         bool, typer.Option("--secret-stdin", help="Read the client secret from standard input.")
     ] = False,
 ) -> int:
-    """Prove a client ID and secret by obtaining a token, and keep them for later commands.
+    """Log in: verify a client ID and secret, and store them.
 
-    What is missing is asked for. The secret is never taken from the command line.
+    Prompts for missing values. The secret is never taken from the command line.
     """
     _refuse_environment()
-    _complete(session)
+    _ask_for_missing(session)
     _refuse_config(session)
     account, store = session.account, session.credential_store
-    store.has_secret(account)  # what cannot be used says so before anybody types a secret
-    secret = _secret(from_stdin=secret_stdin)
+    store.has_secret(account)  # reports an unusable store before the secret is typed
+    secret = prompt.read_client_secret(from_stdin=secret_stdin)
     token = session.client.issue_token(account.client_id, secret)
     with interrupting(), logins_lock(session.state_dir):
-        _keep(session, secret, token)
+        _store(session, secret, token)
     session.reporter.note(
         f"dkimctl: logged in as {account.client_id} at {account.base_url} "
         f"(profile {session.profile.name}); the secret is in the {store.name}"
@@ -69,32 +69,31 @@ def login(
 
 
 def _refuse_environment() -> None:
-    """What the environment holds would win over what is stored."""
-    found = [name for name in _OVERRIDING if os.environ.get(name)]
-    if found:
+    """Variables would override what is stored."""
+    overriding = [name for name in _OVERRIDING if os.environ.get(name)]
+    if overriding:
         raise UsageError(
-            f"the environment sets {', '.join(found)}, which would override what login stores",
-            hint=f"unset {' '.join(found)}, or do without a login: every command takes them",
+            f"the environment sets {', '.join(overriding)}, which would override the login",
+            hint=f"unset {' '.join(overriding)}, or use these variables instead of logging in",
         )
 
 
-def _complete(session: Session) -> None:
-    """Ask for what neither options nor settings tell."""
+def _ask_for_missing(session: Session) -> None:
     for key, question in _QUESTIONS.items():
         if getattr(session.resolve_profile(may_be_new=True), key) is not None:
             continue
         if not prompt.is_interactive():
             option = key.replace("_", "-")
             raise UsageError(
-                f"nothing says what the {key} is, and there is no terminal to ask on",
-                hint=f"give --{option}, or do without a login: DKIMCTL_{key.upper()} and the rest "
-                "in the environment",
+                f"{key} is not set, and there is no terminal to ask for it",
+                hint=f"give --{option}, or set DKIMCTL_{key.upper()} and the other variables "
+                "instead of logging in",
             )
         session.set_flag(key, prompt.ask(question))
 
 
 def _refuse_config(session: Session) -> None:
-    """What the config file says otherwise would win over what is stored."""
+    """Other values in the config file would override what is stored."""
     profile = session.profile
     if profile.is_sandbox:
         raise UsageError("the sandbox needs no login", hint="dkimctl register --sandbox FILE")
@@ -102,55 +101,45 @@ def _refuse_config(session: Session) -> None:
         if key in LOGIN_KEYS and value != getattr(profile, key):
             raise UsageError(
                 f"the config file has another {key} for the profile {profile.name}, "
-                "which would override what login stores",
+                "which would override the login",
                 hint="change it there, or log in with another --profile",
             )
 
 
-def _keep(session: Session, secret: Secret, token: Token) -> None:
-    """Keep the secret, and the login that lets `logout` find it: both, or neither.
+def _store(session: Session, secret: Secret, token: Token) -> None:
+    """Store the secret, and the login by which `logout` finds it: both or neither.
 
-    Where the account had a secret before, the new one, which is proven, stays in any case.
+    If the account already had a secret, the new one, which is verified, stays in any case.
     """
     account, store, profile = session.account, session.credential_store, session.profile
-    before = read_logins(session.state_dir)
-    was_there = store.has_secret(account)
+    previous = read_logins(session.state_dir)
+    had_secret = store.has_secret(account)
     try:
         store.set_secret(account, secret)
         if not store.set_token(account, token):
             session.reporter.warn(
                 f"{store.name} cannot hold the token; each command will get its own"
             )
-        after = before | {profile.name: login_of(profile)}
-        write_logins(session.state_dir, after)
+        logins = previous | {profile.name: login_of(profile)}
+        write_logins(session.state_dir, logins)
     except BaseException:
-        if not was_there:
+        if not had_secret:
             with suppress(CredentialsError):
                 store.delete(account)
         raise
-    _forget(session, before.get(profile.name), after)
+    _delete_unused(session, previous.get(profile.name), logins)
 
 
-def _forget(
+def _delete_unused(
     session: Session, login: Mapping[str, str] | None, logins: Mapping[str, Mapping[str, str]]
 ) -> None:
-    """Let go of the credentials that a profile had, unless one has them still."""
+    """Delete the credentials of a profile's previous login unless a profile still uses them."""
     if login is None or profiles_with(login, session.config, logins):
         return
     try:
-        session.forget(login)
+        session.delete_credentials(login)
     except CredentialsError as error:
         session.reporter.warn(
-            f"the secret of the login before is still kept: {error.message}",
+            f"the secret of the previous login is still stored: {error.message}",
             hint=f"delete the entry of {login['client_id']} in the {login['credential_store']}",
         )
-
-
-def _secret(*, from_stdin: bool) -> Secret:
-    from dkimctl.credentials.account import parse_secret
-
-    given = prompt.read_secret() if from_stdin else prompt.ask_secret("Client secret")
-    secret = parse_secret(given, "the secret")
-    if secret is None:
-        raise CredentialsError("the secret is empty", hint="give the secret key of the client ID")
-    return secret

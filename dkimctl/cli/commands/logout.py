@@ -1,4 +1,4 @@
-"""`dkimctl logout`: forget a profile's secret and token."""
+"""`dkimctl logout`: delete a profile's secret and token."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ app = typer.Typer(add_completion=False)
 @app.command(epilog=examples("dkimctl logout", "dkimctl logout --profile agency"))
 @with_session
 def logout(session: Session) -> int:
-    """Forget the secret and token of a profile. Its URLs, client ID and ledger stay."""
+    """Log out: delete the secret and token of a profile. Its URLs, client ID and ledger stay."""
     if session.profile.is_sandbox:
         raise UsageError("the sandbox has no login", hint="name another --profile")
     name = session.profile.name
@@ -24,15 +24,15 @@ def logout(session: Session) -> int:
         session.reporter.note(f"dkimctl: the profile {name} is not logged in")
         return ExitCode.OK
     try:
-        session.forget(login)
+        session.delete_credentials(login)
     except CredentialsError as error:
         raise CredentialsError(
-            f"the secret of the profile {name} may still be kept: {error.message}",
-            hint=f"see that the {login['credential_store']} can be used, and run this again",
+            f"the secret of the profile {name} may still be stored: {error.message}",
+            hint=f"check that the {login['credential_store']} can be used, and run this again",
         ) from None
     session.reporter.note(f"dkimctl: logged out of the profile {name}")
-    found = profiles_with(login, session.config, session.logins)
-    others = ", ".join(other for other in found if other != name)
+    profiles = profiles_with(login, session.config, session.logins)
+    others = ", ".join(other for other in profiles if other != name)
     if others:
         session.reporter.note(f"dkimctl: and of {others}, which used the same login")
     return ExitCode.OK

@@ -1,4 +1,4 @@
-"""`dkimctl status`: the profile, and whether there are credentials for it."""
+"""`dkimctl status`: the profile, and where its credentials are."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from dkimctl.errors import CredentialsError, ExitCode
 from dkimctl.models.secret import Token
 from dkimctl.text.escaping import printable
 
-_LATEST = 253_402_300_799.0  # the last second of the year 9999, where Python's calendar ends
+_MAX_TIMESTAMP = 253_402_300_799.0  # the last second that datetime supports, of the year 9999
 
 app = typer.Typer(add_completion=False)
 
 
 class StatusFormat(StrEnum):
-    """What `status --format` takes."""
+    """The values of `status --format`."""
 
     TABLE = "table"
     JSON = "json"
@@ -40,9 +40,9 @@ def status(
         typer.Option("--format", metavar="FORMAT", help=f"{', '.join(StatusFormat)}."),
     ] = StatusFormat.TABLE,
 ) -> int:
-    """Show the profile, and where its secret and token are. Nothing is sent.
+    """Show the profile, and where its secret and token are. Sends nothing.
 
-    The exit code is 3 where there is neither a secret nor a token.
+    The exit code is 3 if there is neither a secret nor a token.
     """
     profile = session.profile
     facts: dict[str, object] = {
@@ -61,7 +61,7 @@ def status(
 
 
 def _credentials(session: Session) -> Mapping[str, object]:
-    """What is known of secret and token; never one of them as it is."""
+    """The facts about the secret and token, of which neither is shown in full."""
     profile = session.profile
     if not (profile.auth_url and profile.base_url and profile.client_id):
         return {"problem": "not logged in: run `dkimctl login`"}
@@ -70,16 +70,16 @@ def _credentials(session: Session) -> Mapping[str, object]:
         token = session.credentials.get_token(session.account)
     except CredentialsError as error:
         return {"problem": f"{error.message}: {error.hint}"}
-    found: dict[str, object] = {"secret_source": source}
+    facts: dict[str, object] = {"secret_source": source}
     if token is not None:
-        found |= {"token": token.access_token.masked(), "token_expires_at": _expiry(token)}
+        facts |= {"token": token.access_token.masked(), "token_expires_at": _expiry(token)}
     elif source is None:
-        found["problem"] = "no secret is stored: run `dkimctl login`"
-    return found
+        facts["problem"] = "no secret is stored: run `dkimctl login`"
+    return facts
 
 
 def _expiry(token: Token) -> str | None:
-    if token.expires_at > _LATEST:  # infinity among others
+    if token.expires_at > _MAX_TIMESTAMP:  # for example infinity
         return None
     return datetime.fromtimestamp(token.expires_at, UTC).isoformat(timespec="seconds")
 

@@ -1,4 +1,4 @@
-"""`dkimctl token`: a valid access token, for curl and the like."""
+"""`dkimctl token`: a valid access token for other programs, such as curl."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dkimctl.cli.output.streams import write
 from dkimctl.cli.session import Session
 from dkimctl.errors import ExitCode
 
-_HINT = "give it a reader, such as TOKEN=$(dkimctl token)"
+_HINT = "read the token from stdout: TOKEN=$(dkimctl token)"
 
 app = typer.Typer(add_completion=False)
 
@@ -22,6 +22,6 @@ app = typer.Typer(add_completion=False)
 )
 @with_session
 def token(session: Session) -> int:
-    """Print a valid access token alone; it is renewed when less than a minute of it is left."""
+    """Print a valid access token. It is renewed if less than a minute of it is left."""
     write([f"{session.token_provider.token().reveal()}\n"], must_arrive=True, hint=_HINT)
     return ExitCode.OK

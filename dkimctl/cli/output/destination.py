@@ -120,7 +120,7 @@ class _FileWriter:
 
 
 class _Abandoned(Exception):
-    """Thrown into `replacing`, which then keeps the file as it was."""
+    """Thrown into `atomic_writer`, which then keeps the file as it was."""
 
 
 def _make_directory(path: Path) -> None:

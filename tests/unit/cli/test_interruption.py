@@ -1,4 +1,4 @@
-"""What Ctrl-C, SIGTERM and a closed terminal do to a run."""
+"""How a run handles Ctrl-C, SIGTERM and a closed terminal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SIGNALS = [
 
 @pytest.fixture(autouse=True)
 def handlers():
-    """The handlers as they were before a test; a test that changes them does no harm."""
+    """The signal handlers before the test, which are restored after it."""
     before = {number: signal.getsignal(number) for number in SIGNALS}
     yield before
     for number, handler in before.items():
@@ -32,7 +32,7 @@ def calls():
 
 
 @pytest.mark.parametrize("number", SIGNALS)
-def test_the_first_signal_stops_in_order_and_the_second_at_once(number, calls):
+def test_the_first_signal_stops_and_later_ones_interrupt(number, calls):
     with stopping(lambda: calls.append("stop")):
         signal.raise_signal(number)
         assert calls == ["stop"]
@@ -42,7 +42,7 @@ def test_the_first_signal_stops_in_order_and_the_second_at_once(number, calls):
     assert calls == ["stop"]
 
 
-def test_the_second_may_be_another_signal(calls):
+def test_the_second_signal_may_be_another(calls):
     with stopping(lambda: calls.append("stop")):
         signal.raise_signal(signal.SIGTERM)
         with pytest.raises(KeyboardInterrupt):
@@ -57,7 +57,7 @@ def test_without_a_signal_nothing_is_stopped(calls):
 
 
 @pytest.mark.parametrize("error", [None, ValueError, KeyboardInterrupt])
-def test_the_handlers_from_before_are_put_back(handlers, calls, error):
+def test_the_previous_handlers_are_restored(handlers, calls, error):
     with contextlib.suppress(ValueError, KeyboardInterrupt), stopping(lambda: calls.append(1)):
         assert all(signal.getsignal(number) != handlers[number] for number in SIGNALS)
         if error is not None:
@@ -66,7 +66,7 @@ def test_the_handlers_from_before_are_put_back(handlers, calls, error):
 
 
 @pytest.mark.parametrize("number", SIGNALS)
-def test_a_signal_that_is_ignored_stays_ignored(number, calls):
+def test_an_ignored_signal_stays_ignored(number, calls):
     signal.signal(number, signal.SIG_IGN)
     with stopping(lambda: calls.append("stop")):
         signal.raise_signal(number)
@@ -74,20 +74,20 @@ def test_a_signal_that_is_ignored_stays_ignored(number, calls):
     assert signal.getsignal(number) is signal.SIG_IGN
 
 
-def test_outside_the_main_thread_nothing_is_changed(handlers):
-    found = []
+def test_outside_the_main_thread_nothing_changes(handlers):
+    seen = []
 
     def run():
         with stopping(lambda: None):
-            found.append({number: signal.getsignal(number) for number in SIGNALS})
+            seen.append({number: signal.getsignal(number) for number in SIGNALS})
 
     thread = threading.Thread(target=run)
     thread.start()
     thread.join()
-    assert found == [handlers]
+    assert seen == [handlers]
 
 
-# Works in a thread while the main thread waits, as a registration does.
+# The main thread waits for a worker thread, as in a registration.
 _PROGRAM = """
 import threading, time
 from dkimctl.cli.interruption import stopping
@@ -105,24 +105,24 @@ done = threading.Event()
 thread = threading.Thread(target=work, daemon=True)
 with stopping(lambda: setattr(Run, "stopped", True)):
     thread.start()
-    print("runs", flush=True)
+    print("running", flush=True)
     try:
         while thread.is_alive():
             thread.join(0.5)
     except KeyboardInterrupt:
-        print("at once", flush=True)
+        print("interrupted", flush=True)
 """
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no signals to one process")
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
 @pytest.mark.parametrize("number", SIGNALS)
-def test_signals_from_outside_reach_a_process_that_waits(number):
+def test_a_waiting_process_handles_signals_from_outside(number):
     with subprocess.Popen(
         [sys.executable, "-c", _PROGRAM], stdout=subprocess.PIPE, text=True
     ) as process:
-        assert process.stdout.readline() == "runs\n"
+        assert process.stdout.readline() == "running\n"
         process.send_signal(number)
         assert process.stdout.readline() == "in flight\n"
         process.send_signal(number)
-        assert process.stdout.readline() == "at once\n"
+        assert process.stdout.readline() == "interrupted\n"
         assert process.wait(10) == 0
