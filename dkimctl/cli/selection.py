@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
@@ -58,6 +58,18 @@ def registered(session: Session, chosen: Selection) -> Iterator[Result]:
     if not first:
         raise nothing_registered(session, chosen)
     return itertools.chain(first, results)
+
+
+def read_saved_results(
+    path: str, selection: Selection, *, on_fault: Callable[[str], None]
+) -> Iterator[Result]:
+    """What is selected of a saved result, each with a new verdict; needs no ledger."""
+    from dkimctl.registration.saved_results import judged, read_saved
+
+    saved = read_saved(path)
+    for fault in saved.faults:
+        on_fault(f"{path}: {fault}")
+    return judged(selection.pick(saved.registrations))
 
 
 def nothing_registered(session: Session, chosen: Selection) -> NegativeAnswer:

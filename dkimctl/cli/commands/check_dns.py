@@ -23,7 +23,7 @@ from dkimctl.cli.check_options import (
     read_policy,
 )
 from dkimctl.cli.options import examples, with_session
-from dkimctl.cli.output.checks import show_checks
+from dkimctl.cli.output.checks import CheckSink
 from dkimctl.cli.output.destination import require_place
 from dkimctl.cli.output.results import worst
 from dkimctl.cli.output.streams import Reporter
@@ -31,16 +31,15 @@ from dkimctl.cli.progress.checking import CheckProgress
 from dkimctl.cli.selection import (
     SelectionArgument,
     named,
+    read_saved_results,
     read_selection,
     registered,
     tell_unmatched,
 )
 from dkimctl.cli.session import Session
 from dkimctl.errors import ExitCode, Interrupted, LedgerError
-from dkimctl.ledger.selection import Selection
 from dkimctl.models.registration import Registration, Result
 from dkimctl.publication.changes import PublicationChanges, recorded_changes
-from dkimctl.publication.verdicts import Check
 from dkimctl.render.records import publishable
 from dkimctl.render.renderer import CheckFormat
 
@@ -83,19 +82,25 @@ def check_dns(
     source = open_source(server or (), resolver, max_in_flight)
     selected = read_selection(session, selection)
     skipped = _Skipped(session.reporter)
-    registrations = skipped.filter(_read_results(session, saved, selected, skipped))
+    if saved is None:
+        results = registered(session, selected)
+    else:
+        results = read_saved_results(saved, selected, on_fault=skipped.warn)
+    registrations = skipped.filter(results)
     progress = CheckProgress(session.reporter, policy.wanted, may_draw=_may_draw(fmt, output))
-    records_changes = saved is None and not expect_absent
-    checks: list[Check] = []
     try:
-        with _changes(session, is_recorded=records_changes) as changes, progress:
-            check_publication(
-                registrations, source, policy, checks.append, progress=progress, changes=changes
-            )
+        with (
+            _changes(session, recorded=saved is None and not expect_absent) as changes,
+            CheckSink(fmt, output, session.reporter, wanted=policy.wanted) as sink,
+        ):
+            with progress:
+                check_publication(
+                    registrations, source, policy, sink.emit, progress=progress, changes=changes
+                )
+            status = sink.close()
     except KeyboardInterrupt:
-        hint = "changes seen so far are in the ledger; run the same command to check again"
+        hint = "the changes seen are in the ledger; run the same command to check again"
         raise Interrupted(hint=hint) from None
-    status = show_checks(checks, fmt, output, session.reporter, wanted=policy.wanted)
     return worst([status, skipped.status, tell_unmatched(session, selected)])
 
 
@@ -104,21 +109,8 @@ def _may_draw(fmt: CheckFormat, output: Path | None) -> bool:
     return fmt is CheckFormat.TABLE or output is not None or not sys.stdout.isatty()
 
 
-def _read_results(
-    session: Session, saved: str | None, selection: Selection, skipped: _Skipped
-) -> Iterator[Result]:
-    if saved is None:
-        return registered(session, selection)
-    from dkimctl.registration.saved_results import judged, read_saved
-
-    file = read_saved(saved)
-    for fault in file.faults:
-        skipped.warn(f"{saved}: {fault}", "unreadable")
-    return judged(selection.pick(file.registrations))
-
-
 class _Skipped:
-    """Leaves out, with a warning, results that have no record to publish."""
+    """Leaves out, with a warning, what has no record that could be checked."""
 
     def __init__(self, reporter: Reporter) -> None:
         self._reporter = reporter
@@ -133,12 +125,12 @@ class _Skipped:
                 text = f"{name} is not checked: {result.outcome}: {result.reason}"
                 self.warn(text, result.outcome)
 
-    def warn(self, text: str, code: str) -> None:
+    def warn(self, text: str, code: str = "unreadable") -> None:
         self.status = ExitCode.NO
         self._reporter.warn(text, code=code)
 
 
-def _changes(session: Session, *, is_recorded: bool) -> AbstractContextManager[PublicationChanges]:
+def _changes(session: Session, *, recorded: bool) -> AbstractContextManager[PublicationChanges]:
     def warn(error: LedgerError) -> None:
         session.reporter.warn(
             f"cannot record in the ledger which records are published: {error.message}",
@@ -146,7 +138,7 @@ def _changes(session: Session, *, is_recorded: bool) -> AbstractContextManager[P
             code=error.code,
         )
 
-    if not is_recorded:
+    if not recorded:
         return nullcontext(PublicationChanges(()))
     return recorded_changes(
         lambda for_writing: session.open_ledger(for_writing=for_writing), on_failure=warn

@@ -1,90 +1,108 @@
-"""Show what DNS says: on stdout in a format, on stderr what does harm, and the exit code."""
+"""Show checks: on stdout in a format, on stderr what is urgent, and the exit code."""
 
 from __future__ import annotations
 
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Self
 
-from dkimctl.cli.output.destination import write_chunks
+from dkimctl.cli.output.destination import open_writer
 from dkimctl.cli.output.results import LONG, worst
 from dkimctl.cli.output.streams import Reporter, shows_colour
 from dkimctl.cli.selection import few, named
 from dkimctl.errors import ExitCode, OutputError
 from dkimctl.publication.verdicts import Check, Urgency, Verdict
 from dkimctl.render.formats import open_check_renderer
-from dkimctl.render.renderer import CheckFormat, render_all
+from dkimctl.render.renderer import CheckFormat, Renderer
 
 
-def show_checks(
-    checks: Iterable[Check],
-    fmt: CheckFormat,
-    output: Path | None,
-    reporter: Reporter,
-    *,
-    wanted: Verdict,
-) -> ExitCode:
-    """Write `checks` and a summary. `wanted` is the verdict that is good."""
-    tally = _Tally()
-    failure = None
-    try:
-        write_chunks(_render(tally.counted(checks), fmt, output, wanted), output)
-    except OutputError as error:
-        failure = error
-    tally.tell(reporter)
-    if failure is not None:
-        reporter.error(failure)
-    codes = [_exit_code(verdict, wanted) for verdict in tally.counts]
-    return worst([*codes, *([failure.exit_code] if failure else [])])
+class CheckSink:
+    """Shows checks, emitted one by one, and counts them. `wanted` is the good verdict.
 
+    A table is written by `close`, the other formats meanwhile. Leaving the block with an error
+    keeps a file as it was.
+    """
 
-class _Tally:
-    """How many checks came to what, and which of them cannot wait."""
-
-    def __init__(self) -> None:
-        self.counts: Counter[Verdict] = Counter()
+    def __init__(
+        self, fmt: CheckFormat, output: Path | None, reporter: Reporter, *, wanted: Verdict
+    ) -> None:
+        self._fmt = fmt
+        self._output = output
+        self._reporter = reporter
+        self._wanted = wanted
+        self._counts: Counter[Verdict] = Counter()
         self._urgent: dict[Urgency, list[str]] = {Urgency.SIGNING: [], Urgency.SOON: []}
+        self._rows: list[Check] = []  # of a table; their number decides which are shown
+        self._writer = open_writer(output)
+        if fmt is not CheckFormat.TABLE:
+            self._renderer = self._open_renderer()
 
-    def counted(self, checks: Iterable[Check]) -> Iterator[Check]:
-        for check in checks:
-            self.counts[check.finding.verdict] += 1
-            if check.urgency is not Urgency.NONE:
-                self._urgent[check.urgency].append(named(check))
-            yield check
+    def __enter__(self) -> Self:
+        return self
 
-    def tell(self, reporter: Reporter) -> None:
-        said = [f"{verdict} {self.counts[verdict]}" for verdict in Verdict if self.counts[verdict]]
-        reporter.summarize(", ".join(said) or "nothing to check", self.counts)
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self._writer.abort()
+
+    def emit(self, check: Check) -> None:
+        self._counts[check.finding.verdict] += 1
+        if check.urgency is not Urgency.NONE:
+            self._urgent[check.urgency].append(named(check))
+        if self._fmt is CheckFormat.TABLE:
+            self._rows.append(check)
+        else:
+            self._writer.write(self._renderer.add(check))
+
+    def close(self) -> ExitCode:
+        """Write the rest and the summary."""
+        failure = None
+        try:
+            self._write_rest()
+        except OutputError as error:
+            failure = error
+        self._report()
+        if failure is not None:
+            self._reporter.error(failure)
+        codes = [_exit_code(verdict, self._wanted) for verdict in self._counts]
+        return worst([*codes, *([failure.exit_code] if failure else [])])
+
+    def _open_renderer(self) -> Renderer[Check]:
+        is_on_terminal = self._output is None and sys.stdout.isatty()
+        renderer = open_check_renderer(
+            self._fmt,
+            wanted=self._wanted,
+            width=shutil.get_terminal_size((120, 24)).columns,
+            colour=self._output is None and shows_colour(sys.stdout),
+            only_attention=is_on_terminal and len(self._rows) > LONG,
+        )
+        self._writer.write(renderer.begin())
+        return renderer
+
+    def _write_rest(self) -> None:
+        if self._fmt is CheckFormat.TABLE:
+            self._renderer = self._open_renderer()
+            for check in self._rows:
+                self._writer.write(self._renderer.add(check))
+        for text in self._renderer.end():
+            self._writer.write(text)
+        self._writer.close()
+
+    def _report(self) -> None:
+        counts = self._counts
+        parts = [f"{verdict} {counts[verdict]}" for verdict in Verdict if counts[verdict]]
+        self._reporter.summarize(", ".join(parts) or "nothing to check", counts)
         if names := self._urgent[Urgency.SIGNING]:
-            reporter.warn(
-                "signing now without DNS, so that nobody can verify the mail: "
+            self._reporter.warn(
+                "signing now without DNS, so receivers cannot verify the mail: "
                 f"{len(names)} ({few(names)})",
-                hint="publish them: dkimctl show-dns, then dkimctl check-dns --wait 30m",
+                hint="publish the records: dkimctl show-dns, then dkimctl check-dns --wait 30m",
                 code=Urgency.SIGNING,
             )
         if names := self._urgent[Urgency.SOON]:
-            text = f"signing starts soon, and DNS is not ready: {len(names)} ({few(names)})"
-            reporter.warn(text, code=Urgency.SOON)
-
-
-def _render(
-    checks: Iterable[Check], fmt: CheckFormat, output: Path | None, wanted: Verdict
-) -> Iterator[str]:
-    if fmt is CheckFormat.TABLE:
-        checks = list(checks)
-        is_long = len(checks) > LONG
-    else:
-        is_long = False
-    renderer = open_check_renderer(
-        fmt,
-        wanted=wanted,
-        width=shutil.get_terminal_size((120, 24)).columns,
-        colour=output is None and shows_colour(sys.stdout),
-        only_attention=output is None and sys.stdout.isatty() and is_long,
-    )
-    return render_all(renderer, checks)
+            text = f"signing starts soon, but DNS is not ready: {len(names)} ({few(names)})"
+            self._reporter.warn(text, code=Urgency.SOON)
 
 
 def _exit_code(verdict: Verdict, wanted: Verdict) -> ExitCode:

@@ -16,7 +16,7 @@ import dns.message
 import dns.rcode
 import pytest
 
-from dkimctl.cli.output.checks import show_checks
+from dkimctl.cli.output.checks import CheckSink
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.publication.verdicts import Check, Finding, Urgency, Verdict
 from dkimctl.render.renderer import CheckFormat
@@ -36,7 +36,10 @@ def show(capsys):
 
     def run(*checks, fmt=CheckFormat.JSON, output=None, wanted=PUBLISHED):
         reporter = Reporter()
-        code = show_checks(iter(checks), fmt, output, reporter, wanted=wanted)
+        with CheckSink(fmt, output, reporter, wanted=wanted) as sink:
+            for check in checks:
+                sink.emit(check)
+            code = sink.close()
         reporter.close()
         return code, *capsys.readouterr()
 
@@ -83,10 +86,10 @@ def test_what_cannot_wait_is_named_in_the_summary(show):
         check_of(MISSING, "four.example", Urgency.SOON),
     )
     now, soon = (line for line in err.splitlines() if "warning" in line)
-    assert "signing now without DNS, so that nobody can verify the mail: 2" in now
+    assert "signing now without DNS, so receivers cannot verify the mail: 2" in now
     assert "one.example (selector s1)" in now
     assert "three.example (selector s1)" in now
-    assert "signing starts soon, and DNS is not ready: 1 (four.example (selector s1))" in soon
+    assert "signing starts soon, but DNS is not ready: 1 (four.example (selector s1))" in soon
     assert "two.example" not in err
 
 
@@ -106,18 +109,36 @@ def test_csv_on_stdout_is_read_back(show):
     assert [row["verdict"] for row in rows] == ["missing", "published"]
 
 
-def test_a_file_that_cannot_be_written_is_4_and_the_checks_are_made(show, tmp_path):
-    made = []
-
-    def checks():
-        for verdict in (MISSING, PUBLISHED):
-            made.append(verdict)
-            yield check_of(verdict)
-
-    code, _, err = show(*checks(), output=tmp_path / "nowhere" / "checks")
+def test_file_that_cannot_be_written_is_exit_code_4_and_all_checks_are_counted(show, tmp_path):
+    checks = map(check_of, (MISSING, PUBLISHED))
+    code, _, err = show(*checks, output=tmp_path / "nowhere" / "checks")
     assert code == 4
     assert "error" in err
     assert "published 1, missing 1" in err
+
+
+def test_error_during_the_checks_keeps_a_file_as_it_was(tmp_path):
+    file = tmp_path / "checks"
+    file.write_text("before")
+
+    def interrupted():
+        with CheckSink(CheckFormat.JSON, file, Reporter(), wanted=PUBLISHED) as sink:
+            sink.emit(check_of(MISSING))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert file.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.parametrize("fmt", [CheckFormat.JSON, CheckFormat.JSONL, CheckFormat.CSV])
+def test_other_formats_than_the_table_are_written_meanwhile(capsys, fmt):
+    with CheckSink(fmt, None, Reporter(), wanted=PUBLISHED) as sink:
+        for number in range(100):
+            sink.emit(check_of(MISSING, f"d{number}.example"))
+        assert "d1.example" in capsys.readouterr().out
+        sink.close()
 
 
 @pytest.fixture
