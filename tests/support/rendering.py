@@ -76,7 +76,7 @@ HOSTILE = "[red]x[/] :smile: \x1b[2J\x9b1m\n\r\u202eevil\x7f\udcff 日本語の 
 
 
 def check_of(verdict: Verdict = Verdict.PUBLISHED, reason: str = "", **changes) -> Check:
-    """A check, less what `changes` say."""
+    """A check with this verdict, and `changes` to its other fields."""
     domain = changes.get("sign_domain", "example.com")
     fields = {
         "sign_domain": domain,

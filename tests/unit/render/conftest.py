@@ -14,7 +14,7 @@ KEY_2048 = "v=DKIM1; g=*; k=rsa; p=" + "MIIBIjANBgkqhkiG" * 24 + "IDAQAB=="
 
 
 def make_result(outcome: Outcome = Outcome.CREATED, *, reason: str = "", **changes: Any) -> Result:
-    """A result as the service gives it, less what `changes` say."""
+    """A result as from the service, with `changes` to the registration."""
     domain = changes.get("sign_domain", "example.com")
     fields: dict[str, Any] = {
         "sign_domain": domain,
@@ -55,7 +55,7 @@ def every_outcome() -> list[Result]:
             Outcome.DIFFERS, sign_domain="differs.example", reason="key_len: asked for 1024"
         ),
         make_result(
-            Outcome.TAKEN, sign_domain="taken.example", record=None, reason="somebody has it"
+            Outcome.TAKEN, sign_domain="taken.example", record=None, reason="another account has it"
         ),
         make_result(Outcome.INVALID, sign_domain="invalid.example", record=None, code="400"),
         make_result(

@@ -27,7 +27,7 @@ def table_of(*checks, **options) -> str:
 
 
 def domains(text: str) -> list[str]:
-    """Those of the rows, in their order; at widths that fold none."""
+    """The domains of the rows, in order; at widths at which none wraps."""
     return re.findall(r"^([a-z_]+)\.example ", text, re.MULTILINE)
 
 

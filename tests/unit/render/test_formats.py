@@ -19,7 +19,7 @@ LIGHT = [fmt for fmt in STREAMED if fmt is not Format.TABLE]
 
 
 def whole(fmt: Format, results: Iterable[Result]) -> str:
-    """All that a format makes of results in the zone `example`."""
+    """The whole output of a format for results in the zone `example`."""
     renderer = open_renderer(fmt, zones=["example"] if fmt in PER_ZONE else (), width=80)
     if fmt in PER_ZONE:
         for result in results:

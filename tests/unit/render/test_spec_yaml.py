@@ -1,4 +1,4 @@
-"""Specs as YAML, read back by what `register` reads them with, and by another."""
+"""Specs as YAML, read back by the reader of `register`, and by PyYAML."""
 
 from __future__ import annotations
 

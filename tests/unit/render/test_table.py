@@ -1,3 +1,5 @@
+"""Results as a table."""
+
 from __future__ import annotations
 
 import re
@@ -24,7 +26,7 @@ def table_of(*results: Result, width: int = 80, colour: bool = False) -> str:
 
 
 def assert_readable(text: str, results: list[Result], width: int) -> None:
-    """FQDN and value are lines of their own; every other line fits; none holds a control."""
+    """FQDN and value are on their own lines, other lines fit, and all are printable."""
     records = [record for result in results if (record := result.registration.record)]
     whole = {printable(record.value) for record in records}
     whole |= {f"  FQDN  {printable(record.fqdn)}  {printable(record.type)}" for record in records}
@@ -70,8 +72,8 @@ def test_cells_are_aligned_with_their_titles(every_outcome: list[Result], width:
 
 
 def test_a_reason_is_below_its_row(result: Callable[..., Result]) -> None:
-    text = table_of(result(Outcome.TAKEN, record=None, code="409", reason="somebody has it"))
-    assert text.splitlines()[2:] == ["  somebody has it", ""]
+    text = table_of(result(Outcome.TAKEN, record=None, code="409", reason="another account has it"))
+    assert text.splitlines()[2:] == ["  another account has it", ""]
 
 
 def test_a_reason_equal_to_the_message_is_not_repeated(result: Callable[..., Result]) -> None:

@@ -13,7 +13,7 @@ from rendering import RECORDS, name_and_value, render_file, txt_value
 
 
 def unescaped(literal: str) -> str:
-    """A string of Terraform without templates, as it is after their evaluation."""
+    """The value of a Terraform string, in which all templates are escaped."""
     assert not re.search(r"(?<!\$)\$\{|(?<!%)%\{", literal)
     return literal.replace("$${", "${").replace("%%{", "%{")
 

@@ -1,3 +1,5 @@
+"""The bare TXT value."""
+
 from __future__ import annotations
 
 from collections.abc import Callable

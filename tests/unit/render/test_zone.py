@@ -1,3 +1,5 @@
+"""Master-file lines, read by dnspython."""
+
 from __future__ import annotations
 
 import re
@@ -20,7 +22,7 @@ ANY_TEXT = st.text(st.characters())
 PRINTABLE_ASCII = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), max_size=1500)
 
 
-def zone_of(*results: Result, ttl: int = 3600) -> str:
+def zone_text(*results: Result, ttl: int = 3600) -> str:
     return render_text(Format.ZONE, results, ttl=ttl)
 
 
@@ -36,14 +38,14 @@ def strings_of(rrset: dns.rrset.RRset) -> tuple[bytes, ...]:
 
 def test_each_record_is_one_line_after_a_comment(result: Callable[..., Result]) -> None:
     record = DnsRecord("s1._domainkey.example.com", "TXT", "v=DKIM1; p=" + "A" * 250)
-    assert zone_of(result(record=record), ttl=300) == (
+    assert zone_text(result(record=record), ttl=300) == (
         "; example.com selector s1, 2048 bits, result 201 created\n"
         's1._domainkey.example.com. 300 IN TXT "v=DKIM1; p=' + "A" * 244 + '" "AAAAAA"\n'
     )
 
 
 def test_dnspython_reads_back_names_ttl_and_values(every_outcome: list[Result]) -> None:
-    rrsets = parsed(zone_of(*every_outcome, ttl=86400))
+    rrsets = parsed(zone_text(*every_outcome, ttl=86400))
     expected = [
         result.registration.record
         for result in every_outcome
@@ -60,7 +62,7 @@ def test_dnspython_reads_back_names_ttl_and_values(every_outcome: list[Result]) 
 def test_names_are_absolute_when_included_in_a_zone(result: Callable[..., Result]) -> None:
     results = [result(sign_domain="example.com"), result(sign_domain="mail.example.com")]
     apex = "@ 60 IN SOA ns.example.com. root.example.com. 1 2 3 4 5\n@ 60 IN NS ns.example.com.\n"
-    zone = dns.zone.from_text(apex + zone_of(*results), origin="example.com.")
+    zone = dns.zone.from_text(apex + zone_text(*results), origin="example.com.")
     names = {name.to_text() for name, _ in zone.iterate_rdatasets(dns.rdatatype.TXT)}
     assert names == {"s1._domainkey", "s1._domainkey.mail"}
 
@@ -77,8 +79,8 @@ def test_only_publishable_records_are_rendered(
 
 def test_a_comment_omits_unknown_fields(result: Callable[..., Result]) -> None:
     bare = result(selector=None, key_len=None, code="201", message=None)
-    assert zone_of(bare).startswith("; example.com, result 201\n")
-    assert zone_of(result(code=None, message=None)).startswith(
+    assert zone_text(bare).startswith("; example.com, result 201\n")
+    assert zone_text(result(code=None, message=None)).startswith(
         "; example.com selector s1, 2048 bits\n"
     )
 
@@ -89,7 +91,7 @@ def test_a_comment_omits_unknown_fields(result: Callable[..., Result]) -> None:
 @example(text="x\u2028evil \u202e 日本語")
 def test_no_text_ends_the_comment(result: Callable[..., Result], text: str) -> None:
     hostile = result(selector=text, message=text, code=text)
-    zone = zone_of(hostile)
+    zone = zone_text(hostile)
     assert re.fullmatch(r";[ -~]*\n[ -~]*\n", zone)
     [rrset] = parsed(zone)
     assert b"".join(strings_of(rrset)).decode() == hostile.registration.record.value
@@ -101,7 +103,7 @@ def test_no_text_ends_the_comment(result: Callable[..., Result], text: str) -> N
 @example(value="é" * 200)
 def test_any_value_is_read_back_exactly(result: Callable[..., Result], value: str) -> None:
     record = DnsRecord("s1._domainkey.example.com", "TXT", value)
-    zone = zone_of(result(record=record))
+    zone = zone_text(result(record=record))
     [rrset] = parsed(zone)
     assert zone.isascii()
     assert b"".join(strings_of(rrset)) == value.encode("utf-8", "surrogatepass")
@@ -115,7 +117,7 @@ def test_any_value_is_read_back_exactly(result: Callable[..., Result], value: st
 @example(label="$ORIGIN")
 def test_any_name_is_read_back_exactly(result: Callable[..., Result], label: str) -> None:
     record = DnsRecord(f"{label}._domainkey.example.com", "TXT", "v=DKIM1; p=")
-    [rrset] = parsed(zone_of(result(record=record)))
+    [rrset] = parsed(zone_text(result(record=record)))
     assert rrset.name.labels == (
         label.encode("utf-8", "surrogatepass"),
         b"_domainkey",
@@ -127,4 +129,4 @@ def test_any_name_is_read_back_exactly(result: Callable[..., Result], label: str
 
 def test_a_trailing_dot_is_not_doubled(result: Callable[..., Result]) -> None:
     record = DnsRecord("s1._domainkey.example.com.", "TXT", "v=DKIM1; p=")
-    assert "\ns1._domainkey.example.com. 3600 " in zone_of(result(record=record))
+    assert "\ns1._domainkey.example.com. 3600 " in zone_text(result(record=record))
