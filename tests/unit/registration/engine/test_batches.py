@@ -1,4 +1,4 @@
-"""Entries in the file's order, gathered into batches, and never too many of them."""
+"""Entries of a file, gathered into batches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KNOWN = Result(Registration("known.example"), Outcome.EXISTS)
 
 
 def slots(pattern: str) -> list[Entry]:
-    """A letter for each: s and c are to be sent, with and without selector; k is known."""
+    """One entry a letter: s has a selector, c has none, k has a result."""
     return [
         Entry(DomainSpec(f"d{number}.example", "s1" if letter == "s" else None),
              KNOWN if letter == "k" else None)
@@ -25,13 +25,13 @@ def names(batch) -> list[str]:
     return [spec.sign_domain.partition(".")[0] for spec in batch.specs]
 
 
-def test_kinds_never_mix_and_the_rest_comes_at_the_end():
+def test_a_batch_never_mixes_entries_with_and_without_selector():
     intake = BatchBuilder(slots("scsckss"), batch_size=3, window=100)
     batches = [names(batch) for batch in iter(intake.next_batch, None)]
     assert batches == [["d0", "d2", "d5"], ["d1", "d3"], ["d6"]]
 
 
-def test_results_are_given_out_up_to_the_first_that_is_not_known():
+def test_known_results_stop_at_the_first_entry_without_one():
     all_slots = slots("kksk")
     intake = BatchBuilder(all_slots, batch_size=9, window=100)
     batch = intake.next_batch()
@@ -42,23 +42,23 @@ def test_results_are_given_out_up_to_the_first_that_is_not_known():
     assert intake.is_empty
 
 
-def test_no_more_entries_are_taken_in_than_the_window_holds():
+def test_reads_no_more_entries_than_the_window_holds():
     taken = []
     source = (taken.append(slot) or slot for slot in slots("s" * 50))
     intake = BatchBuilder(source, batch_size=4, window=10)
     batches = list(iter(intake.next_batch, None))
     assert len(taken) == 10
-    assert [len(batch.specs) for batch in batches] == [4, 4, 2]  # the last waits no longer
+    assert [len(batch.specs) for batch in batches] == [4, 4, 2]  # the last is not held back
 
 
-def test_what_is_known_makes_room_before_a_small_batch_is_sent():
+def test_known_results_make_room_before_a_small_batch_is_sent():
     intake = BatchBuilder(slots("k" * 8 + "s" * 20), batch_size=4, window=10)
     assert intake.next_batch() is None
     assert len(list(intake.known_results())) == 8
     assert names(intake.next_batch()) == ["d8", "d9", "d10", "d11"]
 
 
-def test_a_lone_entry_of_its_kind_does_not_hold_up_the_others_for_ever():
+def test_a_lone_entry_without_selector_does_not_block_the_others():
     intake = BatchBuilder(slots("c" + "s" * 30), batch_size=4, window=12)
     sent = list(itertools.chain.from_iterable(map(names, iter(intake.next_batch, None))))
     assert "d0" in sent

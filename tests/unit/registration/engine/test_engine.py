@@ -1,4 +1,4 @@
-"""What is sent, what is not, what becomes of it, and what is kept."""
+"""What a run sends, emits and stores."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dkimctl.registration.planning import Planner, plan
 
 @pytest.mark.interface("2.3", "several")
 @pytest.mark.interface("8", "batch-size")
-def test_a_second_run_sends_nothing_and_tells_the_same(
+def test_a_second_run_sends_nothing_and_gives_the_same_results(
     ledger, service, make_run, outcomes_of, entries
 ):
     specs, first, second = entries(3), service(), service()
@@ -27,9 +27,7 @@ def test_a_second_run_sends_nothing_and_tells_the_same(
     assert [result.registration for result in again] == [result.registration for result in created]
 
 
-def test_results_come_in_the_files_order_though_batches_never_mix_the_kinds(
-    ledger, service, make_run
-):
+def test_results_keep_the_order_of_the_file_though_batches_do_not(ledger, service, make_run):
     specs = [DomainSpec(f"d{n}.example", None if n % 3 else "s1") for n in range(20)]
     server = service()
     results = make_run(server.send, batch_size=4).run(specs)
@@ -38,7 +36,7 @@ def test_results_come_in_the_files_order_though_batches_never_mix_the_kinds(
     assert sum(map(len, server.batches)) == 20
 
 
-def test_results_come_as_soon_as_they_are_known_and_are_kept_before(
+def test_results_are_emitted_when_known_and_after_they_are_in_the_ledger(
     ledger, service, make_run, entries
 ):
     server, seen = service(), []
@@ -69,7 +67,7 @@ def test_refresh_asks_again_with_the_ledgers_selector(ledger, service, make_regi
     assert len(results) == 2
 
 
-def test_taken_is_remembered_and_asked_again_only_with_refresh(
+def test_taken_is_remembered_and_retried_only_with_refresh(
     ledger, service, make_registration, make_run, outcomes_of, entries
 ):
     taken = make_registration("d0.example", "s1", code="409", record=None)
@@ -89,7 +87,7 @@ def test_taken_is_remembered_and_asked_again_only_with_refresh(
     [{"record": None}, {"record": DnsRecord("x", "TXT", "garbage")}],
     ids=["without data", "garbage"],
 )
-def test_a_refresh_never_displaces_a_sound_record_by_none(
+def test_a_refresh_never_replaces_a_sound_record_with_an_unusable_one(
     ledger, service, make_registration, answer, make_run, outcomes_of, entries
 ):
     make_run(service().send, batch_size=9).run(entries(1))
@@ -100,7 +98,7 @@ def test_a_refresh_never_displaces_a_sound_record_by_none(
     assert list(ledger.all()) == before
 
 
-def test_a_refresh_never_erases_what_its_answer_leaves_out(
+def test_a_refresh_keeps_fields_that_its_answer_leaves_out(
     ledger, service, make_registration, make_run, outcomes_of, entries
 ):
     asked = entries(1)[0]._replace(enable=False)
@@ -116,7 +114,7 @@ def test_a_refresh_never_erases_what_its_answer_leaves_out(
 
 
 @pytest.mark.parametrize("code", ["400", "500"])
-def test_what_is_not_registered_is_not_kept(
+def test_refused_entries_are_not_stored(
     ledger, service, make_registration, make_run, entries, code
 ):
     refused = make_registration("d0.example", "s1", code=code, record=None)
@@ -124,7 +122,7 @@ def test_what_is_not_registered_is_not_kept(
     assert list(ledger.all()) == []
 
 
-def test_a_stray_and_a_fault_are_told(
+def test_stray_items_and_faults_are_reported(
     ledger, service, make_registration, make_run, entries, outcomes_of
 ):
     reply = Reply(
@@ -137,9 +135,7 @@ def test_a_stray_and_a_fault_are_told(
     assert [found.sign_domain for found in ledger.all()] == ["d0.example"]
 
 
-def test_many_requests_are_under_way_at_the_same_time_but_the_first_alone(
-    service, make_run, entries, outcomes_of
-):
+def test_requests_run_in_parallel_after_a_first_one_alone(service, make_run, entries, outcomes_of):
     server, lock, under_way, seen = service(), threading.Lock(), [0], []
 
     def send(specs):
@@ -154,11 +150,11 @@ def test_many_requests_are_under_way_at_the_same_time_but_the_first_alone(
     run = make_run(send, batch_size=1, concurrency=4)
     assert outcomes_of(run.run(entries(30))) == ["created"] * 30
     assert len(server.batches) == 30
-    assert seen[:2] == [1, 1]  # one more for each that is answered
+    assert seen[:2] == [1, 1]  # one more for each answer
     assert max(seen) == 4
 
 
-def test_results_come_in_the_files_order_whatever_the_order_of_the_answers(
+def test_results_keep_the_order_of_the_file_whatever_the_order_of_answers(
     service, make_run, entries
 ):
     server = service()
@@ -173,7 +169,7 @@ def test_results_come_in_the_files_order_whatever_the_order_of_the_answers(
     assert [found.registration.sign_domain for found in results] == [s.sign_domain for s in specs]
 
 
-def test_what_is_registered_in_the_ledger_needs_no_connection(make_run, service, entries):
+def test_entries_in_the_ledger_need_no_connection(make_run, service, entries):
     make_run(service().send).run(entries(3))
 
     class Unreachable:
@@ -186,7 +182,7 @@ def test_what_is_registered_in_the_ledger_needs_no_connection(make_run, service,
     assert len(again.observer.results) == 3
 
 
-def test_a_defect_in_a_thread_is_no_silence(make_run, entries):
+def test_a_defect_in_a_worker_thread_is_raised(make_run, entries):
     def send(specs):
         raise ZeroDivisionError
 

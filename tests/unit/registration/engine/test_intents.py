@@ -1,4 +1,4 @@
-"""What the ledger knows at every moment, so that a kill loses nothing."""
+"""Intents in the ledger at every moment, so that a kill loses nothing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dkimctl.registration.engine.workers import WorkerChannel
 
 
 def open_intents(path) -> set[tuple[str, str | None]]:
-    """What another process would find in the ledger at this moment."""
+    """What another process would read from the ledger now."""
     with Ledger.open_existing(path, base_url="https://x.example", client_id="me") as ledger:
         return {(intent.sign_domain, intent.selector) for intent in ledger.intents()}
 
@@ -39,7 +39,7 @@ def path(tmp_path):
 
 
 @pytest.mark.parametrize("selector", ["s1", None])
-def test_the_intent_is_there_before_the_request_and_gone_with_the_answer(
+def test_the_intent_is_stored_before_the_request_and_removed_with_the_answer(
     service, make_run, entries, path, selector
 ):
     server, seen = service(), []
@@ -57,13 +57,13 @@ def test_the_intent_is_there_before_the_request_and_gone_with_the_answer(
 
 
 @pytest.mark.parametrize(("selector", "most"), [("s1", 7), (None, 3)])
-def test_only_what_can_be_sent_twice_is_recorded_ahead(
+def test_only_repeatable_batches_are_recorded_ahead(
     service, make_run, entries, path, selector, most
 ):
     server, seen, emitted = service(), [], []
 
     def send(specs):
-        time.sleep(0.01)  # so that others are under way
+        time.sleep(0.01)  # so that others are in flight
         seen.append(open_intents(path))
         assert {(spec.sign_domain, spec.selector) for spec in specs} <= seen[-1]
         return server.send(specs)
@@ -78,7 +78,7 @@ def test_only_what_can_be_sent_twice_is_recorded_ahead(
     assert open_intents(path) == set()
 
 
-def test_an_answer_is_in_the_ledger_before_it_is_given_out(service, make_run, entries, path):
+def test_an_answer_is_in_the_ledger_before_it_is_emitted(service, make_run, entries, path):
     kept = []
     results = make_run(service().send, batch_size=2).run(
         entries(6), lambda result: kept.append(answers(path))
@@ -91,14 +91,14 @@ def test_an_answer_is_in_the_ledger_before_it_is_given_out(service, make_run, en
 
 @pytest.mark.parametrize("selector", ["s1", None])
 @pytest.mark.parametrize("error", [NotProcessed("x"), Throttled("x", retry_after=0.0)])
-def test_while_it_waits_after_being_turned_away_nothing_is_in_doubt(
+def test_a_batch_that_waits_after_a_refusal_has_no_intent(
     service, make_run, entries, path, error, selector
 ):
     seen = []
 
     class WatchedChannel(WorkerChannel):
         def sleep(self, seconds):
-            deadline = time.monotonic() + 10  # for the make_run to hear of it
+            deadline = time.monotonic() + 10  # for the engine to handle it
             while open_intents(path) and time.monotonic() < deadline:
                 time.sleep(0.01)
             seen.append(open_intents(path))
@@ -107,7 +107,7 @@ def test_while_it_waits_after_being_turned_away_nothing_is_in_doubt(
     assert seen == [set()]
 
 
-def test_what_was_answered_is_kept_while_the_rest_is_sent_again(
+def test_answered_entries_are_stored_while_the_rest_is_retried(
     service, make_run, entries, path, make_registration
 ):
     seen = []
@@ -132,7 +132,7 @@ def test_what_was_answered_is_kept_while_the_rest_is_sent_again(
         (CredentialsError("no secret"), None, False),
     ],
 )
-def test_only_what_is_in_doubt_stays_open(
+def test_only_entries_in_doubt_keep_their_intent(
     service, make_run, entries, path, step, selector, is_open
 ):
     make_run(service(*[step] * 4).send).run(entries(1, selector))
@@ -140,12 +140,14 @@ def test_only_what_is_in_doubt_stays_open(
 
 
 class TestTheNextRun:
-    def test_asks_again_for_what_has_a_selector(self, service, make_run, entries, outcomes_of):
+    def test_retries_entries_with_a_selector(self, service, make_run, entries, outcomes_of):
         server = service(*[MaybeProcessed("x")] * 4)
         make_run(server.send).run(entries(1))
         assert outcomes_of(make_run(server.send).run(entries(1))) == ["created"]
 
-    def test_never_sends_what_has_none(self, ledger, service, make_run, entries, outcomes_of):
+    def test_never_retries_entries_without_one(
+        self, ledger, service, make_run, entries, outcomes_of
+    ):
         make_run(service(MaybeProcessed("x")).send).run(entries(2, None))
         server = service()
         again = make_run(server.send).run(entries(3, None))
@@ -153,7 +155,7 @@ class TestTheNextRun:
         assert server.sent == [["d2.example"]]
         assert ledger.intents()[0].sent_at in again[0].reason
 
-    def test_sends_it_again_with_retry_unknown_alone(
+    def test_retries_them_with_retry_unknown_only(
         self, ledger, service, make_run, entries, outcomes_of
     ):
         make_run(service(MaybeProcessed("x")).send).run(entries(1, None))
@@ -161,7 +163,7 @@ class TestTheNextRun:
         assert outcomes_of(again) == ["created"]
         assert ledger.intents() == []
 
-    def test_keeps_the_selector_that_was_assigned(self, service, make_run, entries, outcomes_of):
+    def test_keeps_the_assigned_selector(self, service, make_run, entries, outcomes_of):
         def assign(selector):
             return lambda spec: spec._replace(selector=selector)
 
@@ -172,7 +174,7 @@ class TestTheNextRun:
             make_run(server.send, **plan).run(entries(1, None))
         assert server.batches == [[DomainSpec("d0.example", "s202611")]]
 
-    def test_assigns_none_where_a_request_without_one_went_unanswered(
+    def test_assigns_no_selector_where_a_request_without_one_went_unanswered(
         self, service, make_run, entries, outcomes_of
     ):
         make_run(service(MaybeProcessed("x")).send).run(entries(1, None))
@@ -185,7 +187,7 @@ class TestTheNextRun:
 
     @pytest.mark.parametrize("selector", ["s1", None])
     @pytest.mark.parametrize("error", [NotProcessed("x"), TokenRejected("403"), Throttled("x")])
-    def test_does_not_forget_the_doubt_when_it_is_turned_away(
+    def test_stays_in_doubt_after_a_refusal(
         self, ledger, service, make_run, entries, outcomes_of, selector, error
     ):
         make_run(service(*[MaybeProcessed("x")] * 4).send).run(entries(1, selector))
@@ -193,16 +195,14 @@ class TestTheNextRun:
         assert outcomes_of(turned_away.run(entries(1, selector))) == ["unknown"]
         assert [intent[:2] for intent in ledger.intents()] == [("d0.example", selector)]
 
-    def test_does_not_forget_the_doubt_when_it_is_stopped(
-        self, ledger, service, make_run, entries, outcomes_of
-    ):
+    def test_stays_in_doubt_after_a_stop(self, ledger, service, make_run, entries, outcomes_of):
         make_run(service(*[MaybeProcessed("x")] * 4).send).run(entries(1))
         stopped = make_run(service().send)
         stopped.engine.stop()
         assert outcomes_of(stopped.run(entries(1))) == ["unknown"]
         assert len(ledger.intents()) == 1
 
-    def test_takes_nothing_from_what_is_somebody_elses(
+    def test_does_not_adopt_a_registration_of_another_client(
         self, ledger, service, make_run, entries, outcomes_of, make_registration
     ):
         make_run(service(MaybeProcessed("x")).send).run(entries(1, None))
@@ -213,7 +213,7 @@ class TestTheNextRun:
         assert outcomes_of(make_run(server.send).run(entries(1, None))) == ["unknown"]
         assert server.batches == []
 
-    def test_trusts_an_answer_of_any_selector(
+    def test_adopts_an_answer_with_any_selector(
         self, ledger, service, make_run, entries, outcomes_of
     ):
         make_run(service(MaybeProcessed("x")).send).run(entries(1, None))
@@ -234,7 +234,9 @@ class TestTheLedgerFails:
         assert isinstance(run.engine.stopped, LedgerError)
         assert run.engine.stopped.exit_code == 2
 
-    def test_on_the_way_nothing_more_is_sent(self, ledger, service, make_run, entries, outcomes_of):
+    def test_during_the_run_nothing_more_is_sent(
+        self, ledger, service, make_run, entries, outcomes_of
+    ):
         server = service()
         run = make_run(server.send, batch_size=1)
         results = run.run(entries(3), lambda result: ledger.close())
@@ -242,7 +244,7 @@ class TestTheLedgerFails:
         assert len(server.batches) == 2
         assert run.engine.stopped.exit_code == 4
 
-    def test_what_it_cannot_keep_is_still_told_and_its_intent_is_there(
+    def test_what_it_cannot_store_is_still_emitted_and_keeps_its_intent(
         self, service, make_run, entries, outcomes_of, path
     ):
         full = sqlite3.connect(path)

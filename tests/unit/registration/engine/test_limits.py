@@ -1,4 +1,4 @@
-"""How many requests may be under way."""
+"""How many requests may be in flight."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def pace(clock):
     return ConcurrencyLimiter(8, lambda: clock.now)
 
 
-def test_one_at_first_and_one_more_for_each_answer(pace):
+def test_starts_with_one_and_adds_one_for_each_answer(pace):
     assert pace.limit == 1
     for allowed in range(2, 9):
         pace.answered()
@@ -27,7 +27,7 @@ def test_one_at_first_and_one_more_for_each_answer(pace):
     pace.answered()
 
 
-def test_half_as_many_after_429_and_none_while_the_service_asks_for_peace(pace, clock):
+def test_429_halves_the_limit_and_allows_none_during_the_pause(pace, clock):
     for _ in range(8):
         pace.answered()
     pace.throttled(5.0)
@@ -38,7 +38,7 @@ def test_half_as_many_after_429_and_none_while_the_service_asks_for_peace(pace, 
     assert (pace.limit, pace.pause_left()) == (4, 0.0)
 
 
-def test_afterwards_more_only_slowly_and_always_one(pace):
+def test_grows_slowly_after_a_429_and_never_falls_below_one(pace):
     for _ in range(9):
         pace.throttled(0.0)
     assert pace.limit == 1

@@ -1,4 +1,4 @@
-"""Whatever goes wrong: nothing is lost, nothing is doubled, and no outcome is a lie."""
+"""Whatever goes wrong, nothing is lost or doubled, and each outcome is true."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Quiet:
 
 
 class FaultyService(RegistrationService):
-    """Answers each request as the next of `kinds` says; it can stop the run of `engine`."""
+    """Answers each request as the next of `kinds` says, or stops `engine`."""
 
     engine: RegistrationEngine
 
@@ -110,14 +110,14 @@ def test_nothing_is_lost_or_doubled(make_registration, kinds, selectors, runs, g
                 Path(directory, "ledger.db"), service, specs, concurrency, grace
             )
     domains = [domain for domain, _ in service.registered]
-    assert len(domains) == len(set(domains))  # none is doubled
+    assert len(domains) == len(set(domains))  # none is registered twice
     assert [found.registration.sign_domain for found in results] == [s.sign_domain for s in specs]
     good = {
         (found.registration.sign_domain, found.registration.selector)
         for found in results
         if found.outcome in (Outcome.CREATED, Outcome.EXISTS)
     }
-    assert good == kept  # what is told as registered is in the ledger,
+    assert good == kept  # what is emitted as registered is in the ledger,
     assert kept <= set(service.registered)  # and at the service
     pending = {f.registration.sign_domain for f in results if f.outcome is Outcome.PENDING}
     assert pending.isdisjoint(domains)
@@ -131,7 +131,7 @@ def test_nothing_is_lost_or_doubled(make_registration, kinds, selectors, runs, g
     max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(kinds=st.lists(st.sampled_from(KINDS), max_size=30))
-def test_with_selectors_the_same_command_finishes_in_the_end(make_registration, kinds):
+def test_with_selectors_repeating_the_command_finishes(make_registration, kinds):
     service = FaultyService(make_registration, kinds)
     specs = [DomainSpec(f"d{n}.example", "s1") for n in range(10)]
     with tempfile.TemporaryDirectory() as directory:

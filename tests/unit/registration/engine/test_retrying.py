@@ -1,4 +1,4 @@
-"""What is sent again, how often, after how long, and what never is."""
+"""What is retried, how often, after how long, and what never is."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BOUNCED = NotProcessed("cannot reach it")
 
 
 def refuse(*domains):
-    """A step that refuses every request that holds one of `domains`."""
+    """A step that refuses every request with one of `domains`."""
 
     def step(specs):
         if any(spec.sign_domain in domains for spec in specs):
@@ -33,11 +33,13 @@ def refuse(*domains):
 
 
 class TestWithSelector:
-    """Every request can be repeated: 409 gives the data."""
+    """Every request can be repeated: 409 returns the data."""
 
     @pytest.mark.parametrize("failures", [1, 2, 3])
     @pytest.mark.parametrize("error", [LOST, BOUNCED, Throttled("429")])
-    def test_at_most_four_tries(self, service, make_run, entries, outcomes_of, error, failures):
+    def test_makes_at_most_four_attempts(
+        self, service, make_run, entries, outcomes_of, error, failures
+    ):
         server = service(*[error] * failures)
         run = make_run(server.send)
         assert outcomes_of(run.run(entries(2))) == ["created"] * 2
@@ -45,7 +47,7 @@ class TestWithSelector:
         assert len(run.channel.waits) == failures
         assert run.engine.stopped is None
 
-    def test_what_was_registered_the_first_time_is_there_the_second(
+    def test_an_entry_registered_by_a_lost_request_exists_on_retry(
         self, service, make_run, entries, outcomes_of
     ):
         server = service()
@@ -58,7 +60,7 @@ class TestWithSelector:
         assert outcomes_of(make_run(server.send).run(entries(3))) == ["exists"] * 3
         assert len(server.registered) == 3
 
-    def test_only_the_entries_without_an_answer_are_sent_again(
+    def test_only_unanswered_entries_are_retried(
         self, ledger, service, make_run, entries, outcomes_of, make_registration
     ):
         failed = make_registration("d1.example", code="500", record=None)
@@ -72,7 +74,7 @@ class TestWithSelector:
         ]
         assert [wait[0] for wait in run.observer.waits] == [2]
 
-    def test_without_an_answer_to_the_end_it_is_unknown_and_the_rest_goes_on(
+    def test_an_entry_never_answered_is_unknown_and_the_rest_goes_on(
         self, service, make_run, entries, outcomes_of
     ):
         server = service(*[LOST] * 4)
@@ -82,14 +84,14 @@ class TestWithSelector:
         assert results[0].reason == "timed out"
         assert run.engine.stopped is None
 
-    def test_lost_once_and_then_turned_away_is_still_unknown(
+    def test_a_lost_request_followed_by_refusals_is_still_unknown(
         self, service, make_run, entries, outcomes_of
     ):
         run = make_run(service(LOST, BOUNCED, BOUNCED, BOUNCED).send)
         assert outcomes_of(run.run(entries(1))) == ["unknown"]
         assert isinstance(run.engine.stopped, NotProcessed)
 
-    def test_500_to_the_end_is_failed(
+    def test_an_entry_that_always_gets_500_is_failed(
         self, service, make_run, entries, outcomes_of, make_registration
     ):
         failed = Reply((make_registration("d0.example", code="500", record=None),))
@@ -101,7 +103,7 @@ class TestWithSelector:
 class TestWithoutSelector:
     """A second request could register the domain under a second selector."""
 
-    def test_lost_is_never_sent_again(self, service, make_run, entries, outcomes_of):
+    def test_a_lost_request_is_never_retried(self, service, make_run, entries, outcomes_of):
         server = service(LOST)
         run = make_run(server.send, batch_size=2)
         assert outcomes_of(run.run(entries(4, None))) == ["unknown"] * 2 + ["created"] * 2
@@ -109,7 +111,7 @@ class TestWithoutSelector:
         assert run.channel.waits == []
 
     @pytest.mark.interface("2.4", "items")
-    def test_a_missing_item_or_500_is_never_sent_again(
+    def test_a_missing_item_or_500_is_never_retried(
         self, service, make_run, entries, outcomes_of, make_registration
     ):
         failed = make_registration("d1.example", code="500", record=None, selector=None)
@@ -120,7 +122,7 @@ class TestWithoutSelector:
         assert len(server.batches) == 1
 
     @pytest.mark.parametrize("error", [BOUNCED, Throttled("429", retry_after=0.0)])
-    def test_turned_away_is_sent_again(self, service, make_run, entries, outcomes_of, error):
+    def test_a_refused_request_is_retried(self, service, make_run, entries, outcomes_of, error):
         server = service(error, error)
         assert outcomes_of(make_run(server.send).run(entries(2, None))) == ["created"] * 2
         assert len(server.batches) == 3
@@ -128,7 +130,7 @@ class TestWithoutSelector:
 
 
 class TestWaiting:
-    def test_longer_each_time_and_never_more_than_20_seconds_in_all(
+    def test_grows_with_each_attempt_and_totals_at_most_20_seconds(
         self, service, make_run, entries
     ):
         run = make_run(service(LOST, LOST, LOST, LOST).send)
@@ -141,20 +143,20 @@ class TestWaiting:
 
     @pytest.mark.interface("8", "rate")
     @pytest.mark.parametrize("error", [Throttled, MaybeProcessed])
-    def test_as_long_as_the_service_says(self, service, make_run, entries, error):
+    def test_honours_retry_after(self, service, make_run, entries, error):
         run = make_run(service(error("wait", retry_after=7.0)).send, speed=100)
         run.run(entries(1))
         (waited,) = run.channel.waits
         assert 7 <= waited <= 7.7
 
-    def test_not_longer_in_all_than_max_wait(self, service, make_run, entries, outcomes_of):
+    def test_totals_at_most_max_wait(self, service, make_run, entries, outcomes_of):
         server = service(*[MaybeProcessed("wait", retry_after=40.0)] * 4)
         run = make_run(server.send, max_wait=100.0, speed=100)
         assert outcomes_of(run.run(entries(1))) == ["unknown"]
         assert len(run.channel.waits) == 2
         assert len(server.batches) == 3
 
-    def test_longer_than_max_wait_is_not_waited_at_all(
+    def test_a_retry_after_above_max_wait_ends_the_run_at_once(
         self, service, make_run, entries, outcomes_of
     ):
         run = make_run(service(Throttled("wait", retry_after=3600.0)).send, max_wait=300.0)
@@ -162,7 +164,7 @@ class TestWaiting:
         assert run.channel.waits == []
         assert "asks to wait 3600 s, and --max-wait allows 300 s" in run.engine.stopped.message
 
-    def test_one_batch_that_is_turned_away_four_times_does_not_end_the_run(
+    def test_one_batch_refused_four_times_does_not_end_the_run(
         self, service, make_run, entries, outcomes_of
     ):
         server = service(*[Throttled("429", retry_after=0.0)] * 4)
@@ -170,7 +172,7 @@ class TestWaiting:
         assert outcomes_of(run.run(entries(4))) == ["pending"] * 2 + ["created"] * 2
         assert run.engine.stopped is None
 
-    def test_503_with_a_time_keeps_all_others_waiting_as_well(self, service, make_run, entries):
+    def test_503_with_retry_after_pauses_all_batches(self, service, make_run, entries):
         began = []
 
         def send(specs):
@@ -184,11 +186,11 @@ class TestWaiting:
 
 
 class TestRefusedAsAWhole:
-    """400 and 413: the batch is halved down to the entry at fault."""
+    """400 and 413: the batch is split down to the invalid entry."""
 
     @pytest.mark.interface("7.3", "400")
     @pytest.mark.parametrize("selector", ["s1", None])
-    def test_the_entry_at_fault_is_found(self, service, make_run, entries, outcomes_of, selector):
+    def test_the_invalid_entry_is_isolated(self, service, make_run, entries, outcomes_of, selector):
         server = service()
 
         def send(specs):
@@ -202,9 +204,7 @@ class TestRefusedAsAWhole:
         assert len(server.registered) == 49
         assert run.warned == []
 
-    def test_too_large_a_batch_is_sent_in_smaller_ones(
-        self, service, make_run, entries, outcomes_of
-    ):
+    def test_a_batch_that_is_too_large_is_split(self, service, make_run, entries, outcomes_of):
         server, asked = service(), []
 
         def send(specs):
@@ -216,11 +216,11 @@ class TestRefusedAsAWhole:
         run = make_run(send)
         assert outcomes_of(run.run(entries(27))) == ["created"] * 27
         assert max(map(len, server.batches)) <= 3
-        (told,) = run.warned  # and the later batches are of a size that is taken
+        (told,) = run.warned  # later batches have the accepted size
         assert "--batch-size 3" in told
         assert asked == [9, 4, 2, 2, 5, 2, 3] + [3] * 6
 
-    def test_an_entry_of_a_batch_that_was_halved_has_four_tries_in_all(
+    def test_an_entry_of_a_split_batch_gets_four_attempts_in_total(
         self, service, make_run, entries, outcomes_of
     ):
         asked = []
@@ -234,7 +234,7 @@ class TestRefusedAsAWhole:
         assert outcomes_of(make_run(send).run(entries(2))) == ["unknown"] * 2
         assert asked == [["d0.example", "d1.example"]] + [["d0.example"]] * 4 + [["d1.example"]] * 4
 
-    def test_five_batches_of_which_every_entry_is_refused_alone_end_the_run(
+    def test_five_batches_with_only_refused_entries_end_the_run(
         self, make_run, entries, outcomes_of
     ):
         def send(specs):
@@ -245,17 +245,17 @@ class TestRefusedAsAWhole:
         assert outcomes == ["invalid"] * 10 + ["pending"] * 10
         assert "no usable answer to 5 batches in a row" in run.engine.stopped.message
 
-    def test_all_wrong_is_all_invalid(self, service, make_run, entries, outcomes_of):
+    def test_all_entries_refused_are_all_invalid(self, service, make_run, entries, outcomes_of):
         def send(specs):
             raise RequestRefused("422", "")
 
         run = make_run(send)
         assert outcomes_of(run.run(entries(9))) == ["invalid"] * 9
-        assert run.engine.stopped is None  # for as few as that
+        assert run.engine.stopped is None
 
 
 class TestTheEnd:
-    """What cannot get better ends the run: nothing more is sent, and that is `pending`."""
+    """A lasting failure ends the run: what was not sent is `pending`."""
 
     @pytest.mark.parametrize("error", [NoService("404"), AuthenticationError("refused")])
     def test_at_once(self, service, make_run, entries, outcomes_of, error):
@@ -266,7 +266,7 @@ class TestTheEnd:
         assert run.engine.stopped is error
         assert run.engine.has_reached_service
 
-    def test_when_the_service_stays_out_of_reach(self, service, make_run, entries, outcomes_of):
+    def test_when_the_service_stays_unreachable(self, service, make_run, entries, outcomes_of):
         server = service(*[BOUNCED] * 4)
         run = make_run(server.send, batch_size=2)
         assert outcomes_of(run.run(entries(6))) == ["pending"] * 6
@@ -274,14 +274,14 @@ class TestTheEnd:
         assert run.engine.stopped is BOUNCED
         assert not run.engine.has_reached_service
 
-    def test_after_five_batches_in_a_row_without_an_answer(self, service, make_run, entries):
+    def test_after_five_unanswered_batches_in_a_row(self, service, make_run, entries):
         server = service(*[LOST] * 99)
         run = make_run(server.send, batch_size=1)
         counts = [result.outcome for result in run.run(entries(50, None))]
         assert counts == [Outcome.UNKNOWN] * 5 + [Outcome.PENDING] * 45
         assert "5 batches in a row: timed out" in run.engine.stopped.message
 
-    def test_an_answer_in_between_is_no_row(self, service, make_run, entries, outcomes_of):
+    def test_an_answer_in_between_resets_the_count(self, service, make_run, entries, outcomes_of):
         server = service(*[LOST, LOST, LOST, LOST, None] * 3)
         run = make_run(server.send, batch_size=1)
         expected = (["unknown"] * 4 + ["created"]) * 3

@@ -1,4 +1,4 @@
-"""A run that is asked to stop: nothing more is sent, and what is under way is waited for."""
+"""A run that is stopped: nothing more is sent, and requests in flight are awaited."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dkimctl.errors import Interrupted, MaybeProcessed, NoService, RequestRefuse
 from dkimctl.registration.engine.workers import WorkerChannel
 
 
-def test_what_is_under_way_is_waited_for_and_kept(ledger, service, make_run, entries, outcomes_of):
+def test_requests_in_flight_are_awaited_and_stored(ledger, service, make_run, entries, outcomes_of):
     server = service()
 
     def send(specs):
@@ -28,7 +28,9 @@ def test_what_is_under_way_is_waited_for_and_kept(ledger, service, make_run, ent
     assert ledger.intents() == []
 
 
-def test_but_not_for_ever(ledger, service, make_run, entries, outcomes_of):
+def test_requests_in_flight_are_awaited_no_longer_than_the_grace_period(
+    ledger, service, make_run, entries, outcomes_of
+):
     server, release = service(), threading.Event()
 
     def send(specs):
@@ -47,9 +49,7 @@ def test_but_not_for_ever(ledger, service, make_run, entries, outcomes_of):
     assert {intent.sign_domain for intent in ledger.intents()} == {"d2.example", "d3.example"}
 
 
-def test_what_waits_to_be_sent_again_waits_no_longer(
-    ledger, service, make_run, entries, outcomes_of
-):
+def test_a_backoff_ends_at_once(ledger, service, make_run, entries, outcomes_of):
     server = service(*[MaybeProcessed("timed out", retry_after=200.0)] * 4)
     run = make_run(server.send, channel=WorkerChannel())
     run.observer.waiting = lambda *wait: run.engine.stop()
@@ -59,7 +59,7 @@ def test_what_waits_to_be_sent_again_waits_no_longer(
     assert len(server.batches) == 1
 
 
-def test_before_anything_was_sent(service, make_run, entries, outcomes_of):
+def test_a_stop_before_anything_was_sent(service, make_run, entries, outcomes_of):
     server = service()
     run = make_run(server.send)
     run.engine.stop()
@@ -67,14 +67,14 @@ def test_before_anything_was_sent(service, make_run, entries, outcomes_of):
     assert server.batches == []
 
 
-def test_what_the_ledger_knows_is_still_told(service, make_run, entries, outcomes_of):
+def test_entries_in_the_ledger_are_still_emitted(service, make_run, entries, outcomes_of):
     make_run(service().send).run(entries(3))
     run = make_run(service().send)
     run.engine.stop()
     assert outcomes_of(run.run(entries(5))) == ["exists"] * 3 + ["pending"] * 2
 
 
-def test_the_same_command_then_goes_on(service, make_run, entries, outcomes_of):
+def test_the_next_run_sends_the_rest(service, make_run, entries, outcomes_of):
     server = service()
 
     def send(specs):
@@ -90,7 +90,7 @@ def test_the_same_command_then_goes_on(service, make_run, entries, outcomes_of):
 
 
 @pytest.mark.parametrize("concurrency", [1, 4])
-def test_a_second_stop_while_it_ends_does_no_harm(service, make_run, entries, concurrency):
+def test_a_second_stop_during_shutdown_does_no_harm(service, make_run, entries, concurrency):
     server = service()
 
     def send(specs):
@@ -104,7 +104,7 @@ def test_a_second_stop_while_it_ends_does_no_harm(service, make_run, entries, co
 
 @pytest.mark.parametrize("number", range(20))
 @pytest.mark.parametrize("selector", ["s1", None])
-def test_an_answer_in_the_last_moment_is_kept_or_not_told(
+def test_an_answer_at_the_last_moment_is_stored_or_not_emitted(
     ledger, service, make_run, entries, selector, number
 ):
     server = service()
@@ -121,8 +121,10 @@ def test_an_answer_in_the_last_moment_is_kept_or_not_told(
     assert doubtful <= {intent.sign_domain for intent in ledger.intents()}
 
 
-def test_what_only_waits_for_leave_is_in_no_doubt(ledger, service, make_run, entries, outcomes_of):
-    """The second half of a batch, while the first is under way and never answered."""
+def test_entries_that_wait_for_a_permit_are_not_in_doubt(
+    ledger, service, make_run, entries, outcomes_of
+):
+    """The second half of a batch, while the first is in flight and gets no answer."""
     release = threading.Event()
 
     def send(specs):
@@ -140,7 +142,7 @@ def test_what_only_waits_for_leave_is_in_no_doubt(ledger, service, make_run, ent
     assert run.engine.has_reached_service
 
 
-def test_a_stop_of_a_run_that_ends_already_waits_no_longer(service, make_run, entries, outcomes_of):
+def test_a_stop_of_a_run_that_is_ending_ends_the_wait(service, make_run, entries, outcomes_of):
     server, release = service(), threading.Event()
     failed = NoService("the service answered 404")
 
@@ -163,7 +165,7 @@ def test_a_stop_of_a_run_that_ends_already_waits_no_longer(service, make_run, en
     assert outcomes_of(results)[0] == "created"
 
 
-def test_a_stop_while_the_service_wants_peace_is_quick(service, make_run, entries):
+def test_a_stop_during_a_pause_is_immediate(service, make_run, entries):
     run = make_run(service(Throttled("429", retry_after=200.0)).send, channel=WorkerChannel())
     run.observer.waiting = lambda *_: run.engine.stop()
     started = time.monotonic()
@@ -171,12 +173,12 @@ def test_a_stop_while_the_service_wants_peace_is_quick(service, make_run, entrie
     assert time.monotonic() - started < 5
 
 
-def test_a_defect_does_not_cost_the_answers_of_others(ledger, service, make_run, entries):
-    server, everybody = service(), threading.Barrier(2)
+def test_a_defect_loses_no_answers_of_other_batches(ledger, service, make_run, entries):
+    server, both = service(), threading.Barrier(2)
 
     def send(specs):
         if len(server.batches) >= 2:
-            everybody.wait(20)
+            both.wait(20)
             if specs[0].sign_domain == "d3.example":
                 raise ZeroDivisionError
             time.sleep(0.2)

@@ -1,4 +1,4 @@
-"""Threads, retries, pauses and stops in every order that chance brings: no run ever hangs."""
+"""Threads, retries, pauses and stops in random order: no run ever hangs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Hasty(WorkerChannel):
 
 
 class StormyService(RegistrationService):
-    """Takes a moment for each request, and fails with the probability `faults`."""
+    """Takes a moment for each request, and fails with probability `faults`."""
 
     def __init__(self, make_registration, seed: int, faults: float) -> None:
         super().__init__(make_registration, self._steps(random.Random(seed), faults))
@@ -52,7 +52,7 @@ class StormyService(RegistrationService):
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_every_run_ends_and_tells_the_truth(make_run, make_registration, seed):
+def test_every_run_ends_with_true_results(make_run, make_registration, seed):
     chance = random.Random(seed)
     server = StormyService(make_registration, seed, chance.choice((0.0, 0.1, 0.5)))
     run = make_run(
@@ -66,7 +66,7 @@ def test_every_run_ends_and_tells_the_truth(make_run, make_registration, seed):
         server.at_request = lambda number: number == 5 and run.engine.stop()
     selectors = [chance.choice(("s1", None)) for _ in range(chance.randint(1, 120))]
     specs = [DomainSpec(f"d{n}.example", selector) for n, selector in enumerate(selectors)]
-    # The run is the main thread's, and so a hang ends by a stop: a run that hangs is interrupted.
+    # The run is in the main thread: a timer stops it if it hangs.
     is_over = threading.Timer(120.0, lambda: setattr(server, "hung", True) or run.engine.stop())
     is_over.daemon = True
     is_over.start()
