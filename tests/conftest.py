@@ -19,13 +19,15 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from dkimctl.models.registration import DnsRecord, Registration
 
-# Everybody has the same examples, and a change is judged by what it does, not by luck. New ones
-# are looked for by hand: see tests/fuzz.
-settings.register_profile("same", derandomize=True)
+# The same examples each time, so that a failure is due to the change; tests/fuzz looks for new
+# ones. No time limits: the machine may be busy.
+settings.register_profile(
+    "same", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("same")
 
 # What runs in the background of a shell, or under nohup, is deaf to Ctrl-C or a hang-up, and so

@@ -378,7 +378,7 @@ def test_a_place_that_cannot_be_written_is_told_before_a_long_wait(cli, two):
     done = cli("check-dns", "--sandbox", *words)
     assert (done.status, done.out) == (4, "")
     assert "cannot write nowhere/checks.json" in done.err
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 25
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs /dev/stdout")

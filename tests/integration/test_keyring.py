@@ -151,7 +151,7 @@ def assert_fails_in_time(cli, *words: str, says: str) -> str:
     """Run a command that the keyring stops, and give what it said."""
     begun = time.monotonic()
     done = cli(*words)
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 20
     assert (done.status, done.out) == (3, "")
     assert says in done.err
     return done.err
@@ -226,7 +226,7 @@ def test_a_keyring_that_stops_answering_is_not_waited_for(cli, logged_in, secret
     assert "DKIMCTL_CLIENT_SECRET" not in said, "that would not forget anything"
     begun = time.monotonic()
     status = cli("status")
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 20
     assert status.status == 3
     assert "did not answer" in status.out
     secret_service.go_on()
@@ -240,7 +240,7 @@ def test_a_keyring_that_stops_in_the_middle_of_a_login(cli, secret_service, logi
         secret_service.pause()
         begun = time.monotonic()
         out, err = process.communicate(account["DKIMCTL_CLIENT_SECRET"].encode(), timeout=30)
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 20
     assert (process.returncode, out) == (3, b"")
     assert b"did not answer" in err
     secret_service.go_on()

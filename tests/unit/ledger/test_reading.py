@@ -63,7 +63,7 @@ def test_a_reader_neither_waits_for_a_writer_nor_sees_half_its_work(
     started = time.monotonic()
     with read() as ledger:
         assert list(ledger.all()) == [make_registration()]
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < 4  # to wait for it would take 5
     writer.close()
 
 
@@ -76,7 +76,7 @@ def test_a_writer_does_not_wait_for_a_reader(write, read, make_registration):
             assert next(reading) == answers[0]
             started = time.monotonic()
             ledger.record(answers[-1:])
-            assert time.monotonic() - started < 1
+            assert time.monotonic() - started < 4  # to wait for it would take 5
             assert list(reading) == answers[1:-1]
             assert list(reader.all()) == answers
 

@@ -44,6 +44,8 @@ class NameServer(asyncio.DatagramProtocol):
         self.connections = 0
         self.under_way = self.most_under_way = 0
         self.delay = 0.0  # seconds until an answer is sent
+        self.holds_back = lambda: False  # whether no answer is sent until more questions come
+        self._held: list[tuple[bytes, tuple]] = []
         self._tcp: asyncio.Server | None = None
 
     async def __aenter__(self) -> Self:
@@ -75,7 +77,9 @@ class NameServer(asyncio.DatagramProtocol):
         self.asked.append(data)
         self.under_way += 1
         self.most_under_way = max(self.most_under_way, self.under_way)
-        asyncio.get_running_loop().call_later(self.delay, self._answer, data, addr)
+        self._held.append((data, addr))
+        while self._held and not self.holds_back():
+            asyncio.get_running_loop().call_later(self.delay, self._answer, *self._held.pop(0))
 
     def _answer(self, data: bytes, addr: tuple) -> None:
         self.under_way -= 1

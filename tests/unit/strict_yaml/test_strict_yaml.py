@@ -103,10 +103,10 @@ def test_an_unclosed_bracket_names_the_line_on_which_it_was_opened(parser):
 
 
 def test_nesting_beyond_every_schema_is_left_at_once(parser):
-    begun = time.monotonic()
+    begun = time.process_time()
     *_, last = problems("[" * 100_000)
     assert last == "f.yaml:1:9: nested too deep"
-    assert time.monotonic() - begun < 5
+    assert time.process_time() - begun < 5
 
 
 @pytest.mark.parametrize(

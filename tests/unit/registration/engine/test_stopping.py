@@ -43,7 +43,7 @@ def test_requests_in_flight_are_awaited_no_longer_than_the_grace_period(
     started = time.monotonic()
     results = run.run(entries(6))
     release.set()
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 15
     assert outcomes_of(results) == ["created"] * 2 + ["unknown"] * 2 + ["pending"] * 2
     assert "stopped" in results[2].reason
     assert {intent.sign_domain for intent in ledger.intents()} == {"d2.example", "d3.example"}
@@ -55,7 +55,7 @@ def test_a_backoff_ends_at_once(ledger, service, make_run, entries, outcomes_of)
     run.observer.waiting = lambda *wait: run.engine.stop()
     started = time.monotonic()
     assert outcomes_of(run.run(entries(2))) == ["unknown"] * 2
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 15
     assert len(server.batches) == 1
 
 
@@ -159,7 +159,7 @@ def test_a_stop_of_a_run_that_is_ending_ends_the_wait(service, make_run, entries
     started = time.monotonic()
     results = run.run(entries(8))
     release.set()
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 15
     assert isinstance(run.engine.stopped, Interrupted)
     assert run.warned == [failed.message]
     assert outcomes_of(results)[0] == "created"
@@ -170,7 +170,7 @@ def test_a_stop_during_a_pause_is_immediate(service, make_run, entries):
     run.observer.waiting = lambda *_: run.engine.stop()
     started = time.monotonic()
     assert len(run.run(entries(30_000))) == 30_000
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 15
 
 
 def test_a_defect_loses_no_answers_of_other_batches(ledger, service, make_run, entries):
