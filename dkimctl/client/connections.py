@@ -1,4 +1,4 @@
-"""Connections to the service: whom they trust, and how long a response on them may take."""
+"""Connections to the service: which CAs they trust, and how long a response may take."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dkimctl.errors import UsageError
 from dkimctl.files import locked, read_regular, write_private
-from dkimctl.settings.values import checked
+from dkimctl.settings.values import parse_value
 from dkimctl.text.escaping import printable
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _parse(data: bytes, path: Path) -> dict[str, dict[str, str]]:
 
 
 def _checked(login: Mapping[str, Any], path: Path) -> dict[str, str]:
-    return {key: str(checked(key, login[key], str(path))) for key in LOGIN_KEYS}
+    return {key: str(parse_value(key, login[key], str(path))) for key in LOGIN_KEYS}
 
 
 def _unusable(path: Path, reason: str) -> UsageError:

@@ -5,7 +5,7 @@ from typing import Any, Literal, NamedTuple
 
 from dkimctl.errors import UsageError
 from dkimctl.settings.config import Config
-from dkimctl.settings.values import CHECKS, SANDBOX, SANDBOX_FIXED, checked, profile_name
+from dkimctl.settings.values import CHECKS, SANDBOX, SANDBOX_FIXED, parse_value, profile_name
 
 SANDBOX_CLIENT_ID = SANDBOX_FIXED["client_id"]
 
@@ -103,13 +103,13 @@ def _name(flags: Mapping[str, Any], environ: Mapping[str, str], config: Config) 
             )
         return SANDBOX
     if flags.get("profile") is not None:
-        return _checked_name(flags["profile"], "--profile")
+        return _profile_name(flags["profile"], "--profile")
     if variable := environ.get("DKIMCTL_PROFILE"):
-        return _checked_name(variable, "DKIMCTL_PROFILE")
+        return _profile_name(variable, "DKIMCTL_PROFILE")
     return config.default_profile or DEFAULT_PROFILE
 
 
-def _checked_name(text: str, source: str) -> str:
+def _profile_name(text: str, source: str) -> str:
     try:
         return profile_name(text)
     except UsageError as error:
@@ -118,7 +118,7 @@ def _checked_name(text: str, source: str) -> str:
 
 def _from_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        key: checked(key, str(flags[key]), f"--{key.replace('_', '-')}")
+        key: parse_value(key, str(flags[key]), f"--{key.replace('_', '-')}")
         for key in CHECKS
         if flags.get(key) is not None
     }
@@ -127,7 +127,7 @@ def _from_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
 def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
     variables = {key: f"DKIMCTL_{key.upper()}" for key in _IN_ENVIRONMENT}
     return {
-        key: checked(key, environ[variable], variable)
+        key: parse_value(key, environ[variable], variable)
         for key, variable in variables.items()
         if environ.get(variable)
     }

@@ -42,7 +42,7 @@ def profile_name(text: str) -> str:
     return text
 
 
-def checked(key: str, text: str, source: str) -> object:
+def parse_value(key: str, text: str, source: str) -> object:
     """The value of `key`. The UsageError names the `source`, such as `--batch-size`."""
     try:
         return CHECKS[key](text)
