@@ -101,9 +101,7 @@ def open_source(servers: Sequence[str], resolver: bool, max_in_flight: int) -> S
     from dkimctl.resolver.nameservers import parse_address, system_nameservers
 
     if servers and resolver:
-        raise UsageError(
-            "--server and --resolver cannot be used together", hint="leave one of them out"
-        )
+        raise UsageError("--server cannot be combined with --resolver", hint="remove one of them")
     if servers:
         return given([parse_address(text) for text in servers], max_in_flight)
     if resolver:

@@ -1,11 +1,14 @@
 """What the ledger takes over of a saved result, by what it holds already."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from dkimctl.errors import UsageError
 from dkimctl.models.registration import Outcome, Registration, Result
 from dkimctl.specs.names import parse_domain
+
+if TYPE_CHECKING:
+    from dkimctl.ledger.ledger import Ledger
 
 _REGISTERED = frozenset({Outcome.CREATED, Outcome.EXISTS, Outcome.DIFFERS, Outcome.UNUSABLE})
 
@@ -21,6 +24,13 @@ class ImportPlan(NamedTuple):
     there: int
     conflicts: list[Result]
     left_out: list[Result]
+
+
+def import_results(ledger: "Ledger", results: Iterable[Result]) -> ImportPlan:
+    """Record the new registrations among `results`; returns what became of all of them."""
+    plan = take_over(results, ledger.all())
+    ledger.record(plan.new)
+    return plan
 
 
 def take_over(results: Iterable[Result], known: Iterable[Registration]) -> ImportPlan:

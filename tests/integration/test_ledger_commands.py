@@ -195,7 +195,7 @@ class TestForget:
         done = cli("ledger", "forget", "example.com")
         assert done.status == 0, done.err
         assert [item["selector"] for item in done.json["items"]] == ["s1"]
-        assert "dkimctl: dropped 1, left 1 not retired\n" in done.err
+        assert "dkimctl: forgot 1, kept 1 (not retired)\n" in done.err
         with ledger() as opened:
             assert list(opened.all()) == [pair[1]]
             assert set(opened.publications()) == {("example.com", "s2")}
@@ -208,7 +208,7 @@ class TestForget:
         assert (done.status, done.out) == (1, "")
         assert "(selector s1) is not retired: no newer selector of the domain was seen" in done.err
         assert "dkimctl check-dns" in done.err
-        assert "none of 2 selected registrations is retired" in done.err
+        assert "none of the 2 selected registrations is retired" in done.err
         self.see_published(ledger, 13, "s2")
         done = cli("ledger", "forget", "example.com")
         assert (done.status, done.out) == (1, "")
@@ -271,7 +271,7 @@ class TestForget:
         with ledger() as opened:
             opened.record([make_registration(code="409", record=None)])
         refused = cli("ledger", "forget", "example.com")
-        assert (refused.status, "somebody else" in refused.err) == (1, True)
+        assert (refused.status, "belongs to another account" in refused.err) == (1, True)
         done = cli("ledger", "forget", "example.com", "--force")
         assert (done.status, done.json["items"][0]["outcome"]) == (0, "taken")
         assert known(ledger) == []

@@ -21,7 +21,7 @@ from dkimctl.registration.planning import Planner
 from dkimctl.render.nsupdate import NsupdateDeletionRenderer
 from dkimctl.render.renderer import Format, render_all
 from dkimctl.render.spec_yaml import render_spec_yaml
-from dkimctl.rotation.retirement import as_result, fates
+from dkimctl.rotation.retirement import as_result, retirement_statuses
 from dkimctl.rotation.successors import RotationPolicy, find_successors, start_date
 from dkimctl.service import clients
 from dkimctl.service.app import create_app
@@ -73,7 +73,7 @@ class TestSuccessors:
         import_("example.org", days=400, enable=False)
         specs = cli("rotate", "--sandbox")
         assert specs.status == 0
-        assert "dkimctl: due: 1; signing with the new keys is to start at 20" in specs.err
+        assert "dkimctl: due: 1; signing with the new keys starts at 20" in specs.err
         assert "dkimctl check-dns" in specs.err
         assert specs.out.startswith("# Successors of keys older than 180d")
         [spec] = load_specs(specs.out.encode(), "x")
@@ -150,7 +150,7 @@ class TestSuccessors:
             opened.commit(begun=[[DomainSpec("example.com", f"{TODAY}-2")]])
         done = cli("rotate", "--sandbox")
         assert f"selector: {TODAY}-3\n" in done.out
-        assert "never answered for example.com" in done.err
+        assert "was never answered: example.com" in done.err
 
     def test_domains_without_dates_are_named_and_left_out(self, cli, import_):
         import_(days=300)
@@ -158,7 +158,7 @@ class TestSuccessors:
         done = cli("rotate", "--sandbox")
         assert done.status == 0
         assert "sign_domain: example.com" in done.out
-        assert "nothing tells how old their keys are: example.net" in done.err
+        assert "the age of their keys is unknown: example.net" in done.err
         assert "--refresh" in done.err
 
     @pytest.mark.parametrize(
@@ -167,16 +167,16 @@ class TestSuccessors:
             (("--older-than", "soon"), 'in --older-than: "soon" is no length of time'),
             (("--older-than", ""), "in --older-than"),
             (("--start-in", "99999d"), "in --start-in"),
-            (("--start-in", "0d"), "before DNS can have their records"),
+            (("--start-in", "0d"), "would start before the new records can be in DNS"),
             (("--selector", "a b"), "in --selector"),
             (("--selector", ""), "in --selector: the template is empty"),
             (("--selector", "x" * 64), "in --selector"),
             (("--key-len", "4096"), "in --key-len"),
-            (("--format", "json"), "--format means nothing without --retired"),
-            (("--zone", "example.com"), "--zone means nothing without --retired"),
-            (("--retired", "--older-than", "1d"), "--older-than means nothing with --retired"),
-            (("--retired", "--selector", ""), "--selector means nothing with --retired"),
-            (("--retired", "--zone", "example.com"), "--zone means nothing with this format"),
+            (("--format", "json"), "--format has no effect without --retired"),
+            (("--zone", "example.com"), "--zone has no effect without --retired"),
+            (("--retired", "--older-than", "1d"), "--older-than has no effect with --retired"),
+            (("--retired", "--selector", ""), "--selector has no effect with --retired"),
+            (("--retired", "--zone", "example.com"), "--zone has no effect with this format"),
             (("--retired", "--format", "zone"), "--format"),
             (("--retired", "--format", "nsupdate", "--zone", "a b"), "in --zone"),
             (("exa mple.com",), "exa mple.com"),
@@ -326,17 +326,17 @@ class World:
         """What `rotate` prints, as `register` reads it."""
         template = SelectorTemplate("s%Y%m%d", self.now)
         start = start_date(self.now, timedelta(days=3))
-        terms = RotationPolicy(timedelta(days=180), start, 2048, template.selector)
-        specs = find_successors(self.ledger.all(), [], self.now, terms).successors
+        policy = RotationPolicy(timedelta(days=180), start, 2048, template.selector)
+        specs = find_successors(self.ledger.all(), [], self.now, policy).successors
         return load_specs("".join(render_spec_yaml(specs, "x")).encode(), "x")
 
     def retired(self) -> list[str]:
-        found = fates(self.ledger.all(), self.ledger.publications(), self.now)
-        return [fate.registration.selector for fate in found if fate.is_retired]
+        found = retirement_statuses(self.ledger.all(), self.ledger.publications(), self.now)
+        return [status.registration.selector for status in found if status.is_retired]
 
     def deletions(self) -> str:
-        found = fates(self.ledger.all(), self.ledger.publications(), self.now)
-        results = [as_result(fate) for fate in found if fate.is_retired]
+        found = retirement_statuses(self.ledger.all(), self.ledger.publications(), self.now)
+        results = [as_result(status) for status in found if status.is_retired]
         return "".join(render_all(NsupdateDeletionRenderer(()), results))
 
     def close(self) -> None:

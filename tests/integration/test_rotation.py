@@ -92,7 +92,7 @@ def test_from_the_first_key_to_its_removal(cli, on, server):
 
     early = on("2027-07-17", "dkimctl rotate --retired --format json")
     assert json.loads(early.stdout)["items"] == []
-    with pytest.raises(AssertionError, match="none of 4 selected registrations is retired"):
+    with pytest.raises(AssertionError, match="none of the 4 selected registrations is retired"):
         on("2027-07-17", "dkimctl ledger forget '*'")
 
     on("2027-07-19", retirement)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dkimctl.models.registration import Outcome, Registration, key_of
-from dkimctl.rotation.retirement import GRACE_PERIOD, as_result, fates
+from dkimctl.rotation.retirement import GRACE_PERIOD, as_result, retirement_statuses
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -22,7 +22,7 @@ def ago(days: float) -> str:
 
 @pytest.fixture
 def judge(make_registration):
-    """The fates of a domain's registrations by selector, each told by what is special of it.
+    """The statuses of a domain's registrations by selector, each given by its special fields.
 
     `seen`: for how many days it is seen published.
     """
@@ -34,9 +34,9 @@ def judge(make_registration):
             if days is not None:
                 publications[key_of("example.com", selector)] = NOW - days * DAY
             registrations.append(make_registration(selector=selector, **fields))
-        found = list(fates(registrations, publications, NOW))
-        assert {fate.registration for fate in found} == set(registrations)
-        return {fate.registration.selector: fate for fate in found}
+        found = list(retirement_statuses(registrations, publications, NOW))
+        assert {status.registration for status in found} == set(registrations)
+        return {status.registration.selector: status for status in found}
 
     return judge
 
@@ -47,7 +47,7 @@ def started(days: float, **fields) -> dict:
 
 def test_a_fortnight_after_the_successor_took_over_an_old_key_is_retired(judge):
     found = judge(old=started(200), new=started(14, seen=14))
-    assert [fate.is_retired for fate in found.values()] == [True, False]
+    assert [status.is_retired for status in found.values()] == [True, False]
     text = "its successor new started on 2026-11-07 and was first seen published on 2026-11-07"
     assert found["old"].reason == text
     assert "no newer selector: run `dkimctl rotate`" in found["new"].reason
@@ -73,9 +73,9 @@ def test_a_fortnight_after_the_successor_took_over_an_old_key_is_retired(judge):
     ],
 )  # fmt: skip
 def test_until_then_it_is_kept_and_the_reason_says_what_is_next(judge, new, reason):
-    fate = judge(old=started(200), new=new)["old"]
-    assert not fate.is_retired
-    assert reason in fate.reason
+    status = judge(old=started(200), new=new)["old"]
+    assert not status.is_retired
+    assert reason in status.reason
 
 
 def test_a_start_that_is_left_out_is_the_registration(judge):
@@ -89,7 +89,7 @@ def test_of_several_successors_any_will_do(judge):
     found = judge(
         first=started(400, seen=400), second=started(200, seen=200), third=started(1, seen=0)
     )
-    assert [fate.is_retired for fate in found.values()] == [True, False, False]
+    assert [status.is_retired for status in found.values()] == [True, False, False]
     assert "successor second" in found["first"].reason
     assert "successor third" in found["second"].reason
 
@@ -102,7 +102,7 @@ def test_the_successor_that_is_nearest_to_settle_is_told(judge):
 
 def test_two_keys_that_start_together_do_not_retire_each_other(judge):
     found = judge(one=started(100, seen=100), other=started(100, seen=100))
-    assert not any(fate.is_retired for fate in found.values())
+    assert not any(status.is_retired for status in found.values())
 
 
 def test_a_disabled_key_is_retired_like_others(judge):
@@ -113,17 +113,19 @@ def test_what_is_not_ours_or_not_dated_is_never_retired(judge):
     found = judge(
         theirs=started(200, code="409", record=None), undated={}, new=started(20, seen=20)
     )
-    assert found["theirs"].reason == "somebody else has registered it"
+    assert found["theirs"].reason == "it belongs to another account"
     assert "neither its start_date nor its regist_date" in found["undated"].reason
-    assert not any(fate.is_retired for fate in found.values())
+    assert not any(status.is_retired for status in found.values())
 
 
 def test_domains_do_not_retire_each_other_and_names_have_no_case(make_registration):
     old = make_registration("Example.com", "s1", start_date=ago(200))
     new = make_registration("example.COM", "S2", start_date=ago(20))
     other = make_registration("example.net", "s1", start_date=ago(200))
-    found = list(fates([new, other, old], {("example.com", "s2"): NOW - 20 * DAY}, NOW))
-    assert [(fate.registration, fate.is_retired) for fate in found] == [
+    found = list(
+        retirement_statuses([new, other, old], {("example.com", "s2"): NOW - 20 * DAY}, NOW)
+    )
+    assert [(status.registration, status.is_retired) for status in found] == [
         (old, True), (new, False), (other, False)
     ]  # fmt: skip
 
@@ -159,8 +161,8 @@ SEEN = st.dictionaries(
 @given(REGISTRATIONS, SEEN)
 def test_whoever_is_retired_has_a_successor_that_signs_and_is_published(registrations, seen):
     """By the words of the rule, pair by pair."""
-    found = list(fates(registrations, seen, NOW))
-    assert sorted(map(repr, registrations)) == sorted(repr(fate.registration) for fate in found)
+    found = list(retirement_statuses(registrations, seen, NOW))
+    assert sorted(map(repr, registrations)) == sorted(repr(status.registration) for status in found)
 
     def start(one):
         dates = filter(None, (one.start_date, one.regist_date))
@@ -172,15 +174,15 @@ def test_whoever_is_retired_has_a_successor_that_signs_and_is_published(registra
             start(one) <= NOW - GRACE_PERIOD and pair in seen and seen[pair] <= NOW - GRACE_PERIOD
         )
 
-    for fate in found:
-        old = fate.registration
+    for status in found:
+        old = status.registration
         expected = not old.is_taken and start(old) is not None and any(
             start(new) is not None and start(new) > start(old) and not new.is_taken
             and new.enable is not False and has_settled(new)
             for new in registrations
         )  # fmt: skip
-        assert fate.is_retired == expected
-        assert fate.reason
+        assert status.is_retired == expected
+        assert status.reason
 
 
 def test_a_key_takes_over_no_sooner_than_it_is_made(judge):
@@ -188,5 +190,5 @@ def test_a_key_takes_over_no_sooner_than_it_is_made(judge):
         old=started(200, regist_date=ago(200), seen=200),
         new=started(300, regist_date=ago(1), seen=1),
     )
-    assert not any(fate.is_retired for fate in found.values())
+    assert not any(status.is_retired for status in found.values())
     assert "wait until" in found["old"].reason

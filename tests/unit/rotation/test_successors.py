@@ -16,7 +16,7 @@ from dkimctl.specs.names import parse_domain
 NOW = datetime(2026, 11, 21, 15, 4, 5, tzinfo=UTC)
 DAY = timedelta(days=1)
 TOKYO = timezone(9 * DAY / 24)
-TERMS = RotationPolicy(180 * DAY, "2026-11-24T15:05+00:00", 2048, lambda domain: "s20261121")
+POLICY = RotationPolicy(180 * DAY, "2026-11-24T15:05+00:00", 2048, lambda domain: "s20261121")
 OLD, YOUNG = "2026-05-25T15:04:05+00:00", "2026-05-25T15:04:06+00:00"  # 180 days, less a second
 TO_COME = "2026-11-22T00:05+09:00"
 EXAMPLE = "example.com"
@@ -32,14 +32,14 @@ def one(make_registration):
     return make
 
 
-def due(*registrations, pending=(), terms=TERMS) -> list[DomainSpec]:
-    rotation = find_successors(registrations, pending, NOW, terms)
+def due(*registrations, unanswered=(), policy=POLICY) -> list[DomainSpec]:
+    rotation = find_successors(registrations, unanswered, NOW, policy)
     assert rotation.undated == []
     return rotation.successors
 
 
 def test_what_a_successor_states(one):
-    expected = DomainSpec(EXAMPLE, "s20261121", 2048, TERMS.start_date, None, True)
+    expected = DomainSpec(EXAMPLE, "s20261121", 2048, POLICY.start_date, None, True)
     assert due(one(key_len=1024, start_date="2026-01-01T00:00+00:00")) == [expected]
 
 
@@ -80,10 +80,10 @@ def test_the_newest_key_decides(one, dates, count):
 
 
 def test_nothing_is_older_than_nothing(one):
-    at_once = TERMS._replace(older_than=timedelta())
-    assert len(due(one(regist_date=NOW.isoformat()), terms=at_once)) == 1
-    to_come = one("s2", regist_date=NOW.isoformat(), start_date=TERMS.start_date)
-    assert due(one(), to_come, terms=at_once) == [], "so a second run finds nothing to do"
+    at_once = POLICY._replace(older_than=timedelta())
+    assert len(due(one(regist_date=NOW.isoformat()), policy=at_once)) == 1
+    to_come = one("s2", regist_date=NOW.isoformat(), start_date=POLICY.start_date)
+    assert due(one(), to_come, policy=at_once) == [], "so a second run finds nothing to do"
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_nothing_is_older_than_nothing(one):
 )
 def test_a_domain_without_any_date_is_told_and_left_out(one, text):
     undated = one(regist_date=text, start_date=text)
-    rotation = find_successors([undated, one(sign_domain="example.net")], [], NOW, TERMS)
+    rotation = find_successors([undated, one(sign_domain="example.net")], [], NOW, POLICY)
     assert rotation.undated == [EXAMPLE]
     assert [spec.sign_domain for spec in rotation.successors] == ["example.net"]
 
@@ -103,7 +103,7 @@ def test_each_domain_is_looked_at_alone_and_once(one):
 
 
 @pytest.mark.parametrize(
-    ("used", "pending", "selector"),
+    ("used", "unanswered", "selector"),
     [
         (["s1"], [], "s20261121"),
         (["S20261121"], [], "s20261121-2"),
@@ -118,8 +118,8 @@ def test_each_domain_is_looked_at_alone_and_once(one):
         (["s1"], [key_of("example.net", "s20261121"), key_of("example.com", None)], "s20261121"),
     ],
 )
-def test_the_selector_is_one_that_the_domain_has_not(one, used, pending, selector):
-    [spec] = due(*map(one, used), pending=pending)
+def test_the_selector_is_one_that_the_domain_has_not(one, used, unanswered, selector):
+    [spec] = due(*map(one, used), unanswered=unanswered)
     assert spec.selector == selector
 
 
@@ -130,13 +130,13 @@ def test_a_selector_that_does_not_sign_is_used_all_the_same(one, fields):
 
 
 def test_what_was_never_answered_is_told_where_the_domain_is_due(one):
-    pending = [
+    unanswered = [
         key_of("example.com", "s2"), key_of("example.org", "s2"), key_of("example.net", "S1")
     ]  # fmt: skip
     registrations = [
         one(), one(sign_domain="example.net"), one(sign_domain="example.org", regist_date=YOUNG)
     ]  # fmt: skip
-    rotation = find_successors(registrations, pending, NOW, TERMS)
+    rotation = find_successors(registrations, unanswered, NOW, POLICY)
     assert rotation.unanswered == [EXAMPLE]
 
 
@@ -155,17 +155,17 @@ LONG = parse_domain(".".join(["a" * 60] * 3 + ["b" * 50]))  # 233 octets
     [(LONG, "s20261121", []), (EXAMPLE, "x" * 62, ["x" * 62]), (LONG, "s" * 8, ["s" * 8])],
 )
 def test_names_that_are_too_long_are_told_and_named(one, domain, selector, used):
-    terms = TERMS._replace(selector_of=lambda domain: selector)
+    policy = POLICY._replace(selector_for=lambda domain: selector)
     registrations = [one("s1", domain), *(one(name, domain) for name in used)]
     with pytest.raises(UsageError, match=domain) as caught:
-        due(*registrations, terms=terms)
+        due(*registrations, policy=policy)
     assert "--selector" in caught.value.message
     assert "shorter template" in caught.value.hint
 
 
 def test_the_longest_names_do(one):
-    terms = TERMS._replace(selector_of=lambda domain: "s" * 8)
-    assert len(due(one("s1", LONG), terms=terms)) == 1
+    policy = POLICY._replace(selector_for=lambda domain: "s" * 8)
+    assert len(due(one("s1", LONG), policy=policy)) == 1
 
 
 @pytest.mark.parametrize(
@@ -186,4 +186,4 @@ def test_any_text_is_an_instant_or_none(text):
     found = Registration("example.com", "s1", start_date=text, regist_date=text)
     for time in found.created_at, found.starts_at:
         assert time is None or time.tzinfo is UTC
-    find_successors([found], [], NOW, TERMS)
+    find_successors([found], [], NOW, POLICY)

@@ -1,0 +1,65 @@
+"""What the `ledger` commands report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from dkimctl.cli.output.streams import Reporter
+from dkimctl.cli.selection import few, named
+from dkimctl.errors import NegativeAnswer
+from dkimctl.models.registration import Outcome, Result
+
+if TYPE_CHECKING:
+    from dkimctl.registration.importing import ImportPlan
+    from dkimctl.rotation.retirement import RetirementStatus
+
+_MAX_REASONS = 5
+
+
+def report_import(reporter: Reporter, plan: ImportPlan) -> None:
+    """Count what was imported, and warn about the rest."""
+    _warn_left_out(reporter, plan.left_out)
+    for conflict in plan.conflicts:
+        text = f"{named(conflict.registration)}: {conflict.reason}"
+        reporter.warn(text, code="conflict")
+    counts = {
+        "imported": len(plan.new),
+        "already there": plan.there,
+        "in conflict": len(plan.conflicts),
+        "left out": len(plan.left_out),
+    }
+    parts = [f"{word} {count}" for word, count in counts.items() if count]
+    reporter.note(f"dkimctl: {', '.join(parts) or 'nothing to import'}")
+
+
+def report_forgotten(reporter: Reporter, forgotten: int, kept: int) -> None:
+    """Count what was forgotten, and say what to do next."""
+    rest = f", kept {kept} (not retired)" if kept else ""
+    reporter.note(f"dkimctl: forgot {forgotten}{rest}")
+    reporter.note(
+        "dkimctl: remove their entries from your spec files, too, or `dkimctl register` sends them "
+        "again"
+    )
+
+
+def nothing_retired(reporter: Reporter, statuses: Sequence[RetirementStatus]) -> NegativeAnswer:
+    """Warn with reasons; returns the error to end with."""
+    for status in statuses[:_MAX_REASONS]:
+        text = f"{named(status.registration)} is not retired: {status.reason}"
+        reporter.warn(text, code="not_retired")
+    return NegativeAnswer(
+        f"none of the {len(statuses)} selected registrations is retired; nothing was forgotten",
+        hint="`dkimctl rotate --retired` lists the retired ones; --force forgets the others as "
+        "well, such as those of a domain that was sold",
+    )
+
+
+def _warn_left_out(reporter: Reporter, results: Sequence[Result]) -> None:
+    """One warning for each outcome that is not a registration of this account."""
+    by_outcome: dict[Outcome, list[Result]] = {}
+    for result in results:
+        by_outcome.setdefault(result.outcome, []).append(result)
+    for outcome, of_outcome in by_outcome.items():
+        texts = [f"{named(result.registration)}: {result.reason}" for result in of_outcome]
+        reporter.warn(f"left out, {outcome}: {len(texts)} ({few(texts)})", code=outcome)
