@@ -1,4 +1,4 @@
-"""Ledgers on real files, other processes at them, and disks and users that cannot do all."""
+"""Ledgers in real files, other processes that use them, small disks and unprivileged users."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def answer(number):
     record = DnsRecord("s._domainkey.x", "TXT", "v" * 415)
     return Registration(f"d{number}.example", "s", 2048, record=record, code="201")
 """
-# Nothing can be imported afterwards: this user need not be able to read Python itself.
+# Imported before, as this user may not be able to read the Python installation.
 _UNPRIVILEGED = """
 import filelock, shutil, tempfile
 if os.geteuid() == 0:
@@ -52,20 +52,26 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
+def on_disk(small_disk) -> Path:
+    """The path of a ledger on a small disk."""
+    return small_disk.path / "state" / "ledger.db"
+
+
+@pytest.fixture
 def write(path: Path) -> Callable[..., Ledger]:
-    """Open the ledger to write it."""
+    """Open the ledger for writing."""
     return lambda **options: Ledger.open(options.pop("path", path), **ACCOUNT | options)
 
 
 @pytest.fixture
 def read(path: Path) -> Callable[..., Ledger]:
-    """Open the ledger to read it only."""
+    """Open the ledger read-only."""
     return lambda **options: Ledger.open_existing(options.pop("path", path), **ACCOUNT | options)
 
 
 @pytest.fixture
 def start(path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Start a process that does something with the ledger at `path`; it ends with the test."""
+    """Start a process that runs a program with the ledger at `path`, and end it with the test."""
     with contextlib.ExitStack() as stack:
 
         def start_one(program: str) -> subprocess.Popen[str]:
@@ -81,19 +87,19 @@ def start(path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
 
 
 class Elsewhere:
-    """A directory that every user may enter, and the processes of one without privileges."""
+    """A directory that every user may enter, and processes of an unprivileged user."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def run(self, program: str, ledger: Path) -> str:
-        """What a program prints that this user runs with the ledger as `path`."""
+        """Run a program as this user, with the ledger as `path`; returns what it prints."""
         done = subprocess.run(
             [sys.executable, "-c", _PREPARED + _UNPRIVILEGED + program, ledger],
             capture_output=True, text=True,
         )  # fmt: skip
         if done.returncode == 77:
-            pytest.skip("this root may not become another user")
+            pytest.skip("this process may not change its user")
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -102,7 +108,7 @@ class Elsewhere:
 def elsewhere() -> Iterator[Elsewhere]:
     if sys.platform == "win32":
         pytest.skip("file modes and users are POSIX")
-    # Not in pytest's own directory, which other users may not enter.
+    # Not in pytest's directory, which other users may not enter.
     with tempfile.TemporaryDirectory(prefix="dkimctl-test-") as name:
         Path(name).chmod(0o755)
         place = Elsewhere(Path(name) / "state")

@@ -1,4 +1,4 @@
-"""Who may register for an account, who waits, and what those who wait are told."""
+"""The lock of an account: one process holds it, the others wait and learn which one."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from dkimctl.errors import LedgerError
 from dkimctl.ledger.account_lock import Holder, account_lock
 
 ACCOUNT = {"base_url": "https://api.example", "client_id": "me"}
-UNNAMED = Holder(None, "")
-posix_only = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such thing")
+UNKNOWN = Holder(None, "")
+posix_only = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX")
 
 # Holds the lock until its standard input ends.
 _PROGRAM = """
@@ -41,12 +41,12 @@ with account_lock(Path(directory), base_url=base_url, client_id=client_id, on_wa
 """
 
 
-class Left(Exception):
+class WouldWait(Exception):
     """Raised instead of waiting."""
 
 
 def refuse_to_wait(holder):
-    raise Left(holder)
+    raise WouldWait(holder)
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def directory(tmp_path):
 
 @pytest.fixture
 def start(directory):
-    """Start processes that want the lock of an account; they end with the test."""
+    """Start processes that acquire the lock of an account, and end them with the test."""
     with contextlib.ExitStack() as stack:
 
         def start_one(account=ACCOUNT):
@@ -79,41 +79,44 @@ def holder(start):
 
 
 @contextlib.contextmanager
-def held_without_a_note(directory, content=None):
-    """As by a process that has just got the lock; a note of an earlier one may be there."""
+def locked_without_holder(directory, content=None):
+    """Hold the lock with this content in the holder file, as left by an earlier process."""
     with account_lock(directory, **ACCOUNT, on_wait=refuse_to_wait):
         pass
-    [note] = directory.glob("*.holder")
-    note.unlink()
+    [holder_file] = directory.glob("*.holder")
+    holder_file.unlink()
     if content is not None:
-        note.write_bytes(content)
-    with filelock.FileLock(note.with_suffix(".lock")):
-        yield note
+        holder_file.write_bytes(content)
+    with filelock.FileLock(holder_file.with_suffix(".lock")):
+        yield holder_file
 
 
-def whom_one_would_wait_for(directory):
-    with pytest.raises(Left) as left, account_lock(directory, **ACCOUNT, on_wait=refuse_to_wait):
+def reported_holder(directory):
+    with (
+        pytest.raises(WouldWait) as caught,
+        account_lock(directory, **ACCOUNT, on_wait=refuse_to_wait),
+    ):
         pass
-    return left.value.args[0]
+    return caught.value.args[0]
 
 
-def test_the_second_waits_for_the_first_and_is_told_who_that_is(directory, holder):
-    told = []
+def test_the_second_waits_and_learns_which_process_holds_the_lock(directory, holder):
+    holders = []
 
-    def on_wait(found):
-        told.append(found)
+    def on_wait(waited_for):
+        holders.append(waited_for)
         holder.stdin.close()
 
     with account_lock(directory, **ACCOUNT, on_wait=on_wait):
         assert holder.wait(10) == 0
-    [(pid, since)] = told
+    [(pid, since)] = holders
     assert pid == holder.pid
     started = datetime.fromisoformat(since)
     assert timedelta(0) <= datetime.now().astimezone() - started < timedelta(minutes=1)
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d", since)
 
 
-def test_of_many_each_has_its_turn(start):
+def test_every_waiting_process_gets_its_turn(start):
     processes = [start() for _ in range(4)]
     for process in processes:
         process.stdin.close()
@@ -123,13 +126,13 @@ def test_of_many_each_has_its_turn(start):
 
 
 @posix_only
-def test_ctrl_c_ends_the_waiting(start, holder):
+def test_ctrl_c_stops_waiting(start, holder):
     waiter = start()
     assert waiter.stdout.readline() == f"waits for {holder.pid}\n"
     waiter.send_signal(signal.SIGINT)
     assert waiter.wait(10) != 0
     assert "KeyboardInterrupt" in waiter.stderr.read()
-    assert waiter.stdout.read() == "", "it never had the lock"
+    assert waiter.stdout.read() == "", "it never acquired the lock"
 
 
 def test_a_killed_holder_leaves_no_lock(directory, holder):
@@ -139,28 +142,28 @@ def test_a_killed_holder_leaves_no_lock(directory, holder):
         assert list(directory.glob("*.holder"))
 
 
-def test_nobody_waits_for_itself(directory):
-    """Two containers that share a volume may give the same number to their processes."""
-    with held_without_a_note(directory, f"{os.getpid()} 2026-11-21T10:15:30+09:00\n".encode()):
-        assert whom_one_would_wait_for(directory) == UNNAMED
+def test_a_process_does_not_name_itself_as_the_holder(directory):
+    """Processes in two containers that share a volume may have the same ID."""
+    with locked_without_holder(directory, f"{os.getpid()} 2026-11-21T10:15:30+09:00\n".encode()):
+        assert reported_holder(directory) == UNKNOWN
 
 
-def test_the_note_of_a_killed_holder_is_not_taken_for_the_next(directory, holder):
+def test_a_killed_process_is_not_named_as_the_holder(directory, holder):
     holder.kill()
     holder.wait(10)
-    [note] = directory.glob("*.holder")
-    left_behind = note.read_bytes()
-    assert str(holder.pid).encode() in left_behind
-    with held_without_a_note(directory, left_behind):
-        assert whom_one_would_wait_for(directory) == UNNAMED
+    [holder_file] = directory.glob("*.holder")
+    content = holder_file.read_bytes()
+    assert str(holder.pid).encode() in content
+    with locked_without_holder(directory, content):
+        assert reported_holder(directory) == UNKNOWN
 
 
-def test_a_note_that_comes_a_moment_later_is_believed(directory):
+def test_a_holder_file_written_a_moment_later_is_read(directory):
     text = f"{os.getppid()} 2026-11-21T10:15:30+09:00\n".encode()
-    with held_without_a_note(directory, b"") as note:
-        writer = threading.Timer(0.05, note.write_bytes, [text])
+    with locked_without_holder(directory, b"") as holder_file:
+        writer = threading.Timer(0.05, holder_file.write_bytes, [text])
         writer.start()
-        assert whom_one_would_wait_for(directory) == (os.getppid(), "2026-11-21T10:15:30+09:00")
+        assert reported_holder(directory) == (os.getppid(), "2026-11-21T10:15:30+09:00")
         writer.join()
 
 
@@ -179,26 +182,28 @@ def test_a_note_that_comes_a_moment_later_is_believed(directory):
         pytest.param(b"1 " * 1_000_000, id="long"),
     ],
 )
-def test_a_note_that_is_none_names_nobody(directory, content):
-    with held_without_a_note(directory, content):
-        assert whom_one_would_wait_for(directory) == UNNAMED
+def test_an_invalid_holder_file_names_no_process(directory, content):
+    with locked_without_holder(directory, content):
+        assert reported_holder(directory) == UNKNOWN
 
 
 @posix_only
 @pytest.mark.parametrize("kind", ["fifo", "directory", "link"])
-def test_what_is_no_file_names_nobody_and_is_not_written_to(directory, tmp_path, kind):
+def test_a_holder_file_that_is_not_a_regular_file_is_neither_read_nor_written(
+    directory, tmp_path, kind
+):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.write_text(valid := f"{os.getppid()} 2026-11-21T10:15:30+09:00\n")
-    with held_without_a_note(directory) as note:
+    with locked_without_holder(directory) as holder_file:
         match kind:
             case "fifo":
-                os.mkfifo(note)
+                os.mkfifo(holder_file)
             case "directory":
-                note.mkdir()
+                holder_file.mkdir()
             case "link":
-                note.symlink_to(elsewhere)
-        assert whom_one_would_wait_for(directory) == UNNAMED
-    assert_no_lock(directory, note)
+                holder_file.symlink_to(elsewhere)
+        assert reported_holder(directory) == UNKNOWN
+    assert_unusable(directory, holder_file)
     assert elsewhere.read_text() == valid
 
 
@@ -219,25 +224,25 @@ def test_two_accounts_do_not_wait_for_each_other(directory, other):
         assert len(list(directory.glob("*.holder"))) == 2
 
 
-def test_it_can_be_had_again_and_again(directory):
+def test_the_lock_can_be_acquired_again(directory):
     for _ in range(3):
         with account_lock(directory, **ACCOUNT, on_wait=refuse_to_wait):
             pass
-    assert [note.read_bytes() for note in directory.glob("*.holder")] == [b""]
+    assert [holder_file.read_bytes() for holder_file in directory.glob("*.holder")] == [b""]
 
 
 @posix_only
-def test_nobody_else_can_read_it_and_it_says_nothing_of_the_account(directory):
+def test_only_the_owner_can_read_the_files_and_they_do_not_name_the_account(directory):
     with account_lock(directory, **ACCOUNT, on_wait=refuse_to_wait):
         files = list(directory.iterdir())
         assert len(files) == 2
         assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
         assert stat.S_IMODE(directory.stat().st_mode) == 0o700
-        told = b"".join(os.fsencode(file.name) + file.read_bytes() for file in files)
-        assert b"example" not in told
+        content = b"".join(os.fsencode(file.name) + file.read_bytes() for file in files)
+        assert b"example" not in content
 
 
-def test_an_error_of_what_is_done_meanwhile_stays_as_it_is(directory):
+def test_an_error_in_the_block_is_not_changed(directory):
     error = FileNotFoundError("domains.yaml")
     with (
         pytest.raises(FileNotFoundError) as caught,
@@ -246,27 +251,27 @@ def test_an_error_of_what_is_done_meanwhile_stays_as_it_is(directory):
         raise error
     assert caught.value is error
     with account_lock(directory, **ACCOUNT, on_wait=refuse_to_wait):
-        assert True, "the lock was given back"
+        assert True, "the lock was released"
 
 
-def assert_no_lock(directory, *named):
+def assert_unusable(directory, *paths):
     with (
         pytest.raises(LedgerError) as caught,
         account_lock(directory, **ACCOUNT, on_wait=refuse_to_wait),
     ):
-        pytest.fail("there can be no lock")
-    for path in named:
+        pytest.fail("the lock was acquired")
+    for path in paths:
         assert str(path) in caught.value.message
     assert "DKIMCTL_STATE_DIR" in caught.value.hint
 
 
-def test_a_file_in_the_place_of_the_directory_is_told(directory):
+def test_a_file_instead_of_the_directory_is_reported(directory):
     directory.write_bytes(b"")
-    assert_no_lock(directory, directory)
+    assert_unusable(directory, directory)
 
 
 @contextlib.contextmanager
-def as_a_user_whom_modes_bind():
+def as_unprivileged_user():
     if os.geteuid() != 0:
         yield
         return
@@ -278,34 +283,34 @@ def as_a_user_whom_modes_bind():
 
 
 @posix_only
-def test_a_read_only_directory_is_told(tmp_path):
+def test_a_read_only_directory_is_reported(tmp_path):
     with account_lock(tmp_path, **ACCOUNT, on_wait=refuse_to_wait):
-        pass  # so that all modules are imported before the user changes
+        pass  # imports all modules before the user changes
     with tempfile.TemporaryDirectory() as name:
         Path(name).chmod(0o555)
-        with as_a_user_whom_modes_bind():
-            assert_no_lock(Path(name), name)
+        with as_unprivileged_user():
+            assert_unusable(Path(name), name)
 
 
 @posix_only
-def test_a_full_disk_is_told_and_gives_the_lock_back(directory):
+def test_a_full_disk_is_reported_and_the_lock_released(directory):
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))  # no file may grow
     try:
-        assert_no_lock(directory, directory)
+        assert_unusable(directory, directory)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     with account_lock(directory, **ACCOUNT, on_wait=refuse_to_wait):
-        assert [note.stat().st_size for note in directory.glob("*.holder")] != [0]
+        assert [holder_file.stat().st_size for holder_file in directory.glob("*.holder")] != [0]
 
 
 @posix_only
 @pytest.mark.parametrize("code", [errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP])
-def test_a_file_system_without_locks_is_told(directory, monkeypatch, code):
+def test_a_file_system_without_locks_is_reported(directory, monkeypatch, code):
     def flock(descriptor, operation):
         raise OSError(code, os.strerror(code))
 
     monkeypatch.setattr("fcntl.flock", flock)
-    assert_no_lock(directory, directory, os.strerror(code))
+    assert_unusable(directory, directory, os.strerror(code))

@@ -1,4 +1,4 @@
-"""Requests without a usable answer: how they are opened, and what closes them."""
+"""Intents: what opens them, and what closes them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NOON = 1795262400.0  # 2026-11-21T12:00:00Z
 
 @pytest.fixture
 def clock():
-    """A clock that goes on by a minute whenever it is asked."""
+    """A clock that advances by one minute with each call."""
     times = iter(range(int(NOON), int(NOON) + 86400, 60))
     return lambda: float(next(times))
 
@@ -27,7 +27,7 @@ def ledger(write, clock):
         yield ledger
 
 
-def test_a_begun_request_is_known_to_the_next_run_with_its_time(ledger, read):
+def test_the_next_run_knows_an_open_request_and_its_time(ledger, read):
     ledger.commit(begun=[[DomainSpec("b.example", "s1"), DomainSpec("a.example")]])
     ledger.commit(begun=[[DomainSpec("b.example", "s2")]])
     expected = [
@@ -41,7 +41,7 @@ def test_a_begun_request_is_known_to_the_next_run_with_its_time(ledger, read):
         assert reader.intents_of("c.example") == []
 
 
-def test_an_answer_closes_the_intent_of_its_selector_and_the_one_without(ledger):
+def test_an_answer_closes_the_intents_with_its_selector_and_without_one(ledger):
     ledger.commit(
         begun=[
             [DomainSpec("a.example", "s1"), DomainSpec("a.example", "s2"), DomainSpec("a.example")]
@@ -53,13 +53,13 @@ def test_an_answer_closes_the_intent_of_its_selector_and_the_one_without(ledger)
     assert [intent.selector for intent in ledger.intents_of("a.example")] == ["s2"]
 
 
-def test_an_answer_without_selector_leaves_other_selectors_open(ledger):
+def test_an_answer_without_a_selector_leaves_other_selectors_open(ledger):
     ledger.commit(begun=[[DomainSpec("a.example", "s1"), DomainSpec("a.example")]])
     ledger.commit(answered=[Registration("a.example", code="409")])
     assert [intent[:2] for intent in ledger.intents()] == [("a.example", "s1")]
 
 
-def test_settled_closes_exactly_its_pair(ledger):
+def test_settled_closes_exactly_its_keys(ledger):
     ledger.commit(begun=[[DomainSpec("a.example", "s1"), DomainSpec("a.example")]])
     ledger.commit(settled=[key_of("a.example", None), key_of("never.example", "s1")])
     assert [intent.selector for intent in ledger.intents_of("a.example")] == ["s1"]
@@ -67,7 +67,7 @@ def test_settled_closes_exactly_its_pair(ledger):
     assert ledger.intents_of("a.example") == ledger.intents() == []
 
 
-def test_what_is_settled_and_begun_at_once_is_open(ledger):
+def test_an_entry_settled_and_begun_in_one_commit_is_open(ledger):
     ledger.commit(begun=[[DomainSpec("a.example", "s1")]])
     answer = Registration("a.example", "s1", code="500")
     ledger.commit(
@@ -78,7 +78,7 @@ def test_what_is_settled_and_begun_at_once_is_open(ledger):
     assert ledger.intents() == [Intent("a.example", "s1", "2026-11-21T12:01:00+00:00")]
 
 
-def test_a_request_that_is_begun_again_is_the_youngest_also_when_the_clock_went_back(write, read):
+def test_a_request_begun_again_is_the_newest_even_if_the_clock_went_back(write, read):
     times = iter((NOON, NOON + 60, NOON - 3600))
     with write(clock=lambda: next(times)) as ledger:
         ledger.commit(begun=[[DomainSpec("a.example", "s1")]])
@@ -92,7 +92,7 @@ def test_a_request_that_is_begun_again_is_the_youngest_also_when_the_clock_went_
         assert reader.intents() == reader.intents_of("a.example") == [other, again]
 
 
-def test_nothing_to_commit_touches_nothing(ledger, path):
+def test_an_empty_commit_touches_no_file(ledger, path):
     path.with_name("ledger.db-wal").unlink()
     path.unlink()
     ledger.commit()
@@ -101,11 +101,9 @@ def test_nothing_to_commit_touches_nothing(ledger, path):
     assert not path.exists()
 
 
-def test_a_commit_is_whole_or_not_at_all_and_what_is_known_stays_right(
-    ledger, path, make_registration
-):
+def test_a_failed_commit_changes_neither_the_file_nor_the_cache(ledger, path, make_registration):
     ledger.commit(begun=[[DomainSpec("example.com", "s1")]])
-    known = ledger.intents_of("example.com")
+    cached = ledger.intents_of("example.com")
     assert ledger.of_domain("example.com") == []
     with sqlite3.connect(path) as other:
         other.execute(
@@ -120,14 +118,14 @@ def test_a_commit_is_whole_or_not_at_all_and_what_is_known_stays_right(
             begun=[[DomainSpec("x.example", "s1"), DomainSpec("x.example", "bad")]],
         )
     assert ledger.of_domain("example.com") == []
-    assert ledger.intents_of("example.com") == ledger.intents() == known
+    assert ledger.intents_of("example.com") == ledger.intents() == cached
     ledger.commit(answered=[make_registration()], begun=[[DomainSpec("x.example", "s1")]])
     assert ledger.of_domain("example.com") == [make_registration()]
     assert [intent.sign_domain for intent in ledger.intents()] == ["x.example"]
 
 
 class Interrupted(list):
-    """Answers whose reader is interrupted when it comes to them for the n-th time."""
+    """Answers whose n-th iteration is interrupted."""
 
     def __init__(self, answers, n):
         super().__init__(answers)
@@ -140,7 +138,7 @@ class Interrupted(list):
         return super().__iter__()
 
 
-def test_what_is_known_is_what_is_kept_wherever_an_interruption_comes(ledger, read):
+def test_the_cache_agrees_with_the_file_after_any_interruption(ledger, read):
     for n in range(1, 6):
         domain = f"d{n}.example"
         ledger.commit(begun=[[DomainSpec(domain, "s1")]])
@@ -154,7 +152,7 @@ def test_what_is_known_is_what_is_kept_wherever_an_interruption_comes(ledger, re
             assert not (ledger.of_domain(domain) and ledger.intents_of(domain))
 
 
-def test_what_would_go_into_a_file_that_is_gone_is_refused(ledger, path, write):
+def test_writing_to_a_file_that_was_moved_is_refused(ledger, path, write):
     for name in ("ledger.db", "ledger.db-wal", "ledger.db-shm"):
         path.with_name(name).rename(path.with_name(f"old-{name}"))
     with pytest.raises(LedgerError, match="moved or replaced while it was in use"):

@@ -1,4 +1,4 @@
-"""A kill at any moment loses nothing that was committed."""
+"""A kill at any moment loses no commit."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ with Ledger.open(path, **ACCOUNT) as ledger:
 """
 
 
-def test_what_was_committed_before_a_kill_is_there_after_it(start, read):
-    told = {"begun": set(), "answered": set()}
+def test_a_kill_loses_no_commit(start, read):
+    reported = {"begun": set(), "answered": set()}
     for _ in range(5):
-        first = len(told["begun"])
+        first = len(reported["begun"])
         process = start(COMMIT_FOR_EVER)
         process.stdin.write(f"{first}\n")
         process.stdin.flush()
@@ -29,16 +29,16 @@ def test_what_was_committed_before_a_kill_is_there_after_it(start, read):
         for line in [*lines, *process.stdout]:
             if line.endswith("\n"):
                 word, number = line.split()
-                told[word].add(f"d{number}.example")
+                reported[word].add(f"d{number}.example")
         process.wait()
         with read() as ledger:
-            kept = {found.sign_domain for found in ledger.all()}
+            stored = {registration.sign_domain for registration in ledger.all()}
             in_flight = {intent.sign_domain for intent in ledger.intents()}
-        assert told["answered"] <= kept
-        assert told["begun"] <= kept | in_flight
-        assert len(kept - told["answered"]) <= 5, "at most one a kill was not told"
-        assert not kept & in_flight
-    assert len(told["answered"]) > 50
+        assert reported["answered"] <= stored
+        assert reported["begun"] <= stored | in_flight
+        assert len(stored - reported["answered"]) <= 5, "at most one per kill was not reported"
+        assert not stored & in_flight
+    assert len(reported["answered"]) > 50
 
 
 def test_every_commit_reaches_the_disk_before_it_returns(write, path, account):

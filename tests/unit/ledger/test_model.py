@@ -1,4 +1,4 @@
-"""The ledger beside three dictionaries that are to hold the same."""
+"""The ledger compared with three dictionaries that model it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ ANSWERS = st.lists(
 
 
 def folded(sign_domain, selector):
-    """How SQLite's NOCASE sees a pair: only ASCII letters have a case."""
+    """As SQLite's NOCASE compares names: only ASCII letters ignore case."""
     return tuple(
         "".join(char.lower() if char.isascii() else char for char in name)
         for name in (sign_domain, selector or "")
@@ -54,7 +54,7 @@ def folded(sign_domain, selector):
 
 
 def lowered(sign_domain, selector):
-    """How intents are told apart."""
+    """As intents are compared."""
     return sign_domain.lower(), (selector or "").lower()
 
 
@@ -63,7 +63,7 @@ def keys(pairs):
 
 
 def merged(old, new):
-    """An answer after another: what it leaves out stays."""
+    """An answer stored after another: fields that it leaves out keep their values."""
     kept = {k: v for k, v in old._asdict().items() if new._asdict()[k] is None}
     names = {"sign_domain": old.sign_domain, "selector": old.selector}
     return new._replace(**kept | names | {"code": new.code, "message": new.message})
@@ -129,9 +129,9 @@ class LedgerAndModel(RuleBasedStateMachine):
 
     @rule(domain=DOMAINS)
     def ask_for_one(self, domain):
-        mine = folded(domain, None)[0]
-        known = [answer for pair, answer in self.answers.items() if pair[0] == mine]
-        intents = [found for pair, found in self.intents.items() if pair[0] == domain.lower()]
+        name = folded(domain, None)[0]
+        known = [answer for pair, answer in self.answers.items() if pair[0] == name]
+        intents = [intent for pair, intent in self.intents.items() if pair[0] == domain.lower()]
         assert self.ledger.of_domain(domain) == known
         assert self.ledger.intents_of(domain) == intents
 

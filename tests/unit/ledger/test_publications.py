@@ -1,4 +1,4 @@
-"""Since when the ledger knows a record to be published."""
+"""Publications: since when the ledger knows that a record is in DNS."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def damage(path, statement, *values):
         connection.execute(statement, values)
 
 
-def test_the_first_sight_counts_and_is_there_after_reopening(ledger, read, clock):
+def test_the_first_time_a_record_is_seen_is_kept(ledger, read, clock):
     ledger.note_publications([FIRST])
     clock.now += DAY
     ledger.note_publications(iter([key_of("EXAMPLE.com", "S1"), SECOND]), iter([]))
@@ -46,7 +46,7 @@ def test_the_first_sight_counts_and_is_there_after_reopening(ledger, read, clock
         }
 
 
-def test_what_vanished_starts_anew(ledger, clock):
+def test_a_record_that_vanished_gets_a_new_time(ledger, clock):
     ledger.note_publications([FIRST, SECOND])
     ledger.note_publications([], [key_of("Example.com", "S1")])
     assert ledger.publications() == {SECOND: AT_NOON}
@@ -55,7 +55,7 @@ def test_what_vanished_starts_anew(ledger, clock):
     assert ledger.publications()[FIRST] == AT_NOON.replace(day=22)
 
 
-def test_nothing_to_note_touches_nothing(ledger, path):
+def test_noting_no_publications_touches_no_file(ledger, path):
     before = path.stat().st_mtime_ns, path.with_name("ledger.db-wal").stat().st_mtime_ns
     ledger.note_publications([], [])
     assert before == (path.stat().st_mtime_ns, path.with_name("ledger.db-wal").stat().st_mtime_ns)
@@ -74,7 +74,7 @@ def test_accounts_do_not_see_each_others_publications(ledger, write):
     ["", "yesterday", "2026-11-21T12:00:00", "2026-99-99T12:00:00+00:00", 17, 1.5, b"\xff\x00",
      "0001-01-01T00:00:00+14:00", "9" * 5000],
 )  # fmt: skip
-def test_a_time_that_is_none_is_absent_and_the_next_sight_replaces_it(ledger, path, clock, value):
+def test_an_invalid_time_is_ignored_and_replaced_by_the_next_one(ledger, path, clock, value):
     ledger.note_publications([FIRST, SECOND])
     damage(
         path,
@@ -87,20 +87,20 @@ def test_a_time_that_is_none_is_absent_and_the_next_sight_replaces_it(ledger, pa
     assert ledger.publications() == {FIRST: AT_NOON, SECOND: AT_NOON}
 
 
-def test_a_time_that_is_no_text_at_all_is_absent_too(ledger, path):
+def test_a_time_that_is_not_text_is_ignored_too(ledger, path):
     ledger.note_publications([FIRST])
     damage(path, "UPDATE publication SET published_at = CAST(x'ff00' AS TEXT)")
     assert ledger.publications() == {}
 
 
-def test_a_name_that_is_no_text_is_told(ledger, path):
+def test_a_name_that_is_not_text_is_reported(ledger, path):
     ledger.note_publications([FIRST])
     damage(path, "UPDATE publication SET sign_domain = CAST(x'ff00' AS TEXT)")
     with pytest.raises(LedgerError, match="cannot use the ledger"):
         ledger.publications()
 
 
-def test_all_of_a_noting_or_nothing(ledger):
+def test_publications_are_noted_all_or_none(ledger):
     ledger.note_publications([FIRST])
     with pytest.raises(LedgerError):
         ledger.note_publications([SECOND, key_of("\ud800.example", "s1")], [FIRST])
@@ -114,7 +114,7 @@ print("done")
 """
 
 
-def test_another_run_may_note_while_one_registers(write, start, make_registration):
+def test_publications_can_be_noted_while_another_run_registers(write, start, make_registration):
     with write() as registering:
         registering.commit(
             answered=[make_registration()], begun=[[DomainSpec("example.net", "s2")]]
@@ -126,7 +126,7 @@ def test_another_run_may_note_while_one_registers(write, start, make_registratio
         assert set(registering.publications()) == {("example.com", "s1")}
 
 
-def test_what_is_forgotten_is_gone_with_its_publication_and_intents_stay(
+def test_forgetting_removes_registration_and_publication_but_not_intents(
     ledger, read, make_registration
 ):
     old, new = make_registration(selector="s1"), make_registration(selector="s2")
@@ -143,7 +143,7 @@ def test_what_is_forgotten_is_gone_with_its_publication_and_intents_stay(
             assert len(one.intents()) == 2
 
 
-def test_a_domain_that_is_forgotten_can_be_recorded_again(ledger, make_registration):
+def test_a_forgotten_domain_can_be_recorded_again(ledger, make_registration):
     ledger.record([make_registration()])
     assert ledger.of_domain("example.com")
     ledger.forget([Registration("example.com", "s1")])
@@ -152,7 +152,7 @@ def test_a_domain_that_is_forgotten_can_be_recorded_again(ledger, make_registrat
     assert ledger.of_domain("example.com") == [make_registration()]
 
 
-def test_accounts_forget_only_what_is_theirs(ledger, write, make_registration):
+def test_accounts_forget_only_their_own_registrations(ledger, write, make_registration):
     ledger.record([make_registration()])
     with write(client_id="you") as other:
         other.forget([Registration("example.com", "s1")])

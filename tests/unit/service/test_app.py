@@ -50,7 +50,7 @@ def test_another_method_without_a_token_is_401(client: TestClient) -> None:
 
 @pytest.mark.interface("4.2", "error")
 @pytest.mark.interface("7.3", "500")
-def test_the_unexpected_is_500_and_told_to_the_log_alone(
+def test_an_unexpected_error_is_500_and_described_only_in_the_log(
     store: Store, token: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken_clock() -> float:
@@ -70,7 +70,7 @@ def test_the_unexpected_is_500_and_told_to_the_log_alone(
 
 @pytest.mark.interface("4.1", "other-bodies")
 @pytest.mark.interface("7.1", "500")
-def test_the_unexpected_at_the_token_endpoint_is_500(
+def test_an_unexpected_error_at_the_token_endpoint_is_500(
     store: Store, credentials: ClientCredentials, basic: Callable[[str, str], str]
 ) -> None:
     def broken_clock() -> float:
@@ -88,9 +88,7 @@ def test_the_unexpected_at_the_token_endpoint_is_500(
 
 
 @pytest.mark.parametrize("length", ["-1", "x", "1.5"])
-def test_a_content_length_that_is_no_length_is_400(
-    client: TestClient, token: str, length: str
-) -> None:
+def test_an_invalid_content_length_is_400(client: TestClient, token: str, length: str) -> None:
     headers = {"Authorization": f"Bearer {token}", "Content-Length": length}
     with httpx.Client(transport=httpx.WSGITransport(app=client.app)) as raw_client:
         response = raw_client.post("http://localhost/domain/dkim", content=b"{}", headers=headers)
@@ -99,7 +97,7 @@ def test_a_content_length_that_is_no_length_is_400(
 
 
 @pytest.mark.parametrize(("chunks", "status"), [(1, 200), (1025, 413)])
-def test_a_body_that_comes_in_chunks_is_read_within_the_limit(
+def test_a_chunked_body_is_read_up_to_the_limit(
     client: TestClient, token: str, chunks: int, status: int
 ) -> None:
     first = b'{"domains": [{"sign_domain": "example.com"}]}'

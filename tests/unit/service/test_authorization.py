@@ -48,7 +48,7 @@ def test_a_token_gives_access(send: Send, token: str) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["bearer", "BEARER"])
-def test_the_scheme_is_read_in_any_case(send: Send, token: str, scheme: str) -> None:
+def test_the_case_of_the_scheme_does_not_matter(send: Send, token: str, scheme: str) -> None:
     assert _is_authorized(send(f"{scheme} {token}"))
 
 
@@ -91,7 +91,7 @@ def test_a_token_works_any_number_of_times_until_an_hour_after_issue(
 
 
 @pytest.mark.interface("3.1", "several", "independent")
-def test_each_of_several_tokens_lives_to_its_own_expiry(
+def test_each_of_several_tokens_has_its_own_expiry(
     send: Send,
     token: str,
     get_token: Callable[[ClientCredentials], str],

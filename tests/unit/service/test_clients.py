@@ -35,14 +35,14 @@ def test_given_client_id_and_secret_are_used(store: Store) -> None:
     assert authenticate(store, "sandbox", "s" * 40)
 
 
-def test_the_secret_shows_neither_in_a_repr_nor_in_the_file(store: Store) -> None:
+def test_the_secret_is_neither_in_the_repr_nor_in_the_file(store: Store) -> None:
     created = create_client(store)
     assert created.secret not in repr(created)
     files = store.path.parent.iterdir()
     assert not any(created.secret.encode() in file.read_bytes() for file in files)
 
 
-def test_an_existing_client_id_is_refused_even_when_deleted(store: Store) -> None:
+def test_an_existing_client_id_is_refused_even_if_deleted(store: Store) -> None:
     create_client(store, "twice")
     with pytest.raises(UsageError, match="already exists"):
         create_client(store, "twice")
@@ -58,7 +58,7 @@ def test_a_client_id_that_cannot_be_sent_is_refused(store: Store, client_id: str
 
 
 @pytest.mark.parametrize("secret", ["", "hush hush", "hush\x00", "hüsh"])
-def test_a_secret_that_cannot_be_sent_is_refused_and_not_told(store: Store, secret: str) -> None:
+def test_a_secret_that_cannot_be_sent_is_refused_and_not_shown(store: Store, secret: str) -> None:
     with pytest.raises(UsageError) as caught:
         create_client(store, "name", secret)
     assert not secret or secret not in caught.value.message + caught.value.hint
@@ -82,7 +82,7 @@ def test_clients_are_listed_with_state_and_creation_time(store: Store) -> None:
 
 
 @pytest.mark.parametrize("change", ["state = 'bogus'", "created_at = x'ff'", "client_id = x'ff'"])
-def test_a_client_that_nobody_here_wrote_is_told_in_plain_words(store: Store, change: str) -> None:
+def test_an_invalid_client_in_the_file_is_reported(store: Store, change: str) -> None:
     create_client(store, "name")
     with store.writing() as connection:
         connection.execute(text(f"UPDATE clients SET {change}"))

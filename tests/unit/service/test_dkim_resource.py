@@ -65,7 +65,7 @@ def test_a_created_item_has_every_field(register: Register, fixed_keys: dict[int
 
 @pytest.mark.interface("2.3", "key_len-default", "start_date-default", "default", "enable-default")
 @pytest.mark.interface("3.3", "enable")
-def test_what_is_left_out_gets_the_defaults(register: Register) -> None:
+def test_omitted_fields_get_the_defaults(register: Register) -> None:
     (item,) = register({"sign_domain": "example.com"}).json["items"]
     assert item["key_len"] == 1024
     assert item["start_date"] == "2021-07-01T00:00+00:00"
@@ -75,7 +75,7 @@ def test_what_is_left_out_gets_the_defaults(register: Register) -> None:
 
 @pytest.mark.interface("2.3", "start_date-default")
 @pytest.mark.interface("2.4", "start_date", "regist_date")
-def test_the_times_follow_the_clock(register: Register, clock: SimpleNamespace) -> None:
+def test_the_times_are_those_of_the_clock(register: Register, clock: SimpleNamespace) -> None:
     clock.now += 3599
     (item,) = register(NAMES).json["items"]
     assert item["regist_date"] == "2021-07-01T00:59:59+00:00"
@@ -84,7 +84,7 @@ def test_the_times_follow_the_clock(register: Register, clock: SimpleNamespace) 
 
 @pytest.mark.interface("2.3", "selector-optional")
 @pytest.mark.interface("2.4", "fqdn")
-def test_a_selector_is_generated_that_makes_the_name_of_the_record(register: Register) -> None:
+def test_a_generated_selector_is_part_of_the_fqdn(register: Register) -> None:
     (item,) = register({"sign_domain": "example.com"}).json["items"]
     assert re.fullmatch(r"k[0-9a-f]{8}", item["selector"])
     fqdn = dns.name.from_text(item["setting_values"]["fqdn"])
@@ -93,7 +93,7 @@ def test_a_selector_is_generated_that_makes_the_name_of_the_record(register: Reg
 
 
 @pytest.mark.interface("2.3", "selector-optional")
-def test_each_omitted_selector_of_a_domain_is_another(register: Register) -> None:
+def test_each_omitted_selector_of_a_domain_is_generated_anew(register: Register) -> None:
     result = register(*[{"sign_domain": "example.com"}] * 20)
     assert _codes(result) == ["201"] * 20
     assert len({item["selector"] for item in result.json["items"]}) == 20
@@ -114,7 +114,7 @@ def test_items_come_in_the_order_of_the_request(register: Register) -> None:
 @pytest.mark.interface("2.4", "result", "message")
 @pytest.mark.interface("4.2", "codes")
 @pytest.mark.interface("7.3", "200", "code-400")
-def test_a_wrong_entry_is_400_and_spoils_no_other(register: Register) -> None:
+def test_an_invalid_entry_is_400_and_affects_no_other(register: Register) -> None:
     result = register(NAMES, {**NAMES, "selector": "s2", "key_len": 512}, {"selector": 7})
     assert _codes(result) == ["201", "400", "400"]
     _, second, third = result.json["items"]
@@ -126,7 +126,7 @@ def test_a_wrong_entry_is_400_and_spoils_no_other(register: Register) -> None:
     assert set(third) == {"result"}
 
 
-def test_names_as_sent_come_back_whatever_they_hold(register: Register) -> None:
+def test_invalid_names_are_returned_as_sent(register: Register) -> None:
     odd = {"sign_domain": "\ud800\u0000é", "selector": "\udfff"}
     (item,) = register(odd).json["items"]
     assert {field: item[field] for field in odd} == odd
@@ -141,7 +141,7 @@ def test_a_repetition_is_409_with_the_registered_data(register: Register) -> Non
 
 
 @pytest.mark.interface("2.3", "selector-unique")
-def test_names_are_the_same_in_any_case(register: Register) -> None:
+def test_names_are_compared_ignoring_case(register: Register) -> None:
     register(NAMES)
     (item,) = register({"sign_domain": "EXAMPLE.com", "selector": "S1"}).json["items"]
     assert item["result"]["code"] == "409"
@@ -156,7 +156,7 @@ def test_a_repetition_makes_no_key(register: Register, ordered_keys: list[int]) 
 
 
 @pytest.mark.interface("7.3", "code-409")
-def test_a_pair_repeated_in_one_request_is_201_then_409(register: Register) -> None:
+def test_a_combination_repeated_in_one_request_is_201_then_409(register: Register) -> None:
     result = register(NAMES, {**NAMES, "key_len": 2048})
     assert _codes(result) == ["201", "409"]
     first, second = result.json["items"]
@@ -186,7 +186,7 @@ def test_a_deleted_clients_registrations_stay_taken(
 
 
 @pytest.mark.interface("7.3", "code-500")
-def test_a_key_that_cannot_be_made_is_500_and_spoils_no_other(
+def test_a_key_that_cannot_be_made_is_500_and_affects_no_other(
     store: Store, token: str, clock: SimpleNamespace, fixed_keys: dict[int, KeyPair]
 ) -> None:
     def make_short_keys_only(key_len: int) -> KeyPair:
@@ -223,7 +223,7 @@ def test_an_entry_that_failed_can_be_registered_later(
 
 
 @pytest.mark.interface("7.3", "code-409")
-def test_whoever_stores_first_has_it_though_both_saw_it_free(
+def test_the_first_client_to_store_a_combination_gets_it(
     store: Store,
     token: str,
     other_token: str,
@@ -247,7 +247,7 @@ def test_whoever_stores_first_has_it_though_both_saw_it_free(
 
 @pytest.mark.interface("2.4", "key_len")
 @pytest.mark.parametrize("key_len", [1024, 2048])
-def test_the_private_key_of_a_registration_is_kept(
+def test_the_private_key_of_a_registration_is_stored(
     store: Store, token: str, clock: SimpleNamespace, key_len: int
 ) -> None:
     app = create_app(store, clock=lambda: clock.now)
@@ -327,7 +327,7 @@ def test_a_request_that_is_wrong_as_a_whole_is_400(
         (b'{"domains": ' + b"1" * 5000 + b"}", "A number in the body has too many digits."),
     ],
 )
-def test_what_is_wrong_is_told_in_words_of_the_service(
+def test_the_message_says_what_is_wrong_with_the_request(
     post: Callable[..., Result], body: bytes, message: str
 ) -> None:
     result = post(body)
@@ -343,7 +343,7 @@ def test_the_content_type_does_not_matter(post: Callable[..., Result], content_t
 
 
 @pytest.mark.interface("8", "batch-size")
-def test_at_most_50_domains_are_taken_at_once(register: Register) -> None:
+def test_a_request_has_at_most_50_domains(register: Register) -> None:
     entries = [{"sign_domain": f"d{number}.example"} for number in range(51)]
     result = register(*entries)
     assert result.status_code == 400

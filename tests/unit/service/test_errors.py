@@ -12,18 +12,18 @@ from dkimctl.service.store import Store
 from dkimctl.service.validation import Entry
 
 
-def test_our_own_errors_speak_for_themselves_on_one_line() -> None:
+def test_our_own_errors_are_logged_with_their_message_in_one_line() -> None:
     assert describe_failure(UsageError("a\nb", hint="c")) == "a\\x0ab"
 
 
-def test_of_others_only_the_kind_and_the_place_are_told() -> None:
+def test_other_errors_are_logged_with_type_and_place_only() -> None:
     with pytest.raises(ValueError, match="hush") as caught:
         int("hush")
     assert describe_failure(caught.value).startswith("ValueError at test_errors.py:")
     assert describe_failure(ValueError("hush")) == "ValueError"
 
 
-def test_all_entries_of_a_request_leave_one_line(
+def test_the_failures_of_one_request_are_logged_in_one_line(
     store: Store, credentials: ClientCredentials, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(_key_len: int) -> None:

@@ -136,7 +136,7 @@ def test_a_request_is_processed_or_not_as_the_kind_says(
 
 
 @pytest.mark.parametrize("kind", ["drop-before", "drop-after"])
-def test_a_dropped_connection_ends_without_a_byte(serve: Serve, send: Send, kind: str) -> None:
+def test_a_dropped_connection_closes_without_a_byte(serve: Serve, send: Send, kind: str) -> None:
     with pytest.raises(RemoteDisconnected):
         send(serve(certain(kind)))
 
@@ -151,12 +151,12 @@ def test_a_refusal_looks_like_that_of_a_gateway(serve: Serve, send: Send, kind: 
 
 
 @pytest.mark.parametrize("kind", GATEWAY_KINDS)
-def test_retry_after_is_sent_with_429_and_503_alone(serve: Serve, send: Send, kind: str) -> None:
+def test_retry_after_is_sent_only_with_429_and_503(serve: Serve, send: Send, kind: str) -> None:
     seen = send(serve(certain(kind, retry_after=0)))
     assert seen.headers.get("Retry-After") == ("0" if kind[:3] in {"429", "503"} else None)
 
 
-def test_a_slow_answer_is_sound_and_comes_when_the_request_is_processed(
+def test_a_slow_answer_is_complete_and_its_request_is_processed_first(
     serve: Serve, send: Send, registered: Registered
 ) -> None:
     slept = []
@@ -178,7 +178,7 @@ def test_a_truncated_answer_is_a_whole_http_message_without_valid_json(
         json.loads(seen.body)
 
 
-def test_an_answer_with_the_wrong_content_type_is_otherwise_as_it_was(
+def test_an_answer_with_the_wrong_content_type_is_otherwise_unchanged(
     serve: Serve, send: Send
 ) -> None:
     seen = send(serve(certain("content-type")))
@@ -192,7 +192,7 @@ def test_reordered_items_are_the_same_in_another_order(serve: Serve, send: Send)
     assert sorted(names) == NAMES
 
 
-def test_of_two_items_the_second_comes_first(serve: Serve, send: Send) -> None:
+def test_two_items_are_always_swapped(serve: Serve, send: Send) -> None:
     port = serve(certain("reordered"))
     entries = [{"sign_domain": name, "selector": "s1"} for name in NAMES[:2]]
     for _ in range(5):
@@ -229,7 +229,7 @@ def test_a_failed_item_has_no_data_though_it_was_registered(serve: Serve, send: 
 # --- what they leave alone -------------------------------------------------------------
 
 
-def test_tokens_are_always_issued_and_deliveries_never_hit(
+def test_only_registration_requests_are_affected(
     app: Any, credentials: ClientCredentials, basic: Callable[[str, str], str]
 ) -> None:
     client = TestClient(FaultInjector(app, certain("500-before"), hang_up))
@@ -248,7 +248,7 @@ def test_tokens_are_always_issued_and_deliveries_never_hit(
 
 
 @pytest.mark.parametrize("kind", ["429", "content-type", "missing-items"])
-def test_a_connection_is_good_for_the_next_request(serve: Serve, send: Send, kind: str) -> None:
+def test_a_connection_can_be_used_for_the_next_request(serve: Serve, send: Send, kind: str) -> None:
     port = serve(certain(kind))
     with closing(HTTPConnection("127.0.0.1", port, timeout=30)) as connection:
         first = send(port, BODY, connection)
@@ -259,7 +259,7 @@ def test_a_connection_is_good_for_the_next_request(serve: Serve, send: Send, kin
 
 
 @pytest.mark.parametrize("kind", ["reordered", "missing-items", "item-500"])
-def test_an_answer_without_items_stays_as_it_was(serve: Serve, send: Send, kind: str) -> None:
+def test_an_answer_without_items_is_not_changed(serve: Serve, send: Send, kind: str) -> None:
     port = serve(certain(kind))
     assert send(port, b"{").status == 400
     assert send(port, b'{"domains": []}').status == 400
@@ -269,7 +269,7 @@ def test_an_answer_without_items_stays_as_it_was(serve: Serve, send: Send, kind:
 
 
 @pytest.mark.parametrize("kind", ["truncated", "content-type"])
-def test_an_error_can_be_cut_and_mislabelled_too(serve: Serve, send: Send, kind: str) -> None:
+def test_an_error_can_be_truncated_and_mislabelled_too(serve: Serve, send: Send, kind: str) -> None:
     seen = send(serve(certain(kind)), token="expired")
     assert seen.status == 403
     assert (seen.headers["Content-Type"] == "text/html") == (kind == "content-type")
@@ -327,19 +327,19 @@ def sequence(plan: Plan, length: int = 100) -> list[tuple[str, str, bytes]]:
 EVERY_KIND = dict.fromkeys(KINDS, 1 / len(KINDS))
 
 
-def test_the_same_seed_gives_the_same_faults_to_the_last_byte() -> None:
+def test_the_same_seed_gives_the_same_answers_to_the_byte() -> None:
     assert sequence(Plan(7, EVERY_KIND)) == sequence(Plan(7, EVERY_KIND))
     assert sequence(Plan(7, EVERY_KIND)) != sequence(Plan(8, EVERY_KIND))
 
 
-def test_requests_at_the_same_time_take_the_same_draws_as_one_after_the_other() -> None:
+def test_concurrent_requests_get_the_same_faults_as_sequential_ones() -> None:
     faulty = FaultInjector(Stub(), Plan(7, EVERY_KIND), drop, sleep=lambda seconds: None)
     with ThreadPoolExecutor(8) as pool:
         seen = list(pool.map(lambda _: told(faulty), range(400)))
     assert Counter(seen) == Counter(sequence(Plan(7, EVERY_KIND), 400))
 
 
-def test_each_kind_comes_as_often_as_asked() -> None:
+def test_each_kind_occurs_with_its_probability() -> None:
     shares = {"429": 0.2, "500-after": 0.05, "drop-before": 0.01}
     total = 5000
     seen = Counter(status[:3] for status, _, _ in sequence(Plan(7, shares), total))
@@ -350,12 +350,12 @@ def test_each_kind_comes_as_often_as_asked() -> None:
         assert abs(seen[status] - total * share) < 4 * deviation
 
 
-def test_without_probability_nothing_is_hit() -> None:
+def test_without_probabilities_there_are_no_faults() -> None:
     for faults in ({}, {"429": 0.0}):
         assert {status for status, _, _ in sequence(Plan(7, faults))} == {"200 OK"}
 
 
-def test_the_service_answer_is_closed_and_its_other_headers_stay() -> None:
+def test_the_answer_of_the_service_is_closed_and_keeps_other_headers() -> None:
     stub = Stub()
     started: list[Any] = []
     environ = {"REQUEST_METHOD": "POST", "PATH_INFO": "/domain/dkim"}
@@ -365,9 +365,7 @@ def test_the_service_answer_is_closed_and_its_other_headers_stay() -> None:
 
 
 @given(seed=st.integers(0, 999_999_999), count=st.integers(1, 60), kind=st.sampled_from([*KINDS]))
-def test_whatever_the_seed_and_the_number_of_items_an_answer_comes(
-    seed: int, count: int, kind: str
-) -> None:
+def test_any_seed_and_number_of_items_gives_an_answer(seed: int, count: int, kind: str) -> None:
     stub = Stub()
     stub.items = [{"sign_domain": str(number % 3)} for number in range(count)]
     faulty = FaultInjector(stub, certain(kind, seed), drop, sleep=lambda seconds: None)

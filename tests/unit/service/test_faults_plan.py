@@ -54,30 +54,30 @@ def refused(read: Read, tmp_path: Path) -> Refused:
     return refused
 
 
-def test_a_file_can_say_everything(read: Read) -> None:
+def test_a_file_can_have_every_key(read: Read) -> None:
     plan = read(
         "seed: 7\nslow: 2.5s\nretry_after: 1\nfaults:\n  drop-before: 0.01\n  429: 0.5\n  slow: 0\n"
     )
     assert plan == Plan(7, {"drop-before": 0.01, "429": 0.5}, slow=2.5, retry_after=1)
 
 
-def test_what_is_left_out_has_a_default(read: Read) -> None:
+def test_omitted_keys_have_defaults(read: Read) -> None:
     plan = read("faults: {}")
     assert plan == Plan(plan.seed, {}, slow=5.0, retry_after=None)
 
 
-def test_without_a_seed_there_is_a_random_one_that_can_be_written(read: Read) -> None:
+def test_without_a_seed_a_random_one_is_chosen_that_a_file_can_have(read: Read) -> None:
     seeds = {read("any: 0.1").seed for _ in range(5)}
     assert len(seeds) > 1
     for seed in seeds:
         assert read(f"{{seed: {seed}, any: 0.1}}").seed == seed
 
 
-def test_every_documented_kind_is_known_and_no_other() -> None:
+def test_the_kinds_are_the_documented_ones() -> None:
     assert " ".join(KINDS) == DOCUMENTED_KINDS
 
 
-def test_any_is_spread_evenly_over_all_kinds(read: Read) -> None:
+def test_any_is_divided_evenly_between_all_kinds(read: Read) -> None:
     plan = read("any: 0.34")
     assert list(plan.faults) == list(KINDS)
     assert all(math.isclose(share, 0.02) for share in plan.faults.values())
@@ -137,7 +137,7 @@ MALFORMED = {
 
 
 @pytest.mark.parametrize(("text", "problems"), MALFORMED.items(), ids=repr)
-def test_every_mistake_is_named_at_its_place(
+def test_every_mistake_is_reported_with_its_place(
     refused: Refused, text: str, problems: list[str]
 ) -> None:
     assert refused(text) == [f"faults.yaml:{problem}" for problem in problems]
@@ -149,6 +149,6 @@ def test_a_misspelt_kind_is_suggested(read: Read) -> None:
     assert caught.value.hint == "did you mean drop-before?"
 
 
-def test_a_file_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no file"):
         read_plan(str(tmp_path / "none.yaml"), read_duration=duration)

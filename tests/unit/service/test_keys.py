@@ -42,7 +42,7 @@ def test_p_is_the_public_half_of_the_private_key(key_len: int) -> None:
     public.verify(signature, b"message", padding.PKCS1v15(), hashes.SHA256())
 
 
-def test_every_key_is_another(fixed_keys: dict[int, KeyPair]) -> None:
+def test_every_key_is_new(fixed_keys: dict[int, KeyPair]) -> None:
     assert make_key(1024).value != fixed_keys[1024].value
 
 
@@ -52,7 +52,7 @@ def test_the_private_key_is_pkcs8_pem_and_not_in_the_repr(fixed_keys: dict[int, 
     assert "PRIVATE" not in repr(pair)
 
 
-def test_the_pool_makes_the_keys_that_are_ordered() -> None:
+def test_the_pool_makes_the_ordered_keys() -> None:
     with key_pool(lambda key_len: KeyPair(str(key_len), b"")) as order_key:
         futures = [order_key(key_len) for key_len in (1024, 2048, 1024)]
         assert [key.result().value for key in futures] == ["1024", "2048", "1024"]

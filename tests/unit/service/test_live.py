@@ -90,7 +90,7 @@ def test_a_huge_body_is_413(post: Post) -> None:
 
 
 @pytest.mark.interface("7.1", "405-method")
-def test_an_invented_method_is_405(port: int, token: str) -> None:
+def test_an_unknown_method_is_405(port: int, token: str) -> None:
     response = _exchange(port, "BREW", "/domain/dkim", Authorization=f"Bearer {token}")
     assert (response.status, response.getheader("Allow")) == (405, "POST")
     response = _exchange(port, "BREW", "/oauth2/token")
@@ -108,7 +108,7 @@ def test_the_error_of_the_token_endpoint_keeps_its_content_type(port: int) -> No
     assert response.getheader("Content-Type") == "application/json;charset=UTF-8"
 
 
-def test_requests_at_the_same_time_are_all_answered(post: Post) -> None:
+def test_concurrent_requests_are_all_answered(post: Post) -> None:
     bodies = [_body(f"a{number}.example", f"b{number}.example") for number in range(48)]
     with ThreadPoolExecutor(THREADS) as pool:
         answers = list(pool.map(post, bodies))
@@ -117,7 +117,7 @@ def test_requests_at_the_same_time_are_all_answered(post: Post) -> None:
 
 
 @pytest.mark.interface("7.3", "code-409")
-def test_of_clients_who_race_for_a_name_one_gets_it(
+def test_of_clients_that_race_for_a_name_one_gets_it(
     post: Post,
     token: str,
     other_credentials: ClientCredentials,

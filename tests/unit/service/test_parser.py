@@ -71,7 +71,7 @@ def _refused(parser: Parser, data: bytes) -> int | None:
 
 
 @pytest.mark.parametrize("head", WORST_HEADS.values(), ids=WORST_HEADS)
-def test_the_worst_for_each_expression_costs_little(parser: Parser, head: bytes) -> None:
+def test_the_worst_case_of_each_regular_expression_is_fast(parser: Parser, head: bytes) -> None:
     started = time.process_time()
     _feed(parser, head)
     assert time.process_time() - started < 1
@@ -84,11 +84,11 @@ def test_the_worst_for_each_expression_costs_little(parser: Parser, head: bytes)
      b"GET / HTTP/2.0\r\n\r\n", b"GET /" + b"x" * 2000 + b" HTTP/1.1\r\n\r\n",
      b"GET  / HTTP/1.1\r\n\r\n", b"\r\n\r\n"],
 )  # fmt: skip
-def test_what_could_cost_more_is_refused(parser: Parser, head: bytes) -> None:
+def test_requests_that_could_be_slow_are_refused(parser: Parser, head: bytes) -> None:
     assert _refused(parser, head) == 400
 
 
-def test_an_ordinary_request_is_taken_as_it_is(parser: Parser) -> None:
+def test_an_ordinary_request_is_parsed(parser: Parser) -> None:
     delivery = b"/send/" + b"%7E" * 128
     token = b"t" * 1200
     head = b"\r\nDELETE %b HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %b\r\nX:  a  b \t\r\n\r\n"
@@ -105,7 +105,7 @@ def test_an_ordinary_request_is_taken_as_it_is(parser: Parser) -> None:
      b"GET http://\xff/ HTTP/1.1\r\n\r\n",
      b"POST / HTTP/1.1\r\nContent-Length: " + b"1" * 5000 + b"\r\n\r\n"],
 )  # fmt: skip
-def test_what_python_cannot_read_is_refused(parser: Parser, head: bytes) -> None:
+def test_a_request_that_python_cannot_parse_is_refused(parser: Parser, head: bytes) -> None:
     assert _refused(parser, head) == 400
 
 
@@ -114,14 +114,14 @@ def test_what_python_cannot_read_is_refused(parser: Parser, head: bytes) -> None
     [(b"", None), (b"Content-Length: 0\r\n", None),
      (b"Content-Length: 9999999\r\n", 413), (b"Content-Length: x\r\n", 400)],
 )  # fmt: skip
-def test_what_is_complete_with_its_head_is_not_continued(
+def test_a_request_that_is_complete_is_not_continued(
     parser: Parser, fields: bytes, code: int | None
 ) -> None:
     assert _refused(parser, HEAD + b"Expect: 100-continue\r\n" + fields + b"\r\n") == code
     assert not parser.expect_continue
 
 
-def test_a_body_that_is_to_come_is_continued(parser: Parser) -> None:
+def test_a_request_whose_body_follows_is_continued(parser: Parser) -> None:
     _feed(parser, HEAD + b"Expect: 100-continue\r\nContent-Length: 2\r\n\r\n")
     assert (parser.completed, parser.expect_continue) == (False, True)
 
@@ -138,7 +138,7 @@ def test_a_body_that_is_to_come_is_continued(parser: Parser) -> None:
      (b"1.1", b"Transfer-Encoding : chunked\r\n", 400),
      (b"1.1", b"Transfer-Encoding: gzip, chunked\r\n", 501)],
 )  # fmt: skip
-def test_the_end_of_a_body_is_never_in_doubt(
+def test_an_ambiguous_end_of_the_body_is_refused(
     parser: Parser, version: bytes, fields: bytes, code: int | None
 ) -> None:
     assert _refused(parser, b"POST / HTTP/%b\r\n%b\r\n0\r\n\r\n" % (version, fields)) == code
@@ -147,14 +147,14 @@ def test_the_end_of_a_body_is_never_in_doubt(
 @pytest.mark.parametrize(
     "endless", [b"1" * 99_999, b"\r\n" * 9999, b"1\r\nx\r\n" * 9999, b"0\r\n" + b"x: y\r\n" * 9999]
 )
-def test_what_surrounds_chunks_is_bounded(parser: Parser, endless: bytes) -> None:
+def test_the_framing_of_chunks_is_limited(parser: Parser, endless: bytes) -> None:
     taken = _feed(parser, CHUNKED + endless)
     assert parser.error is not None
     assert parser.error.code == 400
     assert taken < 3 * MAX_FRAMING
 
 
-def test_a_body_in_many_chunks_is_taken(parser: Parser) -> None:
+def test_a_body_in_many_chunks_is_accepted(parser: Parser) -> None:
     chunk = b"400\r\n" + b"x" * 0x400 + b"\r\n"
     assert _refused(parser, CHUNKED + 400 * chunk + b"0\r\n\r\n") is None
     assert parser.get_body_stream().read() == b"x" * 409_600

@@ -31,7 +31,7 @@ def _entry(domain: str) -> Entry:
     return Entry(domain, "s1", 1024, None, 0, True)
 
 
-def test_a_store_that_cannot_be_used_is_waited_for_once(
+def test_an_unusable_store_is_waited_for_only_once(
     store: Store,
     credentials: ClientCredentials,
     make_key: KeyMaker,
@@ -51,7 +51,7 @@ def test_a_store_that_cannot_be_used_is_waited_for_once(
     assert tried == ["a.example"]
 
 
-def test_a_failure_of_one_entry_spoils_no_other(
+def test_the_failure_of_one_entry_affects_no_other(
     store: Store, credentials: ClientCredentials, fixed_keys: dict[int, KeyPair]
 ) -> None:
     made = iter([ZeroDivisionError, fixed_keys[1024]])

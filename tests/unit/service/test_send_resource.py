@@ -30,7 +30,7 @@ def test_a_delivery_of_this_client_is_cancelled_once(
 
 
 @pytest.mark.interface("4.3", "unknown")
-def test_a_delivery_of_another_client_is_404_and_stays(
+def test_a_delivery_of_another_client_is_404_and_not_cancelled(
     client: TestClient,
     token: str,
     store: Store,
@@ -53,14 +53,12 @@ def test_a_given_delivery_id_is_used(store: Store, credentials: ClientCredential
     assert add_delivery(store, credentials.client_id, "20210701-1") == "20210701-1"
 
 
-def test_a_generated_delivery_id_is_another_each_time(
-    store: Store, credentials: ClientCredentials
-) -> None:
+def test_generated_delivery_ids_are_unique(store: Store, credentials: ClientCredentials) -> None:
     assert len({add_delivery(store, credentials.client_id) for _ in range(5)}) == 5
 
 
 @pytest.mark.parametrize("delivery_id", ["", "a/b", "a b", "a?b", "ä", "x" * 129])
-def test_a_delivery_id_that_cannot_stand_in_a_path_is_refused(
+def test_a_delivery_id_that_cannot_be_in_a_path_is_refused(
     store: Store, credentials: ClientCredentials, delivery_id: str
 ) -> None:
     with pytest.raises(UsageError, match="invalid delivery ID"):

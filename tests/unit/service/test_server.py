@@ -92,24 +92,24 @@ def _seconds_to_the_end(connection: socket.socket) -> float:
     [b"GE", b"GET / HTTP/1.1\r\nX: ", b"POST / HTTP/1.1\r\nContent-Length: 100000\r\n\r\n",
      b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nffff\r\n"],
 )  # fmt: skip
-def test_a_request_that_trickles_ends(connection: socket.socket, beginning: bytes) -> None:
+def test_a_trickling_request_is_cut_off(connection: socket.socket, beginning: bytes) -> None:
     connection.sendall(beginning)
     assert LIMIT <= _seconds_to_the_end(connection) < LIMIT + SLACK
 
 
-def test_a_second_request_has_time_of_its_own(connection: socket.socket) -> None:
+def test_each_request_has_its_own_time_limit(connection: socket.socket) -> None:
     for _ in range(3):
         assert _is_answered(connection)
         time.sleep(LIMIT * 0.8)
 
 
-def test_a_connection_may_wait_between_requests(connection: socket.socket) -> None:
+def test_a_connection_may_be_idle_between_requests(connection: socket.socket) -> None:
     assert _is_answered(connection)
     time.sleep(LIMIT + SLACK)
     assert _is_answered(connection)
 
 
-def test_an_answer_that_nobody_takes_ends(connection: socket.socket) -> None:
+def test_an_answer_that_is_not_read_is_cut_off(connection: socket.socket) -> None:
     size = 100_000_000
     connection.sendall(REQUEST.replace(b"/ ", b"/?%d " % size))
     time.sleep(LIMIT + SLACK)
@@ -125,7 +125,7 @@ def test_an_answer_that_nobody_takes_ends(connection: socket.socket) -> None:
     assert taken < size
 
 
-def test_many_that_trickle_keep_nobody_out(port: int) -> None:
+def test_many_trickling_connections_do_not_block_others(port: int) -> None:
     slow = [socket.create_connection(("127.0.0.1", port), timeout=10) for _ in range(150)]
     try:
         for one in slow:
@@ -147,7 +147,7 @@ def test_many_that_trickle_keep_nobody_out(port: int) -> None:
      (b"GET / HTTP/1.0\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n", 400),
      (b"GET /?x HTTP/1.1\r\n\r\n", 500)],
 )  # fmt: skip
-def test_what_does_not_reach_the_application_is_answered_in_json(
+def test_requests_that_do_not_reach_the_application_are_answered_in_json(
     connection: socket.socket, request_: bytes, status: int
 ) -> None:
     connection.sendall(request_)
@@ -166,7 +166,7 @@ def test_what_does_not_reach_the_application_is_answered_in_json(
      b"GET / HTTP/1.1\r\na:" + b" " * 15_000 + b"\x01\r\n\r\n",
      b"GET / HTTP/1.1\r\na: b" + b"\r\n " * 5_000 + b"\r\n\r\n"],
 )  # fmt: skip
-def test_the_worst_of_requests_keeps_nobody_waiting(port: int, worst: bytes) -> None:
+def test_the_worst_requests_do_not_block_others(port: int, worst: bytes) -> None:
     attackers = [socket.create_connection(("127.0.0.1", port), timeout=10) for _ in range(10)]
     try:
         for one in attackers:
@@ -180,7 +180,7 @@ def test_the_worst_of_requests_keeps_nobody_waiting(port: int, worst: bytes) -> 
             one.close()
 
 
-def test_a_request_without_a_body_that_expects_to_go_on_is_answered(
+def test_a_request_without_a_body_that_expects_100_continue_is_answered(
     connection: socket.socket,
 ) -> None:
     expecting = REQUEST.replace(b"Host", b"Expect: 100-continue\r\nHost")
@@ -189,7 +189,7 @@ def test_a_request_without_a_body_that_expects_to_go_on_is_answered(
 
 
 @pytest.mark.parametrize("is_chunked", [False, True])
-def test_a_body_of_any_size_that_is_taken_is_kept_in_memory(port: int, is_chunked: bool) -> None:
+def test_the_largest_body_is_kept_in_memory(port: int, is_chunked: bool) -> None:
     size = MAX_BODY - 20_000  # not counting what surrounds chunks
     body = (b"x" * 4096 for _ in range(size // 4096)) if is_chunked else b"x" * size
     with closing(HTTPConnection("127.0.0.1", port, timeout=10)) as connection:
@@ -198,7 +198,7 @@ def test_a_body_of_any_size_that_is_taken_is_kept_in_memory(port: int, is_chunke
 
 
 @pytest.mark.parametrize("host", ["localhost", "*", "::1", "[::1]", "::"])
-def test_the_address_that_is_told_is_one_to_connect_to(host: str) -> None:
+def test_the_announced_address_can_be_connected_to(host: str) -> None:
     with _served(host) as url:
         if not url:
             pytest.skip(f"nothing can listen on {host} here")

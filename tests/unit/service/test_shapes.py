@@ -155,7 +155,7 @@ def test_the_service_answers_as_the_fixture_shows(
 
 
 @pytest.mark.interface("2.3", "domains", "several")
-def test_what_the_request_states_comes_back(answer_register_created: Result) -> None:
+def test_the_items_repeat_what_the_request_states(answer_register_created: Result) -> None:
     stated = _read(REQUEST)["domains"]
     for entry, item in zip(stated, answer_register_created.json["items"], strict=True):
         assert item["result"]["code"] == "201"

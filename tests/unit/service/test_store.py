@@ -33,7 +33,7 @@ def test_a_missing_file_is_created_with_its_directory(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="file modes are POSIX")
-def test_only_the_owner_may_read_the_files(tmp_path: Path) -> None:
+def test_only_the_owner_can_read_the_files(tmp_path: Path) -> None:
     path = tmp_path / "new" / "service.db"
     store = Store.open(path)
     create_client(store)
@@ -43,7 +43,7 @@ def test_only_the_owner_may_read_the_files(tmp_path: Path) -> None:
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
-def test_what_was_stored_is_there_when_opened_again(tmp_path: Path) -> None:
+def test_stored_data_is_there_after_reopening(tmp_path: Path) -> None:
     path = tmp_path / "service.db"
     store = Store.open(path)
     create_client(store, "first")
@@ -76,14 +76,14 @@ def test_the_data_file_uses_wal_foreign_keys_and_a_busy_timeout(store: Store) ->
     assert pragmas == {"journal_mode": "wal", "foreign_keys": 1, "busy_timeout": 5_000}
 
 
-def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_database_is_refused_and_not_changed(tmp_path: Path) -> None:
     path = tmp_path / "domains.yaml"
     path.write_text("- example.com\n" * 100, encoding="utf-8")
     assert "not a database" in _refusal(path).message
     assert path.read_text(encoding="utf-8") == "- example.com\n" * 100
 
 
-def test_a_database_of_another_program_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_a_database_of_another_program_is_refused_and_not_changed(tmp_path: Path) -> None:
     path = tmp_path / "other.db"
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE other (x)")
@@ -96,7 +96,7 @@ def test_a_database_of_another_program_is_refused_and_left_alone(tmp_path: Path)
     "statement",
     ["CREATE VIEW other AS SELECT 1", "PRAGMA application_id = 1", "PRAGMA user_version = 1"],
 )
-def test_a_database_without_tables_is_of_another_program_as_well(
+def test_a_database_without_tables_can_belong_to_another_program(
     tmp_path: Path, statement: str
 ) -> None:
     path = tmp_path / "other.db"
@@ -118,7 +118,7 @@ def test_a_file_of_a_newer_version_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such modes")
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620])
-def test_a_file_that_others_can_reach_is_refused(tmp_path: Path, mode: int) -> None:
+def test_a_file_that_other_users_can_access_is_refused(tmp_path: Path, mode: int) -> None:
     path = tmp_path / "it's.db"
     Store.open(path).close()
     path.chmod(mode)
@@ -166,14 +166,14 @@ def test_a_file_that_cannot_be_written_is_refused(
     assert f"UsageError: {path}: the service data file is not writable" in done.stderr
 
 
-def test_a_failure_later_on_is_told_in_plain_words(store: Store) -> None:
+def test_a_later_failure_is_reported_without_parameters(store: Store) -> None:
     with pytest.raises(UsageError) as caught, store.writing() as connection:
         connection.execute(text("INSERT INTO absent VALUES (:secret)"), {"secret": "hush"})
     assert str(store.path) in caught.value.message
     assert "hush" not in f"{caught.value!r} {caught.value.__cause__!r}"
 
 
-def test_a_transaction_that_fails_leaves_nothing(store: Store) -> None:
+def test_a_failed_transaction_is_rolled_back(store: Store) -> None:
     insert = text("INSERT INTO clients VALUES ('lost', x'00', 'active', '')")
 
     def insert_and_fail() -> None:

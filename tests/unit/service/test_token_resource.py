@@ -46,18 +46,18 @@ def test_valid_credentials_get_a_bearer_token_for_an_hour(
     assert result.json.items() >= {"token_type": "Bearer", "expires_in": 3600}.items()
 
 
-def test_tokens_are_not_stored_as_such(store: Store, token: str) -> None:
+def test_tokens_are_not_stored_in_plain_text(store: Store, token: str) -> None:
     files = store.path.parent.iterdir()
     assert not any(token.encode() in file.read_bytes() for file in files)
 
 
 @pytest.mark.interface("4.1", "credentials")
-def test_a_secret_may_hold_colons(store: Store, request_token: RequestToken) -> None:
+def test_a_secret_may_have_colons(store: Store, request_token: RequestToken) -> None:
     assert request_token(create_client(store, "name", "a:b::c")).status_code == 200
 
 
 @pytest.mark.parametrize("scheme", ["basic", "BASIC"])
-def test_the_scheme_is_read_in_any_case(
+def test_the_case_of_the_scheme_does_not_matter(
     request_token: RequestToken, credentials: ClientCredentials, scheme: str
 ) -> None:
     pair = f"{credentials.client_id}:{credentials.secret}".encode()
@@ -109,7 +109,7 @@ def test_a_deleted_client_is_an_invalid_client(
         "bmFtZTpzZWNyZXQ=",
     ],
 )
-def test_credentials_that_cannot_be_read_are_an_invalid_client(
+def test_malformed_credentials_are_an_invalid_client(
     request_token: RequestToken, header: str
 ) -> None:
     _assert_error(request_token(None, authorization=header), "invalid_client")
@@ -129,7 +129,7 @@ def test_a_disabled_client_still_gets_tokens(
 
 
 @pytest.mark.interface("3.2", "enable")
-def test_an_enabled_client_gets_tokens_that_work_again(
+def test_after_enabling_a_client_its_tokens_work_again(
     store: Store,
     credentials: ClientCredentials,
     token: str,
@@ -166,7 +166,7 @@ def test_another_grant_type_is_unsupported(
         ("a=1&" * 101 + "grant_type=client_credentials", None),
     ],
 )
-def test_a_body_that_is_no_sound_form_is_an_invalid_request(
+def test_a_malformed_form_is_an_invalid_request(
     request_token: RequestToken,
     credentials: ClientCredentials,
     body: str | bytes,
@@ -218,7 +218,7 @@ def test_another_method_is_405(
     assert result.headers["Allow"] == "POST"
 
 
-def test_expired_tokens_are_cleared_away(
+def test_expired_tokens_are_deleted(
     request_token: RequestToken,
     credentials: ClientCredentials,
     clock: SimpleNamespace,

@@ -34,14 +34,14 @@ def test_a_domain_alone_gets_the_defaults() -> None:
 
 
 @pytest.mark.interface("2.3", "enable")
-def test_every_field_is_taken_over() -> None:
+def test_every_field_is_accepted() -> None:
     entry = _entry(**(FIELDS | {"default": 1, "enable": False}))
     assert validate_entry(entry) == Entry(
         "example.com", "s1", 2048, "2021-07-01T00:00+09:00", 1, False
     )
 
 
-def test_names_are_compared_in_lower_case() -> None:
+def test_names_are_converted_to_lower_case() -> None:
     result = validate_entry({"sign_domain": "Example.COM", "selector": "S1.Mail"})
     assert isinstance(result, Entry)
     assert (result.sign_domain, result.selector) == ("example.com", "s1.mail")
@@ -97,7 +97,7 @@ def test_a_domain_name_is_accepted(domain: str) -> None:
         "\ud800.com",
     ],
 )
-def test_what_is_no_domain_name_is_refused(domain: object) -> None:
+def test_an_invalid_domain_name_is_refused(domain: object) -> None:
     assert _refusal(_entry(sign_domain=domain)).startswith("sign_domain must be")
 
 
@@ -116,7 +116,7 @@ def test_a_selector_is_accepted(selector: str) -> None:
 @pytest.mark.parametrize(
     "selector", [None, 20260101, "", ".", "a.", "a..b", "-a", "a_b", "12:30", "ä", "s" * 64]
 )
-def test_a_bad_selector_is_refused(selector: object) -> None:
+def test_an_invalid_selector_is_refused(selector: object) -> None:
     assert _refusal(_entry(selector=selector)).startswith("selector must be")
 
 
@@ -127,7 +127,7 @@ def test_the_whole_name_has_at_most_253_octets() -> None:
     assert "253" in _refusal({**entry, "selector": longest + "s"})
 
 
-def test_the_whole_name_has_room_for_a_selector_that_is_generated() -> None:
+def test_the_whole_name_leaves_space_for_a_generated_selector() -> None:
     assert "253" in _refusal(_entry(sign_domain="d" + DOMAIN_OF_232_OCTETS))
 
 
@@ -204,12 +204,12 @@ def test_enable_is_a_boolean_only(enable: object) -> None:
 
 
 @pytest.mark.interface("7.3", "code-400")
-def test_everything_that_is_wrong_is_said_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     message = _refusal(dict.fromkeys(["sign_domain", *FIELDS]))
     assert [part.split()[0] for part in message.split("; ")] == ["sign_domain", *FIELDS]
 
 
-def test_a_rejection_carries_the_names_as_sent_if_they_are_strings() -> None:
+def test_a_rejection_has_the_names_as_sent_if_they_are_strings() -> None:
     result = validate_entry({"sign_domain": "Not A Domain", "selector": "S_1"})
     assert isinstance(result, Rejection)
     assert (result.sign_domain, result.selector) == ("Not A Domain", "S_1")

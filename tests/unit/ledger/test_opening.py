@@ -1,4 +1,4 @@
-"""Who only reads waits for nobody, and changes nothing."""
+"""Opening the file: a reader waits for no writer, and changes nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ try:
 except LedgerError as error:
     print(error.message, error.hint, sep="\\n")
 """
-# Writes more than SQLite's cache holds, so that half of it is in the log, and waits to be killed.
+# Writes more than fits into SQLite's cache, so that half of it is in the log; then waits.
 HALF_WRITTEN = """
 ledger = Ledger.open(path, **ACCOUNT)
 ledger.record([answer(1)])
@@ -45,14 +45,14 @@ def killed(process, word):
     process.wait()
 
 
-def test_a_reader_makes_no_file(path, read):
+def test_a_reader_creates_no_file(path, read):
     with read() as ledger:
         assert list(ledger.all()) == []
         assert ledger.quarantined is None
     assert not path.parent.exists()
 
 
-def test_a_reader_neither_waits_for_a_writer_nor_sees_half_its_work(
+def test_a_reader_neither_waits_for_a_writer_nor_sees_uncommitted_changes(
     write, read, path, make_registration
 ):
     with write() as ledger:
@@ -81,16 +81,17 @@ def test_a_writer_does_not_wait_for_a_reader(write, read, make_registration):
             assert list(reader.all()) == answers
 
 
-def test_what_a_killed_writer_left_half_written_is_not_there(start, read, path):
+def test_uncommitted_changes_of_a_killed_writer_are_not_read(start, read, path):
     killed(start(HALF_WRITTEN), "half-way")
-    left = [(found, found.read_bytes()) for found in (path, path.with_name("ledger.db-wal"))]
-    assert len(left[1][1]) > 100_000
+    log = path.with_name("ledger.db-wal")
+    contents = {file: file.read_bytes() for file in (path, log)}
+    assert len(contents[log]) > 100_000
     with read() as ledger:
-        assert [found.sign_domain for found in ledger.all()] == ["d1.example"]
-    assert [(found, found.read_bytes()) for found, _ in left] == left
+        assert [registration.sign_domain for registration in ledger.all()] == ["d1.example"]
+    assert {file: file.read_bytes() for file in contents} == contents
 
 
-def test_readers_get_on_with_a_writer_that_commits_without_pause(start, read):
+def test_readers_work_while_a_writer_commits_without_pause(start, read):
     writer = start(COMMIT_AND_REOPEN)
     assert writer.stdout.readline() == "ready\n"
     counts = []
@@ -103,41 +104,41 @@ def test_readers_get_on_with_a_writer_that_commits_without_pause(start, read):
     assert counts[0] < counts[-1]
 
 
-def test_a_read_only_directory_is_read(elsewhere, write, make_registration):
+def test_a_ledger_in_a_read_only_directory_can_be_read(elsewhere, write, make_registration):
     path = elsewhere.path / "ledger.db"
     with write(path=path) as ledger:
         ledger.record([make_registration()])
     path.chmod(0o644)
     elsewhere.path.chmod(0o555)
     assert elsewhere.run(COUNT, path) == "1\n"
-    assert [found.name for found in elsewhere.path.iterdir()] == ["ledger.db"]
+    assert [file.name for file in elsewhere.path.iterdir()] == ["ledger.db"]
 
 
 @pytest.mark.parametrize("with_index", [True, False])
-def test_a_log_in_a_read_only_directory_is_read_or_told_of(
+def test_a_log_in_a_read_only_directory_is_read_or_reported(
     elsewhere, write, make_registration, with_index
 ):
     path, log = elsewhere.path / "ledger.db", elsewhere.path / "ledger.db-wal"
     with write(path=path) as ledger:
         ledger.record([make_registration()])
-        left = [(found, found.read_bytes()) for found in elsewhere.path.iterdir()]
-    for found, content in left:  # as a kill leaves them
-        found.write_bytes(content)
-        found.chmod(0o644)
+        contents = {file: file.read_bytes() for file in elsewhere.path.iterdir()}
+    for file, content in contents.items():  # as a kill leaves them
+        file.write_bytes(content)
+        file.chmod(0o644)
     if not with_index:
         path.with_name("ledger.db-shm").unlink()
     elsewhere.path.chmod(0o555)
-    said = elsewhere.run(COUNT, path)
+    output = elsewhere.run(COUNT, path)
     if with_index:
-        assert said == "1\n"
+        assert output == "1\n"
     else:
-        assert f"cannot read the ledger {path}" in said
-        assert f"{log.name} holds changes to it" in said
-        assert f"make {path.parent} writable" in said
-    assert log.read_bytes() == dict(left)[log]
+        assert f"cannot read the ledger {path}" in output
+        assert f"{log.name} holds changes to it" in output
+        assert f"make {path.parent} writable" in output
+    assert log.read_bytes() == contents[log]
 
 
-def test_a_ledger_that_the_user_may_not_read_is_told(elsewhere, write):
+def test_a_ledger_that_the_user_cannot_read_is_reported(elsewhere, write):
     path = elsewhere.path / "ledger.db"
     write(path=path).close()
     path.chmod(0)
@@ -156,5 +157,5 @@ def test_a_ledger_that_the_user_may_not_read_is_told(elsewhere, write):
     ],
 )
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_path_is_quoted_in_sqlites_way(path, uri):
+def test_a_path_becomes_a_uri_that_sqlite_reads(path, uri):
     assert sqlite_uri(path.as_uri()) == uri

@@ -1,4 +1,4 @@
-"""What the ledger keeps of the service's answers."""
+"""The registrations in the ledger."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from dkimctl.ledger.ledger import Ledger
 from dkimctl.models.registration import DomainSpec, Registration, key_of
 
 
-def test_what_was_recorded_is_there_after_reopening_by_domain_and_selector(
-    write, read, make_registration
-):
+def test_recorded_registrations_are_there_after_reopening(write, read, make_registration):
     full = make_registration(
         "b.example",
         start_date="2027-01-01T00:00+00:00",
@@ -33,7 +31,7 @@ def test_what_was_recorded_is_there_after_reopening_by_domain_and_selector(
         assert ledger.of_domain("c.example") == []
 
 
-def test_a_new_answer_replaces_the_old_one_and_keeps_its_place(write, make_registration):
+def test_a_new_answer_replaces_the_old_one_and_keeps_its_position(write, make_registration):
     with write() as ledger:
         ledger.record([make_registration(selector="s1"), make_registration(selector="s2")])
         changed = make_registration(selector="S1", code="409")
@@ -44,7 +42,7 @@ def test_a_new_answer_replaces_the_old_one_and_keeps_its_place(write, make_regis
         ]
 
 
-def test_what_is_recorded_later_is_known_at_once(write, make_registration):
+def test_a_registration_is_known_as_soon_as_it_is_recorded(write, make_registration):
     with write() as ledger:
         assert ledger.of_domain("EXAMPLE.com") == []
         ledger.record([make_registration()])
@@ -65,19 +63,19 @@ def test_accounts_do_not_see_each_other(write, make_registration):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="file modes are POSIX")
-def test_the_ledger_is_the_users_alone_whatever_the_umask(write, path, make_registration):
+def test_only_the_user_can_access_the_ledger_whatever_the_umask(write, path, make_registration):
     before = os.umask(0)
     try:
         with write() as ledger:
             ledger.record([make_registration()])
-            modes = {found.name: found.stat().st_mode & 0o777 for found in path.parent.iterdir()}
+            modes = {file.name: file.stat().st_mode & 0o777 for file in path.parent.iterdir()}
     finally:
         os.umask(before)
     assert modes == dict.fromkeys(("ledger.db", "ledger.db-wal", "ledger.db-shm"), 0o600)
     assert path.parent.stat().st_mode & 0o777 == 0o700
 
 
-def test_a_directory_that_cannot_be_made_is_told(tmp_path, account):
+def test_a_directory_that_cannot_be_created_is_reported(tmp_path, account):
     (tmp_path / "state").write_text("a file")
     for open_ in Ledger.open, Ledger.open_existing:
         with pytest.raises(LedgerError, match="cannot use the ledger") as caught:
@@ -85,33 +83,33 @@ def test_a_directory_that_cannot_be_made_is_told(tmp_path, account):
         assert "DKIMCTL_STATE_DIR" in caught.value.hint
 
 
-def test_a_row_that_somebody_else_damaged_raises_nothing_foreign(write, path, make_registration):
+def test_values_of_the_wrong_type_are_converted(write, path, make_registration):
     with write() as ledger:
         ledger.record([make_registration()])
-        damage = sqlite3.connect(path)
-        with damage:
-            damage.execute("UPDATE registration SET key_len = 'x', value = x'ff00', code = NULL")
-        damage.close()
-        (found,) = ledger.all()
-    assert found.key_len is None
-    assert isinstance(found.record.value, str)
+        other = sqlite3.connect(path)
+        with other:
+            other.execute("UPDATE registration SET key_len = 'x', value = x'ff00', code = NULL")
+        other.close()
+        (registration,) = ledger.all()
+    assert registration.key_len is None
+    assert isinstance(registration.record.value, str)
 
 
-def test_what_is_not_text_in_a_text_column_is_told(write, path, make_registration):
+def test_invalid_utf8_in_a_text_column_is_reported(write, path, make_registration):
     with write() as ledger:
         ledger.record([make_registration()])
-        damage = sqlite3.connect(path)
-        with damage:
-            damage.execute("UPDATE registration SET value = CAST(x'ff00' AS TEXT)")
-        damage.close()
+        other = sqlite3.connect(path)
+        with other:
+            other.execute("UPDATE registration SET value = CAST(x'ff00' AS TEXT)")
+        other.close()
         with pytest.raises(LedgerError, match="cannot use the ledger"):
             list(ledger.all())
 
 
 @pytest.mark.parametrize("name", ["a b#c%41&d=é", "what?mode=memory"])
-def test_any_directory_will_do(write, read, tmp_path, make_registration, name):
+def test_any_directory_name_works(write, read, tmp_path, make_registration, name):
     if sys.platform == "win32" and "?" in name:
-        pytest.skip("no file name of Windows")
+        pytest.skip("not a file name on Windows")
     path = tmp_path / name / "ledger.db"
     with write(path=path) as ledger:
         ledger.record([make_registration()])
@@ -120,9 +118,7 @@ def test_any_directory_will_do(write, read, tmp_path, make_registration, name):
             assert list(reader.all()) == [make_registration()]
 
 
-def test_a_ledger_named_from_the_working_directory_is_found(
-    write, read, tmp_path, monkeypatch, make_registration
-):
+def test_a_relative_path_works(write, read, tmp_path, monkeypatch, make_registration):
     monkeypatch.chdir(tmp_path)
     relative = tmp_path.relative_to(tmp_path) / "ledger.db"
     with write(path=relative) as ledger:

@@ -1,4 +1,4 @@
-"""Ledgers of other versions."""
+"""Ledgers of other versions, and their migration."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dkimctl.errors import LedgerError
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models.registration import DnsRecord, DomainSpec, Registration, key_of
 
-# As version 1 was written.
+# As version 1 wrote it.
 VERSION_1 = """
 CREATE TABLE account (
   id INTEGER PRIMARY KEY,
@@ -42,7 +42,7 @@ INSERT INTO registration VALUES
   (1, 2, 'example.com', 's1', 2048, NULL, 1, 1, 's1._domainkey.example.com', 'TXT', 'v=DKIM1; p=x',
    '2026-11-21T10:15:30+09:00', '201', 'created');
 """
-# As version 2 was written, on top of it.
+# What version 2 added.
 VERSION_2 = """
 CREATE TABLE sending (
   id INTEGER PRIMARY KEY,
@@ -70,7 +70,7 @@ def old(path, request):
     return path
 
 
-def test_an_old_ledger_keeps_what_it_has_and_gains_intents_and_publications(old, write, read):
+def test_an_old_ledger_keeps_its_registrations_and_gains_tables(old, write, read):
     with write() as ledger:
         assert list(ledger.all()) == [KEPT]
         assert ledger.intents() == []
@@ -83,7 +83,7 @@ def test_an_old_ledger_keeps_what_it_has_and_gains_intents_and_publications(old,
         assert list(ledger.publications()) == [("example.com", "s1")]
 
 
-def test_a_reader_takes_an_old_ledger_as_it_is(old, read):
+def test_a_reader_does_not_migrate_an_old_ledger(old, read):
     before = old.read_bytes()
     with read() as ledger:
         assert ledger.of_domain("example.com") == [KEPT]
@@ -92,7 +92,7 @@ def test_a_reader_takes_an_old_ledger_as_it_is(old, read):
     assert old.read_bytes() == before
 
 
-def test_a_reader_goes_on_while_another_run_migrates(old, read, write):
+def test_a_reader_continues_while_another_run_migrates(old, read, write):
     with read() as reader:
         with write() as writer:
             writer.commit(begun=[[DomainSpec("example.net", "s1")]])
@@ -101,7 +101,7 @@ def test_a_reader_goes_on_while_another_run_migrates(old, read, write):
         assert reader.publications() == {}
 
 
-def test_a_ledger_with_nothing_in_it_reads_as_empty_and_stays_so(path, read):
+def test_a_database_without_tables_reads_as_empty_and_is_not_changed(path, read):
     path.parent.mkdir()
     sqlite3.connect(path).execute("PRAGMA journal_mode = WAL").connection.close()
     before = path.read_bytes()
@@ -110,13 +110,13 @@ def test_a_ledger_with_nothing_in_it_reads_as_empty_and_stays_so(path, read):
     assert path.read_bytes() == before
 
 
-def test_a_new_ledger_comes_into_being_whole_and_leaves_nothing_beside_it(path, write):
+def test_a_new_ledger_is_created_whole_without_leftovers(path, write):
     write().close()
-    assert [found.name for found in path.parent.iterdir()] == ["ledger.db"]
+    assert [file.name for file in path.parent.iterdir()] == ["ledger.db"]
     assert path.stat().st_size > 0
 
 
-def test_a_ledger_of_a_newer_version_is_refused_and_stays_as_it_is(path, write, account):
+def test_a_ledger_of_a_newer_version_is_refused_and_not_changed(path, write, account):
     write().close()
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA user_version = 4")
@@ -138,7 +138,7 @@ print("done")
 
 
 @pytest.mark.parametrize("there", ["nothing", "an old one"])
-def test_processes_that_open_a_ledger_at_once_all_get_it(path, start, read, old, there):
+def test_several_processes_can_open_a_ledger_at_the_same_time(path, start, read, old, there):
     if there == "nothing":
         shutil.rmtree(path.parent)
     processes = [start(OPEN_AND_ADD) for _ in range(4)]

@@ -1,4 +1,4 @@
-"""A damaged ledger is found before anything is sent, and set aside."""
+"""Checks before anything is sent: damage, which quarantines the ledger, and disk space."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ import random
 import shutil
 import sqlite3
 import sys
+from pathlib import Path
 
 import pytest
 
 from dkimctl.errors import LedgerError
 from dkimctl.ledger.errors import damage_error
-from dkimctl.ledger.health import quarantining
+from dkimctl.ledger.health import quarantining, require_disk_space
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models.registration import DomainSpec
 
 NOON = 1795262400.0  # 2026-11-21T12:00:00Z
-ASIDE = "ledger.db.damaged-20261121T120000"
+QUARANTINED = "ledger.db.damaged-20261121T120000"
 PAGE = 4096
 
 
@@ -49,11 +50,11 @@ DAMAGES = {
 
 
 def names(path):
-    return sorted(found.name for found in path.parent.iterdir() if found.suffix != ".lock")
+    return sorted(file.name for file in path.parent.iterdir() if file.suffix != ".lock")
 
 
 def use(path, account):
-    """What every registration does before it sends anything."""
+    """Open and check, as every registration does before it sends anything."""
     with Ledger.open(path, **account, clock=lambda: NOON) as ledger:
         ledger.check()
 
@@ -65,7 +66,7 @@ def read_all(path, account):
 
 @pytest.fixture
 def filled(write, path, make_registration):
-    """A ledger of some pages, at `path`."""
+    """A ledger with several pages, at `path`."""
     with write() as ledger:
         ledger.record([make_registration(f"d{number}.example") for number in range(100)])
         ledger.commit(begun=[[DomainSpec(f"d{number}.example", "s2") for number in range(100)]])
@@ -73,24 +74,24 @@ def filled(write, path, make_registration):
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_a_damaged_ledger_is_set_aside_as_it_is(filled, account, damage):
+def test_a_damaged_ledger_is_quarantined_unchanged(filled, account, damage):
     damage(filled)
     before = filled.read_bytes()
     with pytest.raises(
         LedgerError, match=r"ledger\.db is damaged: .*; it was quarantined"
     ) as caught:
         use(filled, account)
-    assert caught.value.message.isprintable(), "it is one line"
-    assert str(filled.with_name(ASIDE)) in caught.value.message
+    assert caught.value.message.isprintable(), "one line"
+    assert str(filled.with_name(QUARANTINED)) in caught.value.message
     assert "nothing was sent" in caught.value.message
     assert "restore a backup as ledger.db" in caught.value.hint
     assert "--retry-unknown" in caught.value.hint
-    assert names(filled) == [ASIDE]
-    assert filled.with_name(ASIDE).read_bytes() == before
+    assert names(filled) == [QUARANTINED]
+    assert filled.with_name(QUARANTINED).read_bytes() == before
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_a_reader_tells_of_damage_and_changes_nothing(filled, account, damage):
+def test_a_reader_reports_damage_and_changes_nothing(filled, account, damage):
     damage(filled)
     before = filled.read_bytes()
     with pytest.raises(LedgerError, match=r"ledger\.db is damaged: ") as caught:
@@ -108,7 +109,7 @@ def test_a_reader_tells_of_damage_and_changes_nothing(filled, account, damage):
         '[["a.example", "s1", "s2"]]',
     ],
 )  # fmt: skip
-def test_sendings_that_nobody_can_read_are_damage_too(entries, path, account, write):
+def test_unreadable_open_requests_are_damage_too(entries, path, account, write):
     with write() as ledger:
         ledger.commit(begun=[[DomainSpec("example.com", "s1")]])
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
@@ -121,7 +122,7 @@ def test_sendings_that_nobody_can_read_are_damage_too(entries, path, account, wr
 
 
 @pytest.mark.parametrize("table", ["account", "sending"])
-def test_rows_whose_ids_are_gone_are_damage_too(table, path, account, write):
+def test_rows_without_ids_are_damage_too(table, path, account, write):
     with write() as ledger:
         ledger.commit(begun=[[DomainSpec("example.com", "s1")]])
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
@@ -137,7 +138,7 @@ def test_rows_whose_ids_are_gone_are_damage_too(table, path, account, write):
         use(path, account)
 
 
-def test_the_new_ledger_knows_of_its_gaps(filled, account, write, read):
+def test_the_new_ledger_knows_of_the_quarantined_one(filled, account, write, read):
     with write() as ledger:
         assert ledger.quarantined is None
     DAMAGES["text"](filled)
@@ -153,16 +154,16 @@ def test_the_new_ledger_knows_of_its_gaps(filled, account, write, read):
         assert ledger.quarantined is None
 
 
-def test_one_that_was_set_aside_before_is_never_overwritten(filled, account):
+def test_an_earlier_quarantined_ledger_is_never_overwritten(filled, account):
     for content in "one", "two", "three":
         filled.write_text(content)
         with pytest.raises(LedgerError, match="quarantined"):
             use(filled, account)
-    found = {found.name: found.read_text() for found in filled.parent.glob("*damaged*")}
-    assert found == {ASIDE: "one", f"{ASIDE}.2": "two", f"{ASIDE}.3": "three"}
+    contents = {file.name: file.read_text() for file in filled.parent.glob("*damaged*")}
+    assert contents == {QUARANTINED: "one", f"{QUARANTINED}.2": "two", f"{QUARANTINED}.3": "three"}
 
 
-def test_an_emptied_ledger_is_no_new_one_while_its_log_is_there(write, path, account, tmp_path):
+def test_an_emptied_ledger_with_a_log_is_damaged_and_not_new(write, path, account, tmp_path):
     with write() as ledger:
         ledger.commit(begun=[[DomainSpec("example.com", "s1")]])
         shutil.copytree(path.parent, tmp_path / "copy")
@@ -174,11 +175,11 @@ def test_an_emptied_ledger_is_no_new_one_while_its_log_is_there(write, path, acc
     assert path.with_name("ledger.db-wal").read_bytes() == log
     with pytest.raises(LedgerError, match=r"the file is empty.* quarantined"):
         use(path, account)
-    assert names(path) == [ASIDE, f"{ASIDE}-shm", f"{ASIDE}-wal"]
-    assert path.with_name(f"{ASIDE}-wal").read_bytes() == log
+    assert names(path) == [QUARANTINED, f"{QUARANTINED}-shm", f"{QUARANTINED}-wal"]
+    assert path.with_name(f"{QUARANTINED}-wal").read_bytes() == log
 
 
-def test_an_emptied_ledger_is_no_new_one(filled, account):
+def test_an_emptied_ledger_is_damaged_and_not_new(filled, account):
     filled.write_bytes(b"")
     with pytest.raises(LedgerError, match="the file is empty"):
         Ledger.open_existing(filled, **account)
@@ -188,7 +189,7 @@ def test_an_emptied_ledger_is_no_new_one(filled, account):
         assert ledger.quarantined is not None
 
 
-def test_a_log_without_its_ledger_is_not_lost_to_a_new_one(filled, account):
+def test_a_log_without_its_ledger_is_kept(filled, account):
     log = filled.with_name("ledger.db-wal")
     filled.unlink()
     log.write_bytes(b"changes")
@@ -199,7 +200,7 @@ def test_a_log_without_its_ledger_is_not_lost_to_a_new_one(filled, account):
     assert not filled.exists()
 
 
-def test_damage_that_comes_to_light_later_is_told_and_left_to_the_next_run(
+def test_damage_noticed_later_is_reported_and_quarantined_by_the_next_check(
     filled, write, make_registration
 ):
     with write() as ledger:
@@ -215,7 +216,7 @@ def test_damage_that_comes_to_light_later_is_told_and_left_to_the_next_run(
             ledger.record([make_registration()])
 
 
-def test_what_another_run_has_moved_already_is_left_in_peace(filled, write):
+def test_a_new_ledger_that_another_run_has_begun_is_left_alone(filled, write):
     def find_damage_too_late():
         with quarantining(filled, lambda: NOON):
             filled.rename(filled.with_name("moved"))
@@ -228,7 +229,7 @@ def test_what_another_run_has_moved_already_is_left_in_peace(filled, write):
     assert names(filled) == ["ledger.db", "moved"]
 
 
-def test_other_trouble_moves_nothing(filled):
+def test_other_errors_move_nothing(filled):
     error = sqlite3.OperationalError("disk I/O error")
     with pytest.raises(sqlite3.OperationalError), quarantining(filled, lambda: NOON):
         raise error
@@ -240,29 +241,72 @@ def test_a_sound_ledger_passes(filled, account):
     assert names(filled) == ["ledger.db"]
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege there")
-def test_a_ledger_behind_a_link_is_set_aside_where_it_is(filled, account, tmp_path):
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege on Windows")
+def test_a_ledger_behind_a_symbolic_link_is_quarantined_in_its_own_directory(
+    filled, account, tmp_path
+):
     link = tmp_path / "link.db"
     link.symlink_to(filled)
     DAMAGES["text"](filled)
     with pytest.raises(LedgerError, match="quarantined"):
         use(link, account)
-    assert names(filled) == [ASIDE]
+    assert names(filled) == [QUARANTINED]
     use(link, account)
-    assert names(filled) == ["ledger.db", ASIDE]
+    assert names(filled) == ["ledger.db", QUARANTINED]
     assert link.is_symlink()
 
 
-def test_a_damaged_ledger_that_cannot_be_moved_is_told(elsewhere):
+def test_a_damaged_ledger_that_cannot_be_moved_is_reported(elsewhere):
     path = elsewhere.path / "ledger.db"
     path.write_text("not a database")
     path.chmod(0o666)
     elsewhere.path.chmod(0o555)
-    said = elsewhere.run(
+    output = elsewhere.run(
         "try:\n    Ledger.open(path, **ACCOUNT)\n"
         "except LedgerError as error:\n    print(error.message, error.hint)",
         path,
     )
-    assert "is damaged: file is not a database; it cannot be quarantined: Permission denied" in said
-    assert "restore a backup" in said
+    assert "is damaged: file is not a database" in output
+    assert "; it cannot be quarantined: Permission denied" in output
+    assert "restore a backup" in output
     assert path.read_text() == "not a database"
+
+
+def test_too_little_disk_space_is_reported(small_disk, on_disk, write):
+    with write(path=on_disk) as ledger:
+        ledger.require_disk_space(400)
+        with pytest.raises(
+            LedgerError, match=r"5000 entries may need 69\.\d MB, and only 16\.\d MB"
+        ) as caught:
+            ledger.require_disk_space(5000)
+    assert f"free space at {on_disk.parent}" in caught.value.hint
+
+
+@pytest.mark.parametrize("batch_size", [1, 7, 50, 400])
+def test_answers_fit_into_the_space_required_for_them(
+    small_disk, on_disk, write, make_registration, batch_size
+):
+    """In batches of any size, with their intents, in random order."""
+    answers = [make_registration(f"{hash(str(n)):x}.example") for n in range(400)]
+    with write(path=on_disk) as ledger:
+        small_disk.fill(leaving=9_700_000)
+        ledger.require_disk_space(len(answers))
+        with pytest.raises(LedgerError):
+            ledger.require_disk_space(len(answers) + 50)
+        for first in range(0, len(answers), batch_size):
+            batch = answers[first : first + batch_size]
+            ledger.commit(begun=[[DomainSpec(*answer[:2]) for answer in batch]])
+            ledger.commit(answered=batch, settled=[answer.key for answer in batch])
+        assert len(list(ledger.all())) == 400
+
+
+def test_no_disk_has_space_for_everything(write):
+    with write() as ledger, pytest.raises(LedgerError, match="no space for the ledger"):
+        ledger.require_disk_space(10**15)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has /proc")
+def test_a_file_system_that_reports_no_size_is_assumed_to_have_space():
+    path = Path("/proc/ledger.db")
+    assert shutil.disk_usage(path.parent).free == 0
+    assert require_disk_space(path, 1) == 1
