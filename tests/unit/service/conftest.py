@@ -1,4 +1,4 @@
-"""A service on a fresh data file, with a clock that stands still and keys made beforehand."""
+"""A service with a new data file, a clock that stands still, and prepared keys."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def fixed_keys() -> dict[int, KeyPair]:
 
 @pytest.fixture
 def ordered_keys() -> list[int]:
-    """The lengths of the keys that the service had made, in bits."""
+    """The lengths of the keys that the service has ordered, in bits."""
     return []
 
 
@@ -64,7 +64,7 @@ def make_key(fixed_keys: dict[int, KeyPair], ordered_keys: list[int]) -> KeyMake
 
 @pytest.fixture
 def client(store: Store, clock: SimpleNamespace, make_key: KeyMaker) -> TestClient:
-    """Sends requests to the service."""
+    """A client that sends requests to the service."""
     return TestClient(create_app(store, clock=lambda: clock.now, make_key=make_key))
 
 
@@ -90,7 +90,7 @@ def basic() -> Callable[[str, str], str]:
 
 @pytest.fixture
 def request_token(client: TestClient, basic: Callable[[str, str], str]) -> Callable[..., Result]:
-    """Asks for a token as interface 4.1 says; keywords replace parts of the request."""
+    """Send a token request (interface 4.1); keywords replace parts of the request."""
 
     def request(credentials: ClientCredentials | None, **changes: Any) -> Result:
         headers = {"Content-Type": changes.pop("content_type", FORM)}
@@ -120,7 +120,7 @@ def token(get_token: Callable[[ClientCredentials], str], credentials: ClientCred
 
 @pytest.fixture
 def register(client: TestClient, token: str) -> Callable[..., Result]:
-    """Sends entries to POST /domain/dkim with `token`, or with another one."""
+    """Send entries to POST /domain/dkim with `token`, or with another token."""
 
     def send(*entries: object, token: str = token) -> Result:
         return client.simulate_post(

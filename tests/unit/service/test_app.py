@@ -1,4 +1,4 @@
-"""Error answers that all endpoints share: interface 7.3, 7.4."""
+"""Errors that all endpoints answer in the same way: interface 7.3, 7.4."""
 
 from __future__ import annotations
 

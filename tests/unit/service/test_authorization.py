@@ -18,7 +18,7 @@ Send = Callable[[str | None], Result]
 
 @pytest.fixture(params=REQUESTS, ids=["dkim", "send"])
 def send(client: TestClient, request: pytest.FixtureRequest) -> Send:
-    """Sends a protected request that, once authorized, has no effect."""
+    """Send a protected request that has no effect if it is authorized."""
     method, path = request.param
 
     def send(authorization: str | None) -> Result:
@@ -29,7 +29,7 @@ def send(client: TestClient, request: pytest.FixtureRequest) -> Send:
 
 
 def _is_authorized(result: Result) -> bool:
-    """The status is then the result of the operation itself: no body, no such delivery."""
+    """Whether the status is that of the operation itself: no body, or no such delivery."""
     return result.status_code in {400, 404}
 
 

@@ -120,4 +120,4 @@ def test_authentication_needs_the_right_pair(store: Store) -> None:
     assert authenticate(store, created.client_id, created.secret)
     assert not authenticate(store, created.client_id, created.secret + "x")
     assert not authenticate(store, created.client_id, "")
-    assert not authenticate(store, "nobody", created.secret)
+    assert not authenticate(store, "unknown", created.secret)

@@ -1,4 +1,4 @@
-"""A failure leaves one line in the log, and no secret."""
+"""A failure is logged in one line, without secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Faults over a real server on loopback: what the client sees, and what the store then has."""
+"""Fault injection over a real server: what the client gets, and what the store then has."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from dkimctl.service.server import hang_up
 from dkimctl.service.store import Store
 
 NAMES = [f"d{number}.example" for number in range(6)]
-PAIRS = {RegistrationName(name, "s1") for name in NAMES}
+REGISTRATIONS = {RegistrationName(name, "s1") for name in NAMES}
 BODY = json.dumps({"domains": [{"sign_domain": name, "selector": "s1"} for name in NAMES]}).encode()
 NOT_PROCESSED = {"drop-before", "429", "500-before", "502-before", "503-before", "504-before"}
 REFUSALS = {
@@ -45,8 +45,8 @@ REFUSALS = {
 GATEWAY_KINDS = [kind for kind in KINDS if kind[:3] in REFUSALS]
 
 
-class Seen(NamedTuple):
-    """An answer as the client got it."""
+class Received(NamedTuple):
+    """An answer as the client received it."""
 
     status: int
     headers: dict[str, str]
@@ -58,13 +58,13 @@ class Seen(NamedTuple):
         return items
 
 
-Send = Callable[..., Seen]
+Send = Callable[..., Received]
 Serve = Callable[..., int]
 Registered = Callable[[], set[tuple[str, str]]]
 
 
 def certain(kind: str, seed: int = 7, **settings: Any) -> Plan:
-    """A plan under which this happens to every request."""
+    """A plan with this fault for every request."""
     return Plan(seed, {kind: 1.0}, **settings)
 
 
@@ -75,7 +75,7 @@ def app(store: Store, clock: SimpleNamespace, make_key: KeyMaker) -> Any:
 
 @pytest.fixture
 def serve(app: Any) -> Iterator[Serve]:
-    """Serve the app with the faults of a plan; gives the port."""
+    """Serve the app with the faults of a plan; returns the port."""
     channels: dict[int, Any] = {}
     stopping = threading.Event()
     stops: list[Callable[[], None]] = []
@@ -101,23 +101,23 @@ def serve(app: Any) -> Iterator[Serve]:
 
 @pytest.fixture
 def send(token: str) -> Send:
-    """Send a registration request on a connection of its own, or on the one given."""
+    """Send a registration request on a new connection, or on the given one."""
 
-    def send(port: int, body: bytes = BODY, connection: Any = None, token: str = token) -> Seen:
+    def send(port: int, body: bytes = BODY, connection: Any = None, token: str = token) -> Received:
         if connection is None:
             with closing(HTTPConnection("127.0.0.1", port, timeout=30)) as connection:
                 return send(port, body, connection, token)
         connection.request("POST", "/domain/dkim", body, {"Authorization": f"Bearer {token}"})
         response = connection.getresponse()
-        return Seen(response.status, dict(response.getheaders()), response.read())
+        return Received(response.status, dict(response.getheaders()), response.read())
 
     return send
 
 
 @pytest.fixture
 def registered(store: Store) -> Registered:
-    """Which of PAIRS the service has."""
-    return lambda: set(registrations.registered(store, PAIRS))
+    """The registered ones of REGISTRATIONS."""
+    return lambda: set(registrations.registered(store, REGISTRATIONS))
 
 
 # --- what each kind does ---------------------------------------------------------------
@@ -132,7 +132,7 @@ def test_a_request_is_processed_or_not_as_the_kind_says(
         send(port)
     except RemoteDisconnected:
         assert kind.startswith("drop-")
-    assert registered() == (set() if kind in NOT_PROCESSED else PAIRS)
+    assert registered() == (set() if kind in NOT_PROCESSED else REGISTRATIONS)
 
 
 @pytest.mark.parametrize("kind", ["drop-before", "drop-after"])
@@ -143,17 +143,17 @@ def test_a_dropped_connection_closes_without_a_byte(serve: Serve, send: Send, ki
 
 @pytest.mark.parametrize("kind", GATEWAY_KINDS)
 def test_a_refusal_looks_like_that_of_a_gateway(serve: Serve, send: Send, kind: str) -> None:
-    seen = send(serve(certain(kind)))
-    assert seen.status == int(kind[:3])
-    assert json.loads(seen.body) == {"message": REFUSALS[kind[:3]]}
-    assert seen.headers["Content-Type"] == "application/json"
-    assert "Retry-After" not in seen.headers
+    received = send(serve(certain(kind)))
+    assert received.status == int(kind[:3])
+    assert json.loads(received.body) == {"message": REFUSALS[kind[:3]]}
+    assert received.headers["Content-Type"] == "application/json"
+    assert "Retry-After" not in received.headers
 
 
 @pytest.mark.parametrize("kind", GATEWAY_KINDS)
 def test_retry_after_is_sent_only_with_429_and_503(serve: Serve, send: Send, kind: str) -> None:
-    seen = send(serve(certain(kind, retry_after=0)))
-    assert seen.headers.get("Retry-After") == ("0" if kind[:3] in {"429", "503"} else None)
+    received = send(serve(certain(kind, retry_after=0)))
+    assert received.headers.get("Retry-After") == ("0" if kind[:3] in {"429", "503"} else None)
 
 
 def test_a_slow_answer_is_complete_and_its_request_is_processed_first(
@@ -164,26 +164,26 @@ def test_a_slow_answer_is_complete_and_its_request_is_processed_first(
     def sleep(seconds: float) -> None:
         slept.append((seconds, registered()))
 
-    seen = send(serve(certain("slow", slow=2.5), sleep=sleep))
-    assert slept == [(2.5, PAIRS)]
-    assert [item["result"]["code"] for item in seen.items] == ["201"] * 6
+    received = send(serve(certain("slow", slow=2.5), sleep=sleep))
+    assert slept == [(2.5, REGISTRATIONS)]
+    assert [item["result"]["code"] for item in received.items] == ["201"] * 6
 
 
 def test_a_truncated_answer_is_a_whole_http_message_without_valid_json(
     serve: Serve, send: Send
 ) -> None:
-    seen = send(serve(certain("truncated")))
-    assert (seen.status, int(seen.headers["Content-Length"])) == (200, len(seen.body))
+    received = send(serve(certain("truncated")))
+    assert (received.status, int(received.headers["Content-Length"])) == (200, len(received.body))
     with pytest.raises(json.JSONDecodeError):
-        json.loads(seen.body)
+        json.loads(received.body)
 
 
 def test_an_answer_with_the_wrong_content_type_is_otherwise_unchanged(
     serve: Serve, send: Send
 ) -> None:
-    seen = send(serve(certain("content-type")))
-    assert (seen.status, seen.headers["Content-Type"]) == (200, "text/html")
-    assert len(seen.items) == 6
+    received = send(serve(certain("content-type")))
+    assert (received.status, received.headers["Content-Type"]) == (200, "text/html")
+    assert len(received.items) == 6
 
 
 def test_reordered_items_are_the_same_in_another_order(serve: Serve, send: Send) -> None:
@@ -196,8 +196,8 @@ def test_two_items_are_always_swapped(serve: Serve, send: Send) -> None:
     port = serve(certain("reordered"))
     entries = [{"sign_domain": name, "selector": "s1"} for name in NAMES[:2]]
     for _ in range(5):
-        seen = send(port, json.dumps({"domains": entries}).encode())
-        assert [item["sign_domain"] for item in seen.items] == NAMES[1::-1]
+        received = send(port, json.dumps({"domains": entries}).encode())
+        assert [item["sign_domain"] for item in received.items] == NAMES[1::-1]
 
 
 def test_missing_items_are_left_out_of_the_count_but_not_of_the_total(
@@ -218,15 +218,15 @@ def test_missing_items_are_left_out_of_the_count_but_not_of_the_total(
 def test_a_failed_item_has_no_data_though_it_was_registered(serve: Serve, send: Send) -> None:
     port = serve(certain("item-500"))
     for _ in range(20):
-        seen = send(port)
-        failed = [item for item in seen.items if item["result"]["code"] == "500"]
+        received = send(port)
+        failed = [item for item in received.items if item["result"]["code"] == "500"]
         assert failed
         for item in failed:
             assert set(item) == {"result", "sign_domain", "selector"}
-        assert [item["sign_domain"] for item in seen.items] == NAMES
+        assert [item["sign_domain"] for item in received.items] == NAMES
 
 
-# --- what they leave alone -------------------------------------------------------------
+# --- what is not affected --------------------------------------------------------------
 
 
 def test_only_registration_requests_are_affected(
@@ -237,11 +237,11 @@ def test_only_registration_requests_are_affected(
         "Authorization": basic(credentials.client_id, credentials.secret),
         "Content-Type": "application/x-www-form-urlencoded",
     }
-    asked = client.simulate_post(
+    result = client.simulate_post(
         "/oauth2/token", body="grant_type=client_credentials", headers=headers
     )
-    assert asked.status_code == 200
-    bearer = {"Authorization": f"Bearer {asked.json['access_token']}"}
+    assert result.status_code == 200
+    bearer = {"Authorization": f"Bearer {result.json['access_token']}"}
     assert client.simulate_delete("/send/1", headers=bearer).status_code == 404
     assert client.simulate_get("/domain/dkim", headers=bearer).status_code == 405
     assert client.simulate_post("/domain/dkim", headers=bearer).status_code == 500
@@ -270,17 +270,17 @@ def test_an_answer_without_items_is_not_changed(serve: Serve, send: Send, kind: 
 
 @pytest.mark.parametrize("kind", ["truncated", "content-type"])
 def test_an_error_can_be_truncated_and_mislabelled_too(serve: Serve, send: Send, kind: str) -> None:
-    seen = send(serve(certain(kind)), token="expired")
-    assert seen.status == 403
-    assert (seen.headers["Content-Type"] == "text/html") == (kind == "content-type")
-    assert int(seen.headers["Content-Length"]) == len(seen.body)
+    received = send(serve(certain(kind)), token="expired")
+    assert received.status == 403
+    assert (received.headers["Content-Type"] == "text/html") == (kind == "content-type")
+    assert int(received.headers["Content-Length"]) == len(received.body)
 
 
-# --- which request is hit --------------------------------------------------------------
+# --- which requests are affected -------------------------------------------------------
 
 
 class Stub:
-    """Stands for the service where only the drawing counts: quick, and the same each time."""
+    """A fast application with a constant answer, for tests of the drawing alone."""
 
     def __init__(self) -> None:
         self.items = [{"sign_domain": name} for name in NAMES]
@@ -297,31 +297,39 @@ class Stub:
         self.closed += 1
 
 
+class Outcome(NamedTuple):
+    """What one request results in."""
+
+    status: str  # or "dropped"
+    content_type: str
+    body: bytes
+
+
 class Dropped(Exception):
-    """What takes the place of the connection's end."""
+    """Raised instead of closing the connection."""
 
 
 def drop() -> NoReturn:
     raise Dropped
 
 
-def told(faulty: Any) -> tuple[str, str, bytes]:
-    """What one request comes to: status, type, body."""
+def answer_of(faulty: Any) -> Outcome:
+    """Send one request."""
     started: list[Any] = []
     environ = {"REQUEST_METHOD": "POST", "PATH_INFO": "/domain/dkim"}
     try:
         body = faulty(environ, lambda *arguments: started.append(arguments))
     except Dropped:
-        return ("dropped", "", b"")
+        return Outcome("dropped", "", b"")
     (status, headers), whole = started[0], b"".join(body)
     if hasattr(body, "close"):
         body.close()
-    return (status, dict(headers)["Content-Type"], whole)
+    return Outcome(status, dict(headers)["Content-Type"], whole)
 
 
-def sequence(plan: Plan, length: int = 100) -> list[tuple[str, str, bytes]]:
+def sequence(plan: Plan, length: int = 100) -> list[Outcome]:
     faulty = FaultInjector(Stub(), plan, drop, sleep=lambda seconds: None)
-    return [told(faulty) for _ in range(length)]
+    return [answer_of(faulty) for _ in range(length)]
 
 
 EVERY_KIND = dict.fromkeys(KINDS, 1 / len(KINDS))
@@ -335,24 +343,24 @@ def test_the_same_seed_gives_the_same_answers_to_the_byte() -> None:
 def test_concurrent_requests_get_the_same_faults_as_sequential_ones() -> None:
     faulty = FaultInjector(Stub(), Plan(7, EVERY_KIND), drop, sleep=lambda seconds: None)
     with ThreadPoolExecutor(8) as pool:
-        seen = list(pool.map(lambda _: told(faulty), range(400)))
-    assert Counter(seen) == Counter(sequence(Plan(7, EVERY_KIND), 400))
+        received = list(pool.map(lambda _: answer_of(faulty), range(400)))
+    assert Counter(received) == Counter(sequence(Plan(7, EVERY_KIND), 400))
 
 
 def test_each_kind_occurs_with_its_probability() -> None:
-    shares = {"429": 0.2, "500-after": 0.05, "drop-before": 0.01}
+    probabilities = {"429": 0.2, "500-after": 0.05, "drop-before": 0.01}
     total = 5000
-    seen = Counter(status[:3] for status, _, _ in sequence(Plan(7, shares), total))
-    wanted = {"429": 0.2, "500": 0.05, "dro": 0.01, "200": 0.74}
-    assert set(seen) == set(wanted)
-    for status, share in wanted.items():
+    received = Counter(outcome.status[:3] for outcome in sequence(Plan(7, probabilities), total))
+    expected = {"429": 0.2, "500": 0.05, "dro": 0.01, "200": 0.74}
+    assert set(received) == set(expected)
+    for status, share in expected.items():
         deviation = math.sqrt(total * share * (1 - share))
-        assert abs(seen[status] - total * share) < 4 * deviation
+        assert abs(received[status] - total * share) < 4 * deviation
 
 
 def test_without_probabilities_there_are_no_faults() -> None:
     for faults in ({}, {"429": 0.0}):
-        assert {status for status, _, _ in sequence(Plan(7, faults))} == {"200 OK"}
+        assert {outcome.status for outcome in sequence(Plan(7, faults))} == {"200 OK"}
 
 
 def test_the_answer_of_the_service_is_closed_and_keeps_other_headers() -> None:
@@ -369,7 +377,7 @@ def test_any_seed_and_number_of_items_gives_an_answer(seed: int, count: int, kin
     stub = Stub()
     stub.items = [{"sign_domain": str(number % 3)} for number in range(count)]
     faulty = FaultInjector(stub, certain(kind, seed), drop, sleep=lambda seconds: None)
-    status, _, body = told(faulty)
+    status, _, body = answer_of(faulty)
     assert status[:3] in {"dro", "200", *REFUSALS}
     if kind == "missing-items":
         assert len(json.loads(body)["items"]) < count

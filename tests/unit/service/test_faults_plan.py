@@ -1,4 +1,4 @@
-"""The fault file: what it may say, and every mistake at its place."""
+"""The fault file: its keys, and every mistake with its place."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DOCUMENTED_KINDS = (
 
 def duration(text: str) -> float:
     if not text.endswith("s"):
-        raise UsageError("no length of time", hint="write 30s")
+        raise UsageError("invalid duration", hint="write 30s")
     return float(text[:-1])
 
 
@@ -41,7 +41,7 @@ def read(tmp_path: Path) -> Read:
 
 @pytest.fixture
 def refused(read: Read, tmp_path: Path) -> Refused:
-    """The problems of a file, without its directory; each has a hint."""
+    """The problems of a file, without its directory; each must have a hint."""
 
     def refused(text: str) -> list[str]:
         with pytest.raises(InputError) as caught:
@@ -124,7 +124,7 @@ MALFORMED = {
     "any: ~\n": ["1:6: any has no value"],
     "seed: x\nslow: 2\nretry_after: 1.5\nany: 0.1\n": [
         '1:7: seed: "x" is not a whole number from 0 to 999999999',
-        "2:7: slow: no length of time",
+        "2:7: slow: invalid duration",
         '3:14: retry_after: "1.5" is not a whole number from 0 to 999999999',
     ],
     "seed: '7'\nretry_after: 1000000000\nany: 0.1\n": [

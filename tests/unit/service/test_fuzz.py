@@ -1,4 +1,4 @@
-"""Whatever is sent to POST /domain/dkim, the answer is JSON and no 500."""
+"""Whatever is sent to POST /domain/dkim, the answer is JSON, and not a 500."""
 
 from __future__ import annotations
 

@@ -137,5 +137,7 @@ def test_of_clients_that_race_for_a_name_one_gets_it(
         codes = [item["result"]["code"] for item in of_one_name]
         assert sorted(codes) == ["201"] + ["409"] * (THREADS - 1)
         winner = holders[codes.index("201")]
-        told = [holder for holder, item in zip(holders, of_one_name, strict=True) if len(item) > 3]
-        assert told == [winner] * (THREADS // 2)
+        with_data = [
+            holder for holder, item in zip(holders, of_one_name, strict=True) if len(item) > 3
+        ]
+        assert with_data == [winner] * (THREADS // 2)

@@ -1,4 +1,4 @@
-"""What a client sends costs the one thread that reads all requests no more than one pass."""
+"""Parsing takes linear time, since one thread reads all requests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ N = MAX_HEAD - 200
 HEAD = b"POST / HTTP/1.1\r\nHost: x\r\n"
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
 
-# For each expression that waitress puts to use on what arrives, what it tries in most ways.
+# The worst case of each regular expression that waitress uses on requests.
 WORST_HEADS = {
     "authority": b"GET a://" + b"1" * N + b" x\r\n\r\n",
     "authority that ends": b"GET a://" + b"1" * 1990 + b" HTTP/1.1\r\n\r\n",
@@ -52,7 +52,7 @@ def parser() -> Parser:
 
 
 def _feed(parser: Parser, data: bytes) -> int:
-    """As the channel does, piece by piece, to the end of the request; returns how much was fed."""
+    """Feed the data in pieces, as the channel does; returns how much was fed until the end."""
     for start in range(0, len(data), PIECE):
         piece = data[start : start + PIECE]
         while piece and not parser.completed:
@@ -62,8 +62,8 @@ def _feed(parser: Parser, data: bytes) -> int:
     return len(data)
 
 
-def _refused(parser: Parser, data: bytes) -> int | None:
-    """The status of the refusal of a whole request; None: it is for the application."""
+def _error_status(parser: Parser, data: bytes) -> int | None:
+    """The error status of a whole request; None if it goes to the application."""
     _feed(parser, data)
     assert parser.completed
     assert not parser.empty
@@ -85,7 +85,7 @@ def test_the_worst_case_of_each_regular_expression_is_fast(parser: Parser, head:
      b"GET  / HTTP/1.1\r\n\r\n", b"\r\n\r\n"],
 )  # fmt: skip
 def test_requests_that_could_be_slow_are_refused(parser: Parser, head: bytes) -> None:
-    assert _refused(parser, head) == 400
+    assert _error_status(parser, head) == 400
 
 
 def test_an_ordinary_request_is_parsed(parser: Parser) -> None:
@@ -106,7 +106,7 @@ def test_an_ordinary_request_is_parsed(parser: Parser) -> None:
      b"POST / HTTP/1.1\r\nContent-Length: " + b"1" * 5000 + b"\r\n\r\n"],
 )  # fmt: skip
 def test_a_request_that_python_cannot_parse_is_refused(parser: Parser, head: bytes) -> None:
-    assert _refused(parser, head) == 400
+    assert _error_status(parser, head) == 400
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_a_request_that_python_cannot_parse_is_refused(parser: Parser, head: byt
 def test_a_request_that_is_complete_is_not_continued(
     parser: Parser, fields: bytes, code: int | None
 ) -> None:
-    assert _refused(parser, HEAD + b"Expect: 100-continue\r\n" + fields + b"\r\n") == code
+    assert _error_status(parser, HEAD + b"Expect: 100-continue\r\n" + fields + b"\r\n") == code
     assert not parser.expect_continue
 
 
@@ -141,7 +141,7 @@ def test_a_request_whose_body_follows_is_continued(parser: Parser) -> None:
 def test_an_ambiguous_end_of_the_body_is_refused(
     parser: Parser, version: bytes, fields: bytes, code: int | None
 ) -> None:
-    assert _refused(parser, b"POST / HTTP/%b\r\n%b\r\n0\r\n\r\n" % (version, fields)) == code
+    assert _error_status(parser, b"POST / HTTP/%b\r\n%b\r\n0\r\n\r\n" % (version, fields)) == code
 
 
 @pytest.mark.parametrize(
@@ -156,5 +156,5 @@ def test_the_framing_of_chunks_is_limited(parser: Parser, endless: bytes) -> Non
 
 def test_a_body_in_many_chunks_is_accepted(parser: Parser) -> None:
     chunk = b"400\r\n" + b"x" * 0x400 + b"\r\n"
-    assert _refused(parser, CHUNKED + 400 * chunk + b"0\r\n\r\n") is None
+    assert _error_status(parser, CHUNKED + 400 * chunk + b"0\r\n\r\n") is None
     assert parser.get_body_stream().read() == b"x" * 409_600

@@ -59,11 +59,11 @@ def _changed(path: Path) -> Iterator[sqlite3.Connection]:
 
 def _register(store: Store, domain: str) -> bytes:
     pair = make_key(1024)
-    made = Registration(
+    registration = Registration(
         "me", domain, "s1", 1024, "2026-11-21T12:00+00:00", 0, True, pair.value,
         "2026-11-21T12:00:00+00:00",
     )  # fmt: skip
-    assert registrations.add(store, made, pair.private_key)
+    assert registrations.add(store, registration, pair.private_key)
     return pair.private_key
 
 

@@ -54,10 +54,10 @@ def test_an_unusable_store_is_waited_for_only_once(
 def test_the_failure_of_one_entry_affects_no_other(
     store: Store, credentials: ClientCredentials, fixed_keys: dict[int, KeyPair]
 ) -> None:
-    made = iter([ZeroDivisionError, fixed_keys[1024]])
+    results = iter([ZeroDivisionError, fixed_keys[1024]])
 
     def make_key(_key_len: int) -> KeyPair:
-        key = next(made)
+        key = next(results)
         if isinstance(key, KeyPair):
             return key
         raise key

@@ -69,7 +69,7 @@ def test_only_an_existing_client_has_deliveries(
     store: Store, credentials: ClientCredentials
 ) -> None:
     with pytest.raises(NegativeAnswer, match="does not exist"):
-        add_delivery(store, "nobody")
+        add_delivery(store, "unknown")
     delete_client(store, credentials.client_id)
     with pytest.raises(NegativeAnswer, match="final"):
         add_delivery(store, credentials.client_id)

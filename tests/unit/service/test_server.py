@@ -1,4 +1,4 @@
-"""The server ends connections on which something trickles, and keeps those that only wait."""
+"""The server closes trickling connections, and keeps idle ones."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ import pytest
 
 from dkimctl.service.server import MAX_BODY
 
-LIMIT = 1.0  # seconds for a request, and for its answer
-SLACK = 3.0  # the server looks once a second
+LIMIT = 1.0  # seconds to receive a request, and to send its answer
+SLACK = 3.0  # the server checks once a second
 SERVE = f"""
 import sys, tempfile
 from dkimctl.service.server import Server
 
-tempfile.tempdir = "/nowhere"  # nothing is to be put on disk
+tempfile.tempdir = "/nowhere"  # nothing may be written to disk
 
 def app(environ, start_response):
     size = int(environ["QUERY_STRING"] or 2)
@@ -38,7 +38,7 @@ REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 @contextmanager
 def _served(host: str) -> Iterator[str]:
-    """The address that a server tells; none if there is no such host here."""
+    """The address that a server announces; "" if it cannot listen on this host."""
     words = [sys.executable, "-c", SERVE, host]
     with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -72,7 +72,7 @@ def _is_answered(connection: socket.socket, request: bytes = REQUEST) -> bool:
 
 
 def _seconds_to_the_end(connection: socket.socket) -> float:
-    """How long the server listens to one byte after the other."""
+    """How long the server accepts one byte after the other."""
     started = time.monotonic()
     connection.settimeout(0.1)
     while time.monotonic() < started + 10:
@@ -128,13 +128,13 @@ def test_an_answer_that_is_not_read_is_cut_off(connection: socket.socket) -> Non
 def test_many_trickling_connections_do_not_block_others(port: int) -> None:
     slow = [socket.create_connection(("127.0.0.1", port), timeout=10) for _ in range(150)]
     try:
-        for one in slow:
-            one.sendall(b"GET / HTTP/1.1\r\nX: ")
+        for client in slow:
+            client.sendall(b"GET / HTTP/1.1\r\nX: ")
         with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
             assert _is_answered(connection)
     finally:
-        for one in slow:
-            one.close()
+        for client in slow:
+            client.close()
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_requests_that_do_not_reach_the_application_are_answered_in_json(
     assert (answer.status, answer.getheader("Content-Type")) == (status, "application/json")
     assert answer.getheader("Connection") == "close"
     assert json.loads(answer.read())["message"].startswith(answer.reason + ": ")
-    with suppress(ConnectionError):  # where more came than was read
+    with suppress(ConnectionError):  # if more was sent than was read
         assert connection.recv(1) == b""
 
 
@@ -169,15 +169,15 @@ def test_requests_that_do_not_reach_the_application_are_answered_in_json(
 def test_the_worst_requests_do_not_block_others(port: int, worst: bytes) -> None:
     attackers = [socket.create_connection(("127.0.0.1", port), timeout=10) for _ in range(10)]
     try:
-        for one in attackers:
-            one.sendall(worst)
+        for attacker in attackers:
+            attacker.sendall(worst)
         started = time.monotonic()
         with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
             assert _is_answered(connection)
         assert time.monotonic() - started < 5
     finally:
-        for one in attackers:
-            one.close()
+        for attacker in attackers:
+            attacker.close()
 
 
 def test_a_request_without_a_body_that_expects_100_continue_is_answered(
@@ -190,7 +190,7 @@ def test_a_request_without_a_body_that_expects_100_continue_is_answered(
 
 @pytest.mark.parametrize("is_chunked", [False, True])
 def test_the_largest_body_is_kept_in_memory(port: int, is_chunked: bool) -> None:
-    size = MAX_BODY - 20_000  # not counting what surrounds chunks
+    size = MAX_BODY - 20_000  # without the framing of chunks
     body = (b"x" * 4096 for _ in range(size // 4096)) if is_chunked else b"x" * size
     with closing(HTTPConnection("127.0.0.1", port, timeout=10)) as connection:
         connection.request("POST", "/", body, encode_chunked=is_chunked)
@@ -202,5 +202,5 @@ def test_the_announced_address_can_be_connected_to(host: str) -> None:
     with _served(host) as url:
         if not url:
             pytest.skip(f"nothing can listen on {host} here")
-        told = urlsplit(url)
-        socket.create_connection((told.hostname, told.port or 0), timeout=5).close()
+        address = urlsplit(url)
+        socket.create_connection((address.hostname, address.port or 0), timeout=5).close()

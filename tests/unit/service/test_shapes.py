@@ -1,4 +1,4 @@
-"""The answers in tests/fixtures/api, which the client's tests read, are those of the service."""
+"""The service answers like tests/fixtures/api, which the client's tests read."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ STATUSES = {
     "unauthorized": 401,
 }
 GENERATED = "k[0-9a-f]{7,8}"
-# The texts that may be others than the fixture's, and the pattern that both must meet.
+# Texts that may differ from the fixture, and the pattern that both must match.
 FREE = {
     "access_token": r"[A-Za-z0-9._~+/-]+=*",
     "selector": GENERATED,
@@ -48,7 +48,7 @@ def _read(name: str) -> Any:
 
 
 def _outline(value: Any, name: str = "") -> Any:
-    """The value with its types told, and with the pattern in place of each text that is free."""
+    """The value with types, and with the pattern instead of each text that may differ."""
     if isinstance(value, dict):
         return {key: _outline(inner, key) for key, inner in value.items()}
     if isinstance(value, list):
@@ -70,7 +70,7 @@ def answer_token(request_token: Callable[..., Result], credentials: ClientCreden
 
 @pytest.fixture
 def answer_invalid_client(request_token: Callable[..., Result]) -> Result:
-    return request_token(ClientCredentials("nobody", "secret"))
+    return request_token(ClientCredentials("unknown", "secret"))
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def answer_send_cancelled(
 
 @pytest.fixture
 def answer_register_created(client: TestClient, token: str) -> Result:
-    """The answer to the request that stands beside the fixture, sent byte for byte."""
+    """The answer to the request in the fixtures, sent byte for byte."""
     body = (FOLDER / f"{REQUEST}.json").read_bytes()
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     return client.simulate_post("/domain/dkim", body=body, headers=headers)
@@ -123,16 +123,16 @@ def answer_register_mixed(
     other_credentials: ClientCredentials,
     token: str,
 ) -> Result:
-    """One that this client has, one that another has, a wrong one, and one without a key."""
+    """One entry of this client, one of another, an invalid one, and one whose key fails."""
     ours = _read(REQUEST)["domains"][0]
     theirs = {"sign_domain": "example.net", "selector": "sample0001"}
-    wrong = {"sign_domain": "example.org", "selector": "s1", "key_len": 4096}
+    invalid = {"sign_domain": "example.org", "selector": "s1", "key_len": 4096}
     failing = {"sign_domain": "example.edu", "selector": "s1", "key_len": 2048}
     register(ours)
     register(theirs, token=get_token(other_credentials))
     short_keys = {1024: fixed_keys[1024]}
     app = create_app(store, clock=lambda: clock.now, make_key=short_keys.__getitem__)
-    return _post(app, token, ours, theirs, wrong, failing)
+    return _post(app, token, ours, theirs, invalid, failing)
 
 
 @pytest.mark.interface("2.1", "access_token")

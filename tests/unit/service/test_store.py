@@ -138,7 +138,7 @@ def test_a_path_below_a_file_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(
-    not hasattr(os, "geteuid") or os.geteuid() == 0, reason="needs a user whom modes bind"
+    not hasattr(os, "geteuid") or os.geteuid() == 0, reason="file modes do not apply to root"
 )
 def test_a_read_only_directory_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
@@ -160,7 +160,7 @@ def test_a_file_that_cannot_be_written_is_refused(
         " Store.open(pathlib.Path(sys.argv[1]))"
     )
     words = [sys.executable, "-c", script, str(path)]
-    if os.geteuid() == 0:  # whom modes do not bind
+    if os.geteuid() == 0:  # file modes do not apply to root
         words = [needs_tool("setpriv"), "--bounding-set=-dac_override,-dac_read_search", *words]
     done = subprocess.run(words, capture_output=True, text=True)
     assert f"UsageError: {path}: the service data file is not writable" in done.stderr

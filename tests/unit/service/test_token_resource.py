@@ -81,7 +81,7 @@ def test_a_wrong_secret_is_an_invalid_client(
 def test_an_unknown_client_is_an_invalid_client(
     request_token: RequestToken, credentials: ClientCredentials
 ) -> None:
-    unknown = ClientCredentials("nobody", credentials.secret)
+    unknown = ClientCredentials("unknown", credentials.secret)
     _assert_error(request_token(unknown), "invalid_client")
 
 

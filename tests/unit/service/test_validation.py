@@ -1,4 +1,4 @@
-"""What an entry of a registration request may hold: interface 2.3."""
+"""Validation of the entries of a registration request: interface 2.3."""
 
 from __future__ import annotations
 
