@@ -1,4 +1,4 @@
-"""Since when records are seen in DNS."""
+"""When records were first seen in DNS."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from dkimctl.models.registration import RegistrationKey, key_of
 
-# As bytes: a text that is none, put there by somebody else, makes the driver give up on all rows.
+# As bytes: the driver fails on all rows if one that something else wrote is not valid text.
 _SELECT = """
 SELECT sign_domain, selector, CAST(published_at AS BLOB) FROM publication WHERE account_id = ?
 """
@@ -19,16 +19,13 @@ _END = "DELETE FROM publication WHERE account_id = ? AND sign_domain = ? AND sel
 def select_publications(
     connection: sqlite3.Connection, account_id: int
 ) -> dict[RegistrationKey, datetime]:
-    """When each record of an account was first seen (UTC), by its key.
-
-    One whose time cannot be read is left out.
-    """
-    found: dict[RegistrationKey, datetime] = {}
+    """When each record of an account was first seen (UTC), without those of an invalid time."""
+    publications: dict[RegistrationKey, datetime] = {}
     for sign_domain, selector, published_at in connection.execute(_SELECT, (account_id,)):
         time = _time(published_at)
         if time is not None:
-            found[key_of(str(sign_domain), str(selector))] = time
-    return found
+            publications[key_of(str(sign_domain), str(selector))] = time
+    return publications
 
 
 def add_publications(
@@ -37,7 +34,7 @@ def add_publications(
     published_at: str,
     keys: Iterable[RegistrationKey],
 ) -> None:
-    """Add those that are not there, within the caller's transaction; the others keep their time."""
+    """Add new publications, within the caller's transaction; known ones keep their time."""
     known = select_publications(connection, account_id)
     rows = [
         (account_id, key.sign_domain, key.selector, published_at)
@@ -50,17 +47,17 @@ def add_publications(
 def end_publications(
     connection: sqlite3.Connection, account_id: int, keys: Iterable[RegistrationKey]
 ) -> None:
-    """Delete those of `keys`, within the caller's transaction."""
+    """Delete the publications of `keys`, within the caller's transaction."""
     rows = [(account_id, key.sign_domain, key.selector) for key in keys]
     connection.executemany(_END, rows)
 
 
-def _time(written: object) -> datetime | None:
-    """The time of a row, unless it is none, whatever somebody else may have put there."""
-    if not isinstance(written, bytes):
+def _time(value: object) -> datetime | None:
+    """The time in a row; None if it is invalid."""
+    if not isinstance(value, bytes):
         return None
     try:
-        found = datetime.fromisoformat(written.decode("ascii"))
-        return found.astimezone(UTC) if found.tzinfo else None
-    except (ValueError, OverflowError):  # no time, or none in UTC
+        time = datetime.fromisoformat(value.decode("ascii"))
+        return time.astimezone(UTC) if time.tzinfo else None
+    except (ValueError, OverflowError):  # not a time, or out of range in UTC
         return None

@@ -1,4 +1,4 @@
-"""Which registrations a command is about: domain names, globs, and spec files."""
+"""Selections of registrations, by domain names, globs and spec files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _GLOB_CHARACTERS = frozenset("*?[")
 
 
 def is_file(word: str) -> bool:
-    """Whether a word of a selection names a spec file; nothing else is looked up as one."""
+    """Whether a word of a selection is the name of a spec file."""
     separators = os.sep + (os.altsep or "")
     return (
         word == "-"
@@ -24,7 +24,7 @@ def is_file(word: str) -> bool:
 
 
 class Selection:
-    """A set of registrations, told by words; no word means all.
+    """The registrations that words select; no words select all.
 
     `read_specs` gives the entries of a spec file, `to_domain` the A-label form of a name.
     """
@@ -38,7 +38,7 @@ class Selection:
     ) -> None:
         self._is_all = not words
         self._globs: dict[str, re.Pattern[str]] = {}
-        # The words (as typed, or as in a file) by what they select: a domain, or one selector.
+        # Words (as typed, or for an entry of a file) by what they select: a domain or one key.
         self._names: dict[str | RegistrationKey, str] = {}
         self._matched: set[str] = set()
         for word in words:
@@ -51,11 +51,11 @@ class Selection:
                 self._add(to_domain(word), None)
 
     def pick(self, registrations: Iterable[Registration]) -> Iterator[Registration]:
-        """Those of `registrations` that are selected."""
+        """The selected ones of `registrations`."""
         return iter(registrations) if self._is_all else filter(self._has, registrations)
 
     def unmatched(self) -> list[str]:
-        """What has selected nothing, once `pick` is through."""
+        """The words that have selected nothing, once `pick` is exhausted."""
         words = [*self._globs, *self._names.values()]
         return [word for word in words if word not in self._matched]
 
@@ -63,9 +63,10 @@ class Selection:
         word = domain if selector is None else f"{domain} (selector {selector})"
         self._names[domain if selector is None else key_of(domain, selector)] = word
 
-    def _has(self, found: Registration) -> bool:
-        words = [word for word, glob in self._globs.items() if glob.match(found.sign_domain)]
-        for name in (found.sign_domain, found.key):
+    def _has(self, registration: Registration) -> bool:
+        domain = registration.sign_domain
+        words = [word for word, glob in self._globs.items() if glob.match(domain)]
+        for name in (domain, registration.key):
             word = self._names.get(name)
             if word is not None:
                 words.append(word)
