@@ -54,7 +54,7 @@ def primary_code(error: Exception) -> int:
 
 def no_space_error(path: Path, reason: object) -> LedgerError:
     return LedgerError(
-        f"there is no space for the ledger {path}: {reason}",
+        f"not enough space for the ledger {path}: {reason}",
         hint=f"free space at {path.parent}, {_OR_MOVE}",
     )
 

@@ -38,7 +38,7 @@ class FileIdentity(NamedTuple):
 
 
 def file_identity(path: Path) -> FileIdentity | None:
-    """None if there is no file."""
+    """None if the file is missing."""
     try:
         status = os.stat(path)  # noqa: PTH116 - before every commit, and twice as fast
     except FileNotFoundError:

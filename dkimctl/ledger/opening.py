@@ -55,7 +55,7 @@ def open_for_writing(path: Path, base_url: str, client_id: str) -> OpenedAccount
 
 
 def open_read_only(path: Path, base_url: str, client_id: str) -> OpenedAccount:
-    """Open the file as it is, or an empty database in memory if there is no file.
+    """Open the file as it is, or an empty database in memory if it is missing.
 
     Raises LedgerError, OSError and sqlite3.Error.
     """
@@ -80,7 +80,7 @@ def side_file(path: Path, suffix: str) -> Path:
 
 
 def size_of(path: Path) -> int:
-    """In bytes; 0 if there is no file."""
+    """In bytes; 0 if the file is missing."""
     try:
         return path.stat().st_size
     except FileNotFoundError:

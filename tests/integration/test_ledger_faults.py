@@ -67,7 +67,7 @@ class TestAFullDisk:
         stopped = cli(*words, stdin=specs(3000))
         assert stopped.status == 4
         (error,) = json.loads(stopped.err)["errors"]
-        assert "no space for the ledger" in error["message"]
+        assert "not enough space for the ledger" in error["message"]
         assert "free space at" in error["hint"]
         outcomes = [item["outcome"] for item in stopped.json["items"]]
         done = outcomes.count("created")

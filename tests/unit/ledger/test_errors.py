@@ -38,7 +38,7 @@ def test_a_full_disk_loses_nothing_that_was_committed(
     small_disk.fill(leaving=300_000)
     with write(path=on_disk) as ledger:
         stored, error = fill_up(ledger, make_registration)
-        assert f"there is no space for the ledger {on_disk}" in error.message
+        assert f"not enough space for the ledger {on_disk}" in error.message
         assert f"free space at {on_disk.parent}" in error.hint
         assert len(stored) > 10
         assert list(ledger.all()) == stored
@@ -74,7 +74,7 @@ def test_a_closed_ledger_can_be_read_without_any_free_space(
     small_disk.fill(leaving=0)
     with read(path=on_disk) as reader:
         assert list(reader.all()) == [make_registration()]
-    with pytest.raises(LedgerError, match="no space for the ledger"):
+    with pytest.raises(LedgerError, match="not enough space for the ledger"):
         write(path=on_disk)
     small_disk.relieve()
     with write(path=on_disk) as ledger:
@@ -83,7 +83,7 @@ def test_a_closed_ledger_can_be_read_without_any_free_space(
 
 def test_no_ledger_is_created_on_a_full_disk(small_disk, on_disk, write):
     small_disk.fill(leaving=0)
-    with pytest.raises(LedgerError, match="no space for the ledger"):
+    with pytest.raises(LedgerError, match="not enough space for the ledger"):
         write(path=on_disk)
     small_disk.relieve()
     with write(path=on_disk) as ledger:
@@ -140,7 +140,7 @@ def test_a_lock_of_another_program_is_reported(write, path):
 @pytest.mark.parametrize(
     ("error", "message"),
     [
-        (OSError(errno.ENOSPC, "No space left on device"), "no space for the ledger"),
+        (OSError(errno.ENOSPC, "No space left on device"), "not enough space for the ledger"),
         (PermissionError(errno.EACCES, "Permission denied"), "cannot use .*: Permission denied$"),
         (OSError(errno.EIO, "Input/output error"), "cannot use .*: Input/output error$"),
         (sqlite3.ProgrammingError("Cannot operate on a closed database."), "a closed database"),

@@ -301,7 +301,7 @@ def test_answers_fit_into_the_space_required_for_them(
 
 
 def test_no_disk_has_space_for_everything(write):
-    with write() as ledger, pytest.raises(LedgerError, match="no space for the ledger"):
+    with write() as ledger, pytest.raises(LedgerError, match="not enough space for the ledger"):
         ledger.require_disk_space(10**15)
 
 
