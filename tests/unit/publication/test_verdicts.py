@@ -1,4 +1,4 @@
-"""What is said of a record by what stands in DNS."""
+"""Verdicts by what is in DNS."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ MALFORMED, NO_ANSWER = Verdict.MALFORMED, Verdict.NO_ANSWER
         f"{OURS}; x=unknown; foo_1=bar",
     ],
 )
-def test_what_verifiers_read_the_same_is_published(value):
+def test_record_with_the_same_meaning_is_published(value):
     assert compare_values(OURS, [value]) == Finding(PUBLISHED)
 
 
@@ -74,22 +74,22 @@ def test_what_verifiers_read_the_same_is_published(value):
         ("v=DKIM1; k=ed25519; p=11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=", "p=, k="),
     ],
 )
-def test_another_meaning_is_a_mismatch_that_names_the_tags(value, tags):
+def test_other_tags_are_a_mismatch_that_names_them(value, tags):
     assert compare_values(OURS, [value]) == Finding(MISMATCH, f"other values of the tags {tags}")
 
 
 @pytest.mark.parametrize("value", [f"v=DKIM1; p={OTHER_KEY}", f"p={OTHER_KEY}; n={KEY}"])
-def test_another_key_is_told_as_such(value):
+def test_other_key_is_a_mismatch(value):
     assert compare_values(OURS, [value]) == Finding(MISMATCH, "it is another key (p=)")
 
 
 @pytest.mark.parametrize("tag", ["t=y:s", "t=s:y", "t= s : y", "t=s:y:s"])
-def test_the_order_of_flags_means_nothing(tag):
+def test_order_of_flags_does_not_matter(tag):
     assert compare_values(f"{OURS}; t=y:s", [f"{OURS}; {tag}"]).verdict is PUBLISHED
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "length"),
     [
         (f"v=DKIM1; p={KEY[:-1]}", f"the first {len(KEY) - 1} of {len(KEY)} characters of the key"),
         (f"p={KEY[:50]} {KEY[50:70]}", f"the first 70 of {len(KEY)} characters of the key"),
@@ -99,24 +99,24 @@ def test_the_order_of_flags_means_nothing(tag):
         ("v", f"the first 1 of {len(OURS)} characters"),
     ],
 )
-def test_a_record_cut_short_is_truncated_wherever_it_was_cut(value, said):
-    assert compare_values(OURS, [value]) == Finding(TRUNCATED, f"only {said} are published")
+def test_cut_record_is_truncated_wherever_it_was_cut(value, length):
+    assert compare_values(OURS, [value]) == Finding(TRUNCATED, f"only {length} are published")
 
 
-def test_a_record_of_2048_bits_cut_at_one_string_is_truncated(key_records):
-    found = compare_values(key_records[2048], [key_records[2048][:255]])
-    assert found.verdict is TRUNCATED
-    assert "the first 232 of 392 characters of the key" in found.reason
+def test_2048_bit_record_cut_after_one_string_is_truncated(key_records):
+    finding = compare_values(key_records[2048], [key_records[2048][:255]])
+    assert finding.verdict is TRUNCATED
+    assert "the first 232 of 392 characters of the key" in finding.reason
 
 
 @pytest.mark.parametrize("value", [f'"{OURS}"', f"v=DKIM1\\; k=rsa\\; p={KEY}", f'"{OURS[:50]}" "'])
-def test_quotes_and_backslashes_in_the_value_are_malformed(value):
-    found = compare_values(OURS, [value])
-    assert found.verdict is MALFORMED
-    assert ("quotation marks" if '"' in value else "backslashes") in found.reason
+def test_quotes_or_backslashes_in_the_value_are_malformed(value):
+    finding = compare_values(OURS, [value])
+    assert finding.verdict is MALFORMED
+    assert ("quotation marks" if '"' in value else "backslashes") in finding.reason
 
 
-def test_quotes_and_backslashes_at_once_are_malformed():
+def test_quotes_and_backslashes_together_are_malformed():
     assert compare_values(OURS, [f'"v=DKIM1\\; p={KEY}"']).verdict is MALFORMED
 
 
@@ -141,23 +141,23 @@ def test_quotes_and_backslashes_at_once_are_malformed():
         ("v=DKIM1; k=rsa; p=11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=", "not an RSA key"),
     ],
 )
-def test_what_no_verifier_can_read_is_malformed(value, reason):
-    found = compare_values(OURS, [value])
-    assert found.verdict is MALFORMED
-    assert reason in found.reason
+def test_record_that_verifiers_cannot_read_is_malformed(value, reason):
+    finding = compare_values(OURS, [value])
+    assert finding.verdict is MALFORMED
+    assert reason in finding.reason
 
 
 @pytest.mark.parametrize("value", ["v=DKIM1; p=", "p=", "p= ;", "v=DKIM1; g=*; k=rsa; p="])
-def test_an_empty_key_revokes(value):
+def test_empty_key_is_revoked(value):
     assert compare_values(OURS, [value]).verdict is Verdict.REVOKED
 
 
 @pytest.mark.parametrize("value", [" ", "   "])
-def test_blanks_alone_are_no_beginning_of_the_record(value):
+def test_blank_value_is_malformed_and_not_truncated(value):
     assert compare_values(OURS, [value]).verdict is MALFORMED
 
 
-def test_a_tab_is_as_good_as_a_space():
+def test_tab_is_the_same_as_a_space():
     assert (
         compare_values(OURS, [OURS.replace("; ", ";\t")]).verdict is PUBLISHED
     )  # RFC 6376 section 2.8
@@ -168,7 +168,7 @@ def test_no_record_is_missing():
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "reason"),
     [
         ([OURS, SPF], "2 TXT records stand there, one of them ours"),
         ([SPF, OURS], "2 TXT records stand there, one of them ours"),
@@ -177,26 +177,26 @@ def test_no_record_is_missing():
         (["", "x", "y"], "3 TXT records stand there, none of them ours"),
     ],
 )
-def test_several_records_are_duplicate_and_whether_ours_is_there_is_told(values, said):
-    found = compare_values(OURS, values)
-    assert found.verdict is Verdict.DUPLICATE
-    assert said in found.reason
+def test_several_records_are_duplicate_and_the_reason_says_whether_ours_is_one(values, reason):
+    finding = compare_values(OURS, values)
+    assert finding.verdict is Verdict.DUPLICATE
+    assert reason in finding.reason
 
 
-def test_ours_in_other_words_is_one_of_several_as_well():
-    found = compare_values(OURS, [f"v=DKIM1;p={KEY}", SPF])
-    assert ", one of them ours" in found.reason
+def test_record_with_the_same_meaning_is_ours_among_several():
+    finding = compare_values(OURS, [f"v=DKIM1;p={KEY}", SPF])
+    assert ", one of them ours" in finding.reason
 
 
 @given(st.lists(st.text(st.characters(), max_size=80), max_size=3))
-def test_any_values_come_to_a_finding(values):
+def test_any_values_have_a_finding(values):
     assert compare_values(OURS, values).verdict in Verdict
 
 
 @given(
     st.lists(st.sampled_from([*'vkgpnst=;: \\"\x7fé', "DKIM1", "rsa", KEY, KEY[:9], "v=DKIM1;"]))
 )
-def test_any_pieces_of_a_record_come_to_a_finding(pieces):
+def test_any_pieces_of_a_record_have_a_finding(pieces):
     value = "".join(pieces)
     assert (compare_values(OURS, [value]).reason == "") == (
         compare_values(OURS, [value]).verdict is PUBLISHED
@@ -204,10 +204,10 @@ def test_any_pieces_of_a_record_come_to_a_finding(pieces):
 
 
 @pytest.mark.parametrize("bits", [1024, 2048, 4096])
-def test_no_part_of_a_record_is_taken_for_the_whole(key_records, bits):
+def test_part_of_a_record_is_never_published(key_records, bits):
     whole = key_records[bits]
-    told = {compare_values(whole, [whole[:length]]).verdict for length in range(1, len(whole))}
-    assert told == {TRUNCATED, Verdict.REVOKED}  # where it ends in p=
+    verdicts = {compare_values(whole, [whole[:length]]).verdict for length in range(1, len(whole))}
+    assert verdicts == {TRUNCATED, Verdict.REVOKED}  # where it ends in p=
 
 
 MEANINGS = st.fixed_dictionaries(
@@ -235,80 +235,80 @@ def written(draw, meaning):
 
 
 @given(st.data())
-def test_published_is_what_has_the_same_key_and_the_same_meaning_of_tags(data):
+def test_published_means_the_same_key_and_tags_of_the_same_meaning(data):
     ours, theirs = data.draw(MEANINGS), data.draw(MEANINGS)
     registered, published = data.draw(written(ours)), data.draw(written(theirs))
-    found = compare_values(registered, [published])
+    finding = compare_values(registered, [published])
     usual = {"g": "*", "k": "rsa", "s": "*"}
     if {**usual, **ours} == {**usual, **theirs}:
-        assert found == Finding(PUBLISHED)
+        assert finding == Finding(PUBLISHED)
     elif "".join(registered.split()).startswith("".join(published.split())):
-        assert found.verdict is TRUNCATED
+        assert finding.verdict is TRUNCATED
     else:
-        assert found.verdict is MISMATCH
+        assert finding.verdict is MISMATCH
 
 
-def said(*verdicts: Verdict | Finding) -> list[ServerFinding]:
+def answered(*verdicts: Verdict | Finding) -> list[ServerFinding]:
     """Of servers a, b, c and so on."""
-    findings = [found if isinstance(found, Finding) else Finding(found) for found in verdicts]
-    return [ServerFinding(name, found) for name, found in zip("abcdefgh", findings, strict=False)]
+    findings = [one if isinstance(one, Finding) else Finding(one) for one in verdicts]
+    return [ServerFinding(*one) for one in zip("abcdefgh", findings, strict=False)]
 
 
 SILENT = Finding(NO_ANSWER, "it does not answer")
 EACH = [*(Finding(verdict) for verdict in Verdict if verdict is not NO_ANSWER), SILENT]
 
 
-@pytest.mark.parametrize("finding", [found for found in EACH if found is not SILENT])
+@pytest.mark.parametrize("finding", [finding for finding in EACH if finding is not SILENT])
 @pytest.mark.parametrize("number", [1, 2, 4])
-def test_servers_that_agree_are_one(finding, number):
-    assert combine_findings(said(*[finding] * number)) == finding
+def test_servers_that_agree_have_one_finding(finding, number):
+    assert combine_findings(answered(*[finding] * number)) == finding
 
 
 @pytest.mark.parametrize("number", [1, 3])
-def test_where_none_answers_nothing_is_known_and_each_is_named(number):
-    found = combine_findings(said(*[SILENT] * number))
-    assert found.verdict is NO_ANSWER
-    assert found.reason.split("; ") == [f"{name}: it does not answer" for name in "abc"[:number]]
+def test_no_answer_from_any_server_names_each(number):
+    finding = combine_findings(answered(*[SILENT] * number))
+    assert finding.verdict is NO_ANSWER
+    assert finding.reason.split("; ") == [f"{name}: it does not answer" for name in "abc"[:number]]
 
 
-def test_published_is_only_what_every_server_says():
-    found = combine_findings(said(PUBLISHED, SILENT, PUBLISHED))
-    assert found == Finding(NO_ANSWER, "published elsewhere; b: it does not answer")
-    assert combine_findings(said(PUBLISHED, SILENT)) == found
+def test_published_only_if_every_server_answers_so():
+    finding = combine_findings(answered(PUBLISHED, SILENT, PUBLISHED))
+    assert finding == Finding(NO_ANSWER, "published elsewhere; b: it does not answer")
+    assert combine_findings(answered(PUBLISHED, SILENT)) == finding
 
 
-def test_one_silent_server_does_not_hide_what_the_others_say():
+def test_server_without_an_answer_does_not_hide_a_fault():
     other = Finding(MISMATCH, "it is another key (p=)")
-    found = combine_findings(said(other, other, SILENT))
-    assert found == Finding(MISMATCH, "it is another key (p=); c: it does not answer")
-    assert combine_findings(said(Verdict.MISSING, SILENT)).verdict is Verdict.MISSING
+    finding = combine_findings(answered(other, other, SILENT))
+    assert finding == Finding(MISMATCH, "it is another key (p=); c: it does not answer")
+    assert combine_findings(answered(Verdict.MISSING, SILENT)).verdict is Verdict.MISSING
 
 
-def test_servers_that_disagree_are_told_apart():
-    found = combine_findings(said(PUBLISHED, Verdict.MISSING, PUBLISHED, SILENT))
-    assert found.verdict is Verdict.INCONSISTENT
-    assert found.reason == "published at 2 of 4 servers; b: missing; d: no answer"
+def test_servers_that_disagree_are_named():
+    finding = combine_findings(answered(PUBLISHED, Verdict.MISSING, PUBLISHED, SILENT))
+    assert finding.verdict is Verdict.INCONSISTENT
+    assert finding.reason == "published at 2 of 4 servers; b: missing; d: no answer"
 
 
 @given(st.lists(st.sampled_from(EACH), min_size=1, max_size=5), st.randoms())
-def test_the_order_of_servers_changes_no_verdict(findings, random):
-    servers = said(*findings)
+def test_verdict_does_not_depend_on_the_order_of_servers(findings, random):
+    servers = answered(*findings)
     mixed = random.sample(servers, len(servers))
     assert combine_findings(servers).verdict is combine_findings(mixed).verdict
 
 
 @given(st.lists(st.sampled_from(EACH), min_size=1, max_size=5))
-def test_all_is_published_where_all_servers_say_so(findings):
-    verdicts = {found.verdict for found in findings}
-    found = combine_findings(said(*findings)).verdict
-    assert (found is PUBLISHED) == (verdicts == {PUBLISHED})
-    assert (found is Verdict.INCONSISTENT) == (
+def test_published_if_and_only_if_all_servers_answer_so(findings):
+    verdicts = {finding.verdict for finding in findings}
+    verdict = combine_findings(answered(*findings)).verdict
+    assert (verdict is PUBLISHED) == (verdicts == {PUBLISHED})
+    assert (verdict is Verdict.INCONSISTENT) == (
         len(verdicts - {NO_ANSWER}) > 1 or verdicts - {NO_ANSWER} == {Verdict.INCONSISTENT}
     )
 
 
-def test_different_faults_of_one_kind_are_all_told():
-    servers = said(
+def test_all_reasons_for_one_verdict_are_given():
+    servers = answered(
         Finding(MISMATCH, "it is another key (p=)"),
         Finding(MISMATCH, "other values of the tags t="),
     )
@@ -318,8 +318,8 @@ def test_different_faults_of_one_kind_are_all_told():
         assert "t=" in reason
 
 
-def test_the_order_of_servers_changes_no_words():
-    servers = said(PUBLISHED, Verdict.MISSING)
+def test_reason_does_not_depend_on_the_order_of_servers():
+    servers = answered(PUBLISHED, Verdict.MISSING)
     assert len({combine_findings(findings) for findings in itertools.permutations(servers)}) == 1
 
 
@@ -351,7 +351,7 @@ def check_of(verdict: Verdict = Verdict.MISSING, **changes) -> Check:
     ],
 )
 @pytest.mark.parametrize("enable", [None, True])
-def test_what_is_to_sign_without_dns_is_urgent(start_date, expected, enable):
+def test_urgency_depends_on_the_start_of_signing(start_date, expected, enable):
     assert urgency_of(check_of(start_date=start_date, enable=enable), NOW, WITHIN) is expected
 
 
@@ -363,17 +363,17 @@ def test_every_fault_is_urgent(verdict):
 @pytest.mark.parametrize(
     "check", [check_of(PUBLISHED), check_of(NO_ANSWER), check_of(enable=False)]
 )
-def test_what_is_published_unknown_or_disabled_is_not_urgent(check):
+def test_published_unknown_and_disabled_records_are_not_urgent(check):
     assert urgency_of(check, NOW, WITHIN) is Urgency.NONE
 
 
-def test_no_warning_beforehand_warns_from_the_start_on():
+def test_warn_within_zero_warns_from_the_start_of_signing():
     check = check_of(start_date="2026-11-21T12:01+00:00")
     assert urgency_of(check, NOW, ZERO) is Urgency.NONE
     assert urgency_of(check, NOW + timedelta(minutes=1), ZERO) is Urgency.SIGNING
 
 
 @given(st.text(st.characters(), max_size=40) | st.datetimes(timezones=st.timezones()).map(str))
-def test_no_date_spoils_the_urgency(text):
+def test_any_date_has_an_urgency(text):
     assume(text)
     assert urgency_of(check_of(start_date=text), NOW, WITHIN) in Urgency

@@ -24,7 +24,7 @@ def make_reply(wire: bytes, value: str = "v=DKIM1", *, flags: str = "AA", rcode:
 
 
 class NameServer(asyncio.DatagramProtocol):
-    """A DNS server on loopback that answers what it is told, and keeps what it was asked.
+    """A DNS server on loopback that keeps what it was asked.
 
     `over_udp` takes a datagram and gives those to send back. `over_tcp` is given the streams of
     each connection; without it, connections are refused.
@@ -42,7 +42,7 @@ class NameServer(asyncio.DatagramProtocol):
         self.over_tcp = over_tcp
         self.asked: list[bytes] = []
         self.connections = 0
-        self.under_way = self.most_under_way = 0
+        self.in_flight = self.most_in_flight = 0
         self.delay = 0.0  # seconds until an answer is sent
         self.holds_back = lambda: False  # whether no answer is sent until more questions come
         self._held: list[tuple[bytes, tuple]] = []
@@ -75,14 +75,14 @@ class NameServer(asyncio.DatagramProtocol):
 
     def datagram_received(self, data: bytes, addr: tuple) -> None:
         self.asked.append(data)
-        self.under_way += 1
-        self.most_under_way = max(self.most_under_way, self.under_way)
+        self.in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self.in_flight)
         self._held.append((data, addr))
         while self._held and not self.holds_back():
             asyncio.get_running_loop().call_later(self.delay, self._answer, *self._held.pop(0))
 
     def _answer(self, data: bytes, addr: tuple) -> None:
-        self.under_way -= 1
+        self.in_flight -= 1
         for wire in self.over_udp(data):
             self._udp.sendto(wire, addr)
 

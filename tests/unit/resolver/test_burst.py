@@ -1,4 +1,4 @@
-"""Many questions in one go: what comes at once is taken, all else is left out."""
+"""Many questions in one burst: answers that come at once are taken, all else is left out."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MANY = [make_txt_question(f"s{number}._domainkey.example.com") for number in ran
 
 
 def ask(there, questions=MANY, *, in_flight=8, recursion=False, seconds=20):
-    """What one go brings."""
+    """The answers to one burst."""
 
     async def work():
         async with there, asyncio.timeout(seconds):
@@ -31,10 +31,10 @@ def number_of(wire: bytes) -> int:
     return int(wire[14 : 13 + wire[12]])
 
 
-def are_answered(questions, found) -> bool:
-    """Whether just these are, but for a rare one whose number was taken."""
+def are_answered(questions, answers) -> bool:
+    """Whether just these are, but for a few whose message ID was taken."""
     sections = {asked.section for asked in questions}
-    return set(found) <= sections and len(found) > len(sections) - 4
+    return set(answers) <= sections and len(answers) > len(sections) - 4
 
 
 @pytest.fixture
@@ -43,8 +43,8 @@ def answering(reply):
 
     def make(others=lambda wire: None):
         def answer(wire):
-            said = others(wire)
-            return [reply(wire, str(number_of(wire)))] if said is None else said
+            replies = others(wire)
+            return [reply(wire, str(number_of(wire)))] if replies is None else replies
 
         return answer
 
@@ -53,11 +53,12 @@ def answering(reply):
 
 def test_each_question_has_its_answer(name_server, answering):
     there = name_server(answering())
-    found = ask(there)
-    assert are_answered(MANY, found)
+    answers = ask(there)
+    assert are_answered(MANY, answers)
     expected = {asked.section: (b"%d" % number,) for number, asked in enumerate(MANY)}
-    assert {section: answer.values for section, answer in found.items()}.items() <= expected.items()
-    assert len(there.asked) == len(found)
+    values = {section: answer.values for section, answer in answers.items()}
+    assert values.items() <= expected.items()
+    assert len(there.asked) == len(answers)
 
 
 def test_answers_may_come_in_any_order(name_server, reply):
@@ -70,22 +71,22 @@ def test_answers_may_come_in_any_order(name_server, reply):
         sent, held[:] = held[::-1], []
         return sent
 
-    found = ask(name_server(answer), MANY[:2], in_flight=2)
-    values = [found[asked.section].values for asked in MANY[:2] if asked.section in found]
+    answers = ask(name_server(answer), MANY[:2], in_flight=2)
+    values = [answers[asked.section].values for asked in MANY[:2] if asked.section in answers]
     assert values in ([(b"0",), (b"1",)], [])
 
 
 @pytest.mark.parametrize("number", [1, 3, 64])
-def test_no_more_questions_than_allowed_are_under_way(name_server, number):
+def test_no_more_questions_than_allowed_are_in_flight(name_server, number):
     there = name_server()
     there.delay = 0.005
-    there.holds_back = lambda: there.under_way < number and len(there.asked) < len(MANY)
+    there.holds_back = lambda: there.in_flight < number and len(there.asked) < len(MANY)
     assert are_answered(MANY, ask(there, in_flight=number))
-    assert there.most_under_way == min(number, len(there.asked))
+    assert there.most_in_flight == min(number, len(there.asked))
 
 
 @pytest.mark.parametrize("recursion", [False, True])
-def test_recursion_is_asked_for_only_where_it_is_wanted(name_server, recursion):
+def test_recursion_desired_only_on_request(name_server, recursion):
     there = name_server()
     ask(there, recursion=recursion)
     assert {bool(wire[2] & 1) for wire in there.asked} == {recursion}
@@ -94,43 +95,43 @@ def test_recursion_is_asked_for_only_where_it_is_wanted(name_server, recursion):
 @pytest.mark.parametrize(
     "fault", [{"flags": "TC"}, {"rcode": dns.rcode.FORMERR}, {"rcode": dns.rcode.NOTIMP}]
 )
-def test_what_needs_more_care_is_left_out_at_once(
+def test_truncated_and_edns_refusals_are_left_out_at_once(
     name_server, reply, answering, fault, monkeypatch
 ):
     monkeypatch.setattr("dkimctl.resolver.burst._MAX_SILENCE", 20)
     odd = answering(lambda wire: [reply(wire, "", **fault)] if number_of(wire) % 2 else None)
     start = time.monotonic()
-    found = ask(name_server(odd))
-    assert are_answered(MANY[::2], found)
+    answers = ask(name_server(odd))
+    assert are_answered(MANY[::2], answers)
     assert time.monotonic() - start < 15
 
 
 @pytest.mark.parametrize("rcode", [dns.rcode.SERVFAIL, dns.rcode.REFUSED, dns.rcode.NXDOMAIN])
-def test_other_refusals_are_answers(name_server, reply, rcode):
-    found = ask(name_server(lambda wire: [reply(wire, "", rcode=rcode)]))
-    assert are_answered(MANY, found)
-    assert {answer.rcode for answer in found.values()} == {rcode}
+def test_other_rcodes_are_answers(name_server, reply, rcode):
+    answers = ask(name_server(lambda wire: [reply(wire, "", rcode=rcode)]))
+    assert are_answered(MANY, answers)
+    assert {answer.rcode for answer in answers.values()} == {rcode}
 
 
-def test_what_is_lost_is_left_out_and_not_waited_for_long(name_server, answering):
+def test_lost_answers_are_left_out_after_a_short_wait(name_server, answering):
     lossy = answering(lambda wire: [] if number_of(wire) in (3, 44) else None)
     start = time.monotonic()
-    found = ask(name_server(lossy))
-    assert are_answered([*MANY[:3], *MANY[4:44], *MANY[45:]], found)
+    answers = ask(name_server(lossy))
+    assert are_answered([*MANY[:3], *MANY[4:44], *MANY[45:]], answers)
     assert time.monotonic() - start < 15
 
 
-def test_only_true_answers_count(name_server, reply):
+def test_forged_and_repeated_answers_are_ignored(name_server, reply):
     def forging(wire):
         other = bytes([wire[0] ^ 1]) + wire[1:]
         return [b"", b"x", wire, reply(other, "forged"), reply(wire), reply(wire, "late")]
 
-    found = ask(name_server(forging), in_flight=1)
-    assert are_answered(MANY, found)
-    assert {answer.values for answer in found.values()} == {(b"v=DKIM1",)}
+    answers = ask(name_server(forging), in_flight=1)
+    assert are_answered(MANY, answers)
+    assert {answer.values for answer in answers.values()} == {(b"v=DKIM1",)}
 
 
-def test_a_closed_port_is_no_error(name_server):
+def test_closed_port_is_no_error(name_server):
     there = name_server()
 
     async def work():
@@ -148,7 +149,7 @@ def test_no_questions_take_no_time(name_server):
     assert there.asked == []
 
 
-def test_a_server_that_says_what_was_not_asked_is_not_waited_for(name_server):
+def test_other_datagrams_do_not_extend_the_wait(name_server):
     class Babbling(name_server):
         def _answer(self, data, addr):
             self._udp.sendto(b"nothing that was asked", addr)

@@ -1,4 +1,4 @@
-"""What goes to a DNS server, and what is read from its answers."""
+"""Messages to DNS servers, and what is read from their answers."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ LABELS = st.text("abcXYZ019-_", min_size=1, max_size=20)
 
 def txt(*values: list[bytes], owner: str = NAME) -> dns.rrset.RRset:
     """Records of these strings."""
-    found = [
+    records = [
         dns.rdtypes.ANY.TXT.TXT(dns.rdataclass.IN, dns.rdatatype.TXT, strings) for strings in values
     ]
-    return dns.rrset.from_rdata_list(dns.name.from_text(owner), 60, found)
+    return dns.rrset.from_rdata_list(dns.name.from_text(owner), 60, records)
 
 
 def record(owner: str, kind: str, text: str) -> dns.rrset.RRset:
@@ -66,41 +66,41 @@ def read(*answer, asked=ASKED, **options) -> Answer | None:
 @pytest.mark.parametrize("recursion", [False, True])
 @pytest.mark.parametrize("edns", [False, True])
 @given(labels=st.lists(LABELS, min_size=1, max_size=6), number=st.integers(0, 0xFFFF))
-def test_others_read_a_question_as_it_was_meant(labels, number, recursion, edns):
+def test_dnspython_reads_a_question_as_meant(labels, number, recursion, edns):
     name = ".".join(labels)
-    found = dns.message.from_wire(
+    message = dns.message.from_wire(
         encode(number, make_txt_question(name), recursion=recursion, edns=edns)
     )
-    (asked,) = found.question
+    (asked,) = message.question
     assert asked.name == dns.name.from_text(name)
     assert (asked.rdtype, asked.rdclass) == (dns.rdatatype.TXT, dns.rdataclass.IN)
-    assert (found.id, found.opcode()) == (number, dns.opcode.QUERY)
-    assert found.flags == (dns.flags.RD if recursion else 0)
-    assert (found.edns, found.payload) == ((0, 1232) if edns else (-1, 0))
-    assert not found.ednsflags
+    assert (message.id, message.opcode()) == (number, dns.opcode.QUERY)
+    assert message.flags == (dns.flags.RD if recursion else 0)
+    assert (message.edns, message.payload) == ((0, 1232) if edns else (-1, 0))
+    assert not message.ednsflags
 
 
 @given(st.lists(st.binary(min_size=1, max_size=40), max_size=5))
-def test_a_name_of_any_characters_can_be_asked_for(labels):
+def test_name_of_any_bytes_can_be_asked_for(labels):
     name = dns.name.Name([*labels, b""])
     for asked in (
         make_question(name, dns.rdatatype.NS),
         make_question(to_text(name), dns.rdatatype.NS),
     ):
         assert asked.name == name
-        (found,) = dns.message.from_wire(encode(1, asked, recursion=False)).question
-        assert (found.name, found.rdtype) == (name, dns.rdatatype.NS)
+        (message,) = dns.message.from_wire(encode(1, asked, recursion=False)).question
+        assert (message.name, message.rdtype) == (name, dns.rdatatype.NS)
 
 
-def test_both_ways_to_ask_are_the_same_question():
+def test_txt_question_is_the_general_question():
     assert make_txt_question("S1._DomainKey.Example.COM") == make_question(NAME, dns.rdatatype.TXT)
 
 
 @given(strings=STRINGS)
-def test_the_strings_of_a_record_are_one_value(strings):
-    found = read(txt(strings))
-    assert found.values == (b"".join(strings),)
-    assert (found.rcode, found.alias, found.delegated) == (0, "", "")
+def test_strings_of_a_record_are_one_value(strings):
+    answer = read(txt(strings))
+    assert answer.values == (b"".join(strings),)
+    assert (answer.rcode, answer.alias, answer.delegated) == (0, "", "")
 
 
 @given(values=st.lists(STRINGS, min_size=1, max_size=4, unique_by=tuple))
@@ -120,7 +120,7 @@ def spelled_out(strings: list[bytes], asked=ASKED, flags: int = 0x8400) -> bytes
     strings=st.lists(st.binary(max_size=255), max_size=4),
     flags=st.sampled_from(["AA", "RA", "AA RA", "AD"]),
 )
-def test_how_the_owner_is_written_changes_nothing(strings, flags):
+def test_name_compression_changes_nothing(strings, flags):
     number = 0x8000 | dns.flags.from_text(flags)
     plain = spelled_out(strings, flags=number)
     compressed = plain.replace(ASKED.section * 2, ASKED.section + b"\xc0\x0c\0\x10\0\1")
@@ -133,7 +133,7 @@ def test_how_the_owner_is_written_changes_nothing(strings, flags):
 
 
 @given(strings=STRINGS, cut=st.integers(1, 40), grown=st.integers(1, 40))
-def test_a_length_that_is_wrong_is_no_value(strings, cut, grown):
+def test_wrong_length_is_no_answer(strings, cut, grown):
     wire = spelled_out(strings).replace(ASKED.section * 2, ASKED.section + b"\xc0\x0c\0\x10\0\1")
     size = sum(1 + len(string) for string in strings)
     at = len(wire) - size - 2
@@ -144,33 +144,33 @@ def test_a_length_that_is_wrong_is_no_value(strings, cut, grown):
     assert decode(split, ASKED) is None
 
 
-def test_the_flags_are_told():
+def test_flags_are_read():
     for flags, expected in (("AA", (True, False)), ("RA", (False, True)), ("", (False, False))):
-        found = read(txt([b"x"]), flags=flags)
-        assert (found.is_authoritative, found.is_recursive) == expected
-        found = read(txt([b"x"], [b"y"]), flags=flags)
-        assert (found.is_authoritative, found.is_recursive) == expected
+        answer = read(txt([b"x"]), flags=flags)
+        assert (answer.is_authoritative, answer.is_recursive) == expected
+        answer = read(txt([b"x"], [b"y"]), flags=flags)
+        assert (answer.is_authoritative, answer.is_recursive) == expected
 
 
 @pytest.mark.parametrize("rcode", ["SERVFAIL", "NXDOMAIN", "REFUSED"])
-def test_a_record_does_not_hide_the_code(rcode):
+def test_record_does_not_hide_the_rcode(rcode):
     assert rcode_name(read(txt([b"x"]), rcode=rcode)) == rcode
 
 
-def test_the_letters_of_the_question_may_come_back_otherwise():
+def test_question_is_compared_without_case():
     wire = response(txt([b"x"])).to_wire().replace(b"example", b"eXaMPLE")
     assert decode(wire, ASKED).values == (b"x",)
 
 
 @pytest.mark.parametrize("rcode", ["NOERROR", "NXDOMAIN"])
-def test_where_there_is_nothing_the_zone_is_told(rcode):
-    found = read(authority=[record("Example.com", "SOA", SOA)], rcode=rcode)
-    assert (found.values, found.zone, found.delegated) == ((), "example.com", "")
-    assert rcode_name(found) == rcode
-    assert found.is_authoritative
+def test_negative_answer_names_the_zone(rcode):
+    answer = read(authority=[record("Example.com", "SOA", SOA)], rcode=rcode)
+    assert (answer.values, answer.zone, answer.delegated) == ((), "example.com", "")
+    assert rcode_name(answer) == rcode
+    assert answer.is_authoritative
 
 
-def test_the_zone_of_something_else_is_not_taken():
+def test_soa_of_another_zone_is_ignored():
     assert read(authority=[record("example.net", "SOA", SOA)]).zone == ""
 
 
@@ -178,60 +178,60 @@ def test_other_types_are_no_values():
     assert read(record(NAME, "A", "192.0.2.1"), record("example.net", "TXT", "x")).values == ()
 
 
-def test_an_alias_whose_end_is_in_the_answer_has_its_value():
-    found = read(
+def test_alias_with_its_target_in_the_answer_has_its_value():
+    answer = read(
         record(NAME, "CNAME", "one.example.net."),
         record("one.example.net", "CNAME", "Two.example.net."),
         txt([b"v=", b"DKIM1"], owner="two.example.net"),
     )
-    assert (found.alias, found.values) == ("one.example.net", (b"v=DKIM1",))
+    assert (answer.alias, answer.values) == ("one.example.net", (b"v=DKIM1",))
 
 
-def test_an_alias_that_leads_elsewhere_is_told():
-    found = read(record(NAME, "CNAME", "s1.Hosted.example."))
-    assert (found.alias, found.values, found.delegated) == ("s1.hosted.example", (), "")
+def test_alias_without_its_target_is_read():
+    answer = read(record(NAME, "CNAME", "s1.Hosted.example."))
+    assert (answer.alias, answer.values, answer.delegated) == ("s1.hosted.example", (), "")
 
 
-def test_an_alias_of_a_name_with_dots_in_a_label_can_be_asked_for():
+def test_alias_target_with_dots_in_a_label_can_be_asked_for():
     target = dns.name.Name([b"a.b", b'\xff "\\', b"example", b""])
     alias = read(record(NAME, "CNAME", target.to_text())).alias
     assert make_question(alias, dns.rdatatype.TXT).name == target
 
 
 @pytest.mark.parametrize("length", range(1, 10))
-def test_an_alias_that_leads_to_itself_is_told_as_one(length):
+def test_loop_of_aliases_is_read_as_an_alias(length):
     names = [NAME, *(f"n{number}.example.com" for number in range(1, length))]
     loop = [
         record(name, "CNAME", f"{target}.")
         for name, target in zip(names, [*names[1:], NAME], strict=True)
     ]
-    found = read(*loop)
-    assert found.values == ()
-    assert found.alias
+    answer = read(*loop)
+    assert answer.values == ()
+    assert answer.alias
 
 
-def test_a_referral_names_the_zone_below():
-    found = read(authority=[record("_domainkey.Example.com", "NS", "ns.example.net.")], flags="RD")
-    assert (found.delegated, found.is_authoritative) == ("_domainkey.example.com", False)
+def test_referral_names_the_delegated_zone():
+    answer = read(authority=[record("_domainkey.Example.com", "NS", "ns.example.net.")], flags="RD")
+    assert (answer.delegated, answer.is_authoritative) == ("_domainkey.example.com", False)
 
 
 @pytest.mark.parametrize("flags", ["AA", "AA RA"])
-def test_the_servers_of_the_zone_itself_are_no_referral(flags):
+def test_authoritative_ns_records_are_no_referral(flags):
     assert read(authority=[record("example.com", "NS", "ns.test.")], flags=flags).delegated == ""
 
 
-def test_servers_named_beside_an_answer_are_no_referral():
+def test_ns_records_beside_an_answer_are_no_referral():
     servers = [record("example.com", "NS", "ns.test.")]
     assert read(txt([b"x"], [b"y"]), authority=servers, flags="RA").delegated == ""
 
 
-def test_a_referral_for_something_else_is_not_taken():
+def test_referral_to_another_zone_is_ignored():
     servers = [record("example.net", "NS", "ns.test.")]
     assert read(authority=servers, flags="RD").delegated == ""
 
 
 @pytest.mark.parametrize("answer", [(), (txt([b"x"]),)])
-def test_what_did_not_fit_is_to_be_asked_for_again(answer):
+def test_truncated_answer_raises(answer):
     with pytest.raises(TruncatedAnswer):
         read(*answer, flags="AA TC")
 
@@ -244,39 +244,39 @@ OTHERS = [
 
 
 @pytest.mark.parametrize("other", OTHERS)
-def test_the_answer_to_another_question_is_none(other):
+def test_answer_to_another_question_is_none(other):
     assert decode(other.to_wire(), ASKED) is None
 
 
-def test_the_answer_of_another_class_is_none():
+def test_answer_of_another_class_is_none():
     chaos = ASKED._replace(section=ASKED.section[:-1] + b"\3")
     assert decode(spelled_out([b"x"], asked=chaos), ASKED) is None
 
 
-def test_a_question_is_no_answer():
+def test_query_is_no_answer():
     assert decode(encode(7, ASKED, recursion=False), ASKED) is None
 
 
-def test_a_truncated_answer_to_another_question_is_none():
+def test_truncated_answer_to_another_question_is_none():
     other = response(flags="TC", asked=make_txt_question("other.example.com"))
     assert decode(other.to_wire(), ASKED) is None
 
 
-@pytest.mark.parametrize(("rcode", "is_told"), [(0, False), (1, True), (2, True), (5, True)])
-def test_only_a_refusal_may_leave_the_question_out(rcode, is_told):
+@pytest.mark.parametrize(("rcode", "is_answer"), [(0, False), (1, True), (2, True), (5, True)])
+def test_only_a_refusal_may_leave_the_question_out(rcode, is_answer):
     wire = b"\0\7" + (0x8000 | rcode).to_bytes(2) + bytes(8)
-    found = decode(wire, ASKED)
-    assert (found is not None) == is_told
-    assert not is_told or found.rcode == rcode
+    answer = decode(wire, ASKED)
+    assert (answer is not None) == is_answer
+    assert not is_answer or answer.rcode == rcode
 
 
-def test_an_extended_code_is_told():
-    found = read(rcode="BADVERS")
-    assert (found.rcode, rcode_name(found)) == (dns.rcode.BADVERS, "BADVERS")
+def test_extended_rcode_is_read():
+    answer = read(rcode="BADVERS")
+    assert (answer.rcode, rcode_name(answer)) == (dns.rcode.BADVERS, "BADVERS")
 
 
 @given(st.integers(0, 4095))
-def test_every_code_has_a_name(rcode):
+def test_every_rcode_has_a_name(rcode):
     assert rcode_name(Answer(rcode, True, False))
 
 
@@ -288,7 +288,7 @@ def decoded(wire: bytes, asked=ASKED) -> Answer | None:
 
 
 @given(st.binary(max_size=200))
-def test_no_bytes_raise_anything_else(wire):
+def test_any_bytes_are_an_answer_none_or_truncated(wire):
     decoded(wire)
     decoded(b"\0\7\x84\0\0\1\0\1\0\0\0\0" + ASKED.section + wire)
     decoded(b"\0\7\x84\0\0\1\0\2\0\1\0\1" + ASKED.section + wire)
@@ -311,7 +311,7 @@ RESPONSES = [
     changes=st.lists(st.tuples(st.integers(0, 400), st.integers(0, 255)), max_size=4),
     end=st.integers(0, 400),
 )
-def test_no_response_with_wrong_bytes_raises_anything_else(made, changes, end):
+def test_response_with_wrong_bytes_is_an_answer_none_or_truncated(made, changes, end):
     wire = bytearray(made.to_wire())
     for at, byte in changes:
         wire[at % len(wire)] = byte
@@ -322,7 +322,7 @@ def test_no_response_with_wrong_bytes_raises_anything_else(made, changes, end):
 
 
 @pytest.mark.parametrize(("kind", "data"), [("A", "7f000001"), ("AAAA", "00" * 16)])
-def test_an_address_of_the_class_any_makes_no_other_unreadable(kind, data):
+def test_address_of_class_any_does_not_spoil_later_ones(kind, data):
     """In a process that has read none before: dnspython keeps what it has found of each type."""
     asked = make_question("example.com", int(dns.rdatatype.from_text(kind)))
     strange = dns.rrset.from_text(
@@ -340,7 +340,7 @@ def test_an_address_of_the_class_any_makes_no_other_unreadable(kind, data):
 
 
 @pytest.mark.parametrize("opcode", range(16))
-def test_a_response_of_another_kind_raises_nothing(opcode):
+def test_response_with_another_opcode_raises_nothing(opcode):
     for made in RESPONSES:
         wire = bytearray(made.to_wire())
         wire[2] |= opcode << 3

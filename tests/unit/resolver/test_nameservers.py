@@ -1,4 +1,4 @@
-"""How people write where a DNS server is."""
+"""Addresses of DNS servers, and the system's resolvers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from dkimctl.resolver.server import NoAnswer
         ("[fe80::1%eth0]:5353", Address("fe80::1%eth0", 5353), "[fe80::1%eth0]:5353"),
     ],
 )
-def test_an_address_is_read_as_people_write_it(text, address, shown):
+def test_address_is_parsed(text, address, shown):
     assert parse_address(text) == address
     assert str(address) == shown
 
@@ -55,7 +55,7 @@ def test_an_address_is_read_as_people_write_it(text, address, shown):
         "::1::2", "[::1]5353", "udp://192.0.2.1", "192.0.2.1:\u0665\u0663", "\u0661.2.3.4",
     ],
 )  # fmt: skip
-def test_what_is_no_address_is_refused_with_an_example(text):
+def test_invalid_address_is_refused_with_an_example(text):
     with pytest.raises(UsageError) as caught:
         parse_address(text)
     assert "invalid DNS server address" in caught.value.message
@@ -63,7 +63,7 @@ def test_what_is_no_address_is_refused_with_an_example(text):
 
 
 @given(st.text(st.characters(), max_size=40) | st.text("0123456789.:[]%abf", max_size=40))
-def test_no_text_raises_anything_else(text):
+def test_any_text_is_an_address_or_a_usage_error(text):
     with contextlib.suppress(UsageError):
         address = parse_address(text)
         ipaddress.ip_address(address.host)
@@ -71,12 +71,12 @@ def test_no_text_raises_anything_else(text):
 
 
 @given(st.ip_addresses(), st.integers(1, 65535))
-def test_what_is_shown_is_read_back(ip, port):
+def test_shown_address_is_parsed_back(ip, port):
     address = Address(str(ip), port)
     assert parse_address(str(address)) == address
 
 
-def test_the_resolvers_of_this_machine_are_addresses():
+def test_system_nameservers_are_addresses():
     for address in system_nameservers():
         assert parse_address(str(address)) == address
 
@@ -85,7 +85,7 @@ ASKED = make_txt_question("s1._domainkey.example.com")
 
 
 def ask_resolvers(*servers, questions=1):
-    """What resolvers at these name servers say together."""
+    """The answer of resolvers at these name servers."""
 
     async def work():
         for server in servers:
@@ -102,7 +102,7 @@ def ask_resolvers(*servers, questions=1):
 
 
 @pytest.mark.parametrize("questions", [1, 2])
-def test_the_first_resolver_that_answers_is_enough(name_server, questions):
+def test_first_resolver_that_answers_is_enough(name_server, questions):
     first, second = name_server(), name_server()
     assert ask_resolvers(first, second, questions=questions).values == (b"v=DKIM1",)
     assert first.asked[0][2] & 1
@@ -110,25 +110,25 @@ def test_the_first_resolver_that_answers_is_enough(name_server, questions):
 
 
 @pytest.mark.parametrize("rcode", [dns.rcode.SERVFAIL, dns.rcode.REFUSED])
-def test_where_a_resolver_does_not_tell_the_next_is_asked(name_server, reply, rcode):
+def test_next_resolver_is_asked_after_a_useless_answer(name_server, reply, rcode):
     first = name_server(lambda wire: [reply(wire, "", rcode=rcode)])
     assert ask_resolvers(first, name_server(), questions=2).values == (b"v=DKIM1",)
 
 
-def test_that_there_is_nothing_is_an_answer(name_server, reply):
+def test_nxdomain_is_an_answer(name_server, reply):
     first = name_server(lambda wire: [reply(wire, "", rcode=dns.rcode.NXDOMAIN)])
     second = name_server()
     assert ask_resolvers(first, second).rcode == dns.rcode.NXDOMAIN
     assert second.asked == []
 
 
-def test_where_no_resolver_tells_the_last_is_named(name_server, reply):
+def test_last_resolver_is_named_if_none_has_an_answer(name_server, reply):
     failing = name_server(lambda wire: [reply(wire, "", rcode=dns.rcode.SERVFAIL)])
     refusing = name_server(lambda wire: [reply(wire, "", rcode=dns.rcode.REFUSED)])
     with pytest.raises(NoAnswer, match=r"the resolver 127\.0\.0\.1 answers REFUSED"):
         ask_resolvers(failing, refusing)
 
 
-def test_without_any_resolver_that_is_told():
+def test_no_resolver_at_all_is_no_answer():
     with pytest.raises(NoAnswer, match="no DNS resolver"):
         ask_resolvers()

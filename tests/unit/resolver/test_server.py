@@ -1,4 +1,4 @@
-"""One DNS server is asked with measure and patience, and only its own answers count."""
+"""Asking one DNS server: in parallel, over UDP and TCP, again after failures."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ def silent(wire):
 
 @contextlib.asynccontextmanager
 async def asking(there, **options):
-    """A server to ask, at a name server that is there as long."""
+    """A server to ask, at a name server that runs meanwhile."""
     async with there:
         yield Server(there.host, there.port, **options)
 
 
 async def ask_each(there, questions=(ASKED,), **options):
-    """What comes of each question, asked at the same time."""
+    """The answer or error of each question, asked at the same time."""
     async with asking(there, **options) as server:
         return await asyncio.gather(*map(server.ask, questions), return_exceptions=True)
 
 
 def ask(there, **options):
-    (found,) = asyncio.run(ask_each(there, **options))
-    return found
+    (answer,) = asyncio.run(ask_each(there, **options))
+    return answer
 
 
 @pytest.fixture(scope="session")
@@ -65,27 +65,27 @@ def truncated(reply):
     return lambda wire: [reply(wire, "", flags="AA TC")]
 
 
-def test_what_is_asked_is_answered(name_server):
+def test_question_is_answered(name_server):
     there = name_server()
-    found = ask(there)
-    assert (found.values, found.is_authoritative) == ((b"v=DKIM1",), True)
+    answer = ask(there)
+    assert (answer.values, answer.is_authoritative) == ((b"v=DKIM1",), True)
     assert len(there.asked) == 1
     assert dns.message.from_wire(there.asked[0]).payload == 1232
 
 
-def test_an_answer_of_any_code_is_an_answer(name_server, reply):
-    found = ask(name_server(lambda wire: [reply(wire, "", rcode=REFUSED)]))
-    assert found.rcode == REFUSED
+def test_any_rcode_is_an_answer(name_server, reply):
+    answer = ask(name_server(lambda wire: [reply(wire, "", rcode=REFUSED)]))
+    assert answer.rcode == REFUSED
 
 
 @pytest.mark.parametrize("recursion", [False, True])
-def test_recursion_is_asked_for_only_where_it_is_wanted(name_server, recursion):
+def test_recursion_desired_only_on_request(name_server, recursion):
     there = name_server()
     ask(there, recursion=recursion)
     assert bool(there.asked[0][2] & 1) == recursion
 
 
-def test_servers_are_asked_over_ipv6_as_well(name_server):
+def test_server_is_asked_over_ipv6(name_server):
     try:
         with socket.socket(socket.AF_INET6) as channel:
             channel.bind(("::1", 0))
@@ -94,13 +94,13 @@ def test_servers_are_asked_over_ipv6_as_well(name_server):
     assert ask(name_server(host="::1")).values == (b"v=DKIM1",)
 
 
-def test_what_does_not_fit_is_asked_for_over_tcp(name_server, truncated, over_tcp):
+def test_truncated_answer_is_asked_for_over_tcp(name_server, truncated, over_tcp):
     there = name_server(truncated, over_tcp())
     assert ask(there).values == (b"over TCP",)
     assert (len(there.asked), there.connections) == (1, 1)
 
 
-def test_a_long_answer_over_tcp_comes_whole(name_server, truncated, over_tcp):
+def test_long_answer_over_tcp_is_complete(name_server, truncated, over_tcp):
     value = '" "'.join(["x" * 255] * 200)
     assert ask(name_server(truncated, over_tcp(value))).values == (b"x" * 51000,)
 
@@ -119,12 +119,12 @@ def forged(wire, reply):
     ]
 
 
-def test_only_the_true_answer_counts(name_server, reply):
-    found = ask(name_server(lambda wire: [*forged(wire, reply), reply(wire), reply(wire, "late")]))
-    assert found.values == (b"v=DKIM1",)
+def test_forged_and_repeated_answers_are_ignored(name_server, reply):
+    answer = ask(name_server(lambda wire: [*forged(wire, reply), reply(wire), reply(wire, "late")]))
+    assert answer.values == (b"v=DKIM1",)
 
 
-def test_answers_from_elsewhere_do_not_count(name_server, reply):
+def test_answers_from_other_addresses_are_ignored(name_server, reply):
     class Attacked(name_server):
         def _answer(self, data, addr):
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as attacker:
@@ -134,14 +134,14 @@ def test_answers_from_elsewhere_do_not_count(name_server, reply):
     assert ask(Attacked()).values == (b"v=DKIM1",)
 
 
-def test_over_tcp_another_answer_is_passed_over(name_server, reply, truncated, over_tcp):
+def test_answer_with_another_id_over_tcp_is_ignored(name_server, reply, truncated, over_tcp):
     before = lambda wire: [bytes([wire[0] ^ 1]) + reply(wire, "other")[1:]]  # noqa: E731
     assert ask(name_server(truncated, over_tcp(before=before))).values == (b"over TCP",)
 
 
 @pytest.mark.parametrize("rcode", [FORMERR, NOTIMP])
 @pytest.mark.parametrize("is_short", [False, True])
-def test_a_server_older_than_edns_is_asked_without_it(name_server, reply, rcode, is_short):
+def test_server_without_edns_is_asked_without_it(name_server, reply, rcode, is_short):
     def old(wire):
         if dns.message.from_wire(wire).edns < 0:
             return [reply(wire)]
@@ -154,13 +154,13 @@ def test_a_server_older_than_edns_is_asked_without_it(name_server, reply, rcode,
 
 
 @pytest.mark.parametrize("rcode", [FORMERR, NOTIMP])
-def test_who_refuses_either_form_is_not_asked_for_ever(name_server, reply, rcode):
+def test_refusal_with_and_without_edns_is_the_answer(name_server, reply, rcode):
     there = name_server(lambda wire: [reply(wire, "", rcode=rcode)])
     assert ask(there).rcode == rcode
     assert len(there.asked) == 2
 
 
-def test_where_udp_is_refused_tcp_is_tried_at_once(name_server, over_tcp):
+def test_tcp_is_tried_at_once_if_udp_is_refused(name_server, over_tcp):
     there = name_server(silent, over_tcp())
 
     async def work():
@@ -171,7 +171,7 @@ def test_where_udp_is_refused_tcp_is_tried_at_once(name_server, over_tcp):
     assert asyncio.run(work()).values == (b"over TCP",)
 
 
-def test_a_closed_port_is_told_at_once(name_server):
+def test_closed_port_is_no_answer_at_once(name_server):
     async def work():
         async with name_server() as there:
             port = there.port
@@ -183,7 +183,7 @@ def test_a_closed_port_is_told_at_once(name_server):
     asyncio.run(work())
 
 
-def test_an_address_that_cannot_be_reached_is_told():
+def test_unreachable_address_is_no_answer():
     async def work():
         server = Server("127.255.255.255")  # of all machines at once, which is not allowed
         with pytest.raises(NoAnswer, match="cannot be reached"):
@@ -194,18 +194,18 @@ def test_an_address_that_cannot_be_reached_is_told():
 
 
 @pytest.mark.parametrize("sent", [b"", b"\0", b"\0\x20half"])
-def test_a_connection_that_is_closed_is_told(name_server, truncated, sent):
+def test_closed_connection_is_no_answer(name_server, truncated, sent):
     async def serve(reader, writer):
         await reader.readexactly(2)
         writer.write(sent)
         await writer.drain()
 
-    found = ask(name_server(truncated, serve))
-    assert isinstance(found, NoAnswer)
-    assert "closed the connection" in str(found)
+    answer = ask(name_server(truncated, serve))
+    assert isinstance(answer, NoAnswer)
+    assert "closed the connection" in str(answer)
 
 
-def test_a_connection_that_is_reset_is_told(name_server, truncated):
+def test_reset_connection_is_no_answer(name_server, truncated):
     async def serve(reader, writer):
         await reader.readexactly(2)
         at_once = struct.pack("ii", 1, 0)
@@ -213,36 +213,36 @@ def test_a_connection_that_is_reset_is_told(name_server, truncated):
         channel.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
         writer.transport.abort()
 
-    found = ask(name_server(truncated, serve))
-    assert isinstance(found, NoAnswer)
-    assert "closed the connection" in str(found)
+    answer = ask(name_server(truncated, serve))
+    assert isinstance(answer, NoAnswer)
+    assert "closed the connection" in str(answer)
 
 
 @pytest.mark.parametrize(
     "make", [lambda wire: wire[:2] + b"junk", lambda wire: wire, lambda wire: wire[:2]]
 )
-def test_what_cannot_be_read_over_tcp_is_told(name_server, truncated, over_tcp, make):
-    found = ask(name_server(truncated, over_tcp(before=lambda wire: [make(wire)])))
-    assert isinstance(found, NoAnswer)
-    assert "cannot be read" in str(found)
+def test_unreadable_answer_over_tcp_is_no_answer(name_server, truncated, over_tcp, make):
+    answer = ask(name_server(truncated, over_tcp(before=lambda wire: [make(wire)])))
+    assert isinstance(answer, NoAnswer)
+    assert "cannot be read" in str(answer)
 
 
-def test_what_is_truncated_over_tcp_as_well_is_told(name_server, truncated, over_tcp):
-    found = ask(name_server(truncated, over_tcp(before=truncated)))
-    assert isinstance(found, NoAnswer)
-    assert "cannot be read" in str(found)
+def test_truncated_answer_over_tcp_is_no_answer(name_server, truncated, over_tcp):
+    answer = ask(name_server(truncated, over_tcp(before=truncated)))
+    assert isinstance(answer, NoAnswer)
+    assert "cannot be read" in str(answer)
 
 
 @pytest.mark.parametrize("number", [1, 3, 64])
-def test_no_more_questions_than_allowed_are_under_way(name_server, number):
+def test_no_more_questions_than_allowed_are_in_flight(name_server, number):
     there = name_server()
     there.delay = 0.01
-    found = asyncio.run(ask_each(there, MANY, max_in_flight=number))
-    assert {answer.values for answer in found} == {(b"v=DKIM1",)}
-    assert there.most_under_way == min(number, len(MANY))
+    answers = asyncio.run(ask_each(there, MANY, max_in_flight=number))
+    assert {answer.values for answer in answers} == {(b"v=DKIM1",)}
+    assert there.most_in_flight == min(number, len(MANY))
 
 
-def test_what_was_answered_in_one_go_is_not_asked_again_but_once(name_server):
+def test_prefetched_answer_is_given_once(name_server):
     there = name_server()
 
     async def work():
@@ -256,7 +256,7 @@ def test_what_was_answered_in_one_go_is_not_asked_again_but_once(name_server):
     asyncio.run(work())
 
 
-def test_what_one_go_left_out_is_asked_for_with_care(name_server, truncated, over_tcp):
+def test_question_that_the_burst_left_out_is_asked_again(name_server, truncated, over_tcp):
     there = name_server(truncated, over_tcp())
 
     async def work():
@@ -281,7 +281,7 @@ async def stay_mute(reader, writer):
 
 
 async def give_up(there, reply):
-    """What comes of eight questions, of more, and of one after all is forgiven."""
+    """The errors of eight questions, of more, and the answers after a burst that is answered."""
     async with asking(there, max_in_flight=8) as server:
         first = await asyncio.gather(*map(server.ask, MANY[:8]), return_exceptions=True)
         number = len(there.asked)
@@ -296,7 +296,7 @@ async def give_up(there, reply):
 
 @pytest.fixture(scope="module")
 def slow(name_server, reply, truncated, over_tcp):
-    """What comes of servers that are to be waited for: all at the same time, 4 seconds."""
+    """The answers of servers that take long: all at the same time, in 4 seconds."""
 
     def lossy(wire):
         return [reply(wire)] if len(servers["loses_first"].asked) > 1 else ()
@@ -311,39 +311,39 @@ def slow(name_server, reply, truncated, over_tcp):
 
     async def work():
         async with asyncio.timeout(9):
-            *found, gave_up = await asyncio.gather(
+            *answers, gave_up = await asyncio.gather(
                 *map(ask_each, servers.values()), give_up(name_server(silent), reply)
             )
-        said = {name: answer for name, (answer,) in zip(servers, found, strict=True)}
-        return SimpleNamespace(**said, gave_up=gave_up, servers=servers)
+        by_name = {name: answer for name, (answer,) in zip(servers, answers, strict=True)}
+        return SimpleNamespace(**by_name, gave_up=gave_up, servers=servers)
 
     return asyncio.run(work())
 
 
-def test_a_question_that_was_lost_is_asked_again(slow):
+def test_lost_question_is_sent_again(slow):
     assert slow.loses_first.values == (b"v=DKIM1",)
     first, second = slow.servers["loses_first"].asked
     assert first[:2] != second[:2]
     assert first[2:] == second[2:]
 
 
-def test_a_server_that_answers_over_tcp_only_is_heard(slow):
+def test_server_that_answers_only_over_tcp_is_heard(slow):
     assert slow.only_tcp.values == (b"over TCP",)
     assert len(slow.servers["only_tcp"].asked) == 2
 
 
-def test_forged_answers_alone_are_none(slow):
+def test_forged_answers_alone_lead_to_tcp(slow):
     assert slow.forged.values == (b"over TCP",)
 
 
 @pytest.mark.parametrize("name", ["drips", "mute"])
-def test_a_connection_that_brings_nothing_is_not_waited_for_long(slow, name):
-    found = getattr(slow, name)
-    assert isinstance(found, NoAnswer)
-    assert str(found) == "it does not answer"
+def test_silent_connection_times_out(slow, name):
+    answer = getattr(slow, name)
+    assert isinstance(answer, NoAnswer)
+    assert str(answer) == "it does not answer"
 
 
-def test_after_eight_silences_nothing_is_asked_any_more(slow):
+def test_nothing_is_asked_after_eight_failures(slow):
     assert all(isinstance(error, NoAnswer) for error in slow.gave_up.first)
     assert {str(error) for error in slow.gave_up.more} == {
         "it has not answered 8 questions in a row"
@@ -351,11 +351,11 @@ def test_after_eight_silences_nothing_is_asked_any_more(slow):
     assert slow.gave_up.asked_meanwhile == 0
 
 
-def test_a_server_that_was_silent_and_answers_in_one_go_is_asked_again(slow):
+def test_server_that_answers_a_burst_is_asked_again(slow):
     assert [answer.values for answer in slow.gave_up.back] == [(b"v=DKIM1",)] * 2
 
 
-def test_a_server_that_is_forgiven_is_asked_again(name_server, reply, truncated):
+def test_server_is_asked_again_after_reset_failures(name_server, reply, truncated):
     there = name_server(truncated)
 
     async def work():
@@ -370,8 +370,8 @@ def test_a_server_that_is_forgiven_is_asked_again(name_server, reply, truncated)
     assert asyncio.run(work()).values == (b"v=DKIM1",)
 
 
-@pytest.mark.parametrize("in_one_go", [False, True])
-def test_one_answer_ends_a_row_of_silences(name_server, reply, truncated, in_one_go):
+@pytest.mark.parametrize("in_burst", [False, True])
+def test_one_answer_resets_the_failures(name_server, reply, truncated, in_burst):
     there = name_server()
 
     async def work():
@@ -381,7 +381,7 @@ def test_one_answer_ends_a_row_of_silences(name_server, reply, truncated, in_one
                 with pytest.raises(NoAnswer, match="nothing answers"):
                     await server.ask(ASKED)
             there.over_udp = lambda wire: [reply(wire)]
-            if in_one_go:
+            if in_burst:
                 await server.prefetch([ASKED])
             assert (await server.ask(ASKED)).values == (b"v=DKIM1",)
             there.over_udp = truncated
@@ -412,8 +412,8 @@ asyncio.run(work())
 
 
 @pytest.fixture(scope="module")
-def said_without_network(needs_tool):
-    """Of ten questions in a row on a machine that has no route to the server."""
+def errors_without_network(needs_tool):
+    """The errors of ten questions in a row, on a machine without a route to the server."""
     needs_tool("unshare")
     if subprocess.run(["unshare", "-rn", "true"], capture_output=True).returncode:
         pytest.skip("this user may make no network of its own")
@@ -424,12 +424,12 @@ def said_without_network(needs_tool):
     return done.stdout.splitlines()
 
 
-def test_where_there_is_no_route_that_is_told(said_without_network):
-    assert said_without_network[:8] == [f"{NoRoute.__name__} there is no route to it"] * 8
+def test_no_route_is_reported(errors_without_network):
+    assert errors_without_network[:8] == [f"{NoRoute.__name__} there is no route to it"] * 8
 
 
-def test_where_there_is_no_route_that_is_told_however_often_it_is_asked(said_without_network):
-    assert len(set(said_without_network)) == 1
+def test_no_route_is_reported_every_time(errors_without_network):
+    assert len(set(errors_without_network)) == 1
 
 
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="needs limits of a process")
@@ -437,7 +437,7 @@ posix_only = pytest.mark.skipif(sys.platform == "win32", reason="needs limits of
 
 @contextlib.contextmanager
 def no_files_left():
-    """As where too many files and sockets are open."""
+    """As if too many files and sockets were open."""
     import resource
 
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -449,7 +449,7 @@ def no_files_left():
 
 
 @posix_only
-def test_where_no_socket_can_be_made_the_rest_goes_on(name_server):
+def test_burst_without_sockets_is_no_error(name_server):
     async def work():
         async with asking(name_server()) as server:
             with no_files_left():
@@ -460,7 +460,7 @@ def test_where_no_socket_can_be_made_the_rest_goes_on(name_server):
 
 
 @posix_only
-def test_what_could_not_be_reached_is_tried_anew_when_it_is_forgiven(name_server):
+def test_unreachable_server_is_asked_again_after_reset_failures(name_server):
     async def work():
         async with asking(name_server()) as server:
             with no_files_left(), pytest.raises(NoAnswer, match="cannot be reached"):

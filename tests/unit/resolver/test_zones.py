@@ -1,4 +1,4 @@
-"""Who speaks for a zone, and what resolvers are asked for."""
+"""The zones of names, and their authoritative servers."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from dkimctl.resolver.zones import ZoneServers
 
 
 class Records:
-    """A resolver that knows these, by (name, type); keeps what it was asked."""
+    """A resolver with these records, by (name, type); keeps what it was asked."""
 
     def __init__(self, records):
         self.records = records
         self.asked = []
-        self.forgiven = 0
+        self.resets = 0
 
     async def ask(self, asked):
         kind = dns.rdatatype.to_text(asked.rdtype)
         key = asked.name.to_text(omit_final_dot=True).lower(), kind
         self.asked.append(key)
         await asyncio.sleep(0)
-        found = self.records.get(key, [])
-        if isinstance(found, Exception):
-            raise found
+        data = self.records.get(key, [])
+        if isinstance(data, Exception):
+            raise data
         made = dns.message.make_response(dns.message.from_wire(encode(1, asked, recursion=True)))
-        if found:
-            class_, *data = found if found[0] == "HS" else ("IN", *found)
+        if data:
+            class_, *data = data if data[0] == "HS" else ("IN", *data)
             made.answer = [dns.rrset.from_text(asked.name, 60, class_, kind, *data)]
         return decode(made.to_wire(), asked)
 
     def reset_failures(self):
-        self.forgiven += 1
+        self.resets += 1
 
 
 SOA = ["ns. root. 1 2 3 4 60"]
@@ -60,15 +60,15 @@ def find():
     """The servers of a zone, as (host, address), where DNS has these records."""
 
     def run(changes=(), zone="example.com"):
-        there = ZoneServers(Records(RECORDS | dict(changes)), make_server)
-        found = asyncio.run(there.zone(zone))
-        assert found.name == zone
-        return sorted((server.host, getattr(server, "address", "")) for server in found.servers)
+        zones = ZoneServers(Records(RECORDS | dict(changes)), make_server)
+        result = asyncio.run(zones.zone(zone))
+        assert result.name == zone
+        return sorted((server.host, getattr(server, "address", "")) for server in result.servers)
 
     return run
 
 
-def test_all_addresses_of_all_servers_are_asked(find):
+def test_servers_have_all_their_addresses(find):
     assert find() == [
         ("ns1.example.net", "192.0.2.1"),
         ("ns1.example.net", "2001:db8::1"),
@@ -77,12 +77,12 @@ def test_all_addresses_of_all_servers_are_asked(find):
     ]
 
 
-def test_an_address_of_two_names_is_one_server(find):
+def test_address_of_two_names_is_one_server(find):
     servers = find({("ns2.example.net", "A"): ["192.0.2.1"]})
     assert [address for _, address in servers] == ["192.0.2.1", "2001:db8::1"]
 
 
-def test_where_only_aaaa_goes_wrong_there_is_no_ipv6(find):
+def test_server_has_no_ipv6_if_only_aaaa_fails(find):
     servers = find({("ns1.example.net", "AAAA"): NoAnswer("SERVFAIL")})
     assert [address for _, address in servers] == ["192.0.2.1", "192.0.2.2", "192.0.2.3"]
 
@@ -94,28 +94,28 @@ def test_where_only_aaaa_goes_wrong_there_is_no_ipv6(find):
         {("ns2.example.net", "A"): [], ("ns2.example.net", "AAAA"): ["HS", r"\# 1 00"]},
     ],
 )
-def test_records_of_another_class_are_no_addresses(find, records):
+def test_records_of_another_class_are_ignored(find, records):
     assert [host for host, _ in find(records)] == ["ns1.example.net"] * 2
 
 
-def test_a_server_without_any_address_is_left_out(find):
+def test_server_without_any_address_is_left_out(find):
     servers = find({("ns2.example.net", "A"): []})
     assert len(servers) == 2
 
 
 @pytest.mark.parametrize("zone", ["example.net", "example.org"])
-def test_a_zone_without_servers_is_no_answer(find, zone):
+def test_zone_without_servers_is_no_answer(find, zone):
     with pytest.raises(NoAnswer, match=f"no server with an address for the zone {zone}"):
         find({("example.net", "NS"): ["nowhere.example."]}, zone)
 
 
-def test_where_nobody_tells_the_servers_there_is_no_answer(find):
+def test_failing_ns_query_is_no_answer(find):
     with pytest.raises(NoAnswer, match="the resolver is silent"):
         find({("example.com", "NS"): NoAnswer("the resolver is silent")})
 
 
 @pytest.mark.parametrize("key", [("ns2.example.net", "A"), ("ns3.example.net", "AAAA")])
-def test_a_server_whose_address_nobody_tells_is_silent_and_the_others_are_not(find, key):
+def test_server_with_an_unknown_address_does_not_hide_the_others(find, key):
     names = ["ns1.example.net.", "ns2.example.net.", "ns3.example.net."]
     servers = find({("example.com", "NS"): names, key: NoAnswer("the resolver is silent")})
     silent = [label for label, address in servers if not address]
@@ -123,46 +123,46 @@ def test_a_server_whose_address_nobody_tells_is_silent_and_the_others_are_not(fi
     assert len(servers) > 1
 
 
-class Forgiven:
-    def __init__(self, address, forgiven):
-        self.reset_failures = lambda: forgiven.append(address)
+class ServerWithFailures:
+    def __init__(self, address, resets):
+        self.reset_failures = lambda: resets.append(address)
 
 
-def test_servers_that_were_silent_are_asked_again_when_all_is_forgotten():
-    forgiven = []
+def test_forget_resets_the_failures_of_servers():
+    resets = []
 
     async def work():
-        there = ZoneServers(
+        zones = ZoneServers(
             Records(RECORDS),
-            lambda address, host: Forgiven(address, forgiven),
+            lambda address, host: ServerWithFailures(address, resets),
         )
-        await there.zone("example.com")
-        there.forget()
+        await zones.zone("example.com")
+        zones.forget()
 
     asyncio.run(work())
-    assert sorted(forgiven) == ["192.0.2.1", "192.0.2.2", "192.0.2.3", "2001:db8::1"]
+    assert sorted(resets) == ["192.0.2.1", "192.0.2.2", "192.0.2.3", "2001:db8::1"]
 
 
-def test_a_zone_is_looked_up_once_until_all_is_forgotten():
+def test_zone_is_looked_up_once_until_all_is_forgotten():
     async def work():
         resolver = Records(RECORDS)
-        there = ZoneServers(resolver, make_server)
+        zones = ZoneServers(resolver, make_server)
         names = [f"s{number}.example.com" for number in range(5)]
-        zones = await asyncio.gather(*map(there.zone_with, names))
-        assert {zone.name for zone in zones} == {"example.com"}
+        before = await asyncio.gather(*map(zones.zone_with, names))
+        assert {zone.name for zone in before} == {"example.com"}
         assert resolver.asked.count(("example.com", "NS")) == 1
-        there.forget()
-        again = await there.zone_with("example.com")
+        zones.forget()
+        again = await zones.zone_with("example.com")
         assert resolver.asked.count(("example.com", "NS")) == 2
         assert resolver.asked.count(("ns1.example.net", "A")) == 2
-        assert resolver.forgiven == 1
-        assert set(again.servers) == set(zones[0].servers)
+        assert resolver.resets == 1
+        assert set(again.servers) == set(before[0].servers)
 
     asyncio.run(work())
 
 
 class NoSuchName:
-    """A resolver that says of each name that the zone com has none of it."""
+    """A resolver that answers NXDOMAIN, from the zone com, for every name."""
 
     async def ask(self, asked):
         made = dns.message.make_response(dns.message.from_wire(encode(1, asked, recursion=True)))
@@ -171,12 +171,12 @@ class NoSuchName:
         return decode(made.to_wire(), asked)
 
 
-def test_a_name_in_no_zone_has_none():
-    there = ZoneServers(NoSuchName(), make_server)
-    assert asyncio.run(there.zone_with("nowhere.com")) is None
+def test_name_without_a_zone_has_none():
+    zones = ZoneServers(NoSuchName(), make_server)
+    assert asyncio.run(zones.zone_with("nowhere.com")) is None
 
 
-def test_a_resolver_that_tells_of_no_zone_at_all_is_not_taken_to_deny_it():
-    there = ZoneServers(Records({}), make_server)
+def test_answer_without_an_soa_record_is_no_answer():
+    zones = ZoneServers(Records({}), make_server)
     with pytest.raises(NoAnswer, match="no SOA record"):
-        asyncio.run(there.zone_with("nowhere.com"))
+        asyncio.run(zones.zone_with("nowhere.com"))

@@ -1,4 +1,4 @@
-"""Which registrations have had their time."""
+"""Which registrations are retired."""
 
 from __future__ import annotations
 
@@ -21,36 +21,36 @@ def ago(days: float) -> str:
 
 
 @pytest.fixture
-def judge(make_registration):
+def status_of(make_registration):
     """The statuses of a domain's registrations by selector, each given by its special fields.
 
     `seen`: for how many days it is seen published.
     """
 
-    def judge(**told):
+    def status_of(**fields_of):
         registrations, publications = [], {}
-        for selector, fields in told.items():
+        for selector, fields in fields_of.items():
             days = fields.pop("seen", None)
             if days is not None:
                 publications[key_of("example.com", selector)] = NOW - days * DAY
             registrations.append(make_registration(selector=selector, **fields))
-        found = list(retirement_statuses(registrations, publications, NOW))
-        assert {status.registration for status in found} == set(registrations)
-        return {status.registration.selector: status for status in found}
+        statuses = list(retirement_statuses(registrations, publications, NOW))
+        assert {status.registration for status in statuses} == set(registrations)
+        return {status.registration.selector: status for status in statuses}
 
-    return judge
+    return status_of
 
 
 def started(days: float, **fields) -> dict:
     return {"start_date": ago(days), **fields}
 
 
-def test_a_fortnight_after_the_successor_took_over_an_old_key_is_retired(judge):
-    found = judge(old=started(200), new=started(14, seen=14))
-    assert [status.is_retired for status in found.values()] == [True, False]
+def test_key_is_retired_14_days_after_its_successor_took_over(status_of):
+    statuses = status_of(old=started(200), new=started(14, seen=14))
+    assert [status.is_retired for status in statuses.values()] == [True, False]
     text = "its successor new started on 2026-11-07 and was first seen published on 2026-11-07"
-    assert found["old"].reason == text
-    assert "no newer selector: run `dkimctl rotate`" in found["new"].reason
+    assert statuses["old"].reason == text
+    assert "no newer selector: run `dkimctl rotate`" in statuses["new"].reason
 
 
 @pytest.mark.parametrize(
@@ -72,71 +72,73 @@ def test_a_fortnight_after_the_successor_took_over_an_old_key_is_retired(judge):
         ({"start_date": "9999-12-31T00:00+00:00", "seen": 30}, "starts on 9999-12-31"),
     ],
 )  # fmt: skip
-def test_until_then_it_is_kept_and_the_reason_says_what_is_next(judge, new, reason):
-    status = judge(old=started(200), new=new)["old"]
+def test_reason_says_what_is_missing_until_then(status_of, new, reason):
+    status = status_of(old=started(200), new=new)["old"]
     assert not status.is_retired
     assert reason in status.reason
 
 
-def test_a_start_that_is_left_out_is_the_registration(judge):
-    found = judge(old={"regist_date": ago(200)}, new={"regist_date": ago(20), "seen": 19})
-    assert found["old"].is_retired
-    later = judge(old={"regist_date": ago(200)}, new=started(2, regist_date=ago(20), seen=19))
+def test_signing_starts_at_registration_without_a_start_date(status_of):
+    statuses = status_of(old={"regist_date": ago(200)}, new={"regist_date": ago(20), "seen": 19})
+    assert statuses["old"].is_retired
+    later = status_of(old={"regist_date": ago(200)}, new=started(2, regist_date=ago(20), seen=19))
     assert not later["old"].is_retired
 
 
-def test_of_several_successors_any_will_do(judge):
-    found = judge(
+def test_any_successor_is_enough(status_of):
+    statuses = status_of(
         first=started(400, seen=400), second=started(200, seen=200), third=started(1, seen=0)
     )
-    assert [status.is_retired for status in found.values()] == [True, False, False]
-    assert "successor second" in found["first"].reason
-    assert "successor third" in found["second"].reason
+    assert [status.is_retired for status in statuses.values()] == [True, False, False]
+    assert "successor second" in statuses["first"].reason
+    assert "successor third" in statuses["second"].reason
 
 
-def test_the_successor_that_is_nearest_to_settle_is_told(judge):
-    found = judge(old=started(200), new=started(5, seen=4), newer=started(3), newest=started(2))
-    assert "its successor new started" in found["old"].reason
-    assert "wait until 2026-12-01T12:00+00:00" in found["old"].reason
+def test_reason_names_the_first_successor_to_take_over(status_of):
+    statuses = status_of(
+        old=started(200), new=started(5, seen=4), newer=started(3), newest=started(2)
+    )
+    assert "its successor new started" in statuses["old"].reason
+    assert "wait until 2026-12-01T12:00+00:00" in statuses["old"].reason
 
 
-def test_two_keys_that_start_together_do_not_retire_each_other(judge):
-    found = judge(one=started(100, seen=100), other=started(100, seen=100))
-    assert not any(status.is_retired for status in found.values())
+def test_keys_that_start_together_do_not_retire_each_other(status_of):
+    statuses = status_of(one=started(100, seen=100), other=started(100, seen=100))
+    assert not any(status.is_retired for status in statuses.values())
 
 
-def test_a_disabled_key_is_retired_like_others(judge):
-    assert judge(old=started(200, enable=False), new=started(20, seen=20))["old"].is_retired
+def test_disabled_key_is_retired_like_others(status_of):
+    assert status_of(old=started(200, enable=False), new=started(20, seen=20))["old"].is_retired
 
 
-def test_what_is_not_ours_or_not_dated_is_never_retired(judge):
-    found = judge(
+def test_taken_and_undated_registrations_are_never_retired(status_of):
+    statuses = status_of(
         theirs=started(200, code="409", record=None), undated={}, new=started(20, seen=20)
     )
-    assert found["theirs"].reason == "it belongs to another account"
-    assert "neither its start_date nor its regist_date" in found["undated"].reason
-    assert not any(status.is_retired for status in found.values())
+    assert statuses["theirs"].reason == "it belongs to another account"
+    assert "neither its start_date nor its regist_date" in statuses["undated"].reason
+    assert not any(status.is_retired for status in statuses.values())
 
 
-def test_domains_do_not_retire_each_other_and_names_have_no_case(make_registration):
+def test_domains_do_not_retire_each_other_and_names_are_case_insensitive(make_registration):
     old = make_registration("Example.com", "s1", start_date=ago(200))
     new = make_registration("example.COM", "S2", start_date=ago(20))
     other = make_registration("example.net", "s1", start_date=ago(200))
-    found = list(
+    statuses = list(
         retirement_statuses([new, other, old], {("example.com", "s2"): NOW - 20 * DAY}, NOW)
     )
-    assert [(status.registration, status.is_retired) for status in found] == [
+    assert [(status.registration, status.is_retired) for status in statuses] == [
         (old, True), (new, False), (other, False)
     ]  # fmt: skip
 
 
-def test_what_is_shown_has_the_reason_and_is_judged(judge, key_records):
-    found = judge(
+def test_result_has_the_reason_and_a_new_outcome(status_of, key_records):
+    statuses = status_of(
         old=started(300), broken=started(200, key_len=1024, seen=200), new=started(20, seen=20)
     )
-    assert as_result(found["old"])[1:] == (Outcome.EXISTS, found["old"].reason)
-    assert as_result(found["new"])[1:] == (Outcome.EXISTS, "")
-    theirs = judge(theirs=started(1, code="409", record=None))["theirs"]
+    assert as_result(statuses["old"])[1:] == (Outcome.EXISTS, statuses["old"].reason)
+    assert as_result(statuses["new"])[1:] == (Outcome.EXISTS, "")
+    theirs = status_of(theirs=started(1, code="409", record=None))["theirs"]
     assert as_result(theirs).outcome is Outcome.TAKEN
 
 
@@ -159,36 +161,38 @@ SEEN = st.dictionaries(
 
 
 @given(REGISTRATIONS, SEEN)
-def test_whoever_is_retired_has_a_successor_that_signs_and_is_published(registrations, seen):
-    """By the words of the rule, pair by pair."""
-    found = list(retirement_statuses(registrations, seen, NOW))
-    assert sorted(map(repr, registrations)) == sorted(repr(status.registration) for status in found)
+def test_retired_registration_has_a_successor_that_signs_and_is_published(registrations, seen):
+    """The rule, applied pair by pair."""
+    statuses = list(retirement_statuses(registrations, seen, NOW))
+    assert sorted(map(repr, registrations)) == sorted(
+        repr(status.registration) for status in statuses
+    )
 
     def start(one):
         dates = filter(None, (one.start_date, one.regist_date))
         return max(map(datetime.fromisoformat, dates), default=None)
 
-    def has_settled(one):
+    def has_taken_over(one):
         pair = one.sign_domain, one.selector or ""
         return (
             start(one) <= NOW - GRACE_PERIOD and pair in seen and seen[pair] <= NOW - GRACE_PERIOD
         )
 
-    for status in found:
+    for status in statuses:
         old = status.registration
         expected = not old.is_taken and start(old) is not None and any(
             start(new) is not None and start(new) > start(old) and not new.is_taken
-            and new.enable is not False and has_settled(new)
+            and new.enable is not False and has_taken_over(new)
             for new in registrations
         )  # fmt: skip
         assert status.is_retired == expected
         assert status.reason
 
 
-def test_a_key_takes_over_no_sooner_than_it_is_made(judge):
-    found = judge(
+def test_key_takes_over_no_sooner_than_it_is_registered(status_of):
+    statuses = status_of(
         old=started(200, regist_date=ago(200), seen=200),
         new=started(300, regist_date=ago(1), seen=1),
     )
-    assert not any(status.is_retired for status in found.values())
-    assert "wait until" in found["old"].reason
+    assert not any(status.is_retired for status in statuses.values())
+    assert "wait until" in statuses["old"].reason

@@ -1,4 +1,4 @@
-"""Which domains are due, and what their successors are."""
+"""Which domains are due, and the specs of their successors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EXAMPLE = "example.com"
 
 @pytest.fixture
 def one(make_registration):
-    """Make a registration of example.com that is due; any field can be given otherwise."""
+    """Make a registration of example.com that is due, unless `fields` say otherwise."""
 
     def make(selector="s1", sign_domain=EXAMPLE, **fields):
         return make_registration(sign_domain, selector, **{"regist_date": OLD} | fields)
@@ -38,7 +38,7 @@ def due(*registrations, unanswered=(), policy=POLICY) -> list[DomainSpec]:
     return rotation.successors
 
 
-def test_what_a_successor_states(one):
+def test_successor_states_all_its_fields(one):
     expected = DomainSpec(EXAMPLE, "s20261121", 2048, POLICY.start_date, None, True)
     assert due(one(key_len=1024, start_date="2026-01-01T00:00+00:00")) == [expected]
 
@@ -52,34 +52,34 @@ def test_what_a_successor_states(one):
         ([{"regist_date": YOUNG}, {"regist_date": OLD}], 0),
         ([{"regist_date": "2026-05-26T00:04:05+09:00"}], 1),  # the same instant as OLD
         ([{"regist_date": "2026-05-25T15:04:05Z"}], 1),
-        # How old a key is, the day of its making tells, and that of its start in its place.
+        # The age of a key counts from its registration, or else from its start.
         ([{"regist_date": OLD, "start_date": "2026-10-01T00:00+00:00"}], 1),
         ([{"regist_date": None, "start_date": "2026-10-01T00:00+00:00"}], 0),
         ([{"regist_date": None, "start_date": "2026-01-01T00:00+00:00"}], 1),
         ([{"regist_date": "rubbish", "start_date": "2026-01-01T00:00+00:00"}], 1),
-        # Who has a successor waits for it.
+        # A domain with a successor is not due.
         ([{"regist_date": OLD}, {"regist_date": OLD, "start_date": TO_COME}], 0),
         ([{"regist_date": OLD, "start_date": TO_COME}], 0),
         ([{"regist_date": OLD}, {"regist_date": None, "start_date": TO_COME}], 0),
-        # What signs nothing neither makes a domain due nor keeps it from that.
+        # Keys that do not sign do not count.
         ([{"regist_date": OLD, "enable": False}], 0),
         ([{"regist_date": OLD, "enable": True}], 1),
         ([{"regist_date": OLD}, {"regist_date": YOUNG, "enable": False}], 1),
         ([{"regist_date": OLD}, {"start_date": TO_COME, "enable": False}], 1),
         ([{"code": "409", "record": None}], 0),
         ([{"regist_date": OLD}, {"code": "409", "record": None, "regist_date": YOUNG}], 1),
-        # One that cannot be dated does not count beside one that can.
+        # A key without dates does not count beside one with dates.
         ([{"regist_date": OLD}, {"regist_date": None}], 1),
         ([{"regist_date": YOUNG}, {"regist_date": None}], 0),
         ([], 0),
     ],
 )
-def test_the_newest_key_decides(one, dates, count):
+def test_newest_key_decides_whether_a_domain_is_due(one, dates, count):
     registrations = [one(f"s{number}", **fields) for number, fields in enumerate(dates, 1)]
     assert len(due(*registrations)) == count
 
 
-def test_nothing_is_older_than_nothing(one):
+def test_older_than_zero_makes_all_keys_due_once(one):
     at_once = POLICY._replace(older_than=timedelta())
     assert len(due(one(regist_date=NOW.isoformat()), policy=at_once)) == 1
     to_come = one("s2", regist_date=NOW.isoformat(), start_date=POLICY.start_date)
@@ -89,17 +89,17 @@ def test_nothing_is_older_than_nothing(one):
 @pytest.mark.parametrize(
     "text", [None, "", "2026-05-25", "2026-05-25T15:04:05", "x", "0001-01-01T00:00+14:00"]
 )
-def test_a_domain_without_any_date_is_told_and_left_out(one, text):
+def test_domain_without_any_date_is_undated_and_left_out(one, text):
     undated = one(regist_date=text, start_date=text)
     rotation = find_successors([undated, one(sign_domain="example.net")], [], NOW, POLICY)
     assert rotation.undated == [EXAMPLE]
     assert [spec.sign_domain for spec in rotation.successors] == ["example.net"]
 
 
-def test_each_domain_is_looked_at_alone_and_once(one):
+def test_each_domain_has_one_successor(one):
     others = one("s1", "example.net"), one("s2", "EXAMPLE.net"), one("s1", "sub.example.net")
-    found = due(one(), *others)
-    assert [spec.sign_domain for spec in found] == [EXAMPLE, "example.net", "sub.example.net"]
+    specs = due(one(), *others)
+    assert [spec.sign_domain for spec in specs] == [EXAMPLE, "example.net", "sub.example.net"]
 
 
 @pytest.mark.parametrize(
@@ -118,18 +118,18 @@ def test_each_domain_is_looked_at_alone_and_once(one):
         (["s1"], [key_of("example.net", "s20261121"), key_of("example.com", None)], "s20261121"),
     ],
 )
-def test_the_selector_is_one_that_the_domain_has_not(one, used, unanswered, selector):
+def test_selector_is_new_to_the_domain(one, used, unanswered, selector):
     [spec] = due(*map(one, used), unanswered=unanswered)
     assert spec.selector == selector
 
 
 @pytest.mark.parametrize("fields", [{"enable": False}, {"code": "409", "record": None}])
-def test_a_selector_that_does_not_sign_is_used_all_the_same(one, fields):
+def test_selector_that_does_not_sign_is_in_use_as_well(one, fields):
     [spec] = due(one(), one("s20261121", **fields))
     assert spec.selector == "s20261121-2"
 
 
-def test_what_was_never_answered_is_told_where_the_domain_is_due(one):
+def test_unanswered_requests_are_reported_for_due_domains(one):
     unanswered = [
         key_of("example.com", "s2"), key_of("example.org", "s2"), key_of("example.net", "S1")
     ]  # fmt: skip
@@ -141,7 +141,7 @@ def test_what_was_never_answered_is_told_where_the_domain_is_due(one):
 
 
 @pytest.mark.parametrize(("default", "carried"), [(None, None), (0, None), (1, 1), (7, 7)])
-def test_third_party_signing_is_carried_over_from_the_newest(one, default, carried):
+def test_third_party_signing_is_copied_from_the_newest_key(one, default, carried):
     older = one("s0", regist_date="2025-01-01T00:00:00+00:00", default=3)
     [spec] = due(older, one(default=default))
     assert spec.default == carried
@@ -154,7 +154,7 @@ LONG = parse_domain(".".join(["a" * 60] * 3 + ["b" * 50]))  # 233 octets
     ("domain", "selector", "used"),
     [(LONG, "s20261121", []), (EXAMPLE, "x" * 62, ["x" * 62]), (LONG, "s" * 8, ["s" * 8])],
 )
-def test_names_that_are_too_long_are_told_and_named(one, domain, selector, used):
+def test_domains_whose_names_get_too_long_are_an_error(one, domain, selector, used):
     policy = POLICY._replace(selector_for=lambda domain: selector)
     registrations = [one("s1", domain), *(one(name, domain) for name in used)]
     with pytest.raises(UsageError, match=domain) as caught:
@@ -163,7 +163,7 @@ def test_names_that_are_too_long_are_told_and_named(one, domain, selector, used)
     assert "shorter template" in caught.value.hint
 
 
-def test_the_longest_names_do(one):
+def test_longest_names_are_accepted(one):
     policy = POLICY._replace(selector_for=lambda domain: "s" * 8)
     assert len(due(one("s1", LONG), policy=policy)) == 1
 
@@ -177,13 +177,13 @@ def test_the_longest_names_do(one):
         (datetime(2026, 12, 31, 23, 59, 59, tzinfo=TOKYO), "2027-01-03T15:00+00:00"),
     ],
 )
-def test_a_start_is_a_full_minute_and_never_too_early(now, start):
+def test_start_is_a_full_minute_and_never_too_early(now, start):
     assert start_date(now, 3 * DAY) == start
 
 
 @given(st.none() | st.text(max_size=40) | st.datetimes(timezones=st.timezones()).map(str))
-def test_any_text_is_an_instant_or_none(text):
-    found = Registration("example.com", "s1", start_date=text, regist_date=text)
-    for time in found.created_at, found.starts_at:
+def test_any_text_is_a_time_or_none(text):
+    registration = Registration("example.com", "s1", start_date=text, regist_date=text)
+    for time in registration.created_at, registration.starts_at:
         assert time is None or time.tzinfo is UTC
-    find_successors([found], [], NOW, POLICY)
+    find_successors([registration], [], NOW, POLICY)

@@ -1,4 +1,4 @@
-"""What a look at DNS comes to: on stdout, on stderr, and as an exit code."""
+"""Checks as shown: on stdout, on stderr, and by the exit code."""
 
 from __future__ import annotations
 
@@ -63,22 +63,22 @@ def show(capsys):
         ),
     ],
 )
-def test_the_worst_verdict_is_the_exit_code(show, verdicts, wanted, expected):
+def test_worst_verdict_is_the_exit_code(show, verdicts, wanted, expected):
     code, out, _ = show(*map(check_of, verdicts), wanted=wanted)
     assert code == expected
     assert json.loads(out)["count"] == len(verdicts)
 
 
-def test_the_summary_counts_each_verdict(show):
+def test_summary_counts_each_verdict(show):
     _, _, err = show(*map(check_of, [MISSING, PUBLISHED, NO_ANSWER, MISSING]))
     assert err == "dkimctl: published 1, missing 2, no answer 1\n"
 
 
-def test_nothing_to_check_is_told(show):
+def test_nothing_to_check_is_reported(show):
     assert show()[2] == "dkimctl: nothing to check\n"
 
 
-def test_what_cannot_wait_is_named_in_the_summary(show):
+def test_urgent_records_are_named(show):
     _, _, err = show(
         check_of(MISSING, "one.example", Urgency.SIGNING),
         check_of(PUBLISHED, "two.example"),
@@ -103,7 +103,7 @@ def test_every_format_goes_to_stdout_or_into_a_file(show, tmp_path, fmt):
     assert file.read_text(encoding="utf-8") == out
 
 
-def test_csv_on_stdout_is_read_back(show):
+def test_csv_is_read_back(show):
     _, out, _ = show(check_of(MISSING), check_of(PUBLISHED), fmt=CheckFormat.CSV)
     rows = csv.DictReader(io.StringIO(out))
     assert [row["verdict"] for row in rows] == ["missing", "published"]
@@ -143,7 +143,7 @@ def test_other_formats_than_the_table_are_written_meanwhile(capsys, fmt):
 
 @pytest.fixture
 def empty_server():
-    """The address of a DNS server that has none of the names it is asked for."""
+    """The address of a DNS server that answers NXDOMAIN."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as channel:
         channel.bind(("127.0.0.1", 0))
         host, port = channel.getsockname()
@@ -166,7 +166,7 @@ def empty_server():
 
 @pytest.fixture
 def check_absent(empty_server, tmp_path, key_records):
-    """Run `check-dns` for one registration that has begun to sign, and that no server has."""
+    """Run `check-dns` for one registration that signs already, and is not in DNS."""
     setting = {"fqdn": "s1._domainkey.example.com", "type": "TXT", "value": key_records[2048]}
     item = {
         "sign_domain": "example.com", "selector": "s1", "key_len": 2048, "enable": True,
@@ -186,19 +186,19 @@ def check_absent(empty_server, tmp_path, key_records):
     return run
 
 
-def test_what_signs_and_is_missing_is_urgent(check_absent):
+def test_missing_record_that_signs_is_urgent(check_absent):
     done = check_absent()
     assert (done.returncode, json.loads(done.stdout)["verdict"]) == (1, "missing")
     assert json.loads(done.stdout)["urgency"] == "signing"
     assert "signing now without DNS" in done.stderr
 
 
-def test_what_is_to_be_absent_and_is_missing_is_good(check_absent):
+def test_expected_absence_is_exit_code_0(check_absent):
     done = check_absent("--expect-absent")
     assert (done.returncode, json.loads(done.stdout)["verdict"]) == (0, "missing")
 
 
-def test_what_is_to_be_absent_and_is_missing_is_not_urgent(check_absent):
+def test_expected_absence_is_not_urgent(check_absent):
     done = check_absent("--expect-absent")
     assert json.loads(done.stdout)["urgency"] == ""
     assert "warning" not in done.stderr

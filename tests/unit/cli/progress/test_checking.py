@@ -1,4 +1,4 @@
-"""What people see of checks in DNS while they go on."""
+"""The progress of checks on stderr."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PUBLISHED, MISSING, NO_ANSWER = Verdict.PUBLISHED, Verdict.MISSING, Verdict.NO_A
 
 
 class BreakingTerminal(Terminal):
-    """One whose window is closed when so much was written."""
+    """A terminal that is closed after `room` characters."""
 
     def __init__(self, room, file):
         super().__init__()
@@ -45,7 +45,7 @@ def terminal_settings(monkeypatch):
 
 @pytest.fixture
 def look(clock):
-    """Run `work(progress)`; gives all that came on stderr."""
+    """Run `work(progress)`; returns all of stderr."""
 
     def run(work, wanted=PUBLISHED, *, stream=None, may_draw=True, quiet=False, as_json=False):
         stream = io.StringIO() if stream is None else stream
@@ -70,7 +70,7 @@ def checks_of(**verdicts: Verdict) -> list[Check]:
 
 
 def rounds(*rounds_of_checks):
-    """Work of rounds: all checks in the first, those that are looked at again in the rest."""
+    """Work of rounds: all checks in the first, those that are checked again in the rest."""
 
     def work(progress):
         now: dict[str, Check] = {}
@@ -85,7 +85,7 @@ def rounds(*rounds_of_checks):
 
 
 def drawn(text: str) -> list[str]:
-    """The texts that a terminal was shown, one after another."""
+    """The texts that were drawn, in order."""
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
     return [line.strip("━╸╺ \r") for line in re.split(r"[\r\n]+", plain) if line.strip("━╸╺ \r")]
 
@@ -93,7 +93,7 @@ def drawn(text: str) -> list[str]:
 THREE = checks_of(a=MISSING, b=PUBLISHED, c=NO_ANSWER)
 
 
-def test_each_change_is_a_line_where_there_is_no_terminal(look):
+def test_each_change_is_a_line_without_a_terminal(look):
     text = look(rounds(THREE, checks_of(a=PUBLISHED, c=NO_ANSWER), checks_of(c=PUBLISHED)))
     assert text.splitlines() == [
         "dkimctl: 1 of 3 published; checking the rest again",
@@ -102,7 +102,7 @@ def test_each_change_is_a_line_where_there_is_no_terminal(look):
     ]
 
 
-def test_a_change_for_the_worse_is_a_line_as_well(look):
+def test_change_for_the_worse_is_a_line_as_well(look):
     text = look(rounds(THREE, checks_of(a=Verdict.TRUNCATED, c=MISSING), checks_of(a=MISSING)))
     assert text.splitlines()[1:] == [
         "dkimctl: s1.a.example: missing -> truncated (1 of 3 published)",
@@ -111,12 +111,12 @@ def test_a_change_for_the_worse_is_a_line_as_well(look):
     ]
 
 
-def test_rounds_without_a_change_say_nothing(look):
+def test_rounds_without_a_change_write_nothing(look):
     text = look(rounds(THREE, *[checks_of(a=MISSING, c=NO_ANSWER)] * 20))
     assert text == "dkimctl: 1 of 3 published; checking the rest again\n"
 
 
-def test_records_that_are_to_be_gone_are_absent(look):
+def test_missing_records_are_called_absent_if_expected(look):
     text = look(rounds(checks_of(a=MISSING, b=PUBLISHED), checks_of(b=MISSING)), MISSING)
     assert text.splitlines() == [
         "dkimctl: 1 of 2 absent; checking the rest again",
@@ -124,7 +124,7 @@ def test_records_that_are_to_be_gone_are_absent(look):
     ]
 
 
-def test_one_round_alone_says_nothing_where_there_is_no_terminal(look, clock):
+def test_single_round_writes_nothing_without_a_terminal(look, clock):
     def work(progress):
         for check in THREE * 100:
             clock.now += 1
@@ -136,28 +136,28 @@ def test_one_round_alone_says_nothing_where_there_is_no_terminal(look, clock):
 @pytest.mark.parametrize(
     "options", [{"quiet": True}, {"quiet": True, "stream": Terminal()}, {"as_json": True}]
 )
-def test_quiet_says_nothing(look, options):
+def test_quiet_writes_nothing(look, options):
     assert look(rounds(THREE, checks_of(a=PUBLISHED, c=PUBLISHED)), **options) == ""
 
 
-def test_it_rests_as_long_as_it_is_told_whoever_looks_on(look, clock):
+def test_pause_is_as_long_as_asked_for_with_and_without_a_terminal(look, clock):
     for stream in (io.StringIO(), Terminal()):
         begun = clock.now
         look(rounds(THREE, checks_of(a=MISSING)), stream=stream)
         assert clock.now == pytest.approx(begun + 5)
 
 
-def test_without_a_terminal_it_sleeps_in_one_go(look, clock):
+def test_pause_is_one_sleep_without_a_terminal(look, clock):
     look(rounds(THREE, checks_of(a=MISSING)))
     assert clock.sleeps == [5]
 
 
-def test_on_a_terminal_it_never_sleeps_for_long(look, clock):
+def test_sleeps_are_short_on_a_terminal(look, clock):
     look(rounds(THREE, checks_of(a=MISSING)), stream=Terminal())
     assert max(clock.sleeps) <= 0.5
 
 
-def test_a_sleep_that_ends_early_is_gone_on_with(clock):
+def test_sleep_that_ends_early_is_continued(clock):
     def nap(seconds):
         clock.sleep(min(seconds, 1.5))
 
@@ -167,7 +167,7 @@ def test_a_sleep_that_ends_early_is_gone_on_with(clock):
     assert clock.sleeps == [1.5, 1.5, 1]
 
 
-def test_a_short_look_draws_nothing(look, clock):
+def test_short_round_draws_nothing(look, clock):
     def work(progress):
         for check in THREE * 3:
             clock.now += 0.1
@@ -176,7 +176,7 @@ def test_a_short_look_draws_nothing(look, clock):
     assert look(work, stream=Terminal()) == ""
 
 
-def test_a_long_look_draws_how_many_are_checked(look, clock):
+def test_long_round_draws_how_many_are_checked(look, clock):
     def work(progress):
         for check in THREE * 10:
             clock.now += 0.1
@@ -188,13 +188,13 @@ def test_a_long_look_draws_how_many_are_checked(look, clock):
     assert len(texts) < 25
 
 
-def test_the_wait_is_drawn_second_by_second(look):
+def test_pause_is_drawn_second_by_second(look):
     texts = drawn(look(rounds(THREE, checks_of(a=PUBLISHED)), stream=Terminal()))
     waits = [f"1 of 3 published, next check in {left} s" for left in (5, 4, 3, 2, 1)]
     assert [text for text in dict.fromkeys(texts) if "next" in text] == waits
 
 
-def test_a_later_round_is_drawn_of_all(look, clock):
+def test_later_round_counts_all_records(look, clock):
     def work(progress):
         for check in THREE:
             progress.checked(check)
@@ -207,33 +207,33 @@ def test_a_later_round_is_drawn_of_all(look, clock):
     assert texts[-2:] == ["2/3 checked", "3/3 checked"]
 
 
-def test_on_a_terminal_changes_are_no_lines(look):
+def test_changes_are_no_lines_on_a_terminal(look):
     text = look(rounds(THREE, checks_of(a=PUBLISHED)), stream=Terminal())
     assert "->" not in text
 
 
 @pytest.mark.parametrize("term", ["dumb", "unknown"])
-def test_a_terminal_that_can_draw_nothing_has_lines(look, monkeypatch, term):
+def test_dumb_terminal_has_lines(look, monkeypatch, term):
     monkeypatch.setenv("TERM", term)
     text = look(rounds(THREE, checks_of(a=PUBLISHED)), stream=Terminal())
     assert "\x1b" not in text
     assert "missing -> published" in text
 
 
-def test_where_something_else_is_shown_there_are_lines(look):
+def test_lines_are_written_if_no_bar_may_be_drawn(look):
     text = look(rounds(THREE, checks_of(a=PUBLISHED)), stream=Terminal(), may_draw=False)
     assert "missing -> published" in text
     assert "\x1b" not in text
 
 
-def test_the_bar_leaves_nothing_behind(look):
+def test_bar_leaves_nothing_behind(look):
     text = look(rounds(THREE, checks_of(a=PUBLISHED)), stream=Terminal())
     assert text.endswith("\x1b[2K")
     assert text.rindex("\x1b[?25h") > text.rindex("\x1b[?25l")
 
 
 @pytest.mark.parametrize("room", [0, 500, 1500])
-def test_a_terminal_that_goes_away_does_not_end_the_work(look, clock, room, tmp_path):
+def test_closed_terminal_does_not_end_the_work(look, clock, room, tmp_path):
     seen = []
 
     def work(progress):
@@ -246,7 +246,7 @@ def test_a_terminal_that_goes_away_does_not_end_the_work(look, clock, room, tmp_
     assert room or clock.sleeps == [5, 5]  # nothing is drawn any more
 
 
-def test_nothing_in_a_name_acts(look):
+def test_control_characters_in_a_name_are_escaped(look):
     def work(progress):
         name = "x\x1b[2J\ny"
         progress.pause(1, checks_of(**{name: MISSING}))

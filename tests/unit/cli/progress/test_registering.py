@@ -1,4 +1,4 @@
-"""What people see of a run while it goes on."""
+"""The progress of a registration on stderr."""
 
 from __future__ import annotations
 
@@ -75,14 +75,14 @@ def long_run(clock):
     return work
 
 
-def test_verbose_tells_every_five_seconds_where_there_is_no_terminal(watch, long_run):
+def test_verbose_writes_a_line_every_five_seconds_without_a_terminal(watch, long_run):
     assert watch(long_run, verbose=True).splitlines() == [
         "dkimctl: 1549 of 5000 done, 4 need attention, 0 waiting, 310 a second, 12 s left",
         "dkimctl: 3099 of 5000 done, 9 need attention, 0 waiting, 310 a second, 7 s left",
     ]
 
 
-def test_time_alone_is_told_as_well(watch, clock):
+def test_line_is_written_even_if_only_time_passes(watch, clock):
     def work(progress, reporter):
         for _ in range(10):
             clock.now += 0.5
@@ -96,7 +96,7 @@ def test_time_alone_is_told_as_well(watch, clock):
 @pytest.mark.parametrize(
     "options", [{}, {"verbose": True, "quiet": True}, {"stream": Terminal(), "quiet": True}]
 )
-def test_unasked_or_quiet_nothing_is_told(watch, long_run, options):
+def test_nothing_is_written_with_quiet_or_without_verbose(watch, long_run, options):
     assert watch(long_run, **options) == ""
 
 
@@ -109,7 +109,7 @@ def test_unasked_or_quiet_nothing_is_told(watch, long_run, options):
         *((outcome, "1 needs attention") for outcome in ("unusable", "failed", "unknown")),
     ],
 )
-def test_what_is_not_as_asked_needs_attention(watch, clock, outcome, words):
+def test_other_outcomes_than_created_and_exists_need_attention(watch, clock, outcome, words):
     def work(progress, reporter):
         clock.now += 5
         progress.settled(results(1, Outcome(outcome)))
@@ -119,7 +119,7 @@ def test_what_is_not_as_asked_needs_attention(watch, clock, outcome, words):
     )
 
 
-def test_those_that_wait_are_counted_until_they_are_tried_again(watch, clock):
+def test_waiting_entries_are_counted_until_they_are_tried_again(watch, clock):
     def work(progress, reporter):
         clock.now += 5
         progress.waiting(50, 2, "503")
@@ -129,11 +129,11 @@ def test_those_that_wait_are_counted_until_they_are_tried_again(watch, clock):
         clock.now += 5
         progress.tick()
 
-    told = re.findall(r"(\d+) waiting", watch(work, verbose=True))
-    assert told == ["50", "100", "0"]
+    counts = re.findall(r"(\d+) waiting", watch(work, verbose=True))
+    assert counts == ["50", "100", "0"]
 
 
-def test_no_more_wait_than_are_left(watch, clock):
+def test_no_more_entries_wait_than_are_left(watch, clock):
     def work(progress, reporter):
         progress.waiting(50, 60, "503")
         clock.now += 5
@@ -142,7 +142,7 @@ def test_no_more_wait_than_are_left(watch, clock):
     assert "80 of 100 done, 0 need attention, 20 waiting" in watch(work, 100, verbose=True)
 
 
-def test_what_the_ledger_knew_does_not_make_the_rate(watch, clock):
+def test_entries_from_the_ledger_do_not_count_in_the_rate(watch, clock):
     def work(progress, reporter):
         progress.settled(results(40_000))
         for _ in range(10):
@@ -154,7 +154,7 @@ def test_what_the_ledger_knew_does_not_make_the_rate(watch, clock):
                          "1 min 30 s left")  # fmt: skip
 
 
-def test_the_rate_is_that_of_the_last_half_minute(watch, clock):
+def test_rate_is_that_of_the_last_half_minute(watch, clock):
     def work(progress, reporter):
         for second in range(120):
             clock.now += 1
@@ -166,7 +166,7 @@ def test_the_rate_is_that_of_the_last_half_minute(watch, clock):
 
 
 @pytest.mark.parametrize("stream", [io.StringIO, Terminal])
-def test_what_is_waited_for_is_told_once_in_five_seconds(watch, clock, stream):
+def test_waits_are_noted_once_in_five_seconds(watch, clock, stream):
     def work(progress, reporter):
         progress.waiting(50, 1.2, "the service answered 503")
         progress.waiting(50, 4, "the service answered 503")
@@ -181,7 +181,7 @@ def test_what_is_waited_for_is_told_once_in_five_seconds(watch, clock, stream):
     ]
 
 
-def test_a_short_run_draws_nothing(watch, clock):
+def test_short_run_draws_nothing(watch, clock):
     def work(progress, reporter):
         clock.now += 0.99
         progress.settled(results(4999))
@@ -192,7 +192,7 @@ def test_a_short_run_draws_nothing(watch, clock):
 
 
 @pytest.mark.parametrize("verbose", [True, False])
-def test_on_a_terminal_a_longer_run_has_a_bar(watch, long_run, verbose):
+def test_longer_run_has_a_bar_on_a_terminal(watch, long_run, verbose):
     shown = plain(watch(long_run, stream=Terminal(), verbose=verbose))
     assert "━ 3719/5000 done, 11 need attention, 0 waiting, 310/s, 5 s left" in shown
     assert "dkimctl:" not in shown
@@ -201,15 +201,13 @@ def test_on_a_terminal_a_longer_run_has_a_bar(watch, long_run, verbose):
 @pytest.mark.parametrize(
     ("settings", "options"), [({"TERM": "dumb"}, {}), ({}, {"may_draw": False})]
 )
-def test_where_no_bar_is_drawn_verbose_tells_in_lines(
-    watch, long_run, monkeypatch, settings, options
-):
+def test_verbose_writes_lines_if_no_bar_is_drawn(watch, long_run, monkeypatch, settings, options):
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
     assert watch(long_run, stream=Terminal(), **options) == ""
-    told = watch(long_run, stream=Terminal(), verbose=True, **options)
-    assert told.startswith("dkimctl: 1549 of 5000 done")
-    assert "━" not in told
+    lines = watch(long_run, stream=Terminal(), verbose=True, **options)
+    assert lines.startswith("dkimctl: 1549 of 5000 done")
+    assert "━" not in lines
 
 
 def test_no_color_is_honoured(watch, long_run, monkeypatch):
@@ -218,11 +216,11 @@ def test_no_color_is_honoured(watch, long_run, monkeypatch):
     assert not re.search(r"\x1b\[[\d;]*m", watch(long_run, stream=Terminal()))
 
 
-def test_a_terminal_that_goes_away_does_not_end_the_run(watch, clock, long_run):
+def test_closed_terminal_does_not_end_the_run(watch, clock, long_run):
     assert watch(long_run, stream=BrokenTerminal()) == ""
 
 
-def test_an_error_leaves_the_terminal_as_it_was(watch, clock):
+def test_error_leaves_the_terminal_clean(watch, clock):
     stream = Terminal()
 
     def work(progress, reporter):
@@ -250,7 +248,7 @@ _ANY_LINE = re.compile(
     steps=st.lists(st.tuples(st.floats(0, 1e6), st.integers(0, 100), st.floats(0, 1e4))),
     is_terminal=st.booleans(),
 )
-def test_no_numbers_break_it(total, steps, is_terminal):
+def test_any_numbers_are_shown(total, steps, is_terminal):
     clock = Clock()
     with (
         redirect_stderr(Terminal() if is_terminal else io.StringIO()) as stream,
@@ -287,7 +285,7 @@ reporter.note("the end")
 @posix_only
 @pytest.mark.parametrize("columns", [80, 200])
 @pytest.mark.parametrize("no_color", ["", "1"])
-def test_lines_stand_whole_above_the_bar_which_is_gone_at_the_end(columns, no_color):
+def test_lines_are_whole_above_the_bar_which_is_gone_at_the_end(columns, no_color):
     shown = on_terminal(_PROGRAM, columns, no_color)
     line = f"dkimctl: warning: {_LINE} \\x1b[2J"
     assert screen(shown) == [line, "hint: second line", "in parts"] * 20 + ["the end"]
@@ -356,7 +354,7 @@ def on_terminal(program, columns, no_color):
     return shown.decode().replace("\r\n", "\n")
 
 
-def test_a_run_that_ends_early_says_what_it_waits_for(watch):
+def test_run_that_ends_early_says_what_it_waits_for(watch):
     def work(progress, reporter):
         progress.ending(1, 30.0)
         progress.ending(8, 90.0)
@@ -366,7 +364,7 @@ def test_a_run_that_ends_early_says_what_it_waits_for(watch):
     assert "8 requests in flight, waiting up to 1 min 30 s" in second
 
 
-def test_what_was_never_sent_is_neither_done_nor_in_need_of_attention(clock):
+def test_pending_entries_are_neither_done_nor_need_attention(clock):
     from dkimctl.cli.progress.registering import Tally
 
     tally = Tally(10, clock.now)

@@ -13,17 +13,16 @@ from dkimctl.resolver.zones import Zone
 
 
 class FakeServer:
-    """A server that says what it is told, by names, and keeps what it was asked.
+    """A server with an answer for each name: an Answer, its values, or an error to raise.
 
-    What is said is an Answer, the values of one, or an error. Of other names it has nothing.
+    Other names have no records. `asked` keeps the names it was asked for.
     """
 
-    def __init__(self, label: str = "ns.test (192.0.2.1)", zone: str = "example.com", **said):
+    def __init__(self, label="ns.test (192.0.2.1)", zone="example.com", answers=None) -> None:
         self.label = label
         self.host = label.partition(" ")[0]
         self.zone = zone
-        self.said = said.pop("said", {})
-        self.otherwise = said.pop("otherwise", [])
+        self.answers = answers or {}
         self.asked: list[str] = []
         self.prefetched: list[list[str]] = []
 
@@ -31,12 +30,12 @@ class FakeServer:
         name = asked.name.to_text(omit_final_dot=True).lower()
         self.asked.append(name)
         await asyncio.sleep(random.random() / 1000)  # so that answers come in any order
-        said = self.said.get(name, self.otherwise)
-        if isinstance(said, Exception):
-            raise said
-        if isinstance(said, Answer):
-            return said
-        values = tuple(value.encode("utf-8", "surrogateescape") for value in said)
+        answer = self.answers.get(name, ())
+        if isinstance(answer, Exception):
+            raise answer
+        if isinstance(answer, Answer):
+            return answer
+        values = tuple(value.encode("utf-8", "surrogateescape") for value in answer)
         return Answer(0, True, False, values, zone="" if values else self.zone)
 
     async def prefetch(self, questions) -> None:
@@ -82,7 +81,7 @@ def fake_source():
 
 @pytest.fixture
 def check(make_registration):
-    """What comes of checking registrations, by default one, where zones have these servers."""
+    """Check registrations, by default one, in zones with these servers."""
 
     def run(zones, *registrations, expect_absent=False, **options) -> list[Check]:
         source = FakeSource(zones, **options)
@@ -94,10 +93,10 @@ def check(make_registration):
 
 @pytest.fixture
 def check_one(check):
-    """What comes of one registration at these servers of its zone, and of other zones."""
+    """Check one registration at these servers of its zone, and `zones` beside it."""
 
     def run(*servers, zones=(), **options) -> Check:
-        (found,) = check({"example.com": servers, **dict(zones)}, **options)
-        return found
+        (result,) = check({"example.com": servers, **dict(zones)}, **options)
+        return result
 
     return run

@@ -1,4 +1,4 @@
-"""CheckProgress again and again: for what, how often, how long."""
+"""Rounds of checks: of which records, how often, how long; and many checks in one round."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ NAME = "s1._domainkey.example.com"
 
 
 class World:
-    """DNS and time. Each record is published at its time, in seconds; a look takes `slowness`."""
+    """DNS and time. Each record is published at its time, in seconds; a round takes `slowness`."""
 
     def __init__(self, *published_at: float, slowness: float = 0.0) -> None:
         self.published_at = published_at
         self.slowness = slowness
         self.now = 0.0
-        self.looks: list[tuple[float, list[str]]] = []  # (when, selectors)
+        self.rounds: list[tuple[float, list[str]]] = []  # (when, selectors)
         self.pauses: list[float] = []
-        self.told: list[list[Verdict]] = []
+        self.verdicts: list[list[Verdict]] = []
 
     def check(self, registrations):
-        self.looks.append((self.now, [found.selector for found in registrations]))
-        for found in registrations:
-            at = self.published_at[int(found.selector)]
+        self.rounds.append((self.now, [one.selector for one in registrations]))
+        for registration in registrations:
+            at = self.published_at[int(registration.selector)]
             verdict = PUBLISHED if at <= self.now else MISSING
-            yield Check("example.com", found.selector, "", None, None, Finding(verdict))
+            yield Check("example.com", registration.selector, "", None, None, Finding(verdict))
         self.now += self.slowness
 
     def pause(self, seconds, checks):
         self.pauses.append(seconds)
-        self.told.append([check.finding.verdict for check in checks])
+        self.verdicts.append([check.finding.verdict for check in checks])
         self.now += seconds
 
-    def watch(self, seconds: float) -> list[Verdict]:
+    def repeat(self, seconds: float) -> list[Verdict]:
         """The last verdicts."""
         registrations = [
             Registration("example.com", str(number)) for number in range(len(self.published_at))
         ]
-        found = repeat_checks(
+        checks = repeat_checks(
             self.check,
             registrations,
             seconds=seconds,
@@ -52,60 +52,60 @@ class World:
             pause=self.pause,
             clock=lambda: 500 + self.now,
         )
-        assert [check.selector for check in found] == [one.selector for one in registrations]
-        return [check.finding.verdict for check in found]
+        assert [check.selector for check in checks] == [one.selector for one in registrations]
+        return [check.finding.verdict for check in checks]
 
 
 NEVER = 1e9
 
 
-def test_where_all_is_good_it_looks_once():
+def test_one_round_if_all_is_good():
     world = World(0, 0, 0)
-    assert world.watch(600) == [PUBLISHED] * 3
-    assert world.looks == [(0, ["0", "1", "2"])]
+    assert world.repeat(600) == [PUBLISHED] * 3
+    assert world.rounds == [(0, ["0", "1", "2"])]
     assert world.pauses == []
 
 
-def test_only_what_is_not_good_is_looked_at_again():
+def test_only_records_that_are_not_good_are_checked_again():
     world = World(0, 4, 3, 1)
-    assert world.watch(600) == [PUBLISHED] * 4
-    assert world.looks == [(0, ["0", "1", "2", "3"]), (2, ["1", "2", "3"]), (5, ["1", "2"])]
-    assert world.told == [
+    assert world.repeat(600) == [PUBLISHED] * 4
+    assert world.rounds == [(0, ["0", "1", "2", "3"]), (2, ["1", "2", "3"]), (5, ["1", "2"])]
+    assert world.verdicts == [
         [PUBLISHED, MISSING, MISSING, MISSING],
         [PUBLISHED, MISSING, MISSING, PUBLISHED],
     ]
 
 
-def test_it_ends_when_time_is_up_after_a_last_look():
+def test_last_round_is_when_time_is_up():
     world = World(0, 10, NEVER)
-    assert world.watch(10) == [PUBLISHED, PUBLISHED, MISSING]
-    assert [when for when, _ in world.looks] == [0, 2, 5, 9.5, 10]
+    assert world.repeat(10) == [PUBLISHED, PUBLISHED, MISSING]
+    assert [when for when, _ in world.rounds] == [0, 2, 5, 9.5, 10]
     assert world.pauses == [2, 3, 4.5, 0.5]
 
 
-def test_no_time_is_one_look():
+def test_no_time_is_one_round():
     world = World(NEVER)
-    assert world.watch(0) == [MISSING]
-    assert len(world.looks) == 1
+    assert world.repeat(0) == [MISSING]
+    assert len(world.rounds) == 1
 
 
-def test_a_look_that_takes_longer_than_the_time_is_the_last():
+def test_round_that_takes_longer_than_the_time_is_the_last():
     world = World(NEVER, slowness=20)
-    world.watch(10)
-    assert len(world.looks) == 1
+    world.repeat(10)
+    assert len(world.rounds) == 1
 
 
-def test_nothing_to_watch_takes_no_time():
+def test_no_registrations_take_no_time():
     world = World()
-    assert world.watch(600) == []
+    assert world.repeat(600) == []
     assert world.pauses == []
 
 
 def test_intervals_grow_up_to_a_minute():
-    found = list(islice(intervals(), 30))
-    assert found[:3] == [2, 3, 4.5]
-    assert found[-1] == max(found) == 60
-    assert all(before < after <= before * 1.5 or after == 60 for before, after in pairwise(found))
+    seconds = list(islice(intervals(), 30))
+    assert seconds[:3] == [2, 3, 4.5]
+    assert seconds[-1] == max(seconds) == 60
+    assert all(before < after <= before * 1.5 or after == 60 for before, after in pairwise(seconds))
 
 
 @given(
@@ -113,17 +113,17 @@ def test_intervals_grow_up_to_a_minute():
     st.floats(0, 1500),
     st.floats(0, 5),
 )
-def test_what_is_published_is_seen_within_one_interval(published_at, seconds, slowness):
+def test_published_record_is_seen_within_one_interval(published_at, seconds, slowness):
     world = World(*published_at, slowness=slowness)
-    found = world.watch(seconds)
-    last_look = world.looks[-1][0]
-    assert found == [PUBLISHED if at <= last_look else MISSING for at in published_at]
+    verdicts = world.repeat(seconds)
+    last_round = world.rounds[-1][0]
+    assert verdicts == [PUBLISHED if at <= last_round else MISSING for at in published_at]
     assert sum(world.pauses) <= seconds + 1e-6
-    assert last_look <= seconds + 1e-6
-    if MISSING in found:
+    assert last_round <= seconds + 1e-6
+    if MISSING in verdicts:
         assert world.now >= seconds - 1e-6
     else:
-        assert last_look <= max([0, *published_at]) + 60 + slowness
+        assert last_round <= max([0, *published_at]) + 60 + slowness
 
 
 def test_checks_come_in_the_order_of_registrations(
@@ -133,14 +133,14 @@ def test_checks_come_in_the_order_of_registrations(
     registrations = [
         make_registration(domain, f"s{number}") for number, domain in enumerate(domains)
     ]
-    server = fake_server(said={registrations[2000].record.fqdn: [key_records[2048]]})
-    found = check({"example.com": [server]}, *registrations)
-    assert [check.fqdn for check in found] == [one.record.fqdn for one in registrations]
-    published = [check.selector for check in found if check.finding.verdict is Verdict.PUBLISHED]
+    server = fake_server(answers={registrations[2000].record.fqdn: [key_records[2048]]})
+    checks = check({"example.com": [server]}, *registrations)
+    assert [check.fqdn for check in checks] == [one.record.fqdn for one in registrations]
+    published = [check.selector for check in checks if check.finding.verdict is Verdict.PUBLISHED]
     assert published == ["s2000"]
 
 
-def test_each_server_is_given_its_questions_in_one_go(make_registration, fake_server, fake_source):
+def test_each_server_gets_its_questions_in_one_burst(make_registration, fake_server, fake_source):
     shared, other = fake_server("shared.test"), fake_server("other.test")
     source = fake_source({"example.com": [shared], "example.net": [shared, other]})
     registrations = [make_registration(f"example.{tld}") for tld in ("com", "net", "org")]
@@ -151,18 +151,16 @@ def test_each_server_is_given_its_questions_in_one_go(make_registration, fake_se
     assert other.prefetched == [[net]]
 
 
-def test_each_check_is_heard_of_as_it_is_made(make_registration, fake_server, fake_source):
-    heard = []
+def test_callback_gets_each_check(make_registration, fake_server, fake_source):
+    checked = []
     source = fake_source({"example.com": [fake_server()]})
     registrations = [make_registration(selector=f"s{number}") for number in range(50)]
-    with Checker(source, checked=heard.append) as checker:
-        found = list(checker.check(registrations))
-    assert sorted(heard) == sorted(found)
+    with Checker(source, checked=checked.append) as checker:
+        checks = list(checker.check(registrations))
+    assert sorted(checked) == sorted(checks)
 
 
-def test_nothing_is_remembered_of_servers_when_it_is_checked_again(
-    make_registration, fake_server, fake_source
-):
+def test_caches_are_emptied_before_checking_again(make_registration, fake_server, fake_source):
     source = fake_source({"example.com": [fake_server()]})
     with Checker(source) as checker:
         list(checker.check([make_registration()]))
