@@ -72,9 +72,10 @@ class _GivenSource:
 
     def __init__(self, servers: Sequence[Server | RecursiveResolver]) -> None:
         self._servers = servers
+        self._zone = Zone("", servers)
 
     async def zone_with(self, name: str) -> Zone:  # noqa: ARG002
-        return Zone("", self._servers)
+        return self._zone
 
     async def zone(self, name: str) -> Zone:
         raise NoAnswer(f"it names other servers for {name}")
@@ -149,8 +150,7 @@ class QueryRunner:
         return self._checked(responses)
 
     def _checked(self, responses: Iterable[ServerResponse]) -> list[ServerResponse]:
-        trusted = map(self._trusted, responses)
-        return _without_unroutable(list(trusted))
+        return _without_unroutable([self._trusted(response) for response in responses])
 
     def _trusted(self, response: ServerResponse) -> ServerResponse:
         """The response; a failure if its answer is second-hand or contradicts itself."""

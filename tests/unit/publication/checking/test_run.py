@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from itertools import islice, pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dkimctl.models.registration import Registration
-from dkimctl.publication.checking.run import Checker, intervals, repeat_checks
-from dkimctl.publication.verdicts import Check, Finding, Verdict
+from dkimctl.models.registration import Registration, key_of
+from dkimctl.publication.changes import PublicationChanges
+from dkimctl.publication.checking.run import (
+    Checker,
+    CheckPolicy,
+    check_publication,
+    intervals,
+    repeat_checks,
+)
+from dkimctl.publication.verdicts import Check, Finding, Urgency, Verdict
 
 PUBLISHED, MISSING = Verdict.PUBLISHED, Verdict.MISSING
 NAME = "s1._domainkey.example.com"
@@ -168,3 +177,80 @@ def test_caches_are_emptied_before_checking_again(make_registration, fake_server
         assert len(list(checker.check_again([make_registration()]))) == 1
         assert source.forgot == 1
         assert list(checker.check([])) == []
+
+
+class Recorder:
+    """A progress that keeps what it is told, and does not sleep."""
+
+    def __init__(self, on_pause=lambda: None) -> None:
+        self.checks: list[Check] = []
+        self.pauses: list[list[Verdict]] = []
+        self.on_pause = on_pause
+
+    def checked(self, check: Check) -> None:
+        self.checks.append(check)
+
+    def pause(self, seconds: float, checks) -> None:
+        self.pauses.append([check.finding.verdict for check in checks])
+        self.on_pause()
+
+
+@pytest.fixture
+def run(fake_source):
+    """Run check_publication at a server; gives what was emitted, the progress and the changes."""
+
+    def run(server, *registrations, wait=0.0, expect_absent=False, progress=None):
+        emitted: list[Check] = []
+        progress = progress or Recorder()
+        changes = PublicationChanges({})
+        check_publication(
+            registrations,
+            fake_source({"example.com": [server]}),
+            CheckPolicy(wait, timedelta(days=2), expect_absent),
+            emitted.append,
+            progress=progress,
+            changes=changes,
+        )
+        return emitted, progress, changes
+
+    return run
+
+
+def test_checks_are_pushed_in_order_with_their_urgency(
+    run, make_registration, fake_server, key_records
+):
+    registrations = [
+        make_registration(selector="s1", start_date="2020-01-01T00:00+00:00"),
+        make_registration(selector="s2", start_date="2020-01-01T00:00+00:00"),
+        make_registration(selector="s3", start_date="2999-01-01T00:00+00:00"),
+    ]
+    server = fake_server(answers={NAME: [key_records[2048]]})
+    emitted, progress, changes = run(server, *registrations)
+    assert [(check.selector, check.finding.verdict, check.urgency) for check in emitted] == [
+        ("s1", PUBLISHED, Urgency.NONE),
+        ("s2", MISSING, Urgency.SIGNING),
+        ("s3", MISSING, Urgency.NONE),
+    ]
+    assert sorted(check.selector for check in progress.checks) == ["s1", "s2", "s3"]
+    assert changes.published == [key_of("example.com", "s1")]
+
+
+def test_record_that_should_be_absent_is_never_urgent(run, make_registration, fake_server):
+    emitted, *_ = run(fake_server(), make_registration(), expect_absent=True)
+    assert [(check.finding.verdict, check.urgency) for check in emitted] == [
+        (MISSING, Urgency.NONE)
+    ]
+
+
+def test_waiting_pushes_only_the_last_checks(run, make_registration, fake_server, key_records):
+    server = fake_server()
+
+    def publish():
+        server.answers[NAME] = [key_records[2048]]
+
+    progress = Recorder(on_pause=publish)
+    emitted, _, changes = run(server, make_registration(), wait=60.0, progress=progress)
+    assert [check.finding.verdict for check in emitted] == [PUBLISHED]
+    assert progress.pauses == [[MISSING]]
+    assert [check.finding.verdict for check in progress.checks] == [MISSING, PUBLISHED]
+    assert changes.published == [key_of("example.com", "s1")]
