@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dkimctl.cli.options import read_duration
 from dkimctl.errors import UsageError
 from dkimctl.render.renderer import CheckFormat
-from dkimctl.text.durations import parse_duration
 
 if TYPE_CHECKING:
     from dkimctl.publication.checking.queries import Source
@@ -78,10 +76,6 @@ WarnWithinOption = Annotated[
 FormatOption = Annotated[
     CheckFormat, typer.Option("--format", metavar="FORMAT", help=f"{', '.join(CheckFormat)}.")
 ]
-OutputOption = Annotated[
-    Path | None,
-    typer.Option("--output", metavar="FILE", help="Write to this file, whole or not at all."),
-]
 
 
 def read_policy(wait: str | None, warn_within: str, *, expect_absent: bool) -> CheckPolicy:
@@ -89,8 +83,8 @@ def read_policy(wait: str | None, warn_within: str, *, expect_absent: bool) -> C
     from dkimctl.publication.checking.run import CheckPolicy
 
     return CheckPolicy(
-        0.0 if wait is None else _seconds("--wait", wait),
-        timedelta(seconds=_seconds("--warn-within", warn_within, may_be_zero=True)),
+        0.0 if wait is None else read_duration("--wait", wait).total_seconds(),
+        read_duration("--warn-within", warn_within, may_be_zero=True),
         expect_absent,
     )
 
@@ -107,10 +101,3 @@ def open_source(servers: Sequence[str], resolver: bool, max_in_flight: int) -> S
     if resolver:
         return recursive(system_nameservers(), max_in_flight)
     return authoritative(system_nameservers(), max_in_flight)
-
-
-def _seconds(option: str, text: str, *, may_be_zero: bool = False) -> float:
-    try:
-        return parse_duration(text, may_be_zero=may_be_zero)
-    except UsageError as error:
-        raise UsageError(f"in {option}: {error.message}", hint=error.hint) from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,13 +13,20 @@ import typer
 
 from dkimctl.cli.output.options import OutputOptions, read_output_options
 from dkimctl.cli.session import Session
+from dkimctl.errors import UsageError
 from dkimctl.render.renderer import Format, Provider
+from dkimctl.text.durations import parse_duration
 
 DataOption = Annotated[
     Path | None,
     typer.Option(
         "--data", metavar="FILE", help="Data file of the service (default: in your data directory)."
     ),
+]
+
+OutputOption = Annotated[
+    Path | None,
+    typer.Option("--output", metavar="FILE", help="Write to this file, whole or not at all."),
 ]
 
 _PANEL = "Profile"
@@ -163,6 +171,14 @@ def with_session(command: Callable[..., int]) -> Callable[..., int]:
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {option.name: option.annotation for option in parameters}
     return run
+
+
+def read_duration(option: str, text: str, *, may_be_zero: bool = False) -> timedelta:
+    """What `parse_duration` reads. Raises UsageError that names the option."""
+    try:
+        return timedelta(seconds=parse_duration(text, may_be_zero=may_be_zero))
+    except UsageError as error:
+        raise UsageError(f"in {option}: {error.message}", hint=error.hint) from None
 
 
 def _parameters(function: Callable[..., object]) -> list[inspect.Parameter]:

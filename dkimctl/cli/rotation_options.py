@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dkimctl.cli.options import read_duration
 from dkimctl.cli.output.options import OutputOptions, default_format, read_zone
 from dkimctl.errors import UsageError
 from dkimctl.render.renderer import Format
-from dkimctl.text.durations import parse_duration
 from dkimctl.text.wording import shown
 
 if TYPE_CHECKING:
@@ -90,10 +90,6 @@ ZoneOption = Annotated[
         "--zone", metavar="ZONE", help="With --format nsupdate: a zone of your DNS; repeatable."
     ),
 ]
-OutputOption = Annotated[
-    Path | None,
-    typer.Option("--output", metavar="FILE", help="Write to this file, whole or not at all."),
-]
 
 
 def read_policy(options: Mapping[str, str], now: datetime) -> RotationPolicy:
@@ -101,7 +97,7 @@ def read_policy(options: Mapping[str, str], now: datetime) -> RotationPolicy:
     from dkimctl.rotation.successors import RotationPolicy, start_date
     from dkimctl.specs.selector_template import SelectorTemplate
 
-    start_in = _duration(options, "--start-in")
+    start_in = _read_time(options, "--start-in")
     if not start_in:
         raise UsageError(
             f"in --start-in: with {shown(options['--start-in'])}, signing would start before the "
@@ -115,7 +111,7 @@ def read_policy(options: Mapping[str, str], now: datetime) -> RotationPolicy:
         )
     template = SelectorTemplate(options["--selector"], now.astimezone(), option="--selector")
     return RotationPolicy(
-        _duration(options, "--older-than"),
+        _read_time(options, "--older-than"),
         start_date(now, start_in),
         int(options["--key-len"]),
         template.selector,
@@ -143,8 +139,5 @@ def no_effect(option: str, how: str) -> UsageError:
     )
 
 
-def _duration(options: Mapping[str, str], name: str) -> timedelta:
-    try:
-        return timedelta(seconds=parse_duration(options[name], may_be_zero=True))
-    except UsageError as error:
-        raise UsageError(f"in {name}: {error.message}", hint=error.hint) from None
+def _read_time(options: Mapping[str, str], name: str) -> timedelta:
+    return read_duration(name, options[name], may_be_zero=True)

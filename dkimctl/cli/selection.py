@@ -64,7 +64,7 @@ def nothing_registered(session: Session, selection: Selection) -> NegativeAnswer
     )
 
 
-def tell_unmatched(session: Session, selection: Selection) -> ExitCode:
+def warn_unmatched(session: Session, selection: Selection) -> ExitCode:
     """Warn about words that select nothing; that is exit code 1."""
     unmatched = selection.unmatched()
     for word in unmatched:

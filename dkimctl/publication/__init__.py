@@ -1,1 +1,1 @@
-"""Whether the registered keys are in DNS."""
+"""Whether DNS has the registered records."""

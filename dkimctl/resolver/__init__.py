@@ -1,1 +1,1 @@
-"""DNS look-ups: many at the same time, with a limit for each server."""
+"""DNS look-ups, many at the same time, with a limit for each server."""

@@ -1,1 +1,1 @@
-"""Replacing keys: the specs of successors, and which old keys are retired."""
+"""Key rotation: the specs of successors, and which old keys are retired."""

@@ -13,7 +13,6 @@ from dkimctl.cli.check_options import (
     ExpectAbsentOption,
     FormatOption,
     MaxInFlightOption,
-    OutputOption,
     ResolverOption,
     SavedOption,
     ServerOption,
@@ -22,7 +21,7 @@ from dkimctl.cli.check_options import (
     open_source,
     read_policy,
 )
-from dkimctl.cli.options import examples, with_session
+from dkimctl.cli.options import OutputOption, examples, with_session
 from dkimctl.cli.output.checks import CheckSink
 from dkimctl.cli.output.destination import require_place
 from dkimctl.cli.output.results import worst
@@ -34,7 +33,7 @@ from dkimctl.cli.selection import (
     read_saved_results,
     read_selection,
     registered,
-    tell_unmatched,
+    warn_unmatched,
 )
 from dkimctl.cli.session import Session
 from dkimctl.errors import ExitCode, Interrupted, LedgerError
@@ -101,7 +100,7 @@ def check_dns(
     except KeyboardInterrupt:
         hint = "the changes seen are in the ledger; run the same command to check again"
         raise Interrupted(hint=hint) from None
-    return worst([status, skipped.status, tell_unmatched(session, selected)])
+    return worst([status, skipped.status, warn_unmatched(session, selected)])
 
 
 def _may_draw(fmt: CheckFormat, output: Path | None) -> bool:

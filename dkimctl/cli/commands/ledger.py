@@ -14,7 +14,7 @@ from dkimctl.cli.options import examples, with_session
 from dkimctl.cli.output.ledger import nothing_retired, report_forgotten, report_import
 from dkimctl.cli.output.options import OutputOptions, default_format
 from dkimctl.cli.output.results import write_results
-from dkimctl.cli.selection import nothing_registered, read_selection, tell_unmatched
+from dkimctl.cli.selection import nothing_registered, read_selection, warn_unmatched
 from dkimctl.cli.session import Session
 from dkimctl.errors import ExitCode
 from dkimctl.render.renderer import Format
@@ -131,7 +131,7 @@ def forget(
         _write(forgotten, fmt, output)  # first, so that nothing is lost
         ledger.forget(status.registration for status in forgotten)
     report_forgotten(session.reporter, len(forgotten), len(statuses) - len(forgotten))
-    return tell_unmatched(session, selection)
+    return warn_unmatched(session, selection)
 
 
 def _write(

@@ -117,9 +117,9 @@ def _register(
     session: Session, specs: Sequence[DomainSpec], options: RunOptions, output: OutputOptions
 ) -> int:
     from dkimctl.cli.interruption import stopping
-    from dkimctl.cli.progress.registering import Progress
+    from dkimctl.cli.progress.registering import RegistrationProgress
 
-    progress = Progress(
+    progress = RegistrationProgress(
         len(specs),
         session.reporter,
         verbose=session.flags["verbose"],

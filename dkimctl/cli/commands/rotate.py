@@ -8,7 +8,7 @@ from pathlib import Path
 
 import typer
 
-from dkimctl.cli.options import examples, with_session
+from dkimctl.cli.options import OutputOption, examples, with_session
 from dkimctl.cli.output.destination import write_chunks
 from dkimctl.cli.output.options import OutputOptions
 from dkimctl.cli.output.rotation import report_rotation, show_retired
@@ -16,7 +16,6 @@ from dkimctl.cli.rotation_options import (
     DEFAULTS,
     KeyLenOption,
     OlderThanOption,
-    OutputOption,
     RetiredFormatOption,
     RetiredOption,
     SelectorOption,
@@ -30,7 +29,7 @@ from dkimctl.cli.selection import (
     SelectionArgument,
     nothing_registered,
     read_selection,
-    tell_unmatched,
+    warn_unmatched,
 )
 from dkimctl.cli.session import Session
 
@@ -91,7 +90,7 @@ def _print_successors(
     comment = f"Successors of keys older than {older_than}, for `dkimctl register FILE`"
     write_chunks(render_spec_yaml(rotation.successors, comment), output)
     report_rotation(session.reporter, rotation, start_date=policy.start_date, older_than=older_than)
-    return tell_unmatched(session, selection)
+    return warn_unmatched(session, selection)
 
 
 def _list_retired(
@@ -106,4 +105,4 @@ def _list_retired(
         raise nothing_registered(session, selection)
     results = [as_result(status) for status in statuses if status.is_retired]
     show_retired(session, results, output_options)
-    return tell_unmatched(session, selection)
+    return warn_unmatched(session, selection)

@@ -10,7 +10,7 @@ import typer
 from dkimctl.cli.options import examples, with_session
 from dkimctl.cli.output.options import OutputOptions
 from dkimctl.cli.output.results import show, worst
-from dkimctl.cli.selection import SelectionArgument, few, read_selection, registered, tell_unmatched
+from dkimctl.cli.selection import SelectionArgument, few, read_selection, registered, warn_unmatched
 from dkimctl.cli.session import Session
 from dkimctl.cli.zones import resolve_zones
 from dkimctl.errors import ExitCode, NegativeAnswer
@@ -51,7 +51,7 @@ def show_dns(
         return _show_saved(session, output_options, saved, chosen)
     results, output_options = _with_zones(session, output_options, registered(session, chosen))
     shown = show(results, output_options, session.reporter)
-    return worst([shown.status, tell_unmatched(session, chosen)])
+    return worst([shown.status, warn_unmatched(session, chosen)])
 
 
 def _show_saved(
@@ -73,7 +73,7 @@ def _show_saved(
     # Nothing was asked now: what failed or is unknown is so in the file, and a no.
     status = shown.status if shown.failure else min(shown.status, ExitCode.NO)
     faulty = ExitCode.NO if saved.faults else ExitCode.OK
-    return worst([status, faulty, tell_unmatched(session, chosen)])
+    return worst([status, faulty, warn_unmatched(session, chosen)])
 
 
 def _with_zones(

@@ -1,1 +1,1 @@
-"""How far a long run is, on stderr."""
+"""The progress of a long run, on stderr."""

@@ -19,7 +19,7 @@ _RATE_OVER = 30.0  # longer than most waits, which would otherwise bring the rat
 _GOOD = frozenset((Outcome.CREATED, Outcome.EXISTS))
 
 
-class Progress:
+class RegistrationProgress:
     """Shows how far a run of `total` entries is. All is called from the main thread.
 
     Where no bar can be drawn (see ProgressDisplay), `verbose` asks for a line every five seconds.

@@ -1,1 +1,1 @@
-"""Ask DNS whether what is published is what was registered."""
+"""Ask DNS servers for the registered records."""

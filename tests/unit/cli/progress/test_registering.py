@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dkimctl.cli.output.streams import Reporter
-from dkimctl.cli.progress.registering import Progress
+from dkimctl.cli.progress.registering import RegistrationProgress
 from dkimctl.models.registration import Outcome, Registration, Result
 from fakes import Clock, Terminal
 
@@ -52,7 +52,7 @@ def watch(clock):
         stream = io.StringIO() if stream is None else stream
         reporter = Reporter(quiet=quiet)
         with redirect_stderr(stream):
-            with Progress(
+            with RegistrationProgress(
                 total, reporter, verbose=verbose, may_draw=may_draw, clock=clock
             ) as progress:
                 work(progress, reporter)
@@ -252,7 +252,9 @@ def test_any_numbers_are_shown(total, steps, is_terminal):
     clock = Clock()
     with (
         redirect_stderr(Terminal() if is_terminal else io.StringIO()) as stream,
-        Progress(total, Reporter(), verbose=True, may_draw=True, clock=clock) as progress,
+        RegistrationProgress(
+            total, Reporter(), verbose=True, may_draw=True, clock=clock
+        ) as progress,
     ):
         for passed, count, seconds in steps:
             clock.now += passed
@@ -267,11 +269,14 @@ _LINE = "[bold]domain[/] :smile: " + " ".join(f"word{number}" for number in rang
 _PROGRAM = f"""
 import sys
 from dkimctl.cli.output.streams import Reporter
-from dkimctl.cli.progress.registering import Progress
+from dkimctl.cli.progress.registering import RegistrationProgress
 from dkimctl.models.registration import Outcome, Registration, Result
 
 now, reporter, done = 0.0, Reporter(), Result(Registration("example.com"), Outcome.CREATED)
-with Progress(100_000, reporter, verbose=False, may_draw=True, clock=lambda: now) as progress:
+clock = lambda: now
+with RegistrationProgress(
+    100_000, reporter, verbose=False, may_draw=True, clock=clock
+) as progress:
     for second in range(20):
         now += 1
         progress.settled([done] * 4567)
