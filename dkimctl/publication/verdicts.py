@@ -75,9 +75,7 @@ def compare_values(expected: str, values: Sequence[str]) -> Finding:
     if len(values) > 1:
         verdicts = {_compare(expected, value).verdict for value in values}
         ours = f"{'one' if Verdict.PUBLISHED in verdicts else 'none'} of them ours"
-        return Finding(
-            Verdict.DUPLICATE, f"{len(values)} TXT records stand there, {ours}; only one may"
-        )
+        return Finding(Verdict.DUPLICATE, f"{len(values)} TXT records, {ours}; only one is allowed")
     return _compare(expected, values[0])
 
 
@@ -135,7 +133,7 @@ def _read_tags(value: str) -> dict[str, str]:
     """The tags of a DKIM key record. Raises KeyRecordError."""
     tags = parse_tag_list(value)
     if tags.get("v", "DKIM1") != "DKIM1" or ("v" in tags and next(iter(tags)) != "v"):
-        raise KeyRecordError("it is no DKIM key record")
+        raise KeyRecordError("it is not a DKIM key record")
     if "p" not in tags:
         raise KeyRecordError("it has no tag p=")
     if not (value.isascii() and value.isprintable()):

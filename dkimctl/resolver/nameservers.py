@@ -77,7 +77,7 @@ class RecursiveResolver:
 
     async def ask(self, question: Question) -> Answer:
         """The first useful answer. Raises NoAnswer if there is none."""
-        reason = "this machine is set up with no DNS resolver"
+        reason = "no DNS resolver is configured on this machine"
         for server in self._servers:
             try:
                 answer = await server.ask(question)

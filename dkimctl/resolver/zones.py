@@ -66,7 +66,7 @@ async def find_zone(name: str, resolver: Resolver) -> str | None:
         if apex is not None:
             return to_text(apex) if len(apex) > 2 else None
         candidate = candidate.parent()
-    raise NoAnswer("the resolver tells of no SOA record at or above it")
+    raise NoAnswer("the resolver has no SOA record at or above it")
 
 
 class ZoneServers:

@@ -158,12 +158,12 @@ class QueryRunner:
         if answer is None:
             return response
         if answer.rcode == NXDOMAIN and answer.values:
-            reason = "it says that there is no such name, and yet gives a record of it"
+            reason = "it answers NXDOMAIN, but with a record of that name"
             return ServerResponse(response.server, None, NoAnswer(reason))
         if answer.is_authoritative or (self._source.is_given and answer.is_recursive):
             return response
         return ServerResponse(
-            response.server, None, NoAnswer("it does not speak for the zone (lame)")
+            response.server, None, NoAnswer("it is not authoritative for the zone (lame)")
         )
 
 

@@ -149,7 +149,7 @@ class RegistrationCheck:
 
     async def _follow(self, target: str, server: NameServer, record: DnsRecord) -> Finding:
         if self._expect_absent:
-            return Finding(Verdict.MISMATCH, "an alias stands there")
+            return Finding(Verdict.MISMATCH, "the name is an alias (CNAME)")
         seen, failed = {record.fqdn.lower()}, list[ServerFinding]()
         while target not in seen and len(seen) <= _MAX_ALIASES:
             seen.add(target)
@@ -170,7 +170,7 @@ class RegistrationCheck:
                 return Finding(Verdict.INCONSISTENT, reason)
             failed += [one for one in findings if one.finding.verdict is Verdict.NO_ANSWER]
             (target,) = targets
-        reason = f"its aliases lead in a circle, or on and on, to {printable(target)}"
+        reason = f"its aliases are a loop, or too many, at {printable(target)}"
         return Finding(Verdict.NO_ANSWER, reason)
 
     async def _at_doubled_name(self, server: NameServer, record: DnsRecord, zone: str) -> Finding:
@@ -179,7 +179,7 @@ class RegistrationCheck:
         if zone and len(doubled) <= MAX_NAME:
             (response,) = await self._queries.ask([server], make_question(doubled, TXT))
             if response.answer is not None and record.value in _texts(response.answer):
-                reason = f"it stands at {doubled}: for want of a final dot the zone is there twice"
+                reason = f"it is at {doubled}: a final dot is missing, so the zone is there twice"
                 return Finding(Verdict.MALFORMED, reason)
         return Finding(Verdict.MISSING)
 
