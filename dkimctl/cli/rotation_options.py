@@ -14,7 +14,7 @@ from dkimctl.cli.options import read_duration
 from dkimctl.cli.output.options import OutputOptions, default_format, read_zone
 from dkimctl.errors import UsageError
 from dkimctl.render.renderer import Format
-from dkimctl.text.wording import shown
+from dkimctl.text.escaping import quoted
 
 if TYPE_CHECKING:
     from dkimctl.rotation.successors import RotationPolicy
@@ -100,13 +100,13 @@ def read_policy(options: Mapping[str, str], now: datetime) -> RotationPolicy:
     start_in = _read_time(options, "--start-in")
     if not start_in:
         raise UsageError(
-            f"in --start-in: with {shown(options['--start-in'])}, signing would start before the "
+            f"in --start-in: with {quoted(options['--start-in'])}, signing would start before the "
             "new records can be in DNS",
             hint=f"leave time to publish them, such as {DEFAULTS['--start-in']}",
         )
     if options["--key-len"] not in _KEY_LENS:
         raise UsageError(
-            f"in --key-len: invalid key length {shown(options['--key-len'])}",
+            f"in --key-len: invalid key length {quoted(options['--key-len'])}",
             hint=f"write {' or '.join(_KEY_LENS)}",
         )
     template = SelectorTemplate(options["--selector"], now.astimezone(), option="--selector")

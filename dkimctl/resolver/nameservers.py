@@ -10,8 +10,7 @@ from typing import NamedTuple
 from dkimctl.errors import ServiceError, UsageError
 from dkimctl.resolver.messages import USEFUL, Answer, Question, rcode_name
 from dkimctl.resolver.server import NoAnswer, Server
-from dkimctl.text.escaping import printable
-from dkimctl.text.wording import shown
+from dkimctl.text.escaping import printable, quoted
 
 PORT = 53
 
@@ -42,7 +41,7 @@ def parse_address(text: str) -> Address:
         address = None
     if address is None or not 0 < address.port < 1 << 16:
         raise UsageError(
-            f"invalid DNS server address {shown(text)}",
+            f"invalid DNS server address {quoted(text)}",
             hint="write an IP address, such as 192.0.2.1, 192.0.2.1:5353 or [2001:db8::1]:5353",
         )
     return address

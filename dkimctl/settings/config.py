@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dkimctl.errors import InputError
 from dkimctl.settings.values import CHECKS, SANDBOX, SANDBOX_FIXED, Check, profile_name
-from dkimctl.text.wording import shown
+from dkimctl.text.escaping import quoted
 
 if TYPE_CHECKING:
     from dkimctl.strict_yaml.document import Document
@@ -93,7 +93,7 @@ class _Reader:
 
     def _report_unknown(self, key: Scalar, what: str, known: tuple[str, ...]) -> None:
         if re.search(_SECRET_KEY, key.value, re.IGNORECASE):
-            message = f"{shown(key.value)}: secrets are not allowed in this file"
+            message = f"{quoted(key.value)}: secrets are not allowed in this file"
             hint = "remove it and run `dkimctl login`, or set DKIMCTL_CLIENT_SECRET"
             self._document.problem(key, message, hint)
         else:
@@ -107,9 +107,9 @@ def _is_missing(path: Path) -> bool:
         return False
 
 
-def _name(scalar: Scalar) -> str:
-    return profile_name(scalar.value)
+def _name(text: str, _is_plain: bool) -> str:
+    return profile_name(text)
 
 
-def _on_text(check: Check) -> Callable[[Scalar], object]:
-    return lambda scalar: check(scalar.value)
+def _on_text(check: Check) -> Callable[[str, bool], object]:
+    return lambda text, _is_plain: check(text)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from dkimctl.errors import UsageError
 from dkimctl.text.durations import DAY, parse_duration
-from dkimctl.text.wording import shown
+from dkimctl.text.escaping import quoted
 
 if TYPE_CHECKING:
     from urllib.parse import SplitResult
@@ -38,7 +38,7 @@ _NOT_IN_URL = r"[\0-\x20\x7f-\xa0\\\ud800-\udfff]"
 def profile_name(text: str) -> str:
     if not re.fullmatch(_NAME, text):
         hint = "use letters, digits, dots, hyphens and underscores"
-        raise UsageError(f"invalid profile name {shown(text)}", hint=hint)
+        raise UsageError(f"invalid profile name {quoted(text)}", hint=hint)
     return text
 
 

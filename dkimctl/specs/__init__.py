@@ -1,1 +1,1 @@
-"""Domain specs: from YAML to what is registered (interface 2.3), with line and column."""
+"""Spec files: the domains to register (interface 2.3), and templates for their selectors."""

@@ -1,4 +1,4 @@
-"""What is allowed in a spec file, and yet seldom meant."""
+"""Warnings about specs that are valid, but seldom intended."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 
 from dkimctl.models.registration import DomainSpec
 
-_NAMED = 3
-# Resolvers that have asked too early remember for so long, with most zones, that there is nothing.
+_NAMED = 3  # domains
+# Resolvers that ask too early remember for up to an hour, in most zones, that there is no record.
 _LEAD = timedelta(hours=1)
 
 
@@ -16,8 +16,8 @@ def warnings(specs: Sequence[DomainSpec], now: datetime) -> list[str]:
     """One line for each kind of doubt about specs whose defaults are applied.
 
     Keys of 1024 bits, stated or by the service's default (interface 2.3), where RFC 8301
-    3.2 wants at least 2048; and signing from registration on, or so soon after it that DNS can
-    hardly be there.
+    3.2 wants at least 2048; and signing that starts at registration, or too soon after it for
+    DNS to be ready.
     """
     short = [spec.sign_domain for spec in specs if spec.key_len != 2048]
     at_once = [spec.sign_domain for spec in specs if _signs_by(spec, now)]
@@ -32,12 +32,12 @@ def warnings(specs: Sequence[DomainSpec], now: datetime) -> list[str]:
     if at_once:
         lines.append(
             f"signing starts at registration, before DNS is published, for {_summary(at_once)}: "
-            "write a start_date to come, or enable: false"
+            "write a start_date in the future, or enable: false"
         )
     if soon:
         lines.append(
-            f"signing starts within the hour for {_summary(soon)}: publish at once, and see that "
-            "it is there with `dkimctl check-dns --wait 30m`"
+            f"signing starts within the hour for {_summary(soon)}: publish the records at once, "
+            "and check them with `dkimctl check-dns --wait 30m`"
         )
     return lines
 

@@ -1,9 +1,9 @@
-"""The fields of an entry (interface 2.3): from what is written to what is sent."""
+"""The fields of an entry (interface 2.3): from their text to what is sent."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -11,10 +11,8 @@ from typing import Any
 from dkimctl.errors import UsageError
 from dkimctl.specs.names import parse_domain, parse_selector
 from dkimctl.strict_yaml.document import Document
-from dkimctl.strict_yaml.nodes import Node, Written, is_plain, wrong
-from dkimctl.text.wording import shown
-
-Reader = Callable[[Written], object]
+from dkimctl.strict_yaml.nodes import Converter, Node, invalid_value
+from dkimctl.text.escaping import quoted
 
 _DECIMAL = r"0|[1-9][0-9]{0,8}"
 _START_DATE = (
@@ -23,60 +21,48 @@ _START_DATE = (
 )
 _DATE_AND_PERHAPS_TIME = r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[Tt ]([0-9]{2}:[0-9]{2}))?(?s:.*)"
 
-
-def _sign_domain(scalar: Written) -> str:
-    return parse_domain(scalar.value)
-
-
-def _selector(scalar: Written) -> str:
-    return parse_selector(scalar.value)
+# The entries of a file have few different values, except for their domains.
+_cached = lru_cache(maxsize=64)
 
 
-def _key_len(scalar: Written) -> int:
-    if is_plain(scalar) and scalar.value in {"1024", "2048"}:
-        return int(scalar.value)
-    raise wrong(scalar, "1024 or 2048", "write 2048, or 1024 where the DNS takes no longer key")
+def _sign_domain(text: str, _is_plain: bool) -> str:
+    return parse_domain(text)
 
 
-def _default(scalar: Written) -> int:
-    if is_plain(scalar) and re.fullmatch(_DECIMAL, scalar.value):
-        return int(scalar.value)
-    raise wrong(scalar, "a decimal number", "write it in decimal digits, such as 0")
+@_cached
+def _selector(text: str, _is_plain: bool) -> str:
+    return parse_selector(text)
 
 
-def _enable(scalar: Written) -> bool:
-    if is_plain(scalar) and scalar.value in {"true", "false"}:
-        return scalar.value == "true"
-    raise wrong(scalar, "true or false", "write true or false, in lower case")
+@_cached
+def _key_len(text: str, is_plain: bool) -> int:
+    if is_plain and text in {"1024", "2048"}:
+        return int(text)
+    hint = "write 2048, or 1024 if your DNS provider does not accept longer keys"
+    raise invalid_value(text, is_plain, "1024 or 2048", hint)
 
 
-def _start_date(scalar: Written) -> str:
-    return parse_start_date(scalar.value)
+@_cached
+def _start_date(text: str, _is_plain: bool) -> str:
+    return parse_start_date(text)
 
 
-@lru_cache(maxsize=64)  # the entries of a file share few dates
-def parse_start_date(text: str) -> str:
-    """An ISO 8601 date-time with offset as `YYYY-MM-DDThh:mm±hh:mm` (the sample of interface 2.3).
+@_cached
+def _default(text: str, is_plain: bool) -> int:
+    if is_plain and re.fullmatch(_DECIMAL, text):
+        return int(text)
+    raise invalid_value(text, is_plain, "a decimal number", "write decimal digits, such as 0")
 
-    Raises UsageError with a hint that says what to write.
-    """
-    found = re.fullmatch(_START_DATE, text)
-    if not found:
-        raise UsageError(f"{shown(text)} is no date-time with offset", hint=_suggestion(text))
-    if found["seconds"] not in {None, "00"}:
-        raise UsageError(f"{shown(text)} has seconds", hint=_suggestion(text))
-    try:
-        moment = datetime.fromisoformat(text)
-        moment.astimezone(UTC)
-    except (ValueError, OverflowError):
-        raise UsageError(
-            f"{shown(text)} does not exist in the calendar", hint="correct the date, time or offset"
-        ) from None
-    return moment.isoformat(timespec="minutes")
+
+@_cached
+def _enable(text: str, is_plain: bool) -> bool:
+    if is_plain and text in {"true", "false"}:
+        return text == "true"
+    raise invalid_value(text, is_plain, "true or false", "write true or false, in lower case")
 
 
 # In the order of interface 2.3.
-ENTRY: Mapping[str, Reader] = {
+ENTRY_FIELDS: Mapping[str, Converter[object]] = {
     "sign_domain": _sign_domain,
     "selector": _selector,
     "key_len": _key_len,
@@ -84,31 +70,65 @@ ENTRY: Mapping[str, Reader] = {
     "default": _default,
     "enable": _enable,
 }
-DEFAULTS: Mapping[str, Reader] = {
-    key: reader for key, reader in ENTRY.items() if key not in {"sign_domain", "selector"}
+_DEFAULTS: Mapping[str, Converter[object]] = {
+    key: convert for key, convert in ENTRY_FIELDS.items() if key not in {"sign_domain", "selector"}
 }
 
 
-def read_fields(
-    document: Document, node: Node, what: str, readers: Mapping[str, Reader]
-) -> dict[str, Any]:
-    """The values of a mapping's known keys; None for one that is wrong, after its problem."""
-    fields: dict[str, Any] = {}
-    for key, value in document.pairs(node, what):
-        reader = readers.get(key.value)
-        if reader:
-            fields[key.value] = document.value(value, key.value, reader)
-        else:
-            document.unknown_key(key, what, readers)
-    return fields
+def read_entry(document: Document, node: Node) -> dict[str, Any]:
+    """The fields of an entry: a mapping, or only a signing domain.
+
+    A value that is wrong is None, and its problem is reported.
+    """
+    if document.is_mapping(node):
+        return _read_mapping(document, node, "an entry", ENTRY_FIELDS)
+    return {"sign_domain": document.value(node, "an entry", _sign_domain)}
 
 
 def read_defaults(document: Document, node: Node) -> dict[str, Any]:
-    """A `defaults:` mapping: any field but `sign_domain` and `selector`."""
-    return read_fields(document, node, "defaults", DEFAULTS)
+    """A `defaults:` mapping: any field except `sign_domain` and `selector`."""
+    return _read_mapping(document, node, "defaults", _DEFAULTS)
 
 
-def _suggestion(text: str) -> str:
-    found = re.fullmatch(_DATE_AND_PERHAPS_TIME, text)
-    day, time = (found[1], found[2] or "00:00") if found else ("2026-12-01", "00:00")
+def parse_start_date(text: str) -> str:
+    """An ISO 8601 date-time with offset as `YYYY-MM-DDThh:mm±hh:mm` (the sample of interface 2.3).
+
+    Raises UsageError with a hint that says what to write.
+    """
+    match = re.fullmatch(_START_DATE, text)
+    if not match:
+        raise UsageError(
+            f"{quoted(text)} is not a date and time with an offset", hint=_correction(text)
+        )
+    if match["seconds"] not in {None, "00"}:
+        raise UsageError(
+            f"{quoted(text)} has seconds, which are not supported", hint=_correction(text)
+        )
+    try:
+        time = datetime.fromisoformat(text)
+        time.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise UsageError(
+            f"{quoted(text)} is not a date in the calendar", hint="correct the date, time or offset"
+        ) from None
+    return time.isoformat(timespec="minutes")
+
+
+def _read_mapping(
+    document: Document, node: Node, what: str, fields: Mapping[str, Converter[object]]
+) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    read_value = document.value
+    for key, value in document.pairs(node, what):
+        name = key.value
+        if convert := fields.get(name):
+            values[name] = read_value(value, name, convert)
+        else:
+            document.unknown_key(key, what, fields)
+    return values
+
+
+def _correction(text: str) -> str:
+    match = re.fullmatch(_DATE_AND_PERHAPS_TIME, text)
+    day, time = (match[1], match[2] or "00:00") if match else ("2026-12-01", "00:00")
     return f"write {day}T{time}+09:00, with the offset of your time zone"

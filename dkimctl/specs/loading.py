@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dkimctl.errors import InputError, Problem
-from dkimctl.models.registration import DomainSpec
-from dkimctl.specs.fields import ENTRY, read_defaults, read_fields
+from dkimctl.models.registration import DomainSpec, RegistrationKey, key_of
+from dkimctl.specs.fields import read_defaults, read_entry
 from dkimctl.specs.names import MAX_NAME, key_name_length
-from dkimctl.specs.repetitions import Repetitions
-from dkimctl.specs.usual import take_usual
 from dkimctl.strict_yaml.document import Document
-from dkimctl.strict_yaml.nodes import MappingNode, Node
+from dkimctl.strict_yaml.nodes import Node
 from dkimctl.strict_yaml.source import decode, read_bytes
+from dkimctl.text.escaping import quoted
 
 _KEYS = ("domains", "defaults")
 _EXAMPLE = "write a list such as '- example.com', or [] for no domains"
 
 
 def read_specs(path: str, *, defaults: Mapping[str, object] | None = None) -> list[DomainSpec]:
-    """Loads the spec file at `path`, or standard input for `-`.
+    """Load the spec file at `path`, or standard input for `-`.
 
     Raises UsageError if it cannot be read, InputError if it is wrong.
     """
@@ -31,84 +30,101 @@ def read_specs(path: str, *, defaults: Mapping[str, object] | None = None) -> li
 def load_specs(
     data: bytes, name: str, *, defaults: Mapping[str, object] | None = None
 ) -> list[DomainSpec]:
-    """The entries of a spec file; `name` stands for the file in problems.
+    """The entries of a spec file, which problems call `name`.
 
-    `defaults` are the profile's fields, already checked; those of the file stand above
-    them, and those of an entry above both. Raises InputError with every problem found.
+    `defaults` are the profile's fields, already checked. Those of the file take precedence over
+    them, and the fields of an entry over both. Raises InputError with every problem found.
     """
-    text = decode(data, name)
-    rest, usual = take_usual(text)
-    try:
-        reader = _read(rest, name)
-    except InputError:
-        if not usual:
-            raise
-        reader, usual = _read(text, name), []  # which tells the right places
-    shared = {**(defaults or {}), **reader.defaults}
-    return [DomainSpec(**(shared | entry)) for entry in usual or reader.entries]
-
-
-def _read(text: str, name: str) -> _Reader:
-    with Document(text, name) as document:
+    with Document(decode(data, name), name) as document:
         reader = _Reader(document)
         root = document.root()
         if root is None:
-            raise InputError([Problem(name, 1, 1, "there is nothing in the file", _EXAMPLE)])
+            raise InputError([Problem(name, 1, 1, "the file is empty", _EXAMPLE)])
         reader.read(root)
-    return reader
+    shared = {**(defaults or {}), **reader.defaults}
+    return _with_defaults(reader.specs, shared) if shared else reader.specs
+
+
+def _with_defaults(specs: Sequence[DomainSpec], defaults: Mapping[str, Any]) -> list[DomainSpec]:
+    template = DomainSpec("", **defaults)
+    return [
+        DomainSpec._make([b if a is None else a for a, b in zip(spec, template, strict=True)])
+        for spec in specs
+    ]
 
 
 class _Reader:
-    """Collects entries and defaults: `defaults:` may follow the entries it is for."""
+    """Collects entries and defaults: `defaults:` may come after the entries."""
 
     def __init__(self, document: Document) -> None:
-        self.entries: list[dict[str, Any]] = []
+        self.specs: list[DomainSpec] = []
         self.defaults: dict[str, Any] = {}
         self._document = document
-        self._repetitions = Repetitions(document)
+        self._lines: list[int] = []  # of `specs`
+        # Positions in `specs`: of each domain's first entry, and of all where there are several.
+        self._first: dict[str, int] = {}
+        self._repeated: dict[str, dict[RegistrationKey, int]] = {}
 
     def read(self, root: Node) -> None:
-        if isinstance(root, MappingNode):
+        if self._document.is_mapping(root):
             self._read_mapping(root)
         else:
             self._read_entries(root, "a spec file")
 
     def _read_mapping(self, root: Node) -> None:
-        found = set()
+        keys = set()
         for key, value in self._document.pairs(root, "a spec file"):
-            found.add(key.value)
+            keys.add(key.value)
             if key.value == "domains":
                 self._read_entries(value, "domains")
             elif key.value == "defaults":
                 self.defaults = read_defaults(self._document, value)
             else:
                 self._document.unknown_key(key, "a spec file", _KEYS)
-        if "domains" not in found:
-            self._document.problem(root, "a spec file has no list", "write it below domains:")
+        if "domains" not in keys:
+            self._document.problem(root, "a spec file needs a list", "write it below domains:")
 
     def _read_entries(self, node: Node, what: str) -> None:
         for item in self._document.items(node, what):
-            entry = self._entry(item)
-            self._check_name(item, entry)
-            self.entries.append(entry)
+            fields = read_entry(self._document, item)
+            if "sign_domain" not in fields:
+                message = "an entry needs a sign_domain"
+                self._document.problem(item, message, "add the signing domain")
+            elif None not in (fields["sign_domain"], fields.get("selector", "")):
+                self._add(item, DomainSpec(**fields))
 
-    def _entry(self, node: Node) -> dict[str, Any]:
-        if isinstance(node, MappingNode):
-            entry = read_fields(self._document, node, "an entry", ENTRY)
-        else:
-            domain = self._document.value(node, "an entry", ENTRY["sign_domain"])
-            entry = {"sign_domain": domain}
-        return entry
-
-    def _check_name(self, node: Node, entry: dict[str, Any]) -> None:
-        if "sign_domain" not in entry:
-            self._document.problem(node, "an entry has no sign_domain", "name the signing domain")
-        elif None not in (entry["sign_domain"], entry.get("selector", "")):
-            self._compare(node, entry["sign_domain"], entry.get("selector"))
-
-    def _compare(self, node: Node, domain: str, selector: str | None) -> None:
-        octets = key_name_length(domain, selector)
+    def _add(self, node: Node, spec: DomainSpec) -> None:
+        octets = key_name_length(spec.sign_domain, spec.selector)
         if octets > MAX_NAME:
-            message = f"SELECTOR._domainkey.DOMAIN has {octets} octets, over {MAX_NAME}"
-            self._document.problem(node, message, "DNS holds no longer name: use a shorter one")
-        self._repetitions.check(node, domain, selector)
+            message = f"SELECTOR._domainkey.DOMAIN has {octets} octets, more than {MAX_NAME}"
+            self._document.problem(node, message, "DNS allows no longer names: use a shorter one")
+        position = len(self.specs)
+        self.specs.append(spec)
+        self._lines.append(node.start_mark.line + 1)
+        if self._first.setdefault(spec.sign_domain, position) != position:
+            self._check_repeated(node, position)
+
+    def _check_repeated(self, node: Node, position: int) -> None:
+        """Report an entry that repeats an earlier one, or makes it ambiguous."""
+        spec = self.specs[position]
+        first = self._first[spec.sign_domain]
+        positions = self._repeated.setdefault(spec.sign_domain, {self.specs[first].key: first})
+        if spec.key in positions:
+            self._report_repeated(node, spec, self._lines[positions[spec.key]])
+            return
+        without = first if spec.selector is None else positions.get(key_of(spec.sign_domain, None))
+        if without is not None:
+            message = (
+                f"{quoted(spec.sign_domain)} has entries with and without a selector "
+                f"(line {self._lines[without]})"
+            )
+            self._document.problem(node, message, "give every entry of the domain a selector")
+        positions[spec.key] = position
+
+    def _report_repeated(self, node: Node, spec: DomainSpec, line: int) -> None:
+        name, hint = quoted(spec.sign_domain), "remove one of the two"
+        if spec.selector:
+            name += f" with selector {quoted(spec.selector)}"
+        else:
+            hint += ", or give each its own selector"
+        self._document.problem(node, f"{name} is already on line {line}", hint)

@@ -10,31 +10,31 @@ from datetime import datetime
 from dkimctl.errors import UsageError
 from dkimctl.models.registration import DomainSpec
 from dkimctl.specs.names import MAX_NAME, key_name_length, parse_selector
-from dkimctl.text.wording import shown
+from dkimctl.text.escaping import quoted
 
-_DIRECTIVES = "YymdHMSjGV"  # of strftime: digits alone, on every platform
+_DIRECTIVES = "YymdHMSjGV"  # of strftime: those that give only digits, on every platform
 _PLACEHOLDER = "{domain}"
 _HASH_LENGTH = 8  # hexadecimal digits
-_HINT = f"write such as s%Y%m, with %{' %'.join(_DIRECTIVES)} of the date, and {_PLACEHOLDER}"
+_HINT = f"write such as s%Y%m, with %{' %'.join(_DIRECTIVES)} for the date, and {_PLACEHOLDER}"
 
 
 class SelectorTemplate:
     """Text in which %Y and the like stand for `now`, and {domain} for a hash of the domain.
 
-    Raises UsageError for what gives no selector. `option` is where errors say it was written.
+    Raises UsageError if it does not give a selector. `option` is where errors say it was written.
     """
 
     def __init__(self, template: str, now: datetime, *, option: str = "--assign-selector") -> None:
         self._option = option
-        source = f"in {option}: {shown(template)}"
+        source = f"in {option}: {quoted(template)}"
         if not template:
             raise UsageError(f"in {option}: the template is empty", hint=_HINT)
         if not template.isascii():
-            raise UsageError(f"{source} holds other than ASCII characters", hint=_HINT)
-        if wrong := re.search(rf"%(?![{_DIRECTIVES}]).?", template):
-            raise UsageError(f"{source} holds {shown(wrong[0])}", hint=_HINT)
+            raise UsageError(f"{source} contains non-ASCII characters", hint=_HINT)
+        if unknown := re.search(rf"%(?![{_DIRECTIVES}]).?", template):
+            raise UsageError(f"{source} contains {quoted(unknown[0])}", hint=_HINT)
         if re.search(r"[{}]", template.replace(_PLACEHOLDER, "")):
-            raise UsageError(f"{source} holds another brace than {_PLACEHOLDER}", hint=_HINT)
+            raise UsageError(f"{source} contains a brace outside {_PLACEHOLDER}", hint=_HINT)
         self._text = now.strftime(template)
         try:
             parse_selector(self.selector("example.com"))
@@ -43,13 +43,17 @@ class SelectorTemplate:
 
     def check(self, specs: Iterable[DomainSpec]) -> None:
         """Raises UsageError that names the domains for which the selector is too long."""
-        without = (spec.sign_domain for spec in specs if spec.selector is None)
-        wrong = [name for name in without if key_name_length(name, self.selector(name)) > MAX_NAME]
-        if wrong:
+        without_selector = (spec.sign_domain for spec in specs if spec.selector is None)
+        too_long = [
+            domain
+            for domain in without_selector
+            if key_name_length(domain, self.selector(domain)) > MAX_NAME
+        ]
+        if too_long:
             raise UsageError(
                 f"in {self._option}: SELECTOR._domainkey.DOMAIN has more than {MAX_NAME} "
-                f"octets for {', '.join(wrong)}",
-                hint="DNS holds no longer name: use a shorter template",
+                f"octets for {', '.join(too_long)}",
+                hint="DNS allows no longer names: use a shorter template",
             )
 
     def assign(self, spec: DomainSpec) -> DomainSpec:
@@ -57,6 +61,5 @@ class SelectorTemplate:
         return spec._replace(selector=self.selector(spec.sign_domain))
 
     def selector(self, sign_domain: str) -> str:
-        """What the template gives for a signing domain."""
         digest = hashlib.sha256(sign_domain.encode("utf-8", "surrogatepass")).hexdigest()
         return self._text.replace(_PLACEHOLDER, digest[:_HASH_LENGTH])

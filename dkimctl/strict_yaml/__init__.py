@@ -1,6 +1,6 @@
-"""Strict reading of YAML files with a small schema: what is written, and where it stands.
+"""Strict reading of YAML files with a small schema: every problem with its line and column.
 
-A scalar is its text and whether it was written plain; nothing is guessed from its looks,
-so `on` is two letters and not a boolean: the schema gives the type. Anchors, aliases,
-tags, merge keys, directives, repeated keys and second documents are problems.
+A scalar is text, and whether it is plain. Its type is never guessed, so `on` is two letters and
+not a boolean: the schema decides. Anchors, aliases, tags, merge keys, directives, repeated keys
+and second documents are problems.
 """

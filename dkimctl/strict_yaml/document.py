@@ -1,42 +1,47 @@
 """A YAML document read front to back, with every problem found on the way.
 
-Nodes are made from the parser's events as they are asked for: one pass and no tree, so a
-list of 100,000 entries costs the memory of one.
+The parser's events are read one by one, in one pass and without a tree: a list of 100,000
+entries needs the memory of one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NoReturn, Self, TypeVar
+from collections.abc import Iterable, Iterator
+from typing import Any, NoReturn, Self, TypeGuard, TypeVar
 
 from dkimctl.errors import InputError, Problem, UsageError
-from dkimctl.strict_yaml.nodes import (
-    Alias,
-    MappingNode,
-    Mark,
-    Node,
-    Scalar,
-    SequenceNode,
-    Structure,
-    is_null,
-    kind_of,
-)
-from dkimctl.strict_yaml.syntax import explain
-from dkimctl.text.wording import nearest, shown
+from dkimctl.strict_yaml.nodes import Converter, Mark, Node, Scalar
+from dkimctl.text.escaping import printable, quoted
 
 T = TypeVar("T")
 
-_AS_PAIRS = "write lines of the form 'KEY: VALUE'"
-_WRITE_OUT = "write the value itself here"
-MAX_DEPTH = 8  # deeper than any schema of the house; the parser itself knows no bound
+MAX_DEPTH = 8  # more than any of our schemas needs; the parser itself has no limit
+
+_NULLS = frozenset({"", "~", "null", "Null", "NULL"})  # YAML 1.2.2, 10.3.2
+_WRITE_PAIRS = "write lines of the form 'KEY: VALUE'"
+_WRITE_VALUE = "write the value itself here"
+_LONGEST_GUESS = 60  # characters; comparing takes quadratic time
+# Hints for syntax errors: the first whose fragment is in the parser's message applies.
+_SYNTAX_HINTS = (
+    ("mapping values", "check the indentation, and put text that contains ': ' in quotes"),
+    (
+        "cannot start any token",
+        "indent with spaces, not tabs; text that begins with @, ` or % needs quotes",
+    ),
+    ("tab character", "indent with spaces, not tabs"),
+    ("end of stream", "close the quotation mark or bracket"),
+    ("' or '", "close the bracket, or add the missing comma"),
+    ("directive", "remove the line that begins with %"),
+)
+_SYNTAX_HINT = "check the indentation, quotes and brackets here and on the line before"
 
 
 class Document:
     """One YAML document of a small schema.
 
-    A context manager: inside, `root` first, then walk with `pairs`, `items` and `value`. At
-    its end, or where further reading is useless (YAML syntax, nesting), it raises InputError
-    with all problems found so far, in the file's order.
+    A context manager: inside, call `root` first, then walk with `pairs`, `items` and `value`. On
+    exit, or where reading on is useless (YAML syntax, nesting), it raises InputError with all
+    problems found so far, in the order of the file.
     """
 
     def __init__(self, text: str, name: str) -> None:
@@ -47,14 +52,11 @@ class Document:
         self._depth = 0
         self._yaml: Any = yaml
         self._scalar_event: Any = yaml.ScalarEvent
-        self._builders: dict[type, Callable[[Any], Node]] = {
-            yaml.SequenceStartEvent: self._sequence,
-            yaml.MappingStartEvent: self._mapping,
-            yaml.AliasEvent: lambda event: Alias(event.start_mark, self._depth),
-        }
+        self._start_events = (yaml.MappingStartEvent, yaml.SequenceStartEvent)
+        self._end_events = (yaml.MappingEndEvent, yaml.SequenceEndEvent)
         # The C parser is eight times as fast, but not every platform has it.
         parser = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
-        self._event: Callable[[], Any] = parser.get_event
+        self._next_event: Any = parser.get_event
 
     def __enter__(self) -> Self:
         return self
@@ -63,129 +65,170 @@ class Document:
         if error is None:
             try:
                 self._read_to_the_end()
-            except self._yaml.MarkedYAMLError as found:
-                error = found
+            except self._yaml.MarkedYAMLError as syntax_error:
+                error = syntax_error
         if isinstance(error, self._yaml.MarkedYAMLError):
-            self._report(*explain(error))
+            self._report_syntax(error)
             raise self._error() from None
         if error is None and self._problems:
             raise self._error()
 
     def root(self) -> Node | None:
-        """The document's node; None if there is nothing but comments, or a null."""
-        self._event()
-        start = self._event()
+        """The document's node; None if there are only comments, or a null."""
+        self._next_event()
+        start = self._next_event()
         if isinstance(start, self._yaml.StreamEndEvent):
             return None
         if start.version or start.tags:
-            self._report(start.start_mark, "a YAML directive", "remove the line that begins with %")
-        node = self._node()
-        return None if node and not isinstance(node, Structure) and is_null(node) else node
+            hint = "remove the line that begins with %"
+            self._report(start.start_mark, "YAML directives are not supported", hint)
+        node = self._node(self._next_event())
+        if node and self._is_scalar(node) and node.implicit[0] and node.value in _NULLS:
+            return None
+        return node
 
     def pairs(self, node: Node, what: str) -> Iterator[tuple[Scalar, Node]]:
         """The keys and values of a mapping; `what` names it in the problem if it is none."""
-        if not isinstance(node, MappingNode):
-            message = f"{what} must be a mapping, not {kind_of(node)}"
-            self.problem(node, message, _AS_PAIRS)
+        if not self.is_mapping(node):
+            message = f"{what} must be a mapping, not {self._kind_of(node)}"
+            self.problem(node, message, _WRITE_PAIRS)
             return
+        depth = self._depth
         seen: dict[str, Scalar] = {}
-        while key := self._node():
-            if isinstance(key, Structure):
-                message = f"a key must be a single word, not {kind_of(key)}"
-                self.problem(key, message, _AS_PAIRS)
-                self._leave_to(node.level)
-                self._node()
-            elif value := self._node():
-                if key.value in seen or key.value == "<<":
-                    self._refuse_key(key, seen)
-                else:
-                    seen[key.value] = key
-                    yield key, value
-            if self._depth > node.level:
-                self._leave_to(node.level)
+        next_event, scalar_event = self._next_event, self._scalar_event
+        while True:
+            # No method is called for simple scalars: this loop takes most of the time of a load.
+            key = next_event()
+            if key.__class__ is not scalar_event or key.anchor or key.tag:
+                key = self._key(key, depth)
+                if key is None:
+                    return
+            value = next_event()
+            if value.__class__ is not scalar_event or value.anchor or value.tag:
+                value = self._node(value)
+            if key.value in seen or key.value == "<<":
+                self._refuse_key(key, seen)
+            else:
+                seen[key.value] = key
+                yield key, value
+            if self._depth > depth:
+                self._skip_to(depth)
 
     def items(self, node: Node, what: str) -> Iterator[Node]:
         """The items of a list; `what` names it in the problem if it is none."""
-        if not isinstance(node, SequenceNode):
-            message = f"{what} must be a list, not {kind_of(node)}"
-            self.problem(node, message, "begin each item with '- ', or write [] for none")
+        if not isinstance(node, self._yaml.SequenceStartEvent):
+            message = f"{what} must be a list, not {self._kind_of(node)}"
+            self.problem(node, message, "begin each item with '- ', or write [] for an empty list")
             return
-        while item := self._node():
+        depth = self._depth
+        while item := self._node(self._next_event()):
             yield item
-            if self._depth > node.level:
-                self._leave_to(node.level)
+            if self._depth > depth:
+                self._skip_to(depth)
 
-    def value(self, node: Node, what: str, convert: Callable[[Scalar], T]) -> T | None:
-        """A scalar's value; None after a problem, such as a UsageError out of `convert`."""
-        if isinstance(node, Structure):
-            self.problem(node, f"{what} must be a single value, not {kind_of(node)}", _WRITE_OUT)
-        elif is_null(node):
-            self.problem(node, f"{what} has no value", "give it a value, or leave it out")
-        else:
-            try:
-                return convert(node)
-            except UsageError as error:
-                self.problem(node, f"{what}: {error.message}", error.hint)
-        return None
+    def value(self, node: Node, what: str, convert: Converter[T]) -> T | None:
+        """A scalar's value; None after a problem, such as a UsageError from `convert`."""
+        if node.__class__ is not self._scalar_event:
+            message = f"{what} must be a single value, not {self._kind_of(node)}"
+            self.problem(node, message, _WRITE_VALUE)
+            return None
+        scalar: Any = node
+        text, is_plain = scalar.value, scalar.implicit[0]
+        if is_plain and text in _NULLS:
+            self.problem(node, f"{what} has no value", "add a value, or remove it")
+            return None
+        try:
+            return convert(text, is_plain)
+        except UsageError as error:
+            self.problem(node, f"{what}: {error.message}", error.hint)
+            return None
+
+    def is_mapping(self, node: Node) -> bool:
+        return isinstance(node, self._yaml.MappingStartEvent)
 
     def unknown_key(self, key: Scalar, what: str, known: Iterable[str]) -> None:
-        """Notes that `what` has no such key, with the nearest that it has."""
-        self.problem(key, f"{what} has no key {shown(key.value)}", nearest(key.value, known))
+        """Report that `what` has no such key, with a suggestion."""
+        message = f"{what} has no key {quoted(key.value)}"
+        self.problem(key, message, suggestion(key.value, known))
 
     def problem(self, node: Node, message: str, hint: str) -> None:
-        """Notes a mistake at `node`."""
+        """Report a problem at `node`."""
         self._report(node.start_mark, message, hint)
 
     def _read_to_the_end(self) -> None:
-        self._leave_to(0)
-        while event := self._event():
+        self._skip_to(0)
+        while event := self._next_event():
             if isinstance(event, self._yaml.DocumentStartEvent):
-                self._stop(event.start_mark, "a second document", "keep one document in a file")
+                hint = "keep one document in a file"
+                self._stop(event.start_mark, "a second YAML document", hint)
 
-    def _node(self) -> Node | None:
-        """The next node; None where the list or mapping ends."""
-        event = self._event()
-        if event.__class__ is self._scalar_event:
-            if event.anchor or event.tag:
-                self._refuse_properties(event)
-            scalar: Scalar = event
-            return scalar
-        if build := self._builders.get(event.__class__):
-            return build(event)
-        self._depth -= 1
+    def _node(self, event: Any) -> Node | None:
+        """The node that an event begins; None for the end of a list or mapping."""
+        kind = event.__class__
+        if kind in self._end_events:
+            self._depth -= 1
+            return None
+        if kind is not self._yaml.AliasEvent and (event.anchor or event.tag):
+            self._refuse_properties(event)
+        if kind in self._start_events:
+            self._depth += 1
+            if self._depth > MAX_DEPTH:
+                self._stop(event.start_mark, "nested too deeply", "close the brackets above")
+        node: Node = event
+        return node
+
+    def _key(self, event: Any, depth: int) -> Scalar | None:
+        """The next key of the mapping at `depth`; None at its end."""
+        while node := self._node(event):
+            if self._is_scalar(node):
+                return node
+            message = f"a key must be a single word, not {self._kind_of(node)}"
+            self.problem(node, message, _WRITE_PAIRS)
+            self._skip_to(depth)
+            self._node(self._next_event())
+            self._skip_to(depth)
+            event = self._next_event()
         return None
 
-    def _leave_to(self, level: int) -> None:
-        """Skips what was not read of the nodes below `level`."""
-        while self._depth > level:
-            self._node()
+    def _skip_to(self, depth: int) -> None:
+        """Read on to the end of the node at `depth` + 1."""
+        while self._depth > depth:
+            self._node(self._next_event())
 
-    def _sequence(self, event: Any) -> SequenceNode:
-        return SequenceNode(event.start_mark, self._enter(event))
+    def _is_scalar(self, node: Node) -> TypeGuard[Scalar]:
+        return node.__class__ is self._scalar_event
 
-    def _mapping(self, event: Any) -> MappingNode:
-        return MappingNode(event.start_mark, self._enter(event))
-
-    def _enter(self, event: Any) -> int:
-        if event.anchor or event.tag:
-            self._refuse_properties(event)
-        self._depth += 1
-        if self._depth > MAX_DEPTH:
-            self._stop(event.start_mark, "nested too deep", "close the brackets above")
-        return self._depth
+    def _kind_of(self, node: Node) -> str:
+        if isinstance(node, self._yaml.AliasEvent):
+            return "a YAML alias (*)"
+        if self._is_scalar(node):
+            return "a single value"
+        return "a mapping" if self.is_mapping(node) else "a list"
 
     def _refuse_properties(self, event: Any) -> None:
         if event.anchor:
-            self._report(event.start_mark, "a YAML anchor (&)", _WRITE_OUT)
+            self._report(event.start_mark, "YAML anchors (&) are not supported", _WRITE_VALUE)
         if event.tag:
-            self._report(event.start_mark, "a YAML tag (!)", "remove it; the key decides the type")
+            hint = "remove it; the key decides the type"
+            self._report(event.start_mark, "YAML tags (!) are not supported", hint)
 
     def _refuse_key(self, key: Scalar, seen: dict[str, Scalar]) -> None:
         if first := seen.get(key.value):
-            where = f"already on line {first.start_mark.line + 1}"
-            self.problem(key, f"the key {shown(key.value)} is {where}", "keep one of the two")
+            line = first.start_mark.line + 1
+            message = f"the key {quoted(key.value)} is already on line {line}"
+            self.problem(key, message, "remove one of the two")
         else:  # no schema has such a key, quoted or not
-            self.problem(key, "a YAML merge key (<<)", _WRITE_OUT)
+            self.problem(key, "YAML merge keys (<<) are not supported", _WRITE_VALUE)
+
+    def _report_syntax(self, error: Any) -> None:
+        """Report a `yaml.MarkedYAMLError`."""
+        text = printable(error.problem)
+        mark, context = error.problem_mark, error.context_mark
+        message = f"invalid YAML: {text}"
+        if context and context.line != mark.line:
+            message += f" ({error.context} that begins on line {context.line + 1})"
+        hint = next((hint for part, hint in _SYNTAX_HINTS if part in text), _SYNTAX_HINT)
+        self._report(mark, message, hint)
 
     def _report(self, mark: Mark, message: str, hint: str) -> None:
         self._problems.append(Problem(self._name, mark.line + 1, mark.column + 1, message, hint))
@@ -198,3 +241,12 @@ class Document:
         return InputError(
             sorted(self._problems, key=lambda problem: (problem.line, problem.column))
         )
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """A hint for an unknown word: the known word that resembles it, or else all of them."""
+    import difflib
+
+    words = list(known)
+    similar = difflib.get_close_matches(word[:_LONGEST_GUESS].lower(), words, n=1)
+    return f"did you mean {similar[0]}?" if similar else f"known keys: {', '.join(words)}"

@@ -1,4 +1,4 @@
-"""From a file to text: bounded, UTF-8 alone, and free of control characters."""
+"""From a file to text: of limited size, in UTF-8, and without control characters."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ from dkimctl.text.escaping import printable
 MAX_BYTES = 64 * 1024 * 1024
 
 _LINE_BREAK = r"\r\n|\r|\n"
-# YAML 1.1 takes NEL, LS and PS as line breaks, which editors do not count: refused as well.
-_CONTROL = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+# Printable ASCII first, which matches twice as fast. Refused are control characters, and NEL, LS
+# and PS: for YAML 1.1 these are line breaks, but editors do not count them.
+_ALLOWED = re.compile(
+    "[\t\n\r -~]*+[^\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]*+"
+)
 
 
 def read_bytes(path: str, *, largest: int = MAX_BYTES) -> bytes:
-    """The content of a file (of standard input for `-`), at most `largest`. Pipes are read too.
+    """The content of a file or pipe, or of standard input for `-`.
 
-    Raises UsageError in plain words if there is no such file, or it cannot be read.
+    Raises UsageError if it cannot be read, or has more than `largest` bytes.
     """
     if path == "-":
         if sys.stdin is None:
@@ -32,7 +35,7 @@ def read_bytes(path: str, *, largest: int = MAX_BYTES) -> bytes:
         with Path(path).open("rb") as file:
             return _bounded(file, path, largest)
     except FileNotFoundError:
-        raise UsageError(f"there is no file {printable(path)}", hint="check the path") from None
+        raise UsageError(f"no such file: {printable(path)}", hint="check the path") from None
     except OSError as error:
         reason = error.strerror or "it cannot be opened"
         raise UsageError(
@@ -51,19 +54,21 @@ def _bounded(file: IO[bytes], name: str, largest: int) -> bytes:
 def decode(data: bytes, name: str) -> str:
     """UTF-8 text, with or without a byte order mark. Raises InputError."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise _not_text(name, "", "the file is UTF-16 text", "save it as UTF-8")
+        raise _not_text(name, "", "the file is in UTF-16", "save it as UTF-8")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        # error.object lacks the byte order mark where there was one.
+        # Python removes the byte order mark from error.object.
         before = error.object[: error.start].decode("utf-8")
         byte = error.object[error.start]
         message = f"byte 0x{byte:02x} is not UTF-8: the file is binary, or in another encoding"
         raise _not_text(name, before, message, "save it as UTF-8 text") from None
-    if bad := _CONTROL.search(text):
-        message = f"the character U+{ord(bad[0]):04X} is not allowed"
+    allowed = _ALLOWED.match(text)
+    end = allowed.end() if allowed else 0
+    if end < len(text):
+        message = f"the character U+{ord(text[end]):04X} is not allowed"
         hint = "remove it; a file with many is binary or UTF-16: save it as UTF-8 text"
-        raise _not_text(name, text[: bad.start()], message, hint)
+        raise _not_text(name, text[:end], message, hint)
     return text
 
 

@@ -1,1 +1,1 @@
-"""Text for people: escaping, wording of errors, durations."""
+"""Text for people, and from them: escaping, quoting, durations."""

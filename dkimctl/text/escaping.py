@@ -1,21 +1,29 @@
 """Text from elsewhere, made safe to show."""
 
-# Not "printable" to Python, yet ordinary in French and Japanese.
+# Not "printable" for Python, but common in French and Japanese.
 _SPACES = "\u00a0\u3000"
-# "Printable" to Python, yet nothing is seen of them: fillers, and what joins. Selectors of variants
-# are in the names of people.
+# "Printable" for Python, but invisible: fillers and joiners. Variation selectors are not among
+# them, since people's names contain them.
 _HIDDEN = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0"
+
+_LONGEST_QUOTE = 60
 
 
 def printable(text: str) -> str:
-    r"""`text` on one line, with nothing in it that a terminal would act on or hide.
+    r"""`text` on one line, without anything that a terminal would act on or hide.
 
     Control characters, line separators, bidirectional controls, fillers, zero-width characters and
-    lone surrogates become `\xNN`, `\uNNNN` or `\UNNNNNNNN`; all other text stays as it is.
+    lone surrogates become `\xNN`, `\uNNNN` or `\UNNNNNNNN`; other text stays as it is.
     """
     if text.isascii() and text.isprintable():
         return text
     return "".join(char if _is_visible(char) else _escaped(char) for char in text)
+
+
+def quoted(text: str) -> str:
+    """`text` in quotes for a message: `printable`, and cut at 60 characters."""
+    cut = text[:_LONGEST_QUOTE] + "…" if len(text) > _LONGEST_QUOTE else text
+    return f'"{printable(cut)}"'
 
 
 def _is_visible(char: str) -> bool:

@@ -164,7 +164,7 @@ class TestSuccessors:
     @pytest.mark.parametrize(
         ("words", "said"),
         [
-            (("--older-than", "soon"), 'in --older-than: "soon" is no length of time'),
+            (("--older-than", "soon"), 'in --older-than: invalid duration "soon"'),
             (("--older-than", ""), "in --older-than"),
             (("--start-in", "99999d"), "in --start-in"),
             (("--start-in", "0d"), "would start before the new records can be in DNS"),

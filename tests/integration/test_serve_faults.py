@@ -142,5 +142,5 @@ def test_a_file_on_standard_input_and_one_that_is_missing(cli):
     assert "<stdin>:1:6: " in done.err
     done = cli("serve", "--faults", "none.yaml")
     assert (done.status, done.err.splitlines()[0]) == (
-        2, "dkimctl: error: there is no file none.yaml",
+        2, "dkimctl: error: no such file: none.yaml",
     )  # fmt: skip

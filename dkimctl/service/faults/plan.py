@@ -11,10 +11,8 @@ from typing import Any, NamedTuple
 from dkimctl.errors import InputError, Problem
 from dkimctl.service.faults.kinds import KINDS
 from dkimctl.strict_yaml.document import Document
-from dkimctl.strict_yaml.nodes import MappingNode, Node, Scalar, is_plain, wrong
+from dkimctl.strict_yaml.nodes import Converter, Node, Scalar, invalid_value
 from dkimctl.strict_yaml.source import decode, read_bytes
-
-Reader = Callable[[Scalar], Any]
 
 _WHAT = "a fault file"
 _KEYS = ("seed", "slow", "retry_after", "faults", "any")
@@ -58,9 +56,9 @@ class _Reader:
     def __init__(self, document: Document, read_duration: Callable[[str], Any]) -> None:
         self.fields: dict[str, Any] = {}
         self._document = document
-        self._readers: Mapping[str, Reader] = {
+        self._readers: Mapping[str, Converter[Any]] = {
             "seed": _whole_number,
-            "slow": lambda scalar: read_duration(scalar.value),
+            "slow": lambda text, _is_plain: read_duration(text),
             "retry_after": _whole_number,
         }
 
@@ -78,7 +76,7 @@ class _Reader:
             self._document.problem(
                 sources[1], "a fault file cannot have both faults and any", "remove one"
             )
-        elif not sources and isinstance(root, MappingNode):
+        elif not sources and self._document.is_mapping(root):
             self._document.problem(root, f"{_WHAT} has neither faults nor any", _EXAMPLE)
 
     def _read_faults(self, key: Scalar, value: Node) -> None:
@@ -100,13 +98,15 @@ class _Reader:
                 yield kind.value, probability
 
 
-def _whole_number(scalar: Scalar) -> int:
-    if is_plain(scalar) and re.fullmatch(_WHOLE_NUMBER, scalar.value):
-        return int(scalar.value)
-    raise wrong(scalar, "a whole number from 0 to 999999999", "write decimal digits, such as 7")
+def _whole_number(text: str, is_plain: bool) -> int:
+    if is_plain and re.fullmatch(_WHOLE_NUMBER, text):
+        return int(text)
+    expected = "a whole number from 0 to 999999999"
+    raise invalid_value(text, is_plain, expected, "write decimal digits, such as 7")
 
 
-def _probability(scalar: Scalar) -> float:
-    if is_plain(scalar) and re.fullmatch(_PROBABILITY, scalar.value):
-        return float(scalar.value)
-    raise wrong(scalar, "a probability from 0 to 1", "write a decimal number, such as 0.01")
+def _probability(text: str, is_plain: bool) -> float:
+    if is_plain and re.fullmatch(_PROBABILITY, text):
+        return float(text)
+    expected = "a probability from 0 to 1"
+    raise invalid_value(text, is_plain, expected, "write a decimal number, such as 0.01")

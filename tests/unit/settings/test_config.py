@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[3]
 def test_a_missing_config_file_is_an_error_only_if_it_was_named(tmp_path):
     path = tmp_path / "none" / "config.yaml"
     assert load_config(path, required=False, read_defaults=read_defaults) == Config()
-    with pytest.raises(UsageError, match="there is no file"):
+    with pytest.raises(UsageError, match="no such file"):
         load_config(path, required=True, read_defaults=read_defaults)
 
 

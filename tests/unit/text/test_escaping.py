@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dkimctl.text.escaping import printable
+from dkimctl.text.escaping import printable, quoted
 
 
 @pytest.mark.parametrize(
@@ -65,3 +65,8 @@ def test_the_result_is_one_line_without_controls(text: str) -> None:
 @pytest.mark.parametrize("hidden", ["\u034f", "\u115f", "\u2800", "\u3164", "\uffa0"])
 def test_what_leaves_a_gap_that_nobody_sees_is_shown(hidden):
     assert printable(f"a{hidden}b") == f"a\\u{ord(hidden):04x}b"
+
+
+def test_quotes_are_short_and_harmless():
+    assert quoted("a\x1b[2J\u202e\n") == r'"a\x1b[2J\u202e\x0a"'
+    assert quoted("x" * 61) == f'"{"x" * 60}…"'

@@ -1,0 +1,321 @@
+"""Spec files: what is loaded, and that every mistake is reported with its place."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dkimctl.errors import InputError
+from dkimctl.models.registration import DomainSpec
+from dkimctl.specs.loading import load_specs, read_specs
+from dkimctl.specs.names import key_name_length
+
+ROOT = Path(__file__).parents[3]
+
+
+FIXTURES = ROOT / "tests" / "fixtures" / "specs"
+
+
+# Each malformed file, with the line and column of every problem in it.
+MALFORMED = {
+    "empty": [(1, 1)],
+    "comments-only": [(1, 1)],
+    "null-document": [(1, 1)],
+    "not-a-list": [(1, 1)],
+    "binary": [(2, 3)],
+    "latin-1": [(2, 4)],
+    "utf-16": [(1, 1)],
+    "utf-16-without-mark": [(1, 2)],
+    "bad-byte-after-mark": [(1, 3)],
+    "escape-character": [(1, 17)],
+    "unclosed-bracket": [(4, 1)],
+    "tab-indentation": [(2, 1)],
+    "colon-in-text": [(1, 27)],
+    "unclosed-quote": [(2, 1)],
+    "anchor-and-alias": [(1, 16), (2, 16)],
+    "billion-laughs": [(1, 1), (1, 4), (2, 1), (2, 4), (3, 10)],
+    "tag": [(1, 3), (1, 3), (2, 16)],
+    "merge-key": [(2, 3)],
+    "directive": [(1, 1)],
+    "two-documents": [(2, 1)],
+    "complex-key": [(1, 5)],
+    "repeated-key": [(3, 3)],
+    "repeated-top-key": [(2, 1)],
+    "unknown-key": [(2, 3)],
+    "unknown-top-key": [(1, 1), (1, 1)],
+    "unknown-default": [(2, 3)],
+    "nested-too-deep": [(2, 3), (2, 10)],
+    "list-as-value": [(1, 16)],
+    "mapping-as-value": [(2, 13)],
+    "list-as-entry": [(1, 3)],
+    "domains-not-a-list": [(1, 10)],
+    "defaults-not-a-mapping": [(2, 11)],
+    "no-sign-domain": [(2, 3)],
+    "null-entry": [(2, 2)],
+    "null-values": [(2, 13), (3, 11), (4, 15), (5, 12), (6, 11)],
+    "no-domains": [(1, 1)],
+    "key-len": [(2, 12), (4, 12), (6, 12), (8, 12)],
+    "default": [(2, 12), (4, 12), (6, 12), (8, 12), (10, 12)],
+    "enable": [(2, 11), (4, 11), (6, 11)],
+    "start-date": [(2, 15), (4, 15), (6, 15), (8, 15), (10, 15), (12, 15), (14, 15)],
+    "not-domains": [
+        (1, 3),
+        (2, 3),
+        (3, 3),
+        (4, 3),
+        (5, 3),
+        (6, 3),
+        (7, 3),
+        (8, 3),
+        (9, 3),
+        (10, 3),
+        (11, 3),
+        (12, 3),
+        (13, 3),
+        (14, 3),
+        (15, 3),
+        (16, 3),
+    ],
+    "not-selectors": [(line, 13) for line in range(2, 18, 2)],
+    "name-too-long": [(1, 3), (2, 3)],
+    "repeated-pair": [(2, 3)],
+    "repeated-domain": [(3, 3)],
+    "with-and-without-selector": [(2, 3), (4, 3)],
+    "json": [(2, 44)],
+}
+
+
+def load(text: str, **options) -> list[DomainSpec]:
+    return load_specs(text.encode(), "f.yaml", **options)
+
+
+def refusals(text: str) -> list[str]:
+    with pytest.raises(InputError) as caught:
+        load(text)
+    return [str(problem) for problem in caught.value.problems]
+
+
+@pytest.mark.interface("2.3", "key_len", "enable", "mandatory")
+@pytest.mark.interface("8", "key-lengths")
+@pytest.mark.parametrize("name", MALFORMED)
+def test_every_mistake_in_a_malformed_file_has_its_place(name):
+    path = FIXTURES / f"{name}.yaml"
+    with pytest.raises(InputError) as caught:
+        read_specs(str(path))
+    found = caught.value.problems
+    assert [(problem.line, problem.column) for problem in found] == MALFORMED[name]
+    assert all(str(problem).startswith(f"{path}:") and problem.hint for problem in found)
+
+
+def test_every_malformed_file_has_its_row():
+    assert {path.stem for path in FIXTURES.iterdir()} == set(MALFORMED)
+
+
+@pytest.mark.interface("2.3", "mandatory")
+def test_an_entry_is_a_name_or_a_mapping_of_the_interface_fields():
+    specs = load(
+        "- example.com\n"
+        "- {sign_domain: Mail.Example.COM., selector: s1, key_len: 2048,\n"
+        "   start_date: 2027-07-01T00:00+09:00, default: 0, enable: false}\n"
+    )
+    assert specs == [
+        DomainSpec("example.com"),
+        DomainSpec("mail.example.com", "s1", 2048, "2027-07-01T00:00+09:00", 0, False),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", ["[]", "domains: []", '{"domains": []}', "domains: []\ndefaults: {}"]
+)
+def test_empty_list_has_no_entries(text):
+    assert load(text) == []
+
+
+@pytest.mark.interface("2.3", "selector")
+@pytest.mark.parametrize(
+    "word", ["on", "no", "20260101", "0123", "1e3", "2026-01", "0x1f", "null.s1"]
+)
+def test_selectors_are_sent_as_written(word):
+    assert load(f"- {{sign_domain: example.com, selector: {word}}}")[0].selector == word
+    assert load(f"- {{sign_domain: example.com, selector: '{word}'}}")[0].selector == word
+
+
+@pytest.mark.parametrize("word", ["12:30", "2026_01", "'~'", "1.", "''", "a b"])
+def test_selectors_that_are_not_dns_labels_are_refused(word):
+    (problem,) = refusals(f"- {{sign_domain: example.com, selector: {word}}}")
+    assert problem.startswith("f.yaml:1:40: selector: ")
+
+
+def test_json_is_a_spec_file():
+    entry = {"sign_domain": "example.com", "selector": "s.1", "key_len": 2048}
+    text = json.dumps({"defaults": {"enable": True}, "domains": [entry]}, indent="\t")
+    assert load(text) == [DomainSpec("example.com", "s.1", 2048, enable=True)]
+
+
+def test_entries_override_file_defaults_which_override_the_profile():
+    specs = load(
+        "domains:\n- a.example\n- {sign_domain: b.example, enable: true, key_len: 1024}\n"
+        "defaults: {key_len: 2048, enable: false}\n",
+        defaults={"key_len": 1024, "enable": False, "default": 1},
+    )
+    assert specs == [
+        DomainSpec("a.example", None, 2048, None, 1, False),
+        DomainSpec("b.example", None, 1024, None, 1, True),
+    ]
+
+
+def test_unstated_fields_are_not_sent():
+    assert load("- example.com") == [DomainSpec("example.com", None, None, None, None, None)]
+
+
+def test_a_thousand_mistakes_are_all_reported():
+    text = "".join(f"- {{sign_domain: d{i}.example, key_len: 512}}\n" for i in range(1000))
+    lines = [int(problem.split(":")[1]) for problem in refusals(text)]
+    assert lines == list(range(1, 1001))
+
+
+def test_problems_are_in_file_order():
+    found = refusals("- {selector: s_1}\n- {sign_domain: a_b.example, enable: yes}\n")
+    places = [tuple(map(int, problem.split(":")[1:3])) for problem in found]
+    assert places == [(1, 3), (1, 14), (2, 17), (2, 38)]
+
+
+@pytest.mark.interface("2.3", "selector-unique")
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("- a.example\n- A.example.\n", '"a.example" is already on line 1'),
+        (
+            "- {sign_domain: a.example, selector: s}\n- {sign_domain: a.example, selector: S}\n",
+            '"a.example" with selector "S" is already on line 1',
+        ),
+        (
+            "- {sign_domain: bücher.example, selector: s}\n- xn--bcher-kva.example\n",
+            '"xn--bcher-kva.example" has entries with and without a selector (line 1)',
+        ),
+    ],
+)
+def test_colliding_entries_name_both_lines(text, expected):
+    assert refusals(text) == [f"f.yaml:2:3: {expected}"]
+
+
+@pytest.mark.parametrize(
+    ("selectors", "expected"),
+    [
+        (["s1", "s2", "s3"], []),
+        (["s1", "s2", "S1"], [(3, '"S1" is already on line 1')]),
+        (["s1", "s2", "S2"], [(3, '"S2" is already on line 2')]),
+        (["s1", "s2", None], [(3, "with and without a selector (line 1)")]),
+        ([None, "s1", "s2"], [(line, "without a selector (line 1)") for line in (2, 3)]),
+        (["s1", None, None], [(2, "a selector (line 1)"), (3, "is already on line 2")]),
+    ],
+)
+def test_all_entries_of_a_domain_are_compared(selectors, expected):
+    entries = [
+        f"- {{sign_domain: a.example, selector: {selector}}}\n" if selector else "- a.example\n"
+        for selector in selectors
+    ]
+    found = refused("".join(entries).encode())
+    assert len(found) == len(expected)
+    for problem, (line, words) in zip(found, expected, strict=True):
+        assert problem.startswith(f'f.yaml:{line}:3: "a.example" ')
+        assert words in problem
+
+
+def test_repeated_domain_is_found_in_spite_of_another_mistake():
+    found = refusals("- {sign_domain: a.example, key_len: 1}\n- a.example\n")
+    assert [problem.split(":")[1] for problem in found] == ["1", "2"]
+
+
+def test_omitted_selector_counts_as_one_octet_of_253():
+    assert key_name_length("a.example", None) == len("s._domainkey.a.example")
+    fits = ".".join(["a" * 58] * 4) + ".ab"
+    assert key_name_length(fits, None) == 251
+    assert load(f"- {{sign_domain: {fits}, selector: abc}}")
+    (problem,) = refusals(f"- {{sign_domain: {fits}, selector: abcd}}")
+    assert "254 octets" in problem
+
+
+@pytest.mark.interface("2.3", "start_date")
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2027-07-01T00:00+09:00", "2027-07-01T00:00+09:00"),
+        ("2027-07-01T00:00:00+09:00", "2027-07-01T00:00+09:00"),
+        ("2027-07-01T00:00Z", "2027-07-01T00:00+00:00"),
+        ("2027-07-01T23:59-03:30", "2027-07-01T23:59-03:30"),
+        ("2028-02-29T00:00-00:00", "2028-02-29T00:00+00:00"),
+        ("0001-01-01T09:00+09:00", "0001-01-01T09:00+09:00"),
+    ],
+)
+@pytest.mark.parametrize("quote", ["", "'", '"'])
+def test_start_dates_are_normalized_in_any_style(text, expected, quote):
+    (spec,) = load(f"- {{sign_domain: example.com, start_date: {quote}{text}{quote}}}")
+    assert spec.start_date == expected
+
+
+labels = st.from_regex(r"[a-z]([a-z0-9-]{0,10}[a-z0-9])?", fullmatch=True).filter(
+    lambda label: not label.startswith("xn--")
+)
+
+
+offsets = st.integers(-12 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
+
+
+moments = st.datetimes(datetime(1900, 1, 1), datetime(9000, 1, 1), timezones=offsets)
+
+
+fields = st.fixed_dictionaries(
+    {"sign_domain": st.lists(labels, min_size=2, max_size=3).map(".".join)},
+    optional={
+        "selector": st.from_regex(r"[A-Za-z0-9]{1,20}", fullmatch=True),
+        "key_len": st.sampled_from([1024, 2048]),
+        "start_date": moments.map(lambda moment: moment.isoformat(timespec="minutes")),
+        "default": st.integers(0, 999_999_999),
+        "enable": st.booleans(),
+    },
+)
+
+
+@given(st.lists(fields, unique_by=lambda entry: entry["sign_domain"]))
+def test_specs_that_pyyaml_writes_are_loaded_back(entries):
+    quoted = yaml.safe_dump(entries, default_flow_style=False)
+    assert load(quoted) == [DomainSpec(**entry) for entry in entries]
+
+
+words = ["sign_domain", "selector", "key_len", "defaults", "domains", "a.example", "~", "2048"]
+
+
+marks = ["- ", ": ", "  ", "&a ", "*a", "!!str ", "<<", "? ", "|\n", ">\n", "\r\n", *"[]{},#'\""]
+
+
+lines = ["%YAML 1.1\n", "---\n", "...\n", "\n", "\t", "\\", "é", "😀", "@"]
+
+
+pieces = st.sampled_from([*words, *marks, *lines])
+
+
+def refused(data: bytes) -> list[str]:
+    """The places and problems of what is refused; anything but InputError fails the test."""
+    try:
+        load_specs(data, "f.yaml")
+    except InputError as error:
+        return [str(problem) for problem in error.problems]
+    return []
+
+
+@given(st.lists(pieces, max_size=30).map("".join))
+def test_any_mixture_of_yaml_is_loaded_or_refused_with_places(text):
+    assert all(re.match(r"f\.yaml:[1-9][0-9]*:[1-9]", line) for line in refused(text.encode()))
+
+
+@given(st.binary())
+def test_any_bytes_are_loaded_or_refused_with_places(data):
+    assert all(re.match(r"f\.yaml:[1-9][0-9]*:[1-9]", line) for line in refused(data))

@@ -1,0 +1,100 @@
+"""Signing domains and selectors: what they become in DNS, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from dkimctl.errors import UsageError
+from dkimctl.specs.names import parse_domain, parse_selector
+
+
+@pytest.mark.interface("2.3", "sign_domain")
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Example.COM.", "example.com"),
+        ("Bücher.example", "xn--bcher-kva.example"),
+        ("XN--BCHER-KVA.example", "xn--bcher-kva.example"),
+        ("straße.example", "xn--strae-oqa.example"),
+        ("例え。テスト。", "xn--r8jz45g.xn--zckzah"),
+        ("r3---sn.example", "r3---sn.example"),
+        ("1.example", "1.example"),
+    ],
+)
+def test_signing_domains_become_a_labels(text, expected):
+    assert parse_domain(text) == expected
+
+
+@pytest.mark.interface("2.3", "sign_domain")
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("192.0.2.1", "is an IP address"),
+        ("2001:db8::1", "is an IP address"),
+        ("[2001:db8::1]", "is an IP address"),
+        ("https://example.com", "is a URL or a path"),
+        ("a@example.com", "is an email address"),
+        ("*.example.com", "is a wildcard"),
+        ("localhost", "is a single label"),
+        ("a..example", "has an empty label"),
+        (".example", "has an empty label"),
+        ("bü..example", "has an empty label"),
+        ("a" * 64 + ".example", "has a label of 64 octets"),
+        ("ü" * 60 + ".example", "is not a valid internationalized domain name"),
+        ("a." * 124 + "example", "is longer than 253 octets"),
+        ("_dmarc.example", "contains an underscore"),
+        ("a b.example", "contains a space"),
+        ("a.example\n", "contains a space or line break"),
+        ("-a.example", "has a label with a hyphen at its start or end"),
+        ("a!.example", 'contains "!"'),
+        ("1.2.3", "ends in a number"),
+        ("☃.example", "is not a valid internationalized domain name"),
+        ("xn--a.example", "is not a valid internationalized domain name"),
+        ("a\x1b.example", r'"a\x1b.example" contains'),
+        ("", "has an empty label"),
+    ],
+)
+def test_other_signing_domains_are_refused_with_the_reason(text, what):
+    with pytest.raises(UsageError) as caught:
+        parse_domain(text)
+    assert what in caught.value.message
+    assert caught.value.hint
+
+
+labels = st.from_regex(r"[a-z]([a-z0-9-]{0,10}[a-z0-9])?", fullmatch=True).filter(
+    lambda label: not label.startswith("xn--")
+)
+
+
+@given(st.lists(labels, min_size=2, max_size=5))
+def test_hostnames_are_signing_domains(parts):
+    name = ".".join(parts)
+    assert parse_domain(name) == parse_domain(name.upper() + ".") == name
+
+
+@given(st.text())
+@example("\ud800.example")
+@example("ä" * 300)
+def test_any_text_becomes_ascii_or_is_refused(text):
+    try:
+        name = parse_domain(text)
+    except UsageError:
+        return
+    assert name.isascii()
+    assert parse_domain(name) == name
+
+
+@pytest.mark.parametrize("text", ["s1", "S1", "20260101", "s1.eu", "a-b", "a" * 63])
+def test_selectors_are_labels_joined_by_dots(text):
+    assert parse_selector(text) == text
+
+
+@pytest.mark.interface("2.3", "selector")
+@pytest.mark.parametrize(
+    "text", ["", ".", "s1.", "s_1", "-s", "s1\n", "sé", "a" * 64, "s1._domainkey", "\u212a"]
+)
+def test_other_selectors_are_refused(text):
+    with pytest.raises(UsageError):
+        parse_selector(text)

@@ -1,0 +1,140 @@
+"""Documents: what is written and where; what could surprise in YAML is refused."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dkimctl.errors import InputError, Problem
+from dkimctl.strict_yaml.document import Document, suggestion
+from dkimctl.strict_yaml.nodes import Node
+from dkimctl.strict_yaml.source import decode
+
+
+@pytest.fixture(params=["libyaml", "python"])
+def parser(request, monkeypatch):
+    """Both parsers: not every platform has PyYAML's C one."""
+    if request.param == "python":
+        monkeypatch.delattr(yaml, "CSafeLoader", raising=False)
+
+
+def as_python(document: Document, node: Node):
+    """A whole node as dicts, lists and strings; an alias, which nothing takes, as None."""
+    if document.is_mapping(node):
+        return {key.value: as_python(document, value) for key, value in document.pairs(node, "it")}
+    if isinstance(node, yaml.SequenceStartEvent):
+        return [as_python(document, item) for item in document.items(node, "it")]
+    return document.value(node, "it", lambda text, _is_plain: text)
+
+
+def read(text: str):
+    with Document(text, "f.yaml") as document:
+        root = document.root()
+        return None if root is None else as_python(document, root)
+
+
+def problems(text: str) -> list[str]:
+    with pytest.raises(InputError) as caught:
+        read(text)
+    return [str(problem) for problem in caught.value.problems]
+
+
+@pytest.mark.parametrize(
+    "word", ["on", "yes", "0123", "1e3", "12:30", "2026_01", "2026-01-01", "=", ".5", "0x1"]
+)
+def test_words_that_yaml_would_convert_stay_text(parser, word):
+    assert read(f"key: {word}") == {"key": word}
+
+
+def test_converters_are_told_whether_a_scalar_is_plain(parser):
+    with Document("[a, 'b', \"c\"]", "f") as document:
+        items = document.items(document.root(), "it")
+        scalars = [document.value(item, "it", lambda *scalar: scalar) for item in items]
+    assert scalars == [("a", True), ("b", False), ("c", False)]
+
+
+@pytest.mark.parametrize("text", ["", "# a comment\n", "---\n", "~\n", "null\n", "\ufeff"])
+def test_empty_file_has_no_root(parser, text):
+    with Document(text, "f") as document:
+        assert document.root() is None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a: &x b\n", "f.yaml:1:4: YAML anchors (&) are not supported"),
+        ("a: *x\n", "f.yaml:1:4: it must be a single value, not a YAML alias (*)"),
+        ("a: !!str b\n", "f.yaml:1:4: YAML tags (!) are not supported"),
+        ("a: ! b\n", "f.yaml:1:4: YAML tags (!) are not supported"),
+        ("- !x [b]\n", "f.yaml:1:3: YAML tags (!) are not supported"),
+        ("a: {<<: {b: c}}\n", "f.yaml:1:5: YAML merge keys (<<) are not supported"),
+        ("%YAML 1.1\n--- [a]\n", "f.yaml:1:1: YAML directives are not supported"),
+        ("%TAG !x! tag:x,2000:\n--- [a]\n", "f.yaml:1:1: YAML directives are not supported"),
+        ("[a]\n--- [b]\n", "f.yaml:2:1: a second YAML document"),
+        ("? [a]\n: b\n", "f.yaml:1:3: a key must be a single word, not a list"),
+        ("a: b\nc: d\n'a': e\n", 'f.yaml:3:1: the key "a" is already on line 1'),
+        ("a:\n", "f.yaml:1:3: it has no value"),
+        ("😀é: {<<: b}\n", "f.yaml:1:6: YAML merge keys (<<) are not supported"),
+        ("\ufeff{<<: b}\n", "f.yaml:1:2: YAML merge keys (<<) are not supported"),
+    ],
+)
+def test_surprising_yaml_is_reported_with_its_place(parser, text, expected):
+    assert problems(text) == [expected]
+
+
+def test_problems_before_a_syntax_error_are_reported_with_it(parser):
+    first, second = problems("a: &x b\nc: d: e\n")
+    assert first == "f.yaml:1:4: YAML anchors (&) are not supported"
+    assert second.startswith("f.yaml:2:5: invalid YAML: mapping values are not allowed")
+
+
+def test_an_unclosed_bracket_names_the_line_on_which_it_was_opened(parser):
+    (problem,) = problems("a: [b,\nc,\nd\n")
+    assert "begins on line 1" in problem
+
+
+def test_deep_nesting_stops_at_once(parser):
+    begun = time.process_time()
+    *_, last = problems("[" * 100_000)
+    assert last == "f.yaml:1:9: nested too deeply"
+    assert time.process_time() - begun < 5
+
+
+@given(st.binary())
+def test_any_bytes_are_read_or_refused_with_places(data):
+    found: tuple[Problem, ...] = ()
+    try:
+        with Document(decode(data, "f"), "f") as document:
+            if root := document.root():
+                as_python(document, root)
+    except InputError as error:
+        found = error.problems
+    assert all(problem.line >= 1 and problem.column >= 1 for problem in found)
+
+
+# What YAML and this house allow unescaped.
+words = st.text(st.characters(categories=["L", "N", "P", "S", "Zs"]), min_size=1)
+
+
+@given(st.recursive(words, lambda inner: st.lists(inner, max_size=3), max_leaves=8))
+def test_what_json_writes_is_read_back(value):
+    assert read(json.dumps([value], ensure_ascii=False)) == [value]
+
+
+@given(st.dictionaries(words.filter(lambda word: word != "<<"), words, min_size=1))
+def test_mappings_that_pyyaml_writes_are_read_back(value):
+    text = yaml.safe_dump(value, default_style='"')
+    assert read(text) == value
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [("Selecter", "did you mean selector?"), ("?", "known keys: selector, key_len")],
+)
+def test_suggestion_is_a_similar_word_or_all(word, expected):
+    assert suggestion(word, ["selector", "key_len"]) == expected

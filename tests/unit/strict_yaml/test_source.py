@@ -1,0 +1,79 @@
+"""Reading files: standard input, pipes, limits, and what is not UTF-8 text."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import threading
+
+import pytest
+
+from dkimctl.errors import InputError, UsageError
+from dkimctl.strict_yaml.source import decode, read_bytes
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"a\nb: \xff", "f:2:4: byte 0xff is not UTF-8"),
+        (b"\xef\xbb\xbfa\r\n\xc3\xa9: \xff", "f:2:4: byte 0xff is not UTF-8"),
+        (b"a: \xed\xa0\x80", "f:1:4: byte 0xed is not UTF-8"),
+        (b"a\r\0", "f:2:1: the character U+0000 is not allowed"),
+        (b"a: \x1b[2J", "f:1:4: the character U+001B is not allowed"),
+        (b"a: \xe2\x80\xa8", "f:1:4: the character U+2028 is not allowed"),
+        ("a: b".encode("utf-16"), "f:1:1: the file is in UTF-16"),
+        ("a: b".encode("utf-16-be"), "f:1:1: the character U+0000 is not allowed"),
+    ],
+)
+def test_binary_data_is_reported_with_its_place(data, expected):
+    with pytest.raises(InputError) as caught:
+        decode(data, "f")
+    assert str(caught.value).startswith(expected)
+    assert "UTF-8" in caught.value.hint
+
+
+def test_missing_file_and_directory_are_named(tmp_path):
+    with pytest.raises(UsageError, match=r"no such file: .*nothing\.yaml"):
+        read_bytes(str(tmp_path / "nothing.yaml"))
+    with pytest.raises(UsageError, match="is a directory"):
+        read_bytes(str(tmp_path))
+
+
+@pytest.mark.skipif(
+    sys.platform == "win32" or os.geteuid() == 0, reason="file modes do not apply here"
+)
+def test_unreadable_file_is_named(tmp_path):
+    path = tmp_path / "f.yaml"
+    path.touch(mode=0o000)
+    with pytest.raises(UsageError, match="cannot read"):
+        read_bytes(str(path))
+
+
+def test_hyphen_means_standard_input(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"- \xffa")))
+    assert read_bytes("-") == b"- \xffa"
+
+
+def test_closed_standard_input_is_an_error(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(UsageError, match="standard input is closed"):
+        read_bytes("-")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_named_pipe_is_read_to_its_end(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writer = threading.Thread(target=path.write_bytes, args=(b"- a.example\n" * 20_000,))
+    writer.start()
+    assert len(read_bytes(str(path))) == 240_000
+    writer.join()
+
+
+def test_too_large_file_is_refused(tmp_path):
+    path = tmp_path / "big.yaml"
+    with path.open("wb") as file:
+        file.truncate((64 << 20) + 1)
+    with pytest.raises(UsageError, match="larger than 64 MiB"):
+        read_bytes(str(path))
