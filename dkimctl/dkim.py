@@ -1,4 +1,4 @@
-"""Parse and judge DKIM key records (RFC 6376 section 3.6.1)."""
+"""Parse and check DKIM key records (RFC 6376 section 3.6.1)."""
 
 import binascii
 import re
@@ -8,31 +8,43 @@ from dkimctl.models.registration import DnsRecord, Registration
 
 _PRINTABLE = re.compile(r"[ -~]+")
 _TAG_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
-_TAGS = frozenset(("v", "g", "h", "k", "n", "p", "s", "t"))  # of RFC 6376 and 4871: no second look
-# A selector that the service chose may hold an underscore, which DNS allows.
+_TAGS = frozenset(("v", "g", "h", "k", "n", "p", "s", "t"))  # of RFC 6376 and 4871
+# A selector that the service chose may contain an underscore, which DNS allows.
 _LABEL = r"(?!-)[A-Za-z0-9_-]{1,63}+(?<!-)"
 _NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*+")
 MAX_NAME = 253
-_LEAST_BITS = 1024  # RFC 8301 section 3.2: verifiers take no shorter key
+_LEAST_BITS = 1024  # RFC 8301 section 3.2: verifiers reject shorter keys
 
 _SEQUENCE = 0x30
 _INTEGER = 0x02
 _BIT_STRING = 0x03
 _RSA_ENCRYPTION = bytes.fromhex("06092a864886f70d010101")  # OID 1.2.840.113549.1.1.1
-# How nearly all records are written: what stands before p=, and keys of the two lengths of
-# interface 8, by their characters: up to the modulus, whose highest bit is set, and from its odd
-# last byte on (the exponent is 65537). To read such a record tag by tag, and its key element by
-# element, takes ten times as long.
+
+
+class _KeyForm(NamedTuple):
+    """Keys of one length, in base64, whose exponent is 65537.
+
+    `start` ends where the modulus begins; `following` are the characters that can follow, since the
+    highest bit of the modulus is set.
+    """
+
+    key_len: int
+    start: str
+    following: str
+
+
+# The form of nearly all records, which is recognized ten times as fast as it is parsed: the text
+# before p=, and keys of the two lengths of interface 8, by their number of characters.
 _USUAL_HEADS = frozenset(("v=DKIM1; g=*; k=rsa; ", "v=DKIM1; k=rsa; "))
 _USUAL_KEYS = {
-    216: (1024, "MIGfMA0GCSqGSIb3DQEBAQUAA4GNADCBiQKBgQ", "CD"),
-    392: (
+    216: _KeyForm(1024, "MIGfMA0GCSqGSIb3DQEBAQUAA4GNADCBiQKBgQ", "CD"),
+    392: _KeyForm(
         2048,
         "MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEA",
         "ghijklmnopqrstuvwxyz0123456789+/",
     ),
 }
-_USUAL_ENDS = ("QIDAQAB", "wIDAQAB")
+_USUAL_ENDS = ("QIDAQAB", "wIDAQAB")  # the last bit of an odd modulus, and the exponent
 _BASE64 = bytes(byte for byte in range(128) if chr(byte).isalnum()) + b"+/"
 
 
@@ -61,7 +73,7 @@ def is_name(text: str) -> bool:
 def parse_tag_list(text: str) -> dict[str, str]:
     """Parse a tag=value list (RFC 6376 section 3.2) into its tags, in order.
 
-    Raises KeyRecordError for a list that breaks the grammar or repeats a tag.
+    Raises KeyRecordError if the list violates the grammar or repeats a tag.
     """
     tags: dict[str, str] = {}
     specs = text.split(";")
@@ -96,22 +108,22 @@ def parse_key_record(value: str) -> KeyRecord:
     return KeyRecord(tags, public_key, _rsa_key_length(public_key))
 
 
-def judge(registration: Registration) -> str:
-    """Why the record of `registration` must not be published; "" when it is sound.
+def record_fault(registration: Registration) -> str:
+    """Why the record of `registration` must not be published; "" if it may be.
 
-    Sound: the FQDN is selector._domainkey.domain, the type TXT, and the value a key
-    record whose RSA key has the registration's key length.
+    It may be if the FQDN is selector._domainkey.domain, the type TXT, and the value a key record
+    whose RSA key has the registration's key length.
     """
     record = registration.record
     if record is None:
         return "the service gave no DNS record"
     if record.type.upper() != "TXT":
         return f"the record type is {record.type}, not TXT"
-    return _judge_name(record, registration) or _judge_value(record, registration)
+    return _name_fault(record, registration) or _value_fault(record, registration)
 
 
 def with_key_len(registration: Registration) -> Registration:
-    """`registration` with the length of its key, where the service left it out."""
+    """`registration` with the length of its key, if the service omitted it."""
     if registration.key_len is not None or registration.record is None:
         return registration
     try:
@@ -120,7 +132,7 @@ def with_key_len(registration: Registration) -> Registration:
         return registration
 
 
-def _judge_name(record: DnsRecord, registration: Registration) -> str:
+def _name_fault(record: DnsRecord, registration: Registration) -> str:
     if not registration.selector:
         return "the service gave no selector"
     expected = record_name(registration.selector, registration.sign_domain)
@@ -131,7 +143,7 @@ def _judge_name(record: DnsRecord, registration: Registration) -> str:
     return ""
 
 
-def _judge_value(record: DnsRecord, registration: Registration) -> str:
+def _value_fault(record: DnsRecord, registration: Registration) -> str:
     try:
         key_len = _usual_key_len(record.value) or parse_key_record(record.value).key_len
     except KeyRecordError as error:
@@ -144,12 +156,12 @@ def _judge_value(record: DnsRecord, registration: Registration) -> str:
 
 
 def _usual_key_len(value: str) -> int:
-    """The key's length in bits, if it and its record are written as nearly all are; else 0."""
+    """The key's length in bits, if the record has the usual form; else 0."""
     head, _, key = value.partition("p=")
     if head not in _USUAL_HEADS or len(key) not in _USUAL_KEYS:
         return 0
-    key_len, start, highest = _USUAL_KEYS[len(key)]
-    if not (key.startswith(start) and key[len(start)] in highest and key.endswith(_USUAL_ENDS)):
+    key_len, start, following = _USUAL_KEYS[len(key)]
+    if not (key.startswith(start) and key[len(start)] in following and key.endswith(_USUAL_ENDS)):
         return 0
     return 0 if key.encode("utf-8", "surrogatepass").translate(None, _BASE64) else key_len
 
@@ -164,8 +176,8 @@ def _decode_base64(text: str) -> bytes:
 def _rsa_key_length(der: bytes) -> int:
     """The modulus length in bits of a SubjectPublicKeyInfo (RFC 5280 section 4.1).
 
-    RFC 6376 says RSAPublicKey (RFC 8017 appendix A.1.1), its erratum 3017 and everybody's
-    practice SubjectPublicKeyInfo: both are read.
+    RFC 6376 says RSAPublicKey (RFC 8017 appendix A.1.1), but its erratum 3017 and common practice
+    SubjectPublicKeyInfo: both are accepted.
     """
     outer, rest = _read_element(der, _SEQUENCE)
     if rest:

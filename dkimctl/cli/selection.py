@@ -35,7 +35,7 @@ def registered(session: Session, selection: Selection) -> Iterator[Result]:
     """What is selected of the ledger, each with a new outcome. Raises NegativeAnswer if nothing."""
     exists = Outcome.EXISTS  # looked up once: member access is slow in Python 3.11
     ours = session.open_ledger(for_writing=False).ours()
-    results = (outcomes.judged(registration, exists) for registration in selection.pick(ours))
+    results = (outcomes.verified(registration, exists) for registration in selection.pick(ours))
     first = list(itertools.islice(results, 1))
     if not first:
         raise nothing_registered(session, selection)
@@ -46,12 +46,12 @@ def read_saved_results(
     path: str, selection: Selection, *, on_fault: Callable[[str], None]
 ) -> Iterator[Result]:
     """What is selected of a saved result, each with a new outcome; needs no ledger."""
-    from dkimctl.registration.saved_results import judged, read_saved
+    from dkimctl.registration.saved_results import read_saved_results, results_of
 
-    saved = read_saved(path)
+    saved = read_saved_results(path)
     for fault in saved.faults:
         on_fault(f"{path}: {fault}")
-    return judged(selection.pick(saved.registrations))
+    return results_of(selection.pick(saved.registrations))
 
 
 def nothing_registered(session: Session, selection: Selection) -> NegativeAnswer:

@@ -1,4 +1,4 @@
-"""Domain specs, what the service answered for them, and what became of each."""
+"""Domain specs, registrations, and the results of commands."""
 
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 
 class Outcome(StrEnum):
-    """What became of one entry of a spec file."""
+    """The result of one entry of a spec file."""
 
     CREATED = "created"
     EXISTS = "exists"
-    PENDING = "pending"  # not sent: in a plan, or since the run ended early
+    PENDING = "pending"  # not sent: only planned, or the run ended early
     DIFFERS = "differs"
     TAKEN = "taken"
     INVALID = "invalid"
@@ -18,7 +18,7 @@ class Outcome(StrEnum):
     FAILED = "failed"
     UNKNOWN = "unknown"
 
-    __hash__ = str.__hash__  # Enum's own is written in Python; each entry is looked up ten times
+    __hash__ = str.__hash__  # that of Enum is slow, and each entry is looked up ten times
 
 
 class RegistrationKey(NamedTuple):
@@ -37,7 +37,7 @@ def key_of(sign_domain: str, selector: str | None) -> RegistrationKey:
 
 
 class DomainSpec(NamedTuple):
-    """One entry to register (interface 2.3). None: not stated, so not sent.
+    """One entry to register (interface 2.3). None: not stated, and not sent.
 
     `sign_domain` is an A-label name, lower case, without trailing dot. `start_date` is
     `YYYY-MM-DDThh:mm±hh:mm`.
@@ -56,7 +56,7 @@ class DomainSpec(NamedTuple):
 
 
 class DnsRecord(NamedTuple):
-    """The DNS record to publish, as the service gave it (interface 2.4, setting_values)."""
+    """The DNS record to publish, from the service (interface 2.4, setting_values)."""
 
     fqdn: str
     type: str
@@ -64,9 +64,9 @@ class DnsRecord(NamedTuple):
 
 
 class Registration(NamedTuple):
-    """What the service answered for one domain (interface 2.4). None: the field was absent.
+    """The service's answer for one entry (interface 2.4). None: the field was absent.
 
-    `code` and `message` are those of `result`; `code` is None where no answer came.
+    `code` and `message` are those of `result`; `code` is None if there was no answer.
     """
 
     sign_domain: str
@@ -119,7 +119,7 @@ def utc_time(text: str | None) -> datetime | None:
 
 
 class Result(NamedTuple):
-    """One domain's state as a command reports it. `reason` explains an outcome that is not good."""
+    """The outcome of one entry, as commands report it; `reason` explains one that is not good."""
 
     registration: Registration
     outcome: Outcome

@@ -1,12 +1,12 @@
-"""Secrets and bearer tokens, which show themselves nowhere by accident."""
+"""Secrets and bearer tokens, which are never shown by accident."""
 
 from typing import NamedTuple, NoReturn
 
-_LONG = 64  # characters; a JWT has hundreds, and they all begin alike
+_LONG = 64  # characters; a JWT has hundreds, and all begin with the same few
 
 
 class Secret:
-    """A secret or token that shows itself only through `reveal`."""
+    """A secret or token whose text only `reveal` gives."""
 
     __slots__ = ("_text",)
 
@@ -17,7 +17,7 @@ class Secret:
         return self._text
 
     def masked(self) -> str:
-        """Too little to use: the length, and of a long one the start."""
+        """Too little to use: the length, and the start of a long secret."""
         start = f"{self._text[:4]}..." if len(self._text) >= _LONG else ""
         return f"{start} ({len(self._text)} characters)".strip()
 
@@ -33,7 +33,7 @@ class Secret:
         return hash(self._text)
 
     def __getstate__(self) -> NoReturn:
-        raise TypeError("a Secret is not to be pickled")
+        raise TypeError("a Secret cannot be pickled")
 
     def __reduce__(self) -> NoReturn:
         self.__getstate__()

@@ -1,10 +1,10 @@
-"""What the ledger takes over of a saved result, by what it holds already."""
+"""Importing saved results into the ledger."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from dkimctl.errors import UsageError
-from dkimctl.models.registration import Outcome, Registration, Result
+from dkimctl.models.registration import DnsRecord, Outcome, Registration, Result
 from dkimctl.specs.names import parse_domain
 
 if TYPE_CHECKING:
@@ -14,71 +14,69 @@ _REGISTERED = frozenset({Outcome.CREATED, Outcome.EXISTS, Outcome.DIFFERS, Outco
 
 
 class ImportPlan(NamedTuple):
-    """`new` is to be recorded; of what was `there` already, the number.
+    """`new` registrations must be recorded; `known` is the number of those that are there already.
 
-    `conflicts` are registrations of which the ledger, or an item before, has another record.
-    `left_out` are the results that tell of no registration of ours.
+    `conflicts` have another record in the ledger, or in an item before them. `skipped` results
+    have no registration of ours.
     """
 
     new: list[Registration]
-    there: int
+    known: int
     conflicts: list[Result]
-    left_out: list[Result]
+    skipped: list[Result]
 
 
 def import_results(ledger: "Ledger", results: Iterable[Result]) -> ImportPlan:
     """Record the new registrations among `results`; returns what became of all of them."""
-    plan = take_over(results, ledger.all())
+    plan = plan_import(results, ledger.all())
     ledger.record(plan.new)
     return plan
 
 
-def take_over(results: Iterable[Result], known: Iterable[Registration]) -> ImportPlan:
-    """Sort `results` by what becomes of them in a ledger that holds `known`.
+def plan_import(results: Iterable[Result], known: Iterable[Registration]) -> ImportPlan:
+    """Sort `results` by what importing them does to a ledger that has `known`.
 
-    What is known stays, and of two items for one name the first counts.
+    Known registrations are kept, and of two items for one key the first counts.
     """
-    held = {found.key: found for found in known}
-    taken = ImportPlan([], 0, [], [])
-    there = 0
-    for result in map(_checked, results):
-        found = result.registration
-        other = held.get(found.key)
-        if result.outcome not in _REGISTERED or found.record is None:
-            taken.left_out.append(result)
+    by_key = {registration.key: registration for registration in known}
+    plan = ImportPlan([], 0, [], [])
+    count = 0
+    for result in map(_with_valid_domain, results):
+        registration = result.registration
+        other = by_key.get(registration.key)
+        if result.outcome not in _REGISTERED or registration.record is None:
+            plan.skipped.append(result)
         elif other is None or not (other.record or other.is_taken):
-            taken.new.append(found)
-            held[found.key] = found
-        elif reason := _difference(found, other):
-            taken.conflicts.append(Result(found, Outcome.DIFFERS, reason))
+            plan.new.append(registration)
+            by_key[registration.key] = registration
+        elif reason := _conflict(registration.record, other):
+            plan.conflicts.append(Result(registration, Outcome.DIFFERS, reason))
         else:
-            there += 1
-    return taken._replace(there=there)
+            count += 1
+    return plan._replace(known=count)
 
 
-def _checked(result: Result) -> Result:
-    """`result`; invalid where its domain is none that `register` could have sent."""
-    found = result.registration
+def _with_valid_domain(result: Result) -> Result:
+    """`result`, or an invalid one if `register` cannot have sent its domain."""
+    registration = result.registration
     try:
-        domain = parse_domain(found.sign_domain)
+        domain = parse_domain(registration.sign_domain)
     except UsageError as error:
-        return Result(found, Outcome.INVALID, error.message)
-    if domain != found.sign_domain:
-        return Result(found, Outcome.INVALID, f"in DNS the domain is {domain}")
+        return Result(registration, Outcome.INVALID, error.message)
+    if domain != registration.sign_domain:
+        return Result(registration, Outcome.INVALID, f"in DNS the domain is {domain}")
     return result
 
 
-def _difference(found: Registration, other: Registration) -> str:
-    """Why `found` is not the registration that is there; "" where it is."""
+def _conflict(record: DnsRecord, other: Registration) -> str:
+    """Why `record` is not that of the registration in the ledger; "" if it is."""
     if other.record is None:
-        return "the ledger says that somebody else has registered it"
-    if _folded(found) != _folded(other):
-        return "another record is there already, which stays"
+        return "in the ledger it belongs to another account"
+    if _normalized(record) != _normalized(other.record):
+        return "the ledger has another record, which is kept"
     return ""
 
 
-def _folded(found: Registration) -> tuple[str, ...]:
+def _normalized(record: DnsRecord) -> DnsRecord:
     """The record, as DNS compares it."""
-    if found.record is None:
-        return ()
-    return found.record.fqdn.lower(), found.record.type.upper(), found.record.value
+    return DnsRecord(record.fqdn.lower(), record.type.upper(), record.value)

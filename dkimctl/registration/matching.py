@@ -1,4 +1,4 @@
-"""Match the items of an answer to the entries that were sent, never by position."""
+"""Match the items of an answer to the entries that were sent: by name, never by position."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ _names = attrgetter("sign_domain", "selector")
 
 
 class Matched(NamedTuple):
-    """`answers` in the order of the entries, None for want of an item; `strays` fit no entry."""
+    """`answers`: one for each entry, None if it has no item. `strays`: items without an entry."""
 
     answers: list[Registration | None]
     strays: list[Registration]
 
 
 def match(specs: Sequence[DomainSpec], items: Iterable[Registration]) -> Matched:
-    """Find the entry of each item by signing domain and selector, without regard to case.
+    """Find the entry of each item by signing domain and selector.
 
-    An item whose selector nobody asked for belongs to its domain's entry without selector;
-    one without selector to the only entry of its domain. Of two items for one entry the first
-    counts, or the one that has a record; the other is a stray.
+    An item with a selector that was not requested belongs to its domain's entry without selector;
+    one without selector to the only entry of its domain. Of two items for one entry, the first
+    one with a record counts, or else the first; the other is a stray.
     """
     items = list(items)
-    if list(map(_names, items)) == list(map(_names, specs)):  # mostly
+    if list(map(_names, items)) == list(map(_names, specs)):  # nearly always
         return Matched([*items], [])
     index = _Index(specs)
     answers: list[Registration | None] = [None] * len(specs)
@@ -46,9 +46,9 @@ def match(specs: Sequence[DomainSpec], items: Iterable[Registration]) -> Matched
 
 
 def _as_named(item: Registration, spec: DomainSpec) -> Registration:
-    """`item` with the entry's own spelling of the domain, and its selector where it has none."""
+    """`item` with the domain as the entry spells it, and the entry's selector if it has none."""
     if item.sign_domain == spec.sign_domain and item.selector is not None:
-        return item  # mostly; a copy takes as long as all of the above
+        return item  # nearly always, and a copy takes as long as all the rest
     return item._replace(sign_domain=spec.sign_domain, selector=item.selector or spec.selector)
 
 

@@ -1,4 +1,4 @@
-"""Which outcome a service's answer, or a ledger's registration, means for an entry."""
+"""The outcome of an entry, from the service's answer or from the ledger."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from datetime import datetime
 from dkimctl import dkim
 from dkimctl.models.registration import DomainSpec, Outcome, Registration, Result
 
-_NAMES = 2  # signing domain and selector; the attributes of specs and registrations follow them
-_ATTRIBUTES = DomainSpec._fields[_NAMES:]
+_ATTRIBUTES = ("key_len", "start_date", "default", "enable")  # what an entry asks of its key
 
 
 def of_answer(spec: DomainSpec, registration: Registration) -> Result:
-    """The outcome of one item of a service's answer (interface 7.3) to `spec`."""
+    """The outcome of `spec`, from its item in the service's answer (interface 7.3)."""
     if registration.code == "201":
-        return _judged(spec, registration, Outcome.CREATED)
+        return _compared(spec, registration, Outcome.CREATED)
     if registration.code == "409":
         return of_registered(spec, registration)
     if registration.code == "400":
@@ -24,46 +23,86 @@ def of_answer(spec: DomainSpec, registration: Registration) -> Result:
     reason = f"the service answered {registration.code}"
     reason += f": {registration.message}" if registration.message else ""
     if spec.selector is None:
-        # It may have been registered all the same, under a selector that nobody knows.
+        # It may be registered nevertheless, under an unknown selector.
         return unanswered(spec, reason)
     return Result(registration, Outcome.FAILED, reason)
 
 
 def of_registered(spec: DomainSpec, registration: Registration) -> Result:
-    """The outcome of a registration that was there before, as `spec` asks for it."""
+    """The outcome of `spec`, which was registered before."""
     if registration.is_taken:
         return Result(registration, Outcome.TAKEN, "somebody else has registered it")
-    return _judged(spec, registration, Outcome.EXISTS)
+    return _compared(spec, registration, Outcome.EXISTS)
 
 
-def judged(registration: Registration, good: Outcome) -> Result:
-    """`good`, unless the registration's record is not sound."""
+def verified(registration: Registration, outcome: Outcome) -> Result:
+    """`outcome`, or "unusable" if the registration's record has a fault."""
     registration = dkim.with_key_len(registration)
-    if fault := dkim.judge(registration):
+    if fault := dkim.record_fault(registration):
         return Result(registration, Outcome.UNUSABLE, fault)
-    return Result(registration, good)
+    return Result(registration, outcome)
 
 
-def of_refusal(spec: DomainSpec, status: str, said: str) -> Result:
-    """The outcome of an entry of a batch that was refused as a whole (interface 7.3)."""
-    registration = as_asked(spec, code=status, message=said or None)
-    return Result(registration, Outcome.INVALID, said or f"the service answered {status}")
+def of_refusal(spec: DomainSpec, status: str, detail: str) -> Result:
+    """The outcome of an entry whose batch was refused as a whole (interface 7.3)."""
+    registration = _requested(spec, code=status, message=detail or None)
+    return Result(registration, Outcome.INVALID, detail or f"the service answered {status}")
 
 
 def unanswered(spec: DomainSpec, reason: str) -> Result:
     """The outcome of an entry that was sent and has no usable answer."""
-    return Result(as_asked(spec), Outcome.UNKNOWN, reason)
+    return Result(_requested(spec), Outcome.UNKNOWN, reason)
 
 
 def pending(spec: DomainSpec, reason: str = "") -> Result:
-    """The outcome of an entry that the service certainly has not registered for it yet."""
-    return Result(as_asked(spec), Outcome.PENDING, reason)
+    """The outcome of an entry that is certainly not registered by its request."""
+    return Result(_requested(spec), Outcome.PENDING, reason)
 
 
-def as_asked(
+def registration_for(
+    spec: DomainSpec, registrations: Sequence[Registration]
+) -> Registration | None:
+    """The one of a domain's `registrations` (oldest first) that `spec` means, if any.
+
+    An entry without selector means any of ours: preferably one with the attributes that it asks
+    for, and preferably the newest.
+    """
+    if spec.selector is None:
+        candidates = [registration for registration in registrations if not registration.is_taken]
+    else:
+        key = spec.key
+        candidates = [registration for registration in registrations if registration.key == key]
+    candidates.reverse()
+    same = (candidate for candidate in candidates if not differences(spec, candidate))
+    return next(same, None) or next(iter(candidates), None)
+
+
+def differences(spec: DomainSpec, registration: Registration) -> list[str]:
+    """Where `registration` differs from what `spec` states; dates are compared as times.
+
+    An attribute that the service omits makes no difference.
+    """
+    found = []
+    for name in _ATTRIBUTES:
+        requested, registered = getattr(spec, name), getattr(registration, name)
+        if requested is None or registered is None or _is_same(name, requested, registered):
+            continue
+        found.append(f"{name}: asked for {_text(requested)}, registered {_text(registered)}")
+    return found
+
+
+def _compared(spec: DomainSpec, registration: Registration, outcome: Outcome) -> Result:
+    """The same as `verified`, or "differs"."""
+    result = verified(registration, outcome)
+    if result.outcome is outcome and (found := differences(spec, result.registration)):
+        return Result(result.registration, Outcome.DIFFERS, "; ".join(found))
+    return result
+
+
+def _requested(
     spec: DomainSpec, *, code: str | None = None, message: str | None = None
 ) -> Registration:
-    """What stands for an entry without an item: what it asks for, and no record."""
+    """A registration as requested, without a record: for an entry that has no item."""
     return Registration(
         spec.sign_domain,
         selector=spec.selector,
@@ -76,52 +115,14 @@ def as_asked(
     )
 
 
-def standing(spec: DomainSpec, registrations: Sequence[Registration]) -> Registration | None:
-    """The one of a domain's `registrations` (oldest first) that stands for `spec`, if any.
-
-    For an entry without selector any registration of its domain stands, rather one that is
-    as the entry asks, rather the newest.
-    """
-    if spec.selector is None:
-        candidates = [found for found in registrations if not found.is_taken]
-    else:
-        key = spec.key
-        candidates = [found for found in registrations if found.key == key]
-    candidates.reverse()
-    as_asked = (found for found in candidates if not differences(spec, found))
-    return next(as_asked, None) or next(iter(candidates), None)
-
-
-def differences(spec: DomainSpec, registration: Registration) -> list[str]:
-    """What `spec` states and `registration` has otherwise; dates are compared as instants.
-
-    An attribute that the service left out of its answer is no difference.
-    """
-    found = []
-    for name, asked, registered in zip(
-        _ATTRIBUTES, spec[_NAMES:], registration[_NAMES:], strict=False
-    ):
-        if asked is None or registered is None or _same(name, asked, registered):
-            continue
-        found.append(f"{name}: asked for {_shown(asked)}, registered {_shown(registered)}")
-    return found
-
-
-def _judged(spec: DomainSpec, registration: Registration, good: Outcome) -> Result:
-    result = judged(registration, good)
-    if result.outcome is good and (found := differences(spec, result.registration)):
-        return Result(result.registration, Outcome.DIFFERS, "; ".join(found))
-    return result
-
-
-def _same(name: str, asked: object, registered: object) -> bool:
+def _is_same(name: str, requested: object, registered: object) -> bool:
     if name != "start_date":
-        return asked == registered
+        return requested == registered
     try:
-        return datetime.fromisoformat(str(asked)) == datetime.fromisoformat(str(registered))
+        return datetime.fromisoformat(str(requested)) == datetime.fromisoformat(str(registered))
     except (ValueError, OverflowError):
         return False
 
 
-def _shown(value: object) -> str:
+def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,4 +1,4 @@
-"""What is already registered and what remains to be done, without asking the service."""
+"""Which entries are registered already, and which must be sent; the service is not asked."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _UNSURE = "it may be registered under a selector that the service chose"
 
 
 class Planner:
-    """Decides from the ledger what becomes of each entry.
+    """Decides from the ledger whether an entry must be sent.
 
-    `assign` gives a selector to entries that have none. `refresh` asks again for what the
-    ledger has, `retry_unknown` for entries of which a request without selector went unanswered.
+    `assign` gives a selector to entries that have none. `refresh` sends entries again that are
+    in the ledger, `retry_unknown` those whose request without selector was never answered.
     """
 
     def __init__(
@@ -33,22 +33,22 @@ class Planner:
         self._retry_unknown = retry_unknown
 
     def place(self, spec: DomainSpec) -> DomainSpec | Result:
-        """The entry as it is to be sent, or its result where nothing is to be sent."""
+        """The entry as it must be sent, or its result if nothing must be sent."""
         registrations = self._ledger.of_domain(spec.sign_domain)
-        if registrations and (found := outcomes.standing(spec, registrations)):
-            return self._place_registered(spec, found)
+        if registrations and (known := outcomes.registration_for(spec, registrations)):
+            return self._place_registered(spec, known)
         return spec if spec.selector is not None else self._place_without_selector(spec)
 
-    def _place_registered(self, spec: DomainSpec, found: Registration) -> DomainSpec | Result:
-        if self._refresh and found.selector:
-            return spec._replace(selector=found.selector)
-        return outcomes.of_registered(spec, found)
+    def _place_registered(self, spec: DomainSpec, known: Registration) -> DomainSpec | Result:
+        if self._refresh and known.selector:
+            return spec._replace(selector=known.selector)
+        return outcomes.of_registered(spec, known)
 
     def _place_without_selector(self, spec: DomainSpec) -> DomainSpec | Result:
-        """Whatever was sent for the domain before is not to be registered a second time."""
+        """Nothing that was sent for the domain before may be registered a second time."""
         intents = self._ledger.intents_of(spec.sign_domain)
         for intent in intents:
-            if intent.selector is not None:  # asked again with it, the service tells
+            if intent.selector is not None:  # sent again with it, the service gives its record
                 return spec._replace(selector=intent.selector)
         if (doubt := self._doubt(intents)) and not self._retry_unknown:
             return outcomes.unanswered(spec, doubt)
@@ -66,7 +66,7 @@ class Planner:
 
 
 def plan(specs: Iterable[DomainSpec], planner: Planner) -> Iterator[Result]:
-    """What `register` would make of each entry, in order; nothing is sent."""
+    """The result that `register` would have for each entry, in order; nothing is sent."""
     for spec in specs:
         placed = planner.place(spec)
         yield placed if isinstance(placed, Result) else outcomes.pending(placed)

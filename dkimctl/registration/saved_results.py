@@ -1,4 +1,4 @@
-"""A saved result: the output of `--format json`, or a response of the service as it came."""
+"""Saved results: the output of `--format json`, or a response of the service."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from dkimctl.strict_yaml.source import read_bytes
 _LARGEST = 1 << 29  # bytes; 100,000 registrations are 85 MB
 
 
-class Saved(NamedTuple):
-    """What a file holds; `faults` are sentences about items that cannot be read."""
+class SavedResults(NamedTuple):
+    """The content of a file; `faults` are sentences about items that cannot be read."""
 
     registrations: Sequence[Registration]
     faults: Sequence[str]
 
 
-def read_saved(path: str) -> Saved:
+def read_saved_results(path: str) -> SavedResults:
     """Read the file at `path`, or standard input for `-`.
 
-    Raises UsageError where it cannot be read, or is no such file.
+    Raises UsageError if it cannot be read, or is not a saved result.
     """
     from dkimctl.client.wire import DecodeError, decode_reply
 
@@ -32,32 +32,32 @@ def read_saved(path: str) -> Saved:
     except DecodeError as error:
         name = "<stdin>" if path == "-" else path
         raise UsageError(
-            f"{name} is no saved result: {error}",
-            hint="give a file that --format json wrote, or a response of the service",
+            f"{name} is not a saved result: {error}",
+            hint="name a file written by --format json, or a response of the service",
         ) from None
-    return Saved(reply.items, reply.faults)
+    return SavedResults(reply.items, reply.faults)
 
 
-def judged(registrations: Iterable[Registration]) -> Iterator[Result]:
-    """The result of each, by what it says alone: whatever judged it before, it is judged anew.
+def results_of(registrations: Iterable[Registration]) -> Iterator[Result]:
+    """The result of each registration, from its own content: saved outcomes are not trusted.
 
-    Of two that want the same name in DNS, only the first is usable.
+    Of two records for the same name in DNS, only the first is usable.
     """
     values: dict[str, str] = {}
-    for found in registrations:
-        result = _judged(found)
+    for registration in registrations:
+        result = _result_of(registration)
         record = result.registration.record
         if (
             record is not None
             and values.setdefault(record.fqdn.lower(), record.value) != record.value
         ):
             reason = f"another item has another record for {record.fqdn}"
-            result = Result(found, Outcome.UNUSABLE, reason)
+            result = Result(registration, Outcome.UNUSABLE, reason)
         yield result
 
 
-def _judged(found: Registration) -> Result:
-    asked = DomainSpec(found.sign_domain, found.selector)
-    if found.code is None:
-        return outcomes.unanswered(asked, "there was no answer when it was saved")
-    return outcomes.of_answer(asked, found)
+def _result_of(registration: Registration) -> Result:
+    spec = DomainSpec(registration.sign_domain, registration.selector)
+    if registration.code is None:
+        return outcomes.unanswered(spec, "there was no answer when it was saved")
+    return outcomes.of_answer(spec, registration)

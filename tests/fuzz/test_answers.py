@@ -29,7 +29,7 @@ from dkimctl.models.registration import DnsRecord, DomainSpec, Result
 from dkimctl.models.secret import Secret, Token
 from dkimctl.registration import outcomes
 from dkimctl.registration.matching import match
-from dkimctl.registration.saved_results import judged
+from dkimctl.registration.saved_results import results_of
 from dkimctl.render.records import publishable
 from dkimctl.render.renderer import PER_ZONE, Format, Provider
 from dkimctl.text.escaping import printable
@@ -77,10 +77,10 @@ def decoded(body: bytes, *, is_saved: bool) -> Reply | DecodeError:
         return error
 
 
-def results_of(body: bytes) -> list[Result]:
+def saved_results(body: bytes) -> list[Result]:
     """What `show-dns --from` shows of it."""
     reply = decoded(body, is_saved=True)
-    return list(judged(reply.items)) if isinstance(reply, Reply) else []
+    return list(results_of(reply.items)) if isinstance(reply, Reply) else []
 
 
 def records_of(results: Sequence[Result]) -> list[DnsRecord]:
@@ -109,7 +109,7 @@ def test_a_body_is_a_reply_or_is_told_of(body, is_saved):
 
 @given(BODIES)
 def test_an_answer_is_shown_in_every_format(body):
-    results = results_of(body)
+    results = saved_results(body)
     for fmt in set(Format) - set(PER_ZONE):
         text = render_text(fmt, results, ttl=60, width=80)
         text.encode()
@@ -131,7 +131,7 @@ def is_in_zones(result: Result) -> bool:
 
 @given(BODIES)
 def test_a_zone_has_one_line_for_each_record_and_others_read_it(body):
-    results = results_of(body)
+    results = saved_results(body)
     lines = render_text(Format.ZONE, results, ttl=60).splitlines()
     records = records_of(results)
     assert [line[:1] == ";" for line in lines] == [True, False] * len(records)
@@ -143,12 +143,14 @@ def test_a_zone_has_one_line_for_each_record_and_others_read_it(body):
 
 @given(BODIES)
 def test_what_is_written_for_machines_is_read_back(body):
-    results = results_of(body)
+    results = saved_results(body)
     registrations = [result.registration for result in results]
     again = decode_reply(render_text(Format.JSON, results).encode(), is_saved=True)
     assert again.faults == ()
     assert [named(item) for item in again.items] == [named(item) for item in registrations]
-    assert [result.outcome for result in judged(again.items)] == [one.outcome for one in results]
+    assert [result.outcome for result in results_of(again.items)] == [
+        one.outcome for one in results
+    ]
     jsonl = render_text(Format.JSONL, results).splitlines()
     assert [json.loads(line)["sign_domain"] for line in jsonl] == [
         item.sign_domain for item in registrations

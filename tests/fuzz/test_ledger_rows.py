@@ -184,7 +184,7 @@ def require_sound_one(found: Registration | Intent) -> None:
     for name, value in found._asdict().items():
         assert isinstance(value, TYPES[name]), (name, value)
     assert found.record is None or all(isinstance(part, str) for part in found.record)
-    result = outcomes.judged(found, Outcome.EXISTS)
+    result = outcomes.verified(found, Outcome.EXISTS)
     for fmt in set(Format) - set(PER_ZONE):
         text = render_text(fmt, [result])
         assert all(map(is_harmless, text.replace("\t", " ").split("\n")))

@@ -1,4 +1,4 @@
-"""Spec files: whatever is in them, they are read, or every problem has its place."""
+"""Any spec file is loaded, or every problem in it has its place."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ DEFAULTS = {key: values for key, values in FIELDS.items() if key != "selector"}
 def mappings(required, optional):
     """Mappings of these keys, in any order."""
     fields = st.fixed_dictionaries(required, optional=optional)
-    return fields.flatmap(lambda found: st.permutations(list(found.items()))).map(tuple)
+    return fields.flatmap(lambda fields: st.permutations(list(fields.items()))).map(tuple)
 
 
 ENTRIES = DOMAINS | mappings({"sign_domain": DOMAINS}, FIELDS)
@@ -65,13 +65,13 @@ def loaded(data: bytes) -> list[DomainSpec] | tuple:
 @example(b"- " + b"[" * 5000)
 @example(b"domains:\n" * 3000)
 @example(b"- a.example\n" * 5000)
-def test_a_file_is_read_or_each_problem_has_its_place(data):
-    found = loaded(data)
-    if isinstance(found, list):
-        assert all(isinstance(spec, DomainSpec) for spec in found)
+def test_any_file_is_loaded_or_each_problem_has_its_place(data):
+    result = loaded(data)
+    if isinstance(result, list):
+        assert all(isinstance(spec, DomainSpec) for spec in result)
         return
     lines = len(re.split(rb"\r\n|\r|\n", data)) + 1  # the parser may see the end below the last
-    for problem in found:
+    for problem in result:
         assert 1 <= problem.line <= lines
         assert 1 <= problem.column <= len(data) + 1
         assert problem.message
@@ -80,23 +80,23 @@ def test_a_file_is_read_or_each_problem_has_its_place(data):
 
 
 @given(FILES)
-def test_what_is_read_is_what_the_service_takes(data):
-    found = loaded(data)
-    if not isinstance(found, list):
+def test_the_service_accepts_what_is_loaded(data):
+    result = loaded(data)
+    if not isinstance(result, list):
         return
-    sent = json.loads(encode_registration(found))["domains"]
-    assert len(sent) == len(found)
-    for entry, spec in zip(sent, found, strict=True):
+    sent = json.loads(encode_registration(result))["domains"]
+    assert len(sent) == len(result)
+    for entry, spec in zip(sent, result, strict=True):
         assert entry == {key: value for key, value in spec._asdict().items() if value is not None}
         if spec.selector is not None or len(spec.sign_domain) <= ROOM:
             assert isinstance(validate_entry(entry), Entry)
         assert key_name_length(spec.sign_domain, spec.selector) <= 253
-    names = [(spec.sign_domain, (spec.selector or "").lower()) for spec in found]
-    assert len(set(names)) == len(names)
+    keys = [spec.key for spec in result]
+    assert len(set(keys)) == len(keys)
 
 
 @given(FILES)
-def test_line_breaks_of_windows_change_nothing(data):
+def test_windows_line_breaks_make_no_difference(data):
     if b"\r" in data or b"\\" in data:
         return
     ours, theirs = loaded(data), loaded(data.replace(b"\n", b"\r\n"))
@@ -104,7 +104,7 @@ def test_line_breaks_of_windows_change_nothing(data):
 
 
 @given(FILES)
-def test_a_platform_without_the_fast_parser_reads_the_same(data):
+def test_the_python_parser_reads_the_same(data):
     fast = loaded(data)
     with pytest.MonkeyPatch.context() as patch:
         patch.delattr(yaml, "CSafeLoader", raising=False)
@@ -116,30 +116,30 @@ def test_a_platform_without_the_fast_parser_reads_the_same(data):
 
 
 @given(data=FILES)
-def test_the_plan_of_a_file_is_shown_or_its_problems_are_told(command_line, data):
+def test_dry_run_shows_the_plan_or_the_problems(command_line, data):
     done = command_line("register", "--dry-run", "--sandbox", "-", stdin=data)
-    found = loaded(data)
+    result = loaded(data)
     assert all(map(is_harmless, done.err.splitlines()))
-    if isinstance(found, list):
+    if isinstance(result, list):
         assert done.status == 0
         assert "dkimctl: error:" not in done.err
         return
     assert (done.status, done.out) == (2, "")
     errors = [line for line in done.err.splitlines() if line.startswith("dkimctl: error: ")]
-    assert len(errors) == len(found)
+    assert len(errors) == len(result)
     assert all(re.match(r"dkimctl: error: <stdin>:\d+:\d+: \S", line) for line in errors)
 
 
 @given(data=FILES)
-def test_what_scripts_are_told_is_json(command_line, data):
+def test_json_output_has_the_plan_or_the_problems(command_line, data):
     words = ("register", "--dry-run", "--sandbox", "--format", "json", "-")
     done = command_line(*words, stdin=data)
-    found = loaded(data)
-    told = json.loads(done.err)["errors"]
-    if isinstance(found, list):
-        assert (done.status, told) == (0, [])
-        assert json.loads(done.out)["count"] == len(found)
+    result = loaded(data)
+    errors = json.loads(done.err)["errors"]
+    if isinstance(result, list):
+        assert (done.status, errors) == (0, [])
+        assert json.loads(done.out)["count"] == len(result)
         return
     assert (done.status, done.out) == (2, "")
-    messages = [str(problem._replace(file="<stdin>")) for problem in found]
-    assert [error["message"] for error in told] == messages
+    messages = [str(problem._replace(file="<stdin>")) for problem in result]
+    assert [error["message"] for error in errors] == messages

@@ -96,7 +96,7 @@ def test_of_two_records_for_one_name_only_the_first_is_rendered(cli, saved):
 def test_what_is_no_saved_result_is_2(cli, content):
     done = cli("show-dns", "--from", "-", stdin=content)
     assert (done.status, done.out) == (2, "")
-    assert "<stdin> is no saved result" in done.err
+    assert "<stdin> is not a saved result" in done.err
     assert "--format json" in done.err
     assert cli("show-dns", "--from", "no.json").status == 2
 

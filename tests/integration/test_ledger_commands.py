@@ -130,7 +130,7 @@ class TestImport:
             opened.record([there])
         done = cli("ledger", "import", "-", stdin=export(other, new))
         assert (done.status, done.out) == (1, "")
-        assert "example.com (selector s1): another record is there already, which" in done.err
+        assert "example.com (selector s1): the ledger has another record, which" in done.err
         assert "dkimctl: imported 1, in conflict 1\n" in done.err
         assert known(ledger) == [there, new]
 
@@ -150,7 +150,7 @@ class TestImport:
     def test_what_is_no_saved_result_is_2_and_changes_nothing(self, cli, tmp_path, content):
         done = cli("ledger", "import", "-", "--sandbox", stdin=content)
         assert (done.status, done.out) == (2, "")
-        assert "<stdin> is no saved result" in done.err
+        assert "<stdin> is not a saved result" in done.err
         assert "--format json" in done.err
         assert not list(cli.home.rglob("ledger.db"))
 

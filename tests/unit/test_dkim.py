@@ -16,7 +16,7 @@ from dkimctl.models.registration import DnsRecord
 
 
 @pytest.mark.interface("2.4", "value")
-def test_a_key_record_tells_its_tags_and_key_length(key_records):
+def test_a_key_record_has_tags_and_a_key_length(key_records):
     for bits, value in key_records.items():
         record = dkim.parse_key_record(value)
         assert record.key_len == bits
@@ -32,12 +32,12 @@ def test_the_grammar_of_rfc_6376_is_accepted(key_records, value):
     assert dkim.parse_key_record(value.format(public_key)).key_len == 1024
 
 
-def test_base64_may_hold_blanks(key_records):
+def test_base64_may_contain_spaces(key_records):
     head, _, public_key = key_records[1024].partition("p=")
     assert dkim.parse_key_record(f"{head}p={public_key[:50]} {public_key[50:]}").key_len == 1024
 
 
-def test_a_bare_rsa_public_key_is_read_as_well():
+def test_a_bare_rsa_public_key_is_accepted():
     public_key = rsa.generate_private_key(public_exponent=3, key_size=1024).public_key()
     der = public_key.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.PKCS1)
     value = f"v=DKIM1; p={base64.b64encode(der).decode()}"
@@ -75,12 +75,12 @@ def _ed25519() -> str:
         ("v=DKIM1; p=AAAA\x1b[2J", "printable ASCII"),
     ],
 )
-def test_what_is_no_rsa_key_record_is_refused_with_the_reason(value, reason):
+def test_other_records_are_refused_with_the_reason(value, reason):
     with pytest.raises(dkim.KeyRecordError, match=reason):
         dkim.parse_key_record(value)
 
 
-def test_a_key_that_was_cut_short_is_refused(key_records):
+def test_a_truncated_key_is_refused(key_records):
     value = key_records[2048]
     for length in range(30, len(value) - 1):
         with pytest.raises(dkim.KeyRecordError):
@@ -89,18 +89,18 @@ def test_a_key_that_was_cut_short_is_refused(key_records):
 
 @pytest.mark.parametrize("bits", [1024, 2048, 4096])
 @pytest.mark.parametrize("flipped", [0x01, 0x80, 0xFF])
-def test_a_key_with_a_wrong_byte_has_the_length_that_others_read(key_records, bits, flipped):
+def test_a_damaged_key_has_the_length_that_cryptography_reads(key_records, bits, flipped):
     der = base64.b64decode(key_records[bits].partition("p=")[2])
     read = 0
     for position in range(len(der)):
         changed = bytearray(der)
         changed[position] ^= flipped
         try:
-            found = dkim.parse_key_record(f"p={base64.b64encode(changed).decode()}").key_len
+            key_len = dkim.parse_key_record(f"p={base64.b64encode(changed).decode()}").key_len
             expected = serialization.load_der_public_key(bytes(changed)).key_size
         except (ValueError, UnsupportedAlgorithm):  # KeyRecordError is a ValueError
             continue
-        assert found == expected
+        assert key_len == expected
         read += 1
     assert read > bits // 8 - 3  # most are still keys
 
@@ -108,9 +108,7 @@ def test_a_key_with_a_wrong_byte_has_the_length_that_others_read(key_records, bi
 @pytest.mark.parametrize("bits", [1024, 2048])
 @pytest.mark.parametrize("start", ["v=DKIM1; g=*; k=rsa; p=", "v=DKIM1; k=rsa; p="])
 @pytest.mark.parametrize("flipped", [0x01, 0x80, 0xFF])
-def test_how_a_record_is_written_changes_nothing_in_what_is_said_of_it(
-    key_records, make_registration, bits, start, flipped
-):
+def test_the_usual_form_and_the_parser_agree(key_records, make_registration, bits, start, flipped):
     der = base64.b64decode(key_records[bits].partition("p=")[2])
     keys = [der, der[:-1], der + b"\0"]
     for position in range(len(der)):
@@ -122,30 +120,30 @@ def test_how_a_record_is_written_changes_nothing_in_what_is_said_of_it(
         text = key_records[other].partition("p=")[2]
         texts += [texts[0][:start_at] + text[at:] for start_at in (39, 45) for at in (39, 45)]
     for text in [*texts, f"{texts[0]};", f"{texts[0]}; t=s", f"{texts[0]}=", f"{texts[0]}\x1b"]:
-        said = {
-            dkim.judge(make_registration(key_len=None)._replace(record=record))
+        faults = {
+            dkim.record_fault(make_registration(key_len=None)._replace(record=record))
             for value in (f"{start}{text}", f"{start}{text[:8]} {text[8:]}")
             for record in [DnsRecord("s1._domainkey.example.com", "TXT", value)]
         }
-        assert len(said) == 1
+        assert len(faults) == 1
 
 
 @given(st.binary(max_size=400))
-def test_no_bytes_in_the_key_raise_anything_else(data):
+def test_any_key_bytes_raise_only_key_record_errors(data):
     with pytest.raises(dkim.KeyRecordError):
         dkim.parse_key_record(f"v=DKIM1; p={base64.b64encode(b'0' + data).decode()}")
 
 
 @given(st.text(max_size=200))
-def test_no_text_raises_anything_else(text):
+def test_any_text_raises_only_key_record_errors(text):
     with pytest.raises(dkim.KeyRecordError):
         dkim.parse_key_record(text)
 
 
-def test_a_sound_registration_is_not_faulted(make_registration):
-    assert dkim.judge(make_registration()) == ""
-    assert dkim.judge(make_registration(selector="a.b_c-d")) == ""
-    assert dkim.judge(make_registration(key_len=1024)) == ""
+def test_a_sound_record_has_no_fault(make_registration):
+    assert dkim.record_fault(make_registration()) == ""
+    assert dkim.record_fault(make_registration(selector="a.b_c-d")) == ""
+    assert dkim.record_fault(make_registration(key_len=1024)) == ""
 
 
 @pytest.mark.interface("2.4", "fqdn", "type")
@@ -162,29 +160,29 @@ def test_a_sound_registration_is_not_faulted(make_registration):
         ({"value": 'v=DKIM1; p=AAAA" "x'}, "not base64"),
     ],
 )
-def test_a_record_that_is_not_what_was_asked_for_is_faulted(make_registration, change, reason):
+def test_another_name_type_or_value_is_a_fault(make_registration, change, reason):
     sound = make_registration()
-    assert reason in dkim.judge(sound._replace(record=sound.record._replace(**change)))
+    assert reason in dkim.record_fault(sound._replace(record=sound.record._replace(**change)))
 
 
 @pytest.mark.interface("2.4", "key_len")
-def test_a_key_of_another_length_is_faulted(make_registration, key_records):
+def test_another_key_length_is_a_fault(make_registration, key_records):
     record = DnsRecord("s1._domainkey.example.com", "TXT", key_records[1024])
-    fault = dkim.judge(make_registration(key_len=2048, record=record))
+    fault = dkim.record_fault(make_registration(key_len=2048, record=record))
     assert fault == "the key has 1024 bits, not 2048"
 
 
 @pytest.mark.parametrize("selector", ["a b", 'a"b', "a..b", "-", "a;b", "ä", "x" * 64, "a\\", "*"])
-def test_a_selector_that_no_dns_name_can_hold_is_faulted(make_registration, selector):
-    assert "not a valid DNS name" in dkim.judge(make_registration(selector=selector))
+def test_a_selector_that_dns_does_not_allow_is_a_fault(make_registration, selector):
+    assert "not a valid DNS name" in dkim.record_fault(make_registration(selector=selector))
 
 
-def test_a_name_over_253_octets_is_faulted(make_registration):
+def test_a_name_over_253_octets_is_a_fault(make_registration):
     domain = ".".join(["a" * 60] * 4) + ".example"
-    assert "not a valid DNS name" in dkim.judge(make_registration(domain))
+    assert "not a valid DNS name" in dkim.record_fault(make_registration(domain))
 
 
-def test_a_registration_without_record_or_selector_is_faulted(make_registration):
-    assert "no DNS record" in dkim.judge(make_registration(record=None))
+def test_a_missing_record_or_selector_is_a_fault(make_registration):
+    assert "no DNS record" in dkim.record_fault(make_registration(record=None))
     record = DnsRecord("._domainkey.example.com", "TXT", "x")
-    assert "no selector" in dkim.judge(make_registration(selector="", record=record))
+    assert "no selector" in dkim.record_fault(make_registration(selector="", record=record))

@@ -63,17 +63,17 @@ def import_(
     Registrations that are already in the ledger do not change. Nothing is sent.
     """
     from dkimctl.registration.importing import import_results
-    from dkimctl.registration.saved_results import judged, read_saved
+    from dkimctl.registration.saved_results import read_saved_results, results_of
 
-    saved = read_saved(file)
+    saved = read_saved_results(file)
     with session.lock_account():
         ledger = session.open_ledger(for_writing=True)
         ledger.check()
-        plan = import_results(ledger, judged(saved.registrations))
+        plan = import_results(ledger, results_of(saved.registrations))
     for fault in saved.faults:
         session.reporter.warn(f"{file}: {fault}", code="unreadable")
     report_import(session.reporter, plan)
-    is_complete = not (saved.faults or plan.conflicts or plan.left_out)
+    is_complete = not (saved.faults or plan.conflicts or plan.skipped)
     return ExitCode.OK if is_complete else ExitCode.NO
 
 

@@ -58,12 +58,12 @@ def _show_saved(
     session: Session, output_options: OutputOptions, path: str, chosen: Selection
 ) -> int:
     """Show what a file holds: without ledger, token or network."""
-    from dkimctl.registration.saved_results import judged, read_saved
+    from dkimctl.registration.saved_results import read_saved_results, results_of
 
-    saved = read_saved(path)
+    saved = read_saved_results(path)
     for fault in saved.faults:
         session.reporter.warn(f"{path}: {fault}", code="unreadable")
-    results = list(judged(chosen.pick(saved.registrations)))
+    results = list(results_of(chosen.pick(saved.registrations)))
     if not results and (unmatched := chosen.unmatched()):
         raise NegativeAnswer(
             f"nothing in {path} matches {few(unmatched)}", hint="leave them out to see all of it"

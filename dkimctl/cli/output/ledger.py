@@ -19,15 +19,15 @@ _MAX_REASONS = 5
 
 def report_import(reporter: Reporter, plan: ImportPlan) -> None:
     """Count what was imported, and warn about the rest."""
-    _warn_left_out(reporter, plan.left_out)
+    _warn_left_out(reporter, plan.skipped)
     for conflict in plan.conflicts:
         text = f"{named(conflict.registration)}: {conflict.reason}"
         reporter.warn(text, code="conflict")
     counts = {
         "imported": len(plan.new),
-        "already there": plan.there,
+        "already there": plan.known,
         "in conflict": len(plan.conflicts),
-        "left out": len(plan.left_out),
+        "left out": len(plan.skipped),
     }
     parts = [f"{word} {count}" for word, count in counts.items() if count]
     reporter.note(f"dkimctl: {', '.join(parts) or 'nothing to import'}")

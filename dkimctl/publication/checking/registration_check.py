@@ -73,7 +73,7 @@ class RegistrationCheck:
         return plans
 
     async def check(self, registration: Registration, plan: QueryPlan) -> Check:
-        """What DNS has for a registration, whose record is sound (dkim.judge)."""
+        """What DNS has for a registration, whose record is sound (dkim.record_fault)."""
         record = _record(registration)
         responses: list[ServerResponse] = []
         findings: list[ServerFinding] = []

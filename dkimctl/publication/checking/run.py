@@ -54,7 +54,7 @@ def check_publication(
     progress: Progress,
     changes: PublicationChanges,
 ) -> None:
-    """Check each registration (with a sound record: dkim.judge), and emit the checks in order.
+    """Check each registration (with a sound record), and emit the checks in order.
 
     `progress` and `changes` get each check of each round when it is done. Not for use within an
     event loop.
@@ -109,7 +109,7 @@ class Checker:
         self._runner.close()
 
     def check(self, registrations: Iterable[Registration]) -> Iterator[Check]:
-        """The checks, in the order of the registrations, each with a sound record (dkim.judge)."""
+        """The checks, in the order of the registrations, each with a sound record."""
         remaining = iter(registrations)
         while chunk := list(itertools.islice(remaining, _CHUNK)):
             yield from self._runner.run(self._check(chunk))

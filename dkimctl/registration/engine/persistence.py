@@ -37,5 +37,5 @@ def _is_kept(ledger: Ledger, result: Result) -> bool:
         return result.outcome in _SOUND
     registration = result.registration
     spec = DomainSpec(registration.sign_domain, registration.selector)
-    known = outcomes.standing(spec, ledger.of_domain(spec.sign_domain))
+    known = outcomes.registration_for(spec, ledger.of_domain(spec.sign_domain))
     return known is None or known.record is None

@@ -1,4 +1,4 @@
-"""A Secret shows itself to nobody who does not ask for it."""
+"""A Secret is shown only by `reveal`."""
 
 from __future__ import annotations
 
@@ -30,35 +30,35 @@ TEXT = "hunter2-hunter2"
         lambda secret: json.dumps([secret], default=str),
     ],
 )
-def test_no_way_of_formatting_shows_it(show):
+def test_formatting_does_not_show_it(show):
     assert TEXT not in show(Secret(TEXT))
     assert "***" in show(Secret(TEXT))
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-def test_it_is_not_pickled(protocol):
+def test_it_cannot_be_pickled(protocol):
     with pytest.raises(TypeError):
         pickle.dumps(Token(Secret(TEXT), 1.0), protocol)
 
 
 @pytest.mark.parametrize("leave", [copy.copy, copy.deepcopy, lambda s: s.__getstate__(), vars])
-def test_nothing_takes_it_apart(leave):
+def test_it_cannot_be_copied(leave):
     with pytest.raises(TypeError):
         leave(Secret(TEXT))
 
 
-def test_no_variable_of_a_frame_shows_it():
+def test_local_variables_of_a_traceback_do_not_show_it():
     secret = Secret(TEXT)
     try:
         raise ValueError(secret)
     except ValueError as error:
-        told = traceback.TracebackException.from_exception(error, capture_locals=True)
-    shown = "".join(told.format())
+        report = traceback.TracebackException.from_exception(error, capture_locals=True)
+    shown = "".join(report.format())
     assert "secret = Secret(***)" in shown
     assert TEXT not in shown
 
 
-def test_it_is_revealed_to_who_asks_and_compared_by_its_text():
+def test_it_is_revealed_and_compared_by_its_text():
     assert Secret(TEXT).reveal() == TEXT
     assert Secret(TEXT) == Secret(TEXT)
     assert Secret(TEXT) != Secret("other")
@@ -68,5 +68,5 @@ def test_it_is_revealed_to_who_asks_and_compared_by_its_text():
 @pytest.mark.parametrize(
     ("text", "masked"), [("x", "(1 characters)"), ("e" * 100, "eeee... (100 characters)")]
 )
-def test_masked_it_is_of_no_use(text, masked):
+def test_masked_text_is_too_little_to_use(text, masked):
     assert Secret(text).masked() == masked

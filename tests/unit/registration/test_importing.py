@@ -1,28 +1,28 @@
-"""What the ledger takes over of a saved result."""
+"""What importing saved results does to a ledger."""
 
 from __future__ import annotations
 
 import pytest
 
 from dkimctl.models.registration import DnsRecord, Outcome, Registration, Result
-from dkimctl.registration.importing import take_over
-from dkimctl.registration.saved_results import judged
+from dkimctl.registration.importing import ImportPlan, plan_import
+from dkimctl.registration.saved_results import results_of
 
 
-def taken_over(items, known=()):
-    return take_over(judged(items), known)
+def plan(items, known=()):
+    return plan_import(results_of(items), known)
 
 
-def test_registrations_of_ours_are_new_or_there(make_registration):
+def test_our_registrations_are_new_or_known(make_registration):
     created, exists = make_registration(selector="s1"), make_registration(selector="s2", code="409")
     unusable = make_registration(selector="s3", key_len=1024)._replace(key_len=2048)
     unusable = unusable._replace(record=unusable.record._replace(type="CNAME"))
-    taken = taken_over([created, exists, unusable])
-    assert taken == ([created, exists, unusable], 0, [], [])
-    assert taken_over([created, exists, unusable], taken.new) == ([], 3, [], [])
+    items = [created, exists, unusable]
+    assert plan(items) == ImportPlan(items, 0, [], [])
+    assert plan(items, known=items) == ImportPlan([], 3, [], [])
 
 
-def test_what_tells_of_no_registration_of_ours_is_left_out(make_registration):
+def test_other_results_are_skipped_with_a_reason(make_registration):
     items = [
         Registration("a.example", "s1"),
         Registration("b.example", "s1", code="500", message="later"),
@@ -36,13 +36,13 @@ def test_what_tells_of_no_registration_of_ours_is_left_out(make_registration):
         make_registration("127.0.0.1"),
         make_registration(""),
     ]
-    taken = taken_over(items)
-    assert taken[:3] == ([], 0, [])
-    assert [result.outcome for result in taken.left_out] == [
+    skipped = plan(items).skipped
+    assert plan(items) == ImportPlan([], 0, [], skipped)
+    assert [result.outcome for result in skipped] == [
         Outcome.UNKNOWN, Outcome.FAILED, Outcome.INVALID, Outcome.TAKEN, Outcome.UNUSABLE,
         *[Outcome.INVALID] * 6,
     ]  # fmt: skip
-    assert all(result.reason for result in taken.left_out)
+    assert all(result.reason for result in skipped)
 
 
 @pytest.mark.parametrize(
@@ -55,33 +55,32 @@ def test_what_tells_of_no_registration_of_ours_is_left_out(make_registration):
         ({"record": DnsRecord("S1._domainkey.example.com", "txt", "KEY")}, True),
     ],
 )
-def test_another_record_is_a_conflict_and_other_attributes_are_none(
+def test_another_record_is_a_conflict_but_other_attributes_are_not(
     make_registration, key_records, change, is_same
 ):
-    there = make_registration()
+    known = make_registration()
     if "record" in change and is_same:
         change["record"] = change["record"]._replace(value=key_records[2048])
-    found = there._replace(**change)
-    taken = take_over([Result(found, Outcome.EXISTS)], [there])
-    assert taken.new == taken.left_out == []
-    assert (taken.there, len(taken.conflicts)) == ((1, 0) if is_same else (0, 1))
+    imported = plan_import([Result(known._replace(**change), Outcome.EXISTS)], [known])
+    assert imported.new == imported.skipped == []
+    assert (imported.known, len(imported.conflicts)) == ((1, 0) if is_same else (0, 1))
 
 
-def test_of_two_in_one_file_the_first_counts(make_registration, key_records):
+def test_the_first_of_two_items_counts(make_registration, key_records):
     first = make_registration()
     other = first._replace(record=first.record._replace(value=key_records[2048] + ";"))
-    taken = taken_over([first, other, first])
-    assert (taken.new, taken.there) == ([first], 1)
-    assert [result.registration for result in taken.conflicts] == [other]
+    imported = plan([first, other, first])
+    assert (imported.new, imported.known) == ([first], 1)
+    assert [result.registration for result in imported.conflicts] == [other]
 
 
-def test_what_somebody_else_has_stays_theirs(make_registration):
+def test_registrations_of_other_accounts_stay(make_registration):
     theirs = Registration("example.com", "s1", code="409", message="already registered")
-    taken = taken_over([make_registration()], [theirs])
-    assert taken.new == []
-    assert "somebody else" in taken.conflicts[0].reason
+    imported = plan([make_registration()], [theirs])
+    assert imported.new == []
+    assert "another account" in imported.conflicts[0].reason
 
 
-def test_a_record_that_the_ledger_lacks_is_taken_over(make_registration):
+def test_a_missing_record_is_imported(make_registration):
     without = make_registration(record=None)
-    assert taken_over([make_registration()], [without]).new == [make_registration()]
+    assert plan([make_registration()], [without]).new == [make_registration()]

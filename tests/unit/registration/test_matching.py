@@ -20,7 +20,7 @@ def test_order_does_not_matter():
         Registration("a.example", "s"),
     ]
     matched = match(specs, items)
-    assert [found.selector for found in matched.answers] == ["s", "chosen", "t"]
+    assert [answer.selector for answer in matched.answers] == ["s", "chosen", "t"]
     assert matched.strays == []
 
 
@@ -42,7 +42,7 @@ def test_an_item_without_selector_belongs_to_the_only_entry_of_its_domain():
 
 
 @pytest.mark.interface("2.4", "sign_domain")
-def test_what_nobody_asked_for_is_a_stray_and_never_another_entrys_answer():
+def test_items_that_were_not_requested_are_strays():
     specs = [DomainSpec("a.example", "s")]
     items = [Registration("c.example", "s"), Registration("a.example", "other")]
     matched = match(specs, items)
@@ -72,8 +72,8 @@ def test_every_item_is_an_answer_or_a_stray_and_answers_are_for_their_domain(pai
     specs = [DomainSpec(domain, selector) for domain, selector in sorted(pairs, key=str)]
     items = [Registration(domain, selector) for domain, selector in answered]
     matched = match(specs, items)
-    found = [answer for answer in matched.answers if answer is not None]
-    assert len(found) + len(matched.strays) == len(items)
+    answers = [answer for answer in matched.answers if answer is not None]
+    assert len(answers) + len(matched.strays) == len(items)
     for spec, answer in zip(specs, matched.answers, strict=True):
         if answer is not None:
             assert answer.sign_domain == spec.sign_domain

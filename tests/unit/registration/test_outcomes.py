@@ -1,4 +1,4 @@
-"""Which outcome each answer means."""
+"""The outcome for each kind of answer."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_409_with_the_same_attributes_is_exists(make_registration):
     ],
 )
 @pytest.mark.parametrize("code", ["409", "201"])
-def test_other_attributes_than_asked_for_are_told(make_registration, asked, reason, code):
+def test_other_attributes_than_requested_are_reported(make_registration, asked, reason, code):
     answer = make_registration(
         code=code, start_date="2027-01-01T00:00+00:00", default=0, enable=True
     )
@@ -51,14 +51,14 @@ def test_other_attributes_than_asked_for_are_told(make_registration, asked, reas
     assert again == result, "the ledger's copy tells the same"
 
 
-def test_what_the_entry_or_the_answer_leaves_out_is_no_difference(make_registration):
+def test_omitted_attributes_make_no_difference(make_registration):
     answer = make_registration(code="409", enable=False, default=1)
     assert outcomes.of_answer(SPEC, answer).outcome is Outcome.EXISTS
     spec = SPEC._replace(start_date="2027-01-01T00:00+00:00", enable=True)
     assert outcomes.of_answer(spec, make_registration(code="409")).outcome is Outcome.EXISTS
 
 
-def test_a_start_date_that_cannot_be_read_is_a_difference(make_registration):
+def test_an_unreadable_start_date_is_a_difference(make_registration):
     spec = SPEC._replace(start_date="2027-01-01T00:00+00:00")
     answer = make_registration(code="409", start_date="soon")
     assert outcomes.of_answer(spec, answer).outcome is Outcome.DIFFERS
@@ -73,7 +73,7 @@ def test_409_without_data_is_taken(make_registration):
 
 @pytest.mark.interface("2.4", "message")
 @pytest.mark.interface("7.3", "code-400")
-def test_400_is_invalid_with_the_services_words(make_registration):
+def test_400_is_invalid_with_the_message_of_the_service(make_registration):
     answer = make_registration(code="400", record=None, message="bad selector")
     result = outcomes.of_answer(SPEC, answer)
     assert (result.outcome, result.reason) == (Outcome.INVALID, "bad selector")
@@ -88,7 +88,7 @@ def test_any_other_code_is_failed(make_registration, code):
 
 
 @pytest.mark.parametrize("code", ["201", "409"])
-def test_a_record_that_fails_the_check_is_unusable(make_registration, key_records, code):
+def test_a_record_with_a_fault_is_unusable(make_registration, key_records, code):
     record = DnsRecord("s1._domainkey.evil.example", "TXT", key_records[2048])
     result = outcomes.of_answer(SPEC, make_registration(code=code, record=record))
     assert result.outcome is Outcome.UNUSABLE
@@ -101,9 +101,7 @@ def test_201_without_a_record_is_unusable_not_taken(make_registration):
 
 
 @pytest.mark.parametrize("code", ["201", "409"])
-def test_where_the_answer_leaves_the_key_length_out_the_key_itself_tells(
-    make_registration, key_records, code
-):
+def test_an_omitted_key_length_is_read_from_the_key(make_registration, key_records, code):
     record = DnsRecord("s1._domainkey.example.com", "TXT", key_records[1024])
     answer = make_registration(key_len=None, record=record, code=code)
     result = outcomes.of_answer(SPEC._replace(key_len=2048), answer)
@@ -113,7 +111,7 @@ def test_where_the_answer_leaves_the_key_length_out_the_key_itself_tells(
     assert outcomes.of_answer(SPEC, answer).outcome is good
 
 
-def test_a_failure_of_an_entry_without_selector_is_unknown_for_it_may_have_been_done(
+def test_failure_without_selector_is_unknown_since_it_may_be_registered(
     make_registration,
 ):
     answer = make_registration(code="500", record=None, message="oops")
@@ -123,35 +121,33 @@ def test_a_failure_of_an_entry_without_selector_is_unknown_for_it_may_have_been_
     assert outcomes.of_answer(SPEC, answer).outcome is Outcome.FAILED
 
 
-class TestStanding:
-    """Which known registration stands for an entry."""
+class TestRegistrationFor:
+    """Which known registration an entry means."""
 
-    def test_the_same_selector_whatever_its_case(self, make_registration):
+    def test_the_same_selector_in_any_case(self, make_registration):
         known = [make_registration(selector="S1"), make_registration(selector="s2")]
-        assert outcomes.standing(SPEC, known) is known[0]
-        assert outcomes.standing(SPEC._replace(selector="s3"), known) is None
+        assert outcomes.registration_for(SPEC, known) is known[0]
+        assert outcomes.registration_for(SPEC._replace(selector="s3"), known) is None
 
-    def test_without_selector_the_newest_that_is_as_asked(self, make_registration):
+    def test_without_selector_the_newest_that_is_as_requested(self, make_registration):
         known = [
             make_registration(selector="a", key_len=1024),
             make_registration(selector="b"),
             make_registration(selector="c"),
         ]
-        assert outcomes.standing(DomainSpec("example.com"), known) is known[2]
-        assert outcomes.standing(DomainSpec("example.com", key_len=1024), known) is known[0]
+        assert outcomes.registration_for(DomainSpec("example.com"), known) is known[2]
+        assert outcomes.registration_for(DomainSpec("example.com", key_len=1024), known) is known[0]
 
     def test_without_selector_the_newest_of_those_that_differ(self, make_registration):
         known = [make_registration(selector="a"), make_registration(selector="b")]
         spec = DomainSpec("example.com", key_len=1024)
-        assert outcomes.standing(spec, known) is known[1]
+        assert outcomes.registration_for(spec, known) is known[1]
 
-    def test_somebody_elses_does_not_stand_for_an_entry_without_selector(self, make_registration):
+    def test_another_accounts_is_not_meant_without_selector(self, make_registration):
         known = [make_registration(code="409", record=None)]
-        assert outcomes.standing(DomainSpec("example.com"), known) is None
-        assert outcomes.standing(SPEC, known) is known[0]
+        assert outcomes.registration_for(DomainSpec("example.com"), known) is None
+        assert outcomes.registration_for(SPEC, known) is known[0]
 
-    def test_one_whose_record_never_came_does_stand_so_that_it_is_not_made_twice(
-        self, make_registration
-    ):
+    def test_one_without_record_is_meant_so_that_no_second_is_made(self, make_registration):
         known = [make_registration(selector=None, record=None)]
-        assert outcomes.standing(DomainSpec("example.com"), known) is known[0]
+        assert outcomes.registration_for(DomainSpec("example.com"), known) is known[0]

@@ -109,9 +109,9 @@ def test_every_mistake_in_a_malformed_file_has_its_place(name):
     path = FIXTURES / f"{name}.yaml"
     with pytest.raises(InputError) as caught:
         read_specs(str(path))
-    found = caught.value.problems
-    assert [(problem.line, problem.column) for problem in found] == MALFORMED[name]
-    assert all(str(problem).startswith(f"{path}:") and problem.hint for problem in found)
+    problems = caught.value.problems
+    assert [(problem.line, problem.column) for problem in problems] == MALFORMED[name]
+    assert all(str(problem).startswith(f"{path}:") and problem.hint for problem in problems)
 
 
 def test_every_malformed_file_has_its_row():
@@ -182,8 +182,8 @@ def test_a_thousand_mistakes_are_all_reported():
 
 
 def test_problems_are_in_file_order():
-    found = refusals("- {selector: s_1}\n- {sign_domain: a_b.example, enable: yes}\n")
-    places = [tuple(map(int, problem.split(":")[1:3])) for problem in found]
+    problems = refusals("- {selector: s_1}\n- {sign_domain: a_b.example, enable: yes}\n")
+    places = [tuple(map(int, problem.split(":")[1:3])) for problem in problems]
     assert places == [(1, 3), (1, 14), (2, 17), (2, 38)]
 
 
@@ -222,16 +222,16 @@ def test_all_entries_of_a_domain_are_compared(selectors, expected):
         f"- {{sign_domain: a.example, selector: {selector}}}\n" if selector else "- a.example\n"
         for selector in selectors
     ]
-    found = refused("".join(entries).encode())
-    assert len(found) == len(expected)
-    for problem, (line, words) in zip(found, expected, strict=True):
+    problems = refused("".join(entries).encode())
+    assert len(problems) == len(expected)
+    for problem, (line, words) in zip(problems, expected, strict=True):
         assert problem.startswith(f'f.yaml:{line}:3: "a.example" ')
         assert words in problem
 
 
 def test_repeated_domain_is_found_in_spite_of_another_mistake():
-    found = refusals("- {sign_domain: a.example, key_len: 1}\n- a.example\n")
-    assert [problem.split(":")[1] for problem in found] == ["1", "2"]
+    problems = refusals("- {sign_domain: a.example, key_len: 1}\n- a.example\n")
+    assert [problem.split(":")[1] for problem in problems] == ["1", "2"]
 
 
 def test_omitted_selector_counts_as_one_octet_of_253():

@@ -28,7 +28,7 @@ NOW = datetime(2026, 11, 21, 15, 4, 5, tzinfo=UTC)
         ("mail", "mail"),
     ],
 )
-def test_what_the_template_gives(template, selector):
+def test_selector_from_template(template, selector):
     spec = DomainSpec("example.com", key_len=2048)
     assert SelectorTemplate(template, NOW).assign(spec) == spec._replace(selector=selector)
 
@@ -53,7 +53,7 @@ def test_what_the_template_gives(template, selector):
         ("s._domainkey", "_domainkey"),
     ],
 )
-def test_what_is_no_template_is_refused_and_named(template, what):
+def test_invalid_templates_are_refused_with_the_reason(template, what):
     with pytest.raises(UsageError) as caught:
         SelectorTemplate(template, NOW)
     assert "--assign-selector" in caught.value.message
@@ -61,7 +61,7 @@ def test_what_is_no_template_is_refused_and_named(template, what):
     assert caught.value.hint
 
 
-def test_errors_name_the_option_that_the_template_is_of():
+def test_errors_name_the_option():
     with pytest.raises(UsageError, match="in --selector: the template is empty"):
         SelectorTemplate("", NOW, option="--selector")
     long = parse_domain(".".join(["a" * 60] * 3 + ["b" * 50]))
@@ -69,13 +69,13 @@ def test_errors_name_the_option_that_the_template_is_of():
         SelectorTemplate("s%Y%m%d-01", NOW, option="--selector").check([DomainSpec(long)])
 
 
-def test_the_hash_is_another_for_each_domain():
+def test_the_hash_differs_between_domains():
     template = SelectorTemplate("s{domain}", NOW)
     domains = [f"d{number}.example" for number in range(1000)]
     assert len({template.assign(DomainSpec(domain)).selector for domain in domains}) == 1000
 
 
-def test_names_that_become_too_long_are_all_named_before_anything_is_sent():
+def test_all_domains_with_too_long_names_are_listed():
     long = parse_domain(".".join(["a" * 60] * 3 + ["b" * 50]))
     specs = [DomainSpec(long), DomainSpec("example.com"), DomainSpec(long, "s1")]
     SelectorTemplate("s", NOW).check(specs)

@@ -1,4 +1,4 @@
-"""Documents: what is written and where; what could surprise in YAML is refused."""
+"""Documents: text with its place, and problems for everything surprising in YAML."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def parser(request, monkeypatch):
 
 
 def as_python(document: Document, node: Node):
-    """A whole node as dicts, lists and strings; an alias, which nothing takes, as None."""
+    """A whole node as dicts, lists and strings; None for an alias, which is a problem."""
     if document.is_mapping(node):
         return {key.value: as_python(document, value) for key, value in document.pairs(node, "it")}
     if isinstance(node, yaml.SequenceStartEvent):
@@ -107,17 +107,17 @@ def test_deep_nesting_stops_at_once(parser):
 
 @given(st.binary())
 def test_any_bytes_are_read_or_refused_with_places(data):
-    found: tuple[Problem, ...] = ()
+    reported: tuple[Problem, ...] = ()
     try:
         with Document(decode(data, "f"), "f") as document:
             if root := document.root():
                 as_python(document, root)
     except InputError as error:
-        found = error.problems
-    assert all(problem.line >= 1 and problem.column >= 1 for problem in found)
+        reported = error.problems
+    assert all(problem.line >= 1 and problem.column >= 1 for problem in reported)
 
 
-# What YAML and this house allow unescaped.
+# What YAML allows unescaped.
 words = st.text(st.characters(categories=["L", "N", "P", "S", "Zs"]), min_size=1)
 
 

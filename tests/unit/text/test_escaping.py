@@ -50,7 +50,7 @@ def test_ordinary_text_stays(text: str) -> None:
         ("\U000e0041", r"\U000e0041"),
     ],
 )
-def test_what_acts_or_hides_is_shown(char: str, shown: str) -> None:
+def test_control_and_invisible_characters_are_escaped(char: str, shown: str) -> None:
     assert printable(f"a{char}b") == f"a{shown}b"
 
 
@@ -63,7 +63,7 @@ def test_the_result_is_one_line_without_controls(text: str) -> None:
 
 
 @pytest.mark.parametrize("hidden", ["\u034f", "\u115f", "\u2800", "\u3164", "\uffa0"])
-def test_what_leaves_a_gap_that_nobody_sees_is_shown(hidden):
+def test_invisible_fillers_are_escaped(hidden):
     assert printable(f"a{hidden}b") == f"a\\u{ord(hidden):04x}b"
 
 
