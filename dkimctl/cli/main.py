@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from dkimctl import __version__
-from dkimctl.cli.options import examples
+from dkimctl.cli.options.shared import examples
 from dkimctl.cli.output.streams import Reporter, open_missing_streams, show_lines, write
 from dkimctl.errors import DkimctlError, ExitCode, Interrupted, UsageError
 

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 import typer
 
-from dkimctl.cli.options import examples, with_session
+from dkimctl.cli.options.shared import examples, with_session
 from dkimctl.cli.output.streams import write_bytes
 from dkimctl.cli.session import Session
 from dkimctl.errors import (

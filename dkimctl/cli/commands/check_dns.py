@@ -9,7 +9,7 @@ from pathlib import Path
 
 import typer
 
-from dkimctl.cli.check_options import (
+from dkimctl.cli.options.checking import (
     ExpectAbsentOption,
     FormatOption,
     MaxInFlightOption,
@@ -21,7 +21,7 @@ from dkimctl.cli.check_options import (
     open_source,
     read_policy,
 )
-from dkimctl.cli.options import OutputOption, examples, with_session
+from dkimctl.cli.options.shared import OutputOption, examples, with_session
 from dkimctl.cli.output.checks import CheckSink
 from dkimctl.cli.output.destination import require_place
 from dkimctl.cli.output.results import worst

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dkimctl.cli.main import COMPLETE_VARIABLE
-from dkimctl.cli.options import examples
+from dkimctl.cli.options.shared import examples
 from dkimctl.cli.output.streams import write
 
 app = typer.Typer(add_completion=False)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dkimctl.cli.options import examples, with_session
+from dkimctl.cli.options.shared import examples, with_session
 from dkimctl.cli.output.ledger import nothing_retired, report_forgotten, report_import
 from dkimctl.cli.output.options import OutputOptions, default_format
 from dkimctl.cli.output.results import write_results

@@ -11,7 +11,7 @@ import typer
 
 from dkimctl.cli import prompt
 from dkimctl.cli.interruption import interrupting
-from dkimctl.cli.options import examples, with_session
+from dkimctl.cli.options.shared import examples, with_session
 from dkimctl.cli.session import Session
 from dkimctl.errors import CredentialsError, ExitCode, UsageError
 from dkimctl.models.secret import Secret, Token

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from dkimctl.cli.options import examples, with_session
+from dkimctl.cli.options.shared import examples, with_session
 from dkimctl.cli.session import Session
 from dkimctl.errors import CredentialsError, ExitCode, UsageError
 from dkimctl.settings.profile import profiles_with

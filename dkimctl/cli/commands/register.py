@@ -9,12 +9,12 @@ from typing import Annotated
 
 import typer
 
-from dkimctl.cli.options import examples, with_session
+from dkimctl.cli.options.shared import examples, with_session
 from dkimctl.cli.output.options import OutputOptions
 from dkimctl.cli.output.results import ResultSink, show
 from dkimctl.cli.output.run_summary import finish_run, nothing_sent, warn_of_unanswered
+from dkimctl.cli.output.zones import resolve_zones
 from dkimctl.cli.session import Session
-from dkimctl.cli.zones import resolve_zones
 from dkimctl.errors import DkimctlError, ExitCode, UsageError
 from dkimctl.models.registration import DomainSpec
 from dkimctl.registration.run import RegistrationRun, RunOptions, assign_from, record_names

@@ -8,11 +8,7 @@ from pathlib import Path
 
 import typer
 
-from dkimctl.cli.options import OutputOption, examples, with_session
-from dkimctl.cli.output.destination import write_chunks
-from dkimctl.cli.output.options import OutputOptions
-from dkimctl.cli.output.rotation import report_rotation, show_retired
-from dkimctl.cli.rotation_options import (
+from dkimctl.cli.options.rotation import (
     DEFAULTS,
     KeyLenOption,
     OlderThanOption,
@@ -25,6 +21,10 @@ from dkimctl.cli.rotation_options import (
     read_policy,
     read_retired_output,
 )
+from dkimctl.cli.options.shared import OutputOption, examples, with_session
+from dkimctl.cli.output.destination import write_chunks
+from dkimctl.cli.output.options import OutputOptions
+from dkimctl.cli.output.rotation import report_rotation, show_retired
 from dkimctl.cli.selection import (
     SelectionArgument,
     nothing_registered,

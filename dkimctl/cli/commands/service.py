@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from dkimctl.cli.options import DataOption, examples
+from dkimctl.cli.options.shared import DataOption, examples
 from dkimctl.cli.output.streams import write
 from dkimctl.cli.sandbox import open_service_store
 from dkimctl.text.escaping import printable

@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from dkimctl.cli.options import examples, with_session
+from dkimctl.cli.options.shared import examples, with_session
 from dkimctl.cli.output.options import OutputOptions
 from dkimctl.cli.output.results import show, worst
+from dkimctl.cli.output.zones import resolve_zones
 from dkimctl.cli.selection import SelectionArgument, few, read_selection, registered, warn_unmatched
 from dkimctl.cli.session import Session
-from dkimctl.cli.zones import resolve_zones
 from dkimctl.errors import ExitCode, NegativeAnswer
 from dkimctl.ledger.selection import Selection
 from dkimctl.models.registration import Result

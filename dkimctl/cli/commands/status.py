@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from dkimctl.cli.options import examples, with_session
+from dkimctl.cli.options.shared import examples, with_session
 from dkimctl.cli.output.streams import write
 from dkimctl.cli.progress.display import duration
 from dkimctl.cli.session import Session

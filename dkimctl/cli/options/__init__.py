@@ -1,0 +1,1 @@
+"""Options: those that commands share, and those of commands that have many."""
