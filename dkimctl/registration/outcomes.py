@@ -31,7 +31,7 @@ def of_answer(spec: DomainSpec, registration: Registration) -> Result:
 def of_registered(spec: DomainSpec, registration: Registration) -> Result:
     """The outcome of `spec`, which was registered before."""
     if registration.is_taken:
-        return Result(registration, Outcome.TAKEN, "somebody else has registered it")
+        return Result(registration, Outcome.TAKEN, "another client has registered it")
     return _compared(spec, registration, Outcome.EXISTS)
 
 

@@ -68,7 +68,7 @@ def changed(item, **fields):
         ({"result": {"code": 400, "message": "no"}}, "no"),
         ({"result": {"code": 500, "message": "later"}}, "500: later"),
         ({"result": None, "outcome": "unknown"}, "no answer when it was saved"),
-        ({"result": {"code": "409"}, "setting_values": {"value": None}}, "somebody else"),
+        ({"result": {"code": "409"}, "setting_values": {"value": None}}, "another client"),
         ({"sign_domain": 17}, "items[0].sign_domain"),
     ],
 )

@@ -114,7 +114,7 @@ class TestImport:
         assert known(ledger) == [make_registration()]
         assert "left out, unknown: 1 (d0.example (selector s1): there was no answer" in done.err
         assert "left out, invalid: 8 (d1.example (selector s1): no" in done.err
-        assert "left out, taken: 1 (d8.example (selector s1): somebody else" in done.err
+        assert "left out, taken: 1 (d8.example (selector s1): another client" in done.err
         assert "d7.example" not in done.err, "of many, the first few"
         assert "items[9].sign_domain" in done.err
         assert "dkimctl: imported 1, left out 10\n" in done.err

@@ -40,46 +40,46 @@ def show_dns(
         typer.Option(
             "--from",
             metavar="FILE",
-            help="Read what --format json wrote, or a response of the service, in place of the "
+            help="Read the output of --format json, or a response of the service, instead of the "
             "ledger; `-` is standard input.",
         ),
     ] = None,
 ) -> int:
     """Show the DNS records of what is registered, from the ledger; nothing is sent."""
-    chosen = read_selection(session, selection)
+    selected = read_selection(session, selection)
     if saved is not None:
-        return _show_saved(session, output_options, saved, chosen)
-    results, output_options = _with_zones(session, output_options, registered(session, chosen))
+        return _show_saved(session, output_options, saved, selected)
+    results, output_options = _with_zones(session, output_options, registered(session, selected))
     shown = show(results, output_options, session.reporter)
-    return worst([shown.status, warn_unmatched(session, chosen)])
+    return worst([shown.status, warn_unmatched(session, selected)])
 
 
 def _show_saved(
-    session: Session, output_options: OutputOptions, path: str, chosen: Selection
+    session: Session, output_options: OutputOptions, path: str, selected: Selection
 ) -> int:
-    """Show what a file holds: without ledger, token or network."""
+    """Show the records in a file, without ledger, token or network."""
     from dkimctl.registration.saved_results import read_saved_results, results_of
 
     saved = read_saved_results(path)
     for fault in saved.faults:
         session.reporter.warn(f"{path}: {fault}", code="unreadable")
-    results = list(results_of(chosen.pick(saved.registrations)))
-    if not results and (unmatched := chosen.unmatched()):
+    results = list(results_of(selected.pick(saved.registrations)))
+    if not results and (unmatched := selected.unmatched()):
         raise NegativeAnswer(
-            f"nothing in {path} matches {few(unmatched)}", hint="leave them out to see all of it"
+            f"nothing in {path} matches {few(unmatched)}", hint="remove them to see all of it"
         )
     _, output_options = _with_zones(session, output_options, results)
     shown = show(results, output_options, session.reporter)
-    # Nothing was asked now: what failed or is unknown is so in the file, and a no.
+    # The service was not asked: what failed or is unknown is so in the file, and a no.
     status = shown.status if shown.failure else min(shown.status, ExitCode.NO)
     faulty = ExitCode.NO if saved.faults else ExitCode.OK
-    return worst([status, faulty, warn_unmatched(session, chosen)])
+    return worst([status, faulty, warn_unmatched(session, selected)])
 
 
 def _with_zones(
     session: Session, output_options: OutputOptions, results: Iterable[Result]
 ) -> tuple[Iterable[Result], OutputOptions]:
-    """The results and the output options, once the zones of all records are known."""
+    """The results, and the output options with the zones of their records."""
     if not output_options.has_zones:
         return results, output_options
     known = list(results)

@@ -23,84 +23,84 @@ _STYLES = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m"}
 
 
 class Reporter:
-    """Tells people what happened, on stderr.
+    """Reports notes, warnings and errors on stderr.
 
-    With `as_json`, what was told comes out as one JSON object at the end instead, so that
-    stderr can be parsed. `quiet` drops notes; warnings and errors stay.
+    With `as_json`, `close` writes warnings, errors and summary as one JSON object instead. `quiet`
+    drops notes and the summary.
     """
 
     def __init__(self, *, as_json: bool = False, quiet: bool = False) -> None:
         self.quiet = quiet
         self._as_json = as_json
-        self._told: dict[str, list[dict[str, str]]] = {"error": [], "warning": []}
+        self._reports: dict[str, list[dict[str, str]]] = {"error": [], "warning": []}
         self._summary: Counts | None = None
 
     def note(self, text: str) -> None:
-        """Something good to know, such as a summary."""
+        """Report something good to know, such as the next command."""
         if not self.quiet and not self._as_json:
-            _say(printable(text))
+            _write_line(printable(text))
 
     def summarize(self, text: str, counts: Counts) -> None:
-        """What a run came to: in words, and as numbers."""
+        """Report the result of a run, in words and as numbers."""
         self.note(f"dkimctl: {text}")
         if not self.quiet:
             self._summary = counts
 
     def warn(self, text: str, *, hint: str = "", code: str = "warning") -> None:
-        """Something that does not stop the command."""
-        self._tell("warning", text, hint, code)
+        """Report what does not stop the command."""
+        self._report("warning", text, hint, code)
 
     def error(self, error: DkimctlError) -> None:
-        """What stops the command, or makes its answer a no."""
+        """Report what stops the command, or makes its answer a no."""
         if isinstance(error, InputError):
             for problem in error.problems:
-                self._tell("error", str(problem), problem.hint, error.code)
+                self._report("error", str(problem), problem.hint, error.code)
         else:
-            self._tell("error", error.message, error.hint, error.code)
+            self._report("error", error.message, error.hint, error.code)
 
     def close(self) -> None:
-        """Write what waits for the end."""
-        if self._as_json and (self._summary is not None or any(self._told.values())):
+        """Write the JSON object."""
+        if self._as_json and (self._summary is not None or any(self._reports.values())):
             import json
 
-            document: dict[str, object] = {"errors": self._told["error"]}
-            if self._told["warning"]:
-                document["warnings"] = self._told["warning"]
+            document: dict[str, object] = {"errors": self._reports["error"]}
+            if self._reports["warning"]:
+                document["warnings"] = self._reports["warning"]
             if self._summary is not None:
                 document["summary"] = self._summary
-            _say(json.dumps(document))
+            _write_line(json.dumps(document))
 
-    def _tell(self, kind: str, text: str, hint: str, code: str) -> None:
+    def _report(self, kind: str, text: str, hint: str, code: str) -> None:
         if self._as_json:
-            self._told[kind].append({"code": code, "message": text, "hint": hint})
+            self._reports[kind].append({"code": code, "message": text, "hint": hint})
             return
         style = _STYLES[kind] if shows_colour(sys.stderr) else ""
-        _say(f"dkimctl: {style}{kind}:{style and chr(27) + '[0m'} {printable(text)}")
+        _write_line(f"dkimctl: {style}{kind}:{style and chr(27) + '[0m'} {printable(text)}")
         if hint:
-            _say(f"hint: {printable(hint)}")
+            _write_line(f"hint: {printable(hint)}")
 
 
 def log(text: str) -> None:
-    """What --verbose asks for; from any thread."""
-    _say(f"dkimctl: {printable(text)}")
+    """Write a line for --verbose; safe in any thread."""
+    _write_line(f"dkimctl: {printable(text)}")
 
 
 def show_lines(text: str) -> None:
-    """Lines for people, such as a traceback, in which words of others may stand."""
+    """Write lines that may hold text of others, such as a traceback."""
     for line in text.splitlines():
-        _say(printable(line))
+        _write_line(printable(line))
 
 
 def shows_colour(stream: TextIO) -> bool:
-    """Whether colour is wanted there: a terminal, and no NO_COLOR (no-color.org)."""
+    """Whether to use colour: on a terminal, unless NO_COLOR is set (no-color.org)."""
     return stream.isatty() and not os.environ.get("NO_COLOR")
 
 
 def write(chunks: Iterable[str], *, must_arrive: bool = False, hint: str = "") -> None:
     """Write a result to stdout.
 
-    Raises OutputError where it cannot be written. A reader that went away (`| head`) is no error,
-    unless all of it `must_arrive`.
+    Raises OutputError if it cannot be written. A reader that goes away (`| head`) is not an error,
+    unless all of the result `must_arrive`.
     """
     writer = StdoutWriter(must_arrive=must_arrive, hint=hint)
     for text in chunks:
@@ -159,7 +159,7 @@ class StdoutWriter:
 
 
 def write_bytes(data: bytes) -> None:
-    """Write data to stdout as it came, or so that a terminal only shows it.
+    """Write data to stdout unchanged; on a terminal, with control characters escaped.
 
     Raises OutputError like `write`.
     """
@@ -174,9 +174,9 @@ def write_bytes(data: bytes) -> None:
 
 
 def open_missing_streams() -> None:
-    """Give every standard stream that was closed a place that leads nowhere.
+    """Open the null device for every standard stream that is closed.
 
-    Otherwise a file opened later would take its number, and be written to by mistake.
+    Otherwise a file opened later would get its descriptor, and be written to by mistake.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
@@ -184,7 +184,7 @@ def open_missing_streams() -> None:
 
 
 def _displayed(data: bytes) -> str:
-    """Lines for a terminal, with all that it would act on escaped."""
+    """Lines for a terminal, with control characters escaped."""
     text = data.decode("utf-8", "backslashreplace").replace("\r\n", "\n").expandtabs()
     lines = text.removesuffix("\n").split("\n") if text else []
     return "".join(f"{printable(line)}\n" for line in lines)
@@ -204,7 +204,7 @@ def _require_written(
 ) -> None:
     if failure is None:
         return
-    _abandon(sys.stdout)
+    _discard(sys.stdout)
     if must_arrive or not isinstance(failure, BrokenPipeError):
         raise OutputError(
             f"the result could not be written: {failure.strerror}",
@@ -212,16 +212,16 @@ def _require_written(
         )
 
 
-def _say(line: str) -> None:
+def _write_line(line: str) -> None:
     try:
         sys.stderr.write(line + "\n")
         sys.stderr.flush()
-    except OSError:  # nobody is left to be told
-        _abandon(sys.stderr)
+    except OSError:  # stderr is gone
+        _discard(sys.stderr)
 
 
-def _abandon(stream: TextIO) -> None:
-    """Point a stream nowhere, so that the interpreter's last flush does not fail as well."""
+def _discard(stream: TextIO) -> None:
+    """Redirect a stream to the null device, so that the last flush at exit does not fail."""
     devnull = os.open(os.devnull, os.O_WRONLY)
     os.dup2(devnull, stream.fileno())
     os.close(devnull)
