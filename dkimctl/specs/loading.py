@@ -112,11 +112,11 @@ class _Reader:
         if spec.key in positions:
             self._report_repeated(node, spec, self._lines[positions[spec.key]])
             return
-        without = first if spec.selector is None else positions.get(key_of(spec.sign_domain, None))
-        if without is not None:
+        other = first if spec.selector is None else positions.get(key_of(spec.sign_domain, None))
+        if other is not None:
             message = (
                 f"{quoted(spec.sign_domain)} has entries with and without a selector "
-                f"(line {self._lines[without]})"
+                f"(line {self._lines[other]})"
             )
             self._document.problem(node, message, "give every entry of the domain a selector")
         positions[spec.key] = position

@@ -48,7 +48,7 @@ def test_other_attributes_than_requested_are_reported(make_registration, asked, 
     result = outcomes.of_answer(SPEC._replace(**asked), answer)
     assert (result.outcome, result.reason) == (Outcome.DIFFERS, reason)
     again = outcomes.of_registered(SPEC._replace(**asked), result.registration)
-    assert again == result, "the ledger's copy tells the same"
+    assert again == result, "the ledger's copy gives the same"
 
 
 def test_omitted_attributes_make_no_difference(make_registration):
