@@ -58,6 +58,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.path.parent == _HERE and is_hypothesis_test(getattr(item, "obj", None))
     ]
     for item in ours:
+        item.add_marker(pytest.mark.slow)
         item.add_marker(pytest.mark.filterwarnings("ignore:Generating overly large repr"))
     for found, name in {item.obj: item.path.name for item in ours}.items():
         profile(found)

@@ -5,10 +5,21 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
 from processes import Cli, ServeProcess, converse
+
+HERE = Path(__file__).parent
+# The tests of all other modules are slow: they start many processes, or need daemons.
+FAST = {"test_in_process.py", "test_sandbox.py", "test_serve_clients.py"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if HERE in item.path.parents and item.path.name not in FAST:
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture

@@ -12,8 +12,6 @@ from dns_servers import Server, key_file, serving
 from documents import example
 from published import APEX
 
-pytestmark = pytest.mark.slow
-
 SPECS = """
 defaults: {key_len: 2048, start_date: 2027-01-04T00:00+00:00}
 domains:

@@ -72,6 +72,7 @@ def test_a_response_in_time_keeps_its_connection(connect):
     assert is_open(ours, peer)
 
 
+@pytest.mark.slow
 def test_each_response_has_its_own_deadline(connect):
     deadline, ours, peer = connect()
     for _ in range(4):

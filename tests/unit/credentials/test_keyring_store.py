@@ -320,6 +320,7 @@ class Keyring(KeyringBackend):
 """
 
 
+@pytest.mark.slow
 def test_a_call_that_hangs_does_not_delay_the_exit(tmp_path: Path) -> None:
     (tmp_path / "hanging.py").write_text(HANGING, encoding="utf-8")
     environment = {"PYTHON_KEYRING_BACKEND": "hanging.Keyring", "PYTHONPATH": str(tmp_path)}

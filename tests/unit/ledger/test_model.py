@@ -7,6 +7,7 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -142,5 +143,5 @@ class LedgerAndModel(RuleBasedStateMachine):
         assert self.ledger.publications() == self.publications
 
 
-TestLedgerAndModel = LedgerAndModel.TestCase
+TestLedgerAndModel = pytest.mark.slow(LedgerAndModel.TestCase)
 TestLedgerAndModel.settings = settings(max_examples=50, stateful_step_count=15, deadline=None)

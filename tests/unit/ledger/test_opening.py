@@ -91,6 +91,7 @@ def test_uncommitted_changes_of_a_killed_writer_are_not_read(start, read, path):
     assert {file: file.read_bytes() for file in contents} == contents
 
 
+@pytest.mark.slow
 def test_readers_work_while_a_writer_commits_without_pause(start, read):
     writer = start(COMMIT_AND_REOPEN)
     assert writer.stdout.readline() == "ready\n"

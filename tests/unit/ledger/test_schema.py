@@ -137,6 +137,7 @@ print("done")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("there", ["nothing", "an old one"])
 def test_several_processes_can_open_a_ledger_at_the_same_time(path, start, read, old, there):
     if there == "nothing":

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 
+import pytest
 from hypothesis import given, settings
 
 from dkimctl.render.renderer import Format
@@ -21,6 +22,7 @@ console.log(JSON.stringify(calls));
 """
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=15)
 @given(records=RECORDS)
 def test_node_evaluates_the_script_to_the_same_values(results, needs_tool, records) -> None:

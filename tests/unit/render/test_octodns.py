@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 
 from dkimctl.models.registration import DnsRecord
@@ -22,6 +23,7 @@ def octodns_can_hold(record: DnsRecord) -> bool:
     return has_form and len(record.fqdn) < 253
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(records=RECORDS.filter(lambda records: all(map(octodns_can_hold, records))))
 def test_octodns_loads_the_file_strictly_and_reads_the_same_values(results, records) -> None:

@@ -18,6 +18,7 @@ def unescaped(literal: str) -> str:
     return literal.replace("$${", "${").replace("%%{", "%{")
 
 
+@pytest.mark.slow
 @given(records=RECORDS)
 @pytest.mark.parametrize("provider", Provider)
 def test_each_record_has_a_resource(results, provider, records) -> None:

@@ -113,6 +113,7 @@ def test_other_rcodes_are_answers(name_server, reply, rcode):
     assert {answer.rcode for answer in answers.values()} == {rcode}
 
 
+@pytest.mark.slow
 def test_lost_answers_are_left_out_after_a_short_wait(name_server, answering):
     lossy = answering(lambda wire: [] if number_of(wire) in (3, 44) else None)
     start = time.monotonic()
@@ -149,6 +150,7 @@ def test_no_questions_take_no_time(name_server):
     assert there.asked == []
 
 
+@pytest.mark.slow
 def test_other_datagrams_do_not_extend_the_wait(name_server):
     class Babbling(name_server):
         def _answer(self, data, addr):

@@ -321,6 +321,7 @@ def slow(name_server, reply, truncated, over_tcp):
     return asyncio.run(work())
 
 
+@pytest.mark.slow
 def test_lost_question_is_sent_again(slow):
     assert slow.loses_first.values == (b"v=DKIM1",)
     first, second = slow.servers["loses_first"].asked
@@ -328,6 +329,7 @@ def test_lost_question_is_sent_again(slow):
     assert first[2:] == second[2:]
 
 
+@pytest.mark.slow
 def test_server_that_answers_only_over_tcp_is_heard(slow):
     assert slow.only_tcp.values == (b"over TCP",)
     assert len(slow.servers["only_tcp"].asked) == 2

@@ -64,6 +64,7 @@ def test_arbitrary_json(post: Callable[[bytes], Result], document: object) -> No
     assert isinstance(result.json, dict)
 
 
+@pytest.mark.slow
 @given(domains=st.lists(entries, min_size=1, max_size=4))
 @settings(max_examples=200, deadline=None)
 def test_arbitrary_entries(

@@ -131,6 +131,7 @@ def test_openssl_decrypts_a_key_with_any_octets(private_keys, tmp_path, needs_to
     assert done.stdout == private_keys[0]
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None)
 @given(passphrase=st.binary(min_size=1, max_size=MAX_PASSPHRASE))
 def test_any_passphrase_works(fixed_keys, passphrase):

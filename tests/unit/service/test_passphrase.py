@@ -235,6 +235,7 @@ def test_a_file_with_encrypted_keys_can_be_opened_while_it_is_read(
         Store.open(path, ours).close()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="needs the locks of SQLite on Linux")
 def test_the_checkpoint_of_another_process_is_waited_for(
     path: Path, ours: PrivateKeyEncryptor

@@ -87,6 +87,7 @@ def _seconds_to_the_end(connection: socket.socket) -> float:
     return time.monotonic() - started
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "beginning",
     [b"GE", b"GET / HTTP/1.1\r\nX: ", b"POST / HTTP/1.1\r\nContent-Length: 100000\r\n\r\n",
@@ -97,18 +98,21 @@ def test_a_trickling_request_is_cut_off(connection: socket.socket, beginning: by
     assert LIMIT <= _seconds_to_the_end(connection) < LIMIT + SLACK
 
 
+@pytest.mark.slow
 def test_each_request_has_its_own_time_limit(connection: socket.socket) -> None:
     for _ in range(3):
         assert _is_answered(connection)
         time.sleep(LIMIT * 0.8)
 
 
+@pytest.mark.slow
 def test_a_connection_may_be_idle_between_requests(connection: socket.socket) -> None:
     assert _is_answered(connection)
     time.sleep(LIMIT + SLACK)
     assert _is_answered(connection)
 
 
+@pytest.mark.slow
 def test_an_answer_that_is_not_read_is_cut_off(connection: socket.socket) -> None:
     size = 100_000_000
     connection.sendall(REQUEST.replace(b"/ ", b"/?%d " % size))

@@ -91,6 +91,7 @@ def run_once(path: Path, service: FaultyService, specs, concurrency: int, grace:
         return results, {(found.sign_domain, found.selector) for found in ledger.all()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("concurrency", [1, 4])
 @settings(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -127,6 +128,7 @@ def test_nothing_is_lost_or_doubled(make_registration, kinds, selectors, runs, g
     }  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(
     max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -13,6 +13,7 @@ from dkimctl.registration.engine.workers import WorkerChannel
 PAUSE = 0.5  # seconds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("selector", ["s1", None])
 def test_no_request_is_sent_during_a_pause(service, make_run, entries, outcomes_of, selector):
     server, lock = service(), threading.Lock()
