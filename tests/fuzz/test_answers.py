@@ -92,7 +92,7 @@ def records_of(results: Sequence[Result]) -> list[DnsRecord]:
 @example(body=b'{"items":[' + b"[" * 50_000, is_saved=True)
 @example(body=b'{"items":[],"total":' + b"9" * 4301 + b"}", is_saved=False)
 @example(body=b'{"items":[{"a":' * 5000, is_saved=False)
-def test_a_body_is_a_reply_or_is_told_of(body, is_saved):
+def test_a_body_is_decoded_or_refused_with_a_reason(body, is_saved):
     reply = decoded(body, is_saved=is_saved)
     if isinstance(reply, DecodeError):
         assert str(reply)
@@ -108,7 +108,7 @@ def test_a_body_is_a_reply_or_is_told_of(body, is_saved):
 
 
 @given(BODIES)
-def test_an_answer_is_shown_in_every_format(body):
+def test_a_reply_is_rendered_in_every_format(body):
     results = saved_results(body)
     for fmt in set(Format) - set(PER_ZONE):
         text = render_text(fmt, results, ttl=60, width=80)
@@ -130,7 +130,7 @@ def is_in_zones(result: Result) -> bool:
 
 
 @given(BODIES)
-def test_a_zone_has_one_line_for_each_record_and_others_read_it(body):
+def test_a_zone_has_one_line_per_record_and_dnspython_reads_it(body):
     results = saved_results(body)
     lines = render_text(Format.ZONE, results, ttl=60).splitlines()
     records = records_of(results)
@@ -142,7 +142,7 @@ def test_a_zone_has_one_line_for_each_record_and_others_read_it(body):
 
 
 @given(BODIES)
-def test_what_is_written_for_machines_is_read_back(body):
+def test_machine_formats_are_read_back(body):
     results = saved_results(body)
     registrations = [result.registration for result in results]
     again = decode_reply(render_text(Format.JSON, results).encode(), is_saved=True)
@@ -244,7 +244,7 @@ def test_a_token_is_usable_or_there_is_none(service, status, headers, body):
 
 
 @given(status=STATUSES, headers=HEADERS, body=BODIES)
-def test_any_other_request_has_an_answer_or_an_error(service, status, headers, body):
+def test_any_other_request_gets_a_response_or_an_error(service, status, headers, body):
     client = service.answer(status, headers, body)
     found = asked(lambda: client.request(Secret(SECRET), "DELETE", "/send/1"))
     if isinstance(found, HttpResponse):
@@ -255,14 +255,14 @@ def test_any_other_request_has_an_answer_or_an_error(service, status, headers, b
 
 
 @given(BODIES)
-def test_no_body_stops_what_looks_for_an_error(body):
+def test_any_body_can_be_searched_for_an_error(body):
     said = decode_error(body)
     assert isinstance(said, str)
     said.encode()
 
 
 @given(BODIES)
-def test_what_is_no_token_is_not_quoted(body):
+def test_an_invalid_token_is_not_quoted(body):
     try:
         _, lifetime = decode_token(body)
     except DecodeError as error:
@@ -273,7 +273,7 @@ def test_what_is_no_token_is_not_quoted(body):
 
 
 @given(body=BODIES, fmt=st.sampled_from(Format), to_file=st.booleans())
-def test_a_saved_answer_is_shown_or_told_of(command_line, tmp_path_factory, body, fmt, to_file):
+def test_a_saved_result_is_shown_or_refused(command_line, tmp_path_factory, body, fmt, to_file):
     place = tmp_path_factory.getbasetemp() / "shown"
     words = ["show-dns", "--from", "-", "--format", fmt]
     if fmt in PER_ZONE:
@@ -294,7 +294,7 @@ def test_a_saved_answer_is_shown_or_told_of(command_line, tmp_path_factory, body
 
 
 @given(BODIES)
-def test_a_saved_answer_is_taken_over_or_told_of(command_line, body):
+def test_a_saved_result_is_imported_or_refused(command_line, body):
     done = command_line("ledger", "import", "--sandbox", "-", stdin=body)
     shown = command_line("show-dns", "--sandbox", "--format", "json")
     for path in command_line.state.glob("ledger.db*"):

@@ -113,7 +113,7 @@ def is_safe(url: str | None) -> bool:
 
 
 @given(FILES)
-def test_a_config_file_is_read_or_each_problem_has_its_place(config_file, data):
+def test_a_config_file_is_read_or_each_problem_has_a_position(config_file, data):
     found = loaded(config_file, data)
     if not isinstance(found, Config):
         for problem in found:
@@ -139,9 +139,7 @@ def test_a_config_file_is_read_or_each_problem_has_its_place(config_file, data):
 
 
 @given(data=FILES, fmt=st.sampled_from(("table", "json")))
-def test_a_command_goes_on_with_a_config_file_or_tells_what_is_wrong(
-    command_line, config_file, data, fmt
-):
+def test_a_command_uses_a_config_file_or_reports_the_problem(command_line, config_file, data, fmt):
     found = loaded(config_file, data)
     done = command_line("show-dns", "--config", config_file, "--format", fmt)
     assert done.out == ""
@@ -163,7 +161,7 @@ def test_a_command_goes_on_with_a_config_file_or_tells_what_is_wrong(
 
 
 @given(LOGINS)
-def test_what_login_kept_is_read_or_told_of(tmp_path_factory, data):
+def test_stored_logins_are_read_or_refused(tmp_path_factory, data):
     state = tmp_path_factory.getbasetemp()
     (state / "logins.json").write_bytes(data)
     found = kept_logins(state)
@@ -181,7 +179,7 @@ def test_what_login_kept_is_read_or_told_of(tmp_path_factory, data):
 
 
 @given(data=LOGINS)
-def test_a_command_goes_on_with_what_login_kept_or_tells_what_is_wrong(command_line, data):
+def test_a_command_uses_stored_logins_or_reports_the_problem(command_line, data):
     kept = command_line.state / "logins.json"
     kept.write_bytes(data)
     done = command_line("show-dns")
@@ -192,7 +190,7 @@ def test_a_command_goes_on_with_what_login_kept_or_tells_what_is_wrong(command_l
 
 
 @given(ENVIRONMENTS)
-def test_an_environment_makes_a_profile_or_is_told_of(environ):
+def test_the_environment_gives_a_profile_or_is_refused(environ):
     found = resolved(environ=environ)
     if isinstance(found, UsageError):
         assert is_harmless(printable(f"{found.message} {found.hint}"))

@@ -159,7 +159,7 @@ def by_others(wire: bytes) -> dns.message.Message | None:
 @example(wire=HEADER.pack(7, 0x8400, 1, 0xFFFF, 0, 0) + ASKED.section + b"\xc0\x0c" * 30_000)
 @example(wire=HEADER.pack(7, 0x8400, 1, 5000, 0, 0) + ASKED.section
          + (b"\xc0\x0c" + RECORD.pack(16, IN, 60, 1) + b"\0") * 5000)  # fmt: skip
-def test_any_message_is_an_answer_or_none(wire):
+def test_any_message_is_decoded_or_ignored(wire):
     found = read(wire)
     if found is None:
         return
@@ -171,7 +171,7 @@ def test_any_message_is_an_answer_or_none(wire):
 
 
 @given(wire=MESSAGES)
-def test_others_read_the_same_in_it(wire):
+def test_dnspython_decodes_the_same(wire):
     ours, theirs = read(wire), by_others(wire)
     if ours is None or theirs is None or theirs.opcode() != 0 or len(theirs.question) != 1:
         return
@@ -280,7 +280,7 @@ def responder(data: st.DataObject, wrong: frozenset[int]) -> Callable[[Question]
 
 
 @given(data=st.data(), wrong=TURNS, is_given=st.booleans(), expect_absent=st.booleans())
-def test_whatever_servers_answer_there_is_a_verdict(data, wrong, is_given, expect_absent):
+def test_every_response_leads_to_a_verdict(data, wrong, is_given, expect_absent):
     source = AnySource(AnyServer(responder(data, wrong)), is_given=is_given)
     with Checker(source, expect_absent=expect_absent) as checker:
         (check,) = checker.check([REGISTERED])
@@ -298,7 +298,7 @@ def require_shown(check: Check) -> None:
 
 
 @given(data=st.data(), wrong=TURNS)
-def test_whatever_servers_answer_a_name_is_in_a_zone_or_in_none(data, wrong):
+def test_every_response_leads_to_a_zone_or_none(data, wrong):
     zone = found_zone(AnyServer(responder(data, wrong)))
     if isinstance(zone, NoAnswer):
         assert is_harmless(str(zone))
@@ -314,7 +314,7 @@ def found_zone(server: AnyServer) -> str | NoAnswer | None:
         return error
 
 
-def test_sound_servers_are_understood():
+def test_sound_responses_are_understood():
     for is_given in (False, True):
         source = AnySource(AnyServer(sound_answer), is_given=is_given)
         with Checker(source) as checker:
@@ -325,7 +325,7 @@ def test_sound_servers_are_understood():
 
 
 @pytest.mark.parametrize("kind", DATA)
-def test_the_records_that_are_changed_are_sound_before(kind):
+def test_the_records_are_sound_before_the_mutation(kind):
     data = DATA[kind][0]
     owner = b"\0" if kind == "OPT" else b"\xc0\x0c"
     counts = (0, 0, 1) if kind == "OPT" else (1, 0, 0)

@@ -191,12 +191,12 @@ def require_sound_one(found: Registration | Intent) -> None:
 
 
 @given(changes=CHANGES)
-def test_damaged_rows_are_sound_or_told_of(damage, changes):
+def test_damaged_rows_are_read_soundly_or_refused(damage, changes):
     require_sound(damage(lambda path: put(path, changes)))
 
 
 @given(statement=st.sampled_from(SQL), table=st.sampled_from([*COLUMNS]), number=INTEGERS)
-def test_tables_of_another_shape_are_told_of(damage, statement, table, number):
+def test_tables_of_another_shape_are_refused(damage, statement, table, number):
     def change(path: Path) -> None:
         with contextlib.closing(sqlite3.connect(path)) as connection:
             connection.executescript(statement.format(table=table, number=number))
@@ -207,7 +207,7 @@ def test_tables_of_another_shape_are_told_of(damage, statement, table, number):
 @given(changes=st.lists(
     st.tuples(st.integers(0, 1 << 16), st.binary(min_size=1, max_size=40)), min_size=1, max_size=4
 ))  # fmt: skip
-def test_damaged_bytes_are_told_of(damage, changes):
+def test_damaged_bytes_are_refused(damage, changes):
     def change(path: Path) -> None:
         data = bytearray(path.read_bytes())
         for at, wrong in changes:
@@ -219,7 +219,7 @@ def test_damaged_bytes_are_told_of(damage, changes):
 
 
 @given(changes=CHANGES)
-def test_a_writer_goes_on_with_damaged_rows_or_tells_of_them(damage, changes):
+def test_a_writer_continues_with_damaged_rows_or_refuses_them(damage, changes):
     path = damage(lambda path: put(path, changes))
     answer = Registration("a.example", "S1", 1024, code="201")
     with contextlib.ExitStack() as stack:
@@ -253,7 +253,7 @@ COMMANDS = (
 
 
 @given(changes=CHANGES, words=st.sampled_from(COMMANDS))
-def test_commands_go_on_with_damaged_rows_or_tell_of_them(command_line, damage, changes, words):
+def test_commands_continue_with_damaged_rows_or_refuse_them(command_line, damage, changes, words):
     shutil.copyfile(damage(lambda path: put(path, changes)), command_line.state / "ledger.db")
     done = command_line(*words, "--sandbox")
     for path in command_line.state.glob("ledger.*"):
@@ -265,7 +265,7 @@ def test_commands_go_on_with_damaged_rows_or_tell_of_them(command_line, damage, 
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-def test_commands_go_on_with_the_sound_ledger(command_line, sound, words):
+def test_commands_work_with_the_sound_ledger(command_line, sound, words):
     shutil.copyfile(sound, command_line.state / "ledger.db")
     done = command_line(*words, "--sandbox")
     for path in command_line.state.glob("ledger.*"):

@@ -31,7 +31,7 @@ def last(server):
     [(200, 0), (201, 0), (204, 0), (302, 4), (400, 1), (401, 3), (403, 3), (404, 1), (409, 1),
      (429, 1), (500, 4), (503, 4)],
 )  # fmt: skip
-def test_the_exit_code_goes_by_the_class_of_the_status(cli, answering, status, exit_code):
+def test_the_exit_code_follows_the_status_class(cli, answering, status, exit_code):
     body = b"" if status == 204 else b'{"message": "x"}'
     done = cli("api", "GET", "/x", env=answering(status, body, Location="https://evil.example/"))
     assert done.status == exit_code
@@ -39,13 +39,13 @@ def test_the_exit_code_goes_by_the_class_of_the_status(cli, answering, status, e
     assert (str(status) in done.err) is (exit_code != 0)
 
 
-def test_the_body_comes_as_it_came(cli, answering):
+def test_the_body_is_printed_unchanged(cli, answering):
     environment = cli.environment | answering(200, BODY)
     done = subprocess.run(cli.command("api", "GET", "/x"), env=environment, capture_output=True)
     assert (done.returncode, done.stdout) == (0, BODY)
 
 
-def test_on_a_terminal_the_body_is_shown_and_does_not_act(cli, answering, on_terminal):
+def test_on_a_terminal_the_body_is_escaped(cli, answering, on_terminal):
     cli.environment |= answering(200, BODY)
     status, shown = on_terminal(["api", "GET", "/x"])
     assert status == 0
@@ -53,13 +53,13 @@ def test_on_a_terminal_the_body_is_shown_and_does_not_act(cli, answering, on_ter
 
 
 @pytest.mark.parametrize("path", ["/send/1", "/x?a=http://b", "/@evil.example", "/%00"])
-def test_a_path_is_sent_as_it_is(cli, answering, scripted_server, path):
+def test_a_path_is_sent_unchanged(cli, answering, scripted_server, path):
     assert cli("api", "GET", path, env=answering(200)).status == 0
     assert last(scripted_server).path == path
     assert last(scripted_server).headers["authorization"].startswith("Bearer ")
 
 
-def test_no_cookie_of_the_token_answer_goes_along(cli, answering, scripted_server, make_answer):
+def test_cookies_of_the_token_endpoint_are_not_sent(cli, answering, scripted_server, make_answer):
     environment, answer = answering(200), scripted_server.answer
 
     def with_cookie(request):
@@ -71,7 +71,7 @@ def test_no_cookie_of_the_token_answer_goes_along(cli, answering, scripted_serve
     assert "cookie" not in last(scripted_server).headers
 
 
-def test_a_url_of_the_service_will_do(cli, answering, scripted_server):
+def test_a_url_of_the_service_is_accepted(cli, answering, scripted_server):
     assert cli("api", "GET", f"{scripted_server.url}/x?y", env=answering(200)).status == 0
     assert last(scripted_server).path == "/x?y"
 
@@ -82,7 +82,7 @@ def test_a_url_of_the_service_will_do(cli, answering, scripted_server):
      "{url}", "{url}//x", "x", "", "/a b", "/a\nb", "/a#b", "/ä", "file:///etc/passwd",
      "/../x", "/a/%2e%2E/x", "/./x"],
 )  # fmt: skip
-def test_no_other_host_and_no_odd_path_is_sent_a_token(cli, answering, scripted_server, path):
+def test_the_token_goes_to_no_other_host_and_no_odd_path(cli, answering, scripted_server, path):
     done = cli("api", "GET", path.format(url=scripted_server.url), env=answering(200))
     assert done.status == 2
     assert "hint:" in done.err
@@ -90,12 +90,12 @@ def test_no_other_host_and_no_odd_path_is_sent_a_token(cli, answering, scripted_
 
 
 @pytest.mark.parametrize("method", ["", "GE T", "GET\r\nX: y", "GÉT", "1"])
-def test_what_is_no_method_is_refused(cli, answering, scripted_server, method):
+def test_an_invalid_method_is_refused(cli, answering, scripted_server, method):
     assert cli("api", method, "/x", env=answering(200)).status == 2
     assert scripted_server.requests == []
 
 
-def test_a_body_has_its_bounds_both_ways(cli, answering, scripted_server):
+def test_request_and_response_bodies_are_limited(cli, answering, scripted_server):
     (cli.home / "empty").touch()
     assert cli("api", "POST", "/x", "--input", "empty", env=answering(200)).status == 0
     assert last(scripted_server).body == b""

@@ -181,7 +181,7 @@ def test_all_servers_of_each_zone_are_asked_at_all_their_addresses(cli, alone):
     assert "dead.test (127.0.0.9)" in items["www.example.org"]["reason"]
 
 
-def test_a_machine_without_ipv6_asks_the_others(cli, alone):
+def test_without_ipv6_the_other_servers_are_asked(cli, alone):
     words = ("check-dns", "--sandbox", "--format", "json", "right.example.com")
     done = alone(*cli.command(*words), env={"NO_IPV6": "1"})
     (item,) = json.loads(done.stdout)["items"]
@@ -190,7 +190,7 @@ def test_a_machine_without_ipv6_asks_the_others(cli, alone):
     assert servers == ["ns1.test (127.0.0.2)", "ns2.test (127.0.0.3)"]
 
 
-def test_the_resolver_of_this_machine_alone(cli, alone):
+def test_with_resolver_only_that_of_the_system_is_asked(cli, alone):
     words = ("check-dns", "--sandbox", "--format", "json", "--resolver", "lag.example.com")
     done = alone(*cli.command(*words))
     (item,) = json.loads(done.stdout)["items"]

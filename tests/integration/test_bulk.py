@@ -62,7 +62,7 @@ def specs(count: int, selector: str | None = "s1") -> str:
 class TestStopping:
     @posix
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-    def test_what_is_under_way_is_kept_and_the_same_command_goes_on(
+    def test_requests_in_flight_are_kept_and_the_same_command_continues(
         self, cli, registering, sent, number
     ):
         path, arrived = cli.write("many.yaml", specs(20)), threading.Event()
@@ -94,7 +94,7 @@ class TestStopping:
         assert sent() == sorted(f"d{n}.example" for n in range(20))
 
     @posix
-    def test_the_second_signal_leaves_at_once_and_loses_nothing(self, cli, registering, sent):
+    def test_a_second_signal_ends_the_run_at_once_and_loses_nothing(self, cli, registering, sent):
         path, release = cli.write("many.yaml", specs(4)), threading.Event()
         arrived = threading.Event()
 
@@ -122,7 +122,7 @@ class TestStopping:
 
 
 class TestTwoAtOnce:
-    def test_the_second_waits_says_for_whom_and_finds_nothing_to_do(self, cli, registering, sent):
+    def test_a_second_run_waits_names_the_first_and_has_nothing_to_do(self, cli, registering, sent):
         path, arrived, release = (
             cli.write("some.yaml", specs(4)),
             threading.Event(),
@@ -150,7 +150,7 @@ class TestTwoAtOnce:
         second.communicate()
 
     @posix
-    def test_a_killed_one_leaves_nothing_to_wait_for(self, cli, registering):
+    def test_a_killed_run_leaves_no_lock(self, cli, registering):
         path, arrived = cli.write("some.yaml", specs(2)), threading.Event()
         release = threading.Event()
 
@@ -168,7 +168,7 @@ class TestTwoAtOnce:
         assert done.status == 0
         assert "waiting" not in done.err
 
-    def test_a_reader_waits_for_nobody(self, cli, registering):
+    def test_readers_do_not_wait(self, cli, registering):
         path, arrived, release = (
             cli.write("some.yaml", specs(4)),
             threading.Event(),
@@ -211,7 +211,7 @@ def test_a_stalled_reader_holds_up_neither_answers_nor_the_next_run(cli, registe
 
 
 @posix
-def test_a_reader_that_goes_away_ends_nothing(cli, registering, sent):
+def test_a_closed_pipe_does_not_stop_the_run(cli, registering, sent):
     path = cli.write("many.yaml", specs(500))
     process = cli.start("register", path, "--format", "jsonl", stdout=-1, stderr=-1)
     process.stdout.close()
@@ -222,7 +222,7 @@ def test_a_reader_that_goes_away_ends_nothing(cli, registering, sent):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_what_cannot_be_written_is_told_beside_what_else_went_wrong(cli, registering, make_answer):
+def test_a_failed_write_is_reported_with_the_other_errors(cli, registering, make_answer):
     registering.on_request = lambda request: make_answer(403, {"message": "Forbidden"})
     known = cli.write("known.yaml", specs(1))
     registering.on_request = lambda request: None
@@ -239,7 +239,7 @@ def test_what_cannot_be_written_is_told_beside_what_else_went_wrong(cli, registe
     assert told["summary"] == {"exists": 1, "pending": 1}
 
 
-def test_input_that_turns_out_wrong_late_is_2_whatever_was_shown(cli, registering):
+def test_late_usage_errors_are_2_even_after_output(cli, registering):
     assert cli("register", "-", "--quiet", stdin=specs(5100)).status == 0
     words = ("register", "-", "--ca-bundle", "absent.pem", "--format", "jsonl")
     done = cli(*words, stdin=specs(5110))
@@ -260,7 +260,7 @@ class TestUnknown:
         registering.on_request = lambda request: None
         return path
 
-    def test_it_is_not_sent_again_and_what_to_do_is_said(self, cli, lost, sent):
+    def test_it_is_not_sent_again_and_the_hint_says_what_to_do(self, cli, lost, sent):
         again = cli("register", lost, "--format", "json")
         assert again.status == 4
         assert [item["outcome"] for item in again.json["items"]] == ["unknown"] * 2
@@ -268,17 +268,17 @@ class TestUnknown:
         warned = json.loads(again.err)["warnings"]
         assert any("--retry-unknown" in warning["hint"] for warning in warned)
 
-    def test_a_plan_shows_it_and_is_a_no(self, cli, lost):
+    def test_a_plan_shows_it_and_exits_with_1(self, cli, lost):
         planned = cli("register", lost, "--dry-run", "--format", "json")
         assert planned.status == 1
         assert [item["outcome"] for item in planned.json["items"]] == ["unknown"] * 2
 
-    def test_it_is_sent_again_when_asked_for(self, cli, lost, sent):
+    def test_it_is_sent_again_with_retry_unknown(self, cli, lost, sent):
         again = cli("register", lost, "--retry-unknown", "--format", "json")
         assert again.status == 0
         assert len(sent()) == 4
 
-    def test_another_file_is_told_of_it(self, cli, lost):
+    def test_a_run_of_another_file_warns_of_it(self, cli, lost):
         other = cli.write("other.yaml", "- {sign_domain: other.example, selector: s1}\n")
         done = cli("register", other)
         assert done.status == 0
@@ -301,7 +301,7 @@ class TestAssignedSelectors:
         assert [item["outcome"] for item in again.json["items"]] == ["exists"] * 3
         assert len(sent()) == 3
 
-    def test_a_lost_answer_is_asked_for_again_with_the_same_selector(
+    def test_after_a_lost_answer_the_same_selector_is_sent_again(
         self, cli, registering, make_answer
     ):
         path = cli.write("names.yaml", specs(2, None))
@@ -323,7 +323,7 @@ class TestAssignedSelectors:
 
 
 class TestWaiting:
-    def test_what_is_waited_for_is_said_once(self, cli, registering, make_answer):
+    def test_a_wait_is_reported_once(self, cli, registering, make_answer):
         answers = [make_answer(429, {"message": "slow down"}, {"Retry-After": "1"})] * 2
         registering.on_request = lambda request: answers.pop() if answers else None
         started = time.monotonic()
@@ -343,9 +343,7 @@ class TestWaiting:
         assert time.monotonic() - started < 60
         assert "slow down" in done.err
 
-    def test_a_rate_limit_slows_a_run_down_and_loses_nothing(
-        self, cli, registering, make_answer, sent
-    ):
+    def test_a_rate_limited_run_loses_nothing(self, cli, registering, make_answer, sent):
         taken = []
 
         def limited(request):
@@ -369,6 +367,6 @@ def test_the_summary_counts_every_outcome(cli, registering):
     assert "already" not in quiet.err
 
 
-def test_verbose_tells_of_each_request_with_how_long_it_took(cli, registering):
+def test_verbose_logs_each_request_with_its_duration(cli, registering):
     done = cli("register", "-", "--verbose", "--batch-size", 1, stdin=specs(3))
     assert len(re.findall(r"POST http://\S+/domain/dkim: 200, \d+ ms", done.err)) == 3

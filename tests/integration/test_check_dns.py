@@ -108,7 +108,7 @@ def faulty(cli):
     )
 
 
-def test_three_servers_that_agree_on_every_fault(check, serve, faulty):
+def test_three_servers_agree_on_every_fault(check, serve, faulty):
     servers = [serve(program, faulty) for program in HOSTS]
     done, items = check(servers)
     assert done.status == 4  # of one alias nothing is known; otherwise 1
@@ -130,7 +130,7 @@ def test_three_servers_that_agree_on_every_fault(check, serve, faulty):
     assert "\x1b" not in done.out
 
 
-def test_the_exit_code_is_no_where_all_is_known(check, serve, faulty):
+def test_the_exit_code_is_1_where_every_verdict_is_known(check, serve, faulty):
     server = serve("nsd", faulty)
     done, items = check([server], "gone.example.com", "right.example.com")
     assert (done.status, len(items)) == (1, 2)
@@ -144,7 +144,7 @@ def two(cli):
     return register(cli, "a.example.com", "b.example.com")
 
 
-def test_a_server_that_lags_behind_is_named(check, serve, two):
+def test_a_lagging_server_is_named(check, serve, two):
     servers = [serve("named", published(two)), serve("nsd", published(two)), serve("knotd", "")]
     done, items = check(servers)
     assert done.status == 1
@@ -157,7 +157,7 @@ def silent_host() -> Server:
     return Server(free_port("127.0.0.5"), "127.0.0.5")
 
 
-def test_a_dead_server_leaves_it_open_and_does_not_make_it_missing(check, serve, two):
+def test_a_dead_server_means_no_answer_not_missing(check, serve, two):
     server, dead = serve("nsd", published(two)), silent_host()
     done, items = check([server, dead])
     assert done.status == 4
@@ -195,7 +195,7 @@ def relay(listening: socket.socket, server: Server) -> None:
                 inner.sendall(outer.recv(65536))
 
 
-def test_a_server_that_answers_over_tcp_alone(check, serve, two):
+def test_a_server_that_answers_only_over_tcp_is_checked(check, serve, two):
     with deaf_to_udp(serve("named", published(two))) as server:
         done, items = check([server])
     assert done.status == 0
@@ -203,7 +203,7 @@ def test_a_server_that_answers_over_tcp_alone(check, serve, two):
 
 
 @pytest.mark.parametrize("program", HOSTS)
-def test_an_answer_that_does_not_fit_into_a_datagram_comes_over_tcp(check, serve, cli, program):
+def test_a_truncated_answer_is_fetched_over_tcp(check, serve, cli, program):
     values = register(cli, "big.example.com")
     many = [values["big.example.com"], *(f"v=DKIM1; p={number}{'x' * 250}" for number in range(6))]
     done, items = check([serve(program, txt(name_of("big.example.com"), *many))])
@@ -212,7 +212,7 @@ def test_an_answer_that_does_not_fit_into_a_datagram_comes_over_tcp(check, serve
 
 
 @pytest.mark.parametrize("program", HOSTS)
-def test_a_lame_server_tells_nothing(check, serve, cli, program):
+def test_a_lame_server_means_no_answer(check, serve, cli, program):
     register(cli, "example.net")
     done, items = check([serve(program, "")])
     assert done.status == 4
@@ -223,7 +223,7 @@ def test_a_lame_server_tells_nothing(check, serve, cli, program):
 BROKEN = 'zone "example.net" { type primary; file "there-is-none"; };'
 
 
-def test_a_server_that_could_not_load_the_zone_tells_nothing(check, serve, cli):
+def test_a_server_that_failed_to_load_the_zone_means_no_answer(check, serve, cli):
     register(cli, "example.net")
     done, items = check([serve("named", "", more=BROKEN)])
     assert done.status == 4
@@ -231,7 +231,7 @@ def test_a_server_that_could_not_load_the_zone_tells_nothing(check, serve, cli):
     assert "SERVFAIL" in items["example.net"]["reason"]
 
 
-def test_the_table_has_what_is_signing_without_dns_first(cli, serve, on_terminal):
+def test_the_table_starts_with_domains_signing_without_dns(cli, serve, on_terminal):
     register(cli, "z.example.com", more="start_date: 2020-01-01T00:00+00:00")
     register(cli, "a.example.com", more="start_date: 2099-01-01T00:00+00:00")
     server = serve("nsd", "")
@@ -245,7 +245,7 @@ def test_the_table_has_what_is_signing_without_dns_first(cli, serve, on_terminal
     assert any("signing now without DNS" in line and "z.example.com" in line for line in lines[3:])
 
 
-def test_old_records_are_to_be_gone(check, serve, two):
+def test_expect_absent_wants_old_records_gone(check, serve, two):
     left = published({"b.example.com": two["b.example.com"]})
     server = serve("knotd", left)
     done, items = check([server], "--expect-absent")
@@ -320,7 +320,7 @@ def judges(cli, check, serve, faulty, needs_tool):
     return server, verdicts, keys
 
 
-def test_opendkim_testkey_says_the_same(cli, judges, needs_tool):
+def test_opendkim_testkey_agrees(cli, judges, needs_tool):
     server, verdicts, keys = judges
     cli.write("unbound.conf", UNBOUND.format(host=server.host, port=server.port))
     cli.write("opendkim.conf", OPENDKIM.format(home=cli.home))
@@ -339,7 +339,7 @@ def test_opendkim_testkey_says_the_same(cli, judges, needs_tool):
         assert said[domain][0] is (verdicts[domain] == "published"), said[domain]
 
 
-def test_dkimpy_verifies_what_is_published_and_nothing_else(judges):
+def test_dkimpy_verifies_exactly_the_published_records(judges):
     server, verdicts, keys = judges
     for domain in set(verdicts) - HARMLESS - UNDEFINED:
         mail = b"From: a@" + domain.encode() + b"\nSubject: test\n\nbody\n"
@@ -357,7 +357,7 @@ def test_dkimpy_verifies_what_is_published_and_nothing_else(judges):
         assert verifies is (verdicts[domain] == "published"), (domain, verdicts[domain], found)
 
 
-def test_what_was_seen_before_an_interruption_is_kept(cli, serve, two):
+def test_publications_seen_before_an_interruption_are_kept(cli, serve, two):
     server = serve("nsd", published({"a.example.com": two["a.example.com"]}))
     words = ("check-dns", "--sandbox", "--wait", "60s", "--server", server)
     process = cli.start(*words, stdout=-1, stderr=subprocess.PIPE)
@@ -372,7 +372,7 @@ def test_what_was_seen_before_an_interruption_is_kept(cli, serve, two):
         ]
 
 
-def test_a_place_that_cannot_be_written_is_told_before_a_long_wait(cli, two):
+def test_an_unwritable_output_is_reported_before_the_wait(cli, two):
     started = time.monotonic()
     words = ("--wait", "30s", "--server", silent_host(), "--output", "nowhere/checks.json")
     done = cli("check-dns", "--sandbox", *words)
@@ -382,13 +382,13 @@ def test_a_place_that_cannot_be_written_is_told_before_a_long_wait(cli, two):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs /dev/stdout")
-def test_an_output_that_is_no_file_is_written_as_it_is(cli, serve, two):
+def test_an_output_that_is_a_device_is_written_directly(cli, serve, two):
     server = serve("nsd", published(two))
     words = ("--server", server, "--format", "jsonl", "--output", "/dev/stdout")
     done = cli("check-dns", "--sandbox", *words)
     assert (done.status, done.out.count('"published"')) == (0, 4), done.err
 
 
-def test_a_name_is_no_address_of_a_server(cli, two):
+def test_a_host_name_is_refused_as_server_address(cli, two):
     done = cli("check-dns", "--sandbox", "--server", "ns.example.com")
     assert (done.status, "invalid DNS server address" in done.err) == (2, True)

@@ -19,7 +19,7 @@ needs_sigkill = pytest.mark.skipif(sys.platform == "win32", reason="there is no 
 
 @needs_sigkill
 @pytest.mark.parametrize("form", [EXPLICIT, ASSIGNED], ids=lambda form: form.name)
-def test_killed_again_and_again_the_same_command_finishes_the_job(tmp_path, form):
+def test_repeating_a_killed_command_finishes_the_job(tmp_path, form):
     crashes = crash.rehearse(tmp_path, form, kills=20, count=COUNT, seed=1, batch_size=5)
     assert crash.findings(form, crashes) == []
     assert crashes.moments[crash.START_UP] > 0
@@ -29,7 +29,7 @@ def test_killed_again_and_again_the_same_command_finishes_the_job(tmp_path, form
 
 
 @needs_sigkill
-def test_killed_without_selectors_what_was_sent_is_unknown_and_not_sent_again(tmp_path):
+def test_killed_without_selectors_sent_domains_are_unknown_and_not_sent_again(tmp_path):
     crashes = crash.rehearse(tmp_path, CHOSEN, kills=20, count=COUNT, seed=1, batch_size=5)
     assert crash.findings(CHOSEN, crashes) == []
     assert crashes.moments[crash.SENDING] > 0
@@ -38,7 +38,7 @@ def test_killed_without_selectors_what_was_sent_is_unknown_and_not_sent_again(tm
     assert crashes.last.status == 4
 
 
-def test_at_a_service_of_many_faults_explicit_selectors_all_come_through(tmp_path):
+def test_at_a_faulty_service_all_explicit_selectors_are_registered(tmp_path):
     passes = faulty.rehearse(tmp_path, EXPLICIT, count=COUNT, share=0.3, seed=1, batch_size=10)
     assert faulty.findings(EXPLICIT, passes) == []
     assert passes[0].audit.asked_again > 0
@@ -46,7 +46,7 @@ def test_at_a_service_of_many_faults_explicit_selectors_all_come_through(tmp_pat
     assert len(passes[-1].store) == COUNT
 
 
-def test_at_a_service_of_many_faults_only_what_nobody_can_tell_is_unknown(tmp_path):
+def test_at_a_faulty_service_only_unanswered_domains_are_unknown(tmp_path):
     passes = faulty.rehearse(tmp_path, CHOSEN, count=COUNT, share=0.3, seed=1, batch_size=10)
     assert faulty.findings(CHOSEN, passes) == []
     found = passes[-1].audit

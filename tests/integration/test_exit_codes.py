@@ -68,17 +68,17 @@ def test_the_worst_outcome_gives_the_exit_code(
         ([item("201") | {"sign_domain": "example.org"}], "unknown", 4),
     ],
 )
-def test_answers_without_a_record(register, items, outcome, status):
+def test_the_exit_code_of_answers_without_a_record(register, items, outcome, status):
     done = register(*items)
     assert (done.json["items"][0]["outcome"], done.status) == (outcome, status)
 
 
-def test_where_several_apply_4_comes_before_1(register, key_records):
+def test_4_takes_precedence_over_1(register, key_records):
     failed = item("500") | {"sign_domain": "example.org"}
     assert register(item("409"), failed, specs=TWO).status == 4
 
 
-def test_an_unknown_item_has_a_null_result_and_the_rest_is_told_on_stderr(register):
+def test_an_unknown_item_has_a_null_result_and_a_warning(register):
     done = register()
     assert done.json["items"] == [
         {"result": None, "sign_domain": "example.com", "selector": "s1", "key_len": 2048,
@@ -92,15 +92,13 @@ def test_an_unknown_item_has_a_null_result_and_the_rest_is_told_on_stderr(regist
 
 @pytest.mark.interface("7.2", "401", "403")
 @pytest.mark.parametrize("status", [401, 403])
-def test_a_refused_token_is_3_and_nothing_is_shown(register, status):
+def test_a_rejected_token_is_3_and_nothing_is_printed(register, status):
     done = register(status=status)
     assert (done.status, done.out) == (3, "")
     assert json.loads(done.err)["errors"][0]["code"] == "token_rejected"
 
 
-def test_a_batch_that_is_refused_as_a_whole_is_1(
-    cli, scripted_server, scripted_account, make_answer
-):
+def test_a_refused_batch_is_1(cli, scripted_server, scripted_account, make_answer):
     scripted_server.registering = make_answer(400, {"message": "too many"})
     done = cli("register", "-", stdin=ENTRY, env=scripted_account)
     assert (done.status, done.out) == (1, "")
@@ -114,7 +112,7 @@ def test_a_service_that_hangs_up_is_4(cli, scripted_server, scripted_account):
     assert "example.com (selector s1): unknown" in done.err
 
 
-def test_where_several_apply_3_comes_before_4(cli, scripted_server, scripted_account, make_answer):
+def test_3_takes_precedence_over_4(cli, scripted_server, scripted_account, make_answer):
     at_once = {"Retry-After": "0"}
     answers = [make_answer(502, headers=at_once)] * 4 + [make_answer(403)] * 2
     tokens = scripted_server.answer
@@ -136,7 +134,7 @@ def test_where_several_apply_3_comes_before_4(cli, scripted_server, scripted_acc
         '{"items": [GOOD], "count": "1", "total": {}}',
     ],
 )
-def test_one_odd_field_spoils_nothing_else(
+def test_an_odd_field_does_not_affect_other_items(
     cli, scripted_server, scripted_account, make_answer, key_records, body
 ):
     good = json.dumps(sound(key_records, "201")).replace('"201"', "201.0")
@@ -146,7 +144,7 @@ def test_one_odd_field_spoils_nothing_else(
     assert done.json["items"][0]["result"]["code"] == "201"
 
 
-def test_what_is_unusable_stays_unusable(cli, register, scripted_account, key_records):
+def test_an_unusable_registration_stays_unusable(cli, register, scripted_account, key_records):
     done = register(sound(key_records, "201", key_len=1024))
     assert done.json["items"][0]["outcome"] == "unusable"
     again = register(sound(key_records, "201"))
@@ -156,7 +154,7 @@ def test_what_is_unusable_stays_unusable(cli, register, scripted_account, key_re
     assert "2048 bits, not 1024" in shown.err
 
 
-def test_a_taken_domain_is_not_among_the_registered(cli, register, scripted_account, key_records):
+def test_a_taken_domain_is_not_registered(cli, register, scripted_account, key_records):
     taken = item("409") | {"sign_domain": "example.org"}
     assert register(sound(key_records, "201"), taken, specs=TWO).status == 1
     shown = cli("show-dns", "example.com", "example.org", env=scripted_account)
@@ -165,14 +163,14 @@ def test_a_taken_domain_is_not_among_the_registered(cli, register, scripted_acco
     assert "_domainkey.example.com." in shown.out
 
 
-def test_certificates_that_cannot_be_read_are_a_usage_error(cli, scripted_account):
+def test_an_unreadable_ca_file_is_a_usage_error(cli, scripted_account):
     environment = scripted_account | {"SSL_CERT_FILE": "/nowhere/ca.pem"}
     done = cli("register", "-", stdin=ENTRY, env=environment)
     assert done.status == 2
     assert "SSL_CERT_FILE" in done.err
 
 
-def test_a_host_that_no_name_can_be_is_4(cli, scripted_account):
+def test_an_impossible_host_name_is_4(cli, scripted_account):
     url = f"https://{'a' * 64}.example"
     environment = scripted_account | {"DKIMCTL_AUTH_URL": url, "DKIMCTL_BASE_URL": url}
     done = cli("register", "-", stdin=ENTRY, env=environment)
@@ -180,7 +178,7 @@ def test_a_host_that_no_name_can_be_is_4(cli, scripted_account):
     assert "cannot reach" in done.err
 
 
-def test_nobody_listening_is_4(cli, scripted_account):
+def test_a_refused_connection_is_4(cli, scripted_account):
     url = f"http://127.0.0.1:{free_port()}"
     environment = scripted_account | {"DKIMCTL_AUTH_URL": url, "DKIMCTL_BASE_URL": url}
     done = cli("register", "-", stdin=ENTRY, env=environment)
@@ -188,7 +186,7 @@ def test_nobody_listening_is_4(cli, scripted_account):
     assert "cannot reach" in done.err
 
 
-def test_a_stop_in_the_middle_shows_what_was_done_before_and_is_4(
+def test_a_run_that_stops_early_shows_its_results_and_is_4(
     cli, scripted_server, scripted_account, make_answer, key_records
 ):
     refused = make_answer(429, headers={"Retry-After": "0"})
@@ -240,7 +238,7 @@ def test_a_stop_in_the_middle_shows_what_was_done_before_and_is_4(
     ],
     ids=" ".join,
 )
-def test_usage_errors_are_2_and_say_what_to_do(cli, words):
+def test_usage_errors_are_2_and_have_a_hint(cli, words):
     done = cli(*words, stdin="[]")
     assert (done.status, done.out) == (2, "")
     first, second = done.err.splitlines()
@@ -258,7 +256,7 @@ def test_usage_errors_are_json_with_format_json(cli):
         assert error["code"] == "usage"
 
 
-def test_an_unknown_client_of_the_service_is_a_no(cli):
+def test_an_unknown_client_of_the_service_is_1(cli):
     for verb in ("disable", "enable", "delete"):
         done = cli("service", "client", verb, "nobody", "--data", "service.db")
         assert done.status == 1

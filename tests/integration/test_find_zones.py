@@ -106,19 +106,19 @@ class Following:
         return decode(response.to_wire(), asked)
 
 
-def test_the_zone_of_an_alias_is_where_it_stands_and_not_where_it_leads():
+def test_the_zone_of_an_alias_is_that_of_its_owner_not_its_target():
     name = "alias._domainkey.example.com"
     assert asyncio.run(find_zone(name, Following())) == "example.com"
 
 
-def test_names_that_nobody_has_registered_are_listed(resolver):
+def test_names_without_a_zone_are_listed(resolver):
     with pytest.raises(UsageError) as caught:
         find_zones(["s1._domainkey.example.com", "s._domainkey.typo.com", "x.invalid"], resolver)
     assert caught.value.message == "DNS has no zone for s._domainkey.typo.com, x.invalid"
     assert "--zone" in caught.value.hint
 
 
-def test_no_answer_is_not_taken_for_no_zone(resolver):
+def test_no_answer_is_different_from_no_zone(resolver):
     silent = [Address("127.0.0.1", free_port())]
     with pytest.raises(ServiceError) as caught:
         find_zones(["s1._domainkey.example.com"], silent)
@@ -182,7 +182,7 @@ def test_a_file_for_each_zone_that_dns_knows(cli, alone):
     assert zones == ["zone delegated.example.com.", "zone example.net.", "zone example.com."]
 
 
-def test_many_look_ups_are_told_of_and_need_no_ledger(cli, alone):
+def test_many_lookups_are_announced_and_need_no_ledger(cli, alone):
     one = "- {sign_domain: d0.example.com, selector: s1, enable: false, key_len: 1024}"
     done = cli("register", "--sandbox", "-", "--format", "json", stdin=one)
     (item,) = done.json["items"]
@@ -195,7 +195,7 @@ def test_many_look_ups_are_told_of_and_need_no_ledger(cli, alone):
 
 
 @pytest.mark.parametrize("resolv", [b"", b"nameserver nonsense\n", b"nameserver \xff\xfe\n"])
-def test_a_machine_without_a_usable_resolver_is_told_so(alone, resolv):
+def test_a_machine_without_a_usable_resolver_is_an_error(alone, resolv):
     words = ("register", "-", "--sandbox", "--format", "octodns", "--find-zones")
     done = alone(*words, stdin="[example.com]", resolv=resolv)
     assert (done.returncode, done.stdout) == (4, "")
@@ -204,7 +204,7 @@ def test_a_machine_without_a_usable_resolver_is_told_so(alone, resolv):
     assert "defect" not in done.stderr
 
 
-def test_nothing_is_registered_for_a_domain_that_dns_does_not_know(cli, alone):
+def test_a_domain_without_a_zone_stops_the_registration(cli, alone):
     words = ("--sandbox", "--format", "octodns", "--find-zones", "--output-dir", "zones")
     done = alone("register", "-", *words, stdin="[typo.com, example.net]")
     assert (done.returncode, done.stdout) == (2, "")

@@ -32,7 +32,7 @@ def values(text: str) -> list[str]:
     return [line.partition("\t")[2] for line in text.splitlines()]
 
 
-def test_a_saved_output_gives_the_very_records_and_touches_nothing(cli, saved):
+def test_a_saved_result_gives_the_same_records_without_state(cli, saved):
     done = cli("show-dns", "--from", "records.json", "--format", "value")
     assert (done.status, done.err) == (0, "dkimctl: created 2\n")
     assert values(done.out) == [item["setting_values"]["value"] for item in saved]
@@ -41,7 +41,7 @@ def test_a_saved_output_gives_the_very_records_and_touches_nothing(cli, saved):
     assert again.json["items"] == saved
 
 
-def test_a_raw_response_will_do_and_a_selection_holds_for_it(cli, saved):
+def test_a_raw_response_is_accepted_and_can_be_selected_from(cli, saved):
     raw = [{key: value for key, value in item.items() if key != "outcome"} for item in saved]
     cli.write("response.json", response(*raw))
     done = cli("show-dns", "mail.example.com", "--from", "response.json", "--format", "value")
@@ -73,9 +73,7 @@ def changed(item, **fields):
     ],
 )
 @pytest.mark.parametrize("fmt", ["zone", "nsupdate", "value", "octodns"])
-def test_what_is_not_what_was_asked_for_is_told_and_the_rest_is_rendered(
-    cli, saved, fmt, fields, reason
-):
+def test_unusable_items_are_reported_and_the_rest_is_rendered(cli, saved, fmt, fields, reason):
     zones = ("--zone", "example.com") if fmt == "octodns" else ()
     bad = response(changed(saved[0], **fields), saved[1])
     good = cli("show-dns", "--from", "-", "--format", fmt, *zones, stdin=response(saved[1]))
@@ -85,7 +83,7 @@ def test_what_is_not_what_was_asked_for_is_told_and_the_rest_is_rendered(
     assert reason in done.err
 
 
-def test_of_two_records_for_one_name_only_the_first_is_rendered(cli, saved):
+def test_only_the_first_of_two_records_for_a_name_is_rendered(cli, saved):
     other = changed(saved[0], setting_values={"value": saved[1]["setting_values"]["value"]})
     done = cli("show-dns", "--from", "-", "--format", "value", stdin=response(saved[0], other))
     assert (done.status, done.out) == (1, saved[0]["setting_values"]["value"] + "\n")
@@ -93,7 +91,7 @@ def test_of_two_records_for_one_name_only_the_first_is_rendered(cli, saved):
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"items": 1}', "null", "\ufeff{}", "- a.b"])
-def test_what_is_no_saved_result_is_2(cli, content):
+def test_an_invalid_saved_result_is_2(cli, content):
     done = cli("show-dns", "--from", "-", stdin=content)
     assert (done.status, done.out) == (2, "")
     assert "<stdin> is not a saved result" in done.err
@@ -101,6 +99,6 @@ def test_what_is_no_saved_result_is_2(cli, content):
     assert cli("show-dns", "--from", "no.json").status == 2
 
 
-def test_an_empty_result_is_nothing_to_show(cli):
+def test_an_empty_result_shows_nothing(cli):
     done = cli("show-dns", "--from", "-", "--format", "zone", stdin=response())
     assert (done.status, done.out) == (0, "")

@@ -19,14 +19,14 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("words", [[], *COMMANDS], ids=" ".join)
-def test_each_commands_help_shows_an_example_of_it(cli, words):
+def test_the_help_of_each_command_has_an_example(cli, words):
     done = cli(*words, "--help")
     assert (done.status, done.err) == (0, "")
     _, _, examples = done.out.partition("Examples")
     assert f"dkimctl {' '.join(words)}" in examples
 
 
-def test_the_commands_are_those_that_the_help_lists(cli):
+def test_the_help_lists_every_command(cli):
     shown = cli("--help").out
     for name in {words[0] for words in COMMANDS}:
         assert f"│ {name} " in shown
@@ -38,14 +38,14 @@ def test_a_misspelt_command_or_option_is_suggested(cli):
     assert "--dry-run" in cli("register", "--dry-rum", "x").err
 
 
-def test_the_version_is_told(cli):
+def test_the_version_is_printed(cli):
     first, second = cli("--version"), cli("--version", "--help")
     assert (first.status, first.out[:8]) == (0, "dkimctl ")
     assert second.status == 0
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_completion_scripts_in_the_repository_are_those_that_the_tool_prints(cli, shell):
+def test_the_completion_scripts_in_the_repository_are_up_to_date(cli, shell):
     stored = (COMPLETIONS / f"dkimctl.{shell}").read_text(encoding="utf-8")
     assert cli("completion", shell).out == stored
 

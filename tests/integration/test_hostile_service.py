@@ -140,7 +140,7 @@ def saying(command, say):
 
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("manner", MANNERS)
-def test_no_manner_of_answer_hangs_floods_or_crashes_a_command(serve, endure, command, manner):
+def test_no_response_hangs_floods_or_crashes_a_command(serve, endure, command, manner):
     server = serve(saying(command, MANNERS[manner]))
     timeout = "0.5s" if manner.startswith(ENDLESS) else "10s"
     status, out, _ = endure(COMMANDS[command], server.url, timeout)
@@ -148,7 +148,7 @@ def test_no_manner_of_answer_hangs_floods_or_crashes_a_command(serve, endure, co
 
 
 @pytest.mark.parametrize("manner", ["dripping header"])
-def test_register_says_of_each_domain_that_it_is_unknown(serve, cli, manner):
+def test_register_reports_each_domain_as_unknown(serve, cli, manner):
     server = serve(saying("register", MANNERS[manner]))
     words = ["register", "-", "--timeout", "0.5s", "--max-wait", "1s"]
     done = cli(*words, stdin=ENTRY, env=environment_of(server.url))
@@ -159,7 +159,7 @@ def test_register_says_of_each_domain_that_it_is_unknown(serve, cli, manner):
 
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("status", ["301 Moved", "302 Found", "307 Temporary", "308 Permanent"])
-def test_no_redirect_to_another_host_is_followed(serve, endure, command, status):
+def test_no_redirect_is_followed(serve, endure, command, status):
     other = serve(lambda request: [GOOD_TOKEN])
     there = hostile.whole(b"", status, Location=f"{other.url}/oauth2/token")
     server = serve(saying(command, lambda: [there]))
@@ -187,7 +187,7 @@ def strings_of(value):
 
 
 @pytest.mark.parametrize("form", ["table", "json"])
-def test_no_control_character_of_an_answer_reaches_a_terminal(serve, cli, form):
+def test_control_characters_of_an_answer_are_escaped(serve, cli, form):
     body = json.dumps(strings_of(EVIL) | {"message": EVIL, "error": EVIL}).encode()
     server = serve(saying("register", lambda: [hostile.whole(body)]))
     words = ["register", "-", "--timeout", "2s", "--max-wait", "1s", "--format", form]
@@ -199,7 +199,7 @@ def test_no_control_character_of_an_answer_reaches_a_terminal(serve, cli, form):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_no_control_character_of_an_error_reaches_stderr(serve, endure, command):
+def test_control_characters_of_an_error_are_escaped(serve, endure, command):
     body = json.dumps({"error": EVIL, "message": EVIL}).encode()
     server = serve(lambda request: [hostile.whole(body, "400 Bad")])
     assert endure(COMMANDS[command], server.url)[0] == 3
@@ -207,7 +207,7 @@ def test_no_control_character_of_an_error_reaches_stderr(serve, endure, command)
 
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize(("host", "days"), [("elsewhere.example", 30), ("127.0.0.1", -1)])
-def test_a_certificate_of_another_host_or_time_is_refused(
+def test_a_certificate_for_another_host_or_expired_is_refused(
     serve, endure, tmp_path, command, host, days
 ):
     bundle, tls = hostile.make_certificate(tmp_path, host, days=days)
@@ -218,7 +218,7 @@ def test_a_certificate_of_another_host_or_time_is_refused(
     assert server.requests == []
 
 
-def test_a_certificate_of_nobody_known_is_refused(serve, endure, tmp_path):
+def test_a_certificate_of_an_unknown_ca_is_refused(serve, endure, tmp_path):
     _, tls = hostile.make_certificate(tmp_path, "127.0.0.1", days=30)
     server = serve(lambda request: [GOOD_TOKEN], tls)
     status, _, err = endure(["token"], server.url)
@@ -227,7 +227,7 @@ def test_a_certificate_of_nobody_known_is_refused(serve, endure, tmp_path):
     assert server.requests == []
 
 
-def test_a_fair_server_over_tls_is_trusted(serve, cli, tmp_path):
+def test_a_server_with_a_trusted_certificate_is_accepted(serve, cli, tmp_path):
     bundle, tls = hostile.make_certificate(tmp_path, "127.0.0.1", days=30)
     server = serve(lambda request: [GOOD_TOKEN], tls)
     done = cli("token", "--ca-bundle", bundle, env=environment_of(server.url))
@@ -235,7 +235,7 @@ def test_a_fair_server_over_tls_is_trusted(serve, cli, tmp_path):
 
 
 @pytest.mark.parametrize("command", ["token", "api"])
-def test_an_answer_over_tls_that_is_cut_is_not_whole(serve, endure, tmp_path, command):
+def test_a_response_over_tls_without_close_notify_is_incomplete(serve, endure, tmp_path, command):
     """Whoever is in between can end a connection, but not say goodbye in the service's name."""
     bundle, tls = hostile.make_certificate(tmp_path, "127.0.0.1", days=30)
     token = json.dumps({"access_token": TOKEN}).encode()
@@ -251,7 +251,7 @@ def test_an_answer_over_tls_that_is_cut_is_not_whole(serve, endure, tmp_path, co
     assert "was cut off" in err
 
 
-def test_the_keys_of_tls_are_written_nowhere(serve, cli, tmp_path):
+def test_tls_session_keys_are_not_logged(serve, cli, tmp_path):
     bundle, tls = hostile.make_certificate(tmp_path, "127.0.0.1", days=30)
     server = serve(lambda request: [GOOD_TOKEN], tls)
     environment = environment_of(server.url, SSLKEYLOGFILE=str(tmp_path / "keys"))
@@ -259,7 +259,7 @@ def test_the_keys_of_tls_are_written_nowhere(serve, cli, tmp_path):
     assert b"SECRET" not in (tmp_path / "keys").read_bytes()
 
 
-def test_what_follows_an_answer_is_not_the_next_one(serve, cli):
+def test_bytes_after_a_response_are_not_the_next_response(serve, cli):
     """Here the answer to HEAD has a body, which is the answer to a request for a token."""
     stolen = hostile.whole(json.dumps({"access_token": "somebody-elses"}).encode())
     head = b"HTTP/1.1 403 Forbidden\r\nContent-Length: %d\r\n\r\n" % len(stolen)
@@ -276,7 +276,7 @@ def test_what_follows_an_answer_is_not_the_next_one(serve, cli):
     assert b"somebody-elses" not in sent
 
 
-def test_a_head_that_drips_over_tls_ends_in_time(serve, endure, tmp_path):
+def test_a_dripping_head_over_tls_ends_at_the_timeout(serve, endure, tmp_path):
     bundle, tls = hostile.make_certificate(tmp_path, "127.0.0.1", days=30)
     server = serve(lambda request: hostile.drip(b"HTTP/1.1 200 OK"), tls)
     status, _, err = endure(["token", "--ca-bundle", bundle], server.url, "1s")

@@ -126,7 +126,7 @@ class TestTokens:
 
     @pytest.mark.interface("3.1", "reuse")
     @pytest.mark.interface("8", "token-reuse")
-    def test_one_token_serves_all_requests_of_an_hour_less_a_minute(self, start_run, clock):
+    def test_one_token_is_used_for_59_minutes(self, start_run, clock):
         run = start_run()
         for seconds in (0, 1, 1800, 1738):
             clock.now += seconds
@@ -139,7 +139,7 @@ class TestTokens:
     @pytest.mark.interface("3.1", "expiry")
     @pytest.mark.interface("5.2", "expired")
     @pytest.mark.interface("8", "token-lifetime")
-    def test_a_token_is_good_to_its_last_second_and_then_refused(self, account, clock):
+    def test_a_token_is_accepted_until_its_last_second(self, account, clock):
         token = account.issue()
         clock.now = token.expires_at - 0.5
         assert account.register(SPEC, token=token.access_token)
@@ -148,7 +148,7 @@ class TestTokens:
             account.register(SPEC, token=token.access_token)
 
     @pytest.mark.interface("3.1", "several", "independent")
-    def test_a_second_token_leaves_the_first_as_it_was(self, account, clock):
+    def test_a_second_token_does_not_affect_the_first(self, account, clock):
         first = account.issue()
         clock.now += 1800
         second = account.issue()
@@ -162,9 +162,7 @@ class TestTokens:
 
     @pytest.mark.interface("3.1", "expired")
     @pytest.mark.interface("5.2", "expired")
-    def test_a_cached_token_that_had_expired_after_all_is_replaced_once(
-        self, account, start_run, clock
-    ):
+    def test_a_cached_token_that_has_expired_is_replaced_once(self, account, start_run, clock):
         token = account.issue()
         clock.now += HOUR
         run = start_run(Token(token.access_token, math.inf))
@@ -174,7 +172,7 @@ class TestTokens:
     @pytest.mark.interface("5.2", "missing", "unauthorized")
     @pytest.mark.interface("5.3", "missing")
     @pytest.mark.parametrize(("token", "status"), [(Secret(""), 401), (UNKNOWN, 403)])
-    def test_no_token_is_401_and_an_unknown_one_403(self, client, account, token, status):
+    def test_a_missing_token_is_401_and_an_unknown_one_403(self, client, account, token, status):
         with pytest.raises(TokenRejected, match=str(status)) as caught:
             account.register(SPEC, token=token)
         said = {401: "Unauthorized", 403: "Forbidden"}[status]
@@ -194,9 +192,7 @@ class TestClientStates:
 
     @pytest.mark.interface("3.2", "disabled", "disabled-use", "enable")
     @pytest.mark.interface("5.2", "disabled")
-    def test_a_disabled_client_gets_tokens_that_are_refused_until_it_is_enabled(
-        self, store, account
-    ):
+    def test_tokens_of_a_disabled_client_are_rejected_until_it_is_enabled(self, store, account):
         before = account.issue().access_token
         clients.disable_client(store, account.id)
         during = account.issue().access_token
@@ -208,7 +204,7 @@ class TestClientStates:
         assert account.register(SPEC, token=during)[0].outcome is Outcome.CREATED
 
     @pytest.mark.interface("3.2", "deleted", "restore")
-    def test_a_deleted_client_gets_no_token_and_its_last_one_is_refused(self, store, account):
+    def test_a_deleted_client_gets_no_token_and_its_last_one_is_rejected(self, store, account):
         last = account.issue().access_token
         clients.delete_client(store, account.id)
         with pytest.raises(AuthenticationError, match="invalid_client") as caught:
@@ -230,7 +226,7 @@ class TestRegistering:
     @pytest.mark.interface("2.3", "default-others")
     @pytest.mark.interface("3.3", "enable")
     @pytest.mark.interface("4.2", "created")
-    def test_what_is_asked_for_is_what_is_registered(self, account):
+    def test_the_stated_attributes_are_registered(self, account):
         stated = SPEC._replace(default=1, enable=False)
         omitted = DomainSpec("example.org", key_len=2048)
         first, second = account.register(stated, omitted)
@@ -245,7 +241,7 @@ class TestRegistering:
     @pytest.mark.interface("2.3", "key_len-default", "start_date-default", "default")
     @pytest.mark.interface("2.3", "enable-default")
     @pytest.mark.interface("2.4", "regist_date")
-    def test_what_is_left_out_the_service_decides(self, account):
+    def test_omitted_attributes_get_the_services_defaults(self, account):
         (result,) = account.register(DomainSpec("example.com"))
         found = result.registration
         assert result.outcome is Outcome.CREATED
@@ -254,7 +250,7 @@ class TestRegistering:
         assert found.regist_date == "2026-11-30T00:53:20+00:00"
 
     @pytest.mark.interface("7.3", "code-409-own")
-    def test_a_repetition_gives_the_registered_data(self, account):
+    def test_a_repeated_request_returns_the_registered_data(self, account):
         (first,) = account.register(SPEC)
         (again,) = account.register(SPEC)
         assert again.outcome is Outcome.EXISTS
@@ -263,7 +259,7 @@ class TestRegistering:
         assert again.registration.regist_date == first.registration.regist_date
 
     @pytest.mark.interface("3.3", "change")
-    def test_a_repetition_with_other_attributes_changes_nothing_and_is_told(self, account):
+    def test_a_repeated_request_with_other_attributes_changes_nothing(self, account):
         (first,) = account.register(SPEC)
         (other,) = account.register(SPEC._replace(enable=False))
         assert (other.outcome, other.registration.enable) == (Outcome.DIFFERS, True)
@@ -272,7 +268,9 @@ class TestRegistering:
         assert account.register(SPEC)[0].outcome is Outcome.EXISTS
 
     @pytest.mark.interface("7.3", "code-409-other")
-    def test_what_another_client_has_is_taken_and_shows_no_data(self, store, client, account):
+    def test_a_registration_of_another_client_is_taken_and_has_no_data(
+        self, store, client, account
+    ):
         account.register(SPEC)
         (result,) = Account(store, client).register(SPEC)
         assert (result.outcome, result.registration.code) == (Outcome.TAKEN, "409")
@@ -281,7 +279,7 @@ class TestRegistering:
     @pytest.mark.interface("4.2", "codes")
     @pytest.mark.interface("7.3", "code-500")
     @pytest.mark.interface("8", "key-lengths")
-    def test_a_wrong_entry_and_one_that_fails_spoil_no_other(self, store, connect, key_records):
+    def test_invalid_and_failing_entries_do_not_affect_others(self, store, connect, key_records):
         short = {1024: KeyPair(key_records[1024], b"")}
         with connect(make_key=short.__getitem__) as client:
             good, wrong, failing = Account(store, client).register(
@@ -294,7 +292,7 @@ class TestRegistering:
         assert "retry later" in failing.reason
 
     @pytest.mark.interface("8", "batch-size")
-    def test_too_many_entries_are_refused_as_a_whole(self, account):
+    def test_too_many_entries_are_refused_together(self, account):
         specs = [SPEC._replace(selector=f"s{number}") for number in range(51)]
         with pytest.raises(RequestRefused, match="at most 50") as caught:
             account.register(*specs)
@@ -302,7 +300,7 @@ class TestRegistering:
         assert len(account.register(*specs[:50])) == 50
 
     @pytest.mark.interface("8", "body-size")
-    def test_too_large_a_request_is_refused_as_a_whole(self, store, connect):
+    def test_too_large_a_request_is_refused(self, store, connect):
         with (
             connect(max_body=100) as client,
             pytest.raises(RequestRefused, match="exceeds 100 octets") as caught,
@@ -312,7 +310,7 @@ class TestRegistering:
 
     @pytest.mark.interface("7.1", "500")
     @pytest.mark.interface("7.3", "500")
-    def test_an_unexpected_error_is_no_answer(self, store, account, connect):
+    def test_an_unexpected_error_is_not_an_answer(self, store, account, connect):
         def broken_clock() -> float:
             raise OSError
 
@@ -341,7 +339,7 @@ class TestOtherRequests:
     @pytest.mark.parametrize(
         ("method", "path", "status"), [("GET", "/nowhere", 404), ("GET", "/domain/dkim", 405)]
     )
-    def test_other_statuses_come_with_the_services_words(
+    def test_other_statuses_include_the_services_message(
         self, client, account, method, path, status
     ):
         answer = client.request(account.issue().access_token, method, path)
@@ -354,7 +352,7 @@ class TestClocks:
 
     @pytest.mark.parametrize("jump", [-HOUR, HOUR])
     @pytest.mark.parametrize("side", ["ours", "theirs"])
-    def test_a_clock_that_jumps_in_the_middle_of_a_run_loses_nothing(
+    def test_a_clock_that_jumps_during_a_run_loses_nothing(
         self, store, clock, connect, tmp_path, jump, side
     ):
         clocks, issued, jumped = {"ours": clock, "theirs": SimpleNamespace(now=START)}, [], []

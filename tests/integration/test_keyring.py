@@ -162,7 +162,7 @@ def assert_names_the_ways_out(said: str) -> None:
         assert way in said
 
 
-def test_a_login_is_in_the_keyring_alone_and_its_token_is_used_again(
+def test_a_login_is_stored_only_in_the_keyring_and_its_token_reused(
     cli, logged_in, account, kept_token
 ):
     assert "the secret is in the keyring (SecretService Keyring)" in logged_in
@@ -179,7 +179,7 @@ def test_a_login_is_in_the_keyring_alone_and_its_token_is_used_again(
         assert not any(private.encode() in data for data in files)
 
 
-def test_a_token_that_runs_out_is_renewed_and_kept(cli, logged_in, kept_token):
+def test_an_expiring_token_is_renewed_and_stored(cli, logged_in, kept_token):
     old = kept_token(expires_at=time.time() + 30)["access_token"]
     renewed = cli("token", "--verbose")
     assert renewed.err.count("/oauth2/token") == 1
@@ -189,7 +189,7 @@ def test_a_token_that_runs_out_is_renewed_and_kept(cli, logged_in, kept_token):
     assert (again.out, again.err) == (renewed.out, "")
 
 
-def test_after_a_logout_the_keyring_has_nothing(cli, logged_in, kept_token):
+def test_a_logout_empties_the_keyring(cli, logged_in, kept_token):
     assert kept_token()
     for _ in range(2):
         assert cli("logout").status == 0
@@ -200,7 +200,7 @@ def test_after_a_logout_the_keyring_has_nothing(cli, logged_in, kept_token):
     assert "has no client secret" in cli("token").err
 
 
-def test_a_locked_keyring_is_an_error_with_the_ways_out(
+def test_a_locked_keyring_is_an_error_that_names_the_alternatives(
     cli, logged_in, secret_service, login_words, account
 ):
     secret_service.lock()
@@ -217,7 +217,7 @@ def test_a_locked_keyring_is_an_error_with_the_ways_out(
     assert cli("token", env=account).status == 0, "the environment needs no keyring"
 
 
-def test_a_keyring_that_stops_answering_is_not_waited_for(cli, logged_in, secret_service):
+def test_a_hung_keyring_ends_the_command_after_3_seconds(cli, logged_in, secret_service):
     secret_service.pause()
     said = assert_fails_in_time(cli, "token", says="the keyring did not answer within 3 s")
     assert_names_the_ways_out(said)
@@ -234,7 +234,7 @@ def test_a_keyring_that_stops_answering_is_not_waited_for(cli, logged_in, secret
     assert cli("logout").status == 0
 
 
-def test_a_keyring_that_stops_in_the_middle_of_a_login(cli, secret_service, login_words, account):
+def test_a_keyring_that_hangs_during_a_login(cli, secret_service, login_words, account):
     options = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with cli.start(*login_words, **options) as process:
         secret_service.pause()
@@ -247,7 +247,7 @@ def test_a_keyring_that_stops_in_the_middle_of_a_login(cli, secret_service, logi
     assert cli("status").status == 3, "nobody is logged in"
 
 
-def test_on_a_terminal_a_slow_keyring_is_waited_for_and_the_wait_is_told(
+def test_on_a_terminal_the_wait_for_a_slow_keyring_is_announced(
     cli, logged_in, secret_service, on_terminal, kept_token
 ):
     token = kept_token()["access_token"]
@@ -295,9 +295,7 @@ class Keyring(KeyringBackend):
 """
 
 
-def test_a_token_too_long_for_the_keyring_is_got_anew_by_each_command(
-    cli, scripted_server, make_answer
-):
+def test_each_command_requests_a_token_too_long_for_the_keyring(cli, scripted_server, make_answer):
     cli.write("small.py", _SMALL)
     cli.environment |= {"PYTHONPATH": str(cli.home), "PYTHON_KEYRING_BACKEND": "small.Keyring"}
     token = "e" * 2000
@@ -332,7 +330,7 @@ class Keyring(KeyringBackend):
 """
 
 
-def test_a_hung_keyring_does_not_hold_up_the_exit_whatever_it_runs_on(cli, account):
+def test_a_hung_keyring_does_not_delay_the_exit(cli, account):
     """At its exit, Python waits for the threads of a pool."""
     cli.write("pooled.py", _POOLED)
     cli.environment |= {"PYTHONPATH": str(cli.home), "PYTHON_KEYRING_BACKEND": "pooled.Keyring"}
@@ -343,7 +341,7 @@ def test_a_hung_keyring_does_not_hold_up_the_exit_whatever_it_runs_on(cli, accou
     assert_names_the_ways_out(said)
 
 
-def test_without_a_keyring_nobody_is_asked_for_a_secret(cli, live_service, on_terminal):
+def test_without_a_keyring_no_secret_is_asked_for(cli, live_service, on_terminal):
     cli.environment["DBUS_SESSION_BUS_ADDRESS"] = f"unix:path={cli.home}/no-bus"
     url = live_service.url
     status, shown = on_terminal(
@@ -354,7 +352,7 @@ def test_without_a_keyring_nobody_is_asked_for_a_secret(cli, live_service, on_te
     assert "Client secret" not in shown
 
 
-def test_without_a_keyring_login_says_how_and_both_ways_work(cli, login_words, account):
+def test_without_a_keyring_login_names_two_alternatives_that_work(cli, login_words, account):
     secret = account["DKIMCTL_CLIENT_SECRET"]
     cli.environment["DBUS_SESSION_BUS_ADDRESS"] = f"unix:path={cli.home}/no-bus"
     refused = cli(*login_words, stdin=secret)

@@ -112,7 +112,7 @@ def run(cli):
     return run
 
 
-def test_a_process_that_is_started_would_be_noticed(cli, run):
+def test_started_processes_are_detected(cli, run):
     words = [sys.executable, "-c", "import os; os.system('')"]
     done = subprocess.run(words, env=cli.environment, capture_output=True, check=False)
     assert b"STARTED A PROCESS: os.system" in done.stderr
@@ -162,7 +162,7 @@ REFUSALS = ("400 Bad", "401 No", "403 Forbidden", "405 Not", "500 Oh", "503 Late
 
 @pytest.mark.parametrize("status", REFUSALS)
 @pytest.mark.parametrize("echoing", [echo, quoting(SECRET, f"{CLIENT_ID}:{SECRET}")])
-def test_a_token_endpoint_that_quotes_what_it_was_sent(serve, run, status, echoing):
+def test_a_token_endpoint_that_quotes_the_request(serve, run, status, echoing):
     server = serve(echoing(status))
     assert log_in(run, server.url, "-v").returncode in (3, 4)
     done = run("token", "-v", "--timeout", "2s", **environment_of(server.url))
@@ -173,7 +173,7 @@ def test_a_token_endpoint_that_quotes_what_it_was_sent(serve, run, status, echoi
 
 @pytest.mark.parametrize("status", ["200 OK", *REFUSALS])
 @pytest.mark.parametrize("echoing", [echo, quoting(TOKEN)])
-def test_an_api_that_quotes_what_it_was_sent(serve, run, status, echoing):
+def test_an_api_that_quotes_the_request(serve, run, status, echoing):
     server = serve(issuing(echoing(status)))
     environment = environment_of(server.url)
     run("api", "POST", "/x", "--input", "-", "-v", **environment)
@@ -183,7 +183,7 @@ def test_an_api_that_quotes_what_it_was_sent(serve, run, status, echoing):
     assert any(b"Bearer" in request for request in server.requests)
 
 
-def test_items_that_quote_the_token_reach_no_ledger(serve, run):
+def test_items_that_quote_the_token_are_redacted(serve, run):
     item = {"result": {"code": "400", "message": TOKEN}, "sign_domain": "example.com"}
     item |= {"selector": "s1", "start_date": TOKEN}
     body = json.dumps({"items": [item]}).encode()
@@ -193,19 +193,19 @@ def test_items_that_quote_the_token_reach_no_ledger(serve, run):
 
 
 @pytest.mark.parametrize("words", [["token"], ["api", "GET", "/x"]])
-def test_a_head_that_quotes_what_it_was_sent(serve, run, words):
+def test_a_response_head_that_quotes_the_request(serve, run, words):
     server = serve(echo_in_head if words == ["token"] else issuing(echo_in_head))
     assert run(*words, "-v", **environment_of(server.url)).returncode == 4
 
 
-def test_tls_that_fails(serve, run, tmp_path):
+def test_a_failing_tls_handshake(serve, run, tmp_path):
     _, tls = hostile.make_certificate(tmp_path, "127.0.0.1", days=30)
     server = serve(echo("500 Oh"), tls)
     assert log_in(run, server.url, "-v").returncode == 4
 
 
 @pytest.mark.parametrize("words", [["token"], ["api", "GET", "/x"]])
-def test_an_answer_that_is_given_up_half_way(serve, run, words):
+def test_a_compressed_response_is_refused(serve, run, words):
     packed = [hostile.whole(b"x", Content_Encoding="gzip")]
     server = serve((lambda request: packed) if words == ["token"] else issuing(lambda _: packed))
     done = run(*words, **environment_of(server.url))
@@ -215,7 +215,7 @@ def test_an_answer_that_is_given_up_half_way(serve, run, words):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs symbolic links")
 @pytest.mark.parametrize("obstacle", ["a link", "damage", "a directory"])
-def test_a_store_that_cannot_be_used(serve, cli, run, obstacle):
+def test_an_unusable_credential_store(serve, cli, run, obstacle):
     server = serve(issuing(echo("200 OK")))
     assert log_in(run, server.url).returncode == 0
     (store,) = cli.home.rglob(STORE)
@@ -230,7 +230,7 @@ def test_a_store_that_cannot_be_used(serve, cli, run, obstacle):
 
 
 @pytest.mark.parametrize("scheme", ["http", "https", "socks5", "nonsense"])
-def test_a_proxy_that_has_a_password_and_does_not_work(serve, run, scheme):
+def test_a_failing_proxy_with_a_password(serve, run, scheme):
     proxy = serve(lambda request: [b"HTTP/1.1 407 " + request.replace(b"\r\n", b" ") + b"\r\n\r\n"])
     url = f"{scheme}://user:{quote(SECRET, safe='')}@127.0.0.1:{proxy.port}"
     # The command line, which is in the frames, is its user's own.
@@ -252,7 +252,7 @@ def test_a_proxy_that_has_a_password_and_does_not_work(serve, run, scheme):
         SECRET,
     ],
 )
-def test_a_config_file_that_holds_a_secret_and_is_wrong(cli, run, text):
+def test_an_invalid_config_file_that_contains_a_secret(cli, run, text):
     path = cli.home.parent / "config.yaml"
     path.write_text(text)
     for words in (["status"], ["token"], ["register", "-"]):
@@ -260,7 +260,7 @@ def test_a_config_file_that_holds_a_secret_and_is_wrong(cli, run, text):
         assert done.returncode in (2, 3)
 
 
-def test_a_login_and_what_follows_leave_both_in_the_store_alone(serve, cli, run):
+def test_login_and_later_commands_keep_both_in_the_store_only(serve, cli, run):
     body = json.dumps({"items": []}).encode()
     server = serve(issuing(lambda request: [hostile.whole(body)]))
     assert log_in(run, server.url, "-v").returncode == 0
@@ -310,7 +310,7 @@ def registering(request):
     return [hostile.whole(json.dumps({"items": [item], "count": 1, "total": 1}).encode())]
 
 
-def test_every_command_is_driven():
+def test_every_command_is_run():
     assert sorted(DRIVEN) == sorted(COMMANDS)
 
 
@@ -320,7 +320,7 @@ def test_every_command_is_driven():
     ids=["wrong secret", "disabled client", "echoing errors", "working", "silent"],
 )
 @pytest.mark.parametrize("logged_in", [True, False])
-def test_no_command_tells_whatever_the_service_does(serve, run, cli, say, logged_in):
+def test_no_command_leaks_whatever_the_service_does(serve, run, cli, say, logged_in):
     server = serve(say)
     environment = environment_of(server.url, DKIMCTL_SERVICE_PASSPHRASE=SECRET)
     urls = ["--auth-url", server.url, "--base-url", server.url]
@@ -348,7 +348,7 @@ def allow_a_core():
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 @pytest.mark.parametrize("words", [["api", "GET", "/x"], ["register", "-"]])
-def test_no_process_shows_it_and_ctrl_c_does_not_tell(serve, cli, words):
+def test_neither_the_process_nor_ctrl_c_leaks(serve, cli, words):
     server = serve(issuing(lambda request: hostile.drip(b"HTTP/1.1 200 OK")))
     log_in(lambda *w, stdin, **e: cli(*w, stdin=stdin, env=e), server.url)
     environment = cli.environment | {"DKIMCTL_DEBUG": "1"}

@@ -71,7 +71,7 @@ def elsewhere(cli):
 
 
 class TestImport:
-    def test_another_machine_goes_on_where_the_first_was(self, cli, account, elsewhere):
+    def test_another_machine_continues_where_the_first_stopped(self, cli, account, elsewhere):
         specs = cli.write("domains.yaml", SPECS)
         first = cli("register", specs, "--format", "json", env=account)
         assert first.status == 0
@@ -90,13 +90,13 @@ class TestImport:
         twice = cli("ledger", "import", "-", stdin=shown.out, env=account)
         assert (twice.status, twice.err) == (0, "dkimctl: already there 2\n")
 
-    def test_a_raw_response_will_do(self, cli, ledger, make_registration):
+    def test_a_raw_response_is_accepted(self, cli, ledger, make_registration):
         items = json.loads(export(make_registration()))["items"]
         raw = {key: value for key, value in items[0].items() if key != "outcome"}
         assert cli("ledger", "import", "-", stdin=response(raw)).status == 0
         assert known(ledger) == [make_registration()]
 
-    def test_what_is_no_registration_is_told_by_kind_and_left_out(
+    def test_items_that_are_not_registrations_are_reported_by_kind(
         self, cli, ledger, make_registration
     ):
         names = [{"sign_domain": f"d{number}.example", "selector": "s1"} for number in range(9)]
@@ -120,7 +120,7 @@ class TestImport:
         assert "dkimctl: imported 1, left out 10\n" in done.err
         assert "\x1b" not in done.err
 
-    def test_what_the_ledger_has_otherwise_stays_and_is_named(
+    def test_a_conflicting_registration_of_the_ledger_stays_and_is_named(
         self, cli, ledger, make_registration, key_records
     ):
         there = make_registration()
@@ -134,7 +134,9 @@ class TestImport:
         assert "dkimctl: imported 1, in conflict 1\n" in done.err
         assert known(ledger) == [there, new]
 
-    def test_an_unusable_record_is_taken_over_and_stays_so(self, cli, ledger, make_registration):
+    def test_an_unusable_record_is_imported_and_stays_unusable(
+        self, cli, ledger, make_registration
+    ):
         unusable = make_registration(key_len=1024)._replace(key_len=2048)
         assert cli("ledger", "import", "-", stdin=export(unusable)).status == 0
         shown = cli("show-dns", "--format", "zone")
@@ -147,19 +149,19 @@ class TestImport:
          b"\xff\xfe\x00", b'{"items": "\xe9"}', b"\x00" * 4096, "[" * 99_999],
         ids=lambda content: repr(content[:14]),
     )  # fmt: skip
-    def test_what_is_no_saved_result_is_2_and_changes_nothing(self, cli, tmp_path, content):
+    def test_an_invalid_saved_result_is_2_and_changes_nothing(self, cli, tmp_path, content):
         done = cli("ledger", "import", "-", "--sandbox", stdin=content)
         assert (done.status, done.out) == (2, "")
         assert "<stdin> is not a saved result" in done.err
         assert "--format json" in done.err
         assert not list(cli.home.rglob("ledger.db"))
 
-    def test_json_may_be_utf_16_as_windows_shells_write_it(self, cli, ledger, make_registration):
+    def test_utf_16_as_windows_shells_write_it_is_accepted(self, cli, ledger, make_registration):
         saved = export(make_registration()).encode("utf-16")
         assert cli("ledger", "import", "-", stdin=saved).status == 0
         assert known(ledger) == [make_registration()]
 
-    def test_a_file_that_is_not_there_or_is_too_large_is_2(self, cli):
+    def test_a_missing_or_too_large_file_is_2(self, cli):
         assert cli("ledger", "import", "no.json", "--sandbox").status == 2
         with (cli.home / "huge.json").open("wb") as file:
             file.truncate((1 << 29) + 1)
@@ -167,11 +169,11 @@ class TestImport:
         assert done.status == 2
         assert "larger than 512 MiB" in done.err
 
-    def test_nothing_in_it_is_nothing_to_do(self, cli):
+    def test_an_empty_result_is_nothing_to_do(self, cli):
         done = cli("ledger", "import", "-", "--sandbox", stdin=response())
         assert (done.status, done.err) == (0, "dkimctl: nothing to import\n")
 
-    def test_without_an_account_there_is_no_ledger_to_take_it(self, cli):
+    def test_import_needs_an_account(self, cli):
         assert cli("ledger", "import", "-", stdin=response()).status == 2
 
 
@@ -190,7 +192,7 @@ class TestForget:
         with ledger(days_ago=days_ago) as opened:
             opened.note_publications(key_of("example.com", selector) for selector in selectors)
 
-    def test_what_is_retired_goes_and_import_takes_it_back(self, cli, ledger, pair):
+    def test_a_retired_key_is_forgotten_and_can_be_imported_again(self, cli, ledger, pair):
         self.see_published(ledger, 15, "s1", "s2")
         done = cli("ledger", "forget", "example.com")
         assert done.status == 0, done.err
@@ -203,7 +205,7 @@ class TestForget:
         assert cli("ledger", "import", "-", stdin=done.out).status == 0
         assert known(ledger) == list(pair)
 
-    def test_what_is_not_retired_stays_and_the_reason_is_told(self, cli, ledger, pair):
+    def test_a_key_that_is_not_retired_stays_with_a_reason(self, cli, ledger, pair):
         done = cli("ledger", "forget", "example.com")
         assert (done.status, done.out) == (1, "")
         assert "(selector s1) is not retired: no newer selector of the domain was seen" in done.err
@@ -216,7 +218,7 @@ class TestForget:
         assert "wait until" in done.err
         assert known(ledger) == list(pair)
 
-    def test_force_drops_whatever_is_selected(self, cli, ledger, pair, make_registration):
+    def test_force_forgets_the_whole_selection(self, cli, ledger, pair, make_registration):
         kept = make_registration("example.net")
         with ledger() as opened:
             opened.record([kept])
@@ -229,7 +231,7 @@ class TestForget:
         assert cli("ledger", "forget", "--force", "sold.yaml").status == 0
         assert known(ledger) == [pair[0]]
 
-    def test_the_table_and_a_file(self, cli, ledger, pair):
+    def test_the_table_can_be_written_to_a_file(self, cli, ledger, pair):
         self.see_published(ledger, 15, "s2")
         done = cli("ledger", "forget", "*", "--format", "table", "--output", "gone.txt")
         assert (done.status, done.out) == (0, "")
@@ -242,7 +244,7 @@ class TestForget:
         assert status == 0
         assert "DOMAIN" in shown
 
-    def test_what_cannot_be_written_is_not_dropped(self, cli, ledger, pair):
+    def test_registrations_that_cannot_be_written_are_not_forgotten(self, cli, ledger, pair):
         words = ("--force", "example.com", "--output", "no/such/file")
         assert cli("ledger", "forget", *words).status == 4
         assert known(ledger) == list(pair)
@@ -252,7 +254,7 @@ class TestForget:
                 assert subprocess.run(words, stdout=full, env=cli.environment).returncode == 4
             assert known(ledger) == list(pair)
 
-    def test_a_selection_is_needed_and_has_to_match(self, cli, ledger, pair):
+    def test_a_selection_is_required_and_must_match(self, cli, ledger, pair):
         none = cli("ledger", "forget")
         assert (none.status, none.out) == (2, "")
         assert "SELECTION" in none.err
@@ -267,7 +269,9 @@ class TestForget:
         assert cli("ledger", "forget", "*", "--force", "--format", "zone").status == 2
         assert known(ledger) == list(pair)
 
-    def test_what_somebody_else_has_goes_only_by_force(self, cli, ledger, make_registration):
+    def test_a_taken_registration_is_forgotten_only_with_force(
+        self, cli, ledger, make_registration
+    ):
         with ledger() as opened:
             opened.record([make_registration(code="409", record=None)])
         refused = cli("ledger", "forget", "example.com")
@@ -276,7 +280,7 @@ class TestForget:
         assert (done.status, done.json["items"][0]["outcome"]) == (0, "taken")
         assert known(ledger) == []
 
-    def test_a_run_at_the_same_time_is_waited_for(self, cli, ledger, pair, tmp_path):
+    def test_forget_waits_for_a_concurrent_run(self, cli, ledger, pair, tmp_path):
         from dkimctl.ledger.account_lock import account_lock
 
         with account_lock(tmp_path / "state", **HERE, on_wait=lambda holder: None):
@@ -290,7 +294,9 @@ class TestForget:
 
 @pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell")
 @pytest.mark.parametrize("rest", ["| head -c 10", ">&-", "> /dev/full"])
-def test_what_cannot_be_printed_is_not_forgotten(cli, ledger, make_registration, rest):
+def test_registrations_that_cannot_be_printed_are_not_forgotten(
+    cli, ledger, make_registration, rest
+):
     many = [make_registration(f"d{number}.example") for number in range(300)]
     with ledger() as opened:
         opened.record(many)

@@ -51,7 +51,7 @@ class TestAFullDisk:
         cli.environment["DKIMCTL_STATE_DIR"] = str(state)
         return state
 
-    def test_from_the_start(self, cli, service, small_disk, state):
+    def test_from_the_start_nothing_is_sent(self, cli, service, small_disk, state):
         small_disk.fill(leaving=0)
         done = cli("register", "-", stdin=specs(3))
         assert (done.status, done.out) == (2, "")
@@ -61,7 +61,9 @@ class TestAFullDisk:
         small_disk.relieve()
         assert cli("register", "-", stdin=specs(3)).status == 0
 
-    def test_on_the_way_stops_in_time_and_loses_nothing(self, cli, service, small_disk, state):
+    def test_during_the_run_stops_it_in_time_and_loses_nothing(
+        self, cli, service, small_disk, state
+    ):
         words = ("register", "-", "--batch-size", 10, "--concurrency", 4, "--format", "json")
         small_disk.fill(leaving=6_500_000)
         stopped = cli(*words, stdin=specs(3000))
@@ -84,7 +86,9 @@ class TestAFullDisk:
         assert len(service.sent) == len(set(service.sent)) == 3000
 
 
-def test_a_state_directory_that_cannot_be_written_is_2_and_can_be_read(cli, service, small_disk):
+def test_a_read_only_state_directory_is_2_for_writers_and_works_for_readers(
+    cli, service, small_disk
+):
     cli.environment["DKIMCTL_STATE_DIR"] = str(small_disk.path / "state")
     assert cli("register", "-", stdin=specs(2)).status == 0
     small_disk.forbid_writing()
@@ -118,7 +122,7 @@ class TestADamagedLedger:
         assert str(aside) in done.err
         assert not damaged.exists()
 
-    def test_and_then_only_what_has_a_selector_is_asked_for_again(self, cli, service, damaged):
+    def test_afterwards_only_domains_with_a_selector_are_sent_again(self, cli, service, damaged):
         cli("register", "-", stdin=specs(2))
         text = specs(2) + "- chosen.example\n"
         done = cli("register", "-", "--format", "json", stdin=text)
@@ -130,14 +134,14 @@ class TestADamagedLedger:
         assert again.status == 0
         assert service.sent[2:] == ["chosen.example"]
 
-    def test_a_reader_tells_it_and_touches_nothing(self, cli, damaged):
+    def test_a_reader_reports_it_and_changes_nothing(self, cli, damaged):
         before = damaged.read_bytes()
         done = cli("show-dns")
         assert done.status == 2
         assert "damaged" in done.err
         assert damaged.read_bytes() == before
 
-    def test_damage_in_the_middle_is_found_before_anything_is_sent(self, cli, service, ledger):
+    def test_damage_in_the_middle_is_detected_before_sending(self, cli, service, ledger):
         assert cli("register", "-", stdin=specs(300)).status == 0
         service.sent.clear()
         data = bytearray(ledger.read_bytes())
@@ -150,7 +154,7 @@ class TestADamagedLedger:
         assert service.sent == []
 
 
-def test_a_ledger_of_a_newer_version_is_2_and_left_as_it_is(cli, service, ledger):
+def test_a_ledger_of_a_newer_version_is_2_and_unchanged(cli, service, ledger):
     ledger.parent.mkdir()
     connection = sqlite3.connect(ledger)
     connection.execute("PRAGMA user_version = 99")

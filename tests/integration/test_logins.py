@@ -41,9 +41,7 @@ def login_process(cli):
     return start
 
 
-def test_a_new_login_replaces_the_old_one_and_lets_go_of_its_secret(
-    cli, login, live_service, account
-):
+def test_a_new_login_replaces_the_old_one_and_removes_its_secret(cli, login, live_service, account):
     other = live_service.create_client()
     assert login(account).status == 0
     assert login(other).status == 0
@@ -62,7 +60,7 @@ def test_logout_of_a_profile_without_a_login_says_so(cli):
     assert "not logged in" in done.err
 
 
-def test_logins_at_the_same_moment_lose_nothing(cli, live_service, login_process):
+def test_concurrent_logins_lose_nothing(cli, live_service, login_process):
     accounts = [live_service.create_client() for _ in range(6)]
     running = [login_process(account, "--profile", f"p{n}") for n, account in enumerate(accounts)]
     assert [process.wait(60) for process in running] == [0] * len(running)
@@ -72,7 +70,7 @@ def test_logins_at_the_same_moment_lose_nothing(cli, live_service, login_process
     assert all(account["DKIMCTL_CLIENT_SECRET"] in kept for account in accounts)
 
 
-def test_login_makes_a_new_profile_and_asks_for_what_is_missing(cli, on_terminal, account):
+def test_login_creates_a_profile_and_asks_for_missing_values(cli, on_terminal, account):
     status, shown = on_terminal(
         ["login", "--profile", "new", "--credential-store", "file",
          "--auth-url", account["DKIMCTL_AUTH_URL"]],
@@ -95,7 +93,7 @@ def test_login_refuses_while_the_config_file_would_win(cli, login, account):
     assert "another client_id" in done.err
 
 
-def test_a_secret_that_no_request_can_carry_is_refused_without_being_shown(cli, account):
+def test_an_unusable_secret_is_refused_without_being_shown(cli, account):
     words = ("login", "--auth-url", account["DKIMCTL_AUTH_URL"], "--base-url",
              account["DKIMCTL_BASE_URL"], "--client-id", "x", "--secret-stdin",
              "--credential-store", "file")  # fmt: skip
@@ -106,7 +104,7 @@ def test_a_secret_that_no_request_can_carry_is_refused_without_being_shown(cli, 
         assert "verysecret" not in done.err
 
 
-def test_a_wrong_secret_is_not_kept(cli, login, account):
+def test_a_wrong_secret_is_not_stored(cli, login, account):
     done = login(account | {"DKIMCTL_CLIENT_SECRET": "wrong-secret"})
     assert done.status == 3
     assert "invalid_client" in done.err
@@ -143,7 +141,7 @@ def test_login_without_a_terminal_says_what_is_missing(cli, account, missing):
     assert f"DKIMCTL_{missing.replace('-', '_').upper()}" in done.err
 
 
-def test_without_a_keyring_the_message_names_the_two_ways_out(cli, account):
+def test_without_a_keyring_the_message_names_two_alternatives(cli, account):
     done = cli(
         "login", "--auth-url", account["DKIMCTL_AUTH_URL"], "--base-url",
         account["DKIMCTL_BASE_URL"], "--client-id", account["DKIMCTL_CLIENT_ID"], "--secret-stdin",
@@ -156,7 +154,7 @@ def test_without_a_keyring_the_message_names_the_two_ways_out(cli, account):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="file modes are POSIX")
-def test_what_login_keeps_is_the_users_alone(cli, login, account):
+def test_stored_logins_are_private_to_the_user(cli, login, account):
     assert login(account).status == 0
     state = cli.home / ".local/state/dkimctl"
     for path in (state, *state.iterdir()):
@@ -173,7 +171,7 @@ def kept(state):
     return (state / "credentials.json").read_text()
 
 
-def test_a_login_that_cannot_be_remembered_leaves_no_secret(login, account, state):
+def test_a_login_that_cannot_be_stored_leaves_no_secret(login, account, state):
     (state / "logins.lock").mkdir(parents=True)
     refused = login(account)
     assert refused.status == 2
@@ -188,7 +186,7 @@ def test_a_login_that_cannot_be_remembered_leaves_no_secret(login, account, stat
     assert account["DKIMCTL_CLIENT_SECRET"] in kept(state), "that was there before"
 
 
-def test_profiles_of_one_account_do_not_lose_it_to_each_other(cli, login, live_service, account):
+def test_profiles_of_one_account_keep_its_secret_until_a_logout(cli, login, live_service, account):
     other = live_service.create_client()
     for words in ([], ["--profile", "p2"]):
         assert login(account, *words).status == 0
@@ -200,9 +198,7 @@ def test_profiles_of_one_account_do_not_lose_it_to_each_other(cli, login, live_s
     assert cli("status").status == 3
 
 
-def test_logins_at_the_same_moment_to_one_profile_leave_one_secret(
-    cli, live_service, login_process, state
-):
+def test_concurrent_logins_to_one_profile_leave_one_secret(cli, live_service, login_process, state):
     accounts = [live_service.create_client() for _ in range(5)]
     running = [login_process(account) for account in accounts]
     assert [process.wait(60) for process in running] == [0] * len(running)
@@ -229,9 +225,7 @@ def test_a_profile_of_the_config_file_keeps_its_secret(cli, login, live_service,
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_login_that_is_stopped_half_way_leaves_no_secret(
-    cli, account, login_process, state, number
-):
+def test_an_interrupted_login_leaves_no_secret(cli, account, login_process, state, number):
     cli.write("sitecustomize.py", HALTING)
     cli.environment["PYTHONPATH"] = str(cli.home)
     process = login_process(account)
@@ -244,7 +238,7 @@ def test_a_login_that_is_stopped_half_way_leaves_no_secret(
     assert account["DKIMCTL_CLIENT_SECRET"] not in kept(state)
 
 
-def test_a_stored_secret_that_is_damaged_is_mended_by_a_login(cli, login, account, state):
+def test_a_login_repairs_a_damaged_secret(cli, login, account, state):
     assert login(account).status == 0
     damaged = json.loads(kept(state))
     path = state / "credentials.json"
@@ -254,7 +248,7 @@ def test_a_stored_secret_that_is_damaged_is_mended_by_a_login(cli, login, accoun
     assert cli("status").status == 0
 
 
-def test_what_a_kill_left_half_written_goes_with_the_next_change(cli, login, account, state):
+def test_the_next_change_removes_files_left_by_a_kill(cli, login, account, state):
     assert login(account).status == 0
     leftover = state / ".credentials.json-0123abcd"
     leftover.write_text(kept(state))
@@ -267,7 +261,7 @@ def test_what_a_kill_left_half_written_goes_with_the_next_change(cli, login, acc
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs FIFOs")
-def test_a_fifo_or_a_flood_in_place_of_the_logins_is_refused(cli, login, account, state):
+def test_a_fifo_or_huge_file_in_place_of_the_logins_is_refused(cli, login, account, state):
     assert login(account).status == 0
     logins = state / "logins.json"
     logins.unlink()
@@ -333,7 +327,7 @@ def asking(cli, account):
 
 
 @pytest.mark.parametrize("number", ["SIGTERM", "SIGHUP"])
-def test_a_signal_at_the_question_leaves_the_terminal_its_echo(asking, number):
+def test_a_signal_at_the_prompt_restores_the_terminal_echo(asking, number):
     process, echoes = asking()
     assert not echoes()
     process.send_signal(getattr(signal, number))
@@ -342,6 +336,6 @@ def test_a_signal_at_the_question_leaves_the_terminal_its_echo(asking, number):
 
 
 @pytest.mark.parametrize("streams", [{}, {"stderr": subprocess.DEVNULL}])
-def test_no_terminal_shows_a_secret_that_is_typed_in_place_of_a_pipe(asking, streams):
+def test_a_secret_typed_in_place_of_a_pipe_is_not_shown(asking, streams):
     _, echoes = asking("--secret-stdin", **streams)
     assert not echoes()

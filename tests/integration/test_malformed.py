@@ -10,7 +10,7 @@ import pytest
 FILES = sorted((Path(__file__).parents[1] / "fixtures" / "specs").iterdir())
 
 
-def test_there_are_files_enough():
+def test_there_are_enough_files():
     assert len(FILES) >= 30
 
 

@@ -41,7 +41,7 @@ def registered(cli):
     ],
 )
 @pytest.mark.parametrize("command", [("show-dns",), ("register", "-")])
-def test_what_does_not_go_together_is_said_before_anything_happens(cli, command, words, said):
+def test_conflicting_options_are_refused_at_once(cli, command, words, said):
     done = cli(*command, "--sandbox", *words, stdin=SPECS)
     assert (done.status, done.out) == (2, "")
     assert said in done.err
@@ -50,7 +50,7 @@ def test_what_does_not_go_together_is_said_before_anything_happens(cli, command,
     assert sorted(path.name for path in cli.home.iterdir() if not path.name.startswith(".")) == []
 
 
-def test_a_file_for_each_zone(cli, registered):
+def test_each_zone_has_a_file(cli, registered):
     done = cli("show-dns", "--sandbox", "--format", "powerdns", *ZONES, "--output-dir", "out/put")
     assert (done.status, done.out) == (0, "")
     files = {path.name: path for path in (cli.home / "out" / "put").iterdir()}
@@ -59,14 +59,14 @@ def test_a_file_for_each_zone(cli, registered):
 
 
 @pytest.mark.parametrize("command", [("show-dns",), ("register", "-")])
-def test_several_zones_do_not_fit_on_stdout(cli, registered, command):
+def test_several_zones_cannot_share_stdout(cli, registered, command):
     done = cli(*command, "--sandbox", "--format", "powerdns", *ZONES, stdin=SPECS)
     assert (done.status, done.out) == (2, "")
     assert "a file for each of 2 zones: example.com, example.net" in done.err
     assert "--output-dir" in done.err
 
 
-def test_several_batches_of_one_zone_do_not_fit_on_stdout_either(cli):
+def test_several_batches_of_one_zone_cannot_share_stdout(cli):
     entries = "".join(f"- {{sign_domain: d{n}.example.com, selector: s1}}\n" for n in range(70))
     specs = "defaults: {enable: false, key_len: 1024}\ndomains:\n" + entries
     words = ("--sandbox", "--format", "route53", "--zone", "example.com")
@@ -77,7 +77,7 @@ def test_several_batches_of_one_zone_do_not_fit_on_stdout_either(cli):
     assert len(list((cli.home / "batches").iterdir())) == 2
 
 
-def test_register_writes_into_a_file_what_it_would_print(cli):
+def test_register_writes_the_same_to_a_file_as_to_stdout(cli):
     words = ("register", "--sandbox", "-", "--output", "dkim.zone")
     done = cli(*words, stdin=SPECS)
     assert (done.status, done.out) == (0, "")
@@ -99,7 +99,7 @@ def test_register_writes_into_a_file_what_it_would_print(cli):
         ("--format", "csv", "--output", "/dev/full"),
     ],
 )
-def test_what_cannot_be_written_costs_no_registration(cli, words):
+def test_an_unwritable_output_loses_no_registration(cli, words):
     cli.write("plain", "a file, and no directory")
     done = cli("register", "--sandbox", "--batch-size", 1, "-", *words, stdin=SPECS)
     assert (done.status, done.out) == (4, "")
@@ -108,12 +108,12 @@ def test_what_cannot_be_written_costs_no_registration(cli, words):
     assert cli("show-dns", "--sandbox").out.count(" IN TXT ") == 3
 
 
-def test_what_is_no_regular_file_is_written_as_it_is(cli, registered):
+def test_a_device_is_written_directly(cli, registered):
     piped = cli("show-dns", "--sandbox", "--output", "/dev/stdout")
     assert (piped.status, piped.out) == (0, cli("show-dns", "--sandbox").out)
 
 
-def test_a_zone_below_that_of_all_selectors_takes_none_that_is_not_known(cli):
+def test_a_zone_below_the_selectors_needs_known_selectors(cli):
     words = ("--sandbox", "--format", "octodns", "--zone", "s._domainkey.example.com")
     done = cli("register", "-", *words, stdin="- example.com\n")
     assert (done.status, done.out) == (2, "")

@@ -28,9 +28,7 @@ def specs(cli, name):
     return cli.write("domains.yaml", SPECS.replace("NAME", name))
 
 
-def test_login_asks_on_a_terminal_then_register_show_dns_and_logout_need_nothing_more(
-    cli, on_terminal, account, specs
-):
+def test_after_a_login_on_a_terminal_no_command_asks_again(cli, on_terminal, account, specs):
     status, shown = on_terminal(
         ["login", "--credential-store", "file"],
         [
@@ -62,7 +60,7 @@ def test_login_asks_on_a_terminal_then_register_show_dns_and_logout_need_nothing
     assert cli("show-dns").status == 0, "what is registered stays known"
 
 
-def test_the_login_can_be_used_beside_others_as_a_profile(cli, login, live_service, account, specs):
+def test_several_logins_can_be_used_as_profiles(cli, login, live_service, account, specs):
     other = live_service.create_client()
     assert login(account).status == 0
     assert login(other, "--profile", "agency").status == 0
@@ -71,7 +69,7 @@ def test_the_login_can_be_used_beside_others_as_a_profile(cli, login, live_servi
     assert cli("show-dns", "--profile", "agency").status == 0
 
 
-def test_curl_gets_the_same_answers(cli, account, specs, needs_tool):
+def test_curl_gets_the_same_responses(cli, account, specs, needs_tool):
     curl = needs_tool("curl")
     token_body = fetch(
         curl, f"{account['DKIMCTL_AUTH_URL']}/oauth2/token",
@@ -96,7 +94,7 @@ def test_curl_gets_the_same_answers(cli, account, specs, needs_tool):
     assert [item["outcome"] for item in again.json["items"]] == ["exists", "exists"]
 
 
-def test_a_cached_token_is_used_again_and_renewed_when_it_is_refused(cli, login, account, specs):
+def test_a_cached_token_is_reused_and_renewed_after_a_rejection(cli, login, account, specs):
     assert login(account).status == 0
     credentials = cli.home / ".local/state/dkimctl/credentials.json"
     first = cli("register", specs, "--verbose")
@@ -115,7 +113,7 @@ def test_a_cached_token_is_used_again_and_renewed_when_it_is_refused(cli, login,
     assert "revoked" not in credentials.read_text()
 
 
-def test_two_accounts_get_one_created_and_one_taken(cli, live_service, account, name):
+def test_of_two_accounts_one_gets_created_and_one_taken(cli, live_service, account, name):
     other = live_service.create_client()
     cli.write("one.yaml", f"- {{sign_domain: {name}.example, selector: s1}}\n")
     assert cli("register", "one.yaml", env=account).status == 0
@@ -155,7 +153,7 @@ def test_api_sends_a_body_from_a_file_or_standard_input(cli, account, name):
 
 
 @pytest.mark.interface("3.2", "disabled-use", "operator")
-def test_a_disabled_client_is_explained_and_a_deleted_one_gets_no_token(
+def test_a_disabled_client_gets_an_explanation_and_a_deleted_one_no_token(
     cli, live_service, account, specs
 ):
     client_id = account["DKIMCTL_CLIENT_ID"]
@@ -172,7 +170,7 @@ def test_a_disabled_client_is_explained_and_a_deleted_one_gets_no_token(
     assert "invalid_client" in deleted.err
 
 
-def test_a_port_that_is_in_use_is_told(cli, live_service):
+def test_a_port_in_use_is_a_usage_error(cli, live_service):
     port = live_service.url.rpartition(":")[2]
     done = cli("serve", "--port", port, "--data", "other.db")
     assert done.status == 2

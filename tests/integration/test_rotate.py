@@ -67,7 +67,7 @@ def import_(cli, ledger, make_registration):
 
 
 class TestSuccessors:
-    def test_what_is_due_is_registered_once(self, cli, import_, ledger):
+    def test_due_keys_get_one_successor(self, cli, import_, ledger):
         import_(days=181, default=1)
         import_("example.net", days=179)
         import_("example.org", days=400, enable=False)
@@ -90,7 +90,7 @@ class TestSuccessors:
         nothing = cli("register", "--sandbox", "-", stdin=again.out)
         assert (nothing.status, nothing.out) == (0, "")
 
-    def test_the_pipe_is_the_rotation_and_again_changes_nothing(self, cli, import_, ledger):
+    def test_the_pipe_rotates_the_keys_and_is_idempotent(self, cli, import_, ledger):
         import_(days=181)
         pipe = (
             f"{shlex.join(cli.command('rotate', '--sandbox'))} | "
@@ -107,9 +107,7 @@ class TestSuccessors:
         with ledger() as opened:
             assert [found.selector for found in opened.of_domain("example.com")] == ["s1", TODAY]
 
-    def test_a_profile_whose_keys_are_disabled_by_default_rotates_all_the_same(
-        self, cli, import_, ledger
-    ):
+    def test_a_profile_with_keys_disabled_by_default_rotates_too(self, cli, import_, ledger):
         config = "profiles: {sandbox: {defaults: {enable: false, default: 1}}}\n"
         words = ("--sandbox", "--config", cli.write("config.yaml", config))
         import_(days=181)
@@ -119,7 +117,7 @@ class TestSuccessors:
         with ledger() as opened:
             assert opened.of_domain("example.com")[1].enable is True
 
-    def test_options_and_a_selection(self, cli, import_):
+    def test_the_options_apply_to_the_selected_domains(self, cli, import_):
         for domain in ("a.example", "b.example", "c.example.net"):
             import_(domain, days=40)
         words = ("--older-than", "30d", "--start-in", "36h", "--selector", "k{domain}-%Y",
@@ -135,7 +133,7 @@ class TestSuccessors:
         start = datetime.fromisoformat(first.start_date)
         assert timedelta() <= start - days_ago(-1.5) < timedelta(minutes=1)
 
-    def test_a_spec_file_selects_and_the_whole_domain_counts(self, cli, import_):
+    def test_a_spec_file_selects_domains_of_which_all_keys_count(self, cli, import_):
         import_(days=300)
         import_(selector="s2", days=100)
         import_("example.net", days=300)
@@ -143,7 +141,7 @@ class TestSuccessors:
         assert cli("rotate", "--sandbox", old).out.endswith("\n[]\n")
         assert f"selector: {TODAY}" in cli("rotate", "--sandbox", old, "--older-than", "99d").out
 
-    def test_a_selector_that_is_used_or_in_flight_is_not_used_again(self, cli, import_, ledger):
+    def test_a_selector_in_use_or_in_flight_is_not_reused(self, cli, import_, ledger):
         import_(days=300)
         import_(selector=TODAY.upper(), days=299)
         with ledger() as opened:
@@ -152,7 +150,7 @@ class TestSuccessors:
         assert f"selector: {TODAY}-3\n" in done.out
         assert "was never answered: example.com" in done.err
 
-    def test_domains_without_dates_are_named_and_left_out(self, cli, import_):
+    def test_domains_without_dates_are_skipped_with_a_warning(self, cli, import_):
         import_(days=300)
         import_("example.net", days=0, regist_date=None, start_date="2026-01-01")
         done = cli("rotate", "--sandbox")
@@ -189,14 +187,14 @@ class TestSuccessors:
         assert (done.status, done.out) == (2, "")
         assert said in (done.err if "json" not in words else json.dumps(json.loads(done.err)))
 
-    def test_a_selector_that_is_too_long_for_a_domain_is_2_and_names_it(self, cli, import_):
+    def test_a_selector_too_long_for_a_domain_is_2(self, cli, import_):
         domain = ".".join(["a" * 60] * 3 + ["b" * 50])
         import_(domain, days=300, selector="s")
         done = cli("rotate", "--sandbox", "--selector", "s%Y%m%d")
         assert (done.status, domain in done.err) == (2, True)
 
     @pytest.mark.parametrize("words", [(), ("--retired",)])
-    def test_nothing_registered_and_nothing_that_matches_are_1(self, cli, import_, words):
+    def test_nothing_registered_or_nothing_matching_is_1(self, cli, import_, words):
         empty = cli("rotate", "--sandbox", *words)
         assert (empty.status, empty.out) == (1, "")
         assert "nothing is registered in the profile sandbox" in empty.err
@@ -205,12 +203,12 @@ class TestSuccessors:
         assert (absent.status, absent.out) == (1, "")
         assert "that matches *.absent.example" in absent.err
 
-    def test_neither_token_nor_network_nor_ledger_is_made(self, cli):
+    def test_rotate_needs_no_token_network_or_ledger(self, cli):
         elsewhere = {"DKIMCTL_BASE_URL": "http://127.0.0.1:1", "DKIMCTL_CLIENT_ID": "me"}
         assert cli("rotate", env=elsewhere).status == 1
         assert not list(cli.home.rglob("ledger.db"))
 
-    def test_a_directory_that_is_not_there_is_4(self, cli, import_):
+    def test_a_missing_directory_is_4(self, cli, import_):
         import_(days=300)
         assert cli("rotate", "--sandbox", "--output", "no/such/file").status == 4
 
@@ -225,7 +223,7 @@ class TestRetired:
         with ledger(days=15) as opened:
             opened.note_publications([key_of("example.com", "s1"), key_of("example.com", "s2")])
 
-    def test_into_a_pipe_it_is_a_saved_result(self, cli, pair):
+    def test_in_a_pipe_the_output_is_a_saved_result(self, cli, pair):
         done = cli("rotate", "--sandbox", "--retired")
         assert done.status == 0
         [item] = done.json["items"]
@@ -238,7 +236,7 @@ class TestRetired:
         assert again.status == 0
         assert again.json["items"][0]["setting_values"] == item["setting_values"]
 
-    def test_the_table_tells_why(self, cli, pair):
+    def test_the_table_gives_the_reason(self, cli, pair):
         done = cli("rotate", "--sandbox", "--retired", "--format", "table")
         assert "its successor s2 started on" in done.out
         assert "mail.example.net" not in done.out
@@ -259,7 +257,7 @@ class TestRetired:
         assert (outside.status, outside.out) == (2, "")
         assert "not in the zone example.org: s1._domainkey.example.com" in outside.err
 
-    def test_an_unusable_record_is_listed_and_not_put_into_a_script(self, cli, pair, ledger):
+    def test_an_unusable_record_is_listed_but_not_scripted(self, cli, pair, ledger):
         with ledger() as opened:
             [old] = [one for one in opened.of_domain("example.com") if one.selector == "s1"]
             opened.record([old._replace(key_len=1024)])
@@ -268,14 +266,14 @@ class TestRetired:
         assert (done.status, done.out) == (0, "")
         assert "unusable: example.com (selector s1)" in done.err
 
-    def test_nothing_retired_is_an_empty_result(self, cli, pair):
+    def test_without_retired_keys_the_result_is_empty(self, cli, pair):
         done = cli("rotate", "--sandbox", "--retired", "mail.example.net")
         assert (done.status, done.json) == (0, {"items": [], "count": 0, "total": 0})
         assert "nothing is retired" in done.err
         script = cli("rotate", "--sandbox", "--retired", "mail.example.net", "--format", "nsupdate")
         assert (script.status, script.out) == (0, "")
 
-    def test_what_is_forgotten_is_retired_no_more(self, cli, pair):
+    def test_a_forgotten_key_is_no_longer_listed(self, cli, pair):
         listed = cli("rotate", "--sandbox", "--retired")
         dropped = cli("ledger", "forget", "--sandbox", "*")
         assert (dropped.status, dropped.json) == (0, listed.json)
@@ -394,7 +392,7 @@ def test_a_whole_rotation_day_by_day(world):
     assert [spec.selector for spec in world.successors()] == ["s20271116"]
 
 
-def test_a_record_that_vanishes_in_between_has_its_fortnight_anew(world):
+def test_a_record_that_vanished_restarts_its_grace_period(world):
     world.register([DomainSpec("example.com", "s1", 2048)])
     world.clock.now += 1 * DAY
     world.register([DomainSpec("example.com", "s2", 2048)])

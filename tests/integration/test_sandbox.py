@@ -41,7 +41,7 @@ def test_a_second_run_sends_nothing_and_shows_the_same_selectors_and_keys(cli, r
         assert {**first, "outcome": ""} == {**second, "outcome": ""}
 
 
-def test_the_table_holds_all_that_was_asked_for(cli, registered):
+def test_the_table_shows_every_domain(cli, registered):
     done = cli("register", "--sandbox", EXAMPLE, "--format", "table")
     assert done.status == 0
     lines = done.out.splitlines()
@@ -55,7 +55,7 @@ def test_the_table_holds_all_that_was_asked_for(cli, registered):
     assert "already there 3" in done.err
 
 
-def test_the_plan_sends_nothing_and_makes_nothing(cli):
+def test_a_plan_sends_and_writes_nothing(cli):
     done = cli("register", "--dry-run", "--sandbox", EXAMPLE, "--format", "json")
     assert done.status == 0
     assert {item["outcome"] for item in done.json["items"]} == {"pending"}
@@ -108,7 +108,7 @@ def test_value_output_is_the_bare_value(cli, registered):
     )
 
 
-def test_a_selection_that_matches_nothing_is_a_no(cli, registered):
+def test_a_selection_without_matches_is_1(cli, registered):
     done = cli("show-dns", "--sandbox", "absent.example")
     assert (done.status, done.out) == (1, "")
     assert "absent.example" in done.err

@@ -24,7 +24,7 @@ def test_control_characters_do_not_reach_the_terminal(cli):
     assert good.startswith("good\tactive\t")
 
 
-def test_an_unknown_state_is_no_defect(cli):
+def test_an_unknown_state_is_a_usage_error(cli):
     cli("service", "client", "create", "good", *DATA)
     _plant(cli, "odd\x1b", "bogus\x1b")
     done = cli("service", "client", "list", *DATA)

@@ -63,7 +63,7 @@ def statuses(service: ServeProcess, token: str) -> list[int]:
     return [register(service, token)[0] for _ in range(30)]
 
 
-def test_a_run_can_be_repeated_with_the_seed_that_was_announced(serve):
+def test_the_announced_seed_repeats_the_faults(serve):
     service = serve(HALF)
     assert service.said.count("429 25%, 502-after 25%") == 1
     seed = re.search(r"^dkimctl: faults with seed (\d+): ", service.said, re.MULTILINE)[1]
@@ -79,7 +79,7 @@ def test_tokens_are_issued_where_every_registration_fails(serve):
     assert token_of(service)
 
 
-def test_what_was_dropped_after_it_was_processed_is_registered(serve):
+def test_a_request_dropped_after_processing_is_registered(serve):
     service = serve("{seed: 0, faults: {drop-after: 1}}")
     token = token_of(service)
     with pytest.raises(RemoteDisconnected):
@@ -89,7 +89,7 @@ def test_what_was_dropped_after_it_was_processed_is_registered(serve):
     assert "setting_values" in answer["items"][0]
 
 
-def test_what_was_dropped_before_is_not(serve):
+def test_a_request_dropped_before_processing_is_not_registered(serve):
     service = serve("{seed: 0, faults: {drop-before: 1}}")
     token = token_of(service)
     with pytest.raises(RemoteDisconnected):
@@ -97,7 +97,7 @@ def test_what_was_dropped_before_is_not(serve):
     assert register(serve(), token)[1]["items"][0]["result"]["code"] == "201"
 
 
-def test_a_slow_answer_takes_as_long_as_the_file_says(serve):
+def test_a_slow_answer_takes_as_long_as_configured(serve):
     service = serve("{slow: 0.4s, faults: {slow: 1}}")
     token = token_of(service)
     start = time.monotonic()
@@ -106,7 +106,7 @@ def test_a_slow_answer_takes_as_long_as_the_file_says(serve):
     assert (status, answer["count"]) == (200, 1)
 
 
-def test_without_the_option_nothing_is_said_of_faults(serve):
+def test_without_the_option_no_faults_are_announced(serve):
     assert "faults" not in serve().said
 
 
@@ -127,7 +127,7 @@ def test_without_the_option_nothing_is_said_of_faults(serve):
         ("any: 0.1\n---\nany: 0.1\n", ["2:1"]),
     ],
 )  # fmt: skip
-def test_a_malformed_file_is_refused_before_anything_is_made(cli, text, places):
+def test_a_malformed_file_is_refused_before_the_start(cli, text, places):
     done = cli("serve", "--faults", cli.write("bad.yaml", text), "--data", "service.db")
     assert (done.status, done.out) == (2, "")
     found = re.findall(r"^dkimctl: error: bad\.yaml:(\d+:\d+): \S", done.err, re.MULTILINE)
@@ -136,7 +136,7 @@ def test_a_malformed_file_is_refused_before_anything_is_made(cli, text, places):
     assert not (cli.home / "service.db").exists()
 
 
-def test_a_file_on_standard_input_and_one_that_is_missing(cli):
+def test_stdin_is_accepted_and_a_missing_file_refused(cli):
     done = cli("serve", "--faults", "-", stdin="any: 2")
     assert done.status == 2
     assert "<stdin>:1:6: " in done.err

@@ -35,17 +35,17 @@ def imported(cli):
     return imported
 
 
-def test_the_version_needs_no_library_at_all(imported):
+def test_the_version_imports_no_library(imported):
     assert not {"typer", "dataclasses", "yaml", *HEAVY} & imported("--version")
 
 
-def test_show_dns_of_an_empty_ledger_and_of_a_full_one_need_no_heavy_library(cli, imported):
+def test_show_dns_imports_no_heavy_library(cli, imported):
     cli.write("one.yaml", "- {sign_domain: example.com, selector: s, key_len: 2048}\n")
     assert cli("register", "--sandbox", "one.yaml").status == 0
     assert not {"yaml", *HEAVY} & imported("show-dns", "--sandbox")
 
 
-def test_a_plan_and_a_second_run_need_yaml_alone(cli, imported):
+def test_a_plan_and_a_second_run_import_only_yaml(cli, imported):
     cli.write("one.yaml", "- {sign_domain: example.com, selector: s, key_len: 2048}\n")
     cli("register", "--sandbox", "one.yaml")
     assert not set(HEAVY) & imported("register", "--sandbox", "one.yaml", "--format", "zone")
@@ -54,7 +54,7 @@ def test_a_plan_and_a_second_run_need_yaml_alone(cli, imported):
     assert set(HEAVY) & plan == {"msgspec"}  # writes the JSON
 
 
-def test_rotate_reads_the_ledger_and_needs_no_heavy_library(cli, imported):
+def test_rotate_imports_no_heavy_library(cli, imported):
     cli.write("one.yaml", "- {sign_domain: example.com, selector: s, key_len: 2048}\n")
     assert cli("register", "--sandbox", "one.yaml").status == 0
     assert not {"yaml", *HEAVY} & imported("rotate", "--sandbox", "--older-than", "0d")

@@ -45,7 +45,7 @@ def let_run_out(cli, seconds: float) -> None:
     path.write_text(json.dumps(entries | {name: json.dumps(fields)}))
 
 
-def test_after_a_login_status_tells_where_all_is_and_shows_no_secret(cli, logged_in, account):
+def test_status_says_where_credentials_are_and_shows_no_secret(cli, logged_in, account):
     done = cli("status", "--format", "json")
     found = done.json
     assert (done.status, done.err) == (0, "")
@@ -64,7 +64,7 @@ def test_after_a_login_status_tells_where_all_is_and_shows_no_secret(cli, logged
         assert f"({len(token)} characters)" in text
 
 
-def test_token_is_the_cached_one_until_less_than_a_minute_is_left(cli, logged_in):
+def test_the_cached_token_is_printed_until_its_last_minute(cli, logged_in):
     first = stored_token(cli)["access_token"]
     assert cli("token").out == f"{first}\n"
     let_run_out(cli, 50)
@@ -74,7 +74,7 @@ def test_token_is_the_cached_one_until_less_than_a_minute_is_left(cli, logged_in
     assert done.out == f"{stored_token(cli)['access_token']}\n"
 
 
-def test_the_token_is_good_for_a_request_of_anybody(cli, account):
+def test_the_token_works_in_other_http_clients(cli, account):
     done = cli("token", env=account)
     headers = {"Authorization": f"Bearer {done.out.strip()}"}
     url = f"{account['DKIMCTL_BASE_URL']}/send/nothing"
@@ -83,7 +83,7 @@ def test_the_token_is_good_for_a_request_of_anybody(cli, account):
     assert httpx.delete(url, trust_env=False).status_code == 401
 
 
-def test_with_the_environment_alone(cli, account):
+def test_status_with_the_environment_only(cli, account):
     found = cli("status", "--format", "json", env=account)
     assert (found.status, found.json["secret_source"]) == (0, "environment")
     assert account["DKIMCTL_CLIENT_SECRET"] not in found.out
@@ -96,7 +96,7 @@ def test_with_the_environment_alone(cli, account):
 
 
 @pytest.mark.parametrize("words", [(), ("--profile", "sandbox")])
-def test_without_a_login(cli, words):
+def test_status_without_a_login(cli, words):
     done = cli("status", "--format", "json", *words)
     assert done.status == (0 if words else 3)
     assert (done.json["problem"] is None) is bool(words)
@@ -105,7 +105,7 @@ def test_without_a_login(cli, words):
     assert bool(done.out) is bool(words)
 
 
-def test_a_store_that_cannot_be_used_is_a_problem_and_no_failure(cli, logged_in):
+def test_status_reports_an_unusable_store(cli, logged_in):
     credentials_file(cli).chmod(0o644)
     done = cli("status")
     assert done.status == 3
@@ -120,7 +120,7 @@ def test_a_wrong_secret_gives_no_token(cli, account):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX shell")
-def test_a_token_that_reaches_nobody_is_an_error(cli, account):
+def test_a_token_that_cannot_be_written_is_an_error(cli, account):
     command = f"{shlex.join(cli.command('token'))} >&-"
     done = subprocess.run(
         ["sh", "-c", command], env=cli.environment | account, capture_output=True, check=False
@@ -130,7 +130,7 @@ def test_a_token_that_reaches_nobody_is_an_error(cli, account):
     assert b"read the token from stdout" in done.stderr
 
 
-def test_a_token_of_a_time_that_no_calendar_has(cli, logged_in):
+def test_an_expiry_beyond_the_calendar_is_accepted(cli, logged_in):
     (path,) = cli.home.rglob("credentials.json")
     kept = json.loads(path.read_text())
     late = {name: re.sub(r'"expires_at": [0-9.]+', '"expires_at": 1e300', text)

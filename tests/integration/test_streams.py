@@ -49,7 +49,7 @@ def test_hostile_text_stays_escaped_when_it_comes_from_the_ledger(cli, hostile):
         assert "\x1b" not in shown.out + shown.err
 
 
-def test_hostile_words_and_files_are_shown_escaped(cli):
+def test_hostile_arguments_and_files_are_shown_escaped(cli):
     for words in (
         ["register", "a\x1b[2Jb.yaml"],
         ["show-dns", "--sandbox", "a\x1b2J"],
@@ -66,14 +66,14 @@ def test_hostile_words_and_files_are_shown_escaped(cli):
 
 
 @pytest.mark.parametrize("command", ["login", "logout", "token", "status", "api GET /x"])
-def test_a_word_too_many_may_be_a_secret(cli, command):
+def test_a_surplus_argument_is_not_quoted(cli, command):
     done = cli(*command.split(), "hunter2-secret")
     assert done.status == 2
     assert "unexpected extra argument" in done.err
     assert "hunter2" not in done.err
 
 
-def test_a_traceback_with_words_of_others_does_not_act(cli, hostile, scripted_server, make_answer):
+def test_a_traceback_is_escaped(cli, hostile, scripted_server, make_answer):
     scripted_server.answer = lambda request: make_answer(400, {"error": HOSTILE})
     done = subprocess.run(
         cli.command("token"), env=cli.environment | hostile | {"DKIMCTL_DEBUG": "1"},
@@ -84,7 +84,7 @@ def test_a_traceback_with_words_of_others_does_not_act(cli, hostile, scripted_se
     assert "\x1b" not in done.stderr
 
 
-def test_a_reader_that_goes_away_ends_nothing_and_is_not_complained_of(cli):
+def test_a_closed_pipe_is_not_an_error(cli):
     specs = "".join(f"- {{sign_domain: d{n}.example, selector: s}}\n" for n in range(60))
     cli.write("many.yaml", specs)
     command = " ".join([*cli.command("register", "--sandbox", "many.yaml", "--batch-size", "10")])
@@ -99,7 +99,7 @@ def test_a_reader_that_goes_away_ends_nothing_and_is_not_complained_of(cli):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_a_full_disk_ends_nothing_but_is_told(cli):
+def test_a_full_disk_is_reported_but_does_not_stop_the_run(cli):
     specs = "".join(f"- {{sign_domain: d{n}.example, selector: s}}\n" for n in range(30))
     cli.write("many.yaml", specs)
     with Path("/dev/full").open("wb") as full:
@@ -113,7 +113,7 @@ def test_a_full_disk_ends_nothing_but_is_told(cli):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_a_version_that_cannot_be_written_is_told(cli):
+def test_a_version_that_cannot_be_written_is_an_error(cli):
     with Path("/dev/full").open("wb") as full:
         process = cli.start("--version", stdout=full, stderr=subprocess.PIPE)
         _, err = process.communicate(timeout=60)
@@ -122,7 +122,7 @@ def test_a_version_that_cannot_be_written_is_told(cli):
     assert b"Traceback" not in err
 
 
-def test_a_traceback_is_shown_only_when_asked_for_and_holds_no_secret(cli, scripted_account):
+def test_a_traceback_is_shown_only_on_request_and_without_secrets(cli, scripted_account):
     environment = cli.environment | scripted_account | {"DKIMCTL_DEBUG": "1"}
     done = subprocess.run(
         cli.command("api", "GET", "/x"),
@@ -138,7 +138,7 @@ def test_a_traceback_is_shown_only_when_asked_for_and_holds_no_secret(cli, scrip
     ("closing", "status"),
     [(">&-", 0), ("2>&-", 0), (">&- 2>&-", 0), ("<&-", 2), ("2>/dev/full", 0)],
 )
-def test_a_closed_stream_is_no_obstacle(cli, closing, status):
+def test_a_closed_stream_is_tolerated(cli, closing, status):
     cli.write("one.yaml", ENTRY)
     command = " ".join(cli.command("register", "--sandbox", "-" if "<" in closing else "one.yaml"))
     done = subprocess.run(
@@ -151,7 +151,7 @@ def test_a_closed_stream_is_no_obstacle(cli, closing, status):
         assert "s1._domainkey" in cli("show-dns", "--sandbox").out
 
 
-def test_a_terminal_of_no_width_is_no_obstacle(cli):
+def test_a_terminal_without_width_is_tolerated(cli):
     cli.write("one.yaml", ENTRY)
     for columns in ("0", "1", "2", "x"):
         done = cli(
@@ -160,7 +160,7 @@ def test_a_terminal_of_no_width_is_no_obstacle(cli):
         assert done.status == 0, done.err
 
 
-def test_colour_is_for_terminals_without_no_color(cli, on_terminal):
+def test_colour_is_used_only_on_terminals_without_no_color(cli, on_terminal):
     cli.write("one.yaml", ENTRY)
     words = ["register", "--sandbox", "one.yaml"]
     assert "\x1b[" not in cli(*words, "--format", "table").out
@@ -174,7 +174,7 @@ def test_colour_is_for_terminals_without_no_color(cli, on_terminal):
 
 
 @pytest.mark.parametrize("columns", [80, 120, 200])
-def test_on_a_terminal_of_any_width_the_value_is_whole(cli, on_terminal, columns):
+def test_the_value_is_complete_at_any_terminal_width(cli, on_terminal, columns):
     cli.write("one.yaml", ENTRY)
     cli("register", "--sandbox", "one.yaml")
     item = cli("show-dns", "--sandbox", "--format", "json").json["items"][0]
@@ -186,7 +186,7 @@ def test_on_a_terminal_of_any_width_the_value_is_whole(cli, on_terminal, columns
     assert max(map(len, others)) <= columns
 
 
-def test_a_long_table_on_a_terminal_shows_what_needs_attention_and_the_summary(cli, on_terminal):
+def test_a_long_table_shows_only_problems_and_the_summary(cli, on_terminal):
     specs = "".join(
         f"- {{sign_domain: d{n}.example, selector: s, enable: false}}\n" for n in range(250)
     )
@@ -203,7 +203,7 @@ def test_quiet_leaves_only_warnings_and_errors(cli):
     assert (done.status, done.err) == (0, "")
 
 
-def test_verbose_tells_of_a_request_without_an_answer(cli, scripted_account, scripted_server):
+def test_verbose_logs_a_request_without_an_answer(cli, scripted_account, scripted_server):
     scripted_server.answer = lambda request: None
     done = cli("token", "-v", env=scripted_account)
     assert done.status == 4
@@ -212,7 +212,7 @@ def test_verbose_tells_of_a_request_without_an_answer(cli, scripted_account, scr
     )
 
 
-def test_verbose_tells_each_request_without_what_is_secret(cli, live_service, account):
+def test_verbose_logs_each_request_without_secrets(cli, live_service, account):
     done = cli(
         "register", "-", "--verbose", stdin=ENTRY.replace("example.com", "v.example"), env=account
     )
@@ -225,7 +225,7 @@ def test_verbose_tells_each_request_without_what_is_secret(cli, live_service, ac
     assert "Bearer" not in done.err
 
 
-def test_all_problems_of_a_file_are_told_as_json(cli):
+def test_all_problems_of_a_file_are_reported_as_json(cli):
     done = cli("register", "--sandbox", "-", "--format", "json", stdin="- a\n- b@c\n- 1.2.3.4\n")
     errors = json.loads(done.err)["errors"]
     assert [error["message"].partition(" ")[0] for error in errors] == [
@@ -235,7 +235,7 @@ def test_all_problems_of_a_file_are_told_as_json(cli):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="names an encoding of POSIX locales")
-def test_an_ascii_terminal_is_no_obstacle(cli):
+def test_an_ascii_terminal_is_tolerated(cli):
     environment = {"PYTHONIOENCODING": "ascii"}
     done = cli("register", "--sandbox", "-", "--format", "table", stdin="- bücher.example\n- ü@ü\n",
                env=environment)  # fmt: skip

@@ -40,7 +40,7 @@ def test_a_zone_with_our_lines_is_accepted(cli, needs_tool, checker, words):
     assert done.returncode != 0
 
 
-def test_what_lies_outside_the_origin_is_listed_and_nothing_is_written(cli):
+def test_domains_outside_the_origin_are_listed_and_nothing_is_written(cli):
     assert cli("register", "--sandbox", "-", "-q", stdin=SPECS).status == 0
     done = cli("show-dns", "--sandbox", "--origin", "mail.example.com", "--output", "out.zone")
     assert (done.status, done.out) == (2, "")
@@ -50,7 +50,7 @@ def test_what_lies_outside_the_origin_is_listed_and_nothing_is_written(cli):
     assert not (cli.home / "out.zone").exists()
 
 
-def test_register_sends_nothing_where_a_domain_is_in_no_zone_given(cli):
+def test_register_sends_nothing_if_a_domain_is_outside_the_zones(cli):
     words = ("register", "--sandbox", "-", "--format", "octodns", "--zone", "mail.example.com")
     done = cli(*words, stdin=SPECS)
     assert (done.status, done.out) == (2, "")
