@@ -1,4 +1,4 @@
-"""What all tests share: no network but loopback, real keys, a scripted server, a small disk."""
+"""What all tests share: a network guard, real keys, a scripted server, a small disk."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if hasattr(signal, "SIGHUP"):
 
 
 def _refuse_network(event: str, arguments: tuple) -> None:
-    """An audit hook: every connection of this process goes to loopback or fails."""
+    """An audit hook: fail on a connection to anything but loopback."""
     if event != "socket.connect" or not isinstance(arguments[1], tuple):
         return
     host = str(arguments[1][0])
@@ -66,7 +66,7 @@ def key_records() -> dict[int, str]:
 
 @pytest.fixture
 def make_registration(key_records):
-    """Make a sound registration; any field can be given otherwise."""
+    """Make a sound registration; keywords replace fields."""
 
     def make(sign_domain: str = "example.com", selector: str = "s1", **fields) -> Registration:
         key_len = fields.setdefault("key_len", 2048)
@@ -93,7 +93,7 @@ class Request:
 
 @dataclass
 class Answer:
-    """What a scripted server answers. `body` is sent as it is, or as JSON if it is no bytes."""
+    """A response of a ScriptedServer. A `body` that is not bytes is sent as JSON."""
 
     status: int = 200
     body: object = b""
@@ -104,9 +104,9 @@ class Answer:
 
 
 class ScriptedServer:
-    """A real HTTP server on loopback that answers what it is told, and keeps what it was asked.
+    """A real HTTP server on loopback that records its requests.
 
-    `answer` takes a Request and gives an Answer, or None to hang up without one.
+    `answer` takes a Request and returns an Answer, or None to hang up without one.
     """
 
     def __init__(self) -> None:
@@ -167,7 +167,7 @@ def scripted_server():
 
 @pytest.fixture
 def api_fixture():
-    """Read one of the shapes that client and service must both meet."""
+    """Read an example of the API, which client and service must both match."""
     folder = Path(__file__).parent / "fixtures" / "api"
     return lambda name: (folder / name).read_bytes()
 
@@ -179,14 +179,14 @@ def make_answer():
 
 
 class SmallDisk:
-    """A file system of 16 MiB. `ballast` is a file that can take all that is free."""
+    """A file system of 16 MiB, which a ballast file can fill."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._ballast = path / "ballast"
 
     def fill(self, *, leaving: int) -> None:
-        """Leave so many bytes free; whole blocks count."""
+        """Leave this many bytes free, in whole blocks."""
         free = shutil.disk_usage(self.path).free
         self._ballast.write_bytes(bytes(max(0, free - leaving)))
 
@@ -199,7 +199,7 @@ class SmallDisk:
 
 @pytest.fixture
 def small_disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SmallDisk]:
-    """A small disk; where this process may mount none, the test runs in one that may."""
+    """A small disk; if this process may not mount one, the test runs in one that may."""
     if sys.platform != "linux":
         pytest.skip("needs a tmpfs of Linux")
     path = tmp_path / "disk"
@@ -218,7 +218,7 @@ def _run(*words: object) -> bool:
 
 
 def _run_in_namespace(request: pytest.FixtureRequest) -> None:
-    """Run the test as root of a user namespace of its own, which may mount; then skip it here."""
+    """Run the test as root of a new user namespace, which may mount; then skip it here."""
     if os.environ.get("DKIMCTL_IN_NAMESPACE") or not _run("unshare", "-rm", "true"):
         pytest.skip("this user may mount no small disk, not even in a namespace of its own")
     words = ["unshare", "-rm", sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
@@ -234,7 +234,7 @@ def _run_in_namespace(request: pytest.FixtureRequest) -> None:
 
 @pytest.fixture(scope="session")
 def needs_tool():
-    """Skip a test where a program is missing; fail instead with DKIMCTL_REQUIRE_TOOLS=1."""
+    """Skip the test if a program is missing; with DKIMCTL_REQUIRE_TOOLS=1, fail instead."""
     from shutil import which
 
     def need(name: str) -> str:

@@ -1,8 +1,8 @@
-"""Fuzzing: how many examples run, how long one may take, and the command line in this process.
+"""Fuzzing: the number of examples, their time limits, and the command line in this process.
 
-`pytest tests/fuzz` takes half a minute, with the same examples each time;
-`DKIMCTL_FUZZ=100000 pytest tests/fuzz` tries so many new ones a test, and tells at the end how
-many there were. Nothing is kept between runs: what is found is to become a test of its own.
+`pytest tests/fuzz` takes half a minute and tries the same examples each time;
+`DKIMCTL_FUZZ=100000 pytest tests/fuzz` tries that many new ones per test, and prints how many there
+were. Nothing is stored between runs: turn a failure into a test of its own.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _examples: Counter[str] = Counter()  # by file
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give every property of this directory its number of examples, and a bound for each."""
+    """Set the number of examples of every property here, and the time limits of each example."""
     profile = settings.get_profile("fuzz-long" if _LONG else "fuzz")
     ours = [
         item
@@ -66,7 +66,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Tell how many examples were tried; in the long form only, where the number is the result."""
+    """Print how many examples were tried, if DKIMCTL_FUZZ is set."""
     if _LONG and _examples:
         terminalreporter.section("fuzzing")
         for name, count in sorted(_examples.items()):
@@ -75,7 +75,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def _bounded(test: Callable[..., None], name: str) -> Callable[..., None]:
-    """The same test, which counts its examples and fails where one takes too long."""
+    """The same test, but it counts its examples and fails if one takes too long."""
 
     @functools.wraps(test)
     def run(*arguments: object, **named: object) -> None:
@@ -95,7 +95,7 @@ def _bounded(test: Callable[..., None], name: str) -> Callable[..., None]:
 
 @contextlib.contextmanager
 def _ended_after(seconds: float) -> Iterator[None]:
-    """Fail what would not end; where there are no such timers (Windows), the run hangs instead."""
+    """Fail after this time; without such timers (on Windows), the run hangs instead."""
     if not hasattr(signal, "setitimer"):
         yield
         return
@@ -113,7 +113,7 @@ def _ended_after(seconds: float) -> Iterator[None]:
 
 
 class Done(NamedTuple):
-    """What one command came to."""
+    """A command that has ended."""
 
     status: int
     out: str
@@ -121,7 +121,7 @@ class Done(NamedTuple):
 
 
 class Buffer(io.BytesIO):
-    """What a standard stream writes to or reads from."""
+    """The bytes below a standard stream."""
 
     name = "<stream>"
 
@@ -133,7 +133,7 @@ class CommandLine:
         self.state = state
 
     def __call__(self, *words: object, stdin: bytes = b"") -> Done:
-        """Run one command line; whatever it came to, it was no defect."""
+        """Run a command line. Any outcome but a defect of dkimctl is fine."""
         from dkimctl.cli.main import run
 
         streams = [io.TextIOWrapper(Buffer(data), "utf-8") for data in (stdin, b"", b"")]

@@ -1,4 +1,4 @@
-"""The service's answers: whatever it says, the client reads it or tells that it cannot."""
+"""Responses of the service: the client decodes each, or reports why it cannot."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ HEADERS = st.fixed_dictionaries(
 
 
 def decoded(body: bytes, *, is_saved: bool) -> Reply | DecodeError:
-    """The reply, or why the body is none."""
+    """The reply, or why the body could not be decoded."""
     try:
         return decode_reply(body, is_saved=is_saved)
     except DecodeError as error:
@@ -78,7 +78,7 @@ def decoded(body: bytes, *, is_saved: bool) -> Reply | DecodeError:
 
 
 def saved_results(body: bytes) -> list[Result]:
-    """What `show-dns --from` shows of it."""
+    """The results that `show-dns --from` makes of it."""
     reply = decoded(body, is_saved=True)
     return list(results_of(reply.items)) if isinstance(reply, Reply) else []
 
@@ -124,7 +124,7 @@ def test_a_reply_is_rendered_in_every_format(body):
 
 
 def is_in_zones(result: Result) -> bool:
-    """Whether it has no record, or one in a zone that is there."""
+    """Whether it has no record, or one in a known zone."""
     record = publishable(result)
     return record is None or record.fqdn.lower().rpartition(".")[2] in ZONES
 
@@ -162,12 +162,12 @@ def test_machine_formats_are_read_back(body):
 
 
 def named(item):
-    """What stays the same, whatever the service's spelling."""
+    """The fields that do not depend on the service's spelling."""
     return item.sign_domain.removesuffix("."), item.selector, item.key_len, item.code, item.message
 
 
 class AnyService:
-    """Answers whatever it is told to, to whoever asks."""
+    """Gives the response that was set last to every request."""
 
     def __init__(self) -> None:
         self.status, self.headers, self.body = 200, {}, b""
@@ -195,7 +195,7 @@ def service() -> Iterator[AnyService]:
 
 
 def asked(ask):
-    """What came of asking: the answer, or one of our errors, which is fit to be told."""
+    """The answer, or one of our errors, which is safe to print."""
     try:
         return ask()
     except DkimctlError as error:

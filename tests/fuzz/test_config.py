@@ -1,4 +1,4 @@
-"""Config files, and what `login` keeps: whatever is in them, they are read or told of."""
+"""Config files and stored logins: any content is read, or refused with a reason."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def loaded(path: Path, data: bytes):
 
 
 def kept_logins(state: Path) -> dict[str, dict[str, str]] | UsageError:
-    """What `login` kept, or what is wrong with it."""
+    """The stored logins, or the error."""
     try:
         return read_logins(state)
     except UsageError as error:
@@ -98,7 +98,7 @@ def kept_logins(state: Path) -> dict[str, dict[str, str]] | UsageError:
 
 
 def resolved(**sources) -> Profile | UsageError:
-    """The profile that comes of these sources, or why there is none."""
+    """The profile that these sources give, or the error."""
     told = {"flags": {}, "environ": {}, "config": Config(), "logins": {}} | sources
     try:
         return resolve_profile(**told)
@@ -107,7 +107,7 @@ def resolved(**sources) -> Profile | UsageError:
 
 
 def is_safe(url: str | None) -> bool:
-    """Whether nobody on the way can read what is sent there."""
+    """Whether requests to it are encrypted or stay on this machine."""
     loopback = ("http://127.0.0.1", "http://[::1]", "http://localhost")
     return url is None or url.startswith(("https://", *loopback))
 

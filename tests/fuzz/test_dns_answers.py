@@ -1,4 +1,4 @@
-"""Answers of DNS servers: whatever bytes they are, there is a verdict, or they are no answer."""
+"""Responses of DNS servers: any bytes lead to a verdict, or are ignored."""
 
 from __future__ import annotations
 
@@ -83,13 +83,13 @@ OWNERS = (
 
 
 def mostly(usual: object, *others: object) -> st.SearchStrategy:
-    """Of a message that is wrong in every part nothing is read."""
+    """Mostly the first: a message with errors in every part would be ignored as a whole."""
     return st.sampled_from((*[usual] * 7 * len(others), *others))
 
 
 @st.composite
 def records(draw: st.DrawFn, usual: Sequence[str]) -> bytes:
-    """One record: mostly what its type says, now and then of another class, data or length."""
+    """A record, now and then with a wrong class, data or length."""
     kind = draw(st.sampled_from((*usual * 4, *DATA)))
     data = draw(st.integers(0, 7).flatmap(
         lambda turn: st.sampled_from(DATA[kind]) if turn else st.binary(max_size=30)
@@ -108,7 +108,7 @@ FLAGS = USUAL_FLAGS | USUAL_FLAGS | USUAL_FLAGS | st.integers(0x8000, 0xFFFF)
 
 @st.composite
 def answers(draw: st.DrawFn, asked: Question, usual: Sequence[str]) -> bytes:
-    """A message that answers `asked`, and then has a few bytes wrong."""
+    """A message that answers `asked`, with a few wrong bytes."""
     parts = ((usual, 3), (("SOA", "NS"), 2), (("OPT", "A"), 1))
     sections = [draw(st.lists(records(kinds), max_size=size)) for kinds, size in parts]
     counts = [len(section) for section in sections]
@@ -129,7 +129,7 @@ MESSAGES = ANSWERS | ANSWERS | ANSWERS | st.binary(max_size=300)
 
 
 def chained(links: int, names: int) -> bytes:
-    """An answer with so many names, each of which leads through so many pointers."""
+    """An answer with many names, each of which goes through many pointers."""
     start = HEADER.size + len(ASKED.section) + 2 + RECORD.size
     places = [HEADER.size, *range(start, start + 2 * links, 2)]
     chain = b"".join((0xC000 | place).to_bytes(2) for place in places[:-1])
@@ -139,7 +139,7 @@ def chained(links: int, names: int) -> bytes:
 
 
 def read(wire: bytes, asked: Question = ASKED) -> Answer | None:
-    """What the message says; None also where the rest is to be asked for."""
+    """The decoded message; None also if it is truncated."""
     try:
         return decode(wire, asked)
     except TruncatedAnswer:
@@ -191,7 +191,7 @@ def test_dnspython_decodes_the_same(wire):
 
 
 def data_of(message: dns.message.Message, name: dns.name.Name, kind: int) -> list:
-    """What the answer holds of it."""
+    """The fields of an answer that dnspython can be compared with."""
     return [
         data
         for rrset in message.answer
@@ -201,7 +201,7 @@ def data_of(message: dns.message.Message, name: dns.name.Name, kind: int) -> lis
 
 
 class AnyServer:
-    """Stands for all servers there are: `respond` makes the bytes that answer a question."""
+    """Stands for every server: `respond` makes the bytes that answer a question."""
 
     label = host = "any server"
 
@@ -222,7 +222,7 @@ class AnyServer:
 
 
 class AnySource:
-    """Finds servers by what `server` answers; all of them are that one."""
+    """Finds servers from the responses of `server`; each of them is that one."""
 
     def __init__(self, server: AnyServer, *, is_given: bool) -> None:
         self.is_given = is_given
@@ -254,7 +254,7 @@ USUAL = {1: ("A",), 2: ("NS",), 6: ("SOA",), 16: ("TXT", "CNAME", "NS"), 28: ("A
 
 
 def sound_answer(asked: Question) -> bytes:
-    """What a sound server says: the zone is example.com, or hosted.example."""
+    """The response of a sound server, whose zone is example.com or hosted.example."""
     kind = USUAL[asked.rdtype][0]
     owner = b"\xc0\x0c"
     if kind == "SOA" and asked.name.is_subdomain(dns.name.from_text("example.com")):
@@ -268,7 +268,7 @@ TURNS = st.frozensets(st.integers(0, 12), max_size=3)
 
 
 def responder(data: st.DataObject, wrong: frozenset[int]) -> Callable[[Question], bytes]:
-    """A sound server, but for the turns at which it answers anything."""
+    """A sound server, except for some turns at which it answers anything."""
     turns = itertools.count()
 
     def respond(asked: Question) -> bytes:
@@ -289,7 +289,7 @@ def test_every_response_leads_to_a_verdict(data, wrong, is_given, expect_absent)
 
 
 def require_shown(check: Check) -> None:
-    """The verdict is one that every format can show."""
+    """Assert that every format can show the check."""
     assert check.finding.verdict in Verdict
     for fmt in CheckFormat:
         text = render_checks(fmt, [check])
@@ -307,7 +307,7 @@ def test_every_response_leads_to_a_zone_or_none(data, wrong):
 
 
 def found_zone(server: AnyServer) -> str | NoAnswer | None:
-    """The zone of the name; None where it is in none, an error where DNS does not tell."""
+    """The zone of the name, None if it has none, or the error of the lookup."""
     try:
         return asyncio.run(find_zone(NAME, server))
     except NoAnswer as error:

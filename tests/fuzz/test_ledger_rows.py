@@ -1,4 +1,4 @@
-"""Ledgers in whose rows somebody else has been: sound registrations, or a LedgerError."""
+"""Ledgers whose rows another program has changed: sound registrations, or a LedgerError."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def registration(sign_domain: str, code: str) -> Registration:
 
 @pytest.fixture(scope="session")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A ledger of which every table has rows, and whose columns take anything."""
+    """A ledger with rows in every table, whose columns accept any value."""
     path = tmp_path_factory.mktemp("sound") / "ledger.db"
     with Ledger.open(path, **ACCOUNT, clock=lambda: 1_796_000_000.0) as ledger:
         ledger.record([registration("a.example", "201"), registration("b.example", "409")])
@@ -104,7 +104,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def damage(sound: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
-    """Make a ledger that is like the sound one but for what a statement, or `change`, does."""
+    """Make a copy of the sound ledger, changed by a statement or by `change`."""
     directory = tmp_path_factory.mktemp("damaged")
 
     def make(change: Callable[[Path], None]) -> Path:
@@ -119,7 +119,7 @@ def damage(sound: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..
 
 
 def put(path: Path, changes) -> None:
-    """Put values into cells; where SQLite takes one nowhere, the cell stays as it is."""
+    """Put values into cells; a value that SQLite rejects changes nothing."""
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA synchronous = OFF")
         for (table, column), value, as_text, where in changes:
@@ -131,7 +131,7 @@ def put(path: Path, changes) -> None:
 
 
 def read(use: Callable[[], object]) -> object:
-    """What there is, or the LedgerError."""
+    """The value, or the LedgerError."""
     try:
         return use()
     except LedgerError as error:
@@ -139,7 +139,7 @@ def read(use: Callable[[], object]) -> object:
 
 
 def require_told(found: object) -> None:
-    """Of an error: what happened, and what to do."""
+    """Assert that an error says what happened, and what to do."""
     if isinstance(found, LedgerError):
         assert "ledger" in found.message
         assert found.hint
@@ -147,7 +147,7 @@ def require_told(found: object) -> None:
 
 
 def require_sound(path: Path) -> None:
-    """Whatever is asked of the ledger: sound values, or a LedgerError; and nothing is changed."""
+    """Assert that every query gives sound values or a LedgerError, and changes nothing."""
     before = path.read_bytes()
     for ask in (
         lambda ledger: list(ledger.all()),

@@ -1,4 +1,4 @@
-"""The real command line in a home of its own, and a live service beside it."""
+"""The real command line with a home of its own, and a live service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`api`: any request that carries the token, to the profile's service and to nobody else."""
+"""`api`: any request with the token, to the profile's service only."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BODY = b'\x00\xff\x1b[31m{"items": [{"delivery_id": "1"}]}\r\n'
 
 @pytest.fixture
 def answering(scripted_server, scripted_account, make_answer):
-    """Have the service answer with this status and body; gives the environment for it."""
+    """Set the status and body of the service's response; returns the environment for it."""
 
     def answering(status, body=b"", **headers):
         scripted_server.registering = make_answer(status, body, headers)

@@ -1,4 +1,4 @@
-"""check-dns finds every authoritative server, in a network where DNS is ours from the root on."""
+"""check-dns finds every authoritative server, in a network with a root server of ours."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def values(cli):
 
 @pytest.fixture
 def alone(cli, needs_tool, values):
-    """Run a command in that network; the server ns2 lacks one record."""
+    """Run a command in that network; its server ns2 lacks one record."""
     for tool in ("named", "nsd", "knotd", "dig", "unshare", "ip"):
         needs_tool(tool)
     home = cli.home

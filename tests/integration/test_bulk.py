@@ -1,4 +1,4 @@
-"""Large runs through the real command line: stopped, repeated, two at once, without answers."""
+"""Large runs of the real command line: stopped, repeated, concurrent, without answers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ posix = pytest.mark.skipif(sys.platform == "win32", reason="sends a POSIX signal
 
 @pytest.fixture
 def registering(cli, scripted_server, scripted_account, key_records, make_answer):
-    """The service registers what it is asked to; `on_request` may hold it up, or fail it."""
+    """A service that registers every domain; `on_request` may delay or replace a response."""
 
     def items(request):
         for entry in json.loads(request.body)["domains"]:
@@ -45,7 +45,7 @@ def registering(cli, scripted_server, scripted_account, key_records, make_answer
 
 @pytest.fixture
 def sent(registering):
-    """The domains that the service was asked for, in no order."""
+    """The domains that the service received, sorted."""
     return lambda: sorted(
         entry["sign_domain"]
         for request in registering.requests
@@ -248,7 +248,7 @@ def test_late_usage_errors_are_2_even_after_output(cli, registering):
 
 
 class TestUnknown:
-    """A service that hangs up, and a selector that it was to choose."""
+    """A service that times out on domains for which it should have chosen a selector."""
 
     @pytest.fixture
     def lost(self, cli, registering, make_answer):

@@ -1,4 +1,4 @@
-"""check-dns against running name servers: every answer comes from a zone that has that fault."""
+"""check-dns with real name servers, whose zone has every kind of fault."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HOSTS = {"named": "127.0.0.1", "nsd": "127.0.0.2", "knotd": "127.0.0.3"}
 
 @pytest.fixture
 def serve(needs_tool, tmp_path):
-    """Start a server for example.com, by default one of its three, with records of its own."""
+    """Start a server for example.com with these records."""
     with contextlib.ExitStack() as running:
 
         def start(program: str, records: str, more: str = "") -> Server:
@@ -41,7 +41,7 @@ def serve(needs_tool, tmp_path):
 
 @pytest.fixture
 def check(cli):
-    """Run check-dns at some servers; gives the command's end and the items by domain."""
+    """Run check-dns at some servers; returns the ended command and the items by domain."""
 
     def run(servers, *words: object):
         at = [word for server in servers for word in ("--server", server)]
@@ -100,7 +100,7 @@ FAULTS = {
 
 @pytest.fixture
 def faulty(cli):
-    """The registrations of FAULTS, and the lines of a zone that has the fault of each."""
+    """Register the domains of FAULTS; returns zone file lines with the fault of each."""
     values = register(cli, *FAULTS)
     other = values["right.example.com"]
     return "".join(
@@ -172,7 +172,7 @@ def test_a_dead_server_means_no_answer_not_missing(check, serve, two):
 
 @contextlib.contextmanager
 def deaf_to_udp(server: Server):
-    """The same server, reached over TCP alone; its UDP port takes datagrams and is silent."""
+    """The same server, which answers only over TCP: its UDP port swallows datagrams."""
     host, port = "127.0.0.6", free_port("127.0.0.6")
     with (
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent,
@@ -311,7 +311,7 @@ UNDEFINED = {"twice.example.com"}
 
 @pytest.fixture
 def judges(cli, check, serve, faulty, needs_tool):
-    """A server with all the faults, our verdicts on them, and the private keys."""
+    """A server with all the faults, our verdicts, and the private keys."""
     server = serve("nsd", faulty)
     _, items = check([server])
     verdicts = {domain: item["verdict"] for domain, item in items.items()}

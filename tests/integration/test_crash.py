@@ -1,4 +1,4 @@
-"""Killed at any moment, or answered wrongly, `register` loses nothing and doubles nothing.
+"""Killed at any moment, or answered wrongly, `register` loses and duplicates nothing.
 
 The long forms are tests/bench/crash.py and tests/bench/faulty.py.
 """

@@ -1,4 +1,4 @@
-"""Name servers take our output as it is: master files by $INCLUDE, updates with TSIG."""
+"""Name servers accept our output unchanged: zone files by $INCLUDE, updates with TSIG."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ s1._domainkey HINFO "also" "kept"
 
 @pytest.fixture
 def serve(needs_tool, tmp_path):
-    """Start a server with a master file that holds `more` as well."""
+    """Start a server with a zone file to which `more` is added."""
     with contextlib.ExitStack() as running:
 
         def start(program: str, more: str = "") -> Server:
@@ -80,7 +80,7 @@ def test_an_included_file_is_served_unchanged(
 
 
 def dig(program: str, server: Server, name: str) -> str:
-    """The value of a TXT record as dig shows it, whose strings are joined."""
+    """The value of a TXT record as dig shows it, with its strings joined."""
     words = [program, "@127.0.0.1", "-p", str(server.port), "+short", name, "TXT"]
     shown = subprocess.run(words, capture_output=True, text=True, timeout=30, check=True).stdout
     assert shown.startswith('"')
@@ -216,7 +216,7 @@ def schema(needs_tool):
 
 @pytest.fixture
 def powerdns(needs_tool, schema, tmp_path):
-    """A PowerDNS with our zone and a record of somebody else's, and a client of its API."""
+    """A PowerDNS with our zone, which has a record of its own, and a client of its API."""
     with serving_api(schema, tmp_path, needs_tool) as (server, api):
         assert api.post("/zones", json=POWERDNS_ZONE).status_code == 201
         yield server, api

@@ -115,7 +115,7 @@ STOP = "\nkill $(jobs -p)\nwait || true"
 
 @pytest.fixture
 def port():
-    """One on which nobody listens."""
+    """A port on which nothing listens."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return str(free.getsockname()[1])

@@ -1,4 +1,4 @@
-"""Every documented exit code, through the real command line."""
+"""Every documented exit code, with the real command line."""
 
 from __future__ import annotations
 

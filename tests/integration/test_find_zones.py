@@ -1,4 +1,4 @@
-"""--find-zones: the zone of a name is what DNS says it is."""
+"""--find-zones looks up the zone of a name in DNS."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def configure(home: Path, port: int) -> Path:
 
 @pytest.fixture(scope="module")
 def resolver(tmp_path_factory, needs_tool):
-    """One that asks a named of ours."""
+    """The address of a resolver: a named of ours."""
     needs_tool("named")
     home, port = tmp_path_factory.mktemp("named"), free_port()
     config = configure(home, port)
@@ -89,7 +89,7 @@ def test_the_zone_is_the_nearest_name_above_with_an_soa_record(resolver, name, z
 
 
 class Following:
-    """A resolver that follows aliases, as recursive ones do: here all into another zone."""
+    """A recursive resolver: it follows aliases, all of which lead into another zone."""
 
     async def ask(self, asked):
         response = dns.message.make_response(
@@ -147,7 +147,7 @@ kill $server; wait $server; exit $status
 
 @pytest.fixture
 def alone(cli, needs_tool):
-    """Run a command of the tool where the system's resolver is ours."""
+    """Run a command in a network where the system's resolver is ours."""
     for tool in ("named", "dig", "unshare", "ip"):
         needs_tool(tool)
     configure(cli.home, 53)

@@ -1,4 +1,4 @@
-"""`show-dns --from`: records out of a file, without ledger, token or network."""
+"""`show-dns --from`: records from a file, without ledger, token or network."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ domains:
 
 @pytest.fixture
 def saved(cli):
-    """A saved result, at another machine's place; gives its items."""
+    """A saved result, in a home without state; returns its items."""
     done = cli("register", "--sandbox", "-", "--format", "json", stdin=SPECS)
     assert done.status == 0
     cli.write("records.json", done.out)

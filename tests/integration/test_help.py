@@ -1,4 +1,4 @@
-"""Help for people, and completion for their shells."""
+"""Help and shell completion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a hostile service, or somebody in between, can do to a command: end it with an error."""
+"""A hostile service, or one in between, can only make a command fail."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def endure(cli, tmp_path):
 
 
 def check(status, out, err):
-    """What holds for every failure."""
+    """Check what holds for every failure."""
     assert status in (1, 2, 3, 4), err
     assert err.startswith("dkimctl: "), err
     assert "hint: " in err
@@ -128,7 +128,7 @@ ENDLESS = ("dripping", "endless")  # what only the timeout ends, if anything
 
 
 def saying(command, say):
-    """Let a server be fair until it is asked what `command` is about."""
+    """Answer the request that `command` is about with `say`, and those before it properly."""
 
     def answer(request):
         if b"/oauth2/token" in request and command != "token":
@@ -236,7 +236,7 @@ def test_a_server_with_a_trusted_certificate_is_accepted(serve, cli, tmp_path):
 
 @pytest.mark.parametrize("command", ["token", "api"])
 def test_a_response_over_tls_without_close_notify_is_incomplete(serve, endure, tmp_path, command):
-    """Whoever is in between can end a connection, but not say goodbye in the service's name."""
+    """An attacker can end the connection, but cannot send the service's close_notify."""
     bundle, tls = hostile.make_certificate(tmp_path, "127.0.0.1", days=30)
     token = json.dumps({"access_token": TOKEN}).encode()
 
@@ -260,7 +260,7 @@ def test_tls_session_keys_are_not_logged(serve, cli, tmp_path):
 
 
 def test_bytes_after_a_response_are_not_the_next_response(serve, cli):
-    """Here the answer to HEAD has a body, which is the answer to a request for a token."""
+    """Here the response to HEAD has a body, which looks like the response with a token."""
     stolen = hostile.whole(json.dumps({"access_token": "somebody-elses"}).encode())
     head = b"HTTP/1.1 403 Forbidden\r\nContent-Length: %d\r\n\r\n" % len(stolen)
 

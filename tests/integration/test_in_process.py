@@ -1,4 +1,4 @@
-"""The client on the embedded service, in one process and with one clock."""
+"""The client with the embedded service, in one process and with one clock."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ UNKNOWN = Secret("unknown")
 
 
 class Account:
-    """A client of the service, and its way to it."""
+    """A client of the service, and its connection."""
 
     def __init__(self, store: Store, client: Client) -> None:
         made = clients.create_client(store)

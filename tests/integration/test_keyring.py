@@ -1,4 +1,4 @@
-"""Credentials in a real Secret Service: a headless gnome-keyring on a D-Bus of its own."""
+"""Credentials in a real Secret Service: a headless gnome-keyring with its own D-Bus."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ _SECRETS = "org.freedesktop.secrets"
 
 
 class SecretService:
-    """A gnome-keyring-daemon that is unlocked, and keeps its files in `home`."""
+    """An unlocked gnome-keyring-daemon with its files in `home`."""
 
     def __init__(self, home: Path, environment: dict[str, str], directory: Path) -> None:
-        """`directory` has a short name: sockets are made in it."""
+        """`directory` holds sockets, so its path must be short."""
         bus = directory / "bus.conf"
         bus.write_text(_BUS.format(directory=directory), encoding="utf-8")
         with (directory / "log").open("wb") as log:
@@ -121,7 +121,7 @@ def login_words(account) -> list[str]:
 
 @pytest.fixture
 def logged_in(cli, secret_service, account, login_words) -> str:
-    """A login whose secret and token are in the keyring; what it said."""
+    """Log in with the keyring; returns the messages."""
     done = cli(*login_words, stdin=account["DKIMCTL_CLIENT_SECRET"])
     assert (done.status, done.out) == (0, "")
     return done.err
@@ -129,7 +129,7 @@ def logged_in(cli, secret_service, account, login_words) -> str:
 
 @pytest.fixture
 def kept_token(cli, account) -> Callable[..., dict]:
-    """The token in the keyring, as another program sees it, with some fields changed first."""
+    """Read the token from the keyring as another program does, after changing some fields."""
     owner = Account(*(account[f"DKIMCTL_{name}"] for name in ("AUTH_URL", "BASE_URL", "CLIENT_ID")))
 
     def run(operation: str, text: str = "") -> str:
@@ -148,7 +148,7 @@ def kept_token(cli, account) -> Callable[..., dict]:
 
 
 def assert_fails_in_time(cli, *words: str, says: str) -> str:
-    """Run a command that the keyring stops, and give what it said."""
+    """Run a command that fails because of the keyring; returns its messages."""
     begun = time.monotonic()
     done = cli(*words)
     assert time.monotonic() - begun < 20
@@ -331,7 +331,7 @@ class Keyring(KeyringBackend):
 
 
 def test_a_hung_keyring_does_not_delay_the_exit(cli, account):
-    """At its exit, Python waits for the threads of a pool."""
+    """Python waits for the threads of a pool when it exits."""
     cli.write("pooled.py", _POOLED)
     cli.environment |= {"PYTHONPATH": str(cli.home), "PYTHON_KEYRING_BACKEND": "pooled.Keyring"}
     words = ["--auth-url", account["DKIMCTL_AUTH_URL"], "--client-id", "id"]

@@ -1,4 +1,4 @@
-"""Secret and token are nowhere: in no stream, file or process, whatever goes wrong."""
+"""Secret and token leak into no stream, file or process, whatever goes wrong."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LIMIT = 20.0  # seconds
 
 
 def forms(text: str) -> set[bytes]:
-    """The ways in which `text` could be written down."""
+    """The encodings in which `text` could appear."""
     data = text.encode()
     found = {data, quote(text, safe="").encode(), quote(text).encode()}
     for encode in (base64.b64encode, base64.urlsafe_b64encode):
@@ -50,7 +50,7 @@ def serve():
 
 
 def issuing(say):
-    """Answer for a service that issues tokens; `say` answers all else."""
+    """Answer as a service that issues tokens; `say` answers other requests."""
     body = json.dumps({"access_token": TOKEN, "expires_in": 3600}).encode()
 
     def answer(request):
@@ -93,7 +93,7 @@ sys.addaudithook(tell)
 
 @pytest.fixture
 def run(cli):
-    """Run a command to its end, and search all that it leaves behind."""
+    """Run a command, and search its output and files for leaks."""
     cli.at_start(SITE)
     cli.skip_backoff()
 
@@ -133,7 +133,7 @@ def log_in(run, url, *words, secret=SECRET):
 
 
 def echo(status):
-    """Quote the whole request, in an error of the documented shape and as it came."""
+    """Quote the whole request in an error of the documented shape."""
 
     def say(request):
         text = request.decode("latin-1")
@@ -147,7 +147,7 @@ def echo_in_head(request):
 
 
 def quoting(*secrets):
-    """Quote what the header meant, in several forms."""
+    """Quote the secrets in several encodings."""
     text = " ".join(form.decode() for secret in secrets for form in sorted(forms(secret)))
 
     def echo(status):
@@ -302,7 +302,7 @@ def forbidden(request):
 
 
 def registering(request):
-    """One registration, and the token quoted wherever there is room for it."""
+    """A registration with the token quoted in every text field."""
     value = f"v=DKIM1; k=rsa; n={TOKEN}; p=MIGf"
     setting = {"fqdn": "s1._domainkey.example.com", "type": "TXT", "value": value}
     item = {"result": {"code": "201", "message": TOKEN}, "sign_domain": "example.com",

@@ -1,4 +1,4 @@
-"""`ledger import` and `ledger forget`: what one machine knows, for another, and no longer."""
+"""`ledger import` and `ledger forget`: moving registrations between machines."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ domains:
 
 @pytest.fixture
 def ledger(cli, tmp_path):
-    """Open the ledger of the tool, as of so many days ago."""
+    """Open the sandbox's ledger with the time of some days ago."""
     state = tmp_path / "state"
     cli.environment |= {
         "DKIMCTL_STATE_DIR": str(state),
@@ -62,7 +62,7 @@ def known(ledger) -> list:
 
 @pytest.fixture
 def elsewhere(cli):
-    """Go on at another machine, without secret and state."""
+    """Continue on another machine, without secret and state."""
 
     def move() -> None:
         cli.environment["HOME"] = cli.environment["USERPROFILE"] = str(cli.home / "elsewhere")
@@ -180,7 +180,7 @@ class TestImport:
 class TestForget:
     @pytest.fixture
     def pair(self, ledger, make_registration):
-        """An old key, and its successor that took over three weeks ago; not seen published."""
+        """An old key, and its successor of three weeks ago, which was not seen published."""
         old = make_registration(selector="s1", start_date=date(300), default=0, enable=True)
         new = make_registration(selector="s2", start_date=date(21))
         with ledger() as opened:

@@ -1,4 +1,4 @@
-"""Disks and ledgers that fail: nothing is sent then, or nothing of it is lost."""
+"""If the disk or the ledger fails, nothing is sent, or nothing is lost."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def ledger(cli):
 
 @pytest.fixture
 def service(cli, scripted_server, scripted_account, key_records, make_answer):
-    """A service that registers everything; `sent` is what it was asked for."""
+    """A service that registers everything; `sent` has the domains it received."""
 
     def answer(request):
         if request.path == "/oauth2/token":

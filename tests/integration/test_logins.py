@@ -1,4 +1,4 @@
-"""`login` and `logout`: what is kept, for whom, and what is let go."""
+"""`login` and `logout`: what they store and remove."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ dkimctl.settings.logins.write_logins = write_logins
 
 @pytest.fixture
 def login_process(cli):
-    """Start a login, and do not wait for its end."""
+    """Start a login without waiting for its end."""
 
     def start(account, *words):
         process = cli.start(
@@ -291,9 +291,9 @@ def test_credentials_of_another_user_are_not_used(cli, login, account, state):
 
 @pytest.fixture
 def asking(cli, account):
-    """Start a login on a terminal, and wait until it shows no more what is typed.
+    """Start a login on a terminal, and wait until the terminal's echo is off.
 
-    Gives the process, and a function that tells whether the terminal shows it.
+    Returns the process, and a function that says whether the echo is on.
     """
     if sys.platform == "win32":
         pytest.skip("needs a pseudo-terminal")

@@ -1,4 +1,4 @@
-"""A file with a mistake: exit 2, where it stands, and not one request."""
+"""A malformed file means exit 2 with its position, and no request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where results go: --output, --output-dir, and the zones that are named."""
+"""Where results go: --output, --output-dir and --zone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The whole way over HTTP: a live service, a login, and another client than ours."""
+"""The whole way over HTTP: a live service, a login, and curl as another client."""
 
 from __future__ import annotations
 

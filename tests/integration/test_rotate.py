@@ -1,4 +1,4 @@
-"""`rotate`: from an old key to its successor, and to the end of its record."""
+"""`rotate`: from an old key to its successor, and to the removal of its record."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def ledger(cli, tmp_path):
 
 @pytest.fixture
 def import_(cli, ledger, make_registration):
-    """Take over a registration that was made so many days ago."""
+    """Import a registration that was made some days ago."""
 
     def import_(sign_domain="example.com", selector="s1", *, days, **fields) -> None:
         made = days_ago(days).isoformat(timespec="seconds")
@@ -216,7 +216,7 @@ class TestSuccessors:
 class TestRetired:
     @pytest.fixture
     def pair(self, import_, ledger):
-        """A domain whose successor took over 15 days ago, and one that was not seen published."""
+        """A domain with a successor of 15 days ago, and one whose successor was never seen."""
         for domain in ("example.com", "mail.example.net"):
             import_(domain, "s1", days=200)
             import_(domain, "s2", days=18, start_date=days_ago(15).isoformat(timespec="minutes"))
@@ -286,7 +286,7 @@ class Watch:
 
 
 class World:
-    """The service, the ledger and everybody's clock, for which no time passes by itself."""
+    """The service, the ledger, and one clock for both, which only the test advances."""
 
     def __init__(self, directory, clock, make_key) -> None:
         self.clock = clock
@@ -321,7 +321,7 @@ class World:
         return [result.outcome for result in results]
 
     def successors(self) -> list[DomainSpec]:
-        """What `rotate` prints, as `register` reads it."""
+        """The specs that `rotate` prints."""
         template = SelectorTemplate("s%Y%m%d", self.now)
         start = start_date(self.now, timedelta(days=3))
         policy = RotationPolicy(timedelta(days=180), start, 2048, template.selector)
@@ -352,7 +352,7 @@ def world(tmp_path, key_records):
 
 
 def test_a_whole_rotation_day_by_day(world):
-    """Specs, registration, publication, check and retirement, with a clock that is set by hand."""
+    """Specs, registration, publication, check and retirement."""
     first = DomainSpec("example.com", "s1", 2048)
     assert world.register([first]) == [Outcome.CREATED]
     world.ledger.note_publications([key_of("example.com", "s1")])

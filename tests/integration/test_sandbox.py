@@ -1,4 +1,4 @@
-"""The main job on a fresh machine: nothing configured, no network, no login."""
+"""The sandbox on a fresh machine: nothing configured, no network, no login."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dkimctl service client list` on a data file that somebody else has written to."""
+"""`dkimctl service client list` with a data file that another program has changed."""
 
 from __future__ import annotations
 

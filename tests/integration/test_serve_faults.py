@@ -1,4 +1,4 @@
-"""`dkimctl serve --faults`: the file, what is announced, and what clients see."""
+"""`dkimctl serve --faults`: the file, the announcement, and the clients' view."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def post(service: ServeProcess, path: str, body: str, headers: dict[str, str]) -
 
 @pytest.fixture
 def serve(cli):
-    """Start the service with the faults of a text, or without any; one runs at a time."""
+    """Start the service, if wanted with the faults of a text, instead of the one before."""
     running = []
 
     def serve(faults: str | None = None) -> ServeProcess:

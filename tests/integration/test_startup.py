@@ -1,4 +1,4 @@
-"""What a command does not need, it does not import."""
+"""Commands import only what they need."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ finally:
 
 @pytest.fixture
 def imported(cli):
-    """The packages that a command line brings in."""
+    """The packages that a command line imports."""
 
     def imported(*words: str) -> set[str]:
         done = subprocess.run(

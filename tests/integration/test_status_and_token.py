@@ -1,4 +1,4 @@
-"""`status` tells where credentials are and nothing of them; `token` prints one that is valid."""
+"""`status` says where credentials are, without showing them; `token` prints a valid token."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 
 @pytest.fixture
 def logged_in(cli, account):
-    """A login whose secret and token are in a file; the secret."""
+    """Log in with secret and token in a file; returns the secret."""
     secret = account["DKIMCTL_CLIENT_SECRET"]
     words = ["--auth-url", account["DKIMCTL_AUTH_URL"], "--base-url", account["DKIMCTL_BASE_URL"]]
     words += ["--client-id", account["DKIMCTL_CLIENT_ID"], "--credential-store", "file"]
@@ -37,7 +37,7 @@ def stored_token(cli) -> dict:
 
 
 def let_run_out(cli, seconds: float) -> None:
-    """Have the stored token expire in so many seconds."""
+    """Make the stored token expire in this many seconds."""
     path = credentials_file(cli)
     entries = json.loads(path.read_text())
     (name,) = (name for name in entries if "dkimctl token" in name)

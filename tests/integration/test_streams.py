@@ -1,4 +1,4 @@
-"""stdout has the result and nothing else; nothing that came from outside acts on a terminal."""
+"""stdout has only the result, and text from outside is escaped on terminals."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HOSTILE = '\x1b]0;owned\x07\x1b[2J\n[red]x[/red] :smile: \u202e\x9b31m\r; "'
 
 @pytest.fixture
 def hostile(scripted_server, scripted_account, make_answer):
-    """A service whose every text acts on terminals, markup, and DNS output."""
+    """A service whose texts contain terminal sequences, markup and DNS syntax."""
     items = [
         {"result": {"code": "400", "message": HOSTILE}, "sign_domain": "example.com",
          "selector": "s1", "start_date": HOSTILE},

@@ -1,4 +1,4 @@
-"""What checks master files for a living finds nothing wrong in ours."""
+"""Zone file checkers find no errors in our output."""
 
 from __future__ import annotations
 

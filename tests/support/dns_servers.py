@@ -1,4 +1,4 @@
-"""Name servers on loopback, each with one zone from a master file, and keys to update it."""
+"""Name servers on loopback, each with one zone from a zone file, and keys to update it."""
 
 from __future__ import annotations
 
@@ -99,21 +99,21 @@ SERVERS = tuple(_FILES)
 
 
 class Server(NamedTuple):
-    """One that answers for example.com at an address of loopback and `port`."""
+    """A server that answers for example.com at a loopback address and `port`."""
 
     port: int
     host: str = "127.0.0.1"
     pid: int = 0
 
     def reload(self) -> None:
-        """Have it read its master file again, whose serial number has grown."""
+        """Make it read its zone file again, whose serial number must have grown."""
         os.kill(self.pid, signal.SIGHUP)
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port}"
 
     def ask(self, name: str, kind: str = "TXT") -> list[object]:
-        """The data of a name, asked over TCP; of TXT the whole values. Raises where it fails."""
+        """The data of a name, over TCP; for TXT the joined values. Raises on failure."""
         query = dns.message.make_query(name, kind)
         answer = dns.query.tcp(query, self.host, port=self.port, timeout=5)
         assert answer.rcode() in (dns.rcode.NOERROR, dns.rcode.NXDOMAIN), answer.rcode()
@@ -142,7 +142,7 @@ webserver-allow-from=127.0.0.1
 
 
 def make_database(schema: Path, directory: Path, more: str = "") -> None:
-    """An empty database of PowerDNS, and the configuration that names it."""
+    """Create an empty database of PowerDNS, and the configuration that names it."""
     with contextlib.closing(sqlite3.connect(directory / "pdns.sqlite3")) as connection:
         connection.executescript(schema.read_text())
     (directory / "pdns.conf").write_text(_PDNS_DATABASE.format(directory=directory) + more)
@@ -188,9 +188,9 @@ def serving(
     port: int = 0,
     more: str = "",
 ) -> Iterator[Server]:
-    """Run a server with the master file at `zone`, until the block ends.
+    """Run a server with the zone file at `zone`, until the block ends.
 
-    Port 0 is any that is free; `more` is added to its configuration.
+    Port 0 means any free one; `more` is added to its configuration.
     """
     port = port or free_port(host)
     for name, text in _FILES[program].items():
@@ -210,7 +210,7 @@ def serving(
 
 
 def key_file(path: Path, secret: str = SECRET) -> Path:
-    """What `nsupdate -k` reads."""
+    """Write a key file for `nsupdate -k`."""
     path.write_text(f'key "dkim" {{ algorithm hmac-sha256; secret "{secret}"; }};\n')
     return path
 

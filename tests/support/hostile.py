@@ -1,4 +1,4 @@
-"""Servers on loopback that do not play fair: plain sockets, and what to say on them."""
+"""Hostile servers on loopback: plain sockets, and what they send."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ PERIOD = 0.2  # seconds between the bytes of what drips
 
 
 class HostileServer:
-    """Sends whoever asks what `say` gives for the request, piece by piece, and hangs up.
+    """Sends the pieces that `say` makes of a request, and hangs up.
 
-    `say` takes all that was asked, head and body. With `tls` it is asked over TLS.
+    `say` takes the whole request, head and body. With `tls`, the server uses TLS.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ def _some(connection: socket.socket) -> bytes:
 
 
 def whole(body: bytes, status: str = "200 OK", **headers: str) -> bytes:
-    """A fair answer."""
+    """A complete response."""
     lines = [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
     head = "\r\n".join(
         [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", "Connection: close", *lines]
@@ -108,7 +108,7 @@ def whole(body: bytes, status: str = "200 OK", **headers: str) -> bytes:
 
 
 def drip(text: bytes = b"x") -> Iterator[bytes]:
-    """The bytes of `text`, over and over, one each PERIOD."""
+    """The bytes of `text`, over and over, one every PERIOD."""
     while True:
         for number in text:
             yield bytes([number])
@@ -116,7 +116,7 @@ def drip(text: bytes = b"x") -> Iterator[bytes]:
 
 
 def flood(text: bytes) -> Iterator[bytes]:
-    """`text` without end, as fast as it is taken."""
+    """`text` without end, as fast as it is read."""
     piece = text * (65536 // len(text) + 1)
     while True:
         yield piece
@@ -130,7 +130,7 @@ def gzip_bomb() -> bytes:
 
 
 def make_certificate(folder: Path, host: str, *, days: int) -> tuple[Path, ssl.SSLContext]:
-    """A self-signed certificate for `host` that ends in `days`, and a server's side of TLS."""
+    """A self-signed certificate for `host` that expires in `days`, and a server's TLS context."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "dkimctl test")])
     now = dt.datetime.now(dt.UTC)
@@ -169,7 +169,7 @@ def _general_name(host: str) -> x509.GeneralName:
 
 @contextmanager
 def servers() -> Iterator[Callable[..., HostileServer]]:
-    """Starts HostileServers, which end with the block."""
+    """Start HostileServers that end with the block."""
     with ExitStack() as running:
 
         def start(say, tls=None) -> HostileServer:

@@ -1,8 +1,7 @@
-"""Documents that were valid once: YAML and JSON with subtrees and bytes out of place.
+"""Mutated documents: YAML and JSON with wrong subtrees and bytes.
 
-A tree is written in the text of its scalars: a str is a scalar as it stands in the file, a list
-a list, a tuple of pairs a mapping. So a mapping can hold a key twice, and a scalar can be what
-no writer would write.
+A tree consists of the source text of its scalars: a str is a scalar, a list is a list, a tuple of
+pairs is a mapping. So a mapping can have a key twice, and a scalar can be invalid.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ def flow(tree: Tree) -> str:
 
 
 def block(tree: Tree, indent: str = "") -> str:
-    """As people write YAML, a line for each scalar."""
+    """As block-style YAML, with a line for each scalar."""
     if isinstance(tree, list):
         return "".join(
             f"{indent}- {block(item, f'{indent}  ').removeprefix(f'{indent}  ')}" for item in tree
@@ -69,7 +68,7 @@ def _below(value: Tree, indent: str) -> str:
 
 
 def text_scalars() -> st.SearchStrategy[str]:
-    """Any text, in the quotes of JSON; lone surrogates are escaped, and now and then all else."""
+    """Any text as a JSON string; lone surrogates are escaped, sometimes everything is."""
     return st.builds(
         lambda text, is_ascii: json.dumps(text, ensure_ascii=is_ascii),
         st.text(st.characters(codec="utf-8"), max_size=20),
@@ -81,7 +80,7 @@ def text_scalars() -> st.SearchStrategy[str]:
 def mutated(
     draw: st.DrawFn, trees: st.SearchStrategy[Tree], scalars: st.SearchStrategy[str]
 ) -> Tree:
-    """A tree of which a few parts are gone, there twice, wrapped, or another."""
+    """A tree with a few parts removed, duplicated, wrapped or replaced."""
     tree = draw(trees)
     for _ in range(draw(st.integers(0, 3))):
         paths = list(_paths(tree))
@@ -94,7 +93,7 @@ def mutated(
 
 @st.composite
 def spliced(draw: st.DrawFn, documents: st.SearchStrategy[bytes]) -> bytes:
-    """A document in which a few bytes are gone, there many times, or others."""
+    """A document with a few bytes removed, repeated or replaced."""
     data = draw(documents)
     for _ in range(draw(st.integers(0, 3))):
         start = draw(st.integers(0, len(data)))
@@ -111,7 +110,7 @@ def documents(
     scalars: Sequence[str],
     writers: Sequence[Callable[[Tree], str]],
 ) -> st.SearchStrategy[bytes]:
-    """Documents that were valid before something happened to them, and some that never were."""
+    """Mutations of valid documents, and some noise."""
     wrong = st.sampled_from(scalars) | text_scalars()
     written = st.builds(
         lambda tree, write, encoding: write(tree).encode(encoding, "replace"),
@@ -124,7 +123,7 @@ def documents(
 
 
 def json_tree(value: object) -> Tree:
-    """The tree of a value, as JSON writes its scalars and keys."""
+    """The tree of a value, with its scalars and keys as JSON."""
     if isinstance(value, list):
         return [json_tree(item) for item in value]
     if isinstance(value, dict):
@@ -133,7 +132,7 @@ def json_tree(value: object) -> Tree:
 
 
 def _paths(tree: Tree) -> Iterator[Path]:
-    """Of everything that stands in the tree, however deep."""
+    """The paths of all parts of the tree, at any depth."""
     if isinstance(tree, str):
         return
     for position, part in enumerate(tree):
@@ -143,7 +142,7 @@ def _paths(tree: Tree) -> Iterator[Path]:
 
 
 def _changed(tree: Tree, path: Path, change: Callable[[Tree], list[Tree]]) -> Tree:
-    """The tree with what `change` makes of the part at `path`: nothing, or one or more parts."""
+    """The tree with the part at `path` replaced by the parts that `change` makes of it."""
     position, *below = path
     before, part, after = tree[:position], tree[position], tree[position + 1 :]
     if isinstance(tree, list):

@@ -1,4 +1,4 @@
-"""Registrations in the sandbox, and zones in which their records stand rightly or wrongly."""
+"""Registrations in the sandbox, and zones with their records, right or wrong."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ns A 127.0.0.1
 def register(
     cli, *domains: str, key_len: int = 2048, more: str = "enable: false"
 ) -> dict[str, str]:
-    """Register `domains` with the selector s1; the TXT values, by domain."""
+    """Register `domains` with the selector s1; returns the TXT values by domain."""
     specs = f"defaults: {{key_len: {key_len}, {more}}}\ndomains:\n"
     specs += "".join(f"- {{sign_domain: {domain}, selector: s1}}\n" for domain in domains)
     done = cli("register", "--sandbox", "-", "--format", "json", stdin=specs)
@@ -32,7 +32,7 @@ def register(
 
 
 def txt(name: str, *values: str | bytes) -> str:
-    """A line for each TXT record of a name, as dnspython writes them."""
+    """A zone file line for each TXT record of a name, as dnspython writes it."""
     lines = []
     for value in values:
         data = value.encode() if isinstance(value, str) else value
@@ -47,12 +47,12 @@ def name_of(domain: str) -> str:
 
 
 def published(values: Mapping[str, str]) -> str:
-    """The lines of a zone that has all of them as they are."""
+    """The zone file lines that publish all of them."""
     return "".join(txt(name_of(domain), value) for domain, value in values.items())
 
 
 def private_keys(home: Path) -> dict[tuple[str, str], bytes]:
-    """The signing keys (PEM) in the store of the sandbox, by domain and selector."""
+    """The private keys (PEM) in the sandbox's store, by domain and selector."""
     [store] = home.rglob("sandbox.db")
     with contextlib.closing(sqlite3.connect(store)) as connection:
         rows = connection.execute("SELECT sign_domain, selector, private_key FROM registrations")
