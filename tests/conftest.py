@@ -30,8 +30,8 @@ settings.register_profile(
 )
 settings.load_profile("same")
 
-# What runs in the background of a shell, or under nohup, is deaf to Ctrl-C or a hang-up, and so
-# would be what the tests start.
+# A background job of a shell ignores SIGINT, and under nohup SIGHUP; so would the processes that
+# the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 if hasattr(signal, "SIGHUP"):
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
@@ -103,6 +103,14 @@ class Answer:
         return self.body if isinstance(self.body, bytes) else json.dumps(self.body).encode()
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        if not isinstance(sys.exception(), ConnectionError):  # a client that hung up is no error
+            super().handle_error(request, client_address)
+
+
 class ScriptedServer:
     """A real HTTP server on loopback that records its requests.
 
@@ -145,8 +153,7 @@ class ScriptedServer:
             def log_message(self, *arguments) -> None:
                 pass
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
+        self._server = _Server(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_port}"
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
         self._thread.start()

@@ -30,7 +30,7 @@ settings.register_profile(
     "fuzz",
     max_examples=250,
     derandomize=True,
-    deadline=None,  # of time on the clock, of which other processes take their part
+    deadline=None,
     database=None,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
@@ -42,7 +42,7 @@ settings.register_profile(
     derandomize=False,
 )
 
-# In seconds, for one example: what a blow-up takes of the processor, and what never ends at all.
+# Limits of one example in seconds: of CPU time, and until it is interrupted.
 _WORK = 2.0
 _WAIT = 30.0
 
@@ -80,7 +80,7 @@ def _bounded(test: Callable[..., None], name: str) -> Callable[..., None]:
     @functools.wraps(test)
     def run(*arguments: object, **named: object) -> None:
         _examples[name] += 1
-        gc.disable()  # what is to be looked through grows with the number of examples
+        gc.disable()  # a collection takes longer with each example
         begun = time.process_time()
         try:
             with _ended_after(_WAIT):
@@ -164,7 +164,7 @@ def command_line(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLi
         for name in ("HOME", "USERPROFILE", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
             patch.setenv(name, str(home))
         patch.setenv("DKIMCTL_STATE_DIR", str(home / "state"))
-        # A command leaves what it made to the end of its process, which comes late here.
+        # A command freezes its objects for the rest of its process, which is long here.
         patch.setattr(gc, "freeze", lambda: None)
         (home / "state").mkdir()
         yield CommandLine(home / "state")

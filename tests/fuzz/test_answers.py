@@ -104,7 +104,7 @@ def test_a_body_is_decoded_or_refused_with_a_reason(body, is_saved):
         assert is_saved or item.code is not None
         for number in (item.key_len, item.default):
             assert number is None or (type(number) is int and abs(number) <= 2**53)
-        item.sign_domain.encode()  # so that any stream and file takes it
+        item.sign_domain.encode()  # it can be written anywhere
 
 
 @given(BODIES)
@@ -155,7 +155,7 @@ def test_machine_formats_are_read_back(body):
     assert [json.loads(line)["sign_domain"] for line in jsonl] == [
         item.sign_domain for item in registrations
     ]
-    csv.field_size_limit(1 << 24)  # characters, of which a service's message may have many
+    csv.field_size_limit(1 << 24)  # characters; a message may be long
     rows = list(csv.reader(render_text(Format.CSV, results).splitlines()))
     assert len(rows) == 1 + len(results)
     assert {len(row) for row in rows} == {len(rows[0])}

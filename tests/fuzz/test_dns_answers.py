@@ -167,7 +167,7 @@ def test_any_message_is_decoded_or_ignored(wire):
     assert all(isinstance(value, bytes) for value in found.values)
     assert is_harmless(f"{found.alias} {found.zone} {found.delegated} {rcode_name(found)}")
     for name in filter(None, (found.alias, found.zone, found.delegated)):
-        assert make_question(name, TXT).section  # so that it can be asked for
+        assert make_question(name, TXT).section  # it can be asked for
 
 
 @given(wire=MESSAGES)
@@ -176,7 +176,7 @@ def test_dnspython_decodes_the_same(wire):
     if ours is None or theirs is None or theirs.opcode() != 0 or len(theirs.question) != 1:
         return
     assert theirs.question[0].name == ASKED.name
-    # Of the usual answer no more is read than its record: not what extends the code.
+    # The fast decoder of usual answers ignores the OPT record, which can extend the rcode.
     assert ours.rcode == (theirs.rcode() if ours.message else theirs.rcode() & 0xF)
     name = ASKED.name
     for _ in range(8):
@@ -185,7 +185,7 @@ def test_dnspython_decodes_the_same(wire):
             break
         name = aliases[0]
     else:
-        return  # a circle
+        return  # a loop
     values = [b"".join(data.strings) for data in data_of(theirs, name, dns.rdatatype.TXT)]
     assert sorted(ours.values) == sorted(values)
 
@@ -231,7 +231,7 @@ class AnySource:
         self._zones = ZoneServers(server, self._make)  # type: ignore[arg-type]
 
     def _make(self, address: str, host: str) -> Server:
-        Server(address, host=host)  # which takes no other address than a text
+        Server(address, host=host)  # accepts only an address
         self.made.append(address)
         return self._server  # type: ignore[return-value]
 

@@ -43,7 +43,7 @@ TEXTS = st.text(max_size=30) | st.sampled_from(
      "9999-12-31T23:59:59-23:59", "2026-11-21T14:02:10", "now", "é", "\u202e", "=1+1", ";\n")
 )  # fmt: skip
 INTEGERS = st.integers(-(2**63), 2**63 - 1)
-# What any column of SQLite can hold, whatever its type: texts that are none, as bytes, too.
+# Values that any SQLite column accepts, including text that is not UTF-8.
 VALUES = TEXTS | st.none() | INTEGERS | st.floats(allow_nan=False) | st.binary(max_size=30)
 JSON = st.recursive(
     st.sampled_from(("a.example", "s1")) | st.none() | st.booleans() | st.integers() | st.floats()

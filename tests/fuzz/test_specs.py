@@ -48,8 +48,7 @@ ENTRIES = DOMAINS | mappings({"sign_domain": DOMAINS}, FIELDS)
 LISTS = st.lists(ENTRIES, max_size=3)
 TREES = LISTS | mappings({"domains": LISTS}, {"defaults": mappings({}, DEFAULTS)})
 FILES = documents(TREES, scalars=YAML_SCALARS, writers=(block, flow))
-# Of the names that the loader takes, the service takes those that leave room for a selector of
-# its own choice.
+# The service accepts a name only if a generated selector fits before it.
 ROOM = 253 - len("._domainkey.") - 9
 
 

@@ -108,7 +108,7 @@ class TestStopping:
         assert arrived.wait(20)
         process.send_signal(signal.SIGINT)
         time.sleep(0.3)
-        assert process.poll() is None  # it waits for what is under way
+        assert process.poll() is None  # it waits for the requests in flight
         started = time.monotonic()
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=20)

@@ -19,7 +19,7 @@ from dns_servers import Server, key_file, serving
 from ports import free_port
 from published import APEX, name_of, private_keys, published, register, txt
 
-# named listens on addresses of interfaces alone, and the loopback interface has this one.
+# named listens only on addresses of an interface; the loopback interface has this one.
 HOSTS = {"named": "127.0.0.1", "nsd": "127.0.0.2", "knotd": "127.0.0.3"}
 
 
@@ -65,7 +65,7 @@ FAULTS = {
     "other-type.example.com": ("missing", lambda name, value, other: f'{name}. HINFO "a" "b"\n'),
     "other-key.example.com": ("mismatch", lambda name, value, other: txt(name, other)),
     "testing.example.com": ("mismatch", lambda name, value, other: txt(name, value + "; t=y")),
-    # As panels store it that keep one character-string.
+    # As DNS panels store it that keep only one character-string.
     "panel.example.com": ("truncated", lambda name, value, other: txt(name, value[:255])),
     "cut.example.com": ("truncated", lambda name, value, other: txt(name, cut_in_key(value))),
     "quoted.example.com": ("malformed", lambda name, value, other: txt(name, f'"{value}"')),
@@ -111,7 +111,7 @@ def faulty(cli):
 def test_three_servers_agree_on_every_fault(check, serve, faulty):
     servers = [serve(program, faulty) for program in HOSTS]
     done, items = check(servers)
-    assert done.status == 4  # of one alias nothing is known; otherwise 1
+    assert done.status == 4  # one alias has no answer; otherwise 1
     for domain, (verdict, _) in FAULTS.items():
         item = items[domain]
         assert item["verdict"] == verdict, item
@@ -165,7 +165,7 @@ def test_a_dead_server_means_no_answer_not_missing(check, serve, two):
         assert item["verdict"] == "no answer"
         assert "published elsewhere" in item["reason"]
         assert str(dead) in item["reason"]
-    # What the others deny is not published, whatever the dead one has.
+    # If the others lack it, it is not published, whatever the dead one has.
     done, items = check([serve("knotd", ""), dead])
     assert (done.status, items["a.example.com"]["verdict"]) == (1, "missing")
 
@@ -271,8 +271,8 @@ def test_waiting_ends_within_an_interval_of_the_last_server(cli, serve, two, tmp
     process = cli.start(*words, stdout=-1, stderr=-1)
     for program, server in servers.items():
         if program == "knotd":
-            time.sleep(2.5)  # so that one round sees the changes of the others alone
-        if program == "named":  # which takes a zone that can be updated from no file
+            time.sleep(2.5)  # one round sees only the changes of the others
+        if program == "named":  # does not reload a dynamic zone
             script = cli("show-dns", "--sandbox", "--format", "nsupdate").out
             update = f"server {server.host} {server.port}\n{script}"
             key = ["-k", str(key_file(tmp_path / "key"))]
@@ -289,7 +289,7 @@ def test_waiting_ends_within_an_interval_of_the_last_server(cli, serve, two, tmp
     assert {item["verdict"] for item in json.loads(out)["items"]} == {"published"}
 
 
-# What it asks, and where: no resolver of this machine is in between.
+# It asks our server directly, not through the resolver of this machine.
 OPENDKIM = "ResolverConfiguration {home}/unbound.conf\n"
 UNBOUND = """
 server:
@@ -303,9 +303,9 @@ stub-zone:
   name: "example.net"
   stub-addr: {host}@{port}
 """
-# A record that differs without harm: mail verifies, yet it is not what was registered.
+# A record that differs from the registration, but verifies.
 HARMLESS = {"testing.example.com"}
-# Several records: verifiers may take any of them.
+# Several records: verifiers may use any of them.
 UNDEFINED = {"twice.example.com"}
 
 

@@ -117,7 +117,7 @@ def update(cli, needs_tool, tmp_path):
     return run
 
 
-# knsupdate does not look for the zone of a name.
+# knsupdate does not look up the zone of a name.
 UPDATES = [
     *((program, client, ("--zone", "example.com")) for program, client in CLIENTS),
     *((program, "nsupdate", ()) for program in ("named", "knotd")),
@@ -240,7 +240,7 @@ def test_pdnsutil_loads_our_lines_and_finds_no_errors(
     listed = pdnsutil("list-zone", "example.com").stdout
     for value in registered.values():
         assert value.decode() in listed.replace('" "', "")
-    # And it can say no.
+    # The verification can fail.
     zone = cli.write("example.zone", APEX + lines.replace(" TXT ", " TXTT "))
     assert pdnsutil("load-zone", "example.net", str(zone)).returncode != 0
 

@@ -15,7 +15,7 @@ import pytest
 from documents import LANGUAGES, PAGES, ROOT, blocks, blocks_in_tests, example
 
 SPECS = example("s2026", "yaml")
-TEST_COMMAND = "pip install -e '.[service,test]' && pytest -n 4 --dist loadgroup\n"  # of .ci/run
+TEST_COMMAND = "pip install -e '.[service,test]' && pytest -n 4\n"  # of .ci/run
 
 
 def without_pip(block: str) -> str:

@@ -133,8 +133,8 @@ domains:
 - {sign_domain: delegated.example.com, selector: s1}
 - example.net
 """
-# A network of its own, in which port 53 is free and the system's resolver is our server. (dig wants
-# a sound resolv.conf, whatever server it is told to ask.)
+# A separate network, in which port 53 is free and the system's resolver is our server. dig needs a
+# valid resolv.conf, whatever server it asks.
 ALONE = """
 ip link set lo up && mount --bind sound.conf /etc/resolv.conf || exit 77
 named -g -n 1 -c named.conf 2>named.log & server=$!

@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from processes import Cli
+
 SPECS = """
 defaults: {enable: false, key_len: 1024}
 domains:
@@ -14,14 +16,20 @@ domains:
 """
 
 
-@pytest.fixture
-def saved(cli):
-    """A saved result, in a home without state; returns its items."""
-    done = cli("register", "--sandbox", "-", "--format", "json", stdin=SPECS)
+@pytest.fixture(scope="module")
+def result(tmp_path_factory):
+    """The JSON that `register` prints, with another home."""
+    register = Cli(tmp_path_factory.mktemp("elsewhere"))
+    done = register("register", "--sandbox", "-", "--format", "json", stdin=SPECS)
     assert done.status == 0
-    cli.write("records.json", done.out)
-    cli.environment["HOME"] = cli.environment["USERPROFILE"] = str(cli.home / "elsewhere")
-    return done.json["items"]
+    return done.out
+
+
+@pytest.fixture
+def saved(cli, result):
+    """A saved result, in a home without state; returns its items."""
+    cli.write("records.json", result)
+    return json.loads(result)["items"]
 
 
 def response(*items: object) -> str:
@@ -36,7 +44,7 @@ def test_a_saved_result_gives_the_same_records_without_state(cli, saved):
     done = cli("show-dns", "--from", "records.json", "--format", "value")
     assert (done.status, done.err) == (0, "dkimctl: created 2\n")
     assert values(done.out) == [item["setting_values"]["value"] for item in saved]
-    assert not (cli.home / "elsewhere").exists()
+    assert [path.name for path in cli.home.iterdir()] == ["records.json"]
     again = cli("show-dns", "--from", "-", "--format", "json", stdin=done.out and response(*saved))
     assert again.json["items"] == saved
 

@@ -124,7 +124,7 @@ MANNERS = {
 }  # fmt: skip
 
 
-ENDLESS = ("dripping", "endless")  # what only the timeout ends, if anything
+ENDLESS = ("dripping", "endless")  # may end only by the timeout
 
 
 def saying(command, say):
@@ -266,7 +266,7 @@ def test_bytes_after_a_response_are_not_the_next_response(serve, cli):
 
     def say(request):
         yield head + stolen if b"HEAD" in request else GOOD_TOKEN
-        time.sleep(0.5)  # the connection lives on
+        time.sleep(0.5)  # keeps the connection open
 
     server = serve(say)
     old = environment_of(server.url, DKIMCTL_ACCESS_TOKEN="an-older-token")

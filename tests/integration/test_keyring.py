@@ -20,7 +20,7 @@ from dkimctl.credentials.store import Kind, entry_name
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs a Secret Service")
 
-# No service directories: the bus starts nothing by itself, so nobody can be asked to unlock.
+# No service directories: the bus starts no other program, so no prompt can appear.
 _BUS = """\
 <!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
  "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
@@ -81,7 +81,7 @@ class SecretService:
         if self._process.poll() is None:
             self.go_on()
             os.kill(self._pid, signal.SIGTERM)
-        self._process.wait(20)  # ends with the daemon, and the bus with it
+        self._process.wait(20)  # the bus ends with the daemon
         self._process.stdout.close()
 
     def _is_locked(self) -> str:

@@ -21,7 +21,7 @@ CLIENT_ID = "client-id-of-the-leak-test"
 SECRET = "s3cr3t+Leak/Test=value&0815"
 TOKEN = "t0ken.Leak-Test/4711+abcdefghij=="
 ENTRY = "- {sign_domain: example.com, selector: s1}\n"
-STORE = "credentials.json"  # which is there to hold both
+STORE = "credentials.json"  # the one file that may contain both
 LIMIT = 20.0  # seconds
 
 
@@ -70,8 +70,8 @@ def environment_of(url, **more):
     }
 
 
-# Tells of every process that is started, which would inherit our environment, and has a traceback
-# show the variables of each frame.
+# Reports each process that is started, since it would inherit the environment, and adds the local
+# variables of each frame to tracebacks.
 SITE = """
 import os, sys, traceback
 
@@ -177,7 +177,7 @@ def test_an_api_that_quotes_the_request(serve, run, status, echoing):
     server = serve(issuing(echoing(status)))
     environment = environment_of(server.url)
     run("api", "POST", "/x", "--input", "-", "-v", **environment)
-    if not status.startswith("5"):  # which register would send again and again
+    if not status.startswith("5"):  # register would retry
         run("register", "-", "-v", "--format", "json", **environment)
         run("show-dns", "-v", **environment)
     assert any(b"Bearer" in request for request in server.requests)
@@ -233,7 +233,7 @@ def test_an_unusable_credential_store(serve, cli, run, obstacle):
 def test_a_failing_proxy_with_a_password(serve, run, scheme):
     proxy = serve(lambda request: [b"HTTP/1.1 407 " + request.replace(b"\r\n", b" ") + b"\r\n\r\n"])
     url = f"{scheme}://user:{quote(SECRET, safe='')}@127.0.0.1:{proxy.port}"
-    # The command line, which is in the frames, is its user's own.
+    # The frames contain the command line, which users may see.
     environment = environment_of("https://service.example", HTTPS_PROXY=url, WITHOUT_VARIABLES="1")
     assert run("token", "-v", "--timeout", "2s", **environment).returncode in (2, 4)
     assert run("token", "-v", "--proxy", url, **environment).returncode == 2
@@ -275,7 +275,7 @@ def test_login_and_later_commands_keep_both_in_the_store_only(serve, cli, run):
     assert leaks(store.read_bytes()) == []
 
 
-# A word or two for each command; those that only read files come last.
+# Arguments for each command.
 DRIVEN = {
     "login": ["login", "--client-id", CLIENT_ID, "--credential-store", "file", "--secret-stdin"],
     "status": ["status", "--format", "json"],
@@ -325,14 +325,14 @@ def test_no_command_leaks_whatever_the_service_does(serve, run, cli, say, logged
     environment = environment_of(server.url, DKIMCTL_SERVICE_PASSPHRASE=SECRET)
     urls = ["--auth-url", server.url, "--base-url", server.url]
     if logged_in:
-        # A login that holds, at a service that changes its mind.
+        # The login succeeds, before the service behaves as `say`.
         willing = serve(issuing(registering))
         assert log_in(run, willing.url).returncode == 0
         environment = {"DKIMCTL_DEBUG": "1", "DKIMCTL_SERVICE_PASSPHRASE": SECRET}
         for path in cli.home.rglob("*.json"):
             path.write_text(path.read_text().replace(willing.url, server.url))
     for name, words in DRIVEN.items():
-        stdin = SECRET if name == "login" else "- example.com\n"  # which is tried once
+        stdin = SECRET if name == "login" else "- example.com\n"  # without a selector: no retries
         more = urls if name == "login" else []
         verbose = [] if name in ("ledger", "serve", "service", "completion") else ["-v"]
         done = run(*words, *more, *verbose, stdin=stdin, **environment)

@@ -16,7 +16,7 @@ from dkimctl.models.registration import DomainSpec, Outcome, Result, key_of
 from dkimctl.render.renderer import Format
 from rendering import render_text
 
-HERE = {"base_url": "http://127.0.0.1:1", "client_id": "me"}  # nobody listens there
+HERE = {"base_url": "http://127.0.0.1:1", "client_id": "me"}  # nothing listens there
 SPECS = """
 defaults: {enable: false, key_len: 1024}
 domains:

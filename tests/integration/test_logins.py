@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-# Stands still between the secret and the login, as a slow disk may.
+# Stops between storing the secret and the login, as on a slow disk.
 HALTING = """
 import time
 import dkimctl.settings.logins

@@ -11,7 +11,7 @@ import pytest
 
 from documents import example
 
-# As many as fill more than one change batch.
+# Enough for more than one change batch.
 SPECS = "defaults: {enable: false, key_len: 1024}\ndomains:\n" + "".join(
     f"- {{sign_domain: d{number}.example.com, selector: s1}}\n" for number in range(70)
 )

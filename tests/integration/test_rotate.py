@@ -43,7 +43,7 @@ def days_ago(days: float) -> datetime:
 
 @pytest.fixture
 def ledger(cli, tmp_path):
-    """Open the sandbox's ledger, as of so many days ago."""
+    """Open the sandbox's ledger, with the time of some days ago."""
     cli.environment["DKIMCTL_STATE_DIR"] = str(tmp_path / "state")
 
     def open_(*, days: float = 0) -> Ledger:
@@ -387,7 +387,7 @@ def test_a_whole_rotation_day_by_day(world):
     world.ledger.forget([Registration("example.com", "s1")])
     assert world.retired() == world.successors() == []
     assert [found.selector for found in world.ledger.all()] == ["s20270520"]
-    # The key lives from its making, three days before it signs.
+    # The age of a key counts from its registration, three days before it signs.
     world.clock.now += (180 - 17) * DAY
     assert [spec.selector for spec in world.successors()] == ["s20271116"]
 

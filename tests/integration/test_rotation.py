@@ -18,7 +18,7 @@ domains:
 - {sign_domain: a.example.com, selector: s1}
 - {sign_domain: b.example.com, selector: s1}
 """
-# The tool alone lives on another day: signed updates are refused when clocks differ.
+# Only dkimctl gets another date: signed updates are refused if the clocks differ.
 WRAPPER = """#!/bin/sh
 exec {faketime} -f "$TODAY" {python} -m dkimctl "$@"
 """
@@ -83,7 +83,7 @@ def test_from_the_first_key_to_its_removal(cli, on, server):
     assert len(names(server)) == 4
     again = on("2027-07-01", "dkimctl rotate --older-than 180d | dkimctl register -")
     assert "nothing is due" in again.stderr
-    # The records of the successors are told from those of the old keys.
+    # The result has both keys of each domain.
     table = on("2027-07-02", "dkimctl check-dns --format json").stdout
     assert {item["verdict"] for item in json.loads(table)["items"]} == {"published"}
     assert len(json.loads(table)["items"]) == 4
@@ -100,7 +100,7 @@ def test_from_the_first_key_to_its_removal(cli, on, server):
     assert {item["selector"] for item in json.loads(left.stdout)["items"]} == {"s20270701"}
 
     on("2027-07-20", example("dkimctl ledger import"))
-    with contextlib.suppress(AssertionError):  # they are registered, and no longer published
+    with contextlib.suppress(AssertionError):  # registered, but no longer published
         on("2027-07-20", "dkimctl check-dns --format json > checks.json")
     checks = json.loads((cli.home / "checks.json").read_text())["items"]
     assert [item["verdict"] for item in checks] == ["missing", "published"] * 2

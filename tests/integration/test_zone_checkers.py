@@ -34,7 +34,7 @@ def test_a_zone_with_our_lines_is_accepted(cli, needs_tool, checker, words):
     command = [word.format(file="example.zone") for word in CHECKERS[checker]]
     done = subprocess.run(command, cwd=cli.home, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    # And it can say no.
+    # The checker detects errors.
     cli.write("example.zone", "$ORIGIN example.com.\n" + APEX + lines.replace("TXT", "TXTT", 1))
     done = subprocess.run(command, cwd=cli.home, capture_output=True, text=True, check=False)
     assert done.returncode != 0

@@ -19,8 +19,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-UNENDING = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n"  # to the end of the line
-PERIOD = 0.2  # seconds between the bytes of what drips
+UNENDING = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n"  # until the connection ends
+PERIOD = 0.2  # seconds between dripping bytes
 
 
 class HostileServer:
@@ -62,7 +62,7 @@ class HostileServer:
 
     def _meet(self, connection: socket.socket) -> None:
         connection.settimeout(3)
-        with connection, suppress(OSError):  # who gives up on us hangs up
+        with connection, suppress(OSError):  # the client may hang up
             if self._tls is None:
                 self._serve(connection)
                 return

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 Tree = Any  # str | list[Tree] | tuple[tuple[str, Tree], ...]
 Path = tuple[int, ...]  # the position in each structure on the way
 
-# UTF-8 mostly: in any other encoding a document seldom gets farther than its first byte.
+# Mostly UTF-8: in another encoding, most documents fail at the first byte.
 ENCODINGS = (
     *["utf-8"] * 20, "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "latin-1", "cp037",
 )  # fmt: skip
 
-# What means something to a reader of JSON, to one of YAML, to a terminal, or to nobody.
+# Text with a meaning in JSON, in YAML, or on a terminal, and invalid text.
 JSON_SCALARS = (
     '""', "null", "true", "0", "-0", "1.0", "-1", "1e400", "-1e-400", "9" * 30, "9" * 5000,
     "1024.5", "NaN", "-Infinity", "[]", "{}", r'"\ud800"', r'"\udc00\ud800"', r'"\u0000"',

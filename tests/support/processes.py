@@ -20,7 +20,7 @@ from dkimctl.service.store import Store
 LIMIT = 60.0  # seconds that a command on a terminal, or the start of a service, may take
 
 _INHERITED = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT", "TEMP", "TMP", "COVERAGE_PROCESS_START")
-# Python runs this at its start. Two patched functions of tenacity, which nothing else uses.
+# Python runs this at its start.
 _NO_BACKOFF = """
 import tenacity
 tenacity.wait_exponential = tenacity.wait_random = lambda *args, **kwargs: tenacity.wait_none()
