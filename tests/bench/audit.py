@@ -1,7 +1,7 @@
-"""What became of every domain: the service's store, the ledger and the output, compared.
+"""Compare the service's store, the ledger and the output for every domain.
 
-Shared by crash.py and faulty.py. Reads the two files with SQL of its own, so that no defect
-of the code that wrote them can hide itself.
+Shared by crash.py and faulty.py. Reads the two files with its own SQL, so that a defect of the code
+that wrote them cannot hide itself.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ Item = Mapping[str, Any]  # as `--format json` prints it
 
 
 class Record(NamedTuple):
-    """A registration, as the service, the ledger and the output must have it alike."""
+    """A registration, which must be the same in the service, the ledger and the output."""
 
     sign_domain: str
     selector: str
     value: str
 
 
-class Books(NamedTuple):
+class LedgerState(NamedTuple):
     """The ledger at one moment."""
 
     records: frozenset[Record]
-    in_doubt: frozenset[str]  # domains that were sent, or about to be, and not answered
+    in_doubt: frozenset[str]  # domains with an open intent: sent or about to be, not answered
 
-    def kept(self) -> set[str]:
-        """The domains whose registrations it holds."""
+    def domains(self) -> set[str]:
+        """The registered domains."""
         return {record.sign_domain for record in self.records}
 
 
-def read_ledger(state: Path) -> Books:
-    """The ledger in a state directory, while no process is at it.
+def read_ledger(state: Path) -> LedgerState:
+    """The ledger in a state directory, while no process uses it.
 
-    A copy is read: to open the file itself would do the recovery after a kill, which is for
-    the next `register` to do.
+    Reads a copy, since opening the file would recover it after a kill, which is the task of the
+    next `register`.
     """
     with TemporaryDirectory() as copy:
         for path in (state / "ledger.db", state / "ledger.db-wal"):
@@ -52,7 +52,9 @@ def read_ledger(state: Path) -> Books:
         in_doubt = _rows(
             path, "SELECT json_extract(value, '$[0]') FROM sending, json_each(entries)"
         )
-    return Books(frozenset(map(Record._make, records)), frozenset(name for (name,) in in_doubt))
+    return LedgerState(
+        frozenset(map(Record._make, records)), frozenset(name for (name,) in in_doubt)
+    )
 
 
 def read_store(path: Path) -> list[Record]:
@@ -69,80 +71,84 @@ def record_of(item: Item) -> Record | None:
 
 
 class Audit(NamedTuple):
-    """What became of the domains, by the service's store, the ledger and a run's items."""
+    """The state of the domains, from the service's store, the ledger and a run's items."""
 
     outcomes: Counter[str]  # of the items
-    asked_again: int  # registrations whose first answer never came (409)
-    unknown: list[str]  # domains whose state nobody can tell
-    unknown_registered: int  # those of them that the service has
-    doubled: list[str]  # domains that the service has more than once
-    lost: list[str]  # domains of which the items do not say what is so
-    wrong: list[Record]  # records of the ledger that the service has not, or otherwise
-    is_in_order: bool  # the items are one for each domain, in the file's order
+    asked_again: int  # registrations whose first answer was lost (409)
+    unknown: list[str]  # domains with the outcome unknown
+    unknown_registered: int  # of them, registered at the service
+    duplicated: list[str]  # domains registered more than once
+    lost: list[str]  # domains without a true item
+    wrong: list[Record]  # records of the ledger that differ from the service's
+    is_in_order: bool  # one item per domain, in the file's order
 
-    def findings(self) -> list[str]:
-        """What should not be so, in words."""
-        found = {"doubled": self.doubled, "lost": self.lost, "wrong in the ledger": self.wrong}
-        texts = [f"{name}: {some}" for name, some in found.items() if some]
-        return texts if self.is_in_order else [*texts, "items are missing, or in another order"]
+    def problems(self) -> list[str]:
+        """Describe every error."""
+        kinds = {
+            "duplicated": self.duplicated,
+            "lost": self.lost,
+            "wrong in the ledger": self.wrong,
+        }
+        texts = [f"{name}: {domains}" for name, domains in kinds.items() if domains]
+        return texts if self.is_in_order else [*texts, "items are missing or out of order"]
 
     def summary(self) -> str:
-        """How many items there are of each outcome, and more of some, in words."""
+        """The number of items by outcome, with details on some."""
         texts = [f"{number} {outcome}" for outcome, number in self.outcomes.items()]
         if self.asked_again:
-            texts.append(f"{self.asked_again} answered when asked again")
+            texts.append(f"{self.asked_again} answered on a retry")
         if self.unknown:
             texts.append(f"{self.unknown_registered} of the unknown are registered")
         return ", ".join(texts)
 
 
 def audit(
-    domains: Sequence[str], items: Sequence[Item], store: Sequence[Record], ledger: Books
+    domains: Sequence[str], items: Sequence[Item], store: Sequence[Record], ledger: LedgerState
 ) -> Audit:
-    """Compare a run's items with what it was asked for, and with what is there after it."""
-    is_so = _judge(set(store), ledger)
+    """Compare a run's items with the domains, the store and the ledger after it."""
+    is_true = _truth(set(store), ledger)
     times = Counter(record.sign_domain for record in store)
-    told = {item["sign_domain"] for item in items if is_so(item)}
+    truthful = {item["sign_domain"] for item in items if is_true(item)}
     unknown = [item["sign_domain"] for item in items if item["outcome"] == "unknown"]
     return Audit(
         outcomes=Counter(item["outcome"] for item in items),
         asked_again=sum((item["result"] or {}).get("code") == "409" for item in items),
         unknown=unknown,
         unknown_registered=sum(domain in times for domain in unknown),
-        doubled=[domain for domain, number in times.items() if number > 1],
-        lost=[domain for domain in domains if domain not in told],
+        duplicated=[domain for domain, number in times.items() if number > 1],
+        lost=[domain for domain in domains if domain not in truthful],
         wrong=sorted(ledger.records.difference(store)),
         is_in_order=[item["sign_domain"] for item in items] == domains,
     )
 
 
-def unkept(items: Iterable[Item], ledger: Books) -> list[str]:
-    """The domains whose registrations were printed, and are not in the ledger."""
+def missing_in_ledger(items: Iterable[Item], ledger: LedgerState) -> list[str]:
+    """The domains whose registrations were printed but are not in the ledger."""
     records = filter(None, map(record_of, items))
     return [record.sign_domain for record in records if record not in ledger.records]
 
 
-def _judge(stored: set[Record], ledger: Books) -> Callable[[Item], bool]:
-    """What tells whether an item is true, and the ledger knows what it must to go on."""
-    sound, kept, in_doubt = stored & ledger.records, ledger.kept(), ledger.in_doubt
+def _truth(stored: set[Record], ledger: LedgerState) -> Callable[[Item], bool]:
+    """A predicate: whether an item is true, and the ledger has what the next run needs."""
+    sound, recorded, in_doubt = stored & ledger.records, ledger.domains(), ledger.in_doubt
     registered = {record.sign_domain for record in stored}
 
-    def is_so(item: Item) -> bool:
+    def is_true(item: Item) -> bool:
         domain = item["sign_domain"]
         match item["outcome"]:
             case "created" | "exists":
                 return record_of(item) in sound
             case "unknown" | "failed":
-                return domain in in_doubt and domain not in kept
+                return domain in in_doubt and domain not in recorded
             case "pending":
                 return domain not in in_doubt | registered
         return False
 
-    return is_so
+    return is_true
 
 
 def _rows(path: Path, query: str) -> list[tuple[Any, ...]]:
-    """The rows of a query; none where there is no file or no table yet."""
+    """The rows of a query; none if the file or the table does not exist yet."""
     if not path.exists():
         return []
     with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:

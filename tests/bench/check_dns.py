@@ -1,11 +1,11 @@
-"""How fast `dkimctl check-dns` asks one server, beside dig, dnspython and checkdmarc.
+"""Measure `dkimctl check-dns` with one server, compared with dig, dnspython and checkdmarc.
 
 Run: python tests/bench/check_dns.py [RECORDS [REPETITIONS]]
 
-All ask an nsd on loopback for the same TXT records of 2048-bit keys. dkimctl and `dig -f` are
+All query an nsd on loopback for the same TXT records of 2048-bit keys. dkimctl and `dig -f` are
 timed as commands, from start to end; dnspython and checkdmarc within Python, for a tenth of the
-names, one after the other as their users have it. checkdmarc is left out where it is not
-installed. The last line is about memory.
+names, one after another. checkdmarc is skipped if it is not installed. The last line is about
+memory.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ CHECKDMARC = "from checkdmarc.utils import query_dns" + DNSPYTHON.replace(
 
 
 def rate(script: str, port: int, names: Path) -> float | None:
-    """Look-ups a second; None where a library is missing."""
+    """Lookups per second; None if a library is missing."""
     words = [sys.executable, "-c", script, str(port), str(names)]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if "ModuleNotFoundError" in done.stderr:
@@ -50,12 +50,12 @@ def rate(script: str, port: int, names: Path) -> float | None:
 
 
 def prepare(home: Path, count: int) -> None:
-    """A ledger, a zone and a list of names with so many records."""
-    found = list(registrations(count))
+    """A ledger, a zone and a list of names with this many records."""
+    registered = list(registrations(count))
     home.mkdir()
     with Ledger.open(home / "ledger.db", base_url=BASE_URL, client_id="id") as ledger:
-        ledger.record(found)
-    records = [one.record for one in found if one.record is not None]
+        ledger.record(registered)
+    records = [one.record for one in registered if one.record is not None]
     lines = [f"{record.fqdn}. 3600 IN TXT {txt_data(record.value)}\n" for record in records]
     (home / "zone").write_text(APEX + "".join(lines))
     (home / "names").write_text("".join(f"{record.fqdn} TXT\n" for record in records))
@@ -69,7 +69,7 @@ def compare(home: Path, env: dict[str, str], count: int, repetitions: int) -> No
     tool = str(Path(sys.executable).with_name("dkimctl"))
     with serving("nsd", home / "zone", home, lambda name: name) as server:
         check = [tool, "check-dns", "--server", str(server), "--format", "jsonl"]
-        measure(check, env)  # the first run notes in the ledger that all are published
+        measure(check, env)  # the first run records the publications in the ledger
         dig = ["dig", f"@{server.host}", "-p", str(server.port), "-f", str(home / "names")]
         for _ in range(repetitions):
             seconds, mib = measure(check, env)

@@ -1,13 +1,13 @@
-"""Kill `dkimctl register` at random moments, again and again, and see whether anything is lost.
+"""Kill `dkimctl register` repeatedly at random moments, and check that nothing is lost.
 
 Run: python tests/bench/crash.py [KILLS [DOMAINS [SEED [BATCH_SIZE]]]]
 
-For each form of the file: 5,000 domains in batches of 5 (in larger ones the work would be over
-before the kills are) at `dkimctl serve --faults` on loopback, 200 kills (SIGKILL), each followed
-by the same command at once, then one run to the end. Half of the moments are drawn evenly from
-the start-up of a run, the others from the time after its first write to the ledger, as long as
-lets the work last for all 200 kills. A tenth more of kills sees the end of the work, and runs
-that find nothing left to do. Exit 1 where anything was doubled, lost or told wrongly.
+For each form of the file: 5,000 domains in batches of 5 (with larger ones, the work would not last
+for all kills) at `dkimctl serve --faults` on loopback, and 200 kills (SIGKILL), each followed at
+once by the same command, then one complete run. Half of the moments are chosen evenly from the
+start-up of a run, the others from the time after its first write to the ledger, such that the work
+lasts for all 200 kills. A tenth more kills hit the end of the work, and runs with nothing left to
+do. Exit 1 if anything was duplicated, lost or reported wrongly.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from audit import Audit, Books, unkept
+from audit import Audit, LedgerState, missing_in_ledger
 from rehearsal import ASSIGNED, CHOSEN, EXPLICIT, Form, Run, Scene, arguments
 
 START_UP, SENDING, END, IDLE = "at start-up", "while sending", "at the end", "with nothing to do"
 
 _FAULTS = "{{seed: {}, slow: 0.2s, any: 0.05}}"
-_MORE = 0.1  # of the kills: those beyond the number asked for
-_EARLY = 0.5  # of the kills: those aimed at the start-up
-_GUESSED_RATE = 100.0  # domains a second that the service makes keys for
-_ASKED_RATE = 1_000.0  # domains a second that the service has registered before
-_ATTEMPTS = 10  # runs for one kill, where they end before it
+_MORE = 0.1  # share of the kills: those beyond the given number
+_EARLY = 0.5  # share of the kills: those during start-up
+_GUESSED_RATE = 100.0  # domains per second for which the service generates keys
+_ASKED_RATE = 1_000.0  # domains per second that are registered already
+_ATTEMPTS = 10  # runs for one kill, if they end before it
 
 
 class Crashes(NamedTuple):
-    """What the kills came to. `unkept`: printed by a killed run, and not in the ledger."""
+    """The result of the kills. `unrecorded`: printed by a killed run, but not in the ledger."""
 
     moments: Counter[str]
     seconds: float  # of all killed runs
     in_doubt: frozenset[str]  # domains whose intents were open before the last run
-    unkept: list[str]
+    unrecorded: list[str]
     last: Run
     audit: Audit
 
@@ -49,9 +49,9 @@ class Crashes(NamedTuple):
 def rehearse(
     home: Path, form: Form, *, kills: int, count: int, seed: int, batch_size: int
 ) -> Crashes:
-    """Kill so many runs of `count` domains, let one go to its end, and audit what is there."""
+    """Kill this many runs of `count` domains, complete one, and audit the result."""
     if form is CHOSEN:
-        # A kill leaves whole batches in doubt for good; small ones leave work for every kill.
+        # Each kill leaves a batch in doubt for good: small ones leave work for every kill.
         batch_size = max(1, batch_size // 10)
     scene = Scene(home, form, count, seed, batch_size)
     with scene.served(_FAULTS.format(seed)):
@@ -60,27 +60,29 @@ def rehearse(
             killer.kill()
         in_doubt = scene.ledger().in_doubt
         last = scene.register()
-    return Crashes(killer.moments, killer.seconds, in_doubt, killer.unkept, last, scene.audit(last))
+    return Crashes(
+        killer.moments, killer.seconds, in_doubt, killer.unrecorded, last, scene.audit(last)
+    )
 
 
 class _Killer:
-    """Kills one run after the other."""
+    """Kills one run after another."""
 
     def __init__(self, scene: Scene, kills: int, rng: random.Random) -> None:
         self.moments: Counter[str] = Counter()
         self.seconds = 0.0
-        self.unkept: list[str] = []
+        self.unrecorded: list[str] = []
         self._scene = scene
         self._kills = kills
-        self._dice = rng
+        self._rng = rng
         self._ledger = scene.ledger()
-        self._start_up = scene.register("--dry-run").seconds  # of the latest run that is known
-        # The rate is guessed, as if so many domains had been sent, until there is experience.
+        self._start_up = scene.register("--dry-run").seconds  # of the latest run
+        # A guess of the rate, weighted as if this many domains had been sent.
         self._guessed = len(scene.domains) / 4
-        self._sending = self._guessed / _GUESSED_RATE  # seconds that runs have spent so
+        self._sending = self._guessed / _GUESSED_RATE  # seconds that runs spent sending
 
     def kill(self) -> None:
-        """Kill one run, at a moment that is drawn; one that ends before is no kill."""
+        """Kill one run at a random moment; a run that ends before does not count."""
         for _ in range(_ATTEMPTS):
             started = time.perf_counter()
             is_killed = self._kill_run()
@@ -89,28 +91,28 @@ class _Killer:
             if is_killed:
                 self.seconds += seconds
                 self.moments[self._moment(before)] += 1
-                self.unkept += unkept(self._scene.printed(), self._ledger)
+                self.unrecorded += missing_in_ledger(self._scene.printed(), self._ledger)
                 return
             self._start_up = min(self._start_up, seconds)
         raise AssertionError(f"{_ATTEMPTS} runs ended before they were killed")
 
     def _kill_run(self) -> bool:
-        """Whether the run was still there when its time had come."""
+        """Kill one run at a random moment; returns whether it was still running."""
         left = self._left(self._ledger)
-        if not left or self._dice.random() < _EARLY:
-            return self._kill(self._scene.start(), self._dice.uniform(0, self._start_up))
+        if not left or self._rng.random() < _EARLY:
+            return self._kill(self._scene.start(), self._rng.uniform(0, self._start_up))
         started, written = time.perf_counter(), self._scene.last_write()
         process = self._scene.start()
         while self._scene.last_write() == written and process.poll() is None:
             time.sleep(0.002)
         begun = time.perf_counter()
-        is_killed = self._kill(process, self._dice.uniform(0, 2 * self._share(left)))
+        is_killed = self._kill(process, self._rng.uniform(0, 2 * self._share(left)))
         self._start_up = begun - started
         self._sending += time.perf_counter() - begun
         return is_killed
 
     def _kill(self, process: subprocess.Popen[bytes], seconds: float) -> bool:
-        """Kill a run after so many seconds; whether it was still there."""
+        """Kill a run after this time; returns whether it was still running."""
         with suppress(subprocess.TimeoutExpired):
             status = process.wait(seconds)
             assert status in (0, 4), f"exit {status}: {self._scene.said()}"
@@ -122,53 +124,56 @@ class _Killer:
     def _share(self, left: int) -> float:
         """The seconds of sending for each kill in that phase, such that the work lasts."""
         count, asked = len(self._scene.domains), 0
-        if self._scene.form is not CHOSEN:  # what the service has is only asked for again
+        if self._scene.form is not CHOSEN:  # registered domains are only sent again
             left, asked = max(0, count - len(self._scene.store())), left
         rate = (self._guessed + count - left) / self._sending
         kills = max(1.0, self._kills * (1 + _MORE / 2) - self.moments.total()) * (1 - _EARLY)
         return (left / rate + asked / _ASKED_RATE) / kills
 
-    def _moment(self, before: Books) -> str:
-        """When the latest run was killed, by what it has changed."""
+    def _moment(self, before: LedgerState) -> str:
+        """The moment at which the latest run was killed, judged from its changes."""
         if not self._left(before):
             return IDLE
         if self._ledger == before:
             return START_UP
         return SENDING if self._left(self._ledger) else END
 
-    def _left(self, ledger: Books) -> int:
-        """The number of domains of which something is still to be sent."""
+    def _left(self, ledger: LedgerState) -> int:
+        """The number of domains that are still to be sent."""
         is_final = self._scene.form is CHOSEN
-        done = ledger.kept() | ledger.in_doubt if is_final else ledger.kept()
+        done = ledger.domains() | ledger.in_doubt if is_final else ledger.domains()
         return len(self._scene.domains) - len(done)
 
 
-def findings(form: Form, crashes: Crashes) -> list[str]:
-    """What should not be so, in words."""
-    found = crashes.audit.findings()
+def problems(form: Form, crashes: Crashes) -> list[str]:
+    """Describe every error."""
+    problems = crashes.audit.problems()
     expected = {"created", "exists"}
     if form is CHOSEN:
         expected.add("unknown")
         if gone := crashes.in_doubt.difference(crashes.audit.unknown):
-            found.append(f"in doubt, and not unknown in the last run: {sorted(gone)}")
+            problems.append(f"in doubt, but not unknown in the last run: {sorted(gone)}")
     if not crashes.audit.outcomes.keys() <= expected:
-        found.append(f"not finished: {crashes.last.said}")
-    if crashes.unkept:
-        found.append(f"printed, and not in the ledger: {crashes.unkept}")
+        problems.append(f"not finished: {crashes.last.said}")
+    if crashes.unrecorded:
+        problems.append(f"printed, but not in the ledger: {crashes.unrecorded}")
     status = 4 if crashes.audit.unknown else 0
     if crashes.last.status != status:
-        found.append(f"exit {crashes.last.status} and not {status}: {crashes.last.said}")
-    return found
+        problems.append(f"exit {crashes.last.status} and not {status}: {crashes.last.said}")
+    return problems
 
 
 def _report(crashes: Crashes) -> None:
-    found, last = crashes.audit, crashes.last
+    audit, last = crashes.audit, crashes.last
     moments = ", ".join(f"{number} {moment}" for moment, number in crashes.moments.most_common())
     print(f"  {crashes.moments.total()} kills: {moments}")
     print(f"  killed runs {crashes.seconds:.1f} s, run to the end {last.seconds:.1f} s")
     print(f"  in doubt after the last kill: {len(crashes.in_doubt)} domains")
-    print(f"  exit {last.status}: {found.summary()}")
-    print(f"  doubled {len(found.doubled)}, lost {len(found.lost)}, unkept {len(crashes.unkept)}")
+    print(f"  exit {last.status}: {audit.summary()}")
+    print(
+        f"  duplicated {len(audit.duplicated)}, lost {len(audit.lost)},"
+        f" unrecorded {len(crashes.unrecorded)}"
+    )
 
 
 def main() -> None:
@@ -181,7 +186,7 @@ def main() -> None:
                 Path(home), form, kills=kills, count=count, seed=seed, batch_size=batch_size
             )
         _report(crashes)
-        failures += findings(form, crashes)
+        failures += problems(form, crashes)
     if failures:
         sys.exit("\n".join(failures))
 

@@ -1,11 +1,10 @@
-"""Register at a service of which every tenth answer is at fault, and see what becomes of it.
+"""Register at a service that answers every tenth request wrongly, and check the result.
 
 Run: python tests/bench/faulty.py [DOMAINS [SEED]]
 
-20,000 domains at `dkimctl serve --faults` on loopback, the kinds of faults drawn evenly: with
-explicit selectors until a run ends with exit 0, with selectors that the service chooses until
-nothing is pending; then once more, which is to change nothing. Exit 1 where anything was
-doubled, lost or told wrongly.
+20,000 domains at `dkimctl serve --faults` on loopback, with all kinds of faults: with explicit
+selectors until a run exits with 0, with selectors of the service until nothing is pending; then
+once more, which must change nothing. Exit 1 if anything was duplicated, lost or reported wrongly.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _MOST_RUNS = 20
 
 
 class Pass(NamedTuple):
-    """One run, and what was so when it had ended."""
+    """One run, and the state after it."""
 
     run: Run
     audit: Audit
@@ -34,8 +33,9 @@ class Pass(NamedTuple):
 def rehearse(
     home: Path, form: Form, *, count: int, share: float, seed: int, batch_size: int = 50
 ) -> list[Pass]:
-    """Register `count` domains, with `share` of the requests at fault, until there is nothing
-    left to send; the last pass is one more than that takes.
+    """Register `count` domains until nothing is left to send, and once more.
+
+    `share` of the requests are at fault.
     """
     scene = Scene(home, form, count, seed, batch_size)
     passes: list[Pass] = []
@@ -51,31 +51,31 @@ def _register(scene: Scene) -> Pass:
     return Pass(run, scene.audit(run), frozenset(scene.store()))
 
 
-def _is_finished(form: Form, found: Pass) -> bool:
-    if form is CHOSEN:  # what is unknown stays so
-        return not found.audit.outcomes["pending"]
-    return found.run.status == 0
+def _is_finished(form: Form, last: Pass) -> bool:
+    if form is CHOSEN:  # unknown domains stay unknown
+        return not last.audit.outcomes["pending"]
+    return last.run.status == 0
 
 
-def findings(form: Form, passes: list[Pass]) -> list[str]:
-    """What should not be so, in words."""
-    found = [text for one in passes for text in one.audit.findings()]
+def problems(form: Form, passes: list[Pass]) -> list[str]:
+    """Describe every error."""
+    problems = [text for one in passes for text in one.audit.problems()]
     if not _is_finished(form, passes[-1]):
-        found.append(f"not finished after {len(passes)} runs: {passes[-1].run.said}")
+        problems.append(f"not finished after {len(passes)} runs: {passes[-1].run.said}")
     before, after = passes[-2:]
     if (before.store, before.audit.unknown) != (after.store, after.audit.unknown):
-        found.append("one more run has changed what is registered, or unknown")
+        problems.append("another run changed what is registered or unknown")
     status = 4 if after.audit.unknown else 0
     if after.run.status != status:
-        found.append(f"exit {after.run.status} and not {status}")
-    return found
+        problems.append(f"exit {after.run.status} and not {status}")
+    return problems
 
 
 def _report(passes: list[Pass]) -> None:
-    for run, found, _ in passes:
-        print(f"  exit {run.status}, {run.seconds:6.1f} s, {run.mib:4.0f} MiB: {found.summary()}")
+    for run, audit, _ in passes:
+        print(f"  exit {run.status}, {run.seconds:6.1f} s, {run.mib:4.0f} MiB: {audit.summary()}")
     last = passes[-1].audit
-    print(f"  doubled {len(last.doubled)}, lost {len(last.lost)}")
+    print(f"  duplicated {len(last.duplicated)}, lost {len(last.lost)}")
 
 
 def main() -> None:
@@ -86,7 +86,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as home:
             passes = rehearse(Path(home), form, count=count, share=0.1, seed=seed)
         _report(passes)
-        failures += findings(form, passes)
+        failures += problems(form, passes)
     if failures:
         sys.exit("\n".join(failures))
 

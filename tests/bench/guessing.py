@@ -1,10 +1,10 @@
-"""What the time of an answer tells about a client ID: unknown, wrong secret, deleted.
+"""Measure what the response time reveals about a client ID: unknown, wrong secret, deleted.
 
     python tests/bench/guessing.py [REQUESTS]
 
 Sends REQUESTS (20,000) of each kind in turn over one connection to a service on loopback. Prints
-the median of each, and the share of pairs in which it took longer than a wrong secret: 50 % says
-nothing, and what lies within the band cannot be told from it.
+the median of each, and the share of pairs in which it took longer than a wrong secret: 50 % means
+no difference, and values within the band cannot be distinguished from it.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ def main(requests: int) -> None:
 
 
 def measure(port: int, kinds: dict[str, str], requests: int) -> dict[str, list[float]]:
-    """Seconds of each answer, by kind."""
+    """Seconds of each response, by kind."""
     times: dict[str, list[float]] = {kind: [] for kind in kinds}
     with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port)) as connection:
         for round_ in range(requests + 100):
             for kind, client in kinds.items():
                 taken = ask(connection, client)
-                if round_ >= 100:  # those before warm up
+                if round_ >= 100:  # earlier ones warm up
                     times[kind].append(taken)
     return times
 
@@ -66,7 +66,7 @@ def ask(connection: http.client.HTTPConnection, client: str) -> float:
 
 
 def share_longer(taken: list[float], others: list[float]) -> float:
-    """Of all pairs, the share in which the one of `taken` is the longer (Mann and Whitney)."""
+    """The share of pairs in which the value from `taken` is larger (Mann-Whitney U)."""
     ordered = sorted(others)
     return sum(bisect_left(ordered, one) for one in taken) / (len(taken) * len(ordered))
 

@@ -1,10 +1,10 @@
-"""How fast `dkimctl register` is, end to end, beside a bare loop that posts the same bodies.
+"""Measure `dkimctl register` end to end, compared with a bare loop that posts the same bodies.
 
 Run: python tests/bench/register.py [DOMAINS] [REPETITIONS]
 
 At 20 ms of server latency, in batches of 50: YAML in, HTTP, ledger, JSON out. The floor is 8
-threads of httpx that post the very bodies and drop the answers. Then, against a server that
-answers at once: whether time and memory grow in proportion to the domains.
+threads of httpx that post the same bodies and ignore the responses. Then, with a server that
+responds at once: whether time and memory are proportional to the number of domains.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ with httpx.Client(headers=headers) as client, ThreadPoolExecutor(8) as pool:
 """
 
 
-class Service(asyncio.Protocol):
-    """Registers whatever it is asked to, with one key for all, after `latency` seconds."""
+class BenchService(asyncio.Protocol):
+    """Registers every domain with the same key, after `latency` seconds."""
 
     latency = 0.0
     value = ""
@@ -92,15 +92,15 @@ async def serve(latency: float) -> None:
     der = key.public_bytes(
         serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
     )
-    Service.latency = latency
-    Service.value = f"v=DKIM1; k=rsa; p={base64.b64encode(der).decode()}"
-    server = await asyncio.get_running_loop().create_server(Service, "127.0.0.1", 0)
+    BenchService.latency = latency
+    BenchService.value = f"v=DKIM1; k=rsa; p={base64.b64encode(der).decode()}"
+    server = await asyncio.get_running_loop().create_server(BenchService, "127.0.0.1", 0)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
 
 
 class Bench:
-    """Runs both sides against one service, each run of the tool with a new home."""
+    """Runs dkimctl and the floor with one service, dkimctl with a new home each time."""
 
     def __init__(self, latency: float, home: Path) -> None:
         self._home = home

@@ -1,7 +1,6 @@
-"""The scene of a rehearsal: `dkimctl serve --faults` on loopback, and `dkimctl register`.
+"""What crash.py and faulty.py share: `dkimctl serve --faults` on loopback, and `dkimctl register`.
 
-Shared by crash.py and faulty.py. Every command is a process of its own, at home in a
-directory that the caller gives.
+Every command is a process of its own, whose home is a directory of the caller.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from audit import Audit, Books, Item, Record, audit, read_ledger, read_store
+from audit import Audit, Item, LedgerState, Record, audit, read_ledger, read_store
 
 _FILE = "domains.yaml"
 _DATA = "service.db"
-# Runs a command, and writes its peak memory (as getrusage has it) to a file. A process of its
-# own: what is started from a large one counts that one's memory as its own.
+# Runs a command, and writes its peak memory (from getrusage) to a file. In a process of its own,
+# since a child counts the memory of the process that started it.
 _MEASURE = """
 import pathlib, resource, subprocess, sys
 status = subprocess.run(sys.argv[2:]).returncode
@@ -31,13 +30,13 @@ peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
 pathlib.Path(sys.argv[1]).write_text(str(peak))
 sys.exit(status)
 """
-_OTHERS = ("DKIMCTL_", "XDG_")  # variables that would lead out of the home
+_OTHERS = ("DKIMCTL_", "XDG_")  # variables that point out of the home
 _SERVICE_LIMIT = 30.0  # seconds for the service to listen, and to end
 _RUN_LIMIT = 3600.0  # seconds for one `register`
 
 
 class Form(NamedTuple):
-    """One way to have domains registered: an entry of the file, and words of the command."""
+    """One way to register domains: the entry in the file, and options of the command."""
 
     name: str
     entry: str
@@ -50,7 +49,7 @@ CHOSEN = Form("selectors that the service chooses", "- {}\n")
 
 
 class Run(NamedTuple):
-    """One `register` that came to its end; `mib` is its peak memory, 0.0 where none can tell."""
+    """A `register` that has ended; `mib` is its peak memory, 0.0 if unknown."""
 
     status: int
     seconds: float
@@ -60,7 +59,7 @@ class Run(NamedTuple):
 
 
 class Scene:
-    """A home with a file of `count` domains, in an order that `seed` decides."""
+    """A home with a file of `count` domains, shuffled with `seed`."""
 
     def __init__(self, home: Path, form: Form, count: int, seed: int, batch_size: int) -> None:
         self.form = form
@@ -81,9 +80,9 @@ class Scene:
 
     @contextmanager
     def served(self, faults: str) -> Iterator[None]:
-        """Run the service with the faults of a text, and with a client; ends with the block.
+        """Run the service with these faults and a client, until the block ends.
 
-        Then nothing of an abandoned request is under way any more.
+        Afterwards no abandoned request is in flight.
         """
         (self._home / "faults.yaml").write_text(faults, encoding="utf-8")
         words = ("serve", "--port", "0", "--data", _DATA, "--faults", "faults.yaml")
@@ -99,7 +98,7 @@ class Scene:
     def start(self, *words: str, through: Sequence[str] = ()) -> subprocess.Popen[bytes]:
         """Start `register` on the file and leave it running; its streams go to files.
 
-        `through` is the command that is to run it, if any.
+        `through` is a command that runs it.
         """
         command = ("register", _FILE, "--format", "json", "--batch-size", str(self._batch_size))
         with self._output.open("wb") as output, self._errors.open("wb") as errors:
@@ -119,32 +118,32 @@ class Scene:
         return Run(status, seconds, self._mib(), json.loads(output)["items"], self.said())
 
     def said(self) -> str:
-        """What the latest `register` has said on stderr."""
+        """The stderr of the latest `register`."""
         return self._errors.read_text("utf-8")
 
     def printed(self) -> list[Item]:
-        """The items that a killed run had printed whole."""
+        """The items that a killed run printed completely."""
         lines = self._output.read_text("utf-8").split("\n")[1:-1]
         return [json.loads(line.removesuffix(",")) for line in lines if line.startswith("{")]
 
-    def ledger(self) -> Books:
-        """The ledger, while no `register` runs."""
+    def ledger(self) -> LedgerState:
+        """The state of the ledger, while no `register` runs."""
         return read_ledger(self._state)
 
     def last_write(self) -> int:
-        """When the ledger was last written to, in nanoseconds, by the log beside it."""
+        """The time of the last write to the ledger, in nanoseconds, from its write-ahead log."""
         try:
-            found = (self._state / "ledger.db-wal").stat()
+            log = (self._state / "ledger.db-wal").stat()
         except FileNotFoundError:
             return 0
-        return found.st_mtime_ns if found.st_size else 0
+        return log.st_mtime_ns if log.st_size else 0
 
     def store(self) -> list[Record]:
-        """What the service has registered."""
+        """The registrations of the service."""
         return read_store(self._home / _DATA)
 
     def audit(self, run: Run) -> Audit:
-        """Compare what a run has printed with what is there; nothing may be under way."""
+        """Compare the output of a run with store and ledger, while no request is in flight."""
         return audit(self.domains, run.items, self.store(), self.ledger())
 
     def _mib(self) -> float:
@@ -161,8 +160,8 @@ class Scene:
     def _announced_url(self, process: subprocess.Popen[bytes]) -> str:
         deadline = time.monotonic() + _SERVICE_LIMIT
         while time.monotonic() < deadline and process.poll() is None:
-            if found := re.search(r"serving on (http://\S+)", self._log.read_text("utf-8")):
-                return found[1]
+            if announced := re.search(r"serving on (http://\S+)", self._log.read_text("utf-8")):
+                return announced[1]
             time.sleep(0.05)
         raise AssertionError(f"the service did not start: {self._log.read_text('utf-8')}")
 
@@ -179,13 +178,13 @@ class Scene:
 
 
 def arguments(*defaults: int) -> list[int]:
-    """The numbers of the command line, or their defaults."""
+    """The numbers on the command line, or the defaults."""
     given = [int(word) for word in sys.argv[1:]]
     return [*given, *defaults[len(given) :]]
 
 
 def _environment() -> dict[str, str]:
-    """That of this process, but without byte code that is compiled at each start."""
+    """The environment of this process, but with cached byte code."""
     return {
         name: value
         for name, value in os.environ.items()

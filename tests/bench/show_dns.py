@@ -1,10 +1,9 @@
-"""How long `dkimctl show-dns --format zone` takes for 100,000 records, beside DNS tools.
+"""Measure `dkimctl show-dns --format zone` with 100,000 records, compared with DNS tools.
 
 Run: python tests/bench/show_dns.py [RECORDS [REPETITIONS]]
 
-The peers: named-checkzone and dnspython, which read those very lines, and octoDNS, which
-writes the same records into its own files (some minutes). All keys differ, and all are 2048
-bits long.
+The peers: named-checkzone and dnspython, which read the same lines, and octoDNS, which writes the
+same records into its own files (several minutes). All keys are different and have 2048 bits.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ import sys, dns.zone
 zone = dns.zone.from_file(sys.argv[1], "example.com", relativize=False)
 assert len(zone.nodes) > int(sys.argv[2])
 """
-# Reads dkimctl's own file, then writes: the time of the second alone is what it prints.
+# Reads our file, then writes; prints only the time of writing.
 OCTODNS = """
 import sys, time
 from octodns.provider.plan import Plan
@@ -65,7 +64,7 @@ def registrations(count: int) -> Iterator[Registration]:
 def measure(
     words: list[str], env: dict[str, str], output: Path | None = None
 ) -> tuple[float, float]:
-    """Wall time in seconds and peak memory in MiB; what is printed goes into `output`."""
+    """Wall time in seconds and peak memory in MiB; stdout goes to `output`."""
     script = MEASURE
     if output is not None:
         script = script.replace("stdout=subprocess.DEVNULL", f"stdout=open({str(output)!r}, 'w')")

@@ -1,9 +1,9 @@
-"""How long commands take to start, beside a hello-world of the same libraries.
+"""Measure the start of commands, compared with a hello-world of the same libraries.
 
 Run: python tests/bench/startup.py [ROUNDS]
 
-Rounds go through all commands in turn, so that a busy machine slows them alike; what counts
-is the ratio of the medians.
+Each round runs all commands in turn, so that a busy machine slows them alike; compare the ratios of
+the medians.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ def measure(commands: dict[str, list[str]], rounds: int, **options) -> dict[str,
         for name, words in commands.items():
             started = time.perf_counter()
             subprocess.run(words, check=True, capture_output=True, **options)
-            if number >= 2:  # the first rounds write the byte code
+            if number >= 2:  # the first rounds compile the byte code
                 times[name].append((time.perf_counter() - started) * 1000)
-    return {name: statistics.median(found) for name, found in times.items()}
+    return {name: statistics.median(values) for name, values in times.items()}
 
 
 def main() -> None:
@@ -57,7 +57,7 @@ def main() -> None:
         subprocess.run(
             [*tool, "register", "--sandbox", "one.yaml"], check=True, capture_output=True, **options
         )
-        found = measure(
+        medians = measure(
             {
                 "python -c pass": [sys.executable, "-c", "pass"],
                 "hello": hello,
@@ -71,9 +71,9 @@ def main() -> None:
             rounds,
             **options,
         )
-    for label, median in found.items():
+    for label, median in medians.items():
         floor = "hello --help" if label.endswith("--help") else "hello"
-        print(f"{label:24} {median:6.1f} ms  {median / found[floor]:5.2f} x {floor}")
+        print(f"{label:24} {median:6.1f} ms  {median / medians[floor]:5.2f} x {floor}")
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ needs_sigkill = pytest.mark.skipif(sys.platform == "win32", reason="there is no 
 @pytest.mark.parametrize("form", [EXPLICIT, ASSIGNED], ids=lambda form: form.name)
 def test_repeating_a_killed_command_finishes_the_job(tmp_path, form):
     crashes = crash.rehearse(tmp_path, form, kills=20, count=COUNT, seed=1, batch_size=5)
-    assert crash.findings(form, crashes) == []
+    assert crash.problems(form, crashes) == []
     assert crashes.moments[crash.START_UP] > 0
     assert crashes.moments[crash.SENDING] > 0
     assert (crashes.last.status, crashes.audit.unknown) == (0, [])
@@ -31,7 +31,7 @@ def test_repeating_a_killed_command_finishes_the_job(tmp_path, form):
 @needs_sigkill
 def test_killed_without_selectors_sent_domains_are_unknown_and_not_sent_again(tmp_path):
     crashes = crash.rehearse(tmp_path, CHOSEN, kills=20, count=COUNT, seed=1, batch_size=5)
-    assert crash.findings(CHOSEN, crashes) == []
+    assert crash.problems(CHOSEN, crashes) == []
     assert crashes.moments[crash.SENDING] > 0
     assert crashes.in_doubt
     assert crashes.in_doubt <= set(crashes.audit.unknown)
@@ -40,7 +40,7 @@ def test_killed_without_selectors_sent_domains_are_unknown_and_not_sent_again(tm
 
 def test_at_a_faulty_service_all_explicit_selectors_are_registered(tmp_path):
     passes = faulty.rehearse(tmp_path, EXPLICIT, count=COUNT, share=0.3, seed=1, batch_size=10)
-    assert faulty.findings(EXPLICIT, passes) == []
+    assert faulty.problems(EXPLICIT, passes) == []
     assert passes[0].audit.asked_again > 0
     assert passes[-1].run.status == 0
     assert len(passes[-1].store) == COUNT
@@ -48,7 +48,7 @@ def test_at_a_faulty_service_all_explicit_selectors_are_registered(tmp_path):
 
 def test_at_a_faulty_service_only_unanswered_domains_are_unknown(tmp_path):
     passes = faulty.rehearse(tmp_path, CHOSEN, count=COUNT, share=0.3, seed=1, batch_size=10)
-    assert faulty.findings(CHOSEN, passes) == []
+    assert faulty.problems(CHOSEN, passes) == []
     found = passes[-1].audit
     assert 0 < found.unknown_registered < len(found.unknown)
     assert passes[-1].run.status == 4
