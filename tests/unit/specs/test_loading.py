@@ -284,6 +284,7 @@ fields = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(fields, unique_by=lambda entry: entry["sign_domain"]))
 def test_specs_that_pyyaml_writes_are_loaded_back(entries):
     quoted = yaml.safe_dump(entries, default_flow_style=False)
