@@ -85,7 +85,7 @@ def parse_tag_list(text: str) -> dict[str, str]:
         if not equals or (name not in _TAGS and not _TAG_NAME.fullmatch(name)):
             raise KeyRecordError("it is not a list of tag=value pairs")
         if name in tags:
-            raise KeyRecordError(f"its tag {name}= stands twice")
+            raise KeyRecordError(f"its tag {name}= occurs twice")
         tags[name] = value.strip()
     return tags
 

@@ -62,7 +62,7 @@ def _ed25519() -> str:
         ("v=DKIM2; p=AAAA", "leading v=DKIM1"),
         ("p=AAAA; v=DKIM1", "leading v=DKIM1"),
         ("v=DKIM1; k=ed25519; p=AAAA", "key type"),
-        ("v=DKIM1; p=AAAA; p=AAAA", "stands twice"),
+        ("v=DKIM1; p=AAAA; p=AAAA", "occurs twice"),
         ("v=DKIM1; p", "tag=value"),
         ("v=DKIM1;; p=AAAA", "tag=value"),
         ("hello", "tag=value"),

@@ -14,7 +14,7 @@ from dkimctl.cli.output.streams import Reporter, shows_colour
 from dkimctl.errors import ExitCode, OutputError
 from dkimctl.models.registration import Outcome, Result
 from dkimctl.render.formats import open_renderer
-from dkimctl.render.renderer import Format, PerZoneRenderer
+from dkimctl.render.renderer import Format, PerZoneRenderer, Renderer
 
 LONG = 200  # rows; a longer table on a terminal shows only those that need attention
 
@@ -86,7 +86,7 @@ class ResultWriter:
         self._must_arrive = must_arrive
         self._in_background = in_background
         self._writer: TextWriter | None = None
-        self._renderer = open_renderer(
+        renderer = open_renderer(
             output_options.fmt,
             ttl=output_options.ttl,
             origin=output_options.origin,
@@ -96,6 +96,8 @@ class ResultWriter:
             colour=output_options.output is None and shows_colour(sys.stdout),
             only_attention=output_options.is_on_terminal and expected > LONG,
         )
+        self._per_zone = renderer if isinstance(renderer, PerZoneRenderer) else None
+        self._renderer = renderer if isinstance(renderer, Renderer) else None
 
     def __enter__(self) -> Self:
         return self
@@ -105,20 +107,21 @@ class ResultWriter:
             self._writer.abort()
 
     def add(self, result: Result) -> None:
-        if isinstance(self._renderer, PerZoneRenderer):
-            self._renderer.add(result)
-        else:
+        if self._renderer is not None:
             writer = self._writer or self._begin(self._renderer.begin())
             writer.write(self._renderer.add(result))
+        elif self._per_zone is not None:
+            self._per_zone.add(result)
 
     def close(self) -> None:
-        if isinstance(self._renderer, PerZoneRenderer):
+        if self._per_zone is not None:
             options = self._options
-            return write_files(self._renderer.files(), options.output, options.output_dir)
-        writer = self._writer or self._begin(self._renderer.begin())
-        for text in self._renderer.end():
-            writer.write(text)
-        return writer.close()
+            write_files(self._per_zone.files(), options.output, options.output_dir)
+        elif self._renderer is not None:
+            writer = self._writer or self._begin(self._renderer.begin())
+            for text in self._renderer.end():
+                writer.write(text)
+            writer.close()
 
     def _begin(self, text: str) -> TextWriter:
         """Open the destination no sooner than there is something to write."""
