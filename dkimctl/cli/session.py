@@ -15,12 +15,12 @@ from dkimctl.errors import CredentialsError, UsageError
 from dkimctl.settings.config import Config, load_config
 from dkimctl.settings.logins import read_logins
 from dkimctl.settings.paths import config_path, state_dir
+from dkimctl.settings.precedence import resolve_profile
 from dkimctl.settings.profile import (
     DEFAULT_PROFILE,
     Profile,
     require_account,
     require_ledger_account,
-    resolve_profile,
 )
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from dkimctl.models.registration import DomainSpec
     from dkimctl.models.secret import Token
     from dkimctl.registration.engine.limits import Limits
-    from dkimctl.registration.engine.sending import Send
+    from dkimctl.registration.engine.retrying import Send
     from dkimctl.strict_yaml.document import Document
     from dkimctl.strict_yaml.nodes import Node
 

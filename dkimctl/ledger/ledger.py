@@ -12,15 +12,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Self
 
-from dkimctl.ledger.errors import translate_errors
-from dkimctl.ledger.health import (
+from dkimctl.ledger.damage import (
     file_identity,
     find_quarantined,
     quarantining,
-    require_disk_space,
     require_in_place,
     require_sound,
 )
+from dkimctl.ledger.disk_space import require_disk_space
+from dkimctl.ledger.errors import translate_errors
 from dkimctl.ledger.intents import (
     Intent,
     OpenRequests,

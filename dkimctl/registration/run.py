@@ -14,7 +14,7 @@ from dkimctl.registration.planning import Planner
 
 if TYPE_CHECKING:
     from dkimctl.registration.engine.limits import Limits, RunObserver
-    from dkimctl.registration.engine.sending import Send
+    from dkimctl.registration.engine.retrying import Send
 
 
 class RunOptions(NamedTuple):

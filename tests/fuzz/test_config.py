@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from dkimctl.errors import InputError, UsageError
 from dkimctl.settings.config import Config, load_config
 from dkimctl.settings.logins import LOGIN_KEYS, read_logins
-from dkimctl.settings.profile import Profile, resolve_profile
+from dkimctl.settings.precedence import resolve_profile
+from dkimctl.settings.profile import Profile
 from dkimctl.specs.fields import read_defaults
 from dkimctl.text.escaping import printable
 from mutations import JSON_SCALARS, YAML_SCALARS, block, documents, flow, json_tree

@@ -24,7 +24,7 @@ from dkimctl.registration.engine.workers import EventKind, WorkerChannel, Worker
 from dkimctl.registration.planning import Planner
 
 if TYPE_CHECKING:
-    from dkimctl.registration.engine.sending import Send
+    from dkimctl.registration.engine.retrying import Send
 
 _TICK = 0.5  # seconds; how often the observer is told of time at least
 _GATHERING = 0.02  # seconds that an answer may wait for others, while there is enough to send
@@ -178,7 +178,7 @@ class RegistrationEngine:
         self._ledger.check()
         send = self._connect()
         # Imports the HTTP library, without which a run that sends nothing is quicker.
-        from dkimctl.registration.engine.sending import BatchSender
+        from dkimctl.registration.engine.retrying import BatchSender
 
         sender = BatchSender(send, self._channel, max_wait=self._limits.max_wait)
         self._scheduler.open(sender.process)

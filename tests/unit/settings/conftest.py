@@ -8,7 +8,8 @@ import pytest
 
 from dkimctl.errors import InputError, UsageError
 from dkimctl.settings.config import Config, load_config
-from dkimctl.settings.profile import Profile, resolve_profile
+from dkimctl.settings.precedence import resolve_profile
+from dkimctl.settings.profile import Profile
 from dkimctl.specs.fields import read_defaults
 
 

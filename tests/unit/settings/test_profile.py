@@ -1,4 +1,4 @@
-"""Which source of settings takes precedence, which profile is used, and what is fixed."""
+"""A profile: its account, and which profiles share credentials."""
 
 from __future__ import annotations
 
@@ -7,119 +7,9 @@ import pytest
 from dkimctl.errors import UsageError
 from dkimctl.settings.config import Config
 from dkimctl.settings.logins import login_of
-from dkimctl.settings.profile import (
-    Profile,
-    profiles_with,
-    require_account,
-    require_ledger_account,
-)
+from dkimctl.settings.profile import Profile, profiles_with, require_account, require_ledger_account
 
 HTTPS = "https://auth.example"
-
-
-def test_without_any_source_the_defaults_apply(resolve):
-    assert resolve() == Profile(
-        name="default",
-        auth_url=None,
-        base_url=None,
-        client_id=None,
-        batch_size=50,
-        concurrency=8,
-        timeout=30.0,
-        max_wait=300.0,
-        ca_bundle=None,
-        proxy=None,
-        credential_store="keyring",
-        defaults={},
-    )
-
-
-@pytest.mark.parametrize(
-    ("sources", "expected"),
-    [
-        (["flag", "environment", "config", "login"], "flag"),
-        (["environment", "config", "login"], "environment"),
-        (["config", "login"], "config"),
-        (["login"], "login"),
-    ],
-)
-@pytest.mark.parametrize("key", ["auth_url", "base_url", "client_id"])
-def test_flag_then_environment_then_config_then_login(resolve, sources, expected, key):
-    value = "{}" if key == "client_id" else "https://{}.example"
-    settings = {source: {key: value.format(source)} for source in sources}
-    profile = resolve(
-        flags=settings.get("flag"),
-        environ={f"DKIMCTL_{key.upper()}": value.format("environment")}
-        if "environment" in settings
-        else {},
-        config=Config(profiles={"default": settings.get("config", {})}),
-        logins={"default": settings["login"]},
-    )
-    assert getattr(profile, key) == value.format(expected)
-
-
-def test_each_key_is_resolved_separately(resolve):
-    profile = resolve(
-        flags={"auth_url": "https://flag.example", "base_url": None},
-        environ={"DKIMCTL_CLIENT_ID": "environment"},
-        config=Config(profiles={"default": {"base_url": "https://config.example"}}),
-        logins={"default": {"client_id": "login", "credential_store": "file"}},
-    )
-    assert profile.auth_url == "https://flag.example"
-    assert profile.base_url == "https://config.example"
-    assert profile.client_id == "environment"
-    assert profile.credential_store == "file"
-
-
-def test_an_empty_variable_counts_as_unset(resolve):
-    logins = {"default": {"auth_url": HTTPS}}
-    empty = {"DKIMCTL_AUTH_URL": "", "DKIMCTL_PROFILE": "", "DKIMCTL_CLIENT_ID": ""}
-    assert resolve(environ=empty, logins=logins).auth_url == HTTPS
-
-
-@pytest.mark.parametrize(
-    ("flags", "environ", "expected"),
-    [
-        ({"profile": "a"}, {"DKIMCTL_PROFILE": "b"}, "a"),
-        ({"profile": None}, {"DKIMCTL_PROFILE": "b"}, "b"),
-        ({}, {}, "c"),
-        ({"sandbox": True}, {"DKIMCTL_PROFILE": "b"}, "sandbox"),
-        ({"sandbox": True, "profile": "sandbox"}, {}, "sandbox"),
-        ({"sandbox": False, "profile": "sandbox"}, {}, "sandbox"),
-    ],
-)
-def test_the_profile_is_named_by_flag_then_environment_then_config(
-    resolve, flags, environ, expected
-):
-    config = Config(default_profile="c", profiles={"a": {}, "b": {}, "c": {}})
-    assert resolve(flags=flags, environ=environ, config=config).name == expected
-
-
-def test_two_profiles_at_once_are_refused(refusal):
-    assert "two profiles" in refusal(flags={"sandbox": True, "profile": "a"}).message
-
-
-def test_an_unknown_profile_lists_the_known_ones_and_how_to_create_it(refusal):
-    error = refusal(
-        flags={"profile": "prdo", "batch_size": 5},
-        config=Config(profiles={"prod": {}}),
-        logins={"agency": {}},
-    )
-    assert error.message == ("unknown profile prdo; known profiles: agency, default, prod, sandbox")
-    assert "dkimctl login --profile prdo" in error.hint
-
-
-@pytest.mark.parametrize(
-    "sources",
-    [
-        {"flags": {"profile": "new", "auth_url": HTTPS}},
-        {"flags": {"profile": "new"}, "environ": {"DKIMCTL_BASE_URL": HTTPS}},
-        {"flags": {"profile": "new"}, "logins": {"new": {}}},
-        {"environ": {"DKIMCTL_PROFILE": "new"}, "config": Config(profiles={"new": {}})},
-    ],
-)
-def test_any_source_that_defines_a_profile_makes_it_known(resolve, sources):
-    assert resolve(**sources).name == "new"
 
 
 def test_a_missing_part_of_the_account_is_named():
@@ -145,38 +35,3 @@ def test_profiles_with_the_same_credentials_come_from_logins_and_config():
     )
     logins = {"prod": login, "twin": dict(login), "other": {**login, "client_id": "you"}}
     assert sorted(profiles_with(login, config, logins)) == ["agency", "twin"]
-
-
-def test_the_sandbox_always_exists_and_cannot_be_redirected(resolve):
-    environ = {"DKIMCTL_AUTH_URL": HTTPS, "DKIMCTL_BASE_URL": HTTPS, "DKIMCTL_CLIENT_ID": "me"}
-    profile = resolve(
-        flags={"sandbox": True}, environ=environ, logins={"sandbox": {"client_id": "x"}}
-    )
-    assert profile == Profile(
-        name="sandbox",
-        auth_url="https://sandbox.invalid",
-        base_url="https://sandbox.invalid",
-        client_id="sandbox",
-        credential_store="file",
-        concurrency=1,
-    )
-    assert profile.is_sandbox
-    assert not resolve().is_sandbox
-
-
-def test_the_other_keys_of_the_sandbox_can_be_set(resolve):
-    config = Config(profiles={"sandbox": {"batch_size": 3, "defaults": {"key_len": 2048}}})
-    profile = resolve(flags={"sandbox": True, "timeout": "5"}, config=config)
-    assert (profile.batch_size, profile.timeout) == (3, 5.0)
-    assert profile.defaults == {"key_len": 2048}
-
-
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [("auth_url", HTTPS), ("base_url", HTTPS), ("client_id", "me"), ("credential_store", "file")],
-)
-def test_the_fixed_keys_of_the_sandbox_are_refused(refusal, problems, key, value):
-    option = "--" + key.replace("_", "-")
-    assert option in refusal(flags={"sandbox": True, key: value}).message
-    (problem,) = problems(f"profiles:\n  sandbox:\n    {key}: {value}\n")
-    assert problem == f"config.yaml:3:5: {key} of the sandbox is fixed"

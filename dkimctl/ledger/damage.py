@@ -1,6 +1,6 @@
-"""Is the ledger sound and where it was, and has its disk space for the answers to come?
+"""A damaged ledger: finding it, and quarantining it.
 
-A damaged ledger is quarantined: moved to `ledger.db.damaged-TIME`, never overwritten.
+It is moved to `ledger.db.damaged-TIME`, never overwritten.
 """
 
 from __future__ import annotations
@@ -16,18 +16,11 @@ from typing import NamedTuple
 
 from dkimctl.errors import LedgerError
 from dkimctl.files import locked
-from dkimctl.ledger.errors import damage_error, is_damage, no_space_error
-from dkimctl.ledger.opening import side_file, size_of
+from dkimctl.ledger.errors import damage_error, is_damage
+from dkimctl.ledger.opening import side_file
 
 _INFIX = ".damaged-"
 _SUFFIXES = ("-wal", "-shm", "-journal", "")  # the file itself last: an interruption loses nothing
-
-# Measured: an answer with a 2048-bit key adds 650 to 750 bytes to the file. A commit also writes
-# every page it changed to the write-ahead log: that of the answer, and at worst one of each index.
-# The log grows to 4 MiB before SQLite starts it over.
-_BYTES_OF_ANSWER = 800
-_BYTES_IN_LOG = 3 * 4096
-_FULL_LOG = 4 << 20
 
 
 class FileIdentity(NamedTuple):
@@ -63,28 +56,6 @@ def require_sound(connection: sqlite3.Connection) -> None:
     result = connection.execute("PRAGMA quick_check (1)").fetchone()[0]
     if result != "ok":
         raise damage_error(" ".join(result.split()))
-
-
-def require_disk_space(path: Path, entries: int) -> int:
-    """Require space for the answers to `entries`; returns for how many more there is space.
-
-    Raises LedgerError and OSError.
-    """
-    import shutil  # brings the compression libraries
-
-    log_growth = max(0, _FULL_LOG - size_of(side_file(path, "-wal")))
-    bytes_per_entry = _BYTES_OF_ANSWER + _BYTES_IN_LOG
-    needed = entries * bytes_per_entry + log_growth
-    disk = shutil.disk_usage(path.parent)
-    if not disk.total:  # some network file systems report no sizes
-        return entries
-    if disk.free < needed:
-        raise no_space_error(
-            path,
-            f"the answers to {entries} entries may need {_megabytes(needed)}, and only "
-            f"{_megabytes(disk.free)} are free",
-        )
-    return (disk.free - needed) // bytes_per_entry
 
 
 def find_quarantined(path: Path) -> Path | None:
@@ -153,7 +124,3 @@ def _free_name(path: Path, timestamp: str) -> Path:
     while any(os.path.lexists(side_file(name, suffix)) for suffix in _SUFFIXES):
         name = next(numbered)
     return name
-
-
-def _megabytes(size: int) -> str:
-    return f"{size / 1e6:.1f} MB"
