@@ -75,9 +75,9 @@ class TestStopping:
         registering.on_request = on_request
         words = ("register", path, "--batch-size", 2, "--concurrency", 2, "--format", "jsonl")
         process = cli.start(*words, stdout=-1, stderr=-1)
-        assert arrived.wait(20)
+        assert arrived.wait(60)
         process.send_signal(number)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=60)
         assert process.returncode == 130
         outcomes = [json.loads(line)["outcome"] for line in out.splitlines()]
         done = outcomes.count("created")
@@ -101,17 +101,17 @@ class TestStopping:
         def on_request(request):
             if b"d2.example" in request.body:
                 arrived.set()
-                release.wait(20)
+                release.wait(60)
 
         registering.on_request = on_request
         process = cli.start("register", path, "--batch-size", 1, stdout=-1, stderr=-1)
-        assert arrived.wait(20)
+        assert arrived.wait(60)
         process.send_signal(signal.SIGINT)
         time.sleep(0.3)
         assert process.poll() is None  # it waits for the requests in flight
         started = time.monotonic()
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=60)
         assert time.monotonic() - started < 15  # with one signal it waits up to 30 s
         release.set()
         assert process.returncode == 130
@@ -131,11 +131,11 @@ class TestTwoAtOnce:
 
         def on_request(request):
             arrived.set()
-            release.wait(20)
+            release.wait(60)
 
         registering.on_request = on_request
         first = cli.start("register", path, stdout=-1, stderr=-1)
-        assert arrived.wait(20)
+        assert arrived.wait(60)
         second = cli.start("register", path, stdout=-1, stderr=-1)
         told = second.stderr.readline().decode()
         while "waiting" not in told and told:
@@ -143,7 +143,7 @@ class TestTwoAtOnce:
         assert "another register" in told
         assert f"process {first.pid}," in told
         release.set()
-        assert (first.wait(20), second.wait(20)) == (0, 0)
+        assert (first.wait(60), second.wait(60)) == (0, 0)
         assert b"already there 4" in second.stderr.read()
         assert sent() == sorted(f"d{n}.example" for n in range(4))
         first.communicate()
@@ -156,11 +156,11 @@ class TestTwoAtOnce:
 
         def on_request(request):
             arrived.set()
-            release.wait(20)
+            release.wait(60)
 
         registering.on_request = on_request
         first = cli.start("register", path, stdout=-1, stderr=-1)
-        assert arrived.wait(20)
+        assert arrived.wait(60)
         first.kill()
         first.communicate()
         release.set()
@@ -178,18 +178,18 @@ class TestTwoAtOnce:
         def on_request(request):
             if b"d3.example" in request.body:
                 arrived.set()
-                release.wait(20)
+                release.wait(60)
 
         registering.on_request = on_request
         words = ("register", path, "--batch-size", 1, "--concurrency", 1)
         first = cli.start(*words, stdout=-1, stderr=-1)
-        assert arrived.wait(20)
+        assert arrived.wait(60)
         shown = cli("show-dns", "--format", "value")
         assert (shown.status, len(shown.out.splitlines())) == (0, 3)
         planned = cli("register", path, "--dry-run", "--format", "json")
         assert [item["outcome"] for item in planned.json["items"]] == ["exists"] * 3 + ["pending"]
         release.set()
-        first.communicate(timeout=20)
+        first.communicate(timeout=60)
         assert first.returncode == 0
 
 
@@ -205,7 +205,7 @@ def test_a_stalled_reader_holds_up_neither_answers_nor_the_next_run(cli, registe
     shown = cli("show-dns", "--format", "value")
     assert len(shown.out.splitlines()) == 3000
     assert process.poll() is None
-    out, _ = process.communicate(timeout=30)
+    out, _ = process.communicate(timeout=60)
     assert process.returncode == 0
     assert len(json.loads(out)["items"]) == 3000
 
@@ -216,7 +216,7 @@ def test_a_closed_pipe_does_not_stop_the_run(cli, registering, sent):
     process = cli.start("register", path, "--format", "jsonl", stdout=-1, stderr=-1)
     process.stdout.close()
     process.stdout = None
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
     assert len(sent()) == 500
 
@@ -232,7 +232,7 @@ def test_a_failed_write_is_reported_with_the_other_errors(cli, registering, make
         process = cli.start(
             "register", cli.write("two.yaml", specs(2)), "--format", "json", stdout=full, stderr=-1
         )
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=60)
     told = json.loads(err)
     assert process.returncode == 3
     assert {error["code"] for error in told["errors"]} == {"output", "token_rejected"}

@@ -363,7 +363,7 @@ def test_publications_seen_before_an_interruption_are_kept(cli, serve, two):
     process = cli.start(*words, stdout=-1, stderr=subprocess.PIPE)
     assert b"1 of 2 published" in process.stderr.readline()
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=10)
+    _, err = process.communicate(timeout=60)
     assert (process.returncode, b"interrupted" in err) == (130, True)
     (path,) = cli.home.rglob("ledger.db")
     with contextlib.closing(sqlite3.connect(path)) as ledger:

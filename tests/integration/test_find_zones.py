@@ -61,7 +61,7 @@ def resolver(tmp_path_factory, needs_tool):
     with (home / "log").open("wb") as log:
         process = subprocess.Popen(["named", "-g", "-n", "1", "-c", str(config)], stderr=log)
     server = Server(port)
-    for _ in range(100):
+    for _ in range(600):
         try:
             server.ask("example.com", "SOA")
             break
@@ -70,7 +70,7 @@ def resolver(tmp_path_factory, needs_tool):
             time.sleep(0.1)
     yield [Address("127.0.0.1", port)]
     process.terminate()
-    process.wait(10)
+    process.wait(60)
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ class SecretService:
         self._pid, self.address = int(started[0]), started[1]
 
     def wait_until_unlocked(self) -> None:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while "boolean false" not in self._is_locked():
             assert time.monotonic() < deadline, "the keyring did not start"
             time.sleep(0.05)
@@ -81,7 +81,7 @@ class SecretService:
         if self._process.poll() is None:
             self.go_on()
             os.kill(self._pid, signal.SIGTERM)
-        self._process.wait(20)  # the bus ends with the daemon
+        self._process.wait(60)  # the bus ends with the daemon
         self._process.stdout.close()
 
     def _is_locked(self) -> str:
@@ -93,7 +93,7 @@ class SecretService:
     def _send(self, path: str, method: str, *arguments: str) -> str:
         words = [f"--bus={self.address}", "--print-reply", f"--dest={_SECRETS}", path, method]
         return subprocess.run(
-            ["dbus-send", *words, *arguments], capture_output=True, text=True, timeout=20
+            ["dbus-send", *words, *arguments], capture_output=True, text=True, timeout=60
         ).stdout
 
 
@@ -136,7 +136,7 @@ def kept_token(cli, account) -> Callable[..., dict]:
         words = [operation, entry_name(owner, Kind.TOKEN), owner.client_id]
         return subprocess.run(
             [sys.executable, "-m", "keyring", *words], env=cli.environment,
-            input=text, capture_output=True, text=True, timeout=20,
+            input=text, capture_output=True, text=True, timeout=60,
         ).stdout  # fmt: skip
 
     def kept_token(**changes) -> dict:
@@ -198,7 +198,7 @@ def test_a_logout_empties_the_keyring(cli, logged_in, kept_token):
     assert status.status == 3
     assert "no secret is stored" in status.out
     # gnome-keyring may read its file again after a change, and has no collection meanwhile.
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while "cannot be opened" in (error := cli("token").err):
         assert time.monotonic() < deadline, error
     assert "has no client secret" in error

@@ -166,7 +166,7 @@ def serving_api(
         words = [need("pdns_server"), f"--config-dir={directory}"]
         process = subprocess.Popen(words, stdout=output, stderr=output)
     try:
-        for _ in range(100):
+        for _ in range(600):
             with contextlib.suppress(httpx.TransportError):
                 client.get("/zones").raise_for_status()
                 break
@@ -175,7 +175,7 @@ def serving_api(
         yield Server(port), client
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
 
 
 @contextlib.contextmanager
@@ -206,7 +206,7 @@ def serving(
         yield server
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
 
 
 def key_file(path: Path, secret: str = SECRET) -> Path:
@@ -216,7 +216,7 @@ def key_file(path: Path, secret: str = SECRET) -> Path:
 
 
 def _wait(server: Server, process: subprocess.Popen[bytes], log: Path) -> None:
-    for _ in range(100):
+    for _ in range(600):
         with contextlib.suppress(OSError, dns.exception.DNSException, AssertionError):
             if server.ask("example.com", "SOA"):
                 return

@@ -164,7 +164,7 @@ def test_tcp_is_tried_at_once_if_udp_is_refused(name_server, over_tcp):
     there = name_server(silent, over_tcp())
 
     async def work():
-        async with asking(there) as server, asyncio.timeout(1):
+        async with asking(there) as server, asyncio.timeout(1.4):
             await there.stop_udp()
             return await server.ask(ASKED)
 
@@ -176,7 +176,7 @@ def test_closed_port_is_no_answer_at_once(name_server):
         async with name_server() as there:
             port = there.port
         server = Server("127.0.0.1", port)
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(1.4):
             with pytest.raises(NoAnswer, match="nothing answers at that address and port"):
                 await server.ask(ASKED)
 
