@@ -31,6 +31,7 @@ from dkimctl.service import clients
 from dkimctl.service.app import create_app
 from dkimctl.service.keys import KeyPair
 from dkimctl.service.store import Store
+from fakes import Clock
 
 START = 1_796_000_000.0  # 2026-11-30T00:53:20Z
 HOUR = 3600
@@ -60,9 +61,9 @@ class Account:
 
 
 @pytest.fixture
-def clock() -> SimpleNamespace:
+def clock() -> Clock:
     """`now` is the time of both sides, in seconds since the epoch."""
-    return SimpleNamespace(now=START)
+    return Clock(START)
 
 
 @pytest.fixture
@@ -78,7 +79,7 @@ def connect(store, clock, key_records) -> Callable[..., Client]:
 
     def connect(**changes) -> Client:
         options = {
-            "clock": lambda: clock.now,
+            "clock": clock,
             "make_key": lambda key_len: KeyPair(key_records[key_len], b""),
         }
         app = create_app(store, **(options | changes))
@@ -86,7 +87,7 @@ def connect(store, clock, key_records) -> Callable[..., Client]:
             auth_url="http://auth.invalid",
             base_url="http://service.invalid",
             http=HttpClient.in_process(app),
-            clock=lambda: clock.now,
+            clock=clock,
         )
 
     return connect
@@ -110,7 +111,7 @@ def start_run(account, clock) -> Callable[..., SimpleNamespace]:
     def start(cached: Token | None = None) -> SimpleNamespace:
         issued: list[Token] = []
         token_provider = TokenProvider(
-            issue=account.issue, cached=cached, persist=issued.append, clock=lambda: clock.now
+            issue=account.issue, cached=cached, persist=issued.append, clock=clock
         )
 
         def register(spec: DomainSpec) -> list[Result]:
@@ -355,7 +356,7 @@ class TestClocks:
     def test_a_clock_that_jumps_during_a_run_loses_nothing(
         self, store, clock, connect, tmp_path, jump, side
     ):
-        clocks, issued, jumped = {"ours": clock, "theirs": SimpleNamespace(now=START)}, [], []
+        clocks, issued, jumped = {"ours": clock, "theirs": Clock(START)}, [], []
 
         class Watch:
             def settled(self, results) -> None:
@@ -371,13 +372,11 @@ class TestClocks:
                 tmp_path / "ledger.db",
                 base_url="https://x.example",
                 client_id="me",
-                clock=lambda: clock.now,
+                clock=clock,
             ) as ledger,
         ):
             account = Account(store, client)
-            token_provider = TokenProvider(
-                issue=account.issue, persist=issued.append, clock=lambda: clock.now
-            )
+            token_provider = TokenProvider(issue=account.issue, persist=issued.append, clock=clock)
             engine = RegistrationEngine(
                 ledger,
                 Planner(ledger),

@@ -6,7 +6,6 @@ import json
 import shlex
 import subprocess
 from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
 
 import pytest
 
@@ -30,6 +29,7 @@ from dkimctl.service.store import Store
 from dkimctl.settings.values import SANDBOX_FIXED
 from dkimctl.specs.loading import load_specs
 from dkimctl.specs.selector_template import SelectorTemplate
+from fakes import Clock
 from rendering import render_text
 
 ACCOUNT = {key: SANDBOX_FIXED[key] for key in ("base_url", "client_id")}
@@ -293,14 +293,14 @@ class World:
         self._store = Store.open(directory / "service.db")
         made = clients.create_client(self._store)
         self._credentials = made.client_id, Secret(made.secret)
-        app = create_app(self._store, clock=lambda: clock.now, make_key=make_key)
+        app = create_app(self._store, clock=clock, make_key=make_key)
         url = "http://service.invalid"
         self._client = Client(
-            auth_url=url, base_url=url, http=HttpClient.in_process(app), clock=lambda: clock.now
+            auth_url=url, base_url=url, http=HttpClient.in_process(app), clock=clock
         )
         self.ledger = Ledger.open(
             directory / "ledger.db", base_url=url, client_id=made.client_id,
-            clock=lambda: clock.now,
+            clock=clock,
         )  # fmt: skip
 
     @property
@@ -345,7 +345,7 @@ class World:
 
 @pytest.fixture
 def world(tmp_path, key_records):
-    clock = SimpleNamespace(now=datetime(2026, 11, 21, 12, tzinfo=UTC).timestamp())
+    clock = Clock(datetime(2026, 11, 21, 12, tzinfo=UTC).timestamp())
     world = World(tmp_path, clock, lambda key_len: KeyPair(key_records[key_len], b""))
     yield world
     world.close()

@@ -6,14 +6,13 @@ import math
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
 
 import pytest
 
 from dkimctl.client.tokens import TokenProvider
 from dkimctl.errors import CredentialsError, NotProcessed, TokenRejected
 from dkimctl.models.secret import Secret, Token
-from fakes import TokenService
+from fakes import Clock, TokenService
 
 NOW = 1_000_000.0
 
@@ -151,11 +150,11 @@ class TestManyThreads:
 
 @pytest.mark.parametrize("jump", [-3600, 3600])
 def test_a_clock_that_jumps_costs_at_most_one_token(jump):
-    clock = SimpleNamespace(now=NOW)
+    clock = Clock(NOW)
     service = TokenService(NOW)
     provider = TokenProvider(
         issue=lambda: service.issue()._replace(expires_at=clock.now + 3600),
-        clock=lambda: clock.now,
+        clock=clock,
     )
     provider.call(service.request)
     clock.now += jump

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 from datetime import UTC, datetime
-from types import SimpleNamespace
 
 import pytest
 
 from dkimctl.errors import LedgerError
 from dkimctl.models.registration import DomainSpec, Registration, key_of
+from fakes import Clock
 
 NOON = 1795262400.0  # 2026-11-21T12:00:00Z
 AT_NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -21,12 +21,12 @@ FIRST, SECOND = key_of("example.com", "s1"), key_of("example.net", "s1")
 @pytest.fixture
 def clock():
     """`now` is the ledger's time, in seconds since the epoch."""
-    return SimpleNamespace(now=NOON)
+    return Clock(NOON)
 
 
 @pytest.fixture
 def ledger(write, clock):
-    with write(clock=lambda: clock.now) as ledger:
+    with write(clock=clock) as ledger:
         yield ledger
 
 

@@ -7,7 +7,6 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +17,7 @@ from dkimctl.service.clients import ClientCredentials, create_client
 from dkimctl.service.keys import KeyMaker, KeyPair
 from dkimctl.service.keys import make_key as make_real_key
 from dkimctl.service.store import Store
+from fakes import Clock
 
 FORM = "application/x-www-form-urlencoded"
 
@@ -37,9 +37,9 @@ def store(tmp_path: Path, new_data_file: Path) -> Iterator[Store]:
 
 
 @pytest.fixture
-def clock() -> SimpleNamespace:
+def clock() -> Clock:
     """`now` is the service's time, in seconds since the epoch: 2021-07-01T00:00:00Z."""
-    return SimpleNamespace(now=1625097600.0)
+    return Clock(1625097600.0)
 
 
 @pytest.fixture(scope="session")
@@ -63,9 +63,9 @@ def make_key(fixed_keys: dict[int, KeyPair], ordered_keys: list[int]) -> KeyMake
 
 
 @pytest.fixture
-def client(store: Store, clock: SimpleNamespace, make_key: KeyMaker) -> TestClient:
+def client(store: Store, clock: Clock, make_key: KeyMaker) -> TestClient:
     """A client that sends requests to the service."""
-    return TestClient(create_app(store, clock=lambda: clock.now, make_key=make_key))
+    return TestClient(create_app(store, clock=clock, make_key=make_key))
 
 
 @pytest.fixture

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import SimpleNamespace
 
 import pytest
 from falcon.testing import Result, TestClient
 
 from dkimctl.service.clients import ClientCredentials, delete_client, disable_client
 from dkimctl.service.store import Store
+from fakes import Clock
 
 REQUESTS = [("POST", "/domain/dkim"), ("DELETE", "/send/some-delivery")]
 
@@ -81,7 +81,7 @@ def test_an_unknown_token_is_403(send: Send, unknown: str) -> None:
 @pytest.mark.interface("5.2", "expired")
 @pytest.mark.interface("8", "token-lifetime", "token-reuse")
 def test_a_token_works_any_number_of_times_until_an_hour_after_issue(
-    send: Send, token: str, clock: SimpleNamespace
+    send: Send, token: str, clock: Clock
 ) -> None:
     for seconds in (0, 1, 1800, 1798.9):
         clock.now += seconds
@@ -96,7 +96,7 @@ def test_each_of_several_tokens_has_its_own_expiry(
     token: str,
     get_token: Callable[[ClientCredentials], str],
     credentials: ClientCredentials,
-    clock: SimpleNamespace,
+    clock: Clock,
 ) -> None:
     clock.now += 1800
     second = get_token(credentials)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable
-from types import SimpleNamespace
 
 import dns.name
 import pytest
@@ -19,6 +18,7 @@ from dkimctl.service.clients import ClientCredentials, delete_client
 from dkimctl.service.keys import KeyMaker, KeyPair
 from dkimctl.service.schema import registrations
 from dkimctl.service.store import Store
+from fakes import Clock
 
 Register = Callable[..., Result]
 GetToken = Callable[[ClientCredentials], str]
@@ -75,7 +75,7 @@ def test_omitted_fields_get_the_defaults(register: Register) -> None:
 
 @pytest.mark.interface("2.3", "start_date-default")
 @pytest.mark.interface("2.4", "start_date", "regist_date")
-def test_the_times_are_those_of_the_clock(register: Register, clock: SimpleNamespace) -> None:
+def test_the_times_are_those_of_the_clock(register: Register, clock: Clock) -> None:
     clock.now += 3599
     (item,) = register(NAMES).json["items"]
     assert item["regist_date"] == "2021-07-01T00:59:59+00:00"
@@ -187,14 +187,14 @@ def test_a_deleted_clients_registrations_stay_taken(
 
 @pytest.mark.interface("7.3", "code-500")
 def test_a_key_that_cannot_be_made_is_500_and_affects_no_other(
-    store: Store, token: str, clock: SimpleNamespace, fixed_keys: dict[int, KeyPair]
+    store: Store, token: str, clock: Clock, fixed_keys: dict[int, KeyPair]
 ) -> None:
     def make_short_keys_only(key_len: int) -> KeyPair:
         if key_len > 1024:
             raise MemoryError("detail for the log")
         return fixed_keys[key_len]
 
-    app = create_app(store, clock=lambda: clock.now, make_key=make_short_keys_only)
+    app = create_app(store, clock=clock, make_key=make_short_keys_only)
     failing = {**NAMES, "key_len": 2048}
     result = TestClient(app).simulate_post(
         "/domain/dkim",
@@ -210,12 +210,12 @@ def test_a_key_that_cannot_be_made_is_500_and_affects_no_other(
 
 @pytest.mark.interface("7.3", "code-500")
 def test_an_entry_that_failed_can_be_registered_later(
-    store: Store, token: str, clock: SimpleNamespace, register: Register
+    store: Store, token: str, clock: Clock, register: Register
 ) -> None:
     def fail(key_len: int) -> KeyPair:
         raise OSError
 
-    failing = TestClient(create_app(store, clock=lambda: clock.now, make_key=fail))
+    failing = TestClient(create_app(store, clock=clock, make_key=fail))
     headers = {"Authorization": f"Bearer {token}"}
     result = failing.simulate_post("/domain/dkim", json={"domains": [NAMES]}, headers=headers)
     assert _codes(result) == ["500"]
@@ -227,7 +227,7 @@ def test_the_first_client_to_store_a_combination_gets_it(
     store: Store,
     token: str,
     other_token: str,
-    clock: SimpleNamespace,
+    clock: Clock,
     register: Register,
     fixed_keys: dict[int, KeyPair],
 ) -> None:
@@ -235,7 +235,7 @@ def test_the_first_client_to_store_a_combination_gets_it(
         assert _codes(register(NAMES, token=other_token)) == ["201"]
         return fixed_keys[key_len]
 
-    app = create_app(store, clock=lambda: clock.now, make_key=be_overtaken)
+    app = create_app(store, clock=clock, make_key=be_overtaken)
     result = TestClient(app).simulate_post(
         "/domain/dkim",
         json={"domains": [NAMES]},
@@ -248,9 +248,9 @@ def test_the_first_client_to_store_a_combination_gets_it(
 @pytest.mark.interface("2.4", "key_len")
 @pytest.mark.parametrize("key_len", [1024, 2048])
 def test_the_private_key_of_a_registration_is_stored(
-    store: Store, token: str, clock: SimpleNamespace, key_len: int
+    store: Store, token: str, clock: Clock, key_len: int
 ) -> None:
-    app = create_app(store, clock=lambda: clock.now)
+    app = create_app(store, clock=clock)
     result = TestClient(app).simulate_post(
         "/domain/dkim",
         json={"domains": [{**NAMES, "key_len": key_len}]},
@@ -352,10 +352,8 @@ def test_a_request_has_at_most_50_domains(register: Register) -> None:
 
 
 @pytest.mark.interface("8", "batch-size")
-def test_the_limits_can_be_set(
-    store: Store, token: str, clock: SimpleNamespace, make_key: KeyMaker
-) -> None:
-    app = create_app(store, max_domains=2, max_body=200, clock=lambda: clock.now, make_key=make_key)
+def test_the_limits_can_be_set(store: Store, token: str, clock: Clock, make_key: KeyMaker) -> None:
+    app = create_app(store, max_domains=2, max_body=200, clock=clock, make_key=make_key)
     headers = {"Authorization": f"Bearer {token}"}
 
     def status(*entries: dict[str, str]) -> int:

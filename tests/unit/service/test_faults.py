@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from http.client import HTTPConnection, RemoteDisconnected
-from types import SimpleNamespace
 from typing import Any, NamedTuple, NoReturn
 
 import pytest
@@ -30,6 +29,7 @@ from dkimctl.service.keys import KeyMaker
 from dkimctl.service.registrations import RegistrationName
 from dkimctl.service.server import hang_up
 from dkimctl.service.store import Store
+from fakes import Clock
 
 NAMES = [f"d{number}.example" for number in range(6)]
 REGISTRATIONS = {RegistrationName(name, "s1") for name in NAMES}
@@ -69,8 +69,8 @@ def certain(kind: str, seed: int = 7, **settings: Any) -> Plan:
 
 
 @pytest.fixture
-def app(store: Store, clock: SimpleNamespace, make_key: KeyMaker) -> Any:
-    return create_app(store, clock=lambda: clock.now, make_key=make_key)
+def app(store: Store, clock: Clock, make_key: KeyMaker) -> Any:
+    return create_app(store, clock=clock, make_key=make_key)
 
 
 @pytest.fixture

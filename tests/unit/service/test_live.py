@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from http.client import HTTPConnection, HTTPResponse
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,14 +18,15 @@ from dkimctl.service.app import create_app
 from dkimctl.service.clients import ClientCredentials
 from dkimctl.service.keys import KeyMaker
 from dkimctl.service.store import Store
+from fakes import Clock
 
 THREADS = 16
 Post = Callable[..., tuple[int, Any]]
 
 
 @pytest.fixture
-def port(store: Store, clock: SimpleNamespace, make_key: KeyMaker) -> Iterator[int]:
-    app = create_app(store, clock=lambda: clock.now, make_key=make_key)
+def port(store: Store, clock: Clock, make_key: KeyMaker) -> Iterator[int]:
+    app = create_app(store, clock=clock, make_key=make_key)
     channels: dict[int, Any] = {}
     server = create_server(app, map=channels, host="127.0.0.1", port=0, threads=THREADS)
     stopping = threading.Event()

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from dkimctl.service.app import create_app
 from dkimctl.service.clients import ClientCredentials, add_delivery
 from dkimctl.service.keys import KeyPair
 from dkimctl.service.store import Store
+from fakes import Clock
 
 FOLDER = Path(__file__).parents[2] / "fixtures" / "api"
 REQUEST = "register-request"
@@ -79,7 +79,7 @@ def answer_unauthorized(client: TestClient) -> Result:
 
 
 @pytest.fixture
-def answer_forbidden(register: Callable[..., Result], token: str, clock: SimpleNamespace) -> Result:
+def answer_forbidden(register: Callable[..., Result], token: str, clock: Clock) -> Result:
     clock.now += 3600
     return register(token=token)
 
@@ -116,7 +116,7 @@ def answer_register_failed(store: Store, token: str) -> Result:
 @pytest.fixture
 def answer_register_mixed(
     store: Store,
-    clock: SimpleNamespace,
+    clock: Clock,
     fixed_keys: dict[int, KeyPair],
     register: Callable[..., Result],
     get_token: Callable[[ClientCredentials], str],
@@ -131,7 +131,7 @@ def answer_register_mixed(
     register(ours)
     register(theirs, token=get_token(other_credentials))
     short_keys = {1024: fixed_keys[1024]}
-    app = create_app(store, clock=lambda: clock.now, make_key=short_keys.__getitem__)
+    app = create_app(store, clock=clock, make_key=short_keys.__getitem__)
     return _post(app, token, ours, theirs, invalid, failing)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable
-from types import SimpleNamespace
 
 import pytest
 from falcon.testing import Result, TestClient
@@ -19,6 +18,7 @@ from dkimctl.service.clients import (
 )
 from dkimctl.service.schema import tokens
 from dkimctl.service.store import Store
+from fakes import Clock
 
 RequestToken = Callable[..., Result]
 
@@ -221,7 +221,7 @@ def test_another_method_is_405(
 def test_expired_tokens_are_deleted(
     request_token: RequestToken,
     credentials: ClientCredentials,
-    clock: SimpleNamespace,
+    clock: Clock,
     store: Store,
 ) -> None:
     for _ in range(3):

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 
 from dkimctl.registration.engine.limits import ConcurrencyLimiter
+from fakes import Clock
 
 
 @pytest.fixture
 def clock():
-    return SimpleNamespace(now=1000.0)
+    return Clock(1000.0)
 
 
 @pytest.fixture
 def pace(clock):
-    return ConcurrencyLimiter(8, lambda: clock.now)
+    return ConcurrencyLimiter(8, clock)
 
 
 def test_starts_with_one_and_adds_one_for_each_answer(pace):
