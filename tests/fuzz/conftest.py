@@ -60,9 +60,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in ours:
         item.add_marker(pytest.mark.slow)
         item.add_marker(pytest.mark.filterwarnings("ignore:Generating overly large repr"))
-    for found, name in {item.obj: item.path.name for item in ours}.items():
-        profile(found)
-        found.hypothesis.inner_test = _bounded(found.hypothesis.inner_test, name)
+    for test, name in {item.obj: item.path.name for item in ours}.items():
+        profile(test)
+        test.hypothesis.inner_test = _bounded(test.hypothesis.inner_test, name)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -246,12 +246,12 @@ def test_a_token_is_usable_or_there_is_none(service, status, headers, body):
 @given(status=STATUSES, headers=HEADERS, body=BODIES)
 def test_any_other_request_gets_a_response_or_an_error(service, status, headers, body):
     client = service.answer(status, headers, body)
-    found = asked(lambda: client.request(Secret(SECRET), "DELETE", "/send/1"))
-    if isinstance(found, HttpResponse):
-        assert found.status == status
-        assert SECRET.encode() not in found.body
+    outcome = asked(lambda: client.request(Secret(SECRET), "DELETE", "/send/1"))
+    if isinstance(outcome, HttpResponse):
+        assert outcome.status == status
+        assert SECRET.encode() not in outcome.body
     else:
-        assert isinstance(found, ServiceError | TokenRejected)
+        assert isinstance(outcome, ServiceError | TokenRejected)
 
 
 @given(BODIES)

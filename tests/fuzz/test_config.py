@@ -49,12 +49,14 @@ NAMES = st.sampled_from(("default", "sandbox", "agency", "'a b'", "..", r'"\e"',
 
 def mappings(required, optional):
     """Mappings of these keys."""
-    return st.fixed_dictionaries(required, optional=optional).map(lambda found: (*found.items(),))
+    return st.fixed_dictionaries(required, optional=optional).map(
+        lambda mapping: (*mapping.items(),)
+    )
 
 
 TREES = mappings(
     {"profiles": st.dictionaries(NAMES, mappings({}, PROFILE), max_size=3).map(
-        lambda found: (*found.items(),))},
+        lambda mapping: (*mapping.items(),))},
     {"default_profile": NAMES},
 )  # fmt: skip
 FILES = documents(TREES, scalars=YAML_SCALARS, writers=(block, flow))
@@ -90,7 +92,7 @@ def loaded(path: Path, data: bytes):
         return error.problems
 
 
-def kept_logins(state: Path) -> dict[str, dict[str, str]] | UsageError:
+def stored_logins(state: Path) -> dict[str, dict[str, str]] | UsageError:
     """The stored logins, or the error."""
     try:
         return read_logins(state)
@@ -115,19 +117,19 @@ def is_safe(url: str | None) -> bool:
 
 @given(FILES)
 def test_a_config_file_is_read_or_each_problem_has_a_position(config_file, data):
-    found = loaded(config_file, data)
-    if not isinstance(found, Config):
-        for problem in found:
+    config = loaded(config_file, data)
+    if not isinstance(config, Config):
+        for problem in config:
             assert min(problem.line, problem.column) >= 1
             assert problem.message
             assert problem.hint
             assert is_harmless(printable(f"{problem} {problem.hint}"))
             assert "hunter2" not in f"{problem.message} {problem.hint}"
         return
-    for name in {*found.profiles, "default", "sandbox"}:
-        profile = resolved(flags={"profile": name}, config=found)
+    for name in {*config.profiles, "default", "sandbox"}:
+        profile = resolved(flags={"profile": name}, config=config)
         if isinstance(profile, UsageError):
-            assert name not in found.profiles
+            assert name not in config.profiles
             continue
         assert profile.name == name
         assert is_safe(profile.auth_url)
@@ -141,7 +143,7 @@ def test_a_config_file_is_read_or_each_problem_has_a_position(config_file, data)
 
 @given(data=FILES, fmt=st.sampled_from(("table", "json")))
 def test_a_command_uses_a_config_file_or_reports_the_problem(command_line, config_file, data, fmt):
-    found = loaded(config_file, data)
+    config = loaded(config_file, data)
     done = command_line("show-dns", "--config", config_file, "--format", fmt)
     assert done.out == ""
     assert done.status in {1, 2}  # nothing is registered
@@ -153,11 +155,11 @@ def test_a_command_uses_a_config_file_or_reports_the_problem(command_line, confi
         errors = [
             line.removeprefix(start) for line in done.err.splitlines() if line.startswith(start)
         ]
-    if isinstance(found, Config):
+    if isinstance(config, Config):
         assert len(errors) == 1
     else:
         assert done.status == 2
-        assert len(errors) == len(found)
+        assert len(errors) == len(config)
         assert all(error.startswith(f"{config_file}:") for error in errors)
 
 
@@ -165,15 +167,15 @@ def test_a_command_uses_a_config_file_or_reports_the_problem(command_line, confi
 def test_stored_logins_are_read_or_refused(tmp_path_factory, data):
     state = tmp_path_factory.getbasetemp()
     (state / "logins.json").write_bytes(data)
-    found = kept_logins(state)
-    if isinstance(found, UsageError):
-        assert "logins.json" in found.message
-        assert found.hint
-        assert is_harmless(printable(f"{found.message} {found.hint}"))
+    logins = stored_logins(state)
+    if isinstance(logins, UsageError):
+        assert "logins.json" in logins.message
+        assert logins.hint
+        assert is_harmless(printable(f"{logins.message} {logins.hint}"))
         return
-    for name, login in found.items():
+    for name, login in logins.items():
         assert set(login) == set(LOGIN_KEYS)
-        profile = resolved(flags={"profile": name}, logins=found)
+        profile = resolved(flags={"profile": name}, logins=logins)
         assert isinstance(profile, Profile | UsageError)
         assert is_safe(login["auth_url"])
         assert is_safe(login["base_url"])
@@ -192,9 +194,9 @@ def test_a_command_uses_stored_logins_or_reports_the_problem(command_line, data)
 
 @given(ENVIRONMENTS)
 def test_the_environment_gives_a_profile_or_is_refused(environ):
-    found = resolved(environ=environ)
-    if isinstance(found, UsageError):
-        assert is_harmless(printable(f"{found.message} {found.hint}"))
+    profile = resolved(environ=environ)
+    if isinstance(profile, UsageError):
+        assert is_harmless(printable(f"{profile.message} {profile.hint}"))
     else:
-        assert is_safe(found.auth_url)
-        assert is_safe(found.base_url)
+        assert is_safe(profile.auth_url)
+        assert is_safe(profile.base_url)

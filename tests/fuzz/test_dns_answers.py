@@ -160,13 +160,13 @@ def by_others(wire: bytes) -> dns.message.Message | None:
 @example(wire=HEADER.pack(7, 0x8400, 1, 5000, 0, 0) + ASKED.section
          + (b"\xc0\x0c" + RECORD.pack(16, IN, 60, 1) + b"\0") * 5000)  # fmt: skip
 def test_any_message_is_decoded_or_ignored(wire):
-    found = read(wire)
-    if found is None:
+    answer = read(wire)
+    if answer is None:
         return
     assert wire[2] & 0x80
-    assert all(isinstance(value, bytes) for value in found.values)
-    assert is_harmless(f"{found.alias} {found.zone} {found.delegated} {rcode_name(found)}")
-    for name in filter(None, (found.alias, found.zone, found.delegated)):
+    assert all(isinstance(value, bytes) for value in answer.values)
+    assert is_harmless(f"{answer.alias} {answer.zone} {answer.delegated} {rcode_name(answer)}")
+    for name in filter(None, (answer.alias, answer.zone, answer.delegated)):
         assert make_question(name, TXT).section  # it can be asked for
 
 
@@ -209,10 +209,10 @@ class AnyServer:
         self._respond = respond
 
     async def ask(self, question: Question) -> Answer:
-        found = read(self._respond(question), question)
-        if found is None:
+        answer = read(self._respond(question), question)
+        if answer is None:
             raise NoAnswer("its answer cannot be read")
-        return found
+        return answer
 
     async def prefetch(self, questions: Sequence[Question]) -> None:
         """Nothing is prefetched."""

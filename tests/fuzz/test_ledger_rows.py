@@ -138,12 +138,12 @@ def read(use: Callable[[], object]) -> object:
         return error
 
 
-def require_told(found: object) -> None:
+def require_explained(error: object) -> None:
     """Assert that an error says what happened, and what to do."""
-    if isinstance(found, LedgerError):
-        assert "ledger" in found.message
-        assert found.hint
-        assert is_harmless(printable(f"{found.message} {found.hint}"))
+    if isinstance(error, LedgerError):
+        assert "ledger" in error.message
+        assert error.hint
+        assert is_harmless(printable(f"{error.message} {error.hint}"))
 
 
 def require_sound(path: Path) -> None:
@@ -157,15 +157,15 @@ def require_sound(path: Path) -> None:
         lambda ledger: ledger.intents_of("a.example"),
         lambda ledger: ledger.publications(),
     ):
-        found = read(lambda ask=ask: asked_of(path, ask))
-        require_told(found)
-        if isinstance(found, dict):
-            for pair, time in found.items():
+        value = read(lambda ask=ask: asked_of(path, ask))
+        require_explained(value)
+        if isinstance(value, dict):
+            for pair, time in value.items():
                 assert all(isinstance(word, str) for word in pair)
                 assert isinstance(time, datetime)
                 assert time.tzinfo is UTC
-        elif isinstance(found, list):
-            for one in found:
+        elif isinstance(value, list):
+            for one in value:
                 require_sound_one(one)
     assert path.read_bytes() == before
 
@@ -175,16 +175,16 @@ def asked_of(path: Path, ask: Callable[[Ledger], object]) -> object:
         return ask(ledger)
 
 
-def require_sound_one(found: Registration | Intent) -> None:
-    if isinstance(found, Intent):
-        assert isinstance(found.sign_domain, str)
-        assert found.selector is None or isinstance(found.selector, str)
-        assert isinstance(found.sent_at, str)
+def require_sound_one(item: Registration | Intent) -> None:
+    if isinstance(item, Intent):
+        assert isinstance(item.sign_domain, str)
+        assert item.selector is None or isinstance(item.selector, str)
+        assert isinstance(item.sent_at, str)
         return
-    for name, value in found._asdict().items():
+    for name, value in item._asdict().items():
         assert isinstance(value, TYPES[name]), (name, value)
-    assert found.record is None or all(isinstance(part, str) for part in found.record)
-    result = outcomes.verified(found, Outcome.EXISTS)
+    assert item.record is None or all(isinstance(part, str) for part in item.record)
+    result = outcomes.verified(item, Outcome.EXISTS)
     for fmt in set(Format) - set(PER_ZONE):
         text = render_text(fmt, [result])
         assert all(map(is_harmless, text.replace("\t", " ").split("\n")))
@@ -224,7 +224,7 @@ def test_a_writer_continues_with_damaged_rows_or_refuses_them(damage, changes):
     answer = Registration("a.example", "S1", 1024, code="201")
     with contextlib.ExitStack() as stack:
         ledger = read(lambda: stack.enter_context(Ledger.open(path, **ACCOUNT)))
-        require_told(ledger)
+        require_explained(ledger)
         if isinstance(ledger, LedgerError):
             return
         for use in (
@@ -235,7 +235,7 @@ def test_a_writer_continues_with_damaged_rows_or_refuses_them(damage, changes):
             lambda: ledger.forget([Registration("b.example", "s1")]),
             ledger.check,
         ):
-            require_told(read(use))
+            require_explained(read(use))
     if path.exists():
         require_sound(path)
 

@@ -160,12 +160,12 @@ def test_all_servers_of_each_zone_are_asked_at_all_their_addresses(cli, alone):
     done = alone(*cli.command("check-dns", "--sandbox", "--format", "json"))
     items = {item["sign_domain"]: item for item in json.loads(done.stdout)["items"]}
     assert done.returncode == 4, done.stderr
-    found = {
+    servers_of = {
         domain: (item["verdict"], [one["server"] for one in item["servers"]])
         for domain, item in items.items()
     }
     all_three = ["ns1.test (127.0.0.2)", "ns1.test (::1)", "ns2.test (127.0.0.3)"]
-    assert found == {
+    assert servers_of == {
         "right.example.com": ("published", all_three),
         "lag.example.com": ("inconsistent", all_three),
         "child.example.com": ("published", ["ns3.test (127.0.0.4)"]),

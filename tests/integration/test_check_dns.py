@@ -115,8 +115,8 @@ def test_three_servers_agree_on_every_fault(check, serve, faulty):
     for domain, (verdict, _) in FAULTS.items():
         item = items[domain]
         assert item["verdict"] == verdict, item
-        assert [found["server"] for found in item["servers"]] == [str(one) for one in servers]
-        assert {found["verdict"] for found in item["servers"]} == {verdict}, item
+        assert [check["server"] for check in item["servers"]] == [str(one) for one in servers]
+        assert {check["verdict"] for check in item["servers"]} == {verdict}, item
     reasons = {domain: item["reason"] for domain, item in items.items()}
     assert "p=" in reasons["other-key.example.com"]
     assert "t=" in reasons["testing.example.com"]
@@ -171,7 +171,7 @@ def test_a_dead_server_means_no_answer_not_missing(check, serve, two):
 
 
 @contextlib.contextmanager
-def deaf_to_udp(server: Server):
+def tcp_only(server: Server):
     """The same server, which answers only over TCP: its UDP port swallows datagrams."""
     host, port = "127.0.0.6", free_port("127.0.0.6")
     with (
@@ -196,7 +196,7 @@ def relay(listening: socket.socket, server: Server) -> None:
 
 
 def test_a_server_that_answers_only_over_tcp_is_checked(check, serve, two):
-    with deaf_to_udp(serve("named", published(two))) as server:
+    with tcp_only(serve("named", published(two))) as server:
         done, items = check([server])
     assert done.status == 0
     assert items["a.example.com"]["servers"][0]["server"] == str(server)
@@ -310,7 +310,7 @@ UNDEFINED = {"twice.example.com"}
 
 
 @pytest.fixture
-def judges(cli, check, serve, faulty, needs_tool):
+def verdicts_and_keys(cli, check, serve, faulty, needs_tool):
     """A server with all the faults, our verdicts, and the private keys."""
     server = serve("nsd", faulty)
     _, items = check([server])
@@ -320,8 +320,8 @@ def judges(cli, check, serve, faulty, needs_tool):
     return server, verdicts, keys
 
 
-def test_opendkim_testkey_agrees(cli, judges, needs_tool):
-    server, verdicts, keys = judges
+def test_opendkim_testkey_agrees(cli, verdicts_and_keys, needs_tool):
+    server, verdicts, keys = verdicts_and_keys
     cli.write("unbound.conf", UNBOUND.format(host=server.host, port=server.port))
     cli.write("opendkim.conf", OPENDKIM.format(home=cli.home))
     said = {}
@@ -339,22 +339,22 @@ def test_opendkim_testkey_agrees(cli, judges, needs_tool):
         assert said[domain][0] is (verdicts[domain] == "published"), said[domain]
 
 
-def test_dkimpy_verifies_exactly_the_published_records(judges):
-    server, verdicts, keys = judges
+def test_dkimpy_verifies_exactly_the_published_records(verdicts_and_keys):
+    server, verdicts, keys = verdicts_and_keys
     for domain in set(verdicts) - HARMLESS - UNDEFINED:
         mail = b"From: a@" + domain.encode() + b"\nSubject: test\n\nbody\n"
         header = dkim.sign(mail, b"s1", domain.encode(), keys[domain])
-        found = []
+        values = []
 
-        def ask(name: bytes, timeout: int = 5, found: list = found) -> bytes | None:
-            found += server.ask(name.decode())
-            return found[0] if found else None
+        def ask(name: bytes, timeout: int = 5, values: list = values) -> bytes | None:
+            values += server.ask(name.decode())
+            return values[0] if values else None
 
         try:
             verifies = dkim.verify(header + mail, dnsfunc=ask)
         except dkim.DKIMException:
             verifies = False
-        assert verifies is (verdicts[domain] == "published"), (domain, verdicts[domain], found)
+        assert verifies is (verdicts[domain] == "published"), (domain, verdicts[domain], values)
 
 
 def test_publications_seen_before_an_interruption_are_kept(cli, serve, two):

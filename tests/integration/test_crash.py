@@ -49,7 +49,7 @@ def test_at_a_faulty_service_all_explicit_selectors_are_registered(tmp_path):
 def test_at_a_faulty_service_only_unanswered_domains_are_unknown(tmp_path):
     passes = faulty.rehearse(tmp_path, CHOSEN, count=COUNT, share=0.3, seed=1, batch_size=10)
     assert faulty.problems(CHOSEN, passes) == []
-    found = passes[-1].audit
-    assert 0 < found.unknown_registered < len(found.unknown)
+    audit = passes[-1].audit
+    assert 0 < audit.unknown_registered < len(audit.unknown)
     assert passes[-1].run.status == 4
-    assert len(passes[-1].store) == COUNT - len(found.unknown) + found.unknown_registered
+    assert len(passes[-1].store) == COUNT - len(audit.unknown) + audit.unknown_registered

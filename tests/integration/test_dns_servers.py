@@ -210,8 +210,8 @@ POWERDNS_ZONE = {
 @pytest.fixture
 def schema(needs_tool):
     needs_tool("pdns_server")
-    found = next((path for path in SCHEMAS if path.exists()), None)
-    return found or needs_tool("the SQLite backend of PowerDNS")
+    schema = next((path for path in SCHEMAS if path.exists()), None)
+    return schema or needs_tool("the SQLite backend of PowerDNS")
 
 
 @pytest.fixture
@@ -308,8 +308,8 @@ def test_a_mail_signed_with_the_key_is_verified_through_dns(
     server = serve(program, f"$INCLUDE {lines}\n")
 
     def txt(name: bytes, timeout: int = 5) -> bytes | None:
-        found = server.ask(name.decode())
-        return found[0] if found else None
+        values = server.ask(name.decode())
+        return values[0] if values else None
 
     keys = private_keys(cli.home)
     assert len(keys) == 2  # of 1024 and of 2048 bits

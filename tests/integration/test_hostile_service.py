@@ -57,12 +57,12 @@ def no_backoff(cli):
 
 
 @pytest.fixture
-def endure(cli, tmp_path):
+def run_bounded(cli, tmp_path):
     """Run a command that must fail, in bounded time and memory."""
     if sys.platform == "win32":
         pytest.skip("needs the module resource")
 
-    def endure(words, url, timeout="10s", **environment):
+    def run_bounded(words, url, timeout="10s", **environment):
         measured = tmp_path / "peak"
         command = cli.command(*words, "--timeout", timeout)
         command = [sys.executable, "-c", MEASURE, str(measured), *command]
@@ -78,7 +78,7 @@ def endure(cli, tmp_path):
         check(process.returncode, out, err)
         return process.returncode, out, err
 
-    return endure
+    return run_bounded
 
 
 def check(status, out, err):
@@ -97,7 +97,7 @@ COMMANDS = {
     "api": ["api", "GET", "/x"],
     "token": ["token"],
 }
-MANNERS = {
+RESPONSES = {
     "endless body": lambda: chain([hostile.UNENDING], hostile.flood(b'{"x": "')),
     "endless chunks": lambda: chain([hostile.CHUNKED], hostile.flood(b"1\r\nx\r\n")),
     "endless chunk size": lambda: chain([hostile.CHUNKED], hostile.flood(b"0")),
@@ -139,17 +139,17 @@ def saying(command, say):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("manner", MANNERS)
-def test_no_response_hangs_floods_or_crashes_a_command(serve, endure, command, manner):
-    server = serve(saying(command, MANNERS[manner]))
-    timeout = "0.5s" if manner.startswith(ENDLESS) else "10s"
-    status, out, _ = endure(COMMANDS[command], server.url, timeout)
+@pytest.mark.parametrize("response", RESPONSES)
+def test_no_response_hangs_floods_or_crashes_a_command(serve, run_bounded, command, response):
+    server = serve(saying(command, RESPONSES[response]))
+    timeout = "0.5s" if response.startswith(ENDLESS) else "10s"
+    status, out, _ = run_bounded(COMMANDS[command], server.url, timeout)
     assert (status, out) == (4, "")
 
 
-@pytest.mark.parametrize("manner", ["dripping header"])
-def test_register_reports_each_domain_as_unknown(serve, cli, manner):
-    server = serve(saying("register", MANNERS[manner]))
+@pytest.mark.parametrize("response", ["dripping header"])
+def test_register_reports_each_domain_as_unknown(serve, cli, response):
+    server = serve(saying("register", RESPONSES[response]))
     words = ["register", "-", "--timeout", "0.5s", "--max-wait", "1s"]
     done = cli(*words, stdin=ENTRY, env=environment_of(server.url))
     check(done.status, done.out, done.err)
@@ -159,11 +159,11 @@ def test_register_reports_each_domain_as_unknown(serve, cli, manner):
 
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("status", ["301 Moved", "302 Found", "307 Temporary", "308 Permanent"])
-def test_no_redirect_is_followed(serve, endure, command, status):
+def test_no_redirect_is_followed(serve, run_bounded, command, status):
     other = serve(lambda request: [GOOD_TOKEN])
     there = hostile.whole(b"", status, Location=f"{other.url}/oauth2/token")
     server = serve(saying(command, lambda: [there]))
-    assert endure(COMMANDS[command], server.url)[0] == 4
+    assert run_bounded(COMMANDS[command], server.url)[0] == 4
     assert other.requests == []
     assert server.requests
 
@@ -199,29 +199,29 @@ def test_control_characters_of_an_answer_are_escaped(serve, cli, form):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_control_characters_of_an_error_are_escaped(serve, endure, command):
+def test_control_characters_of_an_error_are_escaped(serve, run_bounded, command):
     body = json.dumps({"error": EVIL, "message": EVIL}).encode()
     server = serve(lambda request: [hostile.whole(body, "400 Bad")])
-    assert endure(COMMANDS[command], server.url)[0] == 3
+    assert run_bounded(COMMANDS[command], server.url)[0] == 3
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize(("host", "days"), [("elsewhere.example", 30), ("127.0.0.1", -1)])
 def test_a_certificate_for_another_host_or_expired_is_refused(
-    serve, endure, tmp_path, command, host, days
+    serve, run_bounded, tmp_path, command, host, days
 ):
     bundle, tls = hostile.make_certificate(tmp_path, host, days=days)
     server = serve(lambda request: [GOOD_TOKEN], tls)
-    status, out, err = endure([*COMMANDS[command], "--ca-bundle", bundle], server.url)
+    status, out, err = run_bounded([*COMMANDS[command], "--ca-bundle", bundle], server.url)
     assert (status, out) == (4, "")
     assert "certificate" in err
     assert server.requests == []
 
 
-def test_a_certificate_of_an_unknown_ca_is_refused(serve, endure, tmp_path):
+def test_a_certificate_of_an_unknown_ca_is_refused(serve, run_bounded, tmp_path):
     _, tls = hostile.make_certificate(tmp_path, "127.0.0.1", days=30)
     server = serve(lambda request: [GOOD_TOKEN], tls)
-    status, _, err = endure(["token"], server.url)
+    status, _, err = run_bounded(["token"], server.url)
     assert status == 4
     assert "--ca-bundle" in err
     assert server.requests == []
@@ -235,7 +235,9 @@ def test_a_server_with_a_trusted_certificate_is_accepted(serve, cli, tmp_path):
 
 
 @pytest.mark.parametrize("command", ["token", "api"])
-def test_a_response_over_tls_without_close_notify_is_incomplete(serve, endure, tmp_path, command):
+def test_a_response_over_tls_without_close_notify_is_incomplete(
+    serve, run_bounded, tmp_path, command
+):
     """An attacker can end the connection, but cannot send the service's close_notify."""
     bundle, tls = hostile.make_certificate(tmp_path, "127.0.0.1", days=30)
     token = json.dumps({"access_token": TOKEN}).encode()
@@ -246,7 +248,7 @@ def test_a_response_over_tls_without_close_notify_is_incomplete(serve, endure, t
         return [hostile.UNENDING, token if command == "token" else b'{"items": ["not all']
 
     server = serve(say, tls)
-    status, out, err = endure([*COMMANDS[command], "--ca-bundle", bundle], server.url)
+    status, out, err = run_bounded([*COMMANDS[command], "--ca-bundle", bundle], server.url)
     assert (status, out) == (4, "")
     assert "was cut off" in err
 
@@ -276,15 +278,15 @@ def test_bytes_after_a_response_are_not_the_next_response(serve, cli):
     assert b"somebody-elses" not in sent
 
 
-def test_a_dripping_head_over_tls_ends_at_the_timeout(serve, endure, tmp_path):
+def test_a_dripping_head_over_tls_ends_at_the_timeout(serve, run_bounded, tmp_path):
     bundle, tls = hostile.make_certificate(tmp_path, "127.0.0.1", days=30)
     server = serve(lambda request: hostile.drip(b"HTTP/1.1 200 OK"), tls)
-    status, _, err = endure(["token", "--ca-bundle", bundle], server.url, "1s")
+    status, _, err = run_bounded(["token", "--ca-bundle", bundle], server.url, "1s")
     assert status == 4
     assert "in time" in err
 
 
-def test_tls_1_0_is_refused(serve, endure, tmp_path):
+def test_tls_1_0_is_refused(serve, run_bounded, tmp_path):
     bundle, tls = hostile.make_certificate(tmp_path, "127.0.0.1", days=30)
     try:
         tls.set_ciphers("ALL:@SECLEVEL=0")
@@ -293,14 +295,14 @@ def test_tls_1_0_is_refused(serve, endure, tmp_path):
     except (ValueError, ssl.SSLError) as error:
         pytest.skip(f"OpenSSL here serves no TLS 1.0: {error}")
     server = serve(lambda request: [GOOD_TOKEN], tls)
-    status, out, _ = endure(["token", "--ca-bundle", bundle], server.url)
+    status, out, _ = run_bounded(["token", "--ca-bundle", bundle], server.url)
     assert (status, out) == (4, "")
     assert server.requests == []
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_plain_http_to_another_host_is_refused(endure, command):
-    assert endure(COMMANDS[command], "http://service.example")[0] == 2
+def test_plain_http_to_another_host_is_refused(run_bounded, command):
+    assert run_bounded(COMMANDS[command], "http://service.example")[0] == 2
 
 
 def test_loopback_is_never_reached_through_a_proxy(serve, cli):

@@ -244,11 +244,11 @@ class TestRegistering:
     @pytest.mark.interface("2.4", "regist_date")
     def test_omitted_attributes_get_the_services_defaults(self, account):
         (result,) = account.register(DomainSpec("example.com"))
-        found = result.registration
+        registration = result.registration
         assert result.outcome is Outcome.CREATED
-        assert (found.key_len, found.default, found.enable) == (1024, 0, True)
-        assert found.start_date == "2026-11-30T00:53+00:00"
-        assert found.regist_date == "2026-11-30T00:53:20+00:00"
+        assert (registration.key_len, registration.default, registration.enable) == (1024, 0, True)
+        assert registration.start_date == "2026-11-30T00:53+00:00"
+        assert registration.regist_date == "2026-11-30T00:53:20+00:00"
 
     @pytest.mark.interface("7.3", "code-409-own")
     def test_a_repeated_request_returns_the_registered_data(self, account):

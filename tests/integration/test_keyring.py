@@ -74,12 +74,12 @@ class SecretService:
     def pause(self) -> None:
         os.kill(self._pid, signal.SIGSTOP)
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         os.kill(self._pid, signal.SIGCONT)
 
     def close(self) -> None:
         if self._process.poll() is None:
-            self.go_on()
+            self.resume()
             os.kill(self._pid, signal.SIGTERM)
         self._process.wait(60)  # the bus ends with the daemon
         self._process.stdout.close()
@@ -128,7 +128,7 @@ def logged_in(cli, secret_service, account, login_words) -> str:
 
 
 @pytest.fixture
-def kept_token(cli, account) -> Callable[..., dict]:
+def stored_token(cli, account) -> Callable[..., dict]:
     """Read the token from the keyring as another program does, after changing some fields."""
     owner = Account(*(account[f"DKIMCTL_{name}"] for name in ("AUTH_URL", "BASE_URL", "CLIENT_ID")))
 
@@ -139,12 +139,12 @@ def kept_token(cli, account) -> Callable[..., dict]:
             input=text, capture_output=True, text=True, timeout=60,
         ).stdout  # fmt: skip
 
-    def kept_token(**changes) -> dict:
+    def stored_token(**changes) -> dict:
         if changes:
             run("set", json.dumps(json.loads(run("get")) | changes))
         return json.loads(run("get") or "{}")
 
-    return kept_token
+    return stored_token
 
 
 def assert_fails_in_time(cli, *words: str, says: str) -> str:
@@ -157,43 +157,43 @@ def assert_fails_in_time(cli, *words: str, says: str) -> str:
     return done.err
 
 
-def assert_names_the_ways_out(said: str) -> None:
+def assert_names_the_alternatives(said: str) -> None:
     for way in ("DKIMCTL_CLIENT_ID", "DKIMCTL_CLIENT_SECRET", "--credential-store file"):
         assert way in said
 
 
 def test_a_login_is_stored_only_in_the_keyring_and_its_token_reused(
-    cli, logged_in, account, kept_token
+    cli, logged_in, account, stored_token
 ):
     assert "the secret is in the keyring (SecretService Keyring)" in logged_in
     assert "warning" not in logged_in
     done = cli("token", "--verbose")
-    assert done.out == f"{kept_token()['access_token']}\n"
+    assert done.out == f"{stored_token()['access_token']}\n"
     assert "/oauth2/token" not in done.err
-    found = cli("status", "--format", "json").json
-    assert found["secret_source"] == "keyring (SecretService Keyring)"
-    assert found["token_expires_at"]
+    status = cli("status", "--format", "json").json
+    assert status["secret_source"] == "keyring (SecretService Keyring)"
+    assert status["token_expires_at"]
     files = [path.read_bytes() for path in cli.home.rglob("*") if path.is_file()]
     assert files
-    for private in (account["DKIMCTL_CLIENT_SECRET"], kept_token()["access_token"]):
+    for private in (account["DKIMCTL_CLIENT_SECRET"], stored_token()["access_token"]):
         assert not any(private.encode() in data for data in files)
 
 
-def test_an_expiring_token_is_renewed_and_stored(cli, logged_in, kept_token):
-    old = kept_token(expires_at=time.time() + 30)["access_token"]
+def test_an_expiring_token_is_renewed_and_stored(cli, logged_in, stored_token):
+    old = stored_token(expires_at=time.time() + 30)["access_token"]
     renewed = cli("token", "--verbose")
     assert renewed.err.count("/oauth2/token") == 1
     assert renewed.out != f"{old}\n"
-    assert renewed.out == f"{kept_token()['access_token']}\n"
+    assert renewed.out == f"{stored_token()['access_token']}\n"
     again = cli("token", "--verbose")
     assert (again.out, again.err) == (renewed.out, "")
 
 
-def test_a_logout_empties_the_keyring(cli, logged_in, kept_token):
-    assert kept_token()
+def test_a_logout_empties_the_keyring(cli, logged_in, stored_token):
+    assert stored_token()
     for _ in range(2):
         assert cli("logout").status == 0
-    assert kept_token() == {}
+    assert stored_token() == {}
     status = cli("status")
     assert status.status == 3
     assert "no secret is stored" in status.out
@@ -210,7 +210,7 @@ def test_a_locked_keyring_is_an_error_that_names_the_alternatives(
     secret_service.lock()
     said = assert_fails_in_time(cli, "token", says="the keyring is locked")
     assert "unlock it" in said
-    assert_names_the_ways_out(said)
+    assert_names_the_alternatives(said)
     assert_fails_in_time(cli, "logout", says="the keyring is locked")
     status = cli("status")
     assert status.status == 3
@@ -224,7 +224,7 @@ def test_a_locked_keyring_is_an_error_that_names_the_alternatives(
 def test_a_hung_keyring_ends_the_command_after_3_seconds(cli, logged_in, secret_service):
     secret_service.pause()
     said = assert_fails_in_time(cli, "token", says="the keyring did not answer within 3 s")
-    assert_names_the_ways_out(said)
+    assert_names_the_alternatives(said)
     said = assert_fails_in_time(cli, "logout", says="the keyring did not answer within 3 s")
     assert "may still be stored" in said
     assert "DKIMCTL_CLIENT_SECRET" not in said, "that would not forget anything"
@@ -233,7 +233,7 @@ def test_a_hung_keyring_ends_the_command_after_3_seconds(cli, logged_in, secret_
     assert time.monotonic() - begun < 20
     assert status.status == 3
     assert "did not answer" in status.out
-    secret_service.go_on()
+    secret_service.resume()
     assert cli("token", "--verbose").err == "", "nothing was lost"
     assert cli("logout").status == 0
 
@@ -247,16 +247,16 @@ def test_a_keyring_that_hangs_during_a_login(cli, secret_service, login_words, a
     assert time.monotonic() - begun < 20
     assert (process.returncode, out) == (3, b"")
     assert b"did not answer" in err
-    secret_service.go_on()
+    secret_service.resume()
     assert cli("status").status == 3, "nobody is logged in"
 
 
 def test_on_a_terminal_the_wait_for_a_slow_keyring_is_announced(
-    cli, logged_in, secret_service, on_terminal, kept_token
+    cli, logged_in, secret_service, on_terminal, stored_token
 ):
-    token = kept_token()["access_token"]
+    token = stored_token()["access_token"]
     secret_service.pause()
-    unlocking = threading.Timer(5, secret_service.go_on)
+    unlocking = threading.Timer(5, secret_service.resume)
     unlocking.start()
     status, shown = on_terminal(["token"])
     unlocking.join()
@@ -342,7 +342,7 @@ def test_a_hung_keyring_does_not_delay_the_exit(cli, account):
     said = assert_fails_in_time(
         cli, "token", *words, "--base-url", account["DKIMCTL_BASE_URL"], says="did not answer"
     )
-    assert_names_the_ways_out(said)
+    assert_names_the_alternatives(said)
 
 
 def test_without_a_keyring_no_secret_is_asked_for(cli, live_service, on_terminal):
@@ -362,7 +362,7 @@ def test_without_a_keyring_login_names_two_alternatives_that_work(cli, login_wor
     refused = cli(*login_words, stdin=secret)
     assert refused.status == 3
     assert "this machine has no keyring" in refused.err
-    assert_names_the_ways_out(refused.err)
+    assert_names_the_alternatives(refused.err)
     assert cli("token", env=account).status == 0
     token_alone = account | {"DKIMCTL_CLIENT_SECRET": "", "DKIMCTL_ACCESS_TOKEN": "a-token"}
     assert cli("status", env=token_alone).status == 0

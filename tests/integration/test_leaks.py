@@ -28,11 +28,13 @@ LIMIT = 20.0  # seconds
 def forms(text: str) -> set[bytes]:
     """The encodings in which `text` could appear."""
     data = text.encode()
-    found = {data, quote(text, safe="").encode(), quote(text).encode()}
+    encodings = {data, quote(text, safe="").encode(), quote(text).encode()}
     for encode in (base64.b64encode, base64.urlsafe_b64encode):
         encoded = encode(data)
-        found |= {encoded, encoded.rstrip(b"="), quote(encoded.decode(), safe="").encode()}
-    return found | {json.dumps(form.decode()).replace("/", "\\/")[1:-1].encode() for form in found}
+        encodings |= {encoded, encoded.rstrip(b"="), quote(encoded.decode(), safe="").encode()}
+    return encodings | {
+        json.dumps(form.decode()).replace("/", "\\/")[1:-1].encode() for form in encodings
+    }
 
 
 WANTED = forms(SECRET) | forms(TOKEN) | forms(f"{CLIENT_ID}:{SECRET}")
@@ -276,7 +278,7 @@ def test_login_and_later_commands_keep_both_in_the_store_only(serve, cli, run):
 
 
 # Arguments for each command.
-DRIVEN = {
+ARGUMENTS = {
     "login": ["login", "--client-id", CLIENT_ID, "--credential-store", "file", "--secret-stdin"],
     "status": ["status", "--format", "json"],
     "token": ["token"],
@@ -311,7 +313,7 @@ def registering(request):
 
 
 def test_every_command_is_run():
-    assert sorted(DRIVEN) == sorted(COMMANDS)
+    assert sorted(ARGUMENTS) == sorted(COMMANDS)
 
 
 @pytest.mark.parametrize(
@@ -331,7 +333,7 @@ def test_no_command_leaks_whatever_the_service_does(serve, run, cli, say, logged
         environment = {"DKIMCTL_DEBUG": "1", "DKIMCTL_SERVICE_PASSPHRASE": SECRET}
         for path in cli.home.rglob("*.json"):
             path.write_text(path.read_text().replace(willing.url, server.url))
-    for name, words in DRIVEN.items():
+    for name, words in ARGUMENTS.items():
         stdin = SECRET if name == "login" else "- example.com\n"  # without a selector: no retries
         more = urls if name == "login" else []
         verbose = [] if name in ("ledger", "serve", "service", "completion") else ["-v"]

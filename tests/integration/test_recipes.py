@@ -50,7 +50,7 @@ def test_aws_sends_every_batch(shell, registered, scripted_server, make_answer):
         "NO_PROXY": "127.0.0.1",
     }
     shell(example("aws route53"), env)
-    found = {}
+    records = {}
     for request in scripted_server.requests:
         assert (request.method, request.path) == ("POST", "/2013-04-01/hostedzone/Z123/rrset/")
         changes = ET.fromstring(request.body).findall(".//r:Change", NAMESPACE)
@@ -58,9 +58,9 @@ def test_aws_sends_every_batch(shell, registered, scripted_server, make_answer):
             texts = [element.text for element in change.iter() if not len(element)]
             action, name, kind, ttl, value = texts
             assert (action, kind, ttl) == ("UPSERT", "TXT", "3600")
-            found[name.removesuffix(".")] = "".join(re.findall(r'"([^"]*)"', value))
+            records[name.removesuffix(".")] = "".join(re.findall(r'"([^"]*)"', value))
     assert len(scripted_server.requests) > 1
-    assert found == registered
+    assert records == registered
 
 
 DSL = """

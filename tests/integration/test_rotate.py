@@ -59,8 +59,8 @@ def import_(cli, ledger, make_registration):
 
     def import_(sign_domain="example.com", selector="s1", *, days, **fields) -> None:
         made = days_ago(days).isoformat(timespec="seconds")
-        found = make_registration(sign_domain, selector, **{"regist_date": made} | fields)
-        saved = render_text(Format.JSON, [Result(found, Outcome.EXISTS)])
+        registration = make_registration(sign_domain, selector, **{"regist_date": made} | fields)
+        saved = render_text(Format.JSON, [Result(registration, Outcome.EXISTS)])
         assert cli("ledger", "import", "--sandbox", "-", stdin=saved).status == 0
 
     return import_
@@ -105,7 +105,10 @@ class TestSuccessors:
             counts.append(json.loads(done.stdout)["count"])
         assert counts == [1, 0]
         with ledger() as opened:
-            assert [found.selector for found in opened.of_domain("example.com")] == ["s1", TODAY]
+            assert [registration.selector for registration in opened.of_domain("example.com")] == [
+                "s1",
+                TODAY,
+            ]
 
     def test_a_profile_with_keys_disabled_by_default_rotates_too(self, cli, import_, ledger):
         config = "profiles: {sandbox: {defaults: {enable: false, default: 1}}}\n"
@@ -329,12 +332,12 @@ class World:
         return load_specs("".join(render_spec_yaml(specs, "x")).encode(), "x")
 
     def retired(self) -> list[str]:
-        found = retirement_statuses(self.ledger.all(), self.ledger.publications(), self.now)
-        return [status.registration.selector for status in found if status.is_retired]
+        statuses = retirement_statuses(self.ledger.all(), self.ledger.publications(), self.now)
+        return [status.registration.selector for status in statuses if status.is_retired]
 
     def deletions(self) -> str:
-        found = retirement_statuses(self.ledger.all(), self.ledger.publications(), self.now)
-        results = [as_result(status) for status in found if status.is_retired]
+        statuses = retirement_statuses(self.ledger.all(), self.ledger.publications(), self.now)
+        results = [as_result(status) for status in statuses if status.is_retired]
         return "".join(render_all(NsupdateDeletionRenderer(()), results))
 
     def close(self) -> None:
@@ -386,7 +389,7 @@ def test_a_whole_rotation_day_by_day(world):
     )
     world.ledger.forget([Registration("example.com", "s1")])
     assert world.retired() == world.successors() == []
-    assert [found.selector for found in world.ledger.all()] == ["s20270520"]
+    assert [registration.selector for registration in world.ledger.all()] == ["s20270520"]
     # The age of a key counts from its registration, three days before it signs.
     world.clock.now += (180 - 17) * DAY
     assert [spec.selector for spec in world.successors()] == ["s20271116"]

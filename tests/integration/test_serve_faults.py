@@ -130,8 +130,8 @@ def test_without_the_option_no_faults_are_announced(serve):
 def test_a_malformed_file_is_refused_before_the_start(cli, text, places):
     done = cli("serve", "--faults", cli.write("bad.yaml", text), "--data", "service.db")
     assert (done.status, done.out) == (2, "")
-    found = re.findall(r"^dkimctl: error: bad\.yaml:(\d+:\d+): \S", done.err, re.MULTILINE)
-    assert found == places
+    positions = re.findall(r"^dkimctl: error: bad\.yaml:(\d+:\d+): \S", done.err, re.MULTILINE)
+    assert positions == places
     assert done.err.count("hint: ") == len(places)
     assert not (cli.home / "service.db").exists()
 

@@ -36,7 +36,7 @@ def stored_token(cli) -> dict:
     return json.loads(text)
 
 
-def let_run_out(cli, seconds: float) -> None:
+def expire_in(cli, seconds: float) -> None:
     """Make the stored token expire in this many seconds."""
     path = credentials_file(cli)
     entries = json.loads(path.read_text())
@@ -47,13 +47,13 @@ def let_run_out(cli, seconds: float) -> None:
 
 def test_status_says_where_credentials_are_and_shows_no_secret(cli, logged_in, account):
     done = cli("status", "--format", "json")
-    found = done.json
+    status = done.json
     assert (done.status, done.err) == (0, "")
-    assert found["profile"] == "default"
-    assert found["base_url"] == account["DKIMCTL_BASE_URL"]
-    assert found["client_id"] == account["DKIMCTL_CLIENT_ID"]
-    assert found["secret_source"] == f"file {credentials_file(cli)}"
-    left = datetime.fromisoformat(found["token_expires_at"]).timestamp() - time.time()
+    assert status["profile"] == "default"
+    assert status["base_url"] == account["DKIMCTL_BASE_URL"]
+    assert status["client_id"] == account["DKIMCTL_CLIENT_ID"]
+    assert status["secret_source"] == f"file {credentials_file(cli)}"
+    left = datetime.fromisoformat(status["token_expires_at"]).timestamp() - time.time()
     assert 3400 < left <= 3600
     table = cli("status")
     assert table.status == 0
@@ -67,7 +67,7 @@ def test_status_says_where_credentials_are_and_shows_no_secret(cli, logged_in, a
 def test_the_cached_token_is_printed_until_its_last_minute(cli, logged_in):
     first = stored_token(cli)["access_token"]
     assert cli("token").out == f"{first}\n"
-    let_run_out(cli, 50)
+    expire_in(cli, 50)
     done = cli("token")
     assert (done.status, done.err) == (0, "")
     assert done.out != f"{first}\n"
@@ -84,14 +84,14 @@ def test_the_token_works_in_other_http_clients(cli, account):
 
 
 def test_status_with_the_environment_only(cli, account):
-    found = cli("status", "--format", "json", env=account)
-    assert (found.status, found.json["secret_source"]) == (0, "environment")
-    assert account["DKIMCTL_CLIENT_SECRET"] not in found.out
+    done = cli("status", "--format", "json", env=account)
+    assert (done.status, done.json["secret_source"]) == (0, "environment")
+    assert account["DKIMCTL_CLIENT_SECRET"] not in done.out
     del account["DKIMCTL_CLIENT_SECRET"]
     account["DKIMCTL_ACCESS_TOKEN"] = "a-token-of-one's-own-that-nobody-is-to-see"
-    found = cli("status", "--format", "json", "--credential-store", "file", env=account)
-    assert (found.status, found.json["secret_source"]) == (0, None)
-    assert "one's-own" not in found.out
+    done = cli("status", "--format", "json", "--credential-store", "file", env=account)
+    assert (done.status, done.json["secret_source"]) == (0, None)
+    assert "one's-own" not in done.out
     assert cli("token", env=account).out == f"{account['DKIMCTL_ACCESS_TOKEN']}\n"
 
 

@@ -117,7 +117,7 @@ class Server(NamedTuple):
         query = dns.message.make_query(name, kind)
         answer = dns.query.tcp(query, self.host, port=self.port, timeout=5)
         assert answer.rcode() in (dns.rcode.NOERROR, dns.rcode.NXDOMAIN), answer.rcode()
-        sets = [found for found in answer.answer if found.rdtype == dns.rdatatype.from_text(kind)]
+        sets = [rrset for rrset in answer.answer if rrset.rdtype == dns.rdatatype.from_text(kind)]
         rdatas = [rdata for rrset in sets for rdata in rrset]
         return [b"".join(rdata.strings) if kind == "TXT" else rdata for rdata in rdatas]
 
