@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from dkimctl.ledger.intents import Intent
-from dkimctl.ledger.ledger import Ledger
 from dkimctl.models.registration import DomainSpec, Registration, Result
 from dkimctl.registration import outcomes
+
+if TYPE_CHECKING:  # `register --help` needs no database
+    from dkimctl.ledger.intents import Intent
+    from dkimctl.ledger.ledger import Ledger
 
 _UNSURE = "it may be registered under a selector that the service chose"
 

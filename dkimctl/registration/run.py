@@ -4,34 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from dkimctl.errors import DkimctlError
-from dkimctl.ledger.intents import Intent
-from dkimctl.ledger.ledger import Ledger
 from dkimctl.models.registration import DomainSpec, Result, key_of
-from dkimctl.registration.planning import Planner
 
 if TYPE_CHECKING:
+    from dkimctl.ledger.intents import Intent
+    from dkimctl.ledger.ledger import Ledger
     from dkimctl.registration.engine.limits import Limits, RunObserver
     from dkimctl.registration.engine.retrying import Send
-
-
-class RunOptions(NamedTuple):
-    """How `register` treats the entries of its file.
-
-    `assign` gives a selector to an entry without one. `refresh` asks again for what the ledger
-    has, `retry_unknown` for what was sent without a selector and never answered.
-    """
-
-    assign: Callable[[DomainSpec], DomainSpec] = lambda spec: spec
-    refresh: bool = False
-    retry_unknown: bool = False
-
-    def planner(self, ledger: Ledger) -> Planner:
-        return Planner(
-            ledger, assign=self.assign, refresh=self.refresh, retry_unknown=self.retry_unknown
-        )
+    from dkimctl.registration.planning import Planner
 
 
 class RegistrationRun:
@@ -44,7 +27,7 @@ class RegistrationRun:
         self,
         specs: Sequence[DomainSpec],
         ledger: Ledger,
-        options: RunOptions,
+        planner: Planner,
         connect: Callable[[], Send],
         *,
         observer: RunObserver,
@@ -56,7 +39,7 @@ class RegistrationRun:
         self._specs = specs
         self._ledger = ledger
         self._engine = RegistrationEngine(
-            ledger, options.planner(ledger), connect, observer=observer, warn=warn, limits=limits
+            ledger, planner, connect, observer=observer, warn=warn, limits=limits
         )
 
     @property

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import functools
 import gc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dkimctl.cli.options.shared import examples, with_session
 from dkimctl.cli.output.options import OutputOptions
 from dkimctl.cli.output.results import ResultSink, show
-from dkimctl.cli.output.run_summary import finish_run, nothing_sent, warn_of_unanswered
+from dkimctl.cli.output.run_summary import finish_run, nothing_sent_error, warn_of_unanswered
 from dkimctl.cli.output.zones import resolve_zones
 from dkimctl.cli.session import Session
 from dkimctl.errors import DkimctlError, ExitCode, UsageError
 from dkimctl.models.registration import DomainSpec
-from dkimctl.registration.run import RegistrationRun, RunOptions, assign_from, record_names
+from dkimctl.registration.planning import Planner, plan
+from dkimctl.registration.run import RegistrationRun, assign_from, record_names
 from dkimctl.render.renderer import Format
+
+if TYPE_CHECKING:
+    from dkimctl.ledger.ledger import Ledger
+
+    MakePlanner = Callable[[Ledger], Planner]
 
 app = typer.Typer(add_completion=False)
 
@@ -43,14 +50,14 @@ def register(
         bool, typer.Option("--dry-run", help="Show what would be done, and send nothing.")
     ] = False,
     refresh: Annotated[
-        bool, typer.Option("--refresh", help="Ask the service also for what the ledger has.")
+        bool, typer.Option("--refresh", help="Also send entries that are already in the ledger.")
     ] = False,
     assign_selector: Annotated[
         str | None,
         typer.Option(
             "--assign-selector",
             metavar="TEMPLATE",
-            help="A selector for entries without one, such as s%Y%m; {domain} is a short hash.",
+            help="Selector for entries without one, such as s%Y%m; {domain} is a domain hash.",
         ),
     ] = None,
     retry_unknown: Annotated[
@@ -65,24 +72,20 @@ def register(
 
     Domains that are registered already are not sent again, so a second run changes nothing.
     """
-    from dkimctl.cli.interruption import stopping
+    from dkimctl.cli.interruption import interrupting
 
-    with stopping(_interrupt):
+    with interrupting():
         specs = _read(session, file)
-        options = RunOptions(
-            assign_from(assign_selector, specs, datetime.now().astimezone()),
+        make_planner = functools.partial(
+            Planner,
+            assign=assign_from(assign_selector, specs, datetime.now().astimezone()),
             refresh=refresh and not dry_run,
             retry_unknown=retry_unknown,
         )
         if dry_run:
-            return _plan(session, specs, options, output)
+            return _plan(session, specs, make_planner, output)
         output = resolve_zones(output, record_names(specs), session.reporter.note)
-        return _register(session, specs, options, output)
-
-
-def _interrupt() -> None:
-    """Before anything is sent, there is nothing to wait for."""
-    raise KeyboardInterrupt
+        return _register(session, specs, make_planner, output)
 
 
 def _read(session: Session, file: str) -> list[DomainSpec]:
@@ -96,42 +99,39 @@ def _read(session: Session, file: str) -> list[DomainSpec]:
 
 
 def _plan(
-    session: Session, specs: Sequence[DomainSpec], options: RunOptions, output: OutputOptions
+    session: Session, specs: Sequence[DomainSpec], make_planner: MakePlanner, output: OutputOptions
 ) -> int:
-    from dkimctl.registration.planning import plan
-
     if output.is_default:
         output = output._replace(fmt=Format.TABLE)
     if output.fmt not in (Format.TABLE, Format.JSON):
         raise UsageError(
-            f"a plan has no DNS records to show as {output.fmt}",
-            hint="use --format table or json",
+            f"a plan has no DNS records to show as {output.fmt}", hint="use --format table or json"
         )
-    planner = options.planner(session.open_ledger(for_writing=False))
+    planner = make_planner(session.open_ledger(for_writing=False))
     shown = show(plan(specs, planner), output, session.reporter)
     # The service was not asked: what is unknown is so in the ledger, and a no.
     return shown.status if shown.failure else min(shown.status, ExitCode.NO)
 
 
 def _register(
-    session: Session, specs: Sequence[DomainSpec], options: RunOptions, output: OutputOptions
+    session: Session, specs: Sequence[DomainSpec], make_planner: MakePlanner, output: OutputOptions
 ) -> int:
     from dkimctl.cli.interruption import stopping
     from dkimctl.cli.progress.registering import RegistrationProgress
 
-    progress = RegistrationProgress(
-        len(specs),
-        session.reporter,
-        verbose=session.flags["verbose"],
-        # A table is written at the end, other formats during the run: over a bar, on a terminal.
-        may_draw=output.fmt is Format.TABLE or not output.is_on_terminal,
-    )
     with ResultSink(output, session.reporter, expected=len(specs), in_background=True) as sink:
         with session.lock_account():
+            ledger = session.open_ledger(for_writing=True)
+            progress = RegistrationProgress(
+                len(specs),
+                session.reporter,
+                verbose=session.flags["verbose"],
+                may_draw=not output.is_written_to_terminal_meanwhile,
+            )
             run = RegistrationRun(
                 specs,
-                session.open_ledger(for_writing=True),
-                options,
+                ledger,
+                make_planner(ledger),
                 session.connect,
                 observer=progress,
                 warn=session.reporter.warn,
@@ -143,8 +143,8 @@ def _register(
             except DkimctlError as error:
                 if error is not run.stopped:
                     raise
-                raise nothing_sent(session.reporter, error, len(specs)) from None
+                raise nothing_sent_error(session.reporter, error, len(specs)) from None
+            unanswered = [] if run.stopped else run.left_unanswered()
         shown = sink.close()
-    if run.stopped is None:
-        warn_of_unanswered(session.reporter, run.left_unanswered())
+    warn_of_unanswered(session.reporter, unanswered)
     return finish_run(session, run.stopped, shown, output)

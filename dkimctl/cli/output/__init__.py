@@ -1,1 +1,1 @@
-"""The two streams: results on stdout, everything else on stderr."""
+"""How commands show results and messages: formats, destinations, and the two streams."""

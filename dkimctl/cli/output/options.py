@@ -34,6 +34,11 @@ class OutputOptions(NamedTuple):
         return self.output is None and self.output_dir is None and sys.stdout.isatty()
 
     @property
+    def is_written_to_terminal_meanwhile(self) -> bool:
+        """Whether results appear on the terminal one by one; a table is written at the end."""
+        return self.is_on_terminal and self.fmt is not Format.TABLE
+
+    @property
     def has_zones(self) -> bool:
         """Whether the records must lie in certain zones."""
         return self.finds_zones or self.origin is not None or bool(self.zones)

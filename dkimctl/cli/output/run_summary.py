@@ -47,7 +47,7 @@ def finish_run(
     return shown.status
 
 
-def nothing_sent(reporter: Reporter, stopped: DkimctlError, count: int) -> DkimctlError:
+def nothing_sent_error(reporter: Reporter, stopped: DkimctlError, count: int) -> DkimctlError:
     """The error to end with where there are no results to show."""
     counts = Counter({Outcome.PENDING: count})
     reporter.summarize(summary(counts), counts)
@@ -63,7 +63,7 @@ def warn_of_unanswered(reporter: Reporter, intents: Sequence[Intent]) -> None:
         for intent in intents[:5]
     ]
     reporter.warn(
-        f"{len(intents)} sent by earlier runs, and not in this file, were never answered: "
+        f"{len(intents)} entries of earlier runs, not in this file, were never answered: "
         f"{', '.join(names)}{', ...' if len(intents) > 5 else ''}",
         hint="register a file that contains them",
     )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     Counts = Mapping[Outcome, int] | Mapping[Verdict, int]
 
-_PIECE = 64  # chunks, mostly of a record each: a write for each would take as long as they
+_PIECE = 64  # chunks in a write: a write for each would take as long as making them
 _IN_LEDGER = "what was registered is in the ledger: dkimctl show-dns"
 _STYLES = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m"}
 
@@ -146,8 +146,10 @@ class StdoutWriter:
         _require_written(self._failure, self._hint, must_arrive=self._must_arrive)
 
     def abort(self) -> None:
-        """Give up what is not written yet."""
-        self._gathered.clear()
+        """Write what there is, without waiting long for the reader, and report nothing."""
+        self._flush()
+        if self._background is not None:
+            self._background.abort()
 
     def _flush(self) -> None:
         text = "".join(self._gathered)

@@ -156,10 +156,10 @@ class Batch:
         ]
 
     def results_if_abandoned(self, reason: str) -> list[tuple[Entry, Result]]:
-        """Results for the entries without one, when their thread is not waited for.
+        """Results for the unfinished entries of a batch whose thread is abandoned.
 
-        The thread may be at work on them, so this looks only at what the engine owns: what the
-        ledger has an intent of is in doubt.
+        The thread may still change the batch, so this reads only what the engine owns: entries
+        with an intent in the ledger are in doubt.
         """
         return [
             (entry, outcomes.unanswered(entry.spec, reason))

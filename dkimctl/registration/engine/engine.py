@@ -26,7 +26,7 @@ from dkimctl.registration.planning import Planner
 if TYPE_CHECKING:
     from dkimctl.registration.engine.retrying import Send
 
-_TICK = 0.5  # seconds; how often the observer is told of time at least
+_TICK = 0.5  # seconds; the longest time between two calls of `observer.tick`
 _GATHERING = 0.02  # seconds that an answer may wait for others, while there is enough to send
 _LEAST_WINDOW = 5_000  # entries that may wait for the first one without a result
 _MOST_UNCHECKED = 2_000  # entries that are sent between two looks at the disk

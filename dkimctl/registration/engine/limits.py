@@ -33,10 +33,10 @@ class RunObserver(Protocol):
         """These entries have results; a whole batch at once, in no order."""
 
     def waiting(self, entries: int, seconds: float, reason: str) -> None:
-        """This number of entries waits so long before they are sent again."""
+        """`entries` entries wait `seconds` before they are sent again."""
 
     def ending(self, requests: int, seconds: float) -> None:
-        """The run ends early, and waits at most so long for the answers to these requests."""
+        """The run ends early, and waits at most `seconds` for the answers to `requests`."""
 
     def tick(self) -> None:
         """Time has passed."""

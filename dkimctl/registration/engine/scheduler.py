@@ -23,9 +23,9 @@ class BatchScheduler:
     """The batches in work: at most `most`, or as many as the limiter allows, are at the service.
 
     At full rate twice as many more have a permit and wait for a thread: so no thread waits while
-    the ledger is written, and the ledger can record several answers at once. But of batches that
-    cannot be sent twice only as many are recorded as are sent at once, since a kill leaves all
-    that was recorded in doubt.
+    the ledger is written, and the ledger can record several answers at once. Batches that cannot
+    be sent twice are recorded only when they can be sent at once, since a kill leaves every
+    recorded one in doubt.
     """
 
     def __init__(self, most: int, limiter: ConcurrencyLimiter, channel: WorkerChannel) -> None:
@@ -76,7 +76,7 @@ class BatchScheduler:
 
     def grant_permits(self) -> None:
         """Let go what is ready, as far as the limits allow."""
-        # What is sent again holds a thread while it waits, and so goes before what may have none.
+        # A batch to resend occupies a thread while it waits, so it goes before new ones.
         if any(batch.was_sent for batch in self._ready):
             self.revoke_permits()
         self._ready.sort(key=lambda batch: (not batch.was_sent, batch.order or sys.maxsize))
