@@ -206,7 +206,7 @@ def test_a_stalled_reader_holds_up_neither_answers_nor_the_next_run(cli, registe
     assert len(shown.out.splitlines()) == 3000
     assert process.poll() is None
     arrived, release = threading.Event(), threading.Event()
-    registering.on_request = lambda request: arrived.set() or release.wait(60) and None
+    registering.on_request = lambda request: arrived.set() or (release.wait(60) and None)
     other = cli.start("register", cli.write("other.yaml", specs(1, "s2")), stdout=-1, stderr=-1)
     assert arrived.wait(60)
     out, err = process.communicate(timeout=60)  # the intents of the other run are not its own
