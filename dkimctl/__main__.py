@@ -35,7 +35,7 @@ def main() -> int:
 
 
 def _abandon_hanging_threads(status: int) -> None:
-    """Exit at once if a thread still runs: it hangs in a keyring and would block the exit."""
+    """Exit at once if a thread still runs, such as one that hangs in a keyring or in a write."""
     threading = sys.modules.get("threading")
     if threading is not None and threading.active_count() > 1:
         for stream in (sys.stdout, sys.stderr):

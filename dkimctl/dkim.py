@@ -93,7 +93,7 @@ def parse_tag_list(text: str) -> dict[str, str]:
 def parse_key_record(value: str) -> KeyRecord:
     """Parse the TXT value of an RSA key record (RFC 6376 section 3.6.1).
 
-    Raises KeyRecordError, whose text completes "the value is not usable: …".
+    Raises KeyRecordError, whose text completes "the TXT value is not a DKIM key record: …".
     """
     if not _PRINTABLE.fullmatch(value):
         raise KeyRecordError("it is empty or holds characters other than printable ASCII")

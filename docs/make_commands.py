@@ -78,7 +78,7 @@ def _row(option: Any) -> str:
     names = ", ".join(f"`{name}`" for name in option.opts)
     value = "" if option.is_flag else f" `{_metavar(option)}`"
     notes = [_range(option.type)] if hasattr(option.type, "min") else []
-    if option.multiple:
+    if option.multiple and "repeatable" not in (option.help or ""):
         notes.append("may be repeated")
     if not option.is_flag and option.default is not None:
         notes.append(f"default: `{option.default}`")

@@ -32,7 +32,10 @@ def read_selection(session: Session, words: Sequence[str] | None) -> Selection:
 
 
 def registered(session: Session, selection: Selection) -> Iterator[Result]:
-    """What is selected of the ledger, each with a new outcome. Raises NegativeAnswer if nothing."""
+    """The results of the selected registrations, with outcomes determined from the ledger.
+
+    Raises NegativeAnswer if none is selected.
+    """
     exists = Outcome.EXISTS  # looked up once: member access is slow in Python 3.11
     ours = session.open_ledger(for_writing=False).ours()
     results = (outcomes.verified(registration, exists) for registration in selection.pick(ours))
@@ -45,7 +48,7 @@ def registered(session: Session, selection: Selection) -> Iterator[Result]:
 def read_saved_results(
     path: str, selection: Selection, *, on_fault: Callable[[str], None]
 ) -> Iterator[Result]:
-    """What is selected of a saved result, each with a new outcome; needs no ledger."""
+    """The results of the selected registrations of a file, with outcomes determined from them."""
     from dkimctl.registration.saved_results import read_saved_results, results_of
 
     saved = read_saved_results(path)

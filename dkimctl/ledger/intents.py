@@ -89,7 +89,7 @@ def closed_by(answers: Iterable[Registration]) -> Iterator[RegistrationKey]:
 
 
 class OpenRequests:
-    """The open requests of an account, in memory for 100,000 look-ups. Names ignore case."""
+    """The open requests of an account, in memory for 100,000 lookups. Names ignore case."""
 
     def __init__(self, requests: Iterable[OpenRequest]) -> None:
         self._sent_at: dict[int, str] = {}

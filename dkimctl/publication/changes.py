@@ -51,7 +51,8 @@ def recorded_changes(
 ) -> Iterator[PublicationChanges]:
     """Changes that are written into the ledger at the end, even if an error ends the checks.
 
-    `open_ledger` is told whether to open it for writing. A failure to write is no error.
+    `open_ledger` is told whether to open it for writing. If writing fails, `on_failure` gets the
+    error.
     """
     with open_ledger(False) as ledger:
         changes = PublicationChanges(ledger.publications())

@@ -1,1 +1,1 @@
-"""Results in, text out: one module for each format, all opened by `formats.open_renderer`."""
+"""Results, checks and specs as text: one module for each format."""

@@ -1,1 +1,1 @@
-"""DNS look-ups, many at the same time, with a limit for each server."""
+"""DNS lookups, many at the same time, with a limit for each server."""

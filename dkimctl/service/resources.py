@@ -174,7 +174,7 @@ def _decode_json(body: bytes) -> object:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise _refused(f"The body is not JSON: {name} is no number there.")
+    raise _refused(f"The body is not JSON: {name} is not a JSON number.")
 
 
 def _refused(message: str) -> RequestRefused:

@@ -97,7 +97,8 @@ class _Reader:
         octets = key_name_length(spec.sign_domain, spec.selector)
         if octets > MAX_NAME:
             message = f"SELECTOR._domainkey.DOMAIN has {octets} octets, more than {MAX_NAME}"
-            self._document.problem(node, message, "DNS allows no longer names: use a shorter one")
+            hint = f"a DNS name has at most {MAX_NAME} octets: use a shorter selector or domain"
+            self._document.problem(node, message, hint)
         position = len(self.specs)
         self.specs.append(spec)
         self._lines.append(node.start_mark.line + 1)

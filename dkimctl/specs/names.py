@@ -1,4 +1,4 @@
-"""Signing domains and selectors: checked, and in the form that DNS has."""
+"""Check signing domains and selectors, and convert them to the form DNS uses."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ def parse_domain(text: str) -> str:
     """
     name = text.lower().removesuffix(".")
     if len(name) > MAX_NAME:
-        _refuse(text, f"is longer than {MAX_NAME} octets", "DNS allows no longer names")
+        _refuse(
+            text, f"is longer than {MAX_NAME} octets", f"a DNS name has at most {MAX_NAME} octets"
+        )
     if _ORDINARY.fullmatch(name):
         return name
     _refuse_other_things(name, text)

@@ -15,7 +15,10 @@ from dkimctl.text.escaping import quoted
 _DIRECTIVES = "YymdHMSjGV"  # of strftime: those that give only digits, on every platform
 _PLACEHOLDER = "{domain}"
 _HASH_LENGTH = 8  # hexadecimal digits
-_HINT = f"write such as s%Y%m, with %{' %'.join(_DIRECTIVES)} for the date, and {_PLACEHOLDER}"
+_HINT = (
+    f"write a template such as s%Y%m; it may contain %{' %'.join(_DIRECTIVES)} for the date, and "
+    f"{_PLACEHOLDER}"
+)
 
 
 class SelectorTemplate:
@@ -53,7 +56,7 @@ class SelectorTemplate:
             raise UsageError(
                 f"in {self._option}: SELECTOR._domainkey.DOMAIN has more than {MAX_NAME} "
                 f"octets for {', '.join(too_long)}",
-                hint="DNS allows no longer names: use a shorter template",
+                hint=f"a DNS name has at most {MAX_NAME} octets: use a shorter template",
             )
 
     def assign(self, spec: DomainSpec) -> DomainSpec:

@@ -88,7 +88,7 @@ class Document:
         return node
 
     def pairs(self, node: Node, what: str) -> Iterator[tuple[Scalar, Node]]:
-        """The keys and values of a mapping; `what` names it in the problem if it is none."""
+        """The keys and values of a mapping; `what` names it in the problem if it is not one."""
         if not self.is_mapping(node):
             message = f"{what} must be a mapping, not {self._kind_of(node)}"
             self.problem(node, message, _WRITE_PAIRS)
@@ -115,7 +115,7 @@ class Document:
                 self._skip_to(depth)
 
     def items(self, node: Node, what: str) -> Iterator[Node]:
-        """The items of a list; `what` names it in the problem if it is none."""
+        """The items of a list; `what` names it in the problem if it is not one."""
         if not isinstance(node, self._yaml.SequenceStartEvent):
             message = f"{what} must be a list, not {self._kind_of(node)}"
             self.problem(node, message, "begin each item with '- ', or write [] for an empty list")

@@ -365,11 +365,23 @@ def test_publications_seen_before_an_interruption_are_kept(cli, serve, two):
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert (process.returncode, b"interrupted" in err) == (130, True)
+    assert b"hint: the changes seen are in the ledger; run the same command" in err
     (path,) = cli.home.rglob("ledger.db")
     with contextlib.closing(sqlite3.connect(path)) as ledger:
         assert ledger.execute("SELECT sign_domain FROM publication").fetchall() == [
             ("a.example.com",)
         ]
+
+
+def test_an_interrupted_wait_for_absence_does_not_claim_to_be_recorded(cli, serve, two):
+    server = serve("nsd", published(two))
+    words = ("check-dns", "--sandbox", "--expect-absent", "--wait", "60s", "--server", server)
+    process = cli.start(*words, stdout=-1, stderr=subprocess.PIPE)
+    assert b"0 of 2" in process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert b"hint: run the same command to check again" in err
 
 
 def test_an_unwritable_output_is_reported_before_the_wait(cli, two):

@@ -87,9 +87,10 @@ def check_dns(
         results = read_saved_results(saved, selected, on_fault=skipped.warn)
     registrations = skipped.filter(results)
     progress = CheckProgress(session.reporter, policy.wanted, may_draw=_may_draw(fmt, output))
+    recorded = saved is None and not expect_absent
     try:
         with (
-            _changes(session, recorded=saved is None and not expect_absent) as changes,
+            _changes(session, recorded=recorded) as changes,
             CheckSink(fmt, output, session.reporter, wanted=policy.wanted) as sink,
         ):
             with progress:
@@ -98,7 +99,9 @@ def check_dns(
                 )
             status = sink.close()
     except KeyboardInterrupt:
-        hint = "the changes seen are in the ledger; run the same command to check again"
+        hint = "run the same command to check again"
+        if recorded:
+            hint = f"the changes seen are in the ledger; {hint}"
         raise Interrupted(hint=hint) from None
     return worst([status, skipped.status, warn_unmatched(session, selected)])
 

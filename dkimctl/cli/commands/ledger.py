@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dkimctl.cli.options.shared import examples, with_session
+from dkimctl.cli.options.shared import SAVED_RESULT, examples, with_session
 from dkimctl.cli.output.ledger import nothing_retired, report_forgotten, report_import
 from dkimctl.cli.output.options import OutputOptions, default_format
 from dkimctl.cli.output.results import write_results
@@ -51,11 +51,7 @@ def import_(
     session: Session,
     file: Annotated[
         str,
-        typer.Argument(
-            metavar="FILE",
-            help="A file that --format json wrote, or a saved response of the service; `-` is "
-            "standard input.",
-        ),
+        typer.Argument(metavar="FILE", help=SAVED_RESULT),
     ],
 ) -> int:
     """Import the registrations of a saved result, so that they are not sent again.
@@ -107,9 +103,7 @@ def forget(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output", metavar="FILE", help="Write what is forgotten to this file, whole."
-        ),
+        typer.Option("--output", metavar="FILE", help="Write the result to this file, atomically."),
     ] = None,
 ) -> int:
     """Remove retired registrations (`rotate --retired` lists them) from the ledger.

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dkimctl.cli.options.shared import examples, with_session
+from dkimctl.cli.options.shared import SAVED_RESULT, examples, with_session
 from dkimctl.cli.output.options import OutputOptions
 from dkimctl.cli.output.results import show, worst
 from dkimctl.cli.output.zones import resolve_zones
@@ -40,8 +40,7 @@ def show_dns(
         typer.Option(
             "--from",
             metavar="FILE",
-            help="Read the output of --format json, or a response of the service, instead of the "
-            "ledger; `-` is standard input.",
+            help=f"Read the registrations in a file instead of those in the ledger: {SAVED_RESULT}",
         ),
     ] = None,
 ) -> int:
@@ -66,7 +65,8 @@ def _show_saved(
     results = list(results_of(selected.pick(saved.registrations)))
     if not results and (unmatched := selected.unmatched()):
         raise NegativeAnswer(
-            f"nothing in {path} matches {few(unmatched)}", hint="remove them to see all of it"
+            f"nothing in {path} matches {few(unmatched)}",
+            hint="leave out the selection to see everything in the file",
         )
     _, output_options = _with_zones(session, output_options, results)
     shown = show(results, output_options, session.reporter)

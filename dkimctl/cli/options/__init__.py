@@ -1,1 +1,1 @@
-"""Options: those that commands share, and those of commands that have many."""
+"""Command-line options: shared ones, and those of `check-dns` and `rotate`."""

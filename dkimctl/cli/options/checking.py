@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dkimctl.cli.options.shared import read_duration
+from dkimctl.cli.options.shared import SAVED_RESULT, read_duration
 from dkimctl.errors import UsageError
 from dkimctl.render.renderer import CheckFormat
 
@@ -22,8 +22,7 @@ SavedOption = Annotated[
     typer.Option(
         "--from",
         metavar="FILE",
-        help="Check the registrations in a file that --format json wrote, or in a saved response "
-        "of the service, instead of the ledger; `-` is standard input.",
+        help=f"Check the registrations in a file instead of those in the ledger: {SAVED_RESULT}",
     ),
 ]
 ServerOption = Annotated[
@@ -50,7 +49,7 @@ MaxInFlightOption = Annotated[
         metavar="N",
         min=1,
         max=1000,
-        help="Parallel questions to one server.",
+        help="Parallel queries to one server.",
         rich_help_panel=_SERVERS_PANEL,
     ),
 ]

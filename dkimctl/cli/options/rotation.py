@@ -58,7 +58,7 @@ SelectorOption = Annotated[
     typer.Option(
         "--selector",
         metavar="TEMPLATE",
-        help="Template of the new selectors; {domain} stands for a hash of the domain (default: "
+        help="Template of the new selectors; {domain} is a short hash of the domain (default: "
         f"{DEFAULTS['--selector']}).",
     ),
 ]

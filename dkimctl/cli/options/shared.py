@@ -24,9 +24,15 @@ DataOption = Annotated[
     ),
 ]
 
+# What --from of `check-dns` and `show-dns`, and `ledger import`, read.
+SAVED_RESULT = (
+    "JSON output of register, show-dns, rotate --retired or ledger forget, or a response of the "
+    "service; `-` is standard input."
+)
+
 OutputOption = Annotated[
     Path | None,
-    typer.Option("--output", metavar="FILE", help="Write to this file, whole or not at all."),
+    typer.Option("--output", metavar="FILE", help="Write the result to this file, atomically."),
 ]
 
 _PANEL = "Profile"
@@ -63,7 +69,7 @@ def _output_options(
         _option(
             "--zone",
             "ZONE",
-            "Zones of your DNS, one per option; a record goes into the longest that contains it.",
+            "Zone of your DNS; repeatable. A record goes into the longest zone that contains it.",
             _OUTPUT_PANEL,
         ),
     ] = None,

@@ -44,7 +44,7 @@ class OutputOptions(NamedTuple):
         return self.finds_zones or self.origin is not None or bool(self.zones)
 
     def require_zones_for(self, names: Sequence[str]) -> None:
-        """Raise UsageError that lists the names outside the zones, or zones without a place."""
+        """Raise UsageError for names outside the zones, or several zones without `--output-dir`."""
         zones = self.zones if self.origin is None else [self.origin]
         from dkimctl.render.records import enclosing_zone, outside_zones
 

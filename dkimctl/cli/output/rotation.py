@@ -42,8 +42,8 @@ def report_rotation(
         )
     else:
         reporter.note(
-            "dkimctl: nothing is due: the newest key of every domain is younger than "
-            f"{older_than}, or has not started signing yet"
+            "dkimctl: nothing is due: no domain's newest key is older than "
+            f"{older_than} and already signing"
         )
 
 

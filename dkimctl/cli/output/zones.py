@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from dkimctl.cli.output.options import OutputOptions
 
-_MANY = 100  # names, whose look-ups may take longer than a second
+_MANY = 100  # names, whose lookups may take longer than a second
 
 
 def resolve_zones(
@@ -14,9 +14,8 @@ def resolve_zones(
 ) -> OutputOptions:
     """The options for records of these names; with `--find-zones`, DNS is asked for the zones.
 
-    `note` is told of look-ups that may take a while. Raises UsageError that lists the names
-    outside the zones, or the zones where only one can be written; ServiceError where DNS gives no
-    answer.
+    `note` is told of lookups that may take a while. Raises UsageError for names outside the zones,
+    or several zones without `--output-dir`; ServiceError where DNS gives no answer.
     """
     if not output_options.has_zones:
         return output_options

@@ -56,7 +56,7 @@ class RegistrationCheck:
     async def plan(self, registrations: Sequence[Registration]) -> list[QueryPlan]:
         """What to ask for each; sends each server its questions in one burst beforehand."""
         coroutines = [self._plan(registration) for registration in registrations]
-        # Given servers need no look-ups, so tasks would only cost time.
+        # Given servers need no lookups, so tasks would only cost time.
         given = self._source.is_given
         plans = [await one for one in coroutines] if given else await gather(coroutines)
         questions: dict[NameServer, list[Question]] = {}

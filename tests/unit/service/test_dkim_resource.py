@@ -323,7 +323,10 @@ def test_a_request_that_is_wrong_as_a_whole_is_400(
     [
         (b"\xef\xbb\xbf{}", "The body is not JSON: line 1, column 1 cannot be read."),
         (b'{\n "domains": nil}', "The body is not JSON: line 2, column 13 cannot be read."),
-        (b'{"domains": [{"default": -Infinity}]}', "The body is not JSON: -Infinity is no number"),
+        (
+            b'{"domains": [{"default": -Infinity}]}',
+            "The body is not JSON: -Infinity is not a JSON number.",
+        ),
         (b'{"domains": ' + b"1" * 5000 + b"}", "A number in the body has too many digits."),
     ],
 )
