@@ -1,4 +1,4 @@
-"""Draw docs/images/map.svg: the rooms of the package, and which imports which."""
+"""Draw docs/images/map.svg: the packages of dkimctl, and which imports which."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ Arrows = Mapping[str, Iterable[str]]
 
 
 def arrows() -> dict[str, set[str]]:
-    """For each room, the rooms it imports from, wherever in its code the import is."""
-    rooms = {_room(path): set[str]() for path in _modules()}
+    """For each package, the packages it imports from, wherever in its code the import is."""
+    packages = {_package_of(path): set[str]() for path in _modules()}
     for path in _modules():
         tree = ast.parse(path.read_text(encoding="utf-8"))
         for name in _imported(tree):
-            room = name.removeprefix("dkimctl.").partition(".")[0]
-            if room in rooms and room != _room(path):
-                rooms[_room(path)].add(room)
-    return rooms
+            package = name.removeprefix("dkimctl.").partition(".")[0]
+            if package in packages and package != _package_of(path):
+                packages[_package_of(path)].add(package)
+    return packages
 
 
 def _modules() -> list[Path]:
     return sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
 
 
-def _room(path: Path) -> str:
+def _package_of(path: Path) -> str:
     return path.relative_to(PACKAGE).with_suffix("").parts[0]
 
 
@@ -57,46 +57,46 @@ def _imported(tree: ast.AST) -> Iterator[str]:
             yield node.module or ""
 
 
-def layers(rooms: Arrows) -> list[list[str]]:
-    """The rooms from top to bottom; each is above all that it imports from."""
+def layers(packages: Arrows) -> list[list[str]]:
+    """The packages from top to bottom; each is above all that it imports from."""
 
     @cache
-    def height(room: str) -> int:
-        return 1 + max(map(height, rooms[room]), default=-1)
+    def height(package: str) -> int:
+        return 1 + max(map(height, packages[package]), default=-1)
 
     levels: dict[int, list[str]] = {}
-    for room in sorted(rooms):
-        levels.setdefault(height(room), []).append(room)
+    for package in sorted(packages):
+        levels.setdefault(height(package), []).append(package)
     return [levels[level] for level in sorted(levels, reverse=True)]
 
 
-def picture(rooms: Arrows) -> str:
+def picture(packages: Arrows) -> str:
     """The SVG. An arrow that follows from two others is drawn as a thin line."""
-    places = _places(layers(rooms), rooms)
+    places = _places(layers(packages), packages)
     height = max(y for _, y in places.values()) + _BOX[1] + _MARGIN
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}">',
-        "<title>The rooms of dkimctl; an arrow points to what a room imports from</title>",
+        "<title>The packages of dkimctl; an arrow points to what a package imports from</title>",
         f"<style>\n{_STYLE}\n</style>",
         f'<rect width="{_WIDTH}" height="{height}" style="fill: #ffffff; stroke: none"/>',
         _ARROWHEAD,
-        *_curves(rooms, places),
+        *_curves(packages, places),
         *_boxes(places),
         "</svg>",
     ]
     return "\n".join(lines) + "\n"
 
 
-def _curves(rooms: Arrows, places: Mapping[str, tuple[int, int]]) -> list[str]:
+def _curves(packages: Arrows, places: Mapping[str, tuple[int, int]]) -> list[str]:
     """The thin lines first, so that the others are drawn over them."""
     thin, thick = [], []
-    for room in sorted(rooms):
-        for other in sorted(rooms[room]):
-            (x1, y1), (x2, y2) = places[room], places[other]
+    for package in sorted(packages):
+        for other in sorted(packages[package]):
+            (x1, y1), (x2, y2) = places[package], places[other]
             y1 += _BOX[1]
             bend = (y2 - y1) // 2
             line = f"M{x1},{y1} C{x1},{y1 + bend} {x2},{y2 - bend} {x2},{y2}"
-            if _is_implied(rooms, room, other):
+            if _is_implied(packages, package, other):
                 thin.append(f'<path class="implied" d="{line}"/>')
             else:
                 thick.append(f'<path d="{line}"/>')
@@ -105,35 +105,35 @@ def _curves(rooms: Arrows, places: Mapping[str, tuple[int, int]]) -> list[str]:
 
 def _boxes(places: Mapping[str, tuple[int, int]]) -> Iterator[str]:
     width, height = _BOX
-    for room, (x, y) in sorted(places.items()):
+    for package, (x, y) in sorted(places.items()):
         yield f'<rect x="{x - width // 2}" y="{y}" width="{width}" height="{height}"/>'
-        yield f'<text x="{x}" y="{y + 22}">{room}</text>'
+        yield f'<text x="{x}" y="{y + 22}">{package}</text>'
 
 
-def _is_implied(rooms: Arrows, room: str, other: str) -> bool:
-    return any(other in _reached(rooms, near) for near in rooms[room] if near != other)
+def _is_implied(packages: Arrows, package: str, other: str) -> bool:
+    return any(other in _reached(packages, near) for near in packages[package] if near != other)
 
 
-def _reached(rooms: Arrows, room: str) -> set[str]:
-    found = set(rooms[room])
-    for near in rooms[room]:
-        found |= _reached(rooms, near)
+def _reached(packages: Arrows, package: str) -> set[str]:
+    found = set(packages[package])
+    for near in packages[package]:
+        found |= _reached(packages, near)
     return found
 
 
-def _places(levels: Sequence[Sequence[str]], rooms: Arrows) -> dict[str, tuple[int, int]]:
+def _places(levels: Sequence[Sequence[str]], packages: Arrows) -> dict[str, tuple[int, int]]:
     """The top centre of each box. Each layer has the order that makes the arrows shortest."""
     shown = [
-        (room, other)
-        for room in rooms
-        for other in rooms[room]
-        if not _is_implied(rooms, room, other)
+        (package, other)
+        for package in packages
+        for other in packages[package]
+        if not _is_implied(packages, package, other)
     ]
     order = [tuple(level) for level in levels]
 
     def length(number: int, level: tuple[str, ...]) -> int:
         places = _spread([*order[:number], level, *order[number + 1 :]])
-        return sum((places[room][0] - places[other][0]) ** 2 for room, other in shown)
+        return sum((places[package][0] - places[other][0]) ** 2 for package, other in shown)
 
     for _ in range(_ROUNDS):
         for number, level in enumerate(order):
@@ -146,8 +146,8 @@ def _spread(order: Sequence[Sequence[str]]) -> dict[str, tuple[int, int]]:
     places = {}
     for number, level in enumerate(order):
         share = (_WIDTH - 2 * _MARGIN) / len(level)
-        for position, room in enumerate(level):
-            places[room] = (round(_MARGIN + share * (position + 0.5)), _MARGIN + number * _STEP)
+        for position, package in enumerate(level):
+            places[package] = (round(_MARGIN + share * (position + 0.5)), _MARGIN + number * _STEP)
     return places
 
 

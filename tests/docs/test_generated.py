@@ -31,8 +31,12 @@ def test_the_picture_of_the_terminal_is_up_to_date():
     assert script["words"](stored) == script["words"](drawn), "run python docs/make_terminal.py"
 
 
-def test_rooms_import_only_from_rooms_below_them():
+def test_packages_import_only_from_packages_below_them():
     script = runpy.run_path(str(DOCS / "make_map.py"))
     arrows = script["arrows"]()
-    level = {room: depth for depth, rooms in enumerate(script["layers"](arrows)) for room in rooms}
-    assert all(level[room] < level[other] for room in arrows for other in arrows[room])
+    level = {
+        package: depth
+        for depth, packages in enumerate(script["layers"](arrows))
+        for package in packages
+    }
+    assert all(level[package] < level[other] for package in arrows for other in arrows[package])

@@ -121,10 +121,10 @@ def resolve(name: str) -> object:
     return None
 
 
-def test_the_architecture_describes_every_room():
-    rooms = runpy.run_path(str(ROOT / "docs" / "make_map.py"))["arrows"]()
+def test_the_architecture_describes_every_package():
+    packages = runpy.run_path(str(ROOT / "docs" / "make_map.py"))["arrows"]()
     described = re.findall(r"^\*\*`(\w+)`\*\*", PAGES["architecture.md"], re.MULTILINE)
-    assert sorted(described) == sorted(rooms)
+    assert sorted(described) == sorted(packages)
 
 
 def test_the_packages_for_the_slow_tests_are_those_of_ci():
