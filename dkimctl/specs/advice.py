@@ -49,5 +49,5 @@ def _signs_by(spec: DomainSpec, time: datetime) -> bool:
 
 
 def _summary(domains: Sequence[str]) -> str:
-    names = ", ".join(domains[:_NAMED]) + (", ..." if len(domains) > _NAMED else "")
+    names = ", ".join(domains[:_NAMED]) + (", …" if len(domains) > _NAMED else "")
     return f"{len(domains)} {'domain' if len(domains) == 1 else 'domains'} ({names})"

@@ -11,7 +11,7 @@ from dkimctl.resolver.nameservers import Address, RecursiveResolver
 from dkimctl.resolver.server import NameServer, NoAnswer, NoRoute, Server
 from dkimctl.resolver.zones import Zone, ZoneServers
 
-_MAX_LOOK_UPS = 32  # at a time, at a resolver that others use as well
+_MAX_LOOKUPS = 32  # at a time, at a resolver that others use as well
 _MAX_DELEGATIONS = 4  # below the zone of the signing domain
 
 _T = TypeVar("_T")
@@ -44,7 +44,7 @@ class _AuthoritativeSource:
 
     def __init__(self, nameservers: Sequence[Address], max_in_flight: int) -> None:
         self._zones = ZoneServers(
-            RecursiveResolver(nameservers, min(max_in_flight, _MAX_LOOK_UPS)),
+            RecursiveResolver(nameservers, min(max_in_flight, _MAX_LOOKUPS)),
             lambda address, host: Server(
                 address, host=host, label=f"{host} ({address})", max_in_flight=max_in_flight
             ),

@@ -31,10 +31,10 @@ def test_short_keys_and_signing_at_once_give_one_warning_each():
     )
     short, at_once = warnings(specs, NOW)
     assert short == (
-        "1024-bit keys for 4 domains (a.example, b.example, c.example, ...): "
+        "1024-bit keys for 4 domains (a.example, b.example, c.example, …): "
         "write key_len: 2048 (RFC 8301)"
     )
-    assert "4 domains (a.example, d.example, e.example, ...)" in at_once
+    assert "4 domains (a.example, d.example, e.example, …)" in at_once
 
 
 def test_start_too_soon_for_dns_gives_a_warning():
