@@ -13,7 +13,7 @@ _TAGS = frozenset(("v", "g", "h", "k", "n", "p", "s", "t"))  # of RFC 6376 and 4
 _LABEL = r"(?!-)[A-Za-z0-9_-]{1,63}+(?<!-)"
 _NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*+")
 MAX_NAME = 253
-_LEAST_BITS = 1024  # RFC 8301 section 3.2: verifiers reject shorter keys
+_MIN_BITS = 1024  # RFC 8301 section 3.2: verifiers reject shorter keys
 
 _SEQUENCE = 0x30
 _INTEGER = 0x02
@@ -148,8 +148,8 @@ def _value_fault(record: DnsRecord, registration: Registration) -> str:
         key_len = _usual_key_len(record.value) or parse_key_record(record.value).key_len
     except KeyRecordError as error:
         return f"the TXT value is not a DKIM key record: {error}"
-    if key_len < _LEAST_BITS:
-        return f"the key has {key_len} bits, fewer than {_LEAST_BITS}"
+    if key_len < _MIN_BITS:
+        return f"the key has {key_len} bits, fewer than {_MIN_BITS}"
     if registration.key_len is not None and key_len != registration.key_len:
         return f"the key has {key_len} bits, not {registration.key_len}"
     return ""

@@ -24,7 +24,7 @@ from dkimctl.settings.profile import (
 )
 
 if TYPE_CHECKING:
-    from dkimctl.cli.sandbox import Sandbox
+    from dkimctl.cli.embedded_service import Sandbox
     from dkimctl.client.client import Client
     from dkimctl.client.http import HttpClient
     from dkimctl.client.tokens import TokenProvider
@@ -228,7 +228,7 @@ class Session:
 
     @cached_property
     def _sandbox(self) -> Sandbox:
-        from dkimctl.cli.sandbox import Sandbox
+        from dkimctl.cli.embedded_service import Sandbox
 
         return self._resources.enter_context(Sandbox())
 

@@ -128,12 +128,12 @@ class OpenRequests:
     def update(self, remaining: Mapping[int, Iterable[DomainSpec]]) -> None:
         """Drop all but the remaining entries of these requests."""
         for request_id, specs in remaining.items():
-            kept = {spec.key: spec for spec in specs}
+            left = {spec.key: spec for spec in specs}
             for key in self._specs[request_id]:
-                if key not in kept:
+                if key not in left:
                     self._drop(key)
-            self._specs[request_id] = kept
-            if not kept:
+            self._specs[request_id] = left
+            if not left:
                 del self._specs[request_id], self._sent_at[request_id]
 
     def add(self, requests: Iterable[OpenRequest]) -> None:

@@ -82,20 +82,20 @@ def differences(spec: DomainSpec, registration: Registration) -> list[str]:
 
     An attribute that the service omits makes no difference.
     """
-    found = []
+    differing = []
     for name in _ATTRIBUTES:
         requested, registered = getattr(spec, name), getattr(registration, name)
         if requested is None or registered is None or _is_same(name, requested, registered):
             continue
-        found.append(f"{name}: asked for {_text(requested)}, registered {_text(registered)}")
-    return found
+        differing.append(f"{name}: asked for {_text(requested)}, registered {_text(registered)}")
+    return differing
 
 
 def _compared(spec: DomainSpec, registration: Registration, outcome: Outcome) -> Result:
     """The same as `verified`, or "differs"."""
     result = verified(registration, outcome)
-    if result.outcome is outcome and (found := differences(spec, result.registration)):
-        return Result(result.registration, Outcome.DIFFERS, "; ".join(found))
+    if result.outcome is outcome and (differing := differences(spec, result.registration)):
+        return Result(result.registration, Outcome.DIFFERS, "; ".join(differing))
     return result
 
 

@@ -35,19 +35,19 @@ class Planner:
         self._refresh = refresh
         self._retry_unknown = retry_unknown
 
-    def place(self, spec: DomainSpec) -> DomainSpec | Result:
+    def plan_entry(self, spec: DomainSpec) -> DomainSpec | Result:
         """The entry as it must be sent, or its result if nothing must be sent."""
         registrations = self._ledger.of_domain(spec.sign_domain)
         if registrations and (known := outcomes.registration_for(spec, registrations)):
-            return self._place_registered(spec, known)
-        return spec if spec.selector is not None else self._place_without_selector(spec)
+            return self._plan_registered(spec, known)
+        return spec if spec.selector is not None else self._plan_without_selector(spec)
 
-    def _place_registered(self, spec: DomainSpec, known: Registration) -> DomainSpec | Result:
+    def _plan_registered(self, spec: DomainSpec, known: Registration) -> DomainSpec | Result:
         if self._refresh and known.selector:
             return spec._replace(selector=known.selector)
         return outcomes.of_registered(spec, known)
 
-    def _place_without_selector(self, spec: DomainSpec) -> DomainSpec | Result:
+    def _plan_without_selector(self, spec: DomainSpec) -> DomainSpec | Result:
         """Nothing that was sent for the domain before may be registered a second time."""
         intents = self._ledger.intents_of(spec.sign_domain)
         for intent in intents:
@@ -71,5 +71,5 @@ class Planner:
 def plan(specs: Iterable[DomainSpec], planner: Planner) -> Iterator[Result]:
     """The result that `register` would have for each entry, in order; nothing is sent."""
     for spec in specs:
-        placed = planner.place(spec)
-        yield placed if isinstance(placed, Result) else outcomes.pending(placed)
+        planned = planner.plan_entry(spec)
+        yield planned if isinstance(planned, Result) else outcomes.pending(planned)

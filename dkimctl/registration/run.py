@@ -60,7 +60,7 @@ class RegistrationRun:
 
         def emit_unless_moot(result: Result) -> None:
             nonlocal has_emitted
-            if not has_emitted and self.stopped and not self._engine.has_reached_service:
+            if not has_emitted and self.stopped and not self._engine.may_have_reached_service:
                 raise self.stopped
             has_emitted = True
             emit(result)

@@ -10,7 +10,7 @@ from dkimctl.models.registration import DomainSpec, Outcome, Registration, Resul
 from dkimctl.registration import outcomes
 from dkimctl.strict_yaml.source import read_bytes
 
-_LARGEST = 1 << 29  # bytes; 100,000 registrations are 85 MB
+_MAX_SIZE = 1 << 29  # bytes; 100,000 registrations are 85 MB
 
 
 class SavedResults(NamedTuple):
@@ -28,7 +28,7 @@ def read_saved_results(path: str) -> SavedResults:
     from dkimctl.client.wire import DecodeError, decode_reply
 
     try:
-        reply = decode_reply(read_bytes(path, largest=_LARGEST), is_saved=True)
+        reply = decode_reply(read_bytes(path, largest=_MAX_SIZE), is_saved=True)
     except DecodeError as error:
         name = "<stdin>" if path == "-" else path
         raise UsageError(

@@ -55,9 +55,9 @@ def open_renderer(
 
             return CsvRenderer(RESULT_COLUMNS, result_row)
         case Format.ZONE:
-            from dkimctl.render.zone import MasterFileRenderer
+            from dkimctl.render.zone import ZoneRenderer
 
-            return MasterFileRenderer(ttl, origin)
+            return ZoneRenderer(ttl, origin)
         case Format.NSUPDATE:
             from dkimctl.render.nsupdate import NsupdateRenderer
 

@@ -15,7 +15,7 @@ from dkimctl.render.renderer import Renderer
 from dkimctl.text.escaping import printable
 
 
-class MasterFileRenderer(Renderer[Result]):
+class ZoneRenderer(Renderer[Result]):
     """A comment and a TXT record for each publishable result; `ttl` is in seconds.
 
     With `origin`, a zone, names are relative to it, after an $ORIGIN line.

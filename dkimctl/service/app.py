@@ -35,7 +35,7 @@ def create_app(
     `max_domains` limits the entries of one registration request, `max_body` the octets of any
     request body. `clock` returns seconds since the epoch.
     """
-    middleware: list[Any] = [BearerAuthentication(store, clock), OneMethodEach(), EarlyRendering()]
+    middleware: list[Any] = [BearerAuthentication(store, clock), AllowedMethod(), EarlyRendering()]
     app = falcon.App(middleware=middleware)
     app.resp_options.media_handlers[falcon.MEDIA_JSON] = falcon.media.JSONHandler(
         dumps=json.dumps  # pure ASCII, as echoed names may hold lone surrogates
@@ -48,7 +48,7 @@ def create_app(
     return app
 
 
-class OneMethodEach:
+class AllowedMethod:
     """Falcon middleware: 405 for any method but the resource's, including OPTIONS."""
 
     def process_resource(

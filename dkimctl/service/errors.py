@@ -47,8 +47,8 @@ def describe_failure(failure: BaseException) -> str:
     if isinstance(failure, DkimctlError):
         return printable(failure.message)
     frames = traceback.extract_tb(failure.__traceback__)
-    place = f" at {PurePath(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
-    return f"{type(failure).__name__}{place}"
+    location = f" at {PurePath(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+    return f"{type(failure).__name__}{location}"
 
 
 def _serialize_error(

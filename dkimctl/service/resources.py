@@ -167,8 +167,8 @@ def _decode_json(body: bytes) -> object:
     except RecursionError:
         raise _refused("The body nests too deep.") from None
     except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}"
-        raise _refused(f"The body is not JSON: {place} cannot be read.") from None
+        location = f"line {error.lineno}, column {error.colno}"
+        raise _refused(f"The body is not JSON: {location} cannot be read.") from None
     except ValueError:  # Python reads numbers of up to 4,300 digits
         raise _refused("A number in the body has too many digits.") from None
 

@@ -20,7 +20,7 @@ MAX_DEPTH = 8  # more than any of our schemas needs; the parser itself has no li
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})  # YAML 1.2.2, 10.3.2
 _WRITE_PAIRS = "write lines of the form 'KEY: VALUE'"
 _WRITE_VALUE = "write the value itself here"
-_LONGEST_GUESS = 60  # characters; comparing takes quadratic time
+_MAX_GUESS = 60  # characters; comparing takes quadratic time
 # Hints for syntax errors: the first whose fragment is in the parser's message applies.
 _SYNTAX_HINTS = (
     ("mapping values", "check the indentation, and put text that contains ': ' in quotes"),
@@ -248,5 +248,5 @@ def suggestion(word: str, known: Iterable[str]) -> str:
     import difflib
 
     words = list(known)
-    similar = difflib.get_close_matches(word[:_LONGEST_GUESS].lower(), words, n=1)
+    similar = difflib.get_close_matches(word[:_MAX_GUESS].lower(), words, n=1)
     return f"did you mean {similar[0]}?" if similar else f"known keys: {', '.join(words)}"

@@ -6,7 +6,7 @@ _SPACES = "\u00a0\u3000"
 # them, since people's names contain them.
 _HIDDEN = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0"
 
-_LONGEST_QUOTE = 60
+_MAX_QUOTE = 60
 
 
 def printable(text: str) -> str:
@@ -22,7 +22,7 @@ def printable(text: str) -> str:
 
 def quoted(text: str) -> str:
     """`text` in quotes for a message: `printable`, and cut at 60 characters."""
-    cut = text[:_LONGEST_QUOTE] + "…" if len(text) > _LONGEST_QUOTE else text
+    cut = text[:_MAX_QUOTE] + "…" if len(text) > _MAX_QUOTE else text
     return f'"{printable(cut)}"'
 
 

@@ -19,7 +19,7 @@ from audit import Audit, Record
 from rehearsal import CHOSEN, EXPLICIT, Form, Run, Scene, arguments
 
 _FAULTS = "{{seed: {}, slow: 0.2s, any: {}}}"
-_MOST_RUNS = 20
+_MAX_RUNS = 20
 
 
 class Pass(NamedTuple):
@@ -40,7 +40,7 @@ def rehearse(
     scene = Scene(home, form, count, seed, batch_size)
     passes: list[Pass] = []
     with scene.served(_FAULTS.format(seed, share)):
-        while not (passes and _is_finished(form, passes[-1])) and len(passes) < _MOST_RUNS:
+        while not (passes and _is_finished(form, passes[-1])) and len(passes) < _MAX_RUNS:
             passes.append(_register(scene))
         passes.append(_register(scene))
     return passes

@@ -23,7 +23,7 @@ from dkimctl.cli.options.checking import (
 )
 from dkimctl.cli.options.shared import OutputOption, examples, with_session
 from dkimctl.cli.output.checks import CheckSink
-from dkimctl.cli.output.destination import require_place
+from dkimctl.cli.output.destination import require_writable
 from dkimctl.cli.output.results import worst
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.cli.progress.checking import CheckProgress
@@ -77,7 +77,7 @@ def check_dns(
 
     policy = read_policy(wait, warn_within, expect_absent=expect_absent)
     if output is not None:
-        require_place(output)  # before a long wait
+        require_writable(output)  # before a long wait
     source = open_source(server or (), resolver, max_in_flight)
     selected = read_selection(session, selection)
     skipped = _Skipped(session.reporter)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from dkimctl.cli.embedded_service import needs_service_extra, open_key_store
 from dkimctl.cli.options.shared import DataOption, examples
 from dkimctl.cli.output.streams import Reporter
-from dkimctl.cli.sandbox import needs_service_extra, open_key_store
 from dkimctl.errors import ExitCode
 from dkimctl.settings.values import CHECKS
 

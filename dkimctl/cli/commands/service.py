@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
+from dkimctl.cli.embedded_service import open_service_store
 from dkimctl.cli.options.shared import DataOption, examples
 from dkimctl.cli.output.streams import write
-from dkimctl.cli.sandbox import open_service_store
 from dkimctl.text.escaping import printable
 
 app = typer.Typer(

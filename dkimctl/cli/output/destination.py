@@ -70,7 +70,7 @@ def write_files(files: Iterable[ZoneFile], output: Path | None, output_dir: Path
     write_chunks(zone_files[0].chunks if zone_files else (), output)
 
 
-def require_place(output: Path) -> None:
+def require_writable(output: Path) -> None:
     """Raise OutputError unless a file could be written at `output`."""
     if output.exists() and not output.is_file():  # such as /dev/stdout, written as it is
         return

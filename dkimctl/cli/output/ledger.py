@@ -33,9 +33,9 @@ def report_import(reporter: Reporter, plan: ImportPlan) -> None:
     reporter.note(f"dkimctl: {', '.join(parts) or 'nothing to import'}")
 
 
-def report_forgotten(reporter: Reporter, forgotten: int, kept: int) -> None:
+def report_forgotten(reporter: Reporter, forgotten: int, not_retired: int) -> None:
     """Count what was forgotten, and say what to do next."""
-    rest = f", kept {kept} (not retired)" if kept else ""
+    rest = f", kept {not_retired} (not retired)" if not_retired else ""
     reporter.note(f"dkimctl: forgot {forgotten}{rest}")
     reporter.note(
         "dkimctl: remove their entries from your spec files, too, or `dkimctl register` sends them "

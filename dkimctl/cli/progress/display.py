@@ -96,12 +96,12 @@ class _Bar:
             self._stack = stack.pop_all()
 
     def show(self, done: int, total: int | None, text: str) -> None:
-        """Redraw it. The bar gets the room that `text` leaves; on a narrow terminal it wraps."""
+        """Redraw it. The bar gets the columns that `text` leaves; on a narrow terminal it wraps."""
         # The longest text so far counts, or the bar would change its length all the time.
         self._text_width = max(self._text_width, len(text))
-        room = self._progress.console.width - _SPARE - 1
-        self._bar.bar_width = min(max(room - self._text_width, _MIN_BAR), _MAX_BAR)
-        self._column.max_width = max(room - self._bar.bar_width, 1)
+        columns = self._progress.console.width - _SPARE - 1
+        self._bar.bar_width = min(max(columns - self._text_width, _MIN_BAR), _MAX_BAR)
+        self._column.max_width = max(columns - self._bar.bar_width, 1)
         self._progress.update(
             self._task, completed=done, total=total, description=text, refresh=True
         )

@@ -16,7 +16,7 @@ from dkimctl.registration.matching import match
 if TYPE_CHECKING:
     from dkimctl.client.wire import Reply  # a run that sends nothing does without msgspec
 
-_MOST_WARNINGS = 3  # of one kind, for one answer
+_MAX_WARNINGS = 3  # of one kind, for one answer
 # The service may or may not have registered the entry; asked again, it may tell.
 _UNSETTLED = frozenset((Outcome.UNKNOWN, Outcome.FAILED))
 
@@ -56,9 +56,9 @@ class Batch:
         self.defect: Exception | None = None
         self.warnings: list[str] = []  # about the answers
         self.last_failure: DkimctlError | None = None  # why the last request has no usable answer
-        self.is_last_answered = False
-        self.is_ever_answered = False
-        self.has_reached_service = False  # perhaps
+        self.last_was_answered = False
+        self.was_ever_answered = False
+        self.may_have_reached_service = False
         self.requested_wait = 0.0  # seconds that the service asked it to wait, in total
         self._largest_accepted = 0  # entries in the largest request not refused as a whole
         self._was_split = False
@@ -86,11 +86,11 @@ class Batch:
                 result = outcomes.of_answer(spec, answer)
             self._set_result(position, result)
         self._largest_accepted = max(self._largest_accepted, len(specs))
-        self.has_reached_service = True
-        self.is_last_answered = not self._unsettled.issuperset(self.in_flight)
-        self.is_ever_answered = self.is_ever_answered or self.is_last_answered
+        self.may_have_reached_service = True
+        self.last_was_answered = not self._unsettled.issuperset(self.in_flight)
+        self.was_ever_answered = self.was_ever_answered or self.last_was_answered
         self.last_failure = (
-            None if self.is_last_answered else ServiceError("no answer has a usable item")
+            None if self.last_was_answered else ServiceError("no answer has a usable item")
         )
         self.in_flight = ()
 
@@ -98,7 +98,7 @@ class Batch:
         """The current request got no usable answer, but may have been processed."""
         for position in self.in_flight:
             self._set_result(position, outcomes.unanswered(self.specs[position], failure.message))
-        self.has_reached_service = True
+        self.may_have_reached_service = True
         self._set_unanswered(failure)
 
     def mark_not_processed(self, failure: DkimctlError) -> None:
@@ -119,7 +119,7 @@ class Batch:
         for position in self.in_flight:
             spec = self.specs[position]
             self._set_result(position, outcomes.of_refusal(spec, refusal.status, refusal.detail))
-        self.has_reached_service = True
+        self.may_have_reached_service = True
         self._set_unanswered(refusal)
 
     def still_open(self, positions: Iterable[int]) -> list[int]:
@@ -193,7 +193,7 @@ class Batch:
             self._open.discard(position)
 
     def _set_unanswered(self, failure: DkimctlError) -> None:
-        self.last_failure, self.is_last_answered, self.in_flight = failure, False, ()
+        self.last_failure, self.last_was_answered, self.in_flight = failure, False, ()
 
 
 class BatchBuilder:
@@ -248,8 +248,8 @@ class BatchBuilder:
 
 def _first_few(warnings: list[str]) -> list[str]:
     """A hostile answer could cause hundreds of thousands."""
-    more = len(warnings) - _MOST_WARNINGS
-    return [*warnings[:_MOST_WARNINGS], f"and {more} more like that"] if more > 0 else warnings
+    more = len(warnings) - _MAX_WARNINGS
+    return [*warnings[:_MAX_WARNINGS], f"and {more} more like that"] if more > 0 else warnings
 
 
 def _describe_stray(stray: Registration) -> str:

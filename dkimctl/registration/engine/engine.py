@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 _TICK = 0.5  # seconds; the longest time between two calls of `observer.tick`
 _GATHERING = 0.02  # seconds that an answer may wait for others, while there is enough to send
-_LEAST_WINDOW = 5_000  # entries that may wait for the first one without a result
-_MOST_UNCHECKED = 2_000  # entries that are sent between two looks at the disk
+_MIN_WINDOW = 5_000  # entries that may wait for the first one without a result
+_MAX_UNCHECKED = 2_000  # entries that are sent between two looks at the disk
 
 
 class RegistrationEngine:
@@ -39,7 +39,7 @@ class RegistrationEngine:
     to send. `warn` is told of faults in the answers. A batch's intent is in the ledger before
     its request is sent, and its answer before its results are emitted.
 
-    `has_reached_service` tells whether any request may have reached the service.
+    `may_have_reached_service` tells whether any request may have reached the service.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class RegistrationEngine:
         self._defect: Exception | None = None
         self._is_asked_to_stop = False
         self._warned: set[str] = set()
-        self.has_reached_service = False
+        self.may_have_reached_service = False
 
     @property
     def stopped(self) -> DkimctlError | None:
@@ -92,7 +92,7 @@ class RegistrationEngine:
         self._builder = BatchBuilder(
             map(self._plan, specs),
             batch_size=limits.batch_size,
-            window=max(_LEAST_WINDOW, 4 * limits.concurrency * limits.batch_size),
+            window=max(_MIN_WINDOW, 4 * limits.concurrency * limits.batch_size),
         )
         try:
             while not self._builder.is_empty:
@@ -108,13 +108,13 @@ class RegistrationEngine:
 
     def _plan(self, spec: DomainSpec) -> Entry:
         try:
-            planned = self._planner.place(spec)
+            planned = self._planner.plan_entry(spec)
             if isinstance(planned, DomainSpec):
                 return Entry(planned, is_in_doubt=self._is_in_doubt(planned))
         except LedgerError as error:
-            if self.stopped is None and not self.has_reached_service:
+            if self.stopped is None and not self.may_have_reached_service:
                 self._check_ledger()
-            self._end_unkept(error)
+            self._end_for_ledger(error)
             planned = outcomes.pending(spec, error.message)
         self._observer.settled([planned])
         return Entry(spec, planned)
@@ -162,7 +162,7 @@ class RegistrationEngine:
                 self._prepare(sum(len(batch.to_send) for batch in batches))
             return batches
         except LedgerError as error:
-            self._end_unkept(error)
+            self._end_for_ledger(error)
         except DkimctlError as error:
             self._end(error)
         self._scheduler.add_ready(batches)  # to be cancelled
@@ -172,7 +172,7 @@ class RegistrationEngine:
         self._disk_space -= entries
         if self._disk_space < 0:
             in_work = sum(len(batch.specs) for batch in self._scheduler.in_work)
-            self._disk_space = min(self._ledger.require_disk_space(in_work), _MOST_UNCHECKED)
+            self._disk_space = min(self._ledger.require_disk_space(in_work), _MAX_UNCHECKED)
         if self._scheduler.is_open:
             return
         self._ledger.check()
@@ -191,8 +191,8 @@ class RegistrationEngine:
         try:
             persist(self._ledger, new_results, [*(batch for batch, _ in reported), *to_record])
         except LedgerError as error:
-            is_lost = any(batch.is_ever_answered and results for batch, results in reported)
-            self._end_unkept(error, is_lost=is_lost)
+            is_lost = any(batch.was_ever_answered and results for batch, results in reported)
+            self._end_for_ledger(error, is_lost=is_lost)
         self._set_results(new_results)
 
     def _set_results(self, results: Sequence[tuple[Entry, Result]]) -> None:
@@ -224,7 +224,9 @@ class RegistrationEngine:
     def _handle(self, event: WorkerEvent) -> None:
         batch = event.batch
         self._reported.append(batch)
-        self.has_reached_service = self.has_reached_service or batch.has_reached_service
+        self.may_have_reached_service = (
+            self.may_have_reached_service or batch.may_have_reached_service
+        )
         for warning in batch.warnings:
             self._warn(warning)
         batch.warnings.clear()
@@ -251,7 +253,7 @@ class RegistrationEngine:
             self._end(error)
 
     def _end(self, error: DkimctlError) -> None:
-        """End the run. What is in flight is still waited for, and kept."""
+        """End the run. What is in flight is still waited for, and persisted."""
         if self._deadline.begin(error):
             self._channel.end_waits()
             self._scheduler.revoke_permits()
@@ -266,7 +268,7 @@ class RegistrationEngine:
             self._warn(self.stopped.message)
             self._deadline.expire_now()
 
-    def _end_unkept(self, error: LedgerError, *, is_lost: bool = False) -> None:
+    def _end_for_ledger(self, error: LedgerError, *, is_lost: bool = False) -> None:
         """End the run since the ledger fails; `is_lost`: it lacks answers that arrived."""
         message, hint = error.message, error.hint
         if is_lost:
@@ -275,12 +277,14 @@ class RegistrationEngine:
             if self.stopped is not None and message not in self._warned:
                 self._warned.add(message)
                 self._warn(f"{message}; {hint}")
-        self._end(ServiceError(message, hint=hint) if self.has_reached_service else error)
+        self._end(ServiceError(message, hint=hint) if self.may_have_reached_service else error)
 
     def _abandon(self) -> None:
         """Stop waiting for what is in flight; its intents stay in the ledger."""
         self._cancel_waiting()
-        self.has_reached_service = self.has_reached_service or bool(self._scheduler.permitted)
+        self.may_have_reached_service = self.may_have_reached_service or bool(
+            self._scheduler.permitted
+        )
         for batch in self._scheduler.in_work:
             reason = "no answer had arrived when the run was stopped"
             self._set_results(batch.results_if_abandoned(reason))

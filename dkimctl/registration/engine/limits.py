@@ -10,7 +10,7 @@ from dkimctl.errors import DkimctlError, Interrupted, ServiceError
 from dkimctl.models.registration import Result
 from dkimctl.registration.engine.batches import Batch
 
-_MOST_UNANSWERED = 5  # batches in a row without any usable answer
+_MAX_UNANSWERED = 5  # batches in a row without any usable answer
 
 
 class Limits(NamedTuple):
@@ -99,10 +99,10 @@ class CircuitBreaker:
 
     def error_of_finished(self, batch: Batch) -> DkimctlError | None:
         """The error to end the run with after a batch that is finished, if any."""
-        self._unanswered = 0 if batch.is_ever_answered else self._unanswered + 1
+        self._unanswered = 0 if batch.was_ever_answered else self._unanswered + 1
         if batch.defect is not None:
             return DkimctlError("a defect in dkimctl")
-        if batch.error is not None or self._unanswered < _MOST_UNANSWERED:
+        if batch.error is not None or self._unanswered < _MAX_UNANSWERED:
             return batch.error
         reason = batch.last_failure.message if batch.last_failure else ""
         return ServiceError(

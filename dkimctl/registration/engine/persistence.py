@@ -22,7 +22,7 @@ def persist(
 
     All of it in one transaction, durable on return. Raises LedgerError.
     """
-    answered = [result.registration for _, result in new_results if _is_kept(ledger, result)]
+    answered = [result.registration for _, result in new_results if _is_persisted(ledger, result)]
     settled: list[RegistrationKey] = []
     begun: list[list[DomainSpec]] = []
     for batch in dict.fromkeys(batches):
@@ -32,7 +32,7 @@ def persist(
     ledger.commit(answered=answered, settled=settled, begun=begun)
 
 
-def _is_kept(ledger: Ledger, result: Result) -> bool:
+def _is_persisted(ledger: Ledger, result: Result) -> bool:
     if result.outcome not in _UNSOUND:
         return result.outcome in _SOUND
     registration = result.registration

@@ -146,7 +146,7 @@ class BatchScheduler:
     def _adapt(self, batch: Batch) -> None:
         """Send more or fewer requests at once, as the service takes them."""
         failure = batch.last_failure
-        if batch.is_last_answered:
+        if batch.last_was_answered:
             self._limiter.answered()
         elif isinstance(failure, Throttled):
             self._throttle(failure.retry_after or 0.0)

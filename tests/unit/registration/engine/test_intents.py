@@ -230,7 +230,7 @@ class TestTheLedgerFails:
         ledger.close()
         assert outcomes_of(run.run(entries(2))) == ["pending", "pending"]
         assert server.batches == []
-        assert not run.engine.has_reached_service
+        assert not run.engine.may_have_reached_service
         assert isinstance(run.engine.stopped, LedgerError)
         assert run.engine.stopped.exit_code == 2
 

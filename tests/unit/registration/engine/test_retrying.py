@@ -264,7 +264,7 @@ class TestTheEnd:
         assert outcomes_of(run.run(entries(6))) == ["created"] * 2 + ["pending"] * 4
         assert len(server.batches) == 2
         assert run.engine.stopped is error
-        assert run.engine.has_reached_service
+        assert run.engine.may_have_reached_service
 
     def test_when_the_service_stays_unreachable(self, service, make_run, entries, outcomes_of):
         server = service(*[BOUNCED] * 4)
@@ -272,7 +272,7 @@ class TestTheEnd:
         assert outcomes_of(run.run(entries(6))) == ["pending"] * 6
         assert len(server.batches) == 4
         assert run.engine.stopped is BOUNCED
-        assert not run.engine.has_reached_service
+        assert not run.engine.may_have_reached_service
 
     def test_after_five_unanswered_batches_in_a_row(self, service, make_run, entries):
         server = service(*[LOST] * 99)
