@@ -12,7 +12,7 @@ _TAGS = frozenset(("v", "g", "h", "k", "n", "p", "s", "t"))  # of RFC 6376 and 4
 # A selector that the service chose may contain an underscore, which DNS allows.
 _LABEL = r"(?!-)[A-Za-z0-9_-]{1,63}+(?<!-)"
 _NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*+")
-MAX_NAME = 253
+MAX_NAME = 253  # RFC 1035 2.3.4 allows 255 octets on the wire, which are 253 characters of text
 _MIN_BITS = 1024  # RFC 8301 section 3.2: verifiers reject shorter keys
 
 _SEQUENCE = 0x30

@@ -23,7 +23,8 @@ Every error explains itself: `message` says what happened and where, `hint` what
 `dkimctl.cli.main` catches them all.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -72,6 +73,15 @@ class Problem(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}: {self.message}"
+
+
+@contextmanager
+def naming(source: str) -> Iterator[None]:
+    """Have a UsageError raised inside name the `source` of the value, such as `--timeout`."""
+    try:
+        yield
+    except UsageError as error:
+        raise UsageError(f"in {source}: {error.message}", hint=error.hint) from None
 
 
 class InputError(UsageError):

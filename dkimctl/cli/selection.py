@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterator, Sequence
+from typing import Annotated
 
 import typer
 
 from dkimctl.cli.session import Session
 from dkimctl.errors import ExitCode, NegativeAnswer
 from dkimctl.ledger.selection import Selection
-from dkimctl.models.registration import Outcome, Registration, Result
+from dkimctl.models.registration import Outcome, Result
 from dkimctl.registration import outcomes
-
-if TYPE_CHECKING:
-    from dkimctl.publication.verdicts import Check
+from dkimctl.text.escaping import few
 
 SelectionArgument = Annotated[
     list[str] | None,
@@ -31,7 +29,7 @@ def read_selection(session: Session, words: Sequence[str] | None) -> Selection:
     return Selection(words or [], read_specs=session.read_specs, to_domain=_to_domain)
 
 
-def registered(session: Session, selection: Selection) -> Iterator[Result]:
+def registered_results(session: Session, selection: Selection) -> Iterator[Result]:
     """The results of the selected registrations, with outcomes determined from the ledger.
 
     Raises NegativeAnswer if none is selected.
@@ -45,16 +43,20 @@ def registered(session: Session, selection: Selection) -> Iterator[Result]:
     return itertools.chain(first, results)
 
 
-def read_saved_results(
-    path: str, selection: Selection, *, on_fault: Callable[[str], None]
-) -> Iterator[Result]:
-    """The results of the selected registrations of a file, with outcomes determined from them."""
+def saved_results(
+    session: Session, path: str, selection: Selection
+) -> tuple[Iterator[Result], ExitCode]:
+    """The results of the selected registrations of a file, with outcomes determined from them.
+
+    Warns about items that cannot be read; that is exit code 1.
+    """
     from dkimctl.registration.saved_results import read_saved_results, results_of
 
     saved = read_saved_results(path)
     for fault in saved.faults:
-        on_fault(f"{path}: {fault}")
-    return results_of(selection.pick(saved.registrations))
+        session.reporter.warn(f"{path}: {fault}", code="unreadable")
+    results = results_of(selection.pick(saved.registrations))
+    return results, ExitCode.NO if saved.faults else ExitCode.OK
 
 
 def nothing_registered(session: Session, selection: Selection) -> NegativeAnswer:
@@ -73,16 +75,6 @@ def warn_unmatched(session: Session, selection: Selection) -> ExitCode:
     for word in unmatched:
         session.reporter.warn(f"{word} is not registered", code="not_registered")
     return ExitCode.NO if unmatched else ExitCode.OK
-
-
-def named(item: Registration | Check) -> str:
-    """The name of a registration in messages."""
-    return item.sign_domain + (f" (selector {item.selector})" if item.selector else "")
-
-
-def few(words: Sequence[str]) -> str:
-    """The first five."""
-    return ", ".join(words[:5]) + (", …" if len(words) > 5 else "")
 
 
 def _to_domain(word: str) -> str:

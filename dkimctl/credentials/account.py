@@ -6,10 +6,8 @@ import re
 from dataclasses import dataclass
 
 from dkimctl.errors import CredentialsError
-from dkimctl.models.secret import Secret
+from dkimctl.models.secret import Secret, require_client_id
 
-# RFC 7617 section 2 excludes colons and control characters; surrogates have no UTF-8.
-_CLIENT_ID = re.compile(r"[^:\x00-\x1f\x7f-\x9f\ud800-\udfff]+")
 _SECRET = re.compile(r"[ -~\u00a0-\u00ff]+")
 _TOKEN = re.compile(r"[!-~]+")
 
@@ -26,12 +24,7 @@ class Account:
     client_id: str
 
     def __post_init__(self) -> None:
-        if not _CLIENT_ID.fullmatch(self.client_id):
-            # Not quoted: people paste ID:SECRET here.
-            raise CredentialsError(
-                "the client ID is empty, or contains a colon or a control character",
-                hint="give the client ID alone, without the secret",
-            )
+        require_client_id(self.client_id, CredentialsError)
 
 
 def parse_secret(text: Secret, source: str) -> Secret | None:

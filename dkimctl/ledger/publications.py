@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import datetime
 
-from dkimctl.models.registration import RegistrationKey, key_of
+from dkimctl.models.registration import RegistrationKey, key_of, utc_time
 
 # As bytes: the driver fails on all rows if one that something else wrote is not valid text.
 _SELECT = """
@@ -22,8 +22,8 @@ def select_publications(
     """When each record of an account was first seen (UTC), without those of an invalid time."""
     publications: dict[RegistrationKey, datetime] = {}
     for sign_domain, selector, published_at in connection.execute(_SELECT, (account_id,)):
-        time = _time(published_at)
-        if time is not None:
+        text = published_at and published_at.decode("ascii", "backslashreplace")
+        if (time := utc_time(text)) is not None:
             publications[key_of(str(sign_domain), str(selector))] = time
     return publications
 
@@ -50,14 +50,3 @@ def end_publications(
     """Delete the publications of `keys`, within the caller's transaction."""
     rows = [(account_id, key.sign_domain, key.selector) for key in keys]
     connection.executemany(_END, rows)
-
-
-def _time(value: object) -> datetime | None:
-    """The time in a row; None if it is invalid."""
-    if not isinstance(value, bytes):
-        return None
-    try:
-        time = datetime.fromisoformat(value.decode("ascii"))
-        return time.astimezone(UTC) if time.tzinfo else None
-    except (ValueError, OverflowError):  # not a time, or out of range in UTC
-        return None

@@ -1,8 +1,9 @@
 """Domain specs, registrations, and the results of commands."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 
 class Outcome(StrEnum):
@@ -19,6 +20,13 @@ class Outcome(StrEnum):
     UNKNOWN = "unknown"
 
     __hash__ = str.__hash__  # that of Enum is slow, and each entry is looked up ten times
+
+
+GOOD = frozenset({Outcome.CREATED, Outcome.EXISTS})
+"""Outcomes of an entry that is registered as it asks."""
+
+USABLE = GOOD | {Outcome.DIFFERS}
+"""Outcomes with a record that may be published."""
 
 
 class RegistrationKey(NamedTuple):
@@ -117,6 +125,26 @@ def utc_time(text: str | None) -> datetime | None:
         return time.astimezone(UTC) if time.tzinfo else None
     except (ValueError, OverflowError):
         return None
+
+
+def by_signing_domain(registrations: Iterable[Registration]) -> dict[str, list[Registration]]:
+    """The registrations of each signing domain, which is in lower case, in order."""
+    by_domain: dict[str, list[Registration]] = {}
+    for registration in registrations:
+        by_domain.setdefault(registration.key.sign_domain, []).append(registration)
+    return by_domain
+
+
+class _Named(Protocol):
+    @property
+    def sign_domain(self) -> str: ...
+    @property
+    def selector(self) -> str | None: ...
+
+
+def named(item: _Named) -> str:
+    """The name of a registration, a request or a check in messages."""
+    return item.sign_domain + (f" (selector {item.selector})" if item.selector else "")
 
 
 class Result(NamedTuple):

@@ -1,8 +1,13 @@
-"""Secrets and bearer tokens, which are never shown by accident."""
+"""Client IDs; secrets and bearer tokens, which are never shown by accident."""
 
+import re
 from typing import NamedTuple, NoReturn
 
+from dkimctl.errors import DkimctlError
+
 _LONG = 64  # characters; a JWT has hundreds, and all begin with the same few
+# RFC 7617 section 2 excludes colons and control characters; surrogates have no UTF-8.
+_CLIENT_ID = r"[^:\0-\x1f\x7f-\x9f\ud800-\udfff]+"  # compiled when it is first used
 
 
 class Secret:
@@ -44,3 +49,13 @@ class Token(NamedTuple):
 
     access_token: Secret
     expires_at: float
+
+
+def require_client_id(text: str, error: type[DkimctlError]) -> None:
+    """Raise `error` for a client ID that HTTP Basic cannot carry (RFC 7617 section 2)."""
+    if not re.fullmatch(_CLIENT_ID, text):
+        # Not quoted: people paste ID:SECRET here.
+        raise error(
+            "the client ID is empty, or contains a colon or a control character",
+            hint="give the client ID alone, without the secret",
+        )

@@ -4,13 +4,13 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from dkimctl.errors import UsageError
-from dkimctl.models.registration import DnsRecord, Outcome, Registration, Result
+from dkimctl.models.registration import USABLE, DnsRecord, Outcome, Registration, Result
 from dkimctl.specs.names import parse_domain
 
 if TYPE_CHECKING:
     from dkimctl.ledger.ledger import Ledger
 
-_REGISTERED = frozenset({Outcome.CREATED, Outcome.EXISTS, Outcome.DIFFERS, Outcome.UNUSABLE})
+_OURS = USABLE | {Outcome.UNUSABLE}
 
 
 class ImportPlan(NamedTuple):
@@ -44,7 +44,7 @@ def plan_import(results: Iterable[Result], known: Iterable[Registration]) -> Imp
     for result in map(_with_valid_domain, results):
         registration = result.registration
         other = by_key.get(registration.key)
-        if result.outcome not in _REGISTERED or registration.record is None:
+        if result.outcome not in _OURS or registration.record is None:
             plan.skipped.append(result)
         elif other is None or not (other.record or other.is_taken):
             plan.new.append(registration)

@@ -6,10 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 
 from dkimctl.errors import UsageError
-from dkimctl.models.registration import DnsRecord, Outcome, Result
+from dkimctl.models.registration import USABLE, DnsRecord, Result
 from dkimctl.text.escaping import printable
-
-_REGISTERED = frozenset({Outcome.CREATED, Outcome.EXISTS, Outcome.DIFFERS})
 
 MAX_STRING = 255  # bytes in one character-string (RFC 1035 section 3.3)
 
@@ -27,7 +25,7 @@ def publishable(result: Result) -> DnsRecord | None:
 
     Every format for DNS tools takes its records from here.
     """
-    return result.registration.record if result.outcome in _REGISTERED else None
+    return result.registration.record if result.outcome in USABLE else None
 
 
 def character_strings(value: str) -> list[bytes]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dkimctl.models.registration import Outcome, Registration, Result
+from dkimctl.models.registration import GOOD, Outcome, Registration, Result
 from dkimctl.render.grid import DIM, GREEN, INDENT, RED, YELLOW, Grid, hidden_rows
 from dkimctl.render.renderer import Renderer
 from dkimctl.text.escaping import printable
@@ -12,9 +12,8 @@ from dkimctl.text.escaping import printable
 _HEADER = ("DOMAIN", "SELECTOR", "OUTCOME", "BITS", "START", "RESULT")
 _MIN_RESULT = len("201 created")
 
-_GOOD = frozenset({Outcome.CREATED, Outcome.EXISTS})
 _WAITING = frozenset({Outcome.PENDING, Outcome.DIFFERS, Outcome.TAKEN})
-_NEED_NO_ATTENTION = _GOOD | {Outcome.PENDING}
+_NEED_NO_ATTENTION = GOOD | {Outcome.PENDING}
 
 
 class TableRenderer(Renderer[Result]):
@@ -81,6 +80,6 @@ def _answer(registration: Registration) -> str:
 
 
 def _style(outcome: Outcome) -> str:
-    if outcome in _GOOD:
+    if outcome in GOOD:
         return GREEN
     return YELLOW if outcome in _WAITING else RED

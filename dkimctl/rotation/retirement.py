@@ -13,6 +13,7 @@ from dkimctl.models.registration import (
     Registration,
     RegistrationKey,
     Result,
+    by_signing_domain,
 )
 from dkimctl.registration import outcomes
 
@@ -73,10 +74,7 @@ def retirement_statuses(
     A registration is retired when an enabled registration of its signing domain that starts later
     has started, and was seen published, over 14 days ago. Oldest first within each domain.
     """
-    by_domain: dict[str, list[Registration]] = {}
-    for registration in registrations:
-        by_domain.setdefault(registration.key.sign_domain, []).append(registration)
-    for of_domain in by_domain.values():
+    for of_domain in by_signing_domain(registrations).values():
         yield from reversed(list(_newest_first(of_domain, publications, now)))
 
 

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
+from dkimctl.dkim import MAX_NAME
 from dkimctl.errors import UsageError
-from dkimctl.models.registration import DomainSpec, Registration, RegistrationKey
-from dkimctl.specs.names import MAX_LABEL, MAX_NAME, key_name_length
+from dkimctl.models.registration import DomainSpec, Registration, RegistrationKey, by_signing_domain
+from dkimctl.specs.names import MAX_LABEL, key_name_length
 
 if TYPE_CHECKING:
     from dkimctl.ledger.ledger import Ledger
@@ -81,14 +82,11 @@ def find_successors(
     `unanswered` are the keys of requests without an answer. Raises UsageError that names the
     domains for which a selector is too long.
     """
-    by_domain: dict[str, list[Registration]] = {}
-    for registration in registrations:
-        by_domain.setdefault(registration.key.sign_domain, []).append(registration)
     selectors: dict[str, set[str]] = {}
     for key in unanswered:
         selectors.setdefault(key.sign_domain, set()).add(key.selector)
     rotation = Rotation([], [], [])
-    for domain, of_domain in by_domain.items():
+    for domain, of_domain in by_signing_domain(registrations).items():
         _add_domain(rotation, domain, of_domain, selectors.get(domain, set()), now, policy)
     _require_fit(rotation.successors)
     return rotation

@@ -24,6 +24,9 @@ _SELECTOR_TRIES = 3
 Item = dict[str, Any]
 """An item of a registration response (interface 2.4)."""
 
+FAILED = {"code": "500", "message": "unexpected error while registering; retry later"}
+"""The result of an item that is not registered because of an error of the service."""
+
 
 def random_selector() -> str:
     """A selector of 9 characters that is very unlikely to be taken."""
@@ -154,8 +157,7 @@ def _rejected_item(rejection: Rejection) -> Item:
 
 
 def _failed_item(entry: Entry) -> Item:
-    message = "unexpected error while registering; retry later"
-    return {"result": _result("500", message), **_names(entry)}
+    return {"result": FAILED, **_names(entry)}
 
 
 def _result(code: str, message: str) -> dict[str, str]:

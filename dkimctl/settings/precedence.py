@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from dkimctl.errors import UsageError
+from dkimctl.errors import UsageError, naming
 from dkimctl.settings.config import Config
 from dkimctl.settings.profile import DEFAULT_PROFILE, Profile
 from dkimctl.settings.values import CHECKS, SANDBOX, SANDBOX_FIXED, parse_value, profile_name
@@ -53,10 +53,8 @@ def _name(flags: Mapping[str, Any], environ: Mapping[str, str], config: Config) 
 
 
 def _profile_name(text: str, source: str) -> str:
-    try:
+    with naming(source):
         return profile_name(text)
-    except UsageError as error:
-        raise UsageError(f"in {source}: {error.message}", hint=error.hint) from None
 
 
 def _from_flags(flags: Mapping[str, Any]) -> dict[str, Any]:

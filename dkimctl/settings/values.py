@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dkimctl.errors import UsageError
+from dkimctl.errors import UsageError, naming
+from dkimctl.models.secret import require_client_id
 from dkimctl.text.durations import DAY, parse_duration
 from dkimctl.text.escaping import quoted
 
@@ -31,7 +32,6 @@ SANDBOX_FIXED: Mapping[str, str] = {
 # Compiled on first use: no command needs all of them.
 _NAME = r"[A-Za-z0-9._-]+"
 _INTEGER = r"[0-9]{1,9}"
-_NOT_IN_CLIENT_ID = r"[:\0-\x1f\x7f-\x9f\ud800-\udfff]"  # RFC 7617 section 2
 _NOT_IN_URL = r"[\0-\x20\x7f-\xa0\\\ud800-\udfff]"
 
 
@@ -44,10 +44,8 @@ def profile_name(text: str) -> str:
 
 def parse_value(key: str, text: str, source: str) -> object:
     """The value of `key`. The UsageError names the `source`, such as `--batch-size`."""
-    try:
+    with naming(source):
         return CHECKS[key](text)
-    except UsageError as error:
-        raise UsageError(f"in {source}: {error.message}", hint=error.hint) from None
 
 
 def _service_url(text: str) -> str:
@@ -116,7 +114,8 @@ def _integer(lowest: int, highest: int) -> Check:
     return check
 
 
-def _duration(text: str) -> float:
+def short_duration(text: str) -> float:
+    """Seconds, up to a day. Raises UsageError, which does not quote the text."""
     try:
         return parse_duration(text, longest=DAY)
     except UsageError as error:
@@ -124,11 +123,7 @@ def _duration(text: str) -> float:
 
 
 def _client_id(text: str) -> str:
-    if not text or re.search(_NOT_IN_CLIENT_ID, text):
-        raise UsageError(
-            "the client ID is empty, or contains a colon or a control character",
-            hint="give the client ID alone, without the secret",
-        )
+    require_client_id(text, UsageError)
     return text
 
 
@@ -152,8 +147,8 @@ CHECKS: Mapping[str, Check] = {
     "client_id": _client_id,
     "batch_size": _integer(1, 10_000),
     "concurrency": _integer(1, 64),
-    "timeout": _duration,
-    "max_wait": _duration,
+    "timeout": short_duration,
+    "max_wait": short_duration,
     "ca_bundle": _path,
     "proxy": _proxy_url,
     "credential_store": _credential_store,

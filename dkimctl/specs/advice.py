@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from dkimctl.models.registration import DomainSpec
+from dkimctl.text.escaping import few
 
 _NAMED = 3  # domains
 # Resolvers that ask too early remember for up to an hour, in most zones, that there is no record.
@@ -49,5 +50,5 @@ def _signs_by(spec: DomainSpec, time: datetime) -> bool:
 
 
 def _summary(domains: Sequence[str]) -> str:
-    names = ", ".join(domains[:_NAMED]) + (", …" if len(domains) > _NAMED else "")
-    return f"{len(domains)} {'domain' if len(domains) == 1 else 'domains'} ({names})"
+    count = "1 domain" if len(domains) == 1 else f"{len(domains)} domains"
+    return f"{count} ({few(domains, _NAMED)})"

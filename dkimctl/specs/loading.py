@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dkimctl.dkim import MAX_NAME
 from dkimctl.errors import InputError, Problem
 from dkimctl.models.registration import DomainSpec, RegistrationKey, key_of
 from dkimctl.specs.fields import read_defaults, read_entry
-from dkimctl.specs.names import MAX_NAME, key_name_length
+from dkimctl.specs.names import key_name_length
 from dkimctl.strict_yaml.document import Document
 from dkimctl.strict_yaml.nodes import Node
 from dkimctl.strict_yaml.source import decode, read_bytes

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import NoReturn
 
+from dkimctl.dkim import MAX_NAME
 from dkimctl.errors import UsageError
 from dkimctl.text.escaping import printable, quoted
 
-MAX_NAME = 253  # RFC 1035 2.3.4 allows 255 octets on the wire, which are 253 characters of text
 MAX_LABEL = 63
 
 # Needs no further check: two labels or more, no A-label among them, and the last not a number.
@@ -53,7 +52,6 @@ def parse_domain(text: str) -> str:
     return ".".join(labels)
 
 
-@lru_cache(maxsize=64)  # the entries of a file have few different selectors
 def parse_selector(text: str) -> str:
     """A selector as written: DNS labels joined by dots (RFC 6376 3.1). Raises UsageError."""
     if "_domainkey" in text.lower():

@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterable
 from datetime import datetime
 
-from dkimctl.errors import UsageError
+from dkimctl.dkim import MAX_NAME
+from dkimctl.errors import UsageError, naming
 from dkimctl.models.registration import DomainSpec
-from dkimctl.specs.names import MAX_NAME, key_name_length, parse_selector
+from dkimctl.specs.names import key_name_length, parse_selector
 from dkimctl.text.escaping import quoted
 
 _DIRECTIVES = "YymdHMSjGV"  # of strftime: those that give only digits, on every platform
@@ -39,10 +40,8 @@ class SelectorTemplate:
         if re.search(r"[{}]", template.replace(_PLACEHOLDER, "")):
             raise UsageError(f"{source} contains a brace outside {_PLACEHOLDER}", hint=_HINT)
         self._text = now.strftime(template)
-        try:
+        with naming(option):
             parse_selector(self.selector("example.com"))
-        except UsageError as error:
-            raise UsageError(f"in {option}: {error.message}", hint=error.hint) from None
 
     def check(self, specs: Iterable[DomainSpec]) -> None:
         """Raises UsageError that names the domains for which the selector is too long."""

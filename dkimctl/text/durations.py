@@ -1,7 +1,8 @@
-"""Durations, as people write them."""
+"""Durations, as people write and read them."""
 
 from __future__ import annotations
 
+import math
 import re
 
 from dkimctl.errors import UsageError
@@ -24,3 +25,11 @@ def parse_duration(text: str, *, longest: float = 3650 * DAY, may_be_zero: bool 
         examples = "30s, 5m or 24h" if longest <= DAY else "30s, 5m, 2h or 14d"
         raise UsageError(f"invalid duration {quoted(text)}", hint=f"write {examples}")
     return seconds
+
+
+def format_duration(seconds: float) -> str:
+    """In whole seconds, rounded up, such as "12 s", "5 min 12 s" or "2 h 10 min"."""
+    minutes, left = divmod(max(math.ceil(seconds), 0), 60)
+    if minutes >= 60:
+        return f"{minutes // 60} h {minutes % 60} min"
+    return f"{minutes} min {left} s" if minutes else f"{left} s"

@@ -1,4 +1,6 @@
-"""Text from elsewhere, made safe to show."""
+"""Text from elsewhere, made safe and short enough to show."""
+
+from collections.abc import Sequence
 
 # Not "printable" for Python, but common in French and Japanese.
 _SPACES = "\u00a0\u3000"
@@ -24,6 +26,11 @@ def quoted(text: str) -> str:
     """`text` in quotes for a message: `printable`, and cut at 60 characters."""
     cut = text[:_MAX_QUOTE] + "…" if len(text) > _MAX_QUOTE else text
     return f'"{printable(cut)}"'
+
+
+def few(words: Sequence[str], limit: int = 5) -> str:
+    """The first of `words`, for a message."""
+    return ", ".join(words[:limit]) + (", …" if len(words) > limit else "")
 
 
 def _is_visible(char: str) -> bool:

@@ -29,15 +29,14 @@ from dkimctl.cli.output.streams import Reporter
 from dkimctl.cli.progress.checking import CheckProgress
 from dkimctl.cli.selection import (
     SelectionArgument,
-    named,
-    read_saved_results,
     read_selection,
-    registered,
+    registered_results,
+    saved_results,
     warn_unmatched,
 )
 from dkimctl.cli.session import Session
 from dkimctl.errors import ExitCode, Interrupted, LedgerError
-from dkimctl.models.registration import Registration, Result
+from dkimctl.models.registration import Registration, Result, named
 from dkimctl.publication.changes import PublicationChanges, recorded_changes
 from dkimctl.render.records import publishable
 from dkimctl.render.renderer import CheckFormat
@@ -82,9 +81,9 @@ def check_dns(
     selected = read_selection(session, selection)
     skipped = _Skipped(session.reporter)
     if saved is None:
-        results = registered(session, selected)
+        results, unreadable = registered_results(session, selected), ExitCode.OK
     else:
-        results = read_saved_results(saved, selected, on_fault=skipped.warn)
+        results, unreadable = saved_results(session, saved, selected)
     registrations = skipped.filter(results)
     progress = CheckProgress(session.reporter, policy.wanted, may_draw=_may_draw(fmt, output))
     recorded = saved is None and not expect_absent
@@ -103,7 +102,7 @@ def check_dns(
         if recorded:
             hint = f"the changes seen are in the ledger; {hint}"
         raise Interrupted(hint=hint) from None
-    return worst([status, skipped.status, warn_unmatched(session, selected)])
+    return worst([status, skipped.status, unreadable, warn_unmatched(session, selected)])
 
 
 def _may_draw(fmt: CheckFormat, output: Path | None) -> bool:
@@ -125,11 +124,8 @@ class _Skipped:
             else:
                 name = named(result.registration)
                 text = f"{name} is not checked: {result.outcome}: {result.reason}"
-                self.warn(text, result.outcome)
-
-    def warn(self, text: str, code: str = "unreadable") -> None:
-        self.status = ExitCode.NO
-        self._reporter.warn(text, code=code)
+                self._reporter.warn(text, code=result.outcome)
+                self.status = ExitCode.NO
 
 
 def _changes(session: Session, *, recorded: bool) -> AbstractContextManager[PublicationChanges]:

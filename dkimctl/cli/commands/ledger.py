@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dkimctl.cli.options.shared import SAVED_RESULT, examples, with_session
+from dkimctl.cli.options.shared import SAVED_RESULT, TableOrJson, examples, with_session
 from dkimctl.cli.output.ledger import nothing_retired, report_forgotten, report_import
 from dkimctl.cli.output.options import OutputOptions, default_format
 from dkimctl.cli.output.results import write_results
@@ -30,13 +29,6 @@ app = typer.Typer(
         "dkimctl ledger forget example.com > forgotten.json",
     ),
 )
-
-
-class ListFormat(StrEnum):
-    """What `ledger forget --format` takes."""
-
-    TABLE = "table"
-    JSON = "json"
 
 
 @app.command(
@@ -94,11 +86,11 @@ def forget(
         bool, typer.Option("--force", help="Forget the whole selection, retired or not.")
     ] = False,
     fmt: Annotated[
-        ListFormat | None,
+        TableOrJson | None,
         typer.Option(
             "--format",
             metavar="FORMAT",
-            help=f"{', '.join(ListFormat)} (default: table on a terminal, else json).",
+            help=f"{', '.join(TableOrJson)} (default: table on a terminal, else json).",
         ),
     ] = None,
     output: Annotated[
@@ -129,7 +121,7 @@ def forget(
 
 
 def _write(
-    statuses: Sequence[RetirementStatus], fmt: ListFormat | None, output: Path | None
+    statuses: Sequence[RetirementStatus], fmt: TableOrJson | None, output: Path | None
 ) -> None:
     from dkimctl.rotation.retirement import as_result
 

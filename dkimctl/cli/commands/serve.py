@@ -15,7 +15,7 @@ from dkimctl.cli.embedded_service import needs_service_extra, open_key_store
 from dkimctl.cli.options.shared import DataOption, examples
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.errors import ExitCode
-from dkimctl.settings.values import CHECKS
+from dkimctl.settings.values import short_duration
 
 if TYPE_CHECKING:
     from dkimctl.service.faults.plan import Plan
@@ -59,7 +59,7 @@ def serve(
         from dkimctl.service.faults.middleware import FaultInjector
         from dkimctl.service.faults.plan import read_plan
         from dkimctl.service.server import Server, hang_up
-    plan = read_plan(faults, read_duration=CHECKS["timeout"]) if faults is not None else None
+    plan = read_plan(faults, read_duration=short_duration) if faults is not None else None
     with closing(open_key_store(data)) as store:
         service = create_app(store, max_domains=max_domains)
         if plan:

@@ -11,12 +11,19 @@ from dkimctl.cli.options.shared import SAVED_RESULT, examples, with_session
 from dkimctl.cli.output.options import OutputOptions
 from dkimctl.cli.output.results import show, worst
 from dkimctl.cli.output.zones import resolve_zones
-from dkimctl.cli.selection import SelectionArgument, few, read_selection, registered, warn_unmatched
+from dkimctl.cli.selection import (
+    SelectionArgument,
+    read_selection,
+    registered_results,
+    saved_results,
+    warn_unmatched,
+)
 from dkimctl.cli.session import Session
 from dkimctl.errors import ExitCode, NegativeAnswer
 from dkimctl.ledger.selection import Selection
 from dkimctl.models.registration import Result
 from dkimctl.render.records import publishable
+from dkimctl.text.escaping import few
 
 app = typer.Typer(add_completion=False)
 
@@ -48,7 +55,8 @@ def show_dns(
     selected = read_selection(session, selection)
     if saved is not None:
         return _show_saved(session, output_options, saved, selected)
-    results, output_options = _with_zones(session, output_options, registered(session, selected))
+    registered = registered_results(session, selected)
+    results, output_options = _with_zones(session, output_options, registered)
     shown = show(results, output_options, session.reporter)
     return worst([shown.status, warn_unmatched(session, selected)])
 
@@ -57,12 +65,8 @@ def _show_saved(
     session: Session, output_options: OutputOptions, path: str, selected: Selection
 ) -> int:
     """Show the records in a file, without ledger, token or network."""
-    from dkimctl.registration.saved_results import read_saved_results, results_of
-
-    saved = read_saved_results(path)
-    for fault in saved.faults:
-        session.reporter.warn(f"{path}: {fault}", code="unreadable")
-    results = list(results_of(selected.pick(saved.registrations)))
+    selected_results, unreadable = saved_results(session, path, selected)
+    results = list(selected_results)
     if not results and (unmatched := selected.unmatched()):
         raise NegativeAnswer(
             f"nothing in {path} matches {few(unmatched)}",
@@ -72,8 +76,7 @@ def _show_saved(
     shown = show(results, output_options, session.reporter)
     # The service was not asked: what failed or is unknown is so in the file, and a no.
     status = shown.status if shown.failure else min(shown.status, ExitCode.NO)
-    faulty = ExitCode.NO if saved.faults else ExitCode.OK
-    return worst([status, faulty, warn_unmatched(session, selected)])
+    return worst([status, unreadable, warn_unmatched(session, selected)])
 
 
 def _with_zones(

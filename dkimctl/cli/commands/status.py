@@ -6,17 +6,16 @@ import json
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from enum import StrEnum
 from typing import Annotated
 
 import typer
 
-from dkimctl.cli.options.shared import examples, with_session
+from dkimctl.cli.options.shared import TableOrJson, examples, with_session
 from dkimctl.cli.output.streams import write
-from dkimctl.cli.progress.display import duration
 from dkimctl.cli.session import Session
 from dkimctl.errors import CredentialsError, ExitCode
 from dkimctl.models.secret import Token
+from dkimctl.text.durations import format_duration
 from dkimctl.text.escaping import printable
 
 _MAX_TIMESTAMP = 253_402_300_799.0  # the last second that datetime supports, of the year 9999
@@ -24,21 +23,14 @@ _MAX_TIMESTAMP = 253_402_300_799.0  # the last second that datetime supports, of
 app = typer.Typer(add_completion=False)
 
 
-class StatusFormat(StrEnum):
-    """The values of `status --format`."""
-
-    TABLE = "table"
-    JSON = "json"
-
-
 @app.command(epilog=examples("dkimctl status", "dkimctl status --profile agency --format json"))
 @with_session
 def status(
     session: Session,
     fmt: Annotated[
-        StatusFormat,
-        typer.Option("--format", metavar="FORMAT", help=f"{', '.join(StatusFormat)}."),
-    ] = StatusFormat.TABLE,
+        TableOrJson,
+        typer.Option("--format", metavar="FORMAT", help=f"{', '.join(TableOrJson)}."),
+    ] = TableOrJson.TABLE,
 ) -> int:
     """Show the profile, and where its secret and token are. Sends nothing.
 
@@ -56,7 +48,7 @@ def status(
         "problem": None,
     }
     facts |= {"secret_source": "none needed"} if profile.is_sandbox else _credentials(session)
-    write([json.dumps(facts, indent=1) + "\n"] if fmt is StatusFormat.JSON else _lines(facts))
+    write([json.dumps(facts, indent=1) + "\n"] if fmt is TableOrJson.JSON else _lines(facts))
     return ExitCode.OK if facts["secret_source"] or facts["token"] else ExitCode.AUTH
 
 
@@ -95,4 +87,4 @@ def _shown(key: str, value: object) -> str:
     if key != "token_expires_at":
         return text
     left = datetime.fromisoformat(text).timestamp() - time.time()
-    return f"{text} (in {duration(left)})"
+    return f"{text} (in {format_duration(left)})"

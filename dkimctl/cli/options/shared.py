@@ -6,6 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable
 from datetime import timedelta
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +14,7 @@ import typer
 
 from dkimctl.cli.output.options import OutputOptions, read_output_options
 from dkimctl.cli.session import Session
-from dkimctl.errors import UsageError
+from dkimctl.errors import naming
 from dkimctl.render.renderer import Format, Provider
 from dkimctl.text.durations import parse_duration
 
@@ -34,6 +35,14 @@ OutputOption = Annotated[
     Path | None,
     typer.Option("--output", metavar="FILE", help="Write the result to this file, atomically."),
 ]
+
+
+class TableOrJson(StrEnum):
+    """The values of `status --format` and `ledger forget --format`."""
+
+    TABLE = "table"
+    JSON = "json"
+
 
 _PANEL = "Profile"
 _OUTPUT_PANEL = "Output"
@@ -181,10 +190,8 @@ def with_session(command: Callable[..., int]) -> Callable[..., int]:
 
 def read_duration(option: str, text: str, *, may_be_zero: bool = False) -> timedelta:
     """What `parse_duration` reads. Raises UsageError that names the option."""
-    try:
+    with naming(option):
         return timedelta(seconds=parse_duration(text, may_be_zero=may_be_zero))
-    except UsageError as error:
-        raise UsageError(f"in {option}: {error.message}", hint=error.hint) from None
 
 
 def _parameters(function: Callable[..., object]) -> list[inspect.Parameter]:

@@ -11,11 +11,12 @@ from typing import Self
 from dkimctl.cli.output.destination import open_writer
 from dkimctl.cli.output.results import LONG, worst
 from dkimctl.cli.output.streams import Reporter, shows_colour
-from dkimctl.cli.selection import few, named
 from dkimctl.errors import ExitCode, OutputError
+from dkimctl.models.registration import named
 from dkimctl.publication.verdicts import Check, Urgency, Verdict
 from dkimctl.render.formats import open_check_renderer
 from dkimctl.render.renderer import CheckFormat, Renderer
+from dkimctl.text.escaping import few
 
 
 class CheckSink:

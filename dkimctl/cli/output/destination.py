@@ -12,6 +12,7 @@ from dkimctl.cli.output.streams import StdoutWriter
 from dkimctl.errors import OutputError
 from dkimctl.files import atomic_writer
 from dkimctl.render.renderer import ZoneFile
+from dkimctl.text.escaping import few
 
 _IN_LEDGER = "what was registered is in the ledger: dkimctl show-dns"
 
@@ -61,10 +62,9 @@ def write_files(files: Iterable[ZoneFile], output: Path | None, output_dir: Path
             write_chunks(file.chunks, output_dir / file.name)
         return
     if len(zone_files) > 1:
-        names = ", ".join(file.name for file in zone_files[:5])
-        more = ", ..." if len(zone_files) > 5 else ""
+        names = few([file.name for file in zone_files])
         raise OutputError(
-            f"the result is {len(zone_files)} files ({names}{more}), which need a directory",
+            f"the result is {len(zone_files)} files ({names}), which need a directory",
             hint=f"name one with --output-dir; {_IN_LEDGER}",
         )
     write_chunks(zone_files[0].chunks if zone_files else (), output)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dkimctl.cli.output.streams import Reporter
-from dkimctl.cli.selection import few, named
 from dkimctl.errors import NegativeAnswer
-from dkimctl.models.registration import Outcome, Result
+from dkimctl.models.registration import Outcome, Result, named
+from dkimctl.text.escaping import few
 
 if TYPE_CHECKING:
     from dkimctl.registration.importing import ImportPlan

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from dkimctl.errors import UsageError
+from dkimctl.errors import UsageError, naming
 from dkimctl.render.renderer import PER_ZONE, Format, Provider
 
 
@@ -121,7 +121,5 @@ def read_zone(option: str, text: str) -> str:
     name = text.lower().removesuffix(".")
     if is_name(name):
         return name
-    try:
+    with naming(option):
         return parse_domain(text)
-    except UsageError as error:
-        raise UsageError(f"in {option}: {error.message}", hint=error.hint) from None

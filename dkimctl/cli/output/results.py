@@ -12,7 +12,7 @@ from dkimctl.cli.output.destination import TextWriter, open_writer, write_files
 from dkimctl.cli.output.options import OutputOptions
 from dkimctl.cli.output.streams import Reporter, shows_colour
 from dkimctl.errors import ExitCode, OutputError
-from dkimctl.models.registration import Outcome, Result
+from dkimctl.models.registration import Outcome, Result, named
 from dkimctl.render.formats import open_renderer
 from dkimctl.render.renderer import Format, PerZoneRenderer, Renderer
 
@@ -223,7 +223,5 @@ def worst(codes: Iterable[ExitCode]) -> ExitCode:
 
 
 def _warn(result: Result, reporter: Reporter, *, with_hint: bool) -> None:
-    registration = result.registration
-    selector = f" (selector {registration.selector})" if registration.selector else ""
-    text = f"{registration.sign_domain}{selector}: {result.outcome}: {result.reason}"
+    text = f"{named(result.registration)}: {result.outcome}: {result.reason}"
     reporter.warn(text, hint=_HINTS[result.outcome] if with_hint else "", code=result.outcome)

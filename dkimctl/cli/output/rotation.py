@@ -9,9 +9,9 @@ from dkimctl.cli.output.destination import write_chunks
 from dkimctl.cli.output.options import OutputOptions
 from dkimctl.cli.output.results import write_results
 from dkimctl.cli.output.streams import Reporter
-from dkimctl.cli.selection import few, named
-from dkimctl.models.registration import Outcome, Result
+from dkimctl.models.registration import Outcome, Result, named
 from dkimctl.render.renderer import Format, render_all
+from dkimctl.text.escaping import few
 
 if TYPE_CHECKING:
     from dkimctl.cli.session import Session

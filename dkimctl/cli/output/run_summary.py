@@ -12,8 +12,9 @@ from dkimctl.cli.output.options import OutputOptions
 from dkimctl.cli.output.results import Shown, summary, worst
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.errors import DkimctlError, Interrupted, ServiceError
-from dkimctl.models.registration import Outcome
+from dkimctl.models.registration import Outcome, named
 from dkimctl.render.renderer import Format
+from dkimctl.text.escaping import few
 
 if TYPE_CHECKING:
     from dkimctl.cli.session import Session
@@ -58,13 +59,9 @@ def warn_of_unanswered(reporter: Reporter, intents: Sequence[Intent]) -> None:
     """Warn of requests of earlier runs that were never answered."""
     if not intents:
         return
-    names = [
-        intent.sign_domain + (f" (selector {intent.selector})" if intent.selector else "")
-        for intent in intents[:5]
-    ]
     reporter.warn(
         f"{len(intents)} entries of earlier runs, not in this file, were never answered: "
-        f"{', '.join(names)}{', ...' if len(intents) > 5 else ''}",
+        f"{few([named(intent) for intent in intents])}",
         hint="register a file that contains them",
     )
 

@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Self
 
 from dkimctl.cli.output.streams import Reporter
-from dkimctl.cli.progress.display import REDRAW, ProgressDisplay, duration
+from dkimctl.cli.progress.display import REDRAW, ProgressDisplay
 from dkimctl.publication.verdicts import Check, Verdict
+from dkimctl.text.durations import format_duration
 
 
 class CheckProgress:
@@ -62,7 +63,7 @@ class CheckProgress:
         while (left := until - self._clock()) > 0:
             if self._display.draws:
                 self._display.draw(
-                    self._done, self._total, f"{good}, next check in {duration(left)}"
+                    self._done, self._total, f"{good}, next check in {format_duration(left)}"
                 )
             self._sleep(min(left, REDRAW) if self._display.draws else left)
 

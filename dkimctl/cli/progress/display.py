@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import sys
 from collections.abc import Callable
@@ -144,14 +143,6 @@ class _Verbatim:
         from rich.segment import Segment
 
         yield Segment(self._text)
-
-
-def duration(seconds: float) -> str:
-    """In whole seconds, rounded up, such as "12 s", "5 min 12 s" or "2 h 10 min"."""
-    minutes, left = divmod(max(math.ceil(seconds), 0), 60)
-    if minutes >= 60:
-        return f"{minutes // 60} h {minutes % 60} min"
-    return f"{minutes} min {left} s" if minutes else f"{left} s"
 
 
 def _is_drawable(stream: TextIO) -> bool:

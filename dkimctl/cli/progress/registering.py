@@ -8,15 +8,14 @@ from collections.abc import Callable, Sequence
 from typing import Self
 
 from dkimctl.cli.output.streams import Reporter
-from dkimctl.cli.progress.display import ProgressDisplay, duration
-from dkimctl.models.registration import Outcome, Result
+from dkimctl.cli.progress.display import ProgressDisplay
+from dkimctl.models.registration import GOOD, Outcome, Result
+from dkimctl.text.durations import format_duration
 
 # All in seconds.
 _LINE_EVERY = 5.0
 _MUCH_LONGER = 10.0
 _RATE_OVER = 30.0  # longer than most waits, which would otherwise bring the rate to zero
-
-_GOOD = frozenset((Outcome.CREATED, Outcome.EXISTS))
 
 
 class RegistrationProgress:
@@ -68,15 +67,17 @@ class RegistrationProgress:
             self._next_wait_note = now + _LINE_EVERY
             self._noted_until = until
             domains = "1 domain" if entries == 1 else f"{entries} domains"
-            self._reporter.note(f"dkimctl: waiting {duration(seconds)} for {domains}: {reason}")
+            self._reporter.note(
+                f"dkimctl: waiting {format_duration(seconds)} for {domains}: {reason}"
+            )
         self.tick()
 
     def ending(self, requests: int, seconds: float) -> None:
         """The run ends early, but waits for answers to its last requests, at most `seconds`."""
         count = "1 request" if requests == 1 else f"{requests} requests"
         self._reporter.note(
-            f"dkimctl: stopping; {count} in flight, waiting up to {duration(seconds)} for answers "
-            "(Ctrl-C to exit at once)"
+            f"dkimctl: stopping; {count} in flight, waiting up to {format_duration(seconds)} for "
+            "answers (Ctrl-C to exit at once)"
         )
 
     def tick(self) -> None:
@@ -107,7 +108,7 @@ class Tally:
     def settle(self, results: Sequence[Result], now: float) -> None:
         outcomes = [result.outcome for result in results if result.outcome is not Outcome.PENDING]
         self.done += len(outcomes)
-        self._need_attention += sum(outcome not in _GOOD for outcome in outcomes)
+        self._need_attention += sum(outcome not in GOOD for outcome in outcomes)
         if now - self._samples[-1][0] >= 1:
             self._samples.append((now, self.done))
 
@@ -128,7 +129,7 @@ class Tally:
         parts = [f"{self._need_attention} {verb} attention", f"{self._waiting(now)} waiting"]
         parts.append(f"{rate:.{0 if rate >= 10 else 1}f}{per_second}")
         if rate and left > 0:
-            parts.append(f"{duration(left / rate)} left")
+            parts.append(f"{format_duration(left / rate)} left")
         return parts
 
     def _waiting(self, now: float) -> int:

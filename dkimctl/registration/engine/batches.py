@@ -9,7 +9,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, NamedTuple
 
 from dkimctl.errors import DkimctlError, RequestRefused, ServiceError
-from dkimctl.models.registration import DomainSpec, Outcome, Registration, Result
+from dkimctl.models.registration import DomainSpec, Outcome, Registration, Result, named
 from dkimctl.registration import outcomes
 from dkimctl.registration.matching import match
 
@@ -253,5 +253,4 @@ def _first_few(warnings: list[str]) -> list[str]:
 
 
 def _describe_stray(stray: Registration) -> str:
-    selector = f" (selector {stray.selector})" if stray.selector else ""
-    return f"the service answered for {stray.sign_domain}{selector}: not asked for, or twice"
+    return f"the service answered for {named(stray)}: not asked for, or twice"

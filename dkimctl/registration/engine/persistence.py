@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.models.registration import DomainSpec, Outcome, RegistrationKey, Result
+from dkimctl.models.registration import USABLE, DomainSpec, Outcome, RegistrationKey, Result
 from dkimctl.registration import outcomes
 from dkimctl.registration.engine.batches import Batch, Entry
 
-# Outcomes whose answer the ledger keeps: there is a registration. One without a sound record
-# never replaces what the ledger has.
-_SOUND = frozenset((Outcome.CREATED, Outcome.EXISTS, Outcome.DIFFERS))
-_UNSOUND = frozenset((Outcome.UNUSABLE, Outcome.TAKEN))
+# There is a registration, but its answer never replaces a record that the ledger has.
+_WITHOUT_USABLE_RECORD = frozenset((Outcome.UNUSABLE, Outcome.TAKEN))
 
 
 def persist(
@@ -33,8 +31,8 @@ def persist(
 
 
 def _is_persisted(ledger: Ledger, result: Result) -> bool:
-    if result.outcome not in _UNSOUND:
-        return result.outcome in _SOUND
+    if result.outcome not in _WITHOUT_USABLE_RECORD:
+        return result.outcome in USABLE
     registration = result.registration
     spec = DomainSpec(registration.sign_domain, registration.selector)
     known = outcomes.registration_for(spec, ledger.of_domain(spec.sign_domain))

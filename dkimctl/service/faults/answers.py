@@ -10,11 +10,9 @@ from typing import Any, NamedTuple, Self
 from wsgiref.headers import Headers
 from wsgiref.types import WSGIApplication, WSGIEnvironment
 
-Header = tuple[str, str]
-Item = dict[str, Any]
-"""An item of a registration response (interface 2.4)."""
+from dkimctl.service.registrar import FAILED, Item
 
-_FAILED = {"code": "500", "message": "unexpected error while registering; retry later"}
+Header = tuple[str, str]
 
 
 class Answer(NamedTuple):
@@ -108,4 +106,4 @@ def _some_positions(items: list[Item], rng: Random) -> set[int]:
 
 def _failed(item: Item) -> Item:
     names: Item = {field: item[field] for field in ("sign_domain", "selector") if field in item}
-    return {"result": _FAILED, **names}
+    return {"result": FAILED, **names}
