@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Self
 
 from dkimctl.cli.output.destination import open_writer
-from dkimctl.cli.output.results import LONG, worst
+from dkimctl.cli.output.results import LONG_TABLE, worst
 from dkimctl.cli.output.streams import Reporter, shows_colour
 from dkimctl.errors import ExitCode, OutputError
 from dkimctl.models.registration import named
@@ -76,7 +76,7 @@ class CheckSink:
             wanted=self._wanted,
             width=shutil.get_terminal_size((120, 24)).columns,
             colour=self._output is None and shows_colour(sys.stdout),
-            only_attention=is_on_terminal and len(self._rows) > LONG,
+            only_attention=is_on_terminal and len(self._rows) > LONG_TABLE,
         )
         self._writer.write(renderer.begin())
         return renderer

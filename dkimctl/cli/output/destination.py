@@ -8,13 +8,11 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Protocol, TextIO
 
-from dkimctl.cli.output.streams import StdoutWriter
+from dkimctl.cli.output.streams import IN_LEDGER, StdoutWriter
 from dkimctl.errors import OutputError
 from dkimctl.files import atomic_writer
 from dkimctl.render.renderer import ZoneFile
 from dkimctl.text.escaping import few
-
-_IN_LEDGER = "what was registered is in the ledger: dkimctl show-dns"
 
 
 class TextWriter(Protocol):
@@ -65,7 +63,7 @@ def write_files(files: Iterable[ZoneFile], output: Path | None, output_dir: Path
         names = few([file.name for file in zone_files])
         raise OutputError(
             f"the result is {len(zone_files)} files ({names}), which need a directory",
-            hint=f"name one with --output-dir; {_IN_LEDGER}",
+            hint=f"name one with --output-dir; {IN_LEDGER}",
         )
     write_chunks(zone_files[0].chunks if zone_files else (), output)
 
@@ -111,7 +109,7 @@ class _FileWriter:
         if self._failure is not None:
             raise OutputError(
                 f"cannot write {self._path}: {self._failure.strerror or self._failure}",
-                hint=f"check that its directory exists and has space; {_IN_LEDGER}",
+                hint=f"check that its directory exists and has space; {IN_LEDGER}",
             )
 
     def abort(self) -> None:
@@ -129,5 +127,5 @@ def _make_directory(path: Path) -> None:
     except OSError as error:
         raise OutputError(
             f"cannot create the directory {path}: {error.strerror or error}",
-            hint=f"name another with --output-dir; {_IN_LEDGER}",
+            hint=f"name another with --output-dir; {IN_LEDGER}",
         ) from None

@@ -16,7 +16,7 @@ from dkimctl.models.registration import Outcome, Result, named
 from dkimctl.render.formats import open_renderer
 from dkimctl.render.renderer import Format, PerZoneRenderer, Renderer
 
-LONG = 200  # rows; a longer table on a terminal shows only those that need attention
+LONG_TABLE = 200  # rows; a longer table on a terminal shows only those that need attention
 
 # In the order of the summary.
 _WORDS = {
@@ -94,7 +94,7 @@ class ResultWriter:
             provider=output_options.provider,
             width=shutil.get_terminal_size((120, 24)).columns,
             colour=output_options.output is None and shows_colour(sys.stdout),
-            only_attention=output_options.is_on_terminal and expected > LONG,
+            only_attention=output_options.is_on_terminal and expected > LONG_TABLE,
         )
         self._per_zone = renderer if isinstance(renderer, PerZoneRenderer) else None
         self._renderer = renderer if isinstance(renderer, Renderer) else None

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Counts = Mapping[Outcome, int] | Mapping[Verdict, int]
 
 _PIECE = 64  # chunks in a write: a write for each would take as long as making them
-_IN_LEDGER = "what was registered is in the ledger: dkimctl show-dns"
+IN_LEDGER = "what was registered is in the ledger: dkimctl show-dns"
 _STYLES = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m"}
 
 
@@ -123,7 +123,7 @@ class StdoutWriter:
                 "stdout is closed, and the result would be lost", hint=hint or "use --output"
             )
         self._must_arrive = must_arrive
-        self._hint = hint or _IN_LEDGER
+        self._hint = hint or IN_LEDGER
         self._gathered: list[str] = []
         self._most_gathered = 1 if sys.stdout.isatty() else _PIECE
         self._failure: OSError | None = None
@@ -202,7 +202,7 @@ def _write_one(text: str) -> OSError | None:
 
 
 def _require_written(
-    failure: OSError | None, hint: str = _IN_LEDGER, *, must_arrive: bool = False
+    failure: OSError | None, hint: str = IN_LEDGER, *, must_arrive: bool = False
 ) -> None:
     if failure is None:
         return
