@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+import gc
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dkimctl.dkim import MAX_NAME
@@ -36,7 +38,7 @@ def load_specs(
     `defaults` are the profile's fields, already checked. Those of the file take precedence over
     them, and the fields of an entry over both. Raises InputError with every problem found.
     """
-    with Document(decode(data, name), name) as document:
+    with _no_garbage_collection(), Document(decode(data, name), name) as document:
         reader = _Reader(document)
         root = document.root()
         if root is None:
@@ -44,6 +46,18 @@ def load_specs(
         reader.read(root)
     shared = {**(defaults or {}), **reader.defaults}
     return _with_defaults(reader.specs, shared) if shared else reader.specs
+
+
+@contextlib.contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """A load creates many objects and no garbage; looking for some takes a tenth of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _with_defaults(specs: Sequence[DomainSpec], defaults: Mapping[str, Any]) -> list[DomainSpec]:
