@@ -218,6 +218,26 @@ def test_a_stalled_reader_holds_up_neither_answers_nor_the_next_run(cli, registe
 
 
 @posix
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_the_reader_stalls_loses_no_output(cli, registering, sent, number):
+    path = cli.write("many.yaml", specs(800))
+    process = cli.start("register", path, "--format", "json", stdout=-1, stderr=-1)
+    deadline = time.monotonic() + 60
+    while len(sent()) < 800 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert cli("register", path, "--quiet").status == 0  # now the first run only writes
+    process.send_signal(number)
+    time.sleep(0.5)
+    assert process.poll() is None
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert json.loads(out)["count"] == 800
+    report = json.loads(err)
+    assert report["summary"] == {"created": 800}
+    assert "800 of 800 domains are done" in report["errors"][0]["message"]
+
+
+@posix
 def test_a_closed_pipe_does_not_stop_the_run(cli, registering, sent):
     path = cli.write("many.yaml", specs(500))
     process = cli.start("register", path, "--format", "jsonl", stdout=-1, stderr=-1)

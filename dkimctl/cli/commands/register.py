@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import gc
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,15 +13,19 @@ import typer
 
 from dkimctl.cli.options.shared import examples, with_session
 from dkimctl.cli.output.options import OutputOptions
-from dkimctl.cli.output.results import ResultSink, show
-from dkimctl.cli.output.run_summary import finish_run, nothing_sent_error, warn_of_unanswered
+from dkimctl.cli.output.results import ResultSink
+from dkimctl.cli.output.run_summary import (
+    finish_run,
+    nothing_sent_error,
+    show_plan,
+    warn_of_unanswered,
+)
 from dkimctl.cli.output.zones import resolve_zones
 from dkimctl.cli.session import Session
-from dkimctl.errors import DkimctlError, ExitCode, UsageError
+from dkimctl.errors import DkimctlError
 from dkimctl.models.registration import DomainSpec
 from dkimctl.registration.planning import Planner, plan
 from dkimctl.registration.run import RegistrationRun, assign_from, record_names
-from dkimctl.render.renderer import Format
 
 if TYPE_CHECKING:
     from dkimctl.ledger.ledger import Ledger
@@ -83,7 +88,8 @@ def register(
             retry_unknown=retry_unknown,
         )
         if dry_run:
-            return _plan(session, specs, make_planner, output)
+            planner = make_planner(session.open_ledger(for_writing=False))
+            return show_plan(session.reporter, plan(specs, planner), output)
         output = resolve_zones(output, record_names(specs), session.reporter.note)
         return _register(session, specs, make_planner, output)
 
@@ -98,53 +104,41 @@ def _read(session: Session, file: str) -> list[DomainSpec]:
     return specs
 
 
-def _plan(
-    session: Session, specs: Sequence[DomainSpec], make_planner: MakePlanner, output: OutputOptions
-) -> int:
-    if output.is_default:
-        output = output._replace(fmt=Format.TABLE)
-    if output.fmt not in (Format.TABLE, Format.JSON):
-        raise UsageError(
-            f"a plan has no DNS records to show as {output.fmt}", hint="use --format table or json"
-        )
-    planner = make_planner(session.open_ledger(for_writing=False))
-    shown = show(plan(specs, planner), output, session.reporter)
-    # The service was not asked: what is unknown is so in the ledger, and a no.
-    return shown.status if shown.failure else min(shown.status, ExitCode.NO)
-
-
 def _register(
     session: Session, specs: Sequence[DomainSpec], make_planner: MakePlanner, output: OutputOptions
 ) -> int:
     from dkimctl.cli.interruption import stopping
     from dkimctl.cli.progress.registering import RegistrationProgress
 
-    with ResultSink(output, session.reporter, expected=len(specs), in_background=True) as sink:
-        with session.lock_account():
-            ledger = session.open_ledger(for_writing=True)
-            progress = RegistrationProgress(
-                len(specs),
-                session.reporter,
-                verbose=session.flags["verbose"],
-                may_draw=not output.is_written_to_terminal_meanwhile,
-            )
-            run = RegistrationRun(
-                specs,
-                ledger,
-                make_planner(ledger),
-                session.connect,
-                observer=progress,
-                warn=session.reporter.warn,
-                limits=session.limits,
-            )
+    sink = ResultSink(output, session.reporter, expected=len(specs), in_background=True)
+    with ExitStack() as lock, sink:
+        lock.enter_context(session.lock_account())
+        ledger = session.open_ledger(for_writing=True)
+        progress = RegistrationProgress(
+            len(specs),
+            session.reporter,
+            verbose=session.flags["verbose"],
+            may_draw=not output.is_written_to_terminal_meanwhile,
+        )
+        run = RegistrationRun(
+            specs,
+            ledger,
+            make_planner(ledger),
+            session.connect,
+            observer=progress,
+            warn=session.reporter.warn,
+            limits=session.limits,
+        )
+        with stopping(run.stop):
             try:
-                with stopping(run.stop), progress:
+                with progress:
                     run.execute(sink.emit)
             except DkimctlError as error:
                 if error is not run.stopped:
                     raise
                 raise nothing_sent_error(session.reporter, error, len(specs)) from None
             unanswered = [] if run.stopped else run.left_unanswered()
-        shown = sink.close()
+            lock.close()  # the next run need not wait for the reader of this one
+            shown = sink.close()
     warn_of_unanswered(session.reporter, unanswered)
     return finish_run(session, run.stopped, shown, output)

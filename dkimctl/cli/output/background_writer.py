@@ -9,7 +9,6 @@ import threading
 import time
 
 _TICK = 0.5  # seconds; a wait without a timeout would not hear Ctrl-C on Windows
-_LAST_WAIT = 1.0  # seconds
 
 
 class BackgroundWriter:
@@ -37,11 +36,6 @@ class BackgroundWriter:
         while self._thread.is_alive():
             self._thread.join(_TICK)
         return self._failure
-
-    def abort(self) -> None:
-        """Write what the reader takes within a second, and nothing more."""
-        self._pieces.put(None)
-        self._thread.join(_LAST_WAIT)
 
     def _run(self) -> None:
         while (data := self._pieces.get()) is not None:

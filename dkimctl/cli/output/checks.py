@@ -37,8 +37,7 @@ class CheckSink:
         self._urgent: dict[Urgency, list[str]] = {Urgency.SIGNING: [], Urgency.SOON: []}
         self._rows: list[Check] = []  # of a table; their number decides which are shown
         self._writer = open_writer(output)
-        if fmt is not CheckFormat.TABLE:
-            self._renderer = self._open_renderer()
+        self._renderer: Renderer[Check] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -54,7 +53,8 @@ class CheckSink:
         if self._fmt is CheckFormat.TABLE:
             self._rows.append(check)
         else:
-            self._writer.write(self._renderer.add(check))
+            renderer = self._renderer or self._open_renderer()
+            self._writer.write(renderer.add(check))
 
     def close(self) -> ExitCode:
         """Write the rest and the summary."""
@@ -79,14 +79,14 @@ class CheckSink:
             only_attention=is_on_terminal and len(self._rows) > LONG_TABLE,
         )
         self._writer.write(renderer.begin())
+        self._renderer = renderer
         return renderer
 
     def _write_rest(self) -> None:
-        if self._fmt is CheckFormat.TABLE:
-            self._renderer = self._open_renderer()
-            for check in self._rows:
-                self._writer.write(self._renderer.add(check))
-        for text in self._renderer.end():
+        renderer = self._renderer or self._open_renderer()
+        for check in self._rows:
+            self._writer.write(renderer.add(check))
+        for text in renderer.end():
             self._writer.write(text)
         self._writer.close()
 

@@ -1,18 +1,18 @@
-"""What `register` says at the end of a run, and its exit code."""
+"""What `register` shows of a plan, and says at the end of a run, with the exit code."""
 
 from __future__ import annotations
 
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from dkimctl.cli.output.options import OutputOptions
-from dkimctl.cli.output.results import Shown, summary, worst
+from dkimctl.cli.output.results import Shown, show, summary, worst
 from dkimctl.cli.output.streams import Reporter
-from dkimctl.errors import DkimctlError, Interrupted, ServiceError
-from dkimctl.models.registration import Outcome, named
+from dkimctl.errors import DkimctlError, ExitCode, Interrupted, ServiceError, UsageError
+from dkimctl.models.registration import Outcome, Result, named
 from dkimctl.render.renderer import Format
 from dkimctl.text.escaping import few
 
@@ -21,6 +21,19 @@ if TYPE_CHECKING:
     from dkimctl.ledger.intents import Intent
 
 _UNFINISHED = (Outcome.PENDING, Outcome.UNKNOWN, Outcome.FAILED)
+
+
+def show_plan(reporter: Reporter, results: Iterable[Result], output: OutputOptions) -> int:
+    """Show what `register` would do; returns the exit code. Raises UsageError for other formats."""
+    if output.is_default:
+        output = output._replace(fmt=Format.TABLE)
+    if output.fmt not in (Format.TABLE, Format.JSON):
+        raise UsageError(
+            f"a plan has no DNS records to show as {output.fmt}", hint="use --format table or json"
+        )
+    shown = show(results, output, reporter)
+    # The service was not asked: what is unknown is so in the ledger, and a no.
+    return shown.status if shown.failure else min(shown.status, ExitCode.NO)
 
 
 def finish_run(

@@ -146,10 +146,8 @@ class StdoutWriter:
         _require_written(self._failure, self._hint, must_arrive=self._must_arrive)
 
     def abort(self) -> None:
-        """Write what there is, without waiting long for the reader, and report nothing."""
-        self._flush()
-        if self._background is not None:
-            self._background.abort()
+        """Give up what is not written yet."""
+        self._gathered.clear()
 
     def _flush(self) -> None:
         text = "".join(self._gathered)

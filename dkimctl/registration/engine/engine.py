@@ -70,12 +70,18 @@ class RegistrationEngine:
         self._disk_space = 0  # entries whose answers fit, before the disk is looked at again
         self._defect: Exception | None = None
         self._is_asked_to_stop = False
+        self._is_finished = False
         self._warned: set[str] = set()
         self.may_have_reached_service = False
 
     @property
     def stopped(self) -> DkimctlError | None:
-        """What ended the run early, if anything; what was not sent then is `pending`."""
+        """What ended the run early, if anything; what was not sent then is `pending`.
+
+        A stop after the last result counts, too.
+        """
+        if self._is_finished and self._is_asked_to_stop:
+            return self._deadline.error or Interrupted()
         return self._deadline.error
 
     def stop(self) -> None:
@@ -103,6 +109,7 @@ class RegistrationEngine:
                     self._listen()
         finally:
             self._scheduler.close()
+            self._is_finished = True
         if self._defect is not None:
             raise self._defect
 
