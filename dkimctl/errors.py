@@ -77,7 +77,7 @@ class Problem(NamedTuple):
 
 @contextmanager
 def naming(source: str) -> Iterator[None]:
-    """Have a UsageError raised inside name the `source` of the value, such as `--timeout`."""
+    """Name the `source` of a value, such as `--timeout`, in a UsageError raised inside."""
     try:
         yield
     except UsageError as error:

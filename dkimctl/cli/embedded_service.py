@@ -24,7 +24,7 @@ _PASSPHRASE = "DKIMCTL_SERVICE_PASSPHRASE"  # noqa: S105 - the variable's name
 
 @contextlib.contextmanager
 def needs_service_extra() -> Iterator[None]:
-    """To be entered around imports of the service: raises UsageError if the extra is missing."""
+    """Context for imports of the service: raises UsageError if the extra is missing."""
     try:
         yield
     except ModuleNotFoundError as error:

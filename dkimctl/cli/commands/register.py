@@ -62,7 +62,8 @@ def register(
         typer.Option(
             "--assign-selector",
             metavar="TEMPLATE",
-            help="Selector for entries without one, such as s%Y%m; {domain} is a domain hash.",
+            help="Selector for entries without one, such as s%Y%m; {domain} is a short hash "
+            "of the domain.",
         ),
     ] = None,
     retry_unknown: Annotated[
