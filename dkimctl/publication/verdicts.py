@@ -14,14 +14,20 @@ class Verdict(StrEnum):
     """What one server, or all of them together, have for a record."""
 
     PUBLISHED = "published"
+    RETIRED = "retired"  # missing, as it should be
+    DIFFERS = "differs"  # verifiers accept it, but its tags are not as registered
     MISSING = "missing"
     MISMATCH = "mismatch"  # another key, or other tags
     TRUNCATED = "truncated"  # a prefix of what was registered
     MALFORMED = "malformed"
     DUPLICATE = "duplicate"  # several TXT records; verifiers may take any
     REVOKED = "revoked"  # p= is empty
+    BOGUS = "bogus"  # DNSSEC validation fails
     NO_ANSWER = "no answer"  # so nothing is known
     INCONSISTENT = "inconsistent"  # servers disagree
+
+
+_NEVER_URGENT = frozenset((Verdict.PUBLISHED, Verdict.RETIRED, Verdict.DIFFERS, Verdict.NO_ANSWER))
 
 
 class Urgency(StrEnum):
@@ -68,6 +74,11 @@ _LIST_TAGS = frozenset("hst")
 _FOLDS = str.maketrans("\t\r\n", "   ")  # white space may fold a record (RFC 6376 section 2.8)
 
 
+def is_good(verdict: Verdict, wanted: Verdict) -> bool:
+    """Whether nothing is left to do; `wanted` is PUBLISHED, or MISSING for old records."""
+    return verdict in (wanted, Verdict.RETIRED)
+
+
 def compare_values(expected: str, values: Sequence[str]) -> Finding:
     """Compare the TXT values at a record's name with the registered value."""
     if not values:
@@ -107,7 +118,7 @@ def urgency_of(check: Check, now: datetime, warn_within: timedelta) -> Urgency:
 
     Without a date, signing starts at registration (interface 2.3).
     """
-    if check.finding.verdict in (Verdict.PUBLISHED, Verdict.NO_ANSWER) or check.enable is False:
+    if check.finding.verdict in _NEVER_URGENT or check.enable is False:
         return Urgency.NONE
     start = utc_time(check.start_date)
     if start is None or start <= now:

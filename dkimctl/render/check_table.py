@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dkimctl.publication.verdicts import Check, Urgency, Verdict
+from dkimctl.publication.verdicts import Check, Urgency, Verdict, is_good
 from dkimctl.render.grid import BOLD_RED, DIM, GREEN, RED, YELLOW, Grid, hidden_rows
 from dkimctl.render.renderer import Renderer
 from dkimctl.text.escaping import printable
@@ -17,12 +17,13 @@ _URGENCIES = {
 }
 _MIN_URGENCY = len("starts soon")
 _ORDER = list(Urgency)
+_NOT_BAD = (Verdict.DIFFERS, Verdict.NO_ANSWER)
 
 
 class CheckTableRenderer(Renderer[Check]):
     """A header, then for each check its row, reason and alias.
 
-    `wanted` is the good verdict. With `only_attention` rows that have it are left out.
+    `wanted` is the good verdict. With `only_attention` the good rows are left out.
     """
 
     def __init__(self, width: int, *, wanted: Verdict, colour: bool, only_attention: bool) -> None:
@@ -34,7 +35,7 @@ class CheckTableRenderer(Renderer[Check]):
         self._hidden = 0
 
     def add(self, check: Check) -> str:
-        if self._only_attention and check.finding.verdict is self._wanted:
+        if self._only_attention and is_good(check.finding.verdict, self._wanted):
             self._hidden += 1
         else:
             self._checks.append(check)
@@ -54,7 +55,7 @@ class CheckTableRenderer(Renderer[Check]):
             yield from hidden_rows(self._hidden, self._width)
 
     def _rank(self, check: Check) -> tuple[int, bool]:
-        return _ORDER.index(check.urgency), check.finding.verdict is self._wanted
+        return _ORDER.index(check.urgency), is_good(check.finding.verdict, self._wanted)
 
 
 def _details(check: Check, grid: Grid, style: str) -> Iterator[str]:
@@ -81,6 +82,6 @@ def _cells(check: Check) -> tuple[str, ...]:
 def _style(check: Check, wanted: Verdict) -> str:
     if check.urgency is Urgency.SIGNING:
         return BOLD_RED
-    if check.finding.verdict is wanted:
+    if is_good(check.finding.verdict, wanted):
         return GREEN
-    return YELLOW if check.finding.verdict is Verdict.NO_ANSWER else RED
+    return YELLOW if check.finding.verdict in _NOT_BAD else RED

@@ -13,7 +13,7 @@ from dkimctl.cli.output.results import LONG_TABLE, worst
 from dkimctl.cli.output.streams import Reporter, shows_colour
 from dkimctl.errors import ExitCode, OutputError
 from dkimctl.models.registration import named
-from dkimctl.publication.verdicts import Check, Urgency, Verdict
+from dkimctl.publication.verdicts import Check, Urgency, Verdict, is_good
 from dkimctl.render.formats import open_check_renderer
 from dkimctl.render.renderer import CheckFormat, Renderer
 from dkimctl.text.escaping import few
@@ -107,6 +107,6 @@ class CheckSink:
 
 
 def _exit_code(verdict: Verdict, wanted: Verdict) -> ExitCode:
-    if verdict is wanted:
+    if is_good(verdict, wanted):
         return ExitCode.OK
     return ExitCode.SERVICE if verdict is Verdict.NO_ANSWER else ExitCode.NO

@@ -8,7 +8,7 @@ from typing import Self
 
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.cli.progress.display import REDRAW, ProgressDisplay
-from dkimctl.publication.verdicts import Check, Verdict
+from dkimctl.publication.verdicts import Check, Verdict, is_good
 from dkimctl.text.durations import format_duration
 
 
@@ -79,4 +79,4 @@ class CheckProgress:
         return f"{self._count_good()} of {len(self._last)} {word}"
 
     def _count_good(self) -> int:
-        return sum(verdict is self._wanted for verdict in self._last.values())
+        return sum(is_good(verdict, self._wanted) for verdict in self._last.values())

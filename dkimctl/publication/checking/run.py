@@ -13,7 +13,7 @@ from dkimctl.models.registration import Registration
 from dkimctl.publication.changes import PublicationChanges
 from dkimctl.publication.checking.queries import Source
 from dkimctl.publication.checking.registration_check import RegistrationCheck
-from dkimctl.publication.verdicts import Check, Verdict, urgency_of
+from dkimctl.publication.verdicts import Check, Verdict, is_good, urgency_of
 
 _CONCURRENCY = 64  # registrations asked for one by one; each takes some sockets
 _CHUNK = 2048  # registrations whose checks are kept until all of them are done
@@ -71,7 +71,7 @@ def check_publication(
                 checker.check_again,
                 list(registrations),
                 seconds=policy.wait,
-                is_good=lambda check: check.finding.verdict is policy.wanted,
+                is_good=lambda check: is_good(check.finding.verdict, policy.wanted),
                 pause=progress.pause,
                 clock=time.monotonic,
             )

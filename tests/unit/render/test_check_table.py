@@ -82,7 +82,7 @@ def test_reason_and_alias_are_below_their_row():
 def test_the_most_urgent_come_first_and_the_good_last(every_verdict):
     names = domains(table_of(*every_verdict, width=120))
     assert names[:2] == ["signing", "soon"]
-    assert names[-1] == "published"
+    assert names[-2:] == ["published", "retired"]
     assert len(names) == len(every_verdict)
     assert set(names) == {check.sign_domain.removesuffix(".example") for check in every_verdict}
 
@@ -111,8 +111,9 @@ def test_only_rows_that_need_attention(every_verdict, wanted):
     checks = [check for check in every_verdict if check.urgency is Urgency.NONE]
     text = table_of(*checks, width=120, wanted=wanted, only_attention=True)
     assert f"{wanted}.example" not in text
-    assert len(domains(text)) == len(Verdict) - 1
-    assert text.endswith("1 rows that need no attention are not shown; --format json shows all\n")
+    assert "retired.example" not in text
+    assert len(domains(text)) == len(Verdict) - 2
+    assert text.endswith("2 rows that need no attention are not shown; --format json shows all\n")
 
 
 def test_the_number_of_hidden_rows_fits_the_width():
@@ -133,7 +134,10 @@ def test_without_checks_there_is_no_table():
     [
         (check_of(Verdict.PUBLISHED), Verdict.PUBLISHED, "32"),
         (check_of(Verdict.MISSING), Verdict.MISSING, "32"),
+        (check_of(Verdict.RETIRED), Verdict.PUBLISHED, "32"),
+        (check_of(Verdict.RETIRED), Verdict.MISSING, "32"),
         (check_of(Verdict.PUBLISHED), Verdict.MISSING, "31"),
+        (check_of(Verdict.DIFFERS), Verdict.PUBLISHED, "33"),
         (check_of(Verdict.MISMATCH), Verdict.PUBLISHED, "31"),
         (check_of(Verdict.NO_ANSWER), Verdict.PUBLISHED, "33"),
         (check_of(Verdict.MISSING, urgency=Urgency.SIGNING), Verdict.PUBLISHED, "1;31"),

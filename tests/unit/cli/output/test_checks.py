@@ -23,7 +23,6 @@ from dkimctl.publication.verdicts import Check, Finding, Urgency, Verdict
 from dkimctl.render.renderer import CheckFormat
 
 PUBLISHED, MISSING, NO_ANSWER = Verdict.PUBLISHED, Verdict.MISSING, Verdict.NO_ANSWER
-FAULTS = [verdict for verdict in Verdict if verdict not in (PUBLISHED, NO_ANSWER)]
 
 
 def check_of(verdict: Verdict, name: str = "example.com", urgency: Urgency = Urgency.NONE) -> Check:
@@ -55,12 +54,14 @@ def show(capsys):
         ([MISSING], MISSING, 0),
         ([PUBLISHED], MISSING, 1),
         ([Verdict.REVOKED], MISSING, 1),
+        ([PUBLISHED, Verdict.RETIRED], PUBLISHED, 0),
+        ([MISSING, Verdict.RETIRED], MISSING, 0),
         ([PUBLISHED, NO_ANSWER], PUBLISHED, 4),
         ([MISSING, NO_ANSWER], MISSING, 4),
         ([MISSING, NO_ANSWER], PUBLISHED, 4),
         *(
             ([PUBLISHED, verdict], PUBLISHED, 1)
-            for verdict in set(Verdict) - {PUBLISHED, NO_ANSWER}
+            for verdict in set(Verdict) - {PUBLISHED, Verdict.RETIRED, NO_ANSWER}
         ),
     ],
 )
