@@ -40,10 +40,14 @@ class Done(NamedTuple):
 
 
 class Cli:
-    """Runs `dkimctl` as users do: in a process, with `home` as home and working directory."""
+    """Runs `dkimctl` as users do: in a process, with `home` as home and working directory.
+
+    `prefix` is the beginning of each command, such as that of Network.prefix.
+    """
 
     def __init__(self, home: Path) -> None:
         self.home = home
+        self.prefix: list[str] = []
         self.environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
         self.environment |= {"HOME": str(home), "USERPROFILE": str(home), "COLUMNS": "120"}
         self.environment["PATH"] = os.pathsep.join(
@@ -51,7 +55,7 @@ class Cli:
         )
 
     def command(self, *words: object) -> list[str]:
-        return [sys.executable, "-m", "dkimctl", *map(str, words)]
+        return [*self.prefix, sys.executable, "-m", "dkimctl", *map(str, words)]
 
     def __call__(
         self, *words: object, stdin: str | bytes = b"", env: Mapping[str, str] | None = None

@@ -1,0 +1,228 @@
+"""A network of its own: a root, delegations, name servers, and a resolver that recurses from there.
+
+    with running(tmp_path, needs_tool, hosts=[…], zones=[…]) as network:
+        done = network.inside(cli)("check-dns", "--sandbox")
+        network.run("dig", "+short", "example.com", "SOA")
+
+It is a network namespace of Linux, in which each server has port 53 at a loopback address of its
+own, and /etc/resolv.conf names the resolver (unbound).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import os
+import shlex
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from delegation import ROOT_HOST, Host, Tree, Zone
+from dns_servers import key_file
+from name_servers import RESOLVER_ADDRESS, configure, configure_resolver
+from processes import Cli
+from signing import Signer
+
+_LIMIT = 60.0  # seconds, for busy machines
+_PREPARE = "ip link set lo up && mount --bind resolv.conf /etc/resolv.conf"
+
+
+class _Process(NamedTuple):
+    pid: int  # within the network
+    log: Path
+
+
+@contextlib.contextmanager
+def running(
+    directory: Path,
+    need: Callable[[str], str],
+    *,
+    hosts: Sequence[Host],
+    zones: Sequence[Zone],
+    validates: bool = True,
+    resolver_options: str = "",
+) -> Iterator[Network]:
+    """A network with these hosts and zones, until the block ends.
+
+    With `validates`, the resolver validates signed zones, if there are any; `resolver_options` are
+    lines of unbound.conf. Skips the test where this user may not make a namespace; `need` is
+    conftest's needs_tool.
+    """
+    network = Network(directory, need)
+    try:
+        network.begin(hosts, zones)
+        network.start_resolver(resolver_options, validates=validates)
+        yield network
+    finally:
+        network.close()
+
+
+class Network:
+    """A running network; see `running`. `key_file` signs updates, as in `nsupdate -k`."""
+
+    def __init__(self, directory: Path, need: Callable[[str], str]) -> None:
+        self._directory = directory
+        self._need = need
+        self._signer = Signer(directory, need)
+        self._serial = 0
+        self._tree = Tree((), ())
+        self._processes: dict[str, _Process] = {}
+        self._resolver: list[str] = []
+        self.key_file = key_file(directory / "update.key")
+        (directory / "resolv.conf").write_text(f"nameserver {RESOLVER_ADDRESS}\n")
+        # The shell is the init process of the namespace: when it ends, all others do.
+        self._shell = subprocess.Popen(
+            [need("unshare"), "-rmnpf", "--kill-child", need("bash")], cwd=directory, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+
+    def begin(self, hosts: Sequence[Host], zones: Sequence[Zone]) -> None:
+        """Set it up, without a resolver."""
+        done = self._tell(f"({_PREPARE}) 2>&1 | tr '\\n' ' '; echo $PIPESTATUS")
+        if done != "0":
+            _give_up(f"this user cannot make a network of its own: {done}")
+        self._load(hosts, zones)
+        for host in self._tree.hosts.values():
+            for address in host.addresses:
+                length, option = (128, "nodad") if ":" in address else (8, "")
+                self._tell(f"ip addr replace {address}/{length} dev lo {option} 2>&1; echo added")
+            if host.program:
+                self._start_host(host)
+        self._wait_until_served()
+
+    def start_resolver(self, options: str = "", *, validates: bool = True) -> None:
+        """Start the resolver, with an empty cache."""
+        anchor = self._signer.trust_anchor() if validates and self._tree.signed() else None
+        self._resolver = configure_resolver(self._directory, self._need, anchor, options)
+        self._restart_resolver()
+
+    def close(self) -> None:
+        """End everything that runs in it."""
+        self._shell.communicate(timeout=_LIMIT)
+
+    def prefix(self, directory: Path) -> list[str]:
+        """What to put before a command to run it in the network, with this working directory."""
+        enter = [self._need("nsenter"), "-t", str(self._shell.pid), "-U", "-m", "-n"]
+        return [*enter, "--preserve-credentials", "env", f"--chdir={directory}"]
+
+    def run(
+        self, *command: str, stdin: str = "", env: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command in the network."""
+        return subprocess.run(
+            [*self.prefix(self._directory), *command], input=stdin, env=env,
+            capture_output=True, text=True, timeout=2 * _LIMIT, check=False,
+        )  # fmt: skip
+
+    def inside(self, cli: Cli) -> Cli:
+        """The same command line, run in the network."""
+        inside = copy.copy(cli)
+        inside.prefix = self.prefix(cli.home)
+        return inside
+
+    def start(self, name: str, *command: str) -> None:
+        """Run a server, such as a scripted one, until the network ends or `stop`."""
+        log = self._directory / f"{name}.log"
+        line = f"{shlex.join(command)} </dev/null >{shlex.quote(str(log))} 2>&1 & echo $!"
+        self._processes[name] = _Process(int(self._tell(line)), log)
+
+    def stop(self, name: str) -> None:
+        """End a server that was started, a host, or the "resolver"."""
+        pid = self._processes.pop(name).pid
+        self._tell(f"kill {pid}; wait {pid}; echo ended")
+
+    def start_host(self, name: str) -> None:
+        """Start a host again that was stopped."""
+        self._start_host(self._tree.hosts[name])
+        self._wait_until_served()
+
+    def change(self, *changes: Zone | Host) -> None:
+        """Replace zones, or the records of hosts.
+
+        At the end all servers have them, and the resolver has an empty cache. A host that takes
+        updates keeps its records.
+        """
+        hosts = self._tree.hosts | {one.name: one for one in changes if isinstance(one, Host)}
+        zones = self._tree.zones | {one.name: one for one in changes if isinstance(one, Zone)}
+        self._load(hosts.values(), zones.values())
+        for name in self._tree.hosts:
+            if name in self._processes:
+                self._tell(f"kill -HUP {self._processes[name].pid}; echo sent")
+        self._wait_until_served()
+        self._restart_resolver()
+
+    def _start_host(self, host: Host) -> None:
+        files = {zone.name: self._file(zone, host) for zone in self._tree.zones_of(host)}
+        home = self._directory / host.name
+        self.start(host.name, *configure(host, files, home, self._need))
+
+    def _restart_resolver(self) -> None:
+        if "resolver" in self._processes:
+            self.stop("resolver")
+        self.start("resolver", *self._resolver)
+        self._wait_for("dig", "+tries=1", "+time=1", "+short", ".", "NS", shows=ROOT_HOST)
+
+    def _load(self, hosts: Iterable[Host], zones: Iterable[Zone]) -> None:
+        """Write the zone files of all hosts."""
+        self._serial += 1
+        self._tree = tree = Tree(hosts, zones)
+        signed = [tree.zones[name] for name in tree.signed()]
+        self._signer.make_keys(signed)
+        ds = {zone.name: self._signer.ds(zone) for zone in signed}
+        for host in tree.hosts.values():
+            (self._directory / host.name).mkdir(exist_ok=True)
+            for zone in tree.zones_of(host):
+                if host.updates and self._serial > 1:
+                    continue
+                new = self._directory / "new.zone"
+                new.write_text(tree.zone_file(zone, host, self._serial, ds))
+                if zone in signed:
+                    self._signer.sign(zone, new)
+                new.rename(self._file(zone, host))
+
+    def _file(self, zone: Zone, host: Host) -> Path:
+        return self._directory / host.name / f"{zone.name or 'root'}.zone"
+
+    def _wait_until_served(self) -> None:
+        """Wait until each server has the latest version of all its zones."""
+        questions = [
+            f"@{host.addresses[0]} +short +norecurse +tries=1 +time=1 {zone.name}. SOA\n"
+            for host in self._tree.hosts.values()
+            if host.name in self._processes and not (host.updates and self._serial > 1)
+            for zone in self._tree.zones_of(host)
+        ]
+        (self._directory / "questions").write_text("".join(questions))
+        serial = f" {self._serial} 3600 "
+        self._wait_for(self._need("dig"), "-f", "questions", shows=serial, times=len(questions))
+
+    def _wait_for(self, *command: str, shows: str, times: int = 1) -> None:
+        """Run a command until it shows a text so many times."""
+        deadline = time.monotonic() + _LIMIT
+        while (shown := self.run(*command).stdout).count(shows) < times:
+            self._assert_alive()
+            assert time.monotonic() < deadline, f"{shlex.join(command)}: {shown}"
+            time.sleep(0.02)
+
+    def _assert_alive(self) -> None:
+        for name, (pid, log) in self._processes.items():
+            assert self._tell(f"kill -0 {pid} 2>&1; echo $?") == "0", f"{name}: {log.read_text()}"
+
+    def _tell(self, line: str) -> str:
+        """Have the shell run a line that prints one line; returns that."""
+        assert self._shell.stdin is not None
+        assert self._shell.stdout is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._shell.stdin.write(line + "\n")
+            self._shell.stdin.flush()
+        return self._shell.stdout.readline().strip()
+
+
+def _give_up(reason: str) -> None:
+    if os.environ.get("DKIMCTL_REQUIRE_TOOLS") == "1":
+        pytest.fail(reason)
+    pytest.skip(reason)
