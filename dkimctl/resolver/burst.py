@@ -24,14 +24,14 @@ _MAX_DATAGRAM = 1 << 16  # bytes
 
 async def burst(
     address: str, port: int, questions: Iterable[Question], *, in_flight: int, recursion: bool
-) -> dict[bytes, Answer]:
-    """The answers that come at once, by question section.
+) -> dict[Question, Answer]:
+    """The answers that come at once.
 
     Questions whose answer is lost, truncated or a refusal of EDNS are left out, for the caller to
     ask again one by one. Asking each question with a timeout of its own takes five times as long.
     """
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    answers: dict[bytes, Answer] = {}
+    answers: dict[Question, Answer] = {}
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as channel:
             channel.setblocking(False)
@@ -50,7 +50,7 @@ class _Burst:
         questions: Iterable[Question],
         in_flight: int,
         recursion: bool,
-        answers: dict[bytes, Answer],
+        answers: dict[Question, Answer],
     ) -> None:
         self._answers = answers
         self._channel = channel
@@ -113,4 +113,4 @@ class _Burst:
             return
         del self._waiting[message_id]
         if answer.rcode not in NO_EDNS:
-            self._answers[question.section] = answer
+            self._answers[question] = answer

@@ -23,6 +23,7 @@ _TYPE_AND_CLASS = struct.Struct("!2H")
 _TXT_IN = b"\0\0\x10\0\x01"  # end of the name, type and class
 # Header flags.
 _RESPONSE, _AUTHORITATIVE, _TRUNCATED, _DESIRED, _AVAILABLE = 0x8000, 0x0400, 0x0200, 0x0100, 0x80
+AUTHENTIC, CHECKING_DISABLED = 0x20, 0x10  # AD and CD (RFC 4035 section 3, RFC 6840 section 5.7)
 _RCODE = 0x000F
 _OPT = struct.pack("!BHHIH", 0, _OPT_TYPE, _PAYLOAD, 0, 0)  # RFC 6891 section 6.1.2
 _TXT_ANSWER = b"\xc0\x0c\x00\x10\x00\x01"  # the question's own name, TXT, IN
@@ -30,10 +31,14 @@ _MAX_ALIASES = 8  # in one chain
 
 
 class Question(NamedTuple):
-    """The question section of a message (name, type and class), and the record type again."""
+    """The question section of a message (name, type and class), and the record type again.
+
+    `flags` has header flags for the query: AUTHENTIC and CHECKING_DISABLED, or neither.
+    """
 
     section: bytes
     rdtype: int
+    flags: int = 0
 
     @property
     def name(self) -> dns.name.Name:
@@ -48,7 +53,8 @@ class Answer(NamedTuple):
     `values` has the joined strings of each TXT record (RFC 6376 section 3.6.2.2), at the name
     itself or at the end of its CNAME chain. `alias` is the target of the first CNAME, or "".
     `zone` is the zone without such a record, if the answer names it; `delegated` is the zone that
-    a referral names. `message` is the whole message, if dnspython had to read it.
+    a referral names. `message` is the whole message, if dnspython had to read it. `is_validated`:
+    a resolver has validated the answer with DNSSEC.
     """
 
     rcode: int
@@ -59,6 +65,7 @@ class Answer(NamedTuple):
     zone: str = ""
     delegated: str = ""
     message: dns.message.Message | None = None
+    is_validated: bool = False
 
 
 class TruncatedAnswer(Exception):
@@ -87,7 +94,7 @@ def random_id() -> int:
 
 def encode(message_id: int, question: Question, *, recursion: bool, edns: bool = True) -> bytes:
     """The query message; the ID has 16 bits."""
-    flags = _DESIRED if recursion else 0
+    flags = question.flags | (_DESIRED if recursion else 0)
     head = _HEADER.pack(message_id, flags, 1, 0, 0, 1 if edns else 0)
     return head + question.section + (_OPT if edns else b"")
 
@@ -110,7 +117,10 @@ def decode(wire: bytes, question: Question) -> Answer | None:
     if answers == 1 and question.rdtype == TXT and not flags & _RCODE:
         value = _only_value(wire, _HEADER.size + len(section))
         if value is not None:
-            return Answer(0, bool(flags & _AUTHORITATIVE), bool(flags & _AVAILABLE), (value,))
+            return Answer(
+                0, bool(flags & _AUTHORITATIVE), bool(flags & _AVAILABLE), (value,),
+                is_validated=bool(flags & AUTHENTIC),
+            )  # fmt: skip
     import dns.exception
 
     try:
@@ -177,6 +187,7 @@ def _read(message: dns.message.Message, question: Question) -> Answer:
         _owner(message, SOA, name),
         "" if is_authoritative or message.answer else _owner(message, NS, name),
         message,
+        bool(message.flags & AUTHENTIC),
     )
 
 

@@ -64,9 +64,7 @@ def system_nameservers() -> list[Address]:
 
 
 class RecursiveResolver:
-    """Asks several resolvers, each if the one before gave no useful answer. Used like a Server."""
-
-    label = host = "the system's resolver"
+    """Asks several resolvers, each if the one before gave no useful answer."""
 
     def __init__(self, nameservers: Sequence[Address], max_in_flight: int) -> None:
         self._servers = [
@@ -81,11 +79,11 @@ class RecursiveResolver:
             try:
                 answer = await server.ask(question)
             except NoAnswer as error:
-                reason = f"the resolver {server.label}: {error}"
+                reason = f"the resolver {server.address}: {error}"
                 continue
             if answer.rcode in USEFUL:
                 return answer
-            reason = f"the resolver {server.label} answers {rcode_name(answer)}"
+            reason = f"the resolver {server.address} answers {rcode_name(answer)}"
         raise NoAnswer(reason)
 
     async def prefetch(self, questions: Sequence[Question]) -> None:

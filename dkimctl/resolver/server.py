@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import errno
 from collections.abc import AsyncIterator, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from dkimctl.resolver.burst import burst
 from dkimctl.resolver.messages import (
@@ -35,25 +35,29 @@ class NoRoute(NoAnswer):
     """This machine has no route to the address, such as IPv6 without an IPv6 network."""
 
 
-class NameServer(Protocol):
-    """A server to ask: a Server, an UnresolvedServer, or a RecursiveResolver."""
-
-    @property
-    def label(self) -> str: ...
-
-    @property
-    def host(self) -> str: ...
+class Responder(Protocol):
+    """What is asked: a Server, an UnresolvedServer, or a RecursiveResolver."""
 
     async def ask(self, question: Question) -> Answer: ...
 
     async def prefetch(self, questions: Sequence[Question]) -> None: ...
 
 
+class NameServer(NamedTuple):
+    """A name server of one zone; zones may share the responder.
+
+    `label` is shown to people; `hosts` are the names that the zone has for it.
+    """
+
+    label: str
+    hosts: frozenset[str]
+    responder: Responder
+
+
 class UnresolvedServer:
     """A server whose address is not known: every question to it has no answer."""
 
-    def __init__(self, host: str, reason: NoAnswer) -> None:
-        self.label = self.host = host
+    def __init__(self, reason: NoAnswer) -> None:
         self._reason = reason
 
     async def ask(self, question: Question) -> Answer:  # noqa: ARG002
@@ -64,7 +68,7 @@ class UnresolvedServer:
 
 
 class Server:
-    """A DNS server at an IP address. `label` is shown to people; `host` is its host name.
+    """A DNS server at an IP address.
 
     At most `max_in_flight` questions are in flight at a time. `recursion` sets the RD bit.
     """
@@ -74,25 +78,21 @@ class Server:
         address: str,
         port: int = 53,
         *,
-        host: str = "",
-        label: str = "",
         max_in_flight: int = 1,
         recursion: bool = False,
     ) -> None:
         self.address = address
         self.port = port
-        self.label = label or address
-        self.host = host or self.label
         self._recursion = recursion
         self._max_in_flight = max_in_flight
         self._slots = asyncio.Semaphore(max_in_flight)
-        self._prefetched: dict[bytes, Answer] = {}  # by question section
+        self._prefetched: dict[Question, Answer] = {}
         self._failures = 0  # in a row, over both UDP and TCP
         self._udp_failures = 0  # in a row, where TCP then answered
 
     async def ask(self, question: Question) -> Answer:
         """Its answer, of any RCODE. Raises NoAnswer."""
-        answer = self._prefetched.pop(question.section, None)
+        answer = self._prefetched.pop(question, None)
         if answer is not None:
             return answer
         async with self._slots:

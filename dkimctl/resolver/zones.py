@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
@@ -72,18 +71,15 @@ async def find_zone(name: str, resolver: Resolver) -> str | None:
 class ZoneServers:
     """Finds the authoritative servers of zones, and caches what it found.
 
-    `make_server` makes one for an address and a host name; zones that share an address share the
-    server.
+    `make_server` makes one for an address; zones that share an address share the server.
     """
 
-    def __init__(
-        self, resolver: RecursiveResolver, make_server: Callable[[str, str], Server]
-    ) -> None:
+    def __init__(self, resolver: RecursiveResolver, make_server: Callable[[str], Server]) -> None:
         self._resolver = resolver
         self._make_server = make_server
         self._servers: dict[str, Server] = {}  # by address
         self._zones: dict[str, asyncio.Task[Zone]] = {}
-        self._hosts: dict[str, asyncio.Task[Sequence[Server | UnresolvedServer]]] = {}
+        self._hosts: dict[str, asyncio.Task[Sequence[str] | NoAnswer]] = {}  # addresses
 
     async def zone_with(self, name: str) -> Zone | None:
         """The zone that a name is in; None if DNS has none. Raises NoAnswer."""
@@ -108,18 +104,30 @@ class ZoneServers:
         of_hosts = await asyncio.gather(
             *(_once(self._hosts, host, self._find_host) for host in hosts)
         )
-        servers = dict.fromkeys(itertools.chain.from_iterable(of_hosts))  # addresses are shared
+        unresolved: list[NameServer] = []
+        hosts_at: dict[str, list[str]] = {}  # by address, which several hosts may share
+        for host, addresses in zip(hosts, of_hosts, strict=True):
+            if isinstance(addresses, NoAnswer):
+                reason = NoAnswer(f"its address is not known: {addresses}")
+                unresolved.append(NameServer(host, frozenset((host,)), UnresolvedServer(reason)))
+            else:
+                for address in addresses:
+                    hosts_at.setdefault(address, []).append(host)
+        servers = unresolved + [self._named(address, at) for address, at in hosts_at.items()]
         if not servers:
             raise NoAnswer(f"DNS names no server with an address for the zone {zone}")
-        return Zone(zone, list(servers))
+        return Zone(zone, servers)
 
-    async def _find_host(self, host: str) -> Sequence[Server | UnresolvedServer]:
-        """A server for each of the host's addresses."""
+    def _named(self, address: str, hosts: Sequence[str]) -> NameServer:
+        label = f"{', '.join(hosts)} ({address})"
+        return NameServer(label, frozenset(hosts), self._server(address))
+
+    async def _find_host(self, host: str) -> Sequence[str] | NoAnswer:
+        """The host's addresses, or why they are not known."""
         try:
-            addresses = await self._addresses(host)
+            return await self._addresses(host)
         except NoAnswer as error:
-            return [UnresolvedServer(host, NoAnswer(f"its address is not known: {error}"))]
-        return [self._server(address, host) for address in addresses]
+            return error
 
     async def _addresses(self, host: str) -> list[str]:
         """Its IPv4 and IPv6 addresses; empty if there is no such host."""
@@ -133,9 +141,9 @@ class ZoneServers:
             return addresses  # some resolvers fail on AAAA alone: then there is no IPv6
         return addresses + [data.address for data in _answer_data(answer, AAAA)]
 
-    def _server(self, address: str, host: str) -> Server:
+    def _server(self, address: str) -> Server:
         if address not in self._servers:
-            self._servers[address] = self._make_server(address, host)
+            self._servers[address] = self._make_server(address)
         return self._servers[address]
 
 

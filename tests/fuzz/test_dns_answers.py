@@ -31,7 +31,7 @@ from dkimctl.resolver.messages import (
     make_txt_question,
     rcode_name,
 )
-from dkimctl.resolver.server import NoAnswer, Server
+from dkimctl.resolver.server import NameServer, NoAnswer, Server
 from dkimctl.resolver.zones import Zone, ZoneServers, find_zone
 from rendering import render_checks
 from terminals import is_harmless
@@ -203,8 +203,6 @@ def data_of(message: dns.message.Message, name: dns.name.Name, kind: int) -> lis
 class AnyServer:
     """Stands for every server: `respond` makes the bytes that answer a question."""
 
-    label = host = "any server"
-
     def __init__(self, respond: Callable[[Question], bytes]) -> None:
         self._respond = respond
 
@@ -230,20 +228,20 @@ class AnySource:
         self._server = server
         self._zones = ZoneServers(server, self._make)  # type: ignore[arg-type]
 
-    def _make(self, address: str, host: str) -> Server:
-        Server(address, host=host)  # accepts only an address
+    def _make(self, address: str) -> Server:
+        Server(address)  # accepts only an address
         self.made.append(address)
         return self._server  # type: ignore[return-value]
 
     async def zone_with(self, name: str) -> Zone:
         if self.is_given:
-            return Zone("", [self._server])
+            return Zone("", [NameServer("any server", frozenset(), self._server)])
         return await self._zones.zone_with(name) or Zone("", ())
 
     async def zone(self, name: str) -> Zone:
         return await self._zones.zone(name)
 
-    async def servers_of_alias(self, target: str, server: AnyServer) -> Sequence[AnyServer]:
+    async def servers_of_alias(self, target: str, server: NameServer) -> Sequence[NameServer]:
         return [server] if self.is_given else (await self.zone_with(target)).servers
 
     def forget(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from dkimctl.resolver.messages import NXDOMAIN, USEFUL, Answer, Question, rcode_name
@@ -45,9 +45,7 @@ class _AuthoritativeSource:
     def __init__(self, nameservers: Sequence[Address], max_in_flight: int) -> None:
         self._zones = ZoneServers(
             RecursiveResolver(nameservers, min(max_in_flight, _MAX_LOOKUPS)),
-            lambda address, host: Server(
-                address, host=host, label=f"{host} ({address})", max_in_flight=max_in_flight
-            ),
+            lambda address: Server(address, max_in_flight=max_in_flight),
         )
 
     async def zone_with(self, name: str) -> Zone:
@@ -70,9 +68,10 @@ class _AuthoritativeSource:
 class _GivenSource:
     is_given = True
 
-    def __init__(self, servers: Sequence[Server | RecursiveResolver]) -> None:
-        self._servers = servers
-        self._zone = Zone("", servers)
+    def __init__(self, servers: Mapping[str, Server | RecursiveResolver]) -> None:
+        self._servers = servers  # by label
+        named = [NameServer(label, frozenset((label,)), one) for label, one in servers.items()]
+        self._zone = Zone("", named)
 
     async def zone_with(self, name: str) -> Zone:  # noqa: ARG002
         return self._zone
@@ -88,7 +87,7 @@ class _GivenSource:
         return [server]
 
     def forget(self) -> None:
-        for server in self._servers:
+        for server in self._servers.values():
             server.reset_failures()
 
 
@@ -100,19 +99,18 @@ def authoritative(nameservers: Sequence[Address], max_in_flight: int) -> Source:
 def given(addresses: Sequence[Address], max_in_flight: int) -> Source:
     """These servers, for every name."""
     return _GivenSource(
-        [
-            Server(
-                address.host, address.port, label=str(address), max_in_flight=max_in_flight,
-                recursion=True,
+        {
+            str(address): Server(
+                address.host, address.port, max_in_flight=max_in_flight, recursion=True
             )
-            for address in dict.fromkeys(addresses)
-        ]
-    )  # fmt: skip
+            for address in addresses
+        }
+    )
 
 
 def recursive(nameservers: Sequence[Address], max_in_flight: int) -> Source:
     """The resolvers of this machine, each if the one before does not answer."""
-    return _GivenSource([RecursiveResolver(nameservers, max_in_flight)])
+    return _GivenSource({"the system's resolver": RecursiveResolver(nameservers, max_in_flight)})
 
 
 class ServerResponse(NamedTuple):
@@ -174,18 +172,23 @@ async def gather(coroutines: Iterable[Coroutine[Any, Any, _T]]) -> list[_T]:
 
 
 def _without_unroutable(responses: Sequence[ServerResponse]) -> list[ServerResponse]:
-    """Leave out addresses without a route, if their host answers at another address."""
-    answering = {response.server.host for response in responses if response.answer is not None}
+    """Leave out addresses without a route, if one of their hosts answers at another address."""
+    answering = {
+        host
+        for response in responses
+        if response.answer is not None
+        for host in response.server.hosts
+    }
     return [
         response
         for response in responses
-        if not isinstance(response.failure, NoRoute) or response.server.host not in answering
+        if not isinstance(response.failure, NoRoute) or answering.isdisjoint(response.server.hosts)
     ]
 
 
 async def _ask(server: NameServer, question: Question) -> ServerResponse:
     try:
-        answer = await server.ask(question)
+        answer = await server.responder.ask(question)
     except NoAnswer as error:
         return ServerResponse(server, None, error)
     if answer.rcode not in USEFUL:

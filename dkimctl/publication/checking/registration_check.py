@@ -18,7 +18,7 @@ from dkimctl.publication.verdicts import (
     compare_values,
 )
 from dkimctl.resolver.messages import TXT, Answer, Question, make_question, make_txt_question
-from dkimctl.resolver.server import NameServer, NoAnswer
+from dkimctl.resolver.server import NameServer, NoAnswer, Responder
 from dkimctl.resolver.zones import Zone
 from dkimctl.text.escaping import printable
 
@@ -59,15 +59,15 @@ class RegistrationCheck:
         # Given servers need no lookups, so tasks would only cost time.
         given = self._source.is_given
         plans = [await one for one in coroutines] if given else await gather(coroutines)
-        questions: dict[NameServer, list[Question]] = {}
+        questions: dict[Responder, list[Question]] = {}
         for plan in plans:
             for server in plan.zone.servers:
-                questions.setdefault(server, []).append(plan.question)
+                questions.setdefault(server.responder, []).append(plan.question)
         slots = asyncio.Semaphore(_MAX_BURSTS)
 
-        async def prefetch(server: NameServer) -> None:
+        async def prefetch(responder: Responder) -> None:
             async with slots:
-                await server.prefetch(questions[server])
+                await responder.prefetch(questions[responder])
 
         await asyncio.gather(*map(prefetch, questions))
         return plans

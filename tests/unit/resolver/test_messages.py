@@ -20,6 +20,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dkimctl.resolver.messages import (
+    AUTHENTIC,
+    CHECKING_DISABLED,
     Answer,
     TruncatedAnswer,
     decode,
@@ -78,6 +80,14 @@ def test_dnspython_reads_a_question_as_meant(labels, number, recursion, edns):
     assert message.flags == (dns.flags.RD if recursion else 0)
     assert (message.edns, message.payload) == ((0, 1232) if edns else (-1, 0))
     assert not message.ednsflags
+
+
+@pytest.mark.parametrize(
+    ("flags", "names"), [(0, ""), (AUTHENTIC, "AD"), (CHECKING_DISABLED, "CD")]
+)
+def test_query_has_the_flags_of_the_question(flags, names):
+    wire = encode(7, ASKED._replace(flags=flags), recursion=False)
+    assert dns.flags.to_text(dns.message.from_wire(wire).flags) == names
 
 
 @given(st.lists(st.binary(min_size=1, max_size=40), max_size=5))
@@ -150,6 +160,12 @@ def test_flags_are_read():
         assert (answer.is_authoritative, answer.is_recursive) == expected
         answer = read(txt([b"x"], [b"y"]), flags=flags)
         assert (answer.is_authoritative, answer.is_recursive) == expected
+
+
+@pytest.mark.parametrize("records", [[txt([b"x"])], [txt([b"x"], [b"y"])], []])
+def test_answer_is_validated_if_its_flags_say_so(records):
+    assert read(*records, flags="RA AD").is_validated
+    assert not read(*records, flags="RA").is_validated
 
 
 @pytest.mark.parametrize("rcode", ["SERVFAIL", "NXDOMAIN", "REFUSED"])

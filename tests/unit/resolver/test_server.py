@@ -14,7 +14,7 @@ import dns.message
 import dns.rcode
 import pytest
 
-from dkimctl.resolver.messages import encode, make_txt_question
+from dkimctl.resolver.messages import CHECKING_DISABLED, encode, make_txt_question
 from dkimctl.resolver.server import NoAnswer, NoRoute, Server
 
 ASKED = make_txt_question("s1._domainkey.example.com")
@@ -253,6 +253,18 @@ def test_prefetched_answer_is_given_once(name_server):
             assert len(there.asked) == 20
             await server.ask(MANY[0])
             assert len(there.asked) == 21
+
+    asyncio.run(work())
+
+
+def test_prefetched_answer_is_not_that_of_a_question_with_other_flags(name_server):
+    there = name_server()
+
+    async def work():
+        async with asking(there) as server:
+            await server.prefetch([ASKED])
+            await server.ask(ASKED._replace(flags=CHECKING_DISABLED))
+            assert len(there.asked) == 2
 
     asyncio.run(work())
 

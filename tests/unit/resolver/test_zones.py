@@ -51,19 +51,18 @@ RECORDS = {
 }
 
 
-def make_server(address: str, host: str) -> Server:
-    return Server(address, host=host)
-
-
 @pytest.fixture
 def find():
     """The servers of a zone, as (host, address), where DNS has these records."""
 
     def run(changes=(), zone="example.com"):
-        zones = ZoneServers(Records(RECORDS | dict(changes)), make_server)
+        zones = ZoneServers(Records(RECORDS | dict(changes)), Server)
         result = asyncio.run(zones.zone(zone))
         assert result.name == zone
-        return sorted((server.host, getattr(server, "address", "")) for server in result.servers)
+        return sorted(
+            (", ".join(sorted(server.hosts)), getattr(server.responder, "address", ""))
+            for server in result.servers
+        )
 
     return run
 
@@ -77,9 +76,30 @@ def test_servers_have_all_their_addresses(find):
     ]
 
 
-def test_address_of_two_names_is_one_server(find):
-    servers = find({("ns2.example.net", "A"): ["192.0.2.1"]})
-    assert [address for _, address in servers] == ["192.0.2.1", "2001:db8::1"]
+def test_address_of_two_hosts_is_one_server_with_both_names(find):
+    assert find({("ns2.example.net", "A"): ["192.0.2.1"]}) == [
+        ("ns1.example.net", "2001:db8::1"),
+        ("ns1.example.net, ns2.example.net", "192.0.2.1"),
+    ]
+
+
+def test_zones_with_an_address_in_common_share_the_server_but_not_its_name():
+    records = {
+        ("example.org", "NS"): ["ns.example.org."],
+        ("ns.example.org", "A"): ["192.0.2.2"],
+    }
+
+    async def work():
+        zones = ZoneServers(Records(RECORDS | records), Server)
+        return [(await zones.zone(name)).servers for name in ("example.com", "example.org")]
+
+    first, second = asyncio.run(work())
+    by_label = {server.label: server.responder for server in (*first, *second)}
+    assert {label for label in by_label if "192.0.2.2" in label} == {
+        "ns2.example.net (192.0.2.2)",
+        "ns.example.org (192.0.2.2)",
+    }
+    assert by_label["ns2.example.net (192.0.2.2)"] is by_label["ns.example.org (192.0.2.2)"]
 
 
 def test_server_has_no_ipv6_if_only_aaaa_fails(find):
@@ -134,7 +154,7 @@ def test_forget_resets_the_failures_of_servers():
     async def work():
         zones = ZoneServers(
             Records(RECORDS),
-            lambda address, host: ServerWithFailures(address, resets),
+            lambda address: ServerWithFailures(address, resets),
         )
         await zones.zone("example.com")
         zones.forget()
@@ -146,7 +166,7 @@ def test_forget_resets_the_failures_of_servers():
 def test_zone_is_looked_up_once_until_all_is_forgotten():
     async def work():
         resolver = Records(RECORDS)
-        zones = ZoneServers(resolver, make_server)
+        zones = ZoneServers(resolver, Server)
         names = [f"s{number}.example.com" for number in range(5)]
         before = await asyncio.gather(*map(zones.zone_with, names))
         assert {zone.name for zone in before} == {"example.com"}
@@ -172,11 +192,11 @@ class NoSuchName:
 
 
 def test_name_without_a_zone_has_none():
-    zones = ZoneServers(NoSuchName(), make_server)
+    zones = ZoneServers(NoSuchName(), Server)
     assert asyncio.run(zones.zone_with("nowhere.com")) is None
 
 
 def test_answer_without_an_soa_record_is_no_answer():
-    zones = ZoneServers(Records({}), make_server)
+    zones = ZoneServers(Records({}), Server)
     with pytest.raises(NoAnswer, match="no SOA record"):
         asyncio.run(zones.zone_with("nowhere.com"))

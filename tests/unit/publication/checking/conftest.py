@@ -8,7 +8,7 @@ import pytest
 from dkimctl.publication.checking.run import Checker
 from dkimctl.publication.verdicts import Check
 from dkimctl.resolver.messages import Answer, make_txt_question
-from dkimctl.resolver.server import NoAnswer
+from dkimctl.resolver.server import NameServer, NoAnswer
 from dkimctl.resolver.zones import Zone
 
 
@@ -20,7 +20,7 @@ class FakeServer:
 
     def __init__(self, label="ns.test (192.0.2.1)", zone="example.com", answers=None) -> None:
         self.label = label
-        self.host = label.partition(" ")[0]
+        self.hosts = frozenset(label.partition(" (")[0].split(", "))
         self.zone = zone
         self.answers = answers or {}
         self.asked: list[str] = []
@@ -60,7 +60,7 @@ class FakeSource:
         servers = self.zones.get(name, NoAnswer(f"DNS names no server for {name}"))
         if isinstance(servers, Exception):
             raise servers
-        return Zone(name, servers)
+        return Zone(name, [NameServer(one.label, one.hosts, one) for one in servers])
 
     async def servers_of_alias(self, target, server):
         return (await self.zone_with(target)).servers

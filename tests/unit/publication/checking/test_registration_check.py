@@ -299,6 +299,16 @@ def test_address_without_a_route_is_left_out_if_its_host_answers_at_another(
     assert [server.server for server in result.servers] == ["a.test (192.0.2.1)"]
 
 
+def test_shared_address_without_a_route_is_left_out_if_one_of_its_hosts_answers(
+    check_one, fake_server, value
+):
+    servers = [
+        fake_server("a.test (192.0.2.1)", answers={NAME: [value]}),
+        fake_server("a.test, b.test (2001:db8::1)", answers={NAME: NO_ROUTE}),
+    ]
+    assert check_one(*servers).finding.verdict is Verdict.PUBLISHED
+
+
 def test_host_without_any_route_is_no_answer(check_one, two, value):
     result = check_one(*two([value], first=NO_ROUTE))
     assert result.finding == Finding(
