@@ -20,7 +20,7 @@ _MAX_LIFETIME = 10 * 365 * 86400  # seconds; a longer one is a mistake
 
 
 class _Entry(msgspec.Struct, omit_defaults=True, gc=False):
-    """An entry of a request (2.3); its fields are those of DomainSpec, in the same order."""
+    """An entry of a request (2.3); its fields are those of DomainSpec without `replaces`."""
 
     sign_domain: str
     selector: str | None = None
@@ -89,7 +89,7 @@ class Reply(NamedTuple):
 
 def encode_registration(specs: Sequence[DomainSpec]) -> bytes:
     """The body of a registration request (interface 2.3), with only the fields that are set."""
-    return _encoder.encode({"domains": [_Entry(*spec) for spec in specs]})
+    return _encoder.encode({"domains": [_Entry(*spec[:-1]) for spec in specs]})
 
 
 def decode_reply(body: bytes, *, is_saved: bool = False) -> Reply:

@@ -49,7 +49,8 @@ class DomainSpec(NamedTuple):
     """One entry to register (interface 2.3). None: not stated, and not sent.
 
     `sign_domain` is an A-label name, lower case, without trailing dot. `start_date` is
-    `YYYY-MM-DDThh:mm±hh:mm`.
+    `YYYY-MM-DDThh:mm±hh:mm`. `replaces` is never sent: it is the selector of the key whose
+    successor this is.
     """
 
     sign_domain: str
@@ -58,6 +59,7 @@ class DomainSpec(NamedTuple):
     start_date: str | None = None
     default: int | None = None
     enable: bool | None = None
+    replaces: str | None = None
 
     @property
     def key(self) -> RegistrationKey:

@@ -1,4 +1,4 @@
-"""The fields of an entry (interface 2.3): from their text to what is sent."""
+"""The fields of an entry (interface 2.3, and `replaces`): from their text to their values."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
+from dkimctl.dkim import is_name
 from dkimctl.errors import UsageError
 from dkimctl.specs.names import parse_domain, parse_selector
 from dkimctl.strict_yaml.document import Document
@@ -61,7 +62,14 @@ def _enable(text: str, is_plain: bool) -> bool:
     raise invalid_value(text, is_plain, "true or false", "write true or false, in lower case")
 
 
-# In the order of interface 2.3.
+@_cached
+def _replaces(text: str, _is_plain: bool) -> str:
+    # A selector that the service chose may contain underscores, which `is_name` allows.
+    is_selector = is_name(text) and "_domainkey" not in text.lower()
+    return text if is_selector else parse_selector(text)
+
+
+# In the order of interface 2.3; `replaces` is ours.
 ENTRY_FIELDS: Mapping[str, Converter[object]] = {
     "sign_domain": _sign_domain,
     "selector": _selector,
@@ -69,9 +77,11 @@ ENTRY_FIELDS: Mapping[str, Converter[object]] = {
     "start_date": _start_date,
     "default": _default,
     "enable": _enable,
+    "replaces": _replaces,
 }
+_OF_ONE_KEY = frozenset(("sign_domain", "selector", "replaces"))
 _DEFAULTS: Mapping[str, Converter[object]] = {
-    key: convert for key, convert in ENTRY_FIELDS.items() if key not in {"sign_domain", "selector"}
+    key: convert for key, convert in ENTRY_FIELDS.items() if key not in _OF_ONE_KEY
 }
 
 
@@ -86,7 +96,7 @@ def read_entry(document: Document, node: Node) -> dict[str, Any]:
 
 
 def read_defaults(document: Document, node: Node) -> dict[str, Any]:
-    """A `defaults:` mapping: any field except `sign_domain` and `selector`."""
+    """A `defaults:` mapping: any field except `sign_domain`, `selector` and `replaces`."""
     return _read_mapping(document, node, "defaults", _DEFAULTS)
 
 

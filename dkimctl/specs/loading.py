@@ -106,7 +106,10 @@ class _Reader:
                 message = "an entry needs a sign_domain"
                 self._document.problem(item, message, "add the signing domain")
             elif None not in (fields["sign_domain"], fields.get("selector", "")):
-                self._add(item, DomainSpec(**fields))
+                spec = DomainSpec(**fields)
+                if spec.replaces is not None:
+                    self._check_replaces(item, spec)
+                self._add(item, spec)
 
     def _add(self, node: Node, spec: DomainSpec) -> None:
         octets = key_name_length(spec.sign_domain, spec.selector)
@@ -119,6 +122,14 @@ class _Reader:
         self._lines.append(node.start_mark.line + 1)
         if self._first.setdefault(spec.sign_domain, position) != position:
             self._check_repeated(node, position)
+
+    def _check_replaces(self, node: Node, spec: DomainSpec) -> None:
+        if spec.selector is None:
+            message = "an entry with replaces: needs a selector of its own"
+            self._document.problem(node, message, "add the selector of the new key")
+        elif key_of(spec.sign_domain, spec.replaces) == spec.key:
+            message = f"the selector {quoted(spec.selector)} cannot replace itself"
+            self._document.problem(node, message, "write the selector of the old key at replaces:")
 
     def _check_repeated(self, node: Node, position: int) -> None:
         """Report an entry that repeats an earlier one, or makes it ambiguous."""

@@ -33,7 +33,8 @@ SPECS = st.lists(
         st.none() | st.just("2026-11-24T15:05+00:00").map(parse_start_date),
         st.none() | st.integers(0, 999_999_999),
         st.none() | st.booleans(),
-    ),
+        st.none() | LABELS | st.just("k_1"),
+    ).filter(lambda spec: (spec.replaces or "").lower() != spec.selector.lower()),
     max_size=5,
     unique_by=lambda spec: (spec.sign_domain, spec.selector.lower()),
 )
@@ -59,7 +60,8 @@ def test_pyyaml_reads_the_same_values_back(specs):
 
 
 def test_the_layout_is_fixed():
-    spec = DomainSpec("example.com", "20260101", 2048, "2026-11-24T15:05+00:00", enable=True)
+    start_date = "2026-11-24T15:05+00:00"
+    spec = DomainSpec("example.com", "20260101", 2048, start_date, enable=True, replaces="s0")
     assert text_of([spec, DomainSpec("example.net", "s1")]) == (
         "# what it is\n"
         "- sign_domain: example.com\n"
@@ -67,13 +69,14 @@ def test_the_layout_is_fixed():
         "  key_len: 2048\n"
         '  start_date: "2026-11-24T15:05+00:00"\n'
         "  enable: true\n"
+        "  replaces: s0\n"
         "- sign_domain: example.net\n"
         "  selector: s1\n"
     )
     assert text_of([]) == "# what it is\n[]\n"
 
 
-@pytest.mark.parametrize("field", ["sign_domain", "selector", "start_date"])
+@pytest.mark.parametrize("field", ["sign_domain", "selector", "start_date", "replaces"])
 @given(
     text=st.text(max_size=40)
     | st.sampled_from(

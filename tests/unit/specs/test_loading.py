@@ -50,7 +50,7 @@ MALFORMED = {
     "repeated-top-key": [(2, 1)],
     "unknown-key": [(2, 3)],
     "unknown-top-key": [(1, 1), (1, 1)],
-    "unknown-default": [(2, 3)],
+    "unknown-default": [(2, 3), (3, 3)],
     "nested-too-deep": [(2, 3), (2, 10)],
     "list-as-value": [(1, 16)],
     "mapping-as-value": [(2, 13)],
@@ -88,6 +88,7 @@ MALFORMED = {
     "repeated-pair": [(2, 3)],
     "repeated-domain": [(3, 3)],
     "with-and-without-selector": [(2, 3), (4, 3)],
+    "replaces": [(1, 3), (2, 3), (5, 13), (8, 13), (11, 12)],
     "json": [(2, 44)],
 }
 
@@ -151,6 +152,25 @@ def test_selectors_are_sent_as_written(word):
 def test_selectors_that_are_not_dns_labels_are_refused(word):
     (problem,) = refusals(f"- {{sign_domain: example.com, selector: {word}}}")
     assert problem.startswith("f.yaml:1:40: selector: ")
+
+
+@pytest.mark.parametrize("word", ["s1", "20260101", "a.b", "k_1", "_x", "on", "1e3"])
+def test_replaced_selectors_may_be_any_that_the_service_chose(word):
+    [spec] = load(f"- {{sign_domain: example.com, selector: s2, replaces: {word}}}")
+    assert spec == DomainSpec("example.com", "s2", replaces=word)
+
+
+@pytest.mark.parametrize(
+    ("entry", "problem"),
+    [
+        ("replaces: s1", "an entry with replaces: needs a selector of its own"),
+        ("selector: S1, replaces: s1", 'the selector "S1" cannot replace itself'),
+        ("selector: s2, replaces: a b", 'replaces: "a b"'),
+    ],
+)
+def test_a_successor_needs_another_selector_than_the_old_key(entry, problem):
+    [refusal] = refusals(f"- {{sign_domain: example.com, {entry}}}")
+    assert problem in refusal
 
 
 def test_json_is_a_spec_file():
