@@ -65,6 +65,7 @@ class Check(NamedTuple):
     alias: str = ""
     urgency: Urgency = Urgency.NONE
     is_first_hand: bool = True  # every answer came from an authoritative server
+    regist_date: str | None = None
 
 
 # The values of absent tags (RFC 6376 section 3.6.1, RFC 4871 for g=). Verifiers ignore notes (n=)
@@ -116,12 +117,13 @@ def combine_findings(
 def urgency_of(check: Check, now: datetime, warn_within: timedelta) -> Urgency:
     """How soon mail is signed that cannot be verified; `now` has an offset.
 
-    Without a date, signing starts at registration (interface 2.3).
+    Without a date, signing starts at registration (interface 2.3). A start that is no later has
+    begun, whatever the clock here says.
     """
     if check.finding.verdict in _NEVER_URGENT or check.enable is False:
         return Urgency.NONE
-    start = utc_time(check.start_date)
-    if start is None or start <= now:
+    start, registered = utc_time(check.start_date), utc_time(check.regist_date)
+    if start is None or start <= max(now, registered or now):
         return Urgency.SIGNING
     return Urgency.SOON if start - now <= warn_within else Urgency.NONE
 

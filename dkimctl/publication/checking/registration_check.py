@@ -98,6 +98,7 @@ class RegistrationCheck:
             registration.start_date, registration.enable, combined, tuple(findings),
             next((answer.alias for answer in answers if answer.alias), ""),
             is_first_hand=all(answer.is_authoritative for answer in answers),
+            regist_date=registration.regist_date,
         )  # fmt: skip
 
     async def _plan(self, registration: Registration) -> QueryPlan:

@@ -355,6 +355,22 @@ def test_urgency_depends_on_the_start_of_signing(start_date, expected, enable):
     assert urgency_of(check_of(start_date=start_date, enable=enable), NOW, WITHIN) is expected
 
 
+@pytest.mark.parametrize(
+    ("registered", "expected"),
+    [
+        ("2026-11-30T12:00:00+00:00", Urgency.SIGNING),
+        ("2026-11-30T21:00:59+09:00", Urgency.SIGNING),
+        ("2026-11-30T11:59:59+00:00", Urgency.NONE),
+        ("2026-11-21T11:00:00+00:00", Urgency.NONE),
+        ("soon", Urgency.NONE),
+        (None, Urgency.NONE),
+    ],
+)
+def test_a_start_by_the_registration_has_begun_whatever_our_clock_says(registered, expected):
+    check = check_of(start_date="2026-11-30T12:00+00:00", regist_date=registered)
+    assert urgency_of(check, NOW, WITHIN) is expected
+
+
 HARMLESS = (PUBLISHED, Verdict.RETIRED, Verdict.DIFFERS, NO_ANSWER)
 
 
