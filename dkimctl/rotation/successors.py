@@ -1,4 +1,4 @@
-"""Successors of old keys: which signing domains are due, and what to register for them."""
+"""Successors of old keys: which keys are due, and what to register in their place."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
-from dkimctl.dkim import MAX_NAME
+from dkimctl.dkim import MAX_NAME, is_name
 from dkimctl.errors import UsageError
 from dkimctl.models.registration import DomainSpec, Registration, RegistrationKey, by_signing_domain
 from dkimctl.specs.names import MAX_LABEL, key_name_length
@@ -34,6 +34,8 @@ class RotationPolicy(NamedTuple):
 
 class Rotation(NamedTuple):
     """The successors to register, by signing domain, and domains to warn about.
+
+    Keys of one domain that differ in `default` have successors of their own.
 
     `undated`: the age of their keys is not known. `unanswered`: due, although a request for another
     selector was never answered.
@@ -100,27 +102,22 @@ def _add_domain(
     now: datetime,
     policy: RotationPolicy,
 ) -> None:
-    """Add one signing domain, if it is due or undated."""
-    signing = [registration for registration in registrations if registration.signs]
-    if not signing or any(_starts_later(registration, now) for registration in signing):
-        return
-    dated = [
-        _Dated(created_at, registration)
-        for registration in signing
-        if (created_at := registration.created_at) is not None
-    ]
-    if not dated:
-        rotation.undated.append(domain)
-        return
-    newest = max(dated, key=lambda one: one.created_at)
-    if newest.created_at > now - policy.older_than:
-        return
+    """Add the successors of one signing domain, as far as its keys are due or undated."""
     registered = {registration.key.selector for registration in registrations}
     open_selectors = unanswered - registered
     used = registered | open_selectors
-    rotation.successors.append(_successor(domain, newest.registration, used, policy))
-    if open_selectors:
-        rotation.unanswered.append(domain)
+    for line in _lines(registrations):
+        if any(_starts_later(registration, now) for registration in line):
+            continue
+        newest = _newest(line)
+        if newest is None:
+            _append_once(rotation.undated, domain)
+        elif newest.created_at <= now - policy.older_than:
+            successor = _successor(domain, newest.registration, used, policy)
+            rotation.successors.append(successor)
+            used.add(successor.key.selector)
+            if open_selectors:
+                _append_once(rotation.unanswered, domain)
 
 
 class _Dated(NamedTuple):
@@ -128,25 +125,58 @@ class _Dated(NamedTuple):
     registration: Registration
 
 
+def _lines(registrations: Iterable[Registration]) -> list[list[Registration]]:
+    """The keys of a domain that sign, by their `default`: no key replaces one for other mail."""
+    lines: dict[int, list[Registration]] = {}
+    for registration in registrations:
+        if registration.signs:
+            lines.setdefault(_default(registration), []).append(registration)
+    return list(lines.values())
+
+
+def _default(registration: Registration) -> int:
+    return registration.default or 0  # as in interface 2.3
+
+
+def _newest(line: Iterable[Registration]) -> _Dated | None:
+    """The key that was registered last; None if no key has a date."""
+    dated = [
+        _Dated(created_at, registration)
+        for registration in line
+        if (created_at := registration.created_at) is not None
+    ]
+    return max(dated, key=lambda one: one.created_at, default=None)
+
+
 def _starts_later(registration: Registration, now: datetime) -> bool:
     start = registration.starts_at
     return start is not None and start > now
 
 
+def _append_once(domains: list[str], domain: str) -> None:
+    if domains[-1:] != [domain]:
+        domains.append(domain)
+
+
 def _successor(
     domain: str, newest: Registration, used: set[str], policy: RotationPolicy
 ) -> DomainSpec:
-    """Its fields are all set, so that the defaults of a profile change nothing."""
+    """The same as `newest`, but for its selector, start and key length.
+
+    Its fields are all set, so that the defaults of a profile change nothing.
+    """
     preferred = policy.selector_for(domain)
     numbered = (f"{preferred}-{number}" for number in itertools.count(2))
     selectors = itertools.chain([preferred], numbered)
+    old = newest.selector or ""
     return DomainSpec(
         domain,
         next(selector for selector in selectors if selector.lower() not in used),
         policy.key_len,
         policy.start_date,
-        newest.default or None,
+        _default(newest),
         enable=True,
+        replaces=old if is_name(old) else None,  # spec files take no other
     )
 
 

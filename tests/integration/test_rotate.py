@@ -79,7 +79,7 @@ class TestSuccessors:
         [spec] = load_specs(specs.out.encode(), "x")
         start = datetime.fromisoformat(spec.start_date)
         assert timedelta() <= start - days_ago(-3) < timedelta(minutes=1)
-        assert spec == DomainSpec("example.com", TODAY, 2048, spec.start_date, 1, True)
+        assert spec == DomainSpec("example.com", TODAY, 2048, spec.start_date, 1, True, "s1")
         registered = cli("register", "--sandbox", "-", "--format", "json", stdin=specs.out)
         assert registered.status == 0
         assert [item["outcome"] for item in registered.json["items"]] == ["created"]
@@ -365,7 +365,7 @@ def test_a_whole_rotation_day_by_day(world):
     world.clock.now += 1
     specs = world.successors()
     assert specs == [
-        DomainSpec("example.com", "s20270520", 2048, "2027-05-23T12:00+00:00", enable=True)
+        DomainSpec("example.com", "s20270520", 2048, "2027-05-23T12:00+00:00", 0, True, "s1")
     ]
     assert world.register(specs) == [Outcome.CREATED]
     assert world.successors() == []

@@ -39,7 +39,7 @@ def due(*registrations, unanswered=(), policy=POLICY) -> list[DomainSpec]:
 
 
 def test_successor_states_all_its_fields(one):
-    expected = DomainSpec(EXAMPLE, "s20261121", 2048, POLICY.start_date, None, True)
+    expected = DomainSpec(EXAMPLE, "s20261121", 2048, POLICY.start_date, 0, True, "s1")
     assert due(one(key_len=1024, start_date="2026-01-01T00:00+00:00")) == [expected]
 
 
@@ -77,6 +77,51 @@ def test_successor_states_all_its_fields(one):
 def test_newest_key_decides_whether_a_domain_is_due(one, dates, count):
     registrations = [one(f"s{number}", **fields) for number, fields in enumerate(dates, 1)]
     assert len(due(*registrations)) == count
+
+
+@pytest.mark.parametrize(
+    ("dates", "replaced"),
+    [
+        ([OLD, OLD], ["s1", "s2"]),
+        ([OLD, YOUNG], ["s1"]),
+        ([YOUNG, OLD], ["s2"]),
+        ([YOUNG, YOUNG], []),
+    ],
+)
+def test_keys_that_differ_in_default_are_rotated_each_by_itself(one, dates, replaced):
+    first, second = dates
+    specs = due(one("s1", default=0, regist_date=first), one("s2", default=1, regist_date=second))
+    assert [spec.replaces for spec in specs] == replaced
+    assert len({spec.selector for spec in specs}) == len(specs)
+    assert all(spec.default == int(spec.replaces == "s2") for spec in specs)
+
+
+def test_two_successors_of_a_domain_have_selectors_of_their_own(one):
+    first, second = due(one("s1", default=1), one("s2", default=0), one("S20261121-2", default=0))
+    assert (first.selector, first.replaces) == ("s20261121", "s1")
+    assert (second.selector, second.default) == ("s20261121-3", 0)
+
+
+def test_a_start_to_come_holds_back_only_keys_of_the_same_default(one):
+    [spec] = due(one("s1", default=0), one("s2", default=1), one("s3", start_date=TO_COME))
+    assert spec.replaces == "s2", "without default, it is 0"
+
+
+def test_the_newest_signing_key_is_replaced(one):
+    keys = [
+        one("s1", regist_date="2025-01-01T00:00:00+00:00"),
+        one("s2"),
+        one("s3", enable=False),
+        one("s4", regist_date=None),
+    ]
+    [spec] = due(*keys)
+    assert spec.replaces == "s2"
+
+
+@pytest.mark.parametrize(("selector", "replaces"), [("k_1", "k_1"), ("a b", None), (None, None)])
+def test_only_a_selector_that_dns_can_have_is_named(one, selector, replaces):
+    [spec] = due(one()._replace(selector=selector))
+    assert spec.replaces == replaces
 
 
 def test_older_than_zero_makes_all_keys_due_once(one):
@@ -140,11 +185,10 @@ def test_unanswered_requests_are_reported_for_due_domains(one):
     assert rotation.unanswered == [EXAMPLE]
 
 
-@pytest.mark.parametrize(("default", "carried"), [(None, None), (0, None), (1, 1), (7, 7)])
-def test_third_party_signing_is_copied_from_the_newest_key(one, default, carried):
-    older = one("s0", regist_date="2025-01-01T00:00:00+00:00", default=3)
-    [spec] = due(older, one(default=default))
-    assert spec.default == carried
+@pytest.mark.parametrize(("default", "carried"), [(None, 0), (0, 0), (1, 1), (7, 7)])
+def test_third_party_signing_stays_as_it_is(one, default, carried):
+    [spec] = due(one(default=default))
+    assert spec.default == carried, "stated, so that no profile changes it"
 
 
 LONG = parse_domain(".".join(["a" * 60] * 3 + ["b" * 50]))  # 233 octets
