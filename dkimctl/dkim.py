@@ -8,11 +8,13 @@ from dkimctl.models.registration import DnsRecord, Registration
 
 _PRINTABLE = re.compile(r"[ -~]+")
 _TAG_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_TOLERATED_NAME = re.compile(r"[A-Za-z][!-:<>-~]*")  # that verifiers accept
 _TAGS = frozenset(("v", "g", "h", "k", "n", "p", "s", "t"))  # of RFC 6376 and 4871
 # A selector that the service chose may contain an underscore, which DNS allows.
 _LABEL = r"(?!-)[A-Za-z0-9_-]{1,63}+(?<!-)"
 _NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*+")
 MAX_NAME = 253  # RFC 1035 2.3.4 allows 255 octets on the wire, which are 253 characters of text
+_MAX_VALUE = 4096  # characters; a key of 16,384 bits has 2,766
 _MIN_BITS = 1024  # RFC 8301 section 3.2: verifiers reject shorter keys
 
 _SEQUENCE = 0x30
@@ -52,12 +54,34 @@ class KeyRecordError(ValueError):
     """A TXT value is not a usable DKIM key record; the text says why."""
 
 
+class PublicKey(NamedTuple):
+    """An RSA public key."""
+
+    der: bytes
+    modulus: int
+    exponent: int
+
+    @property
+    def key_len(self) -> int:
+        """The length in bits."""
+        return self.modulus.bit_length()
+
+    def __str__(self) -> str:
+        import hashlib
+
+        return f"{self.key_len} bits, SHA-256 {hashlib.sha256(self.der).hexdigest()[:16]}"
+
+
 class KeyRecord(NamedTuple):
-    """A DKIM key record: its tags, its public key (DER), and the key's length in bits."""
+    """A DKIM key record."""
 
     tags: dict[str, str]
-    public_key: bytes
-    key_len: int
+    public_key: PublicKey
+
+    @property
+    def key_len(self) -> int:
+        """The length of the key in bits."""
+        return self.public_key.key_len
 
 
 def record_name(selector: str, sign_domain: str) -> str:
@@ -70,10 +94,16 @@ def is_name(text: str) -> bool:
     return len(text) <= MAX_NAME and _NAME.fullmatch(text) is not None
 
 
-def parse_tag_list(text: str) -> dict[str, str]:
+def is_tag_name(name: str) -> bool:
+    """Whether `name` is a tag name by the grammar (RFC 6376 section 3.2)."""
+    return name in _TAGS or _TAG_NAME.fullmatch(name) is not None
+
+
+def parse_tag_list(text: str, *, tolerant: bool = False) -> dict[str, str]:
     """Parse a tag=value list (RFC 6376 section 3.2) into its tags, in order.
 
-    Raises KeyRecordError if the list violates the grammar or repeats a tag.
+    `tolerant` accepts the names that verifiers do, such as with a hyphen. Raises KeyRecordError if
+    the list violates the grammar or repeats a tag.
     """
     tags: dict[str, str] = {}
     specs = text.split(";")
@@ -82,7 +112,7 @@ def parse_tag_list(text: str) -> dict[str, str]:
     for spec in specs:
         name, equals, value = spec.partition("=")
         name = name.strip()
-        if not equals or (name not in _TAGS and not _TAG_NAME.fullmatch(name)):
+        if not (equals and (is_tag_name(name) or (tolerant and _TOLERATED_NAME.fullmatch(name)))):
             raise KeyRecordError("it is not a list of tag=value pairs")
         if name in tags:
             raise KeyRecordError(f"its tag {name}= occurs twice")
@@ -95,6 +125,8 @@ def parse_key_record(value: str) -> KeyRecord:
 
     Raises KeyRecordError, whose text completes "the TXT value is not a DKIM key record: …".
     """
+    if len(value) > _MAX_VALUE:
+        raise KeyRecordError(f"it has {len(value)} characters, more than {_MAX_VALUE}")
     if not _PRINTABLE.fullmatch(value):
         raise KeyRecordError("it is empty or holds characters other than printable ASCII")
     tags = parse_tag_list(value)
@@ -104,8 +136,38 @@ def parse_key_record(value: str) -> KeyRecord:
         raise KeyRecordError("its key type k= is not rsa")
     if not tags.get("p"):
         raise KeyRecordError("it has no public key in p=")
-    public_key = _decode_base64(tags["p"])
-    return KeyRecord(tags, public_key, _rsa_key_length(public_key))
+    return KeyRecord(tags, parse_public_key(tags["p"].replace(" ", "")))
+
+
+def parse_public_key(text: str) -> PublicKey:
+    """Parse the value of p=, without spaces. Raises KeyRecordError.
+
+    The key is a SubjectPublicKeyInfo (RFC 5280 section 4.1). RFC 6376 says RSAPublicKey (RFC 8017
+    appendix A.1.1), but its erratum 3017 and common practice SubjectPublicKeyInfo: both are
+    accepted.
+    """
+    der = _decode_base64(text)
+    outer, rest = _read_element(der, _SEQUENCE)
+    if rest:
+        raise KeyRecordError("its p= has bytes after the key")
+    if outer[:1] == bytes([_SEQUENCE]):
+        algorithm, rest = _read_element(outer, _SEQUENCE)
+        if not algorithm.startswith(_RSA_ENCRYPTION):
+            raise KeyRecordError("its p= is not an RSA key")
+        bits, _ = _read_element(rest, _BIT_STRING)
+        outer, _ = _read_element(bits[1:], _SEQUENCE)
+    modulus, rest = _read_element(outer, _INTEGER)
+    exponent, _ = _read_element(rest, _INTEGER)
+    key = PublicKey(der, int.from_bytes(modulus), int.from_bytes(exponent))
+    if key.modulus % 2 == 0 or key.exponent < 3:
+        raise KeyRecordError("its p= is not an RSA key")
+    return key
+
+
+def padded(text: str) -> str:
+    """Base64 `text` with as much padding as it needs (RFC 4648 section 4)."""
+    digits = text.rstrip("=")
+    return digits + "=" * (-len(digits) % 4)
 
 
 def record_fault(registration: Registration) -> str:
@@ -168,32 +230,11 @@ def _usual_key_len(value: str) -> int:
 
 def _decode_base64(text: str) -> bytes:
     try:
-        return binascii.a2b_base64(text.replace(" ", ""), strict_mode=True)
+        if text == padded(text):
+            return binascii.a2b_base64(text, strict_mode=True)
     except binascii.Error:
-        raise KeyRecordError("its p= is not base64") from None
-
-
-def _rsa_key_length(der: bytes) -> int:
-    """The modulus length in bits of a SubjectPublicKeyInfo (RFC 5280 section 4.1).
-
-    RFC 6376 says RSAPublicKey (RFC 8017 appendix A.1.1), but its erratum 3017 and common practice
-    SubjectPublicKeyInfo: both are accepted.
-    """
-    outer, rest = _read_element(der, _SEQUENCE)
-    if rest:
-        raise KeyRecordError("its p= has bytes after the key")
-    if outer[:1] == bytes([_SEQUENCE]):
-        algorithm, rest = _read_element(outer, _SEQUENCE)
-        if not algorithm.startswith(_RSA_ENCRYPTION):
-            raise KeyRecordError("its p= is not an RSA key")
-        bits, _ = _read_element(rest, _BIT_STRING)
-        outer, _ = _read_element(bits[1:], _SEQUENCE)
-    modulus, rest = _read_element(outer, _INTEGER)
-    exponent, _ = _read_element(rest, _INTEGER)
-    number = int.from_bytes(modulus)
-    if number % 2 == 0 or int.from_bytes(exponent) < 3:
-        raise KeyRecordError("its p= is not an RSA key")
-    return number.bit_length()
+        pass
+    raise KeyRecordError("its p= is not base64")
 
 
 def _read_element(der: bytes, tag: int) -> tuple[bytes, bytes]:

@@ -12,6 +12,7 @@ import socket
 
 import pytest
 
+from dkimctl.dkim import parse_key_record
 from documents import LANGUAGES, PAGES, ROOT, blocks, blocks_in_tests, example
 
 SPECS = example("s2026", "yaml")
@@ -76,8 +77,12 @@ def test_login_register_show_dns_and_api(cli, shell, needs_tool, at_service):
     shell(example("--format zone > dkim.zone"), at_service)
     assert (cli.home / "dkim.zone").read_text().count(" IN TXT ") == 2
     shell(example("named-checkzone"), at_service)
-    shell(example("--format value"), at_service)
-    assert len(json.loads((cli.home / "records.json").read_text())["items"]) == 2
+    shell(example("--format jsonl"), at_service)
+    items = json.loads((cli.home / "records.json").read_text())["items"]
+    assert len(items) == 2
+    [value] = (item["setting_values"]["value"] for item in items if item["selector"] != "s2026")
+    fingerprint = shell(example("sha256sum"), at_service).stdout.strip()
+    assert str(parse_key_record(value).public_key) == f"2048 bits, SHA-256 {fingerprint}"
     shell(example("--provider cloudflare"), at_service)
     assert (cli.home / "elsewhere.zone").read_text().count(" IN TXT ") == 2
     assert at_service["DELIVERY_ID"] in shell(example("dkimctl api"), at_service).stdout

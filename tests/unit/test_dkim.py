@@ -63,6 +63,12 @@ def _ed25519() -> str:
         ("p=AAAA; v=DKIM1", "leading v=DKIM1"),
         ("v=DKIM1; k=ed25519; p=AAAA", "key type"),
         ("v=DKIM1; p=AAAA; p=AAAA", "occurs twice"),
+        ("v=DKIM1; x-y=1; p=AAAA", "tag=value"),
+        ("v=DKIM1; p=AAAA=", "not base64"),
+        ("v=DKIM1; p=AAAA====", "not base64"),
+        ("v=DKIM1; p=" + "A" * 4086, "4097 characters, more than 4096"),
+        ("v=DKIM1;  p=" + "A" * 4084, "not an RSA key"),
+        ("x" * 70_000, "70000 characters, more than 4096"),
         ("v=DKIM1; p", "tag=value"),
         ("v=DKIM1;; p=AAAA", "tag=value"),
         ("hello", "tag=value"),
@@ -180,6 +186,27 @@ def test_a_selector_that_dns_does_not_allow_is_a_fault(make_registration, select
 def test_a_name_over_253_octets_is_a_fault(make_registration):
     domain = ".".join(["a" * 60] * 4) + ".example"
     assert "not a valid DNS name" in dkim.record_fault(make_registration(domain))
+
+
+@pytest.mark.interface("2.4", "value")
+def test_a_value_over_4096_characters_is_a_fault(make_registration, key_records):
+    name, longest = "s1._domainkey.example.com", f"{key_records[2048]}; n="
+    longest += "x" * (4096 - len(longest))
+    sound = make_registration(record=DnsRecord(name, "TXT", longest))
+    assert dkim.record_fault(sound) == ""
+    assert dkim.with_key_len(sound._replace(key_len=None)).key_len == 2048
+    longer = make_registration(key_len=None, record=DnsRecord(name, "TXT", f"{longest}x"))
+    assert "4097 characters, more than 4096" in dkim.record_fault(longer)
+    assert dkim.with_key_len(longer).key_len is None
+
+
+def test_a_tolerant_parser_takes_the_tag_names_that_verifiers_do():
+    tags = {"v": "DKIM1", "x-y": "1", 'z"': "", "p": "AAAA"}
+    text = "; ".join(f"{name}={value}" for name, value in tags.items())
+    assert dkim.parse_tag_list(text, tolerant=True) == tags
+    for name in ("1x", "_x", "-x", "x y", "", "é", "xé", "x\t y"):
+        with pytest.raises(dkim.KeyRecordError):
+            dkim.parse_tag_list(f"{name}=1", tolerant=True)
 
 
 def test_a_missing_record_or_selector_is_a_fault(make_registration):

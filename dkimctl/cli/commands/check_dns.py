@@ -24,7 +24,7 @@ from dkimctl.cli.options.checking import (
 from dkimctl.cli.options.shared import OutputOption, examples, with_session
 from dkimctl.cli.output.checks import CheckSink
 from dkimctl.cli.output.destination import require_writable
-from dkimctl.cli.output.results import worst
+from dkimctl.cli.output.results import worst_check
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.cli.progress.checking import CheckProgress
 from dkimctl.cli.selection import (
@@ -70,7 +70,7 @@ def check_dns(
     """Check that DNS has the registered records. No token is needed.
 
     Every authoritative server of each zone is asked. The exit code is 1 if a record is not
-    published as registered, and 4 if DNS gave no answer.
+    published as registered; else 4 if DNS gave no answer for one.
     """
     from dkimctl.publication.checking.run import check_publication
 
@@ -102,7 +102,7 @@ def check_dns(
         if recorded:
             hint = f"the changes seen are in the ledger; {hint}"
         raise Interrupted(hint=hint) from None
-    return worst([status, skipped.status, unreadable, warn_unmatched(session, selected)])
+    return worst_check([status, skipped.status, unreadable, warn_unmatched(session, selected)])
 
 
 def _may_draw(fmt: CheckFormat, output: Path | None) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Self
 
 from dkimctl.cli.output.destination import open_writer
-from dkimctl.cli.output.results import LONG_TABLE, worst
+from dkimctl.cli.output.results import LONG_TABLE, worst_check
 from dkimctl.cli.output.streams import Reporter, shows_colour
 from dkimctl.errors import ExitCode, OutputError
 from dkimctl.models.registration import named
@@ -17,6 +17,19 @@ from dkimctl.publication.verdicts import Check, Urgency, Verdict, is_good
 from dkimctl.render.formats import open_check_renderer
 from dkimctl.render.renderer import CheckFormat, Renderer
 from dkimctl.text.escaping import few
+
+# The text and the hint of the warning about all checks of an urgency.
+_WARNINGS = {
+    Urgency.SIGNING: (
+        "signing now without DNS, so receivers cannot verify the mail",
+        "publish the records: dkimctl show-dns, then dkimctl check-dns --wait 30m",
+    ),
+    Urgency.PARTLY: (
+        "signing now, but some servers lack it, so receivers that ask those cannot verify the mail",
+        "wait until all servers have it: dkimctl check-dns --wait 30m",
+    ),
+    Urgency.SOON: ("signing starts soon, but DNS is not ready", ""),
+}
 
 
 class CheckSink:
@@ -34,7 +47,7 @@ class CheckSink:
         self._reporter = reporter
         self._wanted = wanted
         self._counts: Counter[Verdict] = Counter()
-        self._urgent: dict[Urgency, list[str]] = {Urgency.SIGNING: [], Urgency.SOON: []}
+        self._urgent: dict[Urgency, list[str]] = {urgency: [] for urgency in _WARNINGS}
         self._rows: list[Check] = []  # of a table; their number decides which are shown
         self._writer = open_writer(output)
         self._renderer: Renderer[Check] | None = None
@@ -48,7 +61,7 @@ class CheckSink:
 
     def emit(self, check: Check) -> None:
         self._counts[check.finding.verdict] += 1
-        if check.urgency is not Urgency.NONE:
+        if check.urgency in _WARNINGS:
             self._urgent[check.urgency].append(named(check))
         if self._fmt is CheckFormat.TABLE:
             self._rows.append(check)
@@ -67,7 +80,7 @@ class CheckSink:
         if failure is not None:
             self._reporter.error(failure)
         codes = [_exit_code(verdict, self._wanted) for verdict in self._counts]
-        return worst([*codes, *([failure.exit_code] if failure else [])])
+        return worst_check([*codes, *([failure.exit_code] if failure else [])])
 
     def _open_renderer(self) -> Renderer[Check]:
         is_on_terminal = self._output is None and sys.stdout.isatty()
@@ -94,16 +107,10 @@ class CheckSink:
         counts = self._counts
         parts = [f"{verdict} {counts[verdict]}" for verdict in Verdict if counts[verdict]]
         self._reporter.summarize(", ".join(parts) or "nothing to check", counts)
-        if names := self._urgent[Urgency.SIGNING]:
-            self._reporter.warn(
-                "signing now without DNS, so receivers cannot verify the mail: "
-                f"{len(names)} ({few(names)})",
-                hint="publish the records: dkimctl show-dns, then dkimctl check-dns --wait 30m",
-                code=Urgency.SIGNING,
-            )
-        if names := self._urgent[Urgency.SOON]:
-            text = f"signing starts soon, but DNS is not ready: {len(names)} ({few(names)})"
-            self._reporter.warn(text, code=Urgency.SOON)
+        for urgency, (text, hint) in _WARNINGS.items():
+            if names := self._urgent[urgency]:
+                which = f"{len(names)} ({few(names)})"
+                self._reporter.warn(f"{text}: {which}", hint=hint, code=urgency)
 
 
 def _exit_code(verdict: Verdict, wanted: Verdict) -> ExitCode:

@@ -211,15 +211,21 @@ def summary(counts: Mapping[Outcome, int]) -> str:
 
 def worst(codes: Iterable[ExitCode]) -> ExitCode:
     """The one that stands for all: 130, then 3, 4, 2, 1, 0."""
-    order = (
-        ExitCode.INTERRUPTED,
-        ExitCode.AUTH,
-        ExitCode.SERVICE,
-        ExitCode.USAGE,
-        ExitCode.NO,
-    )
+    return _first(codes, ExitCode.SERVICE, ExitCode.USAGE, ExitCode.NO)
+
+
+def worst_check(codes: Iterable[ExitCode]) -> ExitCode:
+    """The one that stands for all checks: 130, then 3, 2, 1, 4, 0.
+
+    "No" wins over "no answer", or a script that retries on 4 might do so forever.
+    """
+    return _first(codes, ExitCode.USAGE, ExitCode.NO, ExitCode.SERVICE)
+
+
+def _first(codes: Iterable[ExitCode], *order: ExitCode) -> ExitCode:
     given = set(codes)
-    return next((code for code in order if code in given), ExitCode.OK)
+    always = (ExitCode.INTERRUPTED, ExitCode.AUTH)
+    return next((code for code in (*always, *order) if code in given), ExitCode.OK)
 
 
 def _warn(result: Result, reporter: Reporter, *, with_hint: bool) -> None:

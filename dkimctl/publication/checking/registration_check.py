@@ -9,13 +9,13 @@ from typing import NamedTuple
 from dkimctl.dkim import MAX_NAME
 from dkimctl.models.registration import DnsRecord, Registration
 from dkimctl.publication.checking.queries import QueryRunner, ServerResponse, Source, gather
+from dkimctl.publication.comparison import compare_values
 from dkimctl.publication.verdicts import (
     Check,
     Finding,
     ServerFinding,
     Verdict,
     combine_findings,
-    compare_values,
 )
 from dkimctl.resolver.messages import TXT, Answer, Question, make_question, make_txt_question
 from dkimctl.resolver.server import NameServer, NoAnswer, Responder

@@ -81,7 +81,7 @@ def test_reason_and_alias_are_below_their_row():
 
 def test_the_most_urgent_come_first_and_the_good_last(every_verdict):
     names = domains(table_of(*every_verdict, width=120))
-    assert names[:2] == ["signing", "soon"]
+    assert names[:3] == ["signing", "partly", "soon"]
     assert names[-2:] == ["published", "retired"]
     assert len(names) == len(every_verdict)
     assert set(names) == {check.sign_domain.removesuffix(".example") for check in every_verdict}
@@ -97,6 +97,7 @@ def test_rows_of_equal_rank_keep_their_order():
     ("urgency", "words"),
     [
         (Urgency.SIGNING, "SIGNING NOW WITHOUT DNS"),
+        (Urgency.PARTLY, "signing, partly in DNS"),
         (Urgency.SOON, "starts soon"),
         (Urgency.NONE, "-"),
     ],

@@ -58,7 +58,9 @@ def show(capsys):
         ([MISSING, Verdict.RETIRED], MISSING, 0),
         ([PUBLISHED, NO_ANSWER], PUBLISHED, 4),
         ([MISSING, NO_ANSWER], MISSING, 4),
-        ([MISSING, NO_ANSWER], PUBLISHED, 4),
+        ([MISSING, NO_ANSWER], PUBLISHED, 1),
+        ([NO_ANSWER, Verdict.DIFFERS], PUBLISHED, 1),
+        ([PUBLISHED, NO_ANSWER], MISSING, 1),
         *(
             ([PUBLISHED, verdict], PUBLISHED, 1)
             for verdict in set(Verdict) - {PUBLISHED, Verdict.RETIRED, NO_ANSWER}
@@ -86,8 +88,11 @@ def test_urgent_records_are_named(show):
         check_of(PUBLISHED, "two.example"),
         check_of(Verdict.MISMATCH, "three.example", Urgency.SIGNING),
         check_of(MISSING, "four.example", Urgency.SOON),
+        check_of(Verdict.INCONSISTENT, "five.example", Urgency.PARTLY),
     )
-    now, soon = (line for line in err.splitlines() if "warning" in line)
+    now, partly, soon = (line for line in err.splitlines() if "warning" in line)
+    assert "signing now, but some servers lack it, so receivers that ask those cannot" in partly
+    assert "five.example (selector s1)" in partly
     assert "signing now without DNS, so receivers cannot verify the mail: 2" in now
     assert "one.example (selector s1)" in now
     assert "three.example (selector s1)" in now
@@ -113,9 +118,10 @@ def test_csv_is_read_back(show):
 
 def test_file_that_cannot_be_written_is_exit_code_4_and_all_checks_are_counted(show, tmp_path):
     checks = map(check_of, (MISSING, PUBLISHED))
+    code, _, err = show(check_of(PUBLISHED), output=tmp_path / "nowhere" / "checks")
+    assert (code, "error" in err) == (4, True)
     code, _, err = show(*checks, output=tmp_path / "nowhere" / "checks")
-    assert code == 4
-    assert "error" in err
+    assert (code, "error" in err) == (1, True)
     assert "published 1, missing 1" in err
 
 

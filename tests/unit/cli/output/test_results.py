@@ -9,22 +9,32 @@ from collections import Counter
 import pytest
 
 from dkimctl.cli.output.options import OutputOptions
-from dkimctl.cli.output.results import ResultSink, Shown, summary, worst, write_results
+from dkimctl.cli.output.results import (
+    ResultSink,
+    Shown,
+    summary,
+    worst,
+    worst_check,
+    write_results,
+)
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.errors import ExitCode, OutputError
 from dkimctl.models.registration import Outcome, Registration, Result
 from dkimctl.render.renderer import Format
 
 
-def test_where_several_apply_the_worst_counts():
-    order = [130, 3, 4, 2, 1, 0]
+@pytest.mark.parametrize(
+    ("choose", "order"), [(worst, [130, 3, 4, 2, 1, 0]), (worst_check, [130, 3, 2, 1, 4, 0])]
+)
+def test_where_several_apply_the_worst_counts(choose, order):
     for first, second in itertools.combinations(order, 2):
-        assert worst([ExitCode(second), ExitCode(first)]) == first
-    assert worst([]) == 0
+        assert choose([ExitCode(second), ExitCode(first)]) == first
+    assert choose([]) == 0
 
 
-def test_every_exit_code_has_its_place():
-    assert all(worst([code]) is code for code in ExitCode)
+@pytest.mark.parametrize("choose", [worst, worst_check])
+def test_every_exit_code_has_its_place(choose):
+    assert all(choose([code]) is code for code in ExitCode)
 
 
 @pytest.mark.parametrize("outcome", list(Outcome))
