@@ -7,8 +7,7 @@ import functools
 import itertools
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import datetime
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -21,6 +20,13 @@ from dkimctl.ledger.damage import (
 )
 from dkimctl.ledger.disk_space import require_disk_space
 from dkimctl.ledger.errors import translate_errors
+from dkimctl.ledger.histories import (
+    delete_histories,
+    note_answers,
+    note_looks,
+    note_replacements,
+    select_histories,
+)
 from dkimctl.ledger.intents import (
     Intent,
     OpenRequests,
@@ -32,23 +38,23 @@ from dkimctl.ledger.intents import (
     utc_text,
 )
 from dkimctl.ledger.opening import open_for_writing, open_read_only, resolve_links
-from dkimctl.ledger.publications import add_publications, end_publications, select_publications
 from dkimctl.ledger.registrations import (
     delete_registrations,
     record_registrations,
     select_registrations,
     select_signing_domains,
 )
+from dkimctl.models.history import KeyHistory
 from dkimctl.models.registration import DomainSpec, Registration, RegistrationKey
 
 
 class Ledger:
-    """The registrations, open intents and publications of one account.
+    """The registrations, open intents and histories of one account.
 
     Every failure is a LedgerError. A registration that belongs to another account (409 without
     data, interface 7.3) has no record. Use a ledger only in the thread that opened it. It caches
-    what it has read, so open it for writing only under the account's lock, unless you write
-    publications alone.
+    what it has read, so open it for writing only under the account's lock, unless you note
+    looks alone.
     """
 
     def __init__(
@@ -119,35 +125,37 @@ class Ledger:
             requests = select_open_requests(self._connection, self._account_id)
             return [intent for request in requests for intent in intents_of(request)]
 
-    def publications(self) -> dict[RegistrationKey, datetime]:
-        """Since when (UTC) records are in DNS, except those missing at the last check."""
+    def histories(self) -> dict[RegistrationKey, KeyHistory]:
+        """The history of each registration."""
         with translate_errors(self._path):
-            return select_publications(self._connection, self._account_id)
+            return select_histories(self._connection, self._account_id)
 
-    def note_publications(
-        self,
-        published: Iterable[RegistrationKey],
-        not_published: Iterable[RegistrationKey] = (),
-    ) -> None:
-        """Store that some records are in DNS now, and others are not; durable on return.
+    def note_looks(self, verdicts: Mapping[RegistrationKey, str]) -> None:
+        """Store what all authoritative servers have now for some registrations; durable on return.
 
-        The former keep the time they were first seen; the latter lose it.
+        A record that is `published` at each look keeps the time of the first.
         """
-        seen, missing = list(published), list(not_published)
-        if not (seen or missing):
-            return
-        with self._transaction():
-            end_publications(self._connection, self._account_id, missing)
-            add_publications(self._connection, self._account_id, utc_text(self._clock()), seen)
+        if verdicts:
+            with self._transaction():
+                note_looks(self._connection, self._account_id, self._now(), verdicts)
+
+    def note_replacements(self, replaced: Mapping[RegistrationKey, str]) -> None:
+        """Store the selector that each key was made to replace; durable on return.
+
+        The keys may not be registered yet.
+        """
+        if replaced:
+            with self._transaction():
+                note_replacements(self._connection, self._account_id, replaced)
 
     def forget(self, registrations: Iterable[Registration]) -> None:
-        """Delete registrations and their publications, but no intents; durable on return."""
+        """Delete registrations and their histories, but no intents; durable on return."""
         deleted = list(registrations)
         try:
             with self._transaction():
                 delete_registrations(self._connection, self._account_id, deleted)
                 keys = [registration.key for registration in deleted]
-                end_publications(self._connection, self._account_id, keys)
+                delete_histories(self._connection, self._account_id, keys)
         finally:
             self._cached_domains = None
 
@@ -164,9 +172,9 @@ class Ledger:
     ) -> None:
         """Store answers, close the intents of `settled`, then open those of `begun`.
 
-        All or nothing, and durable on return. `begun` is the entries of each request; no key is
-        repeated. An answer also closes the intents of its domain that have its selector or, if
-        the registration is ours, no selector.
+        All or nothing, and durable on return. `begun` is the entries of each request. No key is
+        repeated, in it and in `answered`. An answer also closes the intents of its domain that have
+        its selector or, if the registration is ours, no selector.
         """
         settled = list(settled)
         requests = [specs for specs in begun if specs]
@@ -212,16 +220,16 @@ class Ledger:
         begun: Iterable[Sequence[DomainSpec]],
     ) -> None:
         with self._transaction():
-            open_requests = self._open_requests()
+            open_requests, domains = self._open_requests(), self._signing_domains()
             remaining = open_requests.remaining_without(closed)
+            now = self._now()
+            note_answers(self._connection, self._account_id, now, answered, domains)
             record_registrations(self._connection, self._account_id, answered)
             update_requests(self._connection, remaining)
-            now = utc_text(self._clock())
             new = insert_requests(self._connection, self._account_id, now, begun)
         open_requests.update(remaining)
         open_requests.add(new)
-        if self._cached_domains is not None:
-            self._cached_domains.update(answer.sign_domain.lower() for answer in answered)
+        domains.update(answer.sign_domain.lower() for answer in answered)
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -230,6 +238,9 @@ class Ledger:
             with self._connection:
                 self._connection.execute("BEGIN IMMEDIATE")
                 yield
+
+    def _now(self) -> str:
+        return utc_text(self._clock())
 
     def _open_requests(self) -> OpenRequests:
         if self._cached_requests is None:

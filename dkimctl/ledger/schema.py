@@ -1,7 +1,7 @@
 """The tables of the ledger, and the migration of files of older versions.
 
 `PRAGMA user_version` holds the version: 0 is a file without tables, 1 has no `sending` table,
-2 no `publication` table.
+2 no `publication` table, 3 no `history` table, which has replaced `publication`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ CREATE {kind} TABLE sending (
   entries TEXT NOT NULL
 )
 """
-# `published_at`: when the record was first seen in DNS; YYYY-MM-DDThh:mm:ss+00:00.
+# Of version 3 alone. `published_at`: when the record was first seen in DNS.
 _PUBLICATIONS = """
 CREATE {kind} TABLE publication (
   account_id INTEGER NOT NULL REFERENCES account (id),
@@ -55,8 +55,34 @@ CREATE {kind} TABLE publication (
   PRIMARY KEY (account_id, sign_domain, selector)
 )
 """
+# See KeyHistory, and histories.py for keys without a row; times: YYYY-MM-DDThh:mm:ss+00:00. Where
+# version 3 does not tell since when a key is enabled or disabled, it is since the migration.
+_HISTORIES = """
+CREATE {kind} TABLE history (
+  account_id INTEGER NOT NULL REFERENCES account (id),
+  sign_domain TEXT NOT NULL COLLATE NOCASE,
+  selector TEXT NOT NULL COLLATE NOCASE,
+  enabled_at TEXT,
+  disabled_at TEXT,
+  replaces TEXT,
+  published_at TEXT,
+  looked_at TEXT,
+  verdict TEXT,
+  PRIMARY KEY (account_id, sign_domain, selector)
+);
+INSERT INTO history
+  WITH known AS (
+    SELECT *, strftime('%Y-%m-%dT%H:%M:%S+00:00', 'now') AS now,
+      (code IS '201' AND regist_date GLOB '[0-9]*-[0-9]*T[0-9]*:[0-9]*[-+Z]*') IS TRUE AS is_told
+    FROM registration LEFT JOIN publication USING (account_id, sign_domain, selector)
+  )
+  SELECT account_id, sign_domain, selector,
+    iif(is_told OR enable IS 0, NULL, now), iif(NOT is_told AND enable IS 0, now, NULL),
+    NULL, published_at, published_at, iif(published_at IS NULL, NULL, 'published')
+  FROM known WHERE NOT is_told OR published_at IS NOT NULL
+"""
 # Each step upgrades a file by one version.
-_STEPS = (_REGISTRATIONS, _SENDINGS, _PUBLICATIONS)
+_STEPS = (_REGISTRATIONS, _SENDINGS, _PUBLICATIONS, _HISTORIES)
 _VERSION = len(_STEPS)
 
 
@@ -68,6 +94,7 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
     version = version_of(connection, path)
     if version < _VERSION:
         _create_tables(connection, version, kind="")
+        connection.execute("DROP TABLE publication")
         connection.execute(f"PRAGMA user_version = {_VERSION}")
 
 

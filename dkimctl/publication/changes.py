@@ -1,13 +1,13 @@
-"""Which records DNS has gained or lost since the ledger was written."""
+"""What looks at DNS tell the ledger: which records are published, and since when."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from dkimctl.errors import LedgerError
-from dkimctl.models.registration import RegistrationKey, key_of
+from dkimctl.models.registration import DnsRecord, Registration, RegistrationKey, key_of
 from dkimctl.publication.verdicts import Check, Verdict
 
 if TYPE_CHECKING:
@@ -15,53 +15,80 @@ if TYPE_CHECKING:
 
 
 class PublicationChanges:
-    """What checks change about the `known` publications.
+    """The looks to note, of the keys in `counted` (None: of all).
 
-    Checks without an answer, or with second-hand answers, change nothing.
+    A look without an answer is not noted.
     """
 
-    def __init__(self, known: Container[RegistrationKey]) -> None:
-        self._known = known
-        self._changed: dict[RegistrationKey, bool] = {}  # whether it is published now
+    def __init__(self, counted: Container[RegistrationKey] | None = None) -> None:
+        self._counted = counted
+        self._latest: dict[RegistrationKey, Verdict] = {}
+        self._breaks: dict[RegistrationKey, Verdict] = {}
 
     @property
-    def published(self) -> list[RegistrationKey]:
-        return [key for key, is_published in self._changed.items() if is_published]
+    def latest(self) -> Mapping[RegistrationKey, Verdict]:
+        """What the last look at each record found."""
+        return self._latest
 
     @property
-    def gone(self) -> list[RegistrationKey]:
-        return [key for key, is_published in self._changed.items() if not is_published]
+    def breaks(self) -> Mapping[RegistrationKey, Verdict]:
+        """What an earlier look found, at records that are published now, and were not then."""
+        return self._breaks
 
     def add(self, check: Check) -> None:
         """Take in a check; the last check of a record counts."""
-        verdict = check.finding.verdict
-        if verdict is Verdict.NO_ANSWER or not check.is_first_hand:
-            return
         key = key_of(check.sign_domain, check.selector)
-        is_published = verdict is Verdict.PUBLISHED
-        if is_published is (key in self._known):
-            self._changed.pop(key, None)
-        else:
-            self._changed[key] = is_published
+        verdict = _conclusion(check)
+        if verdict is None or (self._counted is not None and key not in self._counted):
+            return
+        before = self._latest.get(key, Verdict.PUBLISHED)
+        if verdict is Verdict.PUBLISHED and before is not Verdict.PUBLISHED:
+            self._breaks[key] = before
+        self._latest[key] = verdict
+
+
+def _conclusion(check: Check) -> Verdict | None:
+    """What is certain after a check, although some servers may not have answered."""
+    verdict = check.finding.verdict
+    if all(one.finding.verdict is not Verdict.NO_ANSWER for one in check.servers):
+        return None if verdict is Verdict.NO_ANSWER else verdict
+    if verdict in (Verdict.NO_ANSWER, Verdict.PUBLISHED):
+        return None
+    return Verdict.INCONSISTENT if verdict is Verdict.MISSING else verdict
 
 
 @contextmanager
 def recorded_changes(
-    open_ledger: Callable[[bool], Ledger], on_failure: Callable[[LedgerError], None]
+    open_ledger: Callable[[], Ledger],
+    on_failure: Callable[[LedgerError], None],
+    counted: Container[RegistrationKey] | None = None,
 ) -> Iterator[PublicationChanges]:
-    """Changes that are written into the ledger at the end, even if an error ends the checks.
+    """Looks that are written into the ledger at the end, even if an error ends the checks.
 
-    `open_ledger` is told whether to open it for writing. If writing fails, `on_failure` gets the
-    error.
+    `open_ledger` opens it for writing. If that or writing fails, `on_failure` gets the error.
     """
-    with open_ledger(False) as ledger:
-        changes = PublicationChanges(ledger.publications())
+    changes = PublicationChanges(counted)
     try:
         yield changes
     finally:
-        if changes.published or changes.gone:
+        if changes.latest:
             try:
-                with open_ledger(True) as ledger:
-                    ledger.note_publications(changes.published, changes.gone)
+                with open_ledger() as ledger:
+                    ledger.note_looks(changes.breaks)
+                    ledger.note_looks(changes.latest)
             except LedgerError as error:
                 on_failure(error)
+
+
+def same_records(ledger: Ledger, registrations: Iterable[Registration]) -> set[RegistrationKey]:
+    """The keys of those `registrations` that the ledger has with the same record."""
+    records = {one.key: _as_in_dns(one.record) for one in ledger.ours() if one.record}
+    return {
+        one.key
+        for one in registrations
+        if one.record and records.get(one.key) == _as_in_dns(one.record)
+    }
+
+
+def _as_in_dns(record: DnsRecord) -> tuple[str, str]:
+    return record.fqdn.lower(), record.value

@@ -62,7 +62,12 @@ def select_statuses(ledger: Ledger, selection: Selection, now: datetime) -> list
     selected = set(selection.pick(registrations))
     if not selected:
         return []
-    statuses = retirement_statuses(registrations, ledger.publications(), now)
+    publications = {
+        key: history.published_at
+        for key, history in ledger.histories().items()
+        if history.published_at is not None
+    }
+    statuses = retirement_statuses(registrations, publications, now)
     return [status for status in statuses if status.registration in selected]
 
 

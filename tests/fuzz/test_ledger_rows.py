@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from dkimctl.errors import LedgerError
 from dkimctl.ledger.intents import Intent
 from dkimctl.ledger.ledger import Ledger
+from dkimctl.models.history import KeyHistory
 from dkimctl.models.registration import DnsRecord, DomainSpec, Outcome, Registration, key_of
 from dkimctl.registration import outcomes
 from dkimctl.render.renderer import PER_ZONE, Format
@@ -32,7 +33,10 @@ COLUMNS = {
         "fqdn", "type", "value", "regist_date", "code", "message",
     ),
     "sending": ("id", "account_id", "sent_at", "entries"),
-    "publication": ("account_id", "sign_domain", "selector", "published_at"),
+    "history": (
+        "account_id", "sign_domain", "selector", "enabled_at", "disabled_at", "replaces",
+        "published_at", "looked_at", "verdict",
+    ),
     "account": ("id", "base_url", "client_id"),
 }  # fmt: skip
 CELLS = [(table, column) for table, columns in COLUMNS.items() for column in columns]
@@ -67,7 +71,7 @@ CHANGES = st.lists(
 )
 SQL = ("DROP TABLE {table}", "ALTER TABLE {table} RENAME TO other", "DELETE FROM {table}",
        "PRAGMA user_version = {number}", "DROP TABLE {table}; CREATE VIEW {table} AS SELECT 1",
-       "DROP TABLE {table}; CREATE TABLE {table} (id, account_id, published_at, entries)",
+       "DROP TABLE {table}; CREATE TABLE {table} (id, account_id, looked_at, entries)",
        "CREATE TRIGGER t AFTER INSERT ON {table} BEGIN SELECT RAISE(ABORT, 'no'); END")  # fmt: skip
 TYPES = Registration.__annotations__
 ANSWER = Path(__file__).parents[1] / "fixtures" / "api" / "register-created.json"
@@ -93,7 +97,8 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 [DomainSpec("b.example")],
             ]
         )
-        ledger.note_publications([key_of("a.example", "s1"), key_of("b.example", "s1")])
+        ledger.note_looks({key_of(f"{one}.example", "s1"): "published" for one in "ab"})
+        ledger.note_replacements({key_of("a.example", "s1"): "s0"})
     with contextlib.closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("PRAGMA writable_schema = ON")
         connection.execute("UPDATE sqlite_master SET sql = replace(sql, 'NOT NULL', '')")
@@ -155,15 +160,14 @@ def require_sound(path: Path) -> None:
         lambda ledger: ledger.of_domain("a.example"),
         lambda ledger: ledger.intents(),
         lambda ledger: ledger.intents_of("a.example"),
-        lambda ledger: ledger.publications(),
+        lambda ledger: ledger.histories(),
     ):
         value = read(lambda ask=ask: asked_of(path, ask))
         require_explained(value)
         if isinstance(value, dict):
-            for pair, time in value.items():
+            for pair, history in value.items():
                 assert all(isinstance(word, str) for word in pair)
-                assert isinstance(time, datetime)
-                assert time.tzinfo is UTC
+                require_sound_history(history)
         elif isinstance(value, list):
             for one in value:
                 require_sound_one(one)
@@ -173,6 +177,14 @@ def require_sound(path: Path) -> None:
 def asked_of(path: Path, ask: Callable[[Ledger], object]) -> object:
     with Ledger.open_existing(path, **ACCOUNT) as ledger:
         return ask(ledger)
+
+
+def require_sound_history(history: KeyHistory) -> None:
+    for name, value in history._asdict().items():
+        if name.endswith("_at"):
+            assert value is None or (isinstance(value, datetime) and value.tzinfo is UTC)
+        else:
+            assert value is None or isinstance(value, str)
 
 
 def require_sound_one(item: Registration | Intent) -> None:
@@ -228,9 +240,8 @@ def test_a_writer_continues_with_damaged_rows_or_refuses_them(damage, changes):
         if isinstance(ledger, LedgerError):
             return
         for use in (
-            lambda: ledger.note_publications(
-                [key_of("a.example", "s1")], [key_of("b.example", "s1")]
-            ),
+            lambda: ledger.note_looks({key_of("a.example", "s1"): "published"}),
+            lambda: ledger.note_replacements({key_of("b.example", "s1"): "s0"}),
             lambda: ledger.commit(answered=[answer], begun=[[DomainSpec("d.example")]]),
             lambda: ledger.forget([Registration("b.example", "s1")]),
             ledger.check,
@@ -275,5 +286,5 @@ def test_commands_work_with_the_sound_ledger(command_line, sound, words):
 
 def test_the_sound_ledger_is_sound(sound):
     require_sound(sound)
-    for ask in (Ledger.all, Ledger.intents, Ledger.publications):
+    for ask in (Ledger.all, Ledger.intents, Ledger.histories):
         assert len(list(asked_of(sound, lambda ledger, ask=ask: list(ask(ledger))))) >= 2

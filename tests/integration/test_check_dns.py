@@ -382,8 +382,9 @@ def test_publications_seen_before_an_interruption_are_kept(cli, serve, two):
     assert b"hint: the changes seen are in the ledger; run the same command" in err
     (path,) = cli.home.rglob("ledger.db")
     with contextlib.closing(sqlite3.connect(path)) as ledger:
-        assert ledger.execute("SELECT sign_domain FROM publication").fetchall() == [
-            ("a.example.com",)
+        assert ledger.execute("SELECT sign_domain, verdict FROM history").fetchall() == [
+            ("a.example.com", "published"),
+            ("b.example.com", "missing"),
         ]
 
 

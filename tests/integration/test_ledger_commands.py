@@ -190,7 +190,7 @@ class TestForget:
 
     def see_published(self, ledger, days_ago, *selectors) -> None:
         with ledger(days_ago=days_ago) as opened:
-            opened.note_publications(key_of("example.com", selector) for selector in selectors)
+            opened.note_looks({key_of("example.com", one): "published" for one in selectors})
 
     def test_a_retired_key_is_forgotten_and_can_be_imported_again(self, cli, ledger, pair):
         self.see_published(ledger, 15, "s1", "s2")
@@ -200,7 +200,7 @@ class TestForget:
         assert "dkimctl: forgot 1, kept 1 (not retired)\n" in done.err
         with ledger() as opened:
             assert list(opened.all()) == [pair[1]]
-            assert set(opened.publications()) == {("example.com", "s2")}
+            assert set(opened.histories()) == {("example.com", "s2")}
             assert len(opened.intents()) == 1, "what was sent and never answered stays open"
         assert cli("ledger", "import", "-", stdin=done.out).status == 0
         assert known(ledger) == list(pair)

@@ -12,7 +12,14 @@ import pytest
 from dkimctl.client.client import Client
 from dkimctl.client.http import HttpClient
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.models.registration import DomainSpec, Outcome, Registration, Result, key_of
+from dkimctl.models.registration import (
+    DomainSpec,
+    Outcome,
+    Registration,
+    RegistrationKey,
+    Result,
+    key_of,
+)
 from dkimctl.models.secret import Secret
 from dkimctl.registration.engine.engine import RegistrationEngine
 from dkimctl.registration.engine.limits import Limits
@@ -224,7 +231,7 @@ class TestRetired:
             import_(domain, "s1", days=200)
             import_(domain, "s2", days=18, start_date=days_ago(15).isoformat(timespec="minutes"))
         with ledger(days=15) as opened:
-            opened.note_publications([key_of("example.com", "s1"), key_of("example.com", "s2")])
+            opened.note_looks({key_of("example.com", one): "published" for one in ("s1", "s2")})
 
     def test_in_a_pipe_the_output_is_a_saved_result(self, cli, pair):
         done = cli("rotate", "--sandbox", "--retired")
@@ -331,12 +338,20 @@ class World:
         specs = find_successors(self.ledger.all(), [], self.now, policy).successors
         return load_specs("".join(render_spec_yaml(specs, "x")).encode(), "x")
 
+    def see(self, verdict: str, *selectors: str) -> None:
+        """Note a look at DNS."""
+        self.ledger.note_looks({key_of("example.com", one): verdict for one in selectors})
+
+    def publications(self) -> dict[RegistrationKey, datetime]:
+        histories = self.ledger.histories().items()
+        return {key: one.published_at for key, one in histories if one.published_at}
+
     def retired(self) -> list[str]:
-        statuses = retirement_statuses(self.ledger.all(), self.ledger.publications(), self.now)
+        statuses = retirement_statuses(self.ledger.all(), self.publications(), self.now)
         return [status.registration.selector for status in statuses if status.is_retired]
 
     def deletions(self) -> str:
-        statuses = retirement_statuses(self.ledger.all(), self.ledger.publications(), self.now)
+        statuses = retirement_statuses(self.ledger.all(), self.publications(), self.now)
         results = [as_result(status) for status in statuses if status.is_retired]
         return "".join(render_all(NsupdateDeletionRenderer(()), results))
 
@@ -358,7 +373,7 @@ def test_a_whole_rotation_day_by_day(world):
     """Specs, registration, publication, check and retirement."""
     first = DomainSpec("example.com", "s1", 2048)
     assert world.register([first]) == [Outcome.CREATED]
-    world.ledger.note_publications([key_of("example.com", "s1")])
+    world.see("published", "s1")
 
     world.clock.now += 180 * DAY - 1
     assert world.successors() == []
@@ -371,9 +386,7 @@ def test_a_whole_rotation_day_by_day(world):
     assert world.successors() == []
 
     world.clock.now += 2 * DAY  # the record is published in time
-    world.ledger.note_publications(
-        [key_of("example.com", "s1"), key_of("example.com", "s20270520")]
-    )
+    world.see("published", "s1", "s20270520")
     assert world.successors() == []
     world.clock.now += 1 * DAY  # signing starts
     assert world.successors() == world.retired() == []
@@ -384,9 +397,8 @@ def test_a_whole_rotation_day_by_day(world):
     assert world.retired() == ["s1"]
     assert world.deletions() == "update delete s1._domainkey.example.com. IN TXT\nsend\n"
 
-    world.ledger.note_publications(
-        [key_of("example.com", "s20270520")], [key_of("example.com", "s1")]
-    )
+    world.see("published", "s20270520")
+    world.see("missing", "s1")
     world.ledger.forget([Registration("example.com", "s1")])
     assert world.retired() == world.successors() == []
     assert [registration.selector for registration in world.ledger.all()] == ["s20270520"]
@@ -399,11 +411,11 @@ def test_a_record_that_vanished_restarts_its_grace_period(world):
     world.register([DomainSpec("example.com", "s1", 2048)])
     world.clock.now += 1 * DAY
     world.register([DomainSpec("example.com", "s2", 2048)])
-    world.ledger.note_publications([key_of("example.com", "s2")])
+    world.see("published", "s2")
     world.clock.now += 13 * DAY
-    world.ledger.note_publications([], [key_of("example.com", "s2")])
+    world.see("missing", "s2")
     world.clock.now += 5 * DAY
     assert world.retired() == []
-    world.ledger.note_publications([key_of("example.com", "s2")])
+    world.see("published", "s2")
     world.clock.now += 14 * DAY
     assert world.retired() == ["s1"]

@@ -138,6 +138,4 @@ def _changes(session: Session, *, recorded: bool) -> AbstractContextManager[Publ
 
     if not recorded:
         return nullcontext(PublicationChanges(()))
-    return recorded_changes(
-        lambda for_writing: session.open_ledger(for_writing=for_writing), on_failure=warn
-    )
+    return recorded_changes(lambda: session.open_ledger(for_writing=True), on_failure=warn)

@@ -23,7 +23,8 @@ def fill_up(ledger, make_registration):
     """Commit until the disk is full; returns what was stored, and the error."""
     stored = []
     for number in range(10_000):
-        answer = make_registration(f"d{number:04}.example")
+        date = "2026-11-21T12:00:00+00:00"
+        answer = make_registration(f"d{number:04}.example", regist_date=date)
         try:
             ledger.commit(answered=[answer], begun=[[DomainSpec(f"e{number:04}.example")]])
         except LedgerError as error:

@@ -1,4 +1,4 @@
-"""The ledger compared with three dictionaries that model it."""
+"""The ledger compared with dictionaries that model it."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from dkimctl.ledger.intents import Intent
 from dkimctl.ledger.ledger import Ledger
+from dkimctl.models.history import KeyHistory
 from dkimctl.models.registration import DnsRecord, DomainSpec, Registration, key_of
 
 ACCOUNT = {"base_url": "https://api.example", "client_id": "me"}
@@ -38,11 +39,12 @@ ANSWERS = st.lists(
         default=st.none() | st.integers(0, 1),
         enable=st.none() | st.booleans(),
         record=RECORDS,
-        regist_date=st.none(),
+        regist_date=st.none() | st.just("1970-01-01T00:00:00+00:00"),
         code=st.sampled_from((None, "201", "409")),
         message=st.none() | st.just("created"),
     ),
     max_size=4,
+    unique_by=lambda answer: answer.key,
 )
 
 
@@ -70,6 +72,24 @@ def merged(old, new):
     return new._replace(**kept | names | {"code": new.code, "message": new.message})
 
 
+def without_accents(histories):
+    """For SQLite, names that differ in the case of other letters differ."""
+    return {key: history for key, history in histories.items() if key.sign_domain.isascii()}
+
+
+def after(answer, history, now):
+    """The history of a key after an answer."""
+    if answer.enable is False:
+        return history._replace(disabled_at=history.disabled_at or now)
+    if history.disabled_at is not None and answer.enable is None:
+        return history
+    if history.enabled_at is not None and history.disabled_at is None:
+        return history
+    registered_at = answer.regist_date if answer.code == "201" else None
+    at = datetime.fromisoformat(registered_at) if registered_at else now
+    return history._replace(enabled_at=at, disabled_at=None)
+
+
 class LedgerAndModel(RuleBasedStateMachine):
     def __init__(self):
         super().__init__()
@@ -78,7 +98,7 @@ class LedgerAndModel(RuleBasedStateMachine):
         self.now = 0
         self.answers = {}
         self.intents = {}
-        self.publications = {}
+        self.histories = {}
         self.ledger = self.open()
 
     def open(self):
@@ -101,27 +121,51 @@ class LedgerAndModel(RuleBasedStateMachine):
             settled = [*settled, answer[:2]]
             if not answer.is_taken:
                 settled.append((answer.sign_domain, None))
+                self.answer(answer)
         for pair in [*settled, *begun]:
             self.intents.pop(lowered(*pair), None)
         for pair in begun:
             self.intents[lowered(*pair)] = Intent(*pair, f"1970-01-01T00:00:{self.now:02}+00:00")
 
-    @rule(published=ASCII_PAIRS, not_published=ASCII_PAIRS)
-    def note(self, published, not_published):
+    def answer(self, answer):
+        known = self.histories.get(answer.key, KeyHistory())
+        is_new_and_disabled = known.enabled_at is known.disabled_at is None and (
+            answer.enable is False and answer.code == "201" and answer.regist_date
+        )
+        if is_new_and_disabled:
+            disabled_at = datetime.fromisoformat(answer.regist_date)
+            self.histories[answer.key] = known._replace(disabled_at=disabled_at)
+        else:
+            self.histories[answer.key] = after(answer, known, self.time)
+
+    @property
+    def time(self):
+        return datetime.fromtimestamp(self.now, UTC)
+
+    @rule(pairs=ASCII_PAIRS, verdict=st.sampled_from(("published", "missing")))
+    def look(self, pairs, verdict):
         self.now += 1
-        self.ledger.note_publications(keys(published), keys(not_published))
-        for pair in not_published:
-            self.publications.pop(lowered(*pair), None)
-        for pair in published:
-            now = datetime.fromtimestamp(self.now, UTC)
-            self.publications.setdefault(lowered(*pair), now)
+        self.ledger.note_looks(dict.fromkeys(keys(pairs), verdict))
+        for key in keys(pairs):
+            known = self.histories.get(key, KeyHistory())
+            published_at = (known.published_at or self.time) if verdict == "published" else None
+            self.histories[key] = known._replace(
+                published_at=published_at, looked_at=self.time, verdict=verdict
+            )
+
+    @rule(pairs=ASCII_PAIRS, selector=st.sampled_from(("s0", "s9")))
+    def replace(self, pairs, selector):
+        self.ledger.note_replacements(dict.fromkeys(keys(pairs), selector))
+        for key in keys(pairs):
+            known = self.histories.get(key, KeyHistory())
+            self.histories[key] = known._replace(replaces=selector)
 
     @rule(pairs=ASCII_PAIRS)
     def forget(self, pairs):
         self.ledger.forget(Registration(*pair) for pair in pairs)
         for pair in pairs:
             self.answers.pop(folded(*pair), None)
-            self.publications.pop(lowered(*pair), None)
+            self.histories.pop(lowered(*pair), None)
 
     @rule()
     def reopen(self):
@@ -140,7 +184,9 @@ class LedgerAndModel(RuleBasedStateMachine):
     def all_is_there(self):
         assert list(self.ledger.all()) == [answer for _, answer in sorted(self.answers.items())]
         assert self.ledger.intents() == list(self.intents.values())
-        assert self.ledger.publications() == self.publications
+        ours = {answer.key for answer in self.answers.values() if not answer.is_taken}
+        known = {key: history for key, history in self.histories.items() if key in ours}
+        assert without_accents(self.ledger.histories()) == without_accents(known)
 
 
 TestLedgerAndModel = pytest.mark.slow(LedgerAndModel.TestCase)

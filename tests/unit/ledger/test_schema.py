@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from dkimctl.errors import LedgerError
 from dkimctl.ledger.ledger import Ledger
+from dkimctl.models.history import KeyHistory
 from dkimctl.models.registration import DnsRecord, DomainSpec, Registration, key_of
 
 # As version 1 wrote it.
@@ -52,6 +54,34 @@ CREATE TABLE sending (
 );
 PRAGMA user_version = 2;
 """
+# What version 3 added; and registrations in all states, of which some are published.
+VERSION_3 = """
+CREATE TABLE publication (
+  account_id INTEGER NOT NULL REFERENCES account (id),
+  sign_domain TEXT NOT NULL COLLATE NOCASE,
+  selector TEXT NOT NULL COLLATE NOCASE,
+  published_at TEXT NOT NULL,
+  PRIMARY KEY (account_id, sign_domain, selector)
+);
+PRAGMA user_version = 3;
+INSERT INTO registration (account_id, sign_domain, selector, enable, value, regist_date, code)
+VALUES
+  (2, 'example.com', 'off', 0, 'v', '2026-11-21T10:15:30+09:00', '201'),
+  (2, 'example.com', 'undated', 1, 'v', 'soon', '201'),
+  (2, 'example.com', 'dateless', 1, 'v', NULL, '201'),
+  (2, 'example.net', 'exists', 1, 'v', '2026-11-21T10:15:30+09:00', '409'),
+  (2, 'example.net', 'silent', NULL, 'v', '2026-11-21T10:15:30+09:00', '409'),
+  (2, 'example.net', 'off', 0, 'v', '2026-11-21T10:15:30+09:00', '409'),
+  (2, 'example.net', 'taken', NULL, NULL, NULL, '409'),
+  (2, 'example.org', 'odd', x'ff', 'v', 17, x'00');
+INSERT INTO publication VALUES
+  (2, 'EXAMPLE.com', 'S1', '2026-11-22T00:00:00+00:00'),
+  (2, 'example.net', 'exists', '2026-11-23T00:00:00+00:00'),
+  (2, 'example.net', 'forgotten', '2026-11-23T00:00:00+00:00'),
+  (1, 'example.com', 'off', '2026-11-23T00:00:00+00:00');
+"""
+REGISTERED = datetime(2026, 11, 21, 1, 15, 30, tzinfo=UTC)
+KEY = key_of("example.com", "s1")
 KEPT = Registration(
     "example.com", "s1", 2048, None, 1, True,
     DnsRecord("s1._domainkey.example.com", "TXT", "v=DKIM1; p=x"),
@@ -74,13 +104,13 @@ def test_an_old_ledger_keeps_its_registrations_and_gains_tables(old, write, read
     with write() as ledger:
         assert list(ledger.all()) == [KEPT]
         assert ledger.intents() == []
-        assert ledger.publications() == {}
+        assert {key: one.published_at for key, one in ledger.histories().items()} == {KEY: None}
         ledger.commit(begun=[[DomainSpec("example.net")]])
-        ledger.note_publications([key_of("example.com", "s1")])
+        ledger.note_looks({KEY: "published"})
     with read() as ledger:
         assert list(ledger.all()) == [KEPT]
         assert [intent.sign_domain for intent in ledger.intents()] == ["example.net"]
-        assert list(ledger.publications()) == [("example.com", "s1")]
+        assert ledger.histories()[KEY].verdict == "published"
 
 
 def test_a_reader_does_not_migrate_an_old_ledger(old, read):
@@ -88,17 +118,58 @@ def test_a_reader_does_not_migrate_an_old_ledger(old, read):
     with read() as ledger:
         assert ledger.of_domain("example.com") == [KEPT]
         assert ledger.intents() == ledger.intents_of("example.com") == []
-        assert ledger.publications() == {}
+        assert set(ledger.histories()) == {KEY}
     assert old.read_bytes() == before
+
+
+def test_what_version_3_knew_of_publication_and_keys_is_kept(path, write, read):
+    path.parent.mkdir()
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.executescript(VERSION_1 + VERSION_2 + VERSION_3)
+    connection.close()
+    before = path.read_bytes()
+    with read() as ledger:
+        require_migrated(ledger)
+    assert path.read_bytes() == before
+    with write() as ledger:
+        require_migrated(ledger)
+    with read() as ledger:
+        require_migrated(ledger)
+    connection = sqlite3.connect(path)
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+    connection.close()
+    assert "publication" not in tables
+
+
+def require_migrated(ledger: Ledger) -> None:
+    histories = ledger.histories()
+    nets = {key.selector: one for key, one in histories.items() if key[0] == "example.net"}
+    coms = {key.selector: one for key, one in histories.items() if key[0] == "example.com"}
+    now = nets["silent"].enabled_at
+    assert timedelta() <= datetime.now(UTC) - now < timedelta(minutes=5)
+    first, second = (datetime(2026, 11, day, tzinfo=UTC) for day in (22, 23))
+    assert coms == {
+        "s1": KeyHistory(REGISTERED, None, None, first, first, "published"),
+        "off": KeyHistory(None, REGISTERED),
+        "undated": KeyHistory(now),
+        "dateless": KeyHistory(now),
+    }
+    assert nets == {
+        "exists": KeyHistory(now, None, None, second, second, "published"),
+        "silent": KeyHistory(now),
+        "off": KeyHistory(None, now),
+    }
+    assert histories[key_of("example.org", "odd")] == KeyHistory(now)
 
 
 def test_a_reader_continues_while_another_run_migrates(old, read, write):
     with read() as reader:
         with write() as writer:
             writer.commit(begun=[[DomainSpec("example.net", "s1")]])
-            writer.note_publications([key_of("example.com", "s1")])
+            writer.note_looks({KEY: "published"})
         assert list(reader.all()) == [KEPT]
-        assert reader.publications() == {}
+        assert reader.histories()[KEY].verdict in (None, "published")  # as before, or after
 
 
 def test_a_database_without_tables_reads_as_empty_and_is_not_changed(path, read):
@@ -119,7 +190,7 @@ def test_a_new_ledger_is_created_whole_without_leftovers(path, write):
 def test_a_ledger_of_a_newer_version_is_refused_and_not_changed(path, write, account):
     write().close()
     connection = sqlite3.connect(path)
-    connection.execute("PRAGMA user_version = 4")
+    connection.execute("PRAGMA user_version = 5")
     connection.close()
     before = path.read_bytes()
     for open_ in Ledger.open, Ledger.open_existing:

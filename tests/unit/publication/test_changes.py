@@ -1,66 +1,118 @@
-"""What checks change about the publications in the ledger."""
+"""What looks at DNS tell the ledger."""
 
 from __future__ import annotations
 
 import pytest
 
+from dkimctl.ledger.ledger import Ledger
 from dkimctl.models.registration import key_of
-from dkimctl.publication.changes import PublicationChanges
-from dkimctl.publication.verdicts import Check, Finding, Verdict
+from dkimctl.publication.changes import PublicationChanges, recorded_changes, same_records
+from dkimctl.publication.verdicts import Check, Finding, ServerFinding, Verdict
 
 KEY = key_of("example.com", "s1")
-FAULTS = [one for one in Verdict if one not in (Verdict.PUBLISHED, Verdict.NO_ANSWER)]
+ANSWERS = [one for one in Verdict if one is not Verdict.NO_ANSWER]
+PUBLISHED, MISSING, NO_ANSWER = Verdict.PUBLISHED, Verdict.MISSING, Verdict.NO_ANSWER
+ACCOUNT = {"base_url": "https://api.example", "client_id": "me"}
 
 
-def make_check(verdict: Verdict) -> Check:
+def make_check(verdict: Verdict, *servers: Verdict) -> Check:
     fqdn = "S1._domainkey.Example.COM"
-    return Check("Example.COM", "S1", fqdn, None, None, Finding(verdict))
+    findings = tuple(ServerFinding("192.0.2.1", Finding(one)) for one in servers)
+    return Check("Example.COM", "S1", fqdn, None, None, Finding(verdict), findings)
 
 
-def changes_by(verdict: Verdict, known) -> PublicationChanges:
-    changes = PublicationChanges(known)
-    changes.add(make_check(verdict))
+def looks_of(*checks: Check, counted=None) -> PublicationChanges:
+    changes = PublicationChanges(counted)
+    for check in checks:
+        changes.add(check)
     return changes
 
 
-def keys_of(changes):
-    return changes.published + changes.gone
+@pytest.mark.parametrize("verdict", ANSWERS)
+def test_every_verdict_is_noted(verdict):
+    assert looks_of(make_check(verdict, verdict, verdict)).latest == {KEY: verdict}
 
 
-def test_published_record_is_a_change_only_the_first_time():
-    first = changes_by(Verdict.PUBLISHED, {})
-    assert (first.published, first.gone) == ([KEY], [])
-    assert not keys_of(changes_by(Verdict.PUBLISHED, {KEY: "a date"}))
+def test_a_domain_without_a_zone_is_missing():
+    assert looks_of(make_check(MISSING)).latest == {KEY: MISSING}
 
 
-@pytest.mark.parametrize("verdict", FAULTS)
-def test_record_that_is_no_longer_published_is_gone(verdict):
-    later = changes_by(verdict, {KEY})
-    assert (later.published, later.gone) == ([], [KEY])
-    assert not keys_of(changes_by(verdict, {key_of("example.com", "s2")}))
+def test_no_answer_is_not_noted():
+    assert not looks_of(make_check(NO_ANSWER, NO_ANSWER)).latest
+    assert not looks_of(make_check(NO_ANSWER)).latest
+    assert looks_of(make_check(MISSING), make_check(NO_ANSWER)).latest == {KEY: MISSING}
 
 
-@pytest.mark.parametrize("known", [set(), {KEY}])
-def test_no_answer_changes_nothing(known):
-    assert not keys_of(changes_by(Verdict.NO_ANSWER, known))
+@pytest.mark.parametrize(
+    ("verdict", "noted"),
+    [
+        (PUBLISHED, {}),
+        (MISSING, {KEY: Verdict.INCONSISTENT}),
+        (Verdict.MISMATCH, {KEY: Verdict.MISMATCH}),
+    ],
+)
+def test_with_a_silent_server_nothing_is_published_or_gone(verdict, noted):
+    assert looks_of(make_check(verdict, verdict, NO_ANSWER)).latest == noted
 
 
-def test_without_checks_there_are_no_changes():
-    assert not keys_of(PublicationChanges({KEY}))
+def test_only_keys_that_count_are_noted():
+    check = make_check(PUBLISHED)
+    assert looks_of(check, counted={KEY}).latest == {KEY: PUBLISHED}
+    assert not looks_of(check, counted={key_of("example.com", "s2")}).latest
+    assert not looks_of(check, counted=()).latest
 
 
-@pytest.mark.parametrize("verdict", [Verdict.PUBLISHED, Verdict.MISSING])
-def test_second_hand_answer_changes_nothing(verdict):
-    for known in ({KEY}, set()):
-        changes = PublicationChanges(known)
-        changes.add(make_check(verdict)._replace(is_first_hand=False))
-        assert not keys_of(changes)
+def test_last_check_of_a_record_counts_and_a_break_is_kept():
+    published, missing = make_check(PUBLISHED), make_check(MISSING)
+    changes = looks_of(published, missing)
+    assert (changes.latest, changes.breaks) == ({KEY: MISSING}, {})
+    changes.add(published)
+    changes.add(published)
+    assert (changes.latest, changes.breaks) == ({KEY: PUBLISHED}, {KEY: MISSING})
 
 
-def test_last_check_of_a_record_counts():
-    changes = PublicationChanges(set())
-    for verdict in (Verdict.PUBLISHED, Verdict.MISSING):
-        changes.add(make_check(verdict))
-    assert not keys_of(changes)
-    changes.add(make_check(Verdict.PUBLISHED))
-    assert changes.published == [KEY]
+@pytest.fixture
+def open_ledger(tmp_path, make_registration):
+    def open_(now: float = 1000.0) -> Ledger:
+        return Ledger.open(tmp_path / "ledger.db", **ACCOUNT, clock=lambda: now)
+
+    with open_() as ledger:
+        ledger.record([make_registration()])
+    return open_
+
+
+def test_a_record_that_was_gone_in_between_is_published_anew(open_ledger):
+    with open_ledger(2000.0) as ledger:
+        ledger.note_looks({KEY: "published"})
+    with recorded_changes(lambda: open_ledger(3000.0), on_failure=pytest.fail) as changes:
+        changes.add(make_check(MISSING))
+        changes.add(make_check(PUBLISHED))
+    with open_ledger() as ledger:
+        history = ledger.histories()[KEY]
+    assert history.verdict == "published"
+    assert history.published_at == history.looked_at
+    assert history.looked_at.timestamp() == 3000
+
+
+def test_looks_are_recorded_even_if_an_error_ends_the_checks(open_ledger):
+    def check() -> None:
+        with recorded_changes(open_ledger, on_failure=pytest.fail) as changes:
+            changes.add(make_check(MISSING))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        check()
+    with open_ledger() as ledger:
+        assert ledger.histories()[KEY].verdict == "missing"
+
+
+def test_same_records_ignore_the_case_of_names_alone(open_ledger, make_registration):
+    there = make_registration()
+    upper = there._replace(
+        sign_domain="EXAMPLE.COM", record=there.record._replace(fqdn=there.record.fqdn.upper())
+    )
+    other = there._replace(record=there.record._replace(value=there.record.value + ";"))
+    with open_ledger() as ledger:
+        assert same_records(ledger, [upper]) == {KEY}
+        assert same_records(ledger, [other, there._replace(record=None)]) == set()
+        assert same_records(ledger, [make_registration(selector="s2")]) == set()

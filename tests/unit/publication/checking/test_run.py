@@ -202,7 +202,7 @@ def run(fake_source):
     def run(server, *registrations, wait=0.0, expect_absent=False, progress=None):
         emitted: list[Check] = []
         progress = progress or Recorder()
-        changes = PublicationChanges({})
+        changes = PublicationChanges()
         check_publication(
             registrations,
             fake_source({"example.com": [server]}),
@@ -232,7 +232,10 @@ def test_checks_are_pushed_in_order_with_their_urgency(
         ("s3", MISSING, Urgency.NONE),
     ]
     assert sorted(check.selector for check in progress.checks) == ["s1", "s2", "s3"]
-    assert changes.published == [key_of("example.com", "s1")]
+    assert changes.latest == {
+        key_of("example.com", selector): PUBLISHED if selector == "s1" else MISSING
+        for selector in ("s1", "s2", "s3")
+    }
 
 
 def test_record_that_should_be_absent_is_never_urgent(run, make_registration, fake_server):
@@ -253,4 +256,5 @@ def test_waiting_pushes_only_the_last_checks(run, make_registration, fake_server
     assert [check.finding.verdict for check in emitted] == [PUBLISHED]
     assert progress.pauses == [[MISSING]]
     assert [check.finding.verdict for check in progress.checks] == [MISSING, PUBLISHED]
-    assert changes.published == [key_of("example.com", "s1")]
+    assert changes.latest == {key_of("example.com", "s1"): PUBLISHED}
+    assert changes.breaks == {key_of("example.com", "s1"): MISSING}

@@ -1,0 +1,297 @@
+"""Histories: what the ledger remembers of a key besides the service's answers."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from dkimctl.errors import LedgerError
+from dkimctl.models.history import KeyHistory
+from dkimctl.models.registration import DomainSpec, Registration, key_of
+from fakes import Clock
+
+NOON = 1795262400.0  # 2026-11-21T12:00:00Z
+AT_NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+DAY = 86400
+LATER = AT_NOON + timedelta(days=1)
+FIRST, SECOND = key_of("example.com", "s1"), key_of("example.net", "s1")
+
+
+@pytest.fixture
+def clock():
+    """`now` is the ledger's time, in seconds since the epoch."""
+    return Clock(NOON)
+
+
+@pytest.fixture
+def ledger(write, clock):
+    with write(clock=clock) as ledger:
+        yield ledger
+
+
+@pytest.fixture
+def two(ledger, make_registration):
+    """The ledger with the keys FIRST and SECOND, registered at noon."""
+    ledger.record([made(make_registration), made(make_registration, "example.net")])
+    return ledger
+
+
+def made(make_registration, sign_domain="example.com", selector="s1", *, code="201", **fields):
+    dates = {"regist_date": "2026-11-21T21:00:00+09:00"}
+    return make_registration(sign_domain, selector, code=code, **dates | fields)
+
+
+def damage(path, statement, *values):
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute(statement, values)
+
+
+def rows(path) -> int:
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        return connection.execute("SELECT count(*) FROM history").fetchone()[0]
+
+
+class TestEnabled:
+    @pytest.fixture
+    def after(self, ledger, clock, make_registration):
+        """The times of a key after answers, each a day later than the one before."""
+
+        def after(*answers):
+            for fields in answers:
+                ledger.record([made(make_registration, **fields)])
+                clock.now += DAY
+            history = ledger.histories()[FIRST]
+            return tuple(
+                None if time is None else (time - AT_NOON).days
+                for time in (history.enabled_at, history.disabled_at)
+            )
+
+        return after
+
+    def test_a_new_key_is_enabled_since_its_registration_and_needs_no_row(self, two, path, clock):
+        clock.now += DAY
+        assert two.histories() == {key: KeyHistory(AT_NOON) for key in (FIRST, SECOND)}
+        assert rows(path) == 0
+
+    @pytest.mark.parametrize(
+        ("answers", "enabled", "disabled"),
+        [
+            ([{}], 0, None),
+            ([{"enable": True}], 0, None),
+            ([{"enable": False}], None, 0),
+            ([{"regist_date": "long ago"}], 0, None),
+            ([{"regist_date": None, "enable": False}], None, 0),
+            ([{"code": "409"}], 0, None),
+            ([{"code": "409", "regist_date": "2026-01-01T00:00:00+00:00"}], 0, None),
+            ([{}, {"code": "409"}], 0, None),
+            ([{}, {"code": "409", "enable": False}], 0, 1),
+            ([{}, {"code": "409", "enable": False}, {"code": "409", "enable": False}], 0, 1),
+            ([{}, {"code": "409", "enable": False}, {"code": "409"}], 0, 1),
+            ([{}, {"code": "409", "enable": False}, {"code": "409", "enable": True}], 2, None),
+            ([{"enable": False}, {"code": "409"}], None, 0),
+            ([{"enable": False}, {"code": "409", "enable": True}], 1, None),
+            ([{"enable": False}, {"code": "409", "enable": True}, {"code": "409"}], 1, None),
+            ([{"code": "409", "enable": False}, {"code": "409", "enable": True}], 1, None),
+            ([{"code": "409"}, {"enable": True}], 0, None),
+        ],
+    )
+    def test_since_when_it_is_known_to_be_enabled(self, after, answers, enabled, disabled):
+        assert after(*answers) == (enabled, disabled)
+
+    def test_a_second_key_of_a_domain_is_like_the_first(self, two, path, make_registration):
+        two.record([made(make_registration, selector="s2")])
+        assert two.histories()[key_of("example.com", "s2")] == KeyHistory(AT_NOON)
+        assert rows(path) == 0
+
+    def test_a_key_enabled_again_by_a_new_registration(self, ledger, clock, make_registration):
+        ledger.record([made(make_registration, enable=False)])
+        clock.now += 2 * DAY
+        again = "2026-11-22T12:00:00+00:00"
+        ledger.record([made(make_registration, enable=True, regist_date=again)])
+        assert ledger.histories()[FIRST] == KeyHistory(LATER)
+
+    def test_a_key_of_another_account_has_no_history(self, ledger, make_registration):
+        ledger.record([made(make_registration, code="409", record=None)])
+        assert ledger.histories() == {}
+
+    def test_a_doubtful_answer_changes_nothing(self, two, clock, make_registration):
+        clock.now += DAY
+        for code in ("409", None):
+            two.record([made(make_registration, code=code, record=None)])
+            assert two.histories()[FIRST] == KeyHistory(AT_NOON)
+
+    def test_names_are_case_insensitive(self, two, clock, make_registration):
+        clock.now += DAY
+        upper = made(make_registration, "EXAMPLE.com", "S1", code="409", enable=False)
+        two.record([upper])
+        assert two.histories()[FIRST] == KeyHistory(AT_NOON, LATER)
+
+    def test_it_is_kept_by_looks_and_replacements(self, two, clock, make_registration):
+        clock.now += DAY
+        two.note_replacements({FIRST: "s0"})
+        two.note_looks({FIRST: "published"})
+        looked = KeyHistory(AT_NOON, None, "s0", LATER, LATER, "published")
+        assert two.histories()[FIRST] == looked
+        two.record([made(make_registration, code="409", enable=True)])
+        assert two.histories()[FIRST] == looked
+        two.record([made(make_registration, code="409", enable=False)])
+        assert two.histories()[FIRST] == looked._replace(disabled_at=LATER)
+
+
+class TestReplacements:
+    def test_they_can_be_noted_before_the_key_is_registered(self, ledger, make_registration):
+        ledger.note_replacements({key_of("Example.com", "S2"): "s1"})
+        assert ledger.histories() == {}
+        ledger.record([made(make_registration, selector="s2")])
+        assert ledger.histories() == {("example.com", "s2"): KeyHistory(AT_NOON, replaces="s1")}
+
+    def test_the_latest_counts(self, two):
+        two.note_replacements({FIRST: "a", SECOND: "b"})
+        two.note_replacements({FIRST: "c"})
+        assert [one.replaces for one in two.histories().values()] == ["c", "b"]
+
+
+class TestLooks:
+    def test_the_first_of_an_unbroken_series_is_kept(self, two, read, clock):
+        two.note_looks({FIRST: "published"})
+        clock.now += DAY
+        two.note_looks({key_of("EXAMPLE.com", "S1"): "published", SECOND: "published"})
+        with read() as reader:
+            assert reader.histories() == {
+                FIRST: KeyHistory(AT_NOON, None, None, AT_NOON, LATER, "published"),
+                SECOND: KeyHistory(AT_NOON, None, None, LATER, LATER, "published"),
+            }
+
+    @pytest.mark.parametrize("verdict", ["missing", "inconsistent", "any other"])
+    def test_a_record_that_vanished_is_published_anew(self, two, clock, verdict):
+        two.note_looks({FIRST: "published", SECOND: "published"})
+        clock.now += DAY
+        two.note_looks({FIRST: verdict})
+        assert two.histories()[FIRST] == KeyHistory(AT_NOON, None, None, None, LATER, verdict)
+        assert two.histories()[SECOND].published_at == AT_NOON
+        clock.now += DAY
+        two.note_looks({FIRST: "published"})
+        assert two.histories()[FIRST].published_at == AT_NOON.replace(day=23)
+
+    def test_of_keys_that_are_not_registered_nothing_is_known(self, ledger):
+        ledger.note_looks({FIRST: "published"})
+        assert ledger.histories() == {}
+
+
+def test_noting_nothing_touches_no_file(two, path):
+    before = path.stat().st_mtime_ns, path.with_name("ledger.db-wal").stat().st_mtime_ns
+    two.note_looks({})
+    two.note_replacements({})
+    assert before == (path.stat().st_mtime_ns, path.with_name("ledger.db-wal").stat().st_mtime_ns)
+
+
+def test_accounts_do_not_see_each_others_histories(two, write):
+    with write(client_id="you") as other:
+        assert other.histories() == {}
+        other.note_looks({FIRST: "published"})
+        other.note_replacements({FIRST: "s0"})
+    assert two.histories()[FIRST] == KeyHistory(AT_NOON)
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["", "yesterday", "now", "2026-11-21T12:00:00", "2026-99-99T12:00:00+00:00", 17, 1.5,
+     b"\xff\x00", "0001-01-01T00:00:00+14:00", "9" * 5000],
+)  # fmt: skip
+def test_an_invalid_time_is_ignored_and_replaced_by_the_next_one(
+    two, path, value, make_registration
+):
+    two.record([made(make_registration, code="409")])
+    two.note_looks({FIRST: "published", SECOND: "published"})
+    damage(
+        path,
+        "UPDATE history SET published_at = ?1, enabled_at = ?1 WHERE sign_domain = ?2",
+        value,
+        FIRST.sign_domain,
+    )
+    assert two.histories()[FIRST] == KeyHistory(looked_at=AT_NOON, verdict="published")
+    two.note_looks({FIRST: "published"})
+    two.record([made(make_registration, code="409")])
+    assert set(two.histories().values()) == {
+        KeyHistory(AT_NOON, None, None, AT_NOON, AT_NOON, "published")
+    }
+
+
+def test_what_is_not_text_is_escaped_or_ignored(two, path):
+    two.note_looks({FIRST: "published"})
+    damage(
+        path,
+        "UPDATE history SET published_at = CAST(x'ff00' AS TEXT), verdict = x'ff', replaces = 17",
+    )
+    assert two.histories()[FIRST] == KeyHistory(AT_NOON, None, "17", None, AT_NOON, "\\xff")
+
+
+def test_a_name_that_is_not_text_is_reported(two, path):
+    damage(path, "UPDATE registration SET sign_domain = CAST(x'ff00' AS TEXT) WHERE id = 1")
+    with pytest.raises(LedgerError, match="cannot use the ledger"):
+        two.histories()
+
+
+def test_looks_are_noted_all_or_none(two):
+    two.note_looks({FIRST: "published"})
+    with pytest.raises(LedgerError):
+        two.note_looks({FIRST: "missing", key_of("\ud800.example", "s1"): "published"})
+    assert two.histories()[FIRST].verdict == "published"
+
+
+NOTE = """
+with Ledger.open(path, **ACCOUNT) as ledger:
+    ledger.note_looks({key_of("example.com", "s1"): "published"})
+print("done")
+"""
+
+
+def test_looks_can_be_noted_while_another_run_registers(write, start, make_registration):
+    with write() as registering:
+        registering.commit(
+            answered=[make_registration()], begun=[[DomainSpec("example.net", "s2")]]
+        )
+        process = start(NOTE)
+        assert process.communicate()[0] == "done\n"
+        registering.commit(answered=[make_registration("example.net", "s2")])
+        assert registering.intents() == []
+        verdicts = [history.verdict for history in registering.histories().values()]
+        assert verdicts == ["published", None]
+
+
+def test_forgetting_removes_registration_and_history_but_not_intents(
+    ledger, read, make_registration
+):
+    old, new = make_registration(selector="s1"), make_registration(selector="s2")
+    ledger.commit(
+        answered=[old, new], begun=[[DomainSpec("example.com", "s1")], [DomainSpec("example.net")]]
+    )
+    ledger.note_looks({key_of("example.com", one): "published" for one in ("s1", "s2")})
+    assert ledger.of_domain("example.com") == [old, new]
+    ledger.forget([Registration("EXAMPLE.com", "S1"), Registration("absent.example")])
+    with read() as reader:
+        for one in ledger, reader:
+            assert list(one.all()) == one.of_domain("example.com") == [new]
+            assert set(one.histories()) == {("example.com", "s2")}
+            assert len(one.intents()) == 2
+    ledger.record([old])
+    assert ledger.histories()[old.key].verdict is None
+
+
+def test_a_forgotten_domain_can_be_recorded_again(ledger, make_registration):
+    ledger.record([make_registration()])
+    assert ledger.of_domain("example.com")
+    ledger.forget([Registration("example.com", "s1")])
+    assert ledger.of_domain("example.com") == []
+    ledger.record([make_registration()])
+    assert ledger.of_domain("example.com") == [make_registration()]
+
+
+def test_accounts_forget_only_their_own_registrations(ledger, write, make_registration):
+    ledger.record([make_registration()])
+    with write(client_id="you") as other:
+        other.forget([Registration("example.com", "s1")])
+    assert list(ledger.all()) == [make_registration()]
