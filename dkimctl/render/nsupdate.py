@@ -6,11 +6,13 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 
 from dkimctl.models.registration import DnsRecord, Result
-from dkimctl.render.records import by_zone, owner_name, publishable, txt_data
+from dkimctl.render.records import by_zone, character_strings, owner_name, publishable, txt_data
 from dkimctl.render.renderer import Renderer
 
-# An update is one DNS message of at most 65,535 bytes; a record of 4,096 bits takes under 1,000.
-_RECORDS_OF_UPDATE = 50
+# Octets of changes in an update, which is one DNS message of at most 65,535 octets: the rest is
+# for its header, the zone's name, and a signature (TSIG) with two names.
+_MAX_CHANGES = 64_000
+_FIXED_SIZE = 10  # type, class, TTL and length of the data (RFC 1035 section 3.2.1)
 
 
 class _UpdateRenderer(Renderer[Result]):
@@ -35,13 +37,28 @@ class _UpdateRenderer(Renderer[Result]):
 
     def end(self) -> Iterator[str]:
         for zone, records in by_zone(self._records, self._zones).items():
-            for start in range(0, len(records), _RECORDS_OF_UPDATE):
+            for update in self._updates(records):
                 yield f"zone {owner_name(zone)}\n"
-                yield from map(self._change, records[start : start + _RECORDS_OF_UPDATE])
+                yield from map(self._change, update)
                 yield "send\n"
+
+    def _updates(self, records: Sequence[DnsRecord]) -> Iterator[Sequence[DnsRecord]]:
+        """The records in as many parts as there must be updates."""
+        start = size = 0
+        for end, record in enumerate(records):
+            more = self._size(record)
+            if size + more > _MAX_CHANGES:
+                yield records[start:end]
+                start, size = end, 0
+            size += more
+        yield records[start:]
 
     @abstractmethod
     def _change(self, record: DnsRecord) -> str: ...
+
+    @abstractmethod
+    def _size(self, record: DnsRecord) -> int:
+        """The octets of the change in a DNS message, at most."""
 
 
 class NsupdateRenderer(_UpdateRenderer):
@@ -55,6 +72,10 @@ class NsupdateRenderer(_UpdateRenderer):
         name = owner_name(record.fqdn)
         return f"{_deletion(name)}update add {name} {self._ttl} IN TXT {txt_data(record.value)}\n"
 
+    def _size(self, record: DnsRecord) -> int:
+        strings = character_strings(record.value)
+        return 2 * _head_size(record) + sum(map(len, strings)) + len(strings)
+
 
 class NsupdateDeletionRenderer(_UpdateRenderer):
     """Updates that delete the TXT RRset of each record's name."""
@@ -62,6 +83,14 @@ class NsupdateDeletionRenderer(_UpdateRenderer):
     def _change(self, record: DnsRecord) -> str:
         return _deletion(owner_name(record.fqdn))
 
+    def _size(self, record: DnsRecord) -> int:
+        return _head_size(record)
+
 
 def _deletion(name: str) -> str:
     return f"update delete {name} IN TXT\n"
+
+
+def _head_size(record: DnsRecord) -> int:
+    """The octets of a record without its data; names might not be compressed."""
+    return len(record.fqdn) + 2 + _FIXED_SIZE

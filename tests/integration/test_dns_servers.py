@@ -10,7 +10,7 @@ import dkim
 import pytest
 
 from dkimctl.models.registration import DnsRecord, Outcome, Registration, Result
-from dkimctl.render.nsupdate import NsupdateDeletionRenderer
+from dkimctl.render.nsupdate import NsupdateDeletionRenderer, NsupdateRenderer
 from dkimctl.render.renderer import render_all
 from dns_servers import (
     SECRET,
@@ -157,6 +157,34 @@ def test_deletions_remove_only_the_records_of_these_names(
     assert server.ask(records[1].fqdn) == [records[1].value.encode()]
     assert server.ask("kept.example.com") == [b"as it was"]
     assert len(server.ask("s1._domainkey.example.com", "HINFO")) == 1
+
+
+def values_of(sizes: list[int]) -> dict[str, str]:
+    return {
+        f"s{n}._domainkey.a{n}.example.com": f"v=DKIM1; p=MII{n}; n=".ljust(size, "x")
+        for n, size in enumerate(sizes)
+    }
+
+
+@pytest.mark.parametrize("sizes", [[4096] * 40, [30] * 1500, [*range(30, 4096, 50)]])
+@pytest.mark.parametrize(("program", "client"), CLIENTS)
+def test_updates_are_as_large_as_a_dns_message_may_be(serve, update, program, client, sizes):
+    server, values = serve(program), values_of(sizes)
+    results = [
+        Result(
+            Registration("example.com", "s1", record=DnsRecord(name, "TXT", value)), Outcome.EXISTS
+        )
+        for name, value in values.items()
+    ]
+    script = "".join(render_all(NsupdateRenderer(["example.com"], 60), results))
+    done = update(client, server, script=script)
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+    assert {name: server.ask(name) for name in list(values)[::9]} == {
+        name: [value.encode()] for name, value in list(values.items())[::9]
+    }
+    script = "".join(render_all(NsupdateDeletionRenderer(["example.com"]), results))
+    assert update(client, server, script=script).returncode == 0
+    assert [server.ask(name) for name in list(values)[::9]] == [[]] * len(list(values)[::9])
 
 
 @pytest.mark.parametrize(("program", "client"), CLIENTS)

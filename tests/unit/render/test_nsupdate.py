@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import io
+import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import dns.name
+import dns.rrset
+import dns.tsig
+import dns.update
 import dns.zonefile
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dkimctl.errors import UsageError
 from dkimctl.models.registration import DnsRecord, Result
@@ -71,12 +77,70 @@ def test_only_publishable_records_are_deleted_and_only_in_the_zones(every_outcom
     assert deletions_of([]) == ""
 
 
-def test_an_update_fits_a_dns_message(result) -> None:
-    many = [
-        result(record=DnsRecord(f"s{n}._domainkey.example.com", "TXT", "v=DKIM1; p=" + "A" * 800))
-        for n in range(120)
+LONGEST_KEY = dns.tsig.Key(".".join(["k" * 61] * 4), b"secret", dns.tsig.HMAC_SHA512)
+LONG_LABEL = "x" * 60 + "."
+MAX_MESSAGE = 65_535  # RFC 1035 section 4.2.2
+
+
+def updates_of(script: str) -> list[list[dns.rrset.RRset]]:
+    """The changes of each update, as dnspython reads the script."""
+    updates = []
+    for update in script.split("send\n")[:-1]:
+        zone, *changes = update.splitlines()
+        message = dns.update.UpdateMessage(zone.removeprefix("zone "))
+        for change in changes:
+            head, _, data = change.partition(" IN TXT")
+            _, action, name, *ttl = head.split(" ")
+            if action == "add":
+                message.add(name, int(*ttl), "TXT", data)
+            else:
+                message.delete(name, "TXT")
+        updates.append(message.update)
+    return updates
+
+
+def size_of(changes: Sequence[dns.rrset.RRset]) -> int:
+    """The octets of an update without compression of names, signed with a long name."""
+    rest = dns.update.UpdateMessage("example.com")
+    rest.use_tsig(LONGEST_KEY)
+    wire = io.BytesIO()
+    for rrset in changes:
+        rrset.to_wire(wire)
+    return len(rest.to_wire()) + len(wire.getvalue())
+
+
+def records_of(sizes: Iterable[int], depths: Iterable[int] = (0,)) -> list[DnsRecord]:
+    """Records whose values have these sizes, with so many long labels in their names."""
+    return [
+        DnsRecord(f"s{n}._domainkey.{LONG_LABEL * depth}example.com", "TXT", "v" * size)
+        for n, (size, depth) in enumerate(zip(sizes, itertools.cycle(depths), strict=False))
     ]
-    text = render_text(Format.NSUPDATE, many, zones=["example.com"])
-    updates = text.split("send\n")[:-1]
-    assert [update.count("update add") for update in updates] == [50, 50, 20]
-    assert all(update.startswith("zone example.com.\n") for update in updates)
+
+
+@given(
+    st.lists(st.integers(1, 4096), min_size=1, max_size=8),
+    st.lists(st.integers(0, 3), min_size=1, max_size=4),
+    st.integers(1, 40),
+)
+@settings(deadline=None, max_examples=10)
+def test_an_update_fits_a_dns_message(results, sizes, depths, times) -> None:
+    many = results(records_of(sizes * times, depths))
+    scripts = (
+        render_text(Format.NSUPDATE, many, zones=["example.com"]),
+        deletions_of(many, ["example.com"]),
+    )
+    for script in scripts:
+        updates = updates_of(script)
+        assert max(map(size_of, updates)) <= MAX_MESSAGE
+        assert len({rrset.name for changes in updates for rrset in changes}) == len(many)
+
+
+@pytest.mark.parametrize(
+    ("size", "count", "updates"),
+    [(4096, 15, 1), (4096, 16, 2), (4096, 100, 7), (400, 500, 4), (1, 800, 1)],
+)
+def test_updates_are_as_few_as_their_size_allows(results, size, count, updates) -> None:
+    script = render_text(
+        Format.NSUPDATE, results(records_of([size] * count)), zones=["example.com"]
+    )
+    assert len(updates_of(script)) == updates
