@@ -12,7 +12,7 @@ from dkimctl.text.escaping import printable
 _HEADER = ("DOMAIN", "SELECTOR", "IN DNS", "START", "URGENCY")
 _URGENCIES = {
     Urgency.SIGNING: "SIGNING NOW WITHOUT DNS",
-    Urgency.PARTLY: "signing, partly in DNS",
+    Urgency.PARTLY: "partly in DNS",
     Urgency.SOON: "starts soon",
     Urgency.NONE: "-",
 }

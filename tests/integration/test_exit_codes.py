@@ -73,6 +73,14 @@ def test_the_exit_code_of_answers_without_a_record(register, items, outcome, sta
     assert (done.json["items"][0]["outcome"], done.status) == (outcome, status)
 
 
+def test_a_record_of_more_than_4096_characters_is_unusable(register, key_records):
+    long = sound(key_records, "201")
+    long["setting_values"]["value"] += f"; n={'x' * 4096}"
+    done = register(long)
+    assert (done.json["items"][0]["outcome"], done.status) == ("unusable", 1)
+    assert "characters, more than 4096" in done.err
+
+
 def test_4_takes_precedence_over_1(register, key_records):
     failed = item("500") | {"sign_domain": "example.org"}
     assert register(item("409"), failed, specs=TWO).status == 4

@@ -71,6 +71,10 @@ def changed(item, **fields):
         ({"setting_values": {"type": "CNAME"}}, "the record type is CNAME"),
         ({"setting_values": {"value": "v=spf1 -all"}}, "not a DKIM key record"),
         ({"setting_values": {"value": 'v=DKIM1; p=AA"\n@ A 192.0.2.1'}}, "printable ASCII"),
+        (
+            {"setting_values": {"value": "v=DKIM1; p=" + "A" * 70_000}},
+            "it has 70011 characters, more than 4096",
+        ),
         ({"key_len": 2048}, "the key has 1024 bits, not 2048"),
         ({"selector": 's1 IN A 192.0.2.1\n"'}, "the FQDN is"),
         ({"result": {"code": 400, "message": "no"}}, "no"),

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.models.registration import DomainSpec, Outcome, Result, key_of
+from dkimctl.models.registration import DnsRecord, DomainSpec, Outcome, Result, key_of
 from dkimctl.render.renderer import Format
 from rendering import render_text
 
@@ -134,10 +134,14 @@ class TestImport:
         assert "dkimctl: imported 1, in conflict 1\n" in done.err
         assert known(ledger) == [there, new]
 
+    @pytest.mark.parametrize("fault", ["key_len", "size"])
     def test_an_unusable_record_is_imported_and_stays_unusable(
-        self, cli, ledger, make_registration
+        self, cli, ledger, make_registration, key_records, fault
     ):
         unusable = make_registration(key_len=1024)._replace(key_len=2048)
+        if fault == "size":
+            long = DnsRecord(unusable.record.fqdn, "TXT", f"{key_records[2048]}; n={'x' * 4096}")
+            unusable = unusable._replace(record=long)
         assert cli("ledger", "import", "-", stdin=export(unusable)).status == 0
         shown = cli("show-dns", "--format", "zone")
         assert (shown.status, shown.out) == (1, "")

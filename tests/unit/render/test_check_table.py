@@ -97,7 +97,7 @@ def test_rows_of_equal_rank_keep_their_order():
     ("urgency", "words"),
     [
         (Urgency.SIGNING, "SIGNING NOW WITHOUT DNS"),
-        (Urgency.PARTLY, "signing, partly in DNS"),
+        (Urgency.PARTLY, "partly in DNS"),
         (Urgency.SOON, "starts soon"),
         (Urgency.NONE, "-"),
     ],
