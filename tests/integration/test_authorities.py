@@ -58,7 +58,7 @@ def servers_of(item) -> list[str]:
 
 def test_all_servers_of_each_zone_are_asked_at_all_their_addresses(check):
     done, items = check()
-    assert done.status == 4, done.err
+    assert done.status == 1, done.err  # although one domain has no answer
     all_three = ["ns1.test (127.0.0.2)", "ns1.test (::1)", "ns2.test (127.0.0.3)"]
     answers = {domain: (item["verdict"], servers_of(item)) for domain, item in items.items()}
     assert answers == {
