@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import dns.name
 
 A, NS, SOA, TXT, AAAA = 1, 2, 6, 16, 28  # record types (RFC 1035 section 3.2.2, RFC 3596)
+_TYPE_NAMES = {A: "A", NS: "NS", SOA: "SOA", TXT: "TXT", AAAA: "AAAA"}
 NOERROR, FORMERR, NXDOMAIN, NOTIMP = 0, 1, 3, 4  # RCODEs (RFC 1035 section 4.1.1)
 USEFUL = frozenset((NOERROR, NXDOMAIN))
 NO_EDNS = frozenset((FORMERR, NOTIMP))  # mostly from servers older than RFC 6891
@@ -27,7 +28,7 @@ AUTHENTIC, CHECKING_DISABLED = 0x20, 0x10  # AD and CD (RFC 4035 section 3, RFC 
 _RCODE = 0x000F
 _OPT = struct.pack("!BHHIH", 0, _OPT_TYPE, _PAYLOAD, 0, 0)  # RFC 6891 section 6.1.2
 _TXT_ANSWER = b"\xc0\x0c\x00\x10\x00\x01"  # the question's own name, TXT, IN
-_MAX_ALIASES = 8  # in one chain
+MAX_ALIASES = 11  # in one chain, as Unbound follows them
 
 
 class Question(NamedTuple):
@@ -45,6 +46,9 @@ class Question(NamedTuple):
         import dns.name
 
         return dns.name.from_wire(self.section, 0)[0]
+
+    def __str__(self) -> str:
+        return f"{_TYPE_NAMES[self.rdtype]} {to_text(self.name)}"
 
 
 class Answer(NamedTuple):
@@ -168,7 +172,7 @@ def _read(message: dns.message.Message, question: Question) -> Answer:
     name = question.name
     aliases: list[str] = []
     values: list[bytes] = []
-    while len(aliases) < _MAX_ALIASES:
+    while len(aliases) < MAX_ALIASES:
         alias = message.get_rrset(message.answer, name, IN, CNAME)
         if alias is None:
             break

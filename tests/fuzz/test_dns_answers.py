@@ -20,6 +20,7 @@ from dkimctl.models.registration import DnsRecord, Registration
 from dkimctl.publication.checking.run import Checker
 from dkimctl.publication.verdicts import Check, Verdict
 from dkimctl.render.renderer import CheckFormat
+from dkimctl.resolver.authorities import Zone, ZoneServers
 from dkimctl.resolver.messages import (
     TXT,
     Answer,
@@ -32,7 +33,7 @@ from dkimctl.resolver.messages import (
     rcode_name,
 )
 from dkimctl.resolver.server import NameServer, NoAnswer, Server
-from dkimctl.resolver.zones import Zone, ZoneServers, find_zone
+from dkimctl.resolver.zones import find_zone
 from rendering import render_checks
 from terminals import is_harmless
 
@@ -241,8 +242,8 @@ class AnySource:
     async def zone(self, name: str) -> Zone:
         return await self._zones.zone(name)
 
-    async def servers_of_alias(self, target: str, server: NameServer) -> Sequence[NameServer]:
-        return [server] if self.is_given else (await self.zone_with(target)).servers
+    async def zone_of_alias(self, target: str, server: NameServer) -> Zone:
+        return Zone("", [server]) if self.is_given else await self.zone_with(target)
 
     def forget(self) -> None:
         self._zones.forget()

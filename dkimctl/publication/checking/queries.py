@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from dkimctl.resolver.authorities import Zone, ZoneServers
 from dkimctl.resolver.messages import NXDOMAIN, USEFUL, Answer, Question, rcode_name
 from dkimctl.resolver.nameservers import Address, RecursiveResolver
 from dkimctl.resolver.server import NameServer, NoAnswer, NoRoute, Server
-from dkimctl.resolver.zones import Zone, ZoneServers
 
 _MAX_LOOKUPS = 32  # at a time, at a resolver that others use as well
 _MAX_DELEGATIONS = 4  # below the zone of the signing domain
@@ -32,8 +32,8 @@ class Source(Protocol):
     async def zone(self, name: str) -> Zone:
         """The zone with this name, which the zone above delegates."""
 
-    async def servers_of_alias(self, target: str, server: NameServer) -> Sequence[NameServer]:
-        """The servers to ask about the target of a CNAME record that `server` has."""
+    async def zone_of_alias(self, target: str, server: NameServer) -> Zone:
+        """The zone, with the servers to ask, of the target of a CNAME record that `server` has."""
 
     def forget(self) -> None:
         """Empty all caches."""
@@ -54,12 +54,8 @@ class _AuthoritativeSource:
     async def zone(self, name: str) -> Zone:
         return await self._zones.zone(name)
 
-    async def servers_of_alias(
-        self,
-        target: str,
-        server: NameServer,  # noqa: ARG002
-    ) -> Sequence[NameServer]:
-        return (await self.zone_with(target)).servers
+    async def zone_of_alias(self, target: str, server: NameServer) -> Zone:  # noqa: ARG002
+        return await self.zone_with(target)
 
     def forget(self) -> None:
         self._zones.forget()
@@ -79,12 +75,8 @@ class _GivenSource:
     async def zone(self, name: str) -> Zone:
         raise NoAnswer(f"it names other servers for {name}")
 
-    async def servers_of_alias(
-        self,
-        target: str,  # noqa: ARG002
-        server: NameServer,
-    ) -> Sequence[NameServer]:
-        return [server]
+    async def zone_of_alias(self, target: str, server: NameServer) -> Zone:  # noqa: ARG002
+        return Zone("", [server])
 
     def forget(self) -> None:
         for server in self._servers.values():
@@ -131,8 +123,8 @@ class QueryRunner:
         """The response of each server."""
         return self._checked(await gather(_ask(server, question) for server in servers))
 
-    async def ask_zone(self, zone: Zone, question: Question) -> list[ServerResponse]:
-        """The response of each server of the zone, or of a zone below that one refers to.
+    async def ask_zone(self, zone: Zone, question: Question) -> tuple[Zone, list[ServerResponse]]:
+        """The zone, or one below that a server refers to, and the response of each of its servers.
 
         Raises NoAnswer if the servers of that zone are not known.
         """
@@ -145,7 +137,7 @@ class QueryRunner:
                 break
             zone = await self._source.zone(name)
             responses = await gather(_ask(server, question) for server in zone.servers)
-        return self._checked(responses)
+        return zone, self._checked(responses)
 
     def _checked(self, responses: Iterable[ServerResponse]) -> list[ServerResponse]:
         return _without_unroutable([self._trusted(response) for response in responses])

@@ -8,8 +8,11 @@ from typing import Self
 import dns.flags
 import dns.message
 import dns.rcode
+import dns.rdatatype
 import dns.rrset
 import pytest
+
+from dkimctl.resolver.messages import decode, encode
 
 
 def make_reply(wire: bytes, value: str = "v=DKIM1", *, flags: str = "AA", rcode: int = 0) -> bytes:
@@ -91,6 +94,37 @@ class NameServer(asyncio.DatagramProtocol):
         with contextlib.suppress(OSError, EOFError):
             await self.over_tcp(reader, writer)
         writer.close()
+
+
+class Resolver:
+    """A resolver with these records, by (name, type); keeps what it was asked."""
+
+    def __init__(self, records):
+        self.records = records
+        self.asked = []
+        self.resets = 0
+
+    async def ask(self, asked):
+        kind = dns.rdatatype.to_text(asked.rdtype)
+        key = asked.name.to_text(omit_final_dot=True).lower(), kind
+        self.asked.append(key)
+        await asyncio.sleep(0)
+        data = self.records.get(key, [])
+        if isinstance(data, Exception):
+            raise data
+        made = dns.message.make_response(dns.message.from_wire(encode(1, asked, recursion=True)))
+        if data:
+            class_, *data = data if data[0] == "HS" else ("IN", *data)
+            made.answer = [dns.rrset.from_text(asked.name, 60, class_, kind, *data)]
+        return decode(made.to_wire(), asked)
+
+    def reset_failures(self):
+        self.resets += 1
+
+
+@pytest.fixture(scope="session")
+def resolver_with():
+    return Resolver
 
 
 @pytest.fixture(scope="session")

@@ -7,22 +7,25 @@ import pytest
 
 from dkimctl.publication.checking.run import Checker
 from dkimctl.publication.verdicts import Check
+from dkimctl.resolver.authorities import Zone
 from dkimctl.resolver.messages import Answer, make_txt_question
 from dkimctl.resolver.server import NameServer, NoAnswer
-from dkimctl.resolver.zones import Zone
 
 
 class FakeServer:
     """A server with an answer for each name: an Answer, its values, or an error to raise.
 
-    Other names have no records. `asked` keeps the names it was asked for.
+    Other names have the answer of the wildcard. `asked` keeps the names it was asked for.
     """
 
-    def __init__(self, label="ns.test (192.0.2.1)", zone="example.com", answers=None) -> None:
+    def __init__(
+        self, label="ns.test (192.0.2.1)", zone="example.com", answers=None, wildcard=()
+    ) -> None:
         self.label = label
         self.hosts = frozenset(label.partition(" (")[0].split(", "))
         self.zone = zone
         self.answers = answers or {}
+        self.wildcard = wildcard
         self.asked: list[str] = []
         self.prefetched: list[list[str]] = []
 
@@ -30,7 +33,7 @@ class FakeServer:
         name = asked.name.to_text(omit_final_dot=True).lower()
         self.asked.append(name)
         await asyncio.sleep(random.random() / 1000)  # so that answers come in any order
-        answer = self.answers.get(name, ())
+        answer = self.answers.get(name, self.wildcard)
         if isinstance(answer, Exception):
             raise answer
         if isinstance(answer, Answer):
@@ -47,8 +50,9 @@ class FakeServer:
 class FakeSource:
     """Knows the servers of zones, by their names; an error in their place is raised."""
 
-    def __init__(self, zones, *, is_given: bool = False) -> None:
+    def __init__(self, zones, *, is_given: bool = False, unknown_delegations=()) -> None:
         self.zones = zones
+        self.unknown_delegations = dict(unknown_delegations)
         self.is_given = is_given
         self.forgot = 0
 
@@ -60,10 +64,11 @@ class FakeSource:
         servers = self.zones.get(name, NoAnswer(f"DNS names no server for {name}"))
         if isinstance(servers, Exception):
             raise servers
-        return Zone(name, [NameServer(one.label, one.hosts, one) for one in servers])
+        named = [NameServer(one.label, one.hosts, one) for one in servers]
+        return Zone(name, named, self.unknown_delegations.get(name, ""))
 
-    async def servers_of_alias(self, target, server):
-        return (await self.zone_with(target)).servers
+    async def zone_of_alias(self, target, server):
+        return await self.zone_with(target)
 
     def forget(self) -> None:
         self.forgot += 1

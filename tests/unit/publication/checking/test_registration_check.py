@@ -93,7 +93,10 @@ def test_verdict_combines_what_all_servers_answer(check_one, two, first, second,
 )
 def test_unusable_answer_is_never_missing(check_one, two, value, answer, reason):
     result = check_one(*two([value], first=answer))
-    assert result.finding == Finding(Verdict.NO_ANSWER, f"published elsewhere; a.test: {reason}")
+    where = "example.com: TXT s1._domainkey.example.com"
+    assert result.finding == Finding(
+        Verdict.NO_ANSWER, f"{where}: published elsewhere; a.test: {reason}"
+    )
     assert result.servers[0] == ServerFinding("a.test", Finding(Verdict.NO_ANSWER, reason))
 
 
@@ -155,7 +158,9 @@ def test_referral_to_the_zone_above_is_no_answer(check_one, fake_server):
     below = fake_server("below.test", answers={NAME: referral_to("example.com")})
     result = check_one(top, zones={"_domainkey.example.com": [below]})
     assert result.finding == Finding(
-        Verdict.NO_ANSWER, "below.test: it is not authoritative for the zone (lame)"
+        Verdict.NO_ANSWER,
+        "_domainkey.example.com: TXT s1._domainkey.example.com: below.test: "
+        "it is not authoritative for the zone (lame)",
     )
     assert (len(top.asked), len(below.asked)) == (1, 1)
 
@@ -228,14 +233,46 @@ def test_alias_whose_zone_cannot_be_looked_up_is_no_answer(check_one, fake_serve
 
 
 @pytest.mark.parametrize("names", [["one.example.net"], ["one.example.net", "two.example.net"]])
-def test_loop_of_aliases_is_no_answer(check_one, fake_server, names):
+def test_loop_of_aliases_is_malformed(check_one, fake_server, names):
     here = fake_server(answers={NAME: alias_of(names[0])})
     circle = zip(names, [*names[1:], names[0]], strict=True)
     there = fake_server(answers={name: alias_of(target) for name, target in circle})
     result = check_one(here, zones={"example.net": [there]})
-    assert result.finding.verdict is Verdict.NO_ANSWER
-    assert "a loop, or too many" in result.finding.reason
-    assert len(there.asked) < 20
+    assert result.finding == Finding(
+        Verdict.MALFORMED, "its aliases (CNAME) are a loop, at one.example.net"
+    )
+    assert len(there.asked) == len(names)
+
+
+@pytest.mark.parametrize(
+    ("length", "finding"),
+    [
+        (11, Finding(Verdict.PUBLISHED)),
+        (12, Finding(Verdict.MALFORMED, "more than 11 aliases (CNAME) in a row, up to n11.test")),
+    ],
+)
+def test_eleven_aliases_are_followed(check_one, fake_server, value, length, finding):
+    names = [f"n{number}.test" for number in range(1, length + 1)]
+    answers = {name: alias_of(target) for name, target in zip([NAME, *names], names, strict=False)}
+    server = fake_server(answers={**answers, names[-1]: [value]})
+    assert check_one(server, zones={"test": [server]}).finding == finding
+
+
+def test_no_answer_at_the_target_of_an_alias_names_its_zone(check_one, fake_server):
+    here = fake_server("here.test", answers={NAME: alias_of("k.example.net")})
+    there = fake_server("there.test", answers={"k.example.net": SILENT})
+    result = check_one(here, zones={"example.net": [there]})
+    assert result.finding == Finding(
+        Verdict.NO_ANSWER,
+        "example.com: TXT s1._domainkey.example.com: here.test: "
+        "example.net: TXT k.example.net: there.test: it does not answer",
+    )
+
+
+def test_no_answer_of_given_servers_names_the_question(check_one, fake_server):
+    server = fake_server("192.0.2.1", answers={NAME: SILENT})
+    result = check_one(server, is_given=True)
+    assert "TXT s1._domainkey.example.com: 192.0.2.1: it does not" in result.finding.reason
 
 
 def test_loop_of_aliases_does_not_multiply_the_questions(check_one, fake_server):
@@ -243,8 +280,86 @@ def test_loop_of_aliases_does_not_multiply_the_questions(check_one, fake_server)
     there = [
         fake_server(answers={"one.example.net": alias_of("one.example.net")}) for _ in range(2)
     ]
-    assert check_one(*here, zones={"example.net": there}).finding.verdict is Verdict.NO_ANSWER
+    assert check_one(*here, zones={"example.net": there}).finding.verdict is Verdict.MALFORMED
     assert sum(len(server.asked) for server in there) < 100
+
+
+OTHER_TEXT = Answer(0, True, False, (b"v=spf1 -all",))
+TWO_TEXTS = Answer(0, True, False, (b"v=spf1 -all", b"other"))
+
+
+@pytest.mark.parametrize("expect_absent", [False, True])
+@pytest.mark.parametrize(
+    "wildcard",
+    [OTHER_TEXT, TWO_TEXTS, alias_of("k.example.net"), Answer(0, True, False, (b"v=DKIM1; p=",))],
+)
+def test_answer_of_a_wildcard_is_missing(check_one, fake_server, wildcard, expect_absent):
+    server = fake_server(wildcard=wildcard, answers={NAME: wildcard})
+    there = fake_server(answers={"k.example.net": ["v=spf1 -all"]})
+    result = check_one(server, zones={"example.net": [there]}, expect_absent=expect_absent)
+    assert result.finding == Finding(Verdict.MISSING, "a wildcard answers there")
+    (sibling,) = (name for name in server.asked if name != NAME)
+    assert sibling.partition(".")[2] == "_domainkey.example.com"
+
+
+def test_values_of_a_wildcard_may_come_in_another_order(check_one, fake_server):
+    server = fake_server(
+        wildcard=TWO_TEXTS, answers={NAME: TWO_TEXTS._replace(values=TWO_TEXTS.values[::-1])}
+    )
+    assert check_one(server).finding.verdict is Verdict.MISSING
+
+
+def test_alias_of_a_wildcard_may_publish_the_record(check_one, fake_server, value):
+    server = fake_server(
+        wildcard=alias_of("k.example.net"), answers={NAME: alias_of("k.example.net")}
+    )
+    there = fake_server(answers={"k.example.net": [value]})
+    result = check_one(server, zones={"example.net": [there]})
+    assert result.finding == Finding(Verdict.PUBLISHED)
+
+
+@pytest.mark.parametrize("wildcard", [[], SILENT, TWO_TEXTS, alias_of("k.example.net")])
+def test_wrong_record_beside_another_wildcard_is_still_wrong(check_one, fake_server, wildcard):
+    server = fake_server(wildcard=wildcard, answers={NAME: OTHER_TEXT})
+    assert check_one(server).finding.verdict is Verdict.MALFORMED
+
+
+def test_selector_that_leaves_no_room_for_a_sibling_is_not_compared(
+    check, make_registration, fake_server
+):
+    domain = ".".join(["d" * 54] * 4) + ".example"
+    server = fake_server(zone=domain, wildcard=OTHER_TEXT)
+    (result,) = check({domain: [server]}, make_registration(domain))
+    assert result.finding.verdict is Verdict.MALFORMED
+    assert server.asked == [f"s1._domainkey.{domain}"]
+
+
+UNKNOWN = "the delegation of example.com is not known: it does not answer"
+
+
+@pytest.mark.parametrize(
+    ("answer", "verdict", "is_first_hand"),
+    [("value", Verdict.PUBLISHED, False), ("", Verdict.MISSING, True)],
+)
+def test_record_is_published_for_now_if_the_delegation_is_not_known(
+    check_one, fake_server, value, answer, verdict, is_first_hand
+):
+    server = fake_server(answers={NAME: [value] if answer else []})
+    result = check_one(server, unknown_delegations={"example.com": UNKNOWN})
+    reason = UNKNOWN if verdict is Verdict.PUBLISHED else ""
+    assert result.finding == Finding(verdict, reason)
+    assert result.is_first_hand is is_first_hand
+
+
+def test_delegation_of_the_zone_that_an_alias_leads_to_counts_as_well(
+    check_one, fake_server, value
+):
+    here = fake_server(answers={NAME: alias_of("k.example.net")})
+    there = fake_server(answers={"k.example.net": [value]})
+    unknown = {"example.net": "the delegation of example.net is not known"}
+    result = check_one(here, zones={"example.net": [there]}, unknown_delegations=unknown)
+    assert result.finding == Finding(Verdict.PUBLISHED, unknown["example.net"])
+    assert not result.is_first_hand
 
 
 @pytest.mark.parametrize("zone", ["example.com", ""])
@@ -312,7 +427,9 @@ def test_shared_address_without_a_route_is_left_out_if_one_of_its_hosts_answers(
 def test_host_without_any_route_is_no_answer(check_one, two, value):
     result = check_one(*two([value], first=NO_ROUTE))
     assert result.finding == Finding(
-        Verdict.NO_ANSWER, "published elsewhere; a.test: there is no route to it"
+        Verdict.NO_ANSWER,
+        "example.com: TXT s1._domainkey.example.com: published elsewhere; "
+        "a.test: there is no route to it",
     )
 
 

@@ -1,4 +1,4 @@
-"""The zones of names, and their authoritative servers."""
+"""The servers of zones, as the zones themselves and their delegations name them."""
 
 from __future__ import annotations
 
@@ -10,36 +10,9 @@ import dns.rdatatype
 import dns.rrset
 import pytest
 
+from dkimctl.resolver.authorities import ZoneServers
 from dkimctl.resolver.messages import decode, encode
 from dkimctl.resolver.server import NoAnswer, Server
-from dkimctl.resolver.zones import ZoneServers
-
-
-class Records:
-    """A resolver with these records, by (name, type); keeps what it was asked."""
-
-    def __init__(self, records):
-        self.records = records
-        self.asked = []
-        self.resets = 0
-
-    async def ask(self, asked):
-        kind = dns.rdatatype.to_text(asked.rdtype)
-        key = asked.name.to_text(omit_final_dot=True).lower(), kind
-        self.asked.append(key)
-        await asyncio.sleep(0)
-        data = self.records.get(key, [])
-        if isinstance(data, Exception):
-            raise data
-        made = dns.message.make_response(dns.message.from_wire(encode(1, asked, recursion=True)))
-        if data:
-            class_, *data = data if data[0] == "HS" else ("IN", *data)
-            made.answer = [dns.rrset.from_text(asked.name, 60, class_, kind, *data)]
-        return decode(made.to_wire(), asked)
-
-    def reset_failures(self):
-        self.resets += 1
-
 
 SOA = ["ns. root. 1 2 3 4 60"]
 RECORDS = {
@@ -52,11 +25,11 @@ RECORDS = {
 
 
 @pytest.fixture
-def find():
+def find(resolver_with):
     """The servers of a zone, as (host, address), where DNS has these records."""
 
     def run(changes=(), zone="example.com"):
-        zones = ZoneServers(Records(RECORDS | dict(changes)), Server)
+        zones = ZoneServers(resolver_with(RECORDS | dict(changes)), Server)
         result = asyncio.run(zones.zone(zone))
         assert result.name == zone
         return sorted(
@@ -67,7 +40,7 @@ def find():
     return run
 
 
-def test_servers_have_all_their_addresses(find):
+def test_servers_have_all_their_addresses(find, resolver_with):
     assert find() == [
         ("ns1.example.net", "192.0.2.1"),
         ("ns1.example.net", "2001:db8::1"),
@@ -83,14 +56,14 @@ def test_address_of_two_hosts_is_one_server_with_both_names(find):
     ]
 
 
-def test_zones_with_an_address_in_common_share_the_server_but_not_its_name():
+def test_zones_with_an_address_in_common_share_the_server_but_not_its_name(resolver_with):
     records = {
         ("example.org", "NS"): ["ns.example.org."],
         ("ns.example.org", "A"): ["192.0.2.2"],
     }
 
     async def work():
-        zones = ZoneServers(Records(RECORDS | records), Server)
+        zones = ZoneServers(resolver_with(RECORDS | records), Server)
         return [(await zones.zone(name)).servers for name in ("example.com", "example.org")]
 
     first, second = asyncio.run(work())
@@ -148,12 +121,12 @@ class ServerWithFailures:
         self.reset_failures = lambda: resets.append(address)
 
 
-def test_forget_resets_the_failures_of_servers():
+def test_forget_resets_the_failures_of_servers(resolver_with):
     resets = []
 
     async def work():
         zones = ZoneServers(
-            Records(RECORDS),
+            resolver_with(RECORDS),
             lambda address: ServerWithFailures(address, resets),
         )
         await zones.zone("example.com")
@@ -163,9 +136,9 @@ def test_forget_resets_the_failures_of_servers():
     assert sorted(resets) == ["192.0.2.1", "192.0.2.2", "192.0.2.3", "2001:db8::1"]
 
 
-def test_zone_is_looked_up_once_until_all_is_forgotten():
+def test_zone_is_looked_up_once_until_all_is_forgotten(resolver_with):
     async def work():
-        resolver = Records(RECORDS)
+        resolver = resolver_with(RECORDS)
         zones = ZoneServers(resolver, Server)
         names = [f"s{number}.example.com" for number in range(5)]
         before = await asyncio.gather(*map(zones.zone_with, names))
@@ -196,7 +169,7 @@ def test_name_without_a_zone_has_none():
     assert asyncio.run(zones.zone_with("nowhere.com")) is None
 
 
-def test_answer_without_an_soa_record_is_no_answer():
-    zones = ZoneServers(Records({}), Server)
+def test_answer_without_an_soa_record_is_no_answer(resolver_with):
+    zones = ZoneServers(resolver_with({}), Server)
     with pytest.raises(NoAnswer, match="no SOA record"):
         asyncio.run(zones.zone_with("nowhere.com"))

@@ -1,0 +1,44 @@
+"""Further questions to a server, which explain what it answered."""
+
+from __future__ import annotations
+
+import secrets
+
+from dkimctl.dkim import MAX_NAME
+from dkimctl.models.registration import DnsRecord
+from dkimctl.publication.checking.findings import texts
+from dkimctl.publication.checking.queries import QueryRunner
+from dkimctl.publication.verdicts import Finding, Verdict
+from dkimctl.resolver.messages import Answer, make_txt_question
+from dkimctl.resolver.server import NameServer
+
+_RANDOM_BYTES = 8  # of a label that does not exist
+
+
+async def find_at_doubled_name(
+    queries: QueryRunner, server: NameServer, record: DnsRecord, zone: str
+) -> Finding:
+    """Whether the missing record is at a name with the zone twice: a final dot was left out."""
+    doubled = f"{record.fqdn}.{zone}"
+    if zone and len(doubled) <= MAX_NAME:
+        (response,) = await queries.ask([server], make_txt_question(doubled))
+        if response.answer is not None and record.value in texts(response.answer):
+            reason = f"it is at {doubled}: a final dot is missing, so the zone is there twice"
+            return Finding(Verdict.MALFORMED, reason)
+    return Finding(Verdict.MISSING)
+
+
+async def is_from_wildcard(
+    queries: QueryRunner, server: NameServer, record: DnsRecord, answer: Answer
+) -> bool:
+    """Whether a name beside the record's, which does not exist, has the same (RFC 4592)."""
+    _, _, above = record.fqdn.partition(".")
+    sibling = f"{secrets.token_hex(_RANDOM_BYTES)}.{above}"
+    if len(sibling) > MAX_NAME:
+        return False
+    (response,) = await queries.ask([server], make_txt_question(sibling))
+    return response.answer is not None and _data(response.answer) == _data(answer)
+
+
+def _data(answer: Answer) -> tuple[str, list[bytes]]:
+    return answer.alias, sorted(answer.values)
