@@ -22,12 +22,15 @@ _Addresses = Mapping[str, Sequence[str] | NoAnswer]  # by host
 class Zone(NamedTuple):
     """A zone (its name, without trailing dot) and its authoritative servers.
 
-    `unknown_delegation`: why other servers may be delegated the zone as well, or "".
+    `unknown_delegation`: why it is not known which servers the zone above names, or "".
+    `is_secure`: the resolver validates it with DNSSEC; `bogus`: why it cannot, but should, or "".
     """
 
     name: str
     servers: Sequence[NameServer]
     unknown_delegation: str = ""
+    is_secure: bool = False
+    bogus: str = ""
 
 
 class ZoneServers:
@@ -70,7 +73,7 @@ class ZoneServers:
         servers = await self._find_servers(hosts, delegation)
         if not servers:
             raise NoAnswer(f"DNS names no server with an address for the zone {name}")
-        return Zone(name, servers, unknown)
+        return Zone(name, servers, unknown, answer.is_validated, answer.bogus)
 
     async def _find_servers(self, hosts: Sequence[str], delegation: Delegation) -> list[NameServer]:
         without_glue = [host for host, glue in delegation.items() if not glue]

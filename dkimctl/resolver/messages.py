@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 A, NS, SOA, TXT, AAAA = 1, 2, 6, 16, 28  # record types (RFC 1035 section 3.2.2, RFC 3596)
 _TYPE_NAMES = {A: "A", NS: "NS", SOA: "SOA", TXT: "TXT", AAAA: "AAAA"}
-NOERROR, FORMERR, NXDOMAIN, NOTIMP = 0, 1, 3, 4  # RCODEs (RFC 1035 section 4.1.1)
+NOERROR, FORMERR, SERVFAIL, NXDOMAIN, NOTIMP = 0, 1, 2, 3, 4  # RCODEs (RFC 1035 section 4.1.1)
 USEFUL = frozenset((NOERROR, NXDOMAIN))
 NO_EDNS = frozenset((FORMERR, NOTIMP))  # mostly from servers older than RFC 6891
 _OPT_TYPE = 41
@@ -58,7 +58,7 @@ class Answer(NamedTuple):
     itself or at the end of its CNAME chain. `alias` is the target of the first CNAME, or "".
     `zone` is the zone without such a record, if the answer names it; `delegated` is the zone that
     a referral names. `message` is the whole message, if dnspython had to read it. `is_validated`:
-    a resolver has validated the answer with DNSSEC.
+    a resolver has validated the answer with DNSSEC; `bogus`: why it could not, but should (or "").
     """
 
     rcode: int
@@ -70,6 +70,7 @@ class Answer(NamedTuple):
     delegated: str = ""
     message: dns.message.Message | None = None
     is_validated: bool = False
+    bogus: str = ""
 
 
 class TruncatedAnswer(Exception):

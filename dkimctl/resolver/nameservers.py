@@ -10,6 +10,7 @@ from typing import NamedTuple
 from dkimctl.errors import ServiceError, UsageError
 from dkimctl.resolver.messages import USEFUL, Answer, Question, rcode_name
 from dkimctl.resolver.server import NoAnswer, Server
+from dkimctl.resolver.validation import ask_validated, validated
 from dkimctl.text.escaping import printable, quoted
 
 PORT = 53
@@ -77,19 +78,19 @@ class RecursiveResolver:
         reason = "no DNS resolver is configured on this machine"
         for server in self._servers:
             try:
-                answer = await server.ask(question)
+                answer = await ask_validated(server, question)
             except NoAnswer as error:
-                reason = f"the resolver {server.address}: {error}"
+                reason = f"the resolver {server.address}: {question}: {error}"
                 continue
             if answer.rcode in USEFUL:
                 return answer
-            reason = f"the resolver {server.address} answers {rcode_name(answer)}"
+            reason = f"the resolver {server.address}: {question}: it answers {rcode_name(answer)}"
         raise NoAnswer(reason)
 
     async def prefetch(self, questions: Sequence[Question]) -> None:
         """Ask the first resolver many questions in one burst; see Server.prefetch."""
         for server in self._servers[:1]:
-            await server.prefetch(questions)
+            await server.prefetch(list(map(validated, questions)))
 
     def reset_failures(self) -> None:
         """Ask resolvers again that did not answer."""

@@ -245,6 +245,9 @@ class AnySource:
     async def zone_of_alias(self, target: str, server: NameServer) -> Zone:
         return Zone("", [server]) if self.is_given else await self.zone_with(target)
 
+    async def why_bogus(self, questions: Sequence[Question]) -> list[str]:
+        return [""] * len(questions)
+
     def forget(self) -> None:
         self._zones.forget()
 

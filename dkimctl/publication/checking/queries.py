@@ -35,6 +35,9 @@ class Source(Protocol):
     async def zone_of_alias(self, target: str, server: NameServer) -> Zone:
         """The zone, with the servers to ask, of the target of a CNAME record that `server` has."""
 
+    async def why_bogus(self, questions: Sequence[Question]) -> list[str]:
+        """Why resolvers cannot validate the answer to each question (DNSSEC); "" if they can."""
+
     def forget(self) -> None:
         """Empty all caches."""
 
@@ -43,9 +46,9 @@ class _AuthoritativeSource:
     is_given = False
 
     def __init__(self, nameservers: Sequence[Address], max_in_flight: int) -> None:
+        self._resolver = RecursiveResolver(nameservers, min(max_in_flight, _MAX_LOOKUPS))
         self._zones = ZoneServers(
-            RecursiveResolver(nameservers, min(max_in_flight, _MAX_LOOKUPS)),
-            lambda address: Server(address, max_in_flight=max_in_flight),
+            self._resolver, lambda address: Server(address, max_in_flight=max_in_flight)
         )
 
     async def zone_with(self, name: str) -> Zone:
@@ -56,6 +59,16 @@ class _AuthoritativeSource:
 
     async def zone_of_alias(self, target: str, server: NameServer) -> Zone:  # noqa: ARG002
         return await self.zone_with(target)
+
+    async def why_bogus(self, questions: Sequence[Question]) -> list[str]:
+        await self._resolver.prefetch(questions)
+        return await gather(map(self._why_bogus, questions))
+
+    async def _why_bogus(self, question: Question) -> str:
+        try:
+            return (await self._resolver.ask(question)).bogus
+        except NoAnswer:
+            return ""
 
     def forget(self) -> None:
         self._zones.forget()
@@ -77,6 +90,9 @@ class _GivenSource:
 
     async def zone_of_alias(self, target: str, server: NameServer) -> Zone:  # noqa: ARG002
         return Zone("", [server])
+
+    async def why_bogus(self, questions: Sequence[Question]) -> list[str]:
+        return [""] * len(questions)
 
     def forget(self) -> None:
         for server in self._servers.values():

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from dkimctl.models.registration import DnsRecord, Registration
 from dkimctl.publication.checking.aliases import AliasFollower, AliasTarget
+from dkimctl.publication.checking.conclusion import Conclusion, as_bogus, conclude
 from dkimctl.publication.checking.findings import direct_finding, located, no_zone
 from dkimctl.publication.checking.probes import find_at_doubled_name, is_from_wildcard
 from dkimctl.publication.checking.queries import QueryRunner, ServerResponse, Source, gather
@@ -64,7 +65,7 @@ class RegistrationCheck:
         await asyncio.gather(*map(prefetch, questions))
         return plans
 
-    async def check(self, registration: Registration, plan: QueryPlan) -> Check:
+    async def check(self, registration: Registration, plan: QueryPlan) -> Conclusion:
         """What DNS has for a registration, whose record is sound (dkim.record_fault)."""
         record = _record(registration)
         try:
@@ -72,7 +73,7 @@ class RegistrationCheck:
                 raise plan.failure
             zone, responses = await self._queries.ask_zone(plan.zone, plan.question)
         except NoAnswer as error:
-            return _check(registration, Finding(Verdict.NO_ANSWER, str(error)))
+            return Conclusion(_check(registration, Finding(Verdict.NO_ANSWER, str(error))))
         targets: dict[NameServer, AliasTarget] = {}
         if not self._expect_absent:
             targets = await self._aliases.follow(responses, record)
@@ -83,18 +84,26 @@ class RegistrationCheck:
         finding = no_zone(registration.sign_domain)
         if findings:
             finding = located(combine_findings(findings, self._wanted), zone, plan.question)
-        zones = [zone, *(zone for target in targets.values() for zone in target.zones)]
-        unknown = next((zone.unknown_delegation for zone in zones if zone.unknown_delegation), "")
-        is_accepted = finding.verdict in ACCEPTED
-        if is_accepted and unknown:
-            finding = finding._replace(reason="; ".join(filter(None, (finding.reason, unknown))))
         answers = [response.answer for response in responses if response.answer is not None]
-        return _check(registration, finding)._replace(
+        check = _check(registration, finding)._replace(
             servers=tuple(findings),
             alias=next((answer.alias for answer in answers if answer.alias), ""),
-            is_first_hand=all(answer.is_authoritative for answer in answers)
-            and not (is_accepted and unknown),
+            is_first_hand=all(answer.is_authoritative for answer in answers),
         )
+        if self._expect_absent:
+            return Conclusion(check)
+        return conclude(check, [zone, *(at for target in targets.values() for at in target.zones)])
+
+    async def validate(self, checks: Sequence[Check]) -> list[Check]:
+        """The checks of secure records, after the resolver was asked for all of them.
+
+        It is asked for none before their servers have it, since it would remember the absence.
+        """
+        reasons = await self._source.why_bogus([make_txt_question(one.fqdn) for one in checks])
+        return [
+            as_bogus(check, reason) if reason else check
+            for check, reason in zip(checks, reasons, strict=True)
+        ]
 
     async def _plan(self, registration: Registration) -> QueryPlan:
         question = make_txt_question(_record(registration).fqdn)
@@ -119,6 +128,8 @@ class RegistrationCheck:
                 finding = Finding(Verdict.MISSING, "a wildcard answers there")
         elif finding.verdict is Verdict.MISSING and not (answer.alias or self._expect_absent):
             finding = await find_at_doubled_name(self._queries, server, record, answer.zone or zone)
+        elif finding.verdict in ACCEPTED and answer.bogus:
+            finding = Finding(Verdict.BOGUS, answer.bogus)
         return ServerFinding(server.label, finding)
 
 

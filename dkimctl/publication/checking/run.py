@@ -121,17 +121,25 @@ class Checker:
 
     async def _check(self, registrations: Sequence[Registration]) -> list[Check]:
         checks: dict[int, Check] = {}
+        secure: list[int] = []
         plans = await self._registration_check.plan(registrations)
         remaining = enumerate(zip(registrations, plans, strict=True))
 
         async def work() -> None:
             for number, (registration, plan) in remaining:
-                checks[number] = check = await self._registration_check.check(registration, plan)
-                self._checked(check)
+                checks[number], is_secure = await self._registration_check.check(registration, plan)
+                if is_secure:
+                    secure.append(number)
+                else:
+                    self._checked(checks[number])
 
         async with asyncio.TaskGroup() as group:
             for _ in range(min(_CONCURRENCY, len(registrations))):
                 group.create_task(work())
+        validated = await self._registration_check.validate([checks[number] for number in secure])
+        for number, check in zip(secure, validated, strict=True):
+            checks[number] = check
+            self._checked(check)
         return [checks[number] for number in range(len(registrations))]
 
 

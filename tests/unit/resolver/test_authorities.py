@@ -154,6 +154,20 @@ def test_zone_is_looked_up_once_until_all_is_forgotten(resolver_with):
     asyncio.run(work())
 
 
+@pytest.mark.parametrize(
+    ("signed", "state"), [({}, (False, "")), ({"is_validated": True}, (True, "")),
+                          ({"bogus": "expired"}, (False, "expired"))],
+)  # fmt: skip
+def test_zone_is_signed_if_the_resolver_says_so(resolver_with, signed, state):
+    class Validating(resolver_with):
+        async def ask(self, asked):
+            answer = await super().ask(asked)
+            return answer._replace(**signed) if str(asked) == "NS example.com" else answer
+
+    zone = asyncio.run(ZoneServers(Validating(RECORDS), Server).zone("example.com"))
+    assert (zone.is_secure, zone.bogus) == state
+
+
 class NoSuchName:
     """A resolver that answers NXDOMAIN, from the zone com, for every name."""
 

@@ -6,8 +6,10 @@ import asyncio
 import contextlib
 import ipaddress
 
+import dns.message
 import dns.rcode
 import pytest
+from dns.edns import EDEOption
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -115,6 +117,64 @@ def test_next_resolver_is_asked_after_a_useless_answer(name_server, reply, rcode
     assert ask_resolvers(first, name_server(), questions=2).values == (b"v=DKIM1",)
 
 
+def servfail(wire, *options):
+    made = dns.message.make_response(dns.message.from_wire(wire))
+    made.set_rcode(dns.rcode.SERVFAIL)
+    made.use_edns(options=options)
+    return made.to_wire()
+
+
+def unvalidated(reply, *options, rcode=dns.rcode.NOERROR):
+    """What a resolver answers that cannot validate: SERVFAIL, unless validation is off (CD)."""
+
+    def respond(wire):
+        return [reply(wire, rcode=rcode) if wire[3] & 0x10 else servfail(wire, *options)]
+
+    return respond
+
+
+def test_resolver_is_asked_to_tell_whether_it_validates(name_server, reply):
+    for flags, is_validated in (("RA AD", True), ("RA", False)):
+        there = name_server(lambda wire, flags=flags: [reply(wire, flags=flags)])
+        answer = ask_resolvers(there, questions=2)
+        assert (answer.is_validated, answer.bogus) == (is_validated, "")
+        assert {wire[3] & 0x30 for wire in there.asked} == {0x20}
+
+
+@pytest.mark.parametrize("questions", [1, 2])
+def test_answer_without_validation_alone_is_bogus(name_server, reply, questions):
+    there, other = name_server(unvalidated(reply)), name_server()
+    answer = ask_resolvers(there, other, questions=questions)
+    assert answer.values == (b"v=DKIM1",)
+    assert answer.bogus == (
+        "the resolver 127.0.0.1 cannot validate TXT s1._domainkey.example.com (DNSSEC)"
+    )
+    assert other.asked == []
+
+
+@pytest.mark.parametrize(
+    ("option", "text"),
+    [
+        (EDEOption(7, "see s1._domainkey"), "EDE 7 (Signature Expired): see s1._domainkey"),
+        (EDEOption(6), "EDE 6 (DNSSEC Bogus)"),
+        (EDEOption(4242), "EDE 4242"),
+        (EDEOption(6, "\u202e"), "EDE 6 (DNSSEC Bogus): \\u202e"),
+        (EDEOption(6, "x" * 900), "EDE 6 (DNSSEC Bogus): " + "x" * 178),
+    ],
+)
+def test_bogus_answer_tells_the_extended_error(name_server, reply, option, text):
+    answer = ask_resolvers(name_server(unvalidated(reply, option)))
+    assert answer.bogus.endswith(f" (DNSSEC): {text}")
+
+
+@pytest.mark.parametrize("rcode", [dns.rcode.SERVFAIL, dns.rcode.REFUSED])
+def test_failure_without_validation_is_no_answer(name_server, reply, rcode):
+    failing = name_server(unvalidated(reply, rcode=rcode))
+    with pytest.raises(NoAnswer, match="it answers SERVFAIL"):
+        ask_resolvers(failing)
+    assert ask_resolvers(failing, name_server()).bogus == ""
+
+
 def test_nxdomain_is_an_answer(name_server, reply):
     first = name_server(lambda wire: [reply(wire, "", rcode=dns.rcode.NXDOMAIN)])
     second = name_server()
@@ -125,7 +185,7 @@ def test_nxdomain_is_an_answer(name_server, reply):
 def test_last_resolver_is_named_if_none_has_an_answer(name_server, reply):
     failing = name_server(lambda wire: [reply(wire, "", rcode=dns.rcode.SERVFAIL)])
     refusing = name_server(lambda wire: [reply(wire, "", rcode=dns.rcode.REFUSED)])
-    with pytest.raises(NoAnswer, match=r"the resolver 127\.0\.0\.1 answers REFUSED"):
+    with pytest.raises(NoAnswer, match=r"the resolver 127\.0\.0\.1: TXT s1.* REFUSED"):
         ask_resolvers(failing, refusing)
 
 

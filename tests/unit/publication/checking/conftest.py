@@ -48,11 +48,17 @@ class FakeServer:
 
 
 class FakeSource:
-    """Knows the servers of zones, by their names; an error in their place is raised."""
+    """Knows the servers of zones, by their names; an error in their place is raised.
 
-    def __init__(self, zones, *, is_given: bool = False, unknown_delegations=()) -> None:
+    `states` has further fields of some of the zones. `bogus_records` has the reasons why records
+    cannot be validated, by question; `validated` keeps the questions.
+    """
+
+    def __init__(self, zones, *, is_given: bool = False, states=(), bogus_records=()) -> None:
         self.zones = zones
-        self.unknown_delegations = dict(unknown_delegations)
+        self.states = dict(states)
+        self.bogus_records = dict(bogus_records)
+        self.validated: list[str] = []
         self.is_given = is_given
         self.forgot = 0
 
@@ -65,10 +71,14 @@ class FakeSource:
         if isinstance(servers, Exception):
             raise servers
         named = [NameServer(one.label, one.hosts, one) for one in servers]
-        return Zone(name, named, self.unknown_delegations.get(name, ""))
+        return Zone(name, named, **self.states.get(name, {}))
 
     async def zone_of_alias(self, target, server):
         return await self.zone_with(target)
+
+    async def why_bogus(self, questions):
+        self.validated += map(str, questions)
+        return [self.bogus_records.get(str(question), "") for question in questions]
 
     def forget(self) -> None:
         self.forgot += 1
@@ -88,8 +98,8 @@ def fake_source():
 def check(make_registration):
     """Check registrations, by default one, in zones with these servers."""
 
-    def run(zones, *registrations, expect_absent=False, **options) -> list[Check]:
-        source = FakeSource(zones, **options)
+    def run(zones, *registrations, expect_absent=False, source=None, **options) -> list[Check]:
+        source = source or FakeSource(zones, **options)
         with Checker(source, expect_absent=expect_absent) as checker:
             return list(checker.check(registrations or [make_registration()]))
 

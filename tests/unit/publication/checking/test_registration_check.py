@@ -345,7 +345,7 @@ def test_record_is_published_for_now_if_the_delegation_is_not_known(
     check_one, fake_server, value, answer, verdict, is_first_hand
 ):
     server = fake_server(answers={NAME: [value] if answer else []})
-    result = check_one(server, unknown_delegations={"example.com": UNKNOWN})
+    result = check_one(server, states={"example.com": {"unknown_delegation": UNKNOWN}})
     reason = UNKNOWN if verdict is Verdict.PUBLISHED else ""
     assert result.finding == Finding(verdict, reason)
     assert result.is_first_hand is is_first_hand
@@ -356,10 +356,111 @@ def test_delegation_of_the_zone_that_an_alias_leads_to_counts_as_well(
 ):
     here = fake_server(answers={NAME: alias_of("k.example.net")})
     there = fake_server(answers={"k.example.net": [value]})
-    unknown = {"example.net": "the delegation of example.net is not known"}
-    result = check_one(here, zones={"example.net": [there]}, unknown_delegations=unknown)
-    assert result.finding == Finding(Verdict.PUBLISHED, unknown["example.net"])
+    unknown = "the delegation of example.net is not known"
+    states = {"example.net": {"unknown_delegation": unknown}}
+    result = check_one(here, zones={"example.net": [there]}, states=states)
+    assert result.finding == Finding(Verdict.PUBLISHED, unknown)
     assert not result.is_first_hand
+
+
+BOGUS = Finding(Verdict.BOGUS, "the resolver 192.0.2.9 cannot validate it (DNSSEC)")
+SECURE_ZONE = {"example.com": {"is_secure": True}}
+BOGUS_ZONE = {"example.com": {"bogus": BOGUS.reason}}
+
+
+def test_record_of_a_bogus_zone_is_bogus(check_one, two, value):
+    result = check_one(*two([value]), states=BOGUS_ZONE)
+    assert result.finding == BOGUS
+    assert {one.finding.verdict for one in result.servers} == {Verdict.PUBLISHED}
+
+
+@pytest.mark.parametrize(
+    ("answer", "verdict"),
+    [([], Verdict.MISSING), (["v=DKIM1; p="], Verdict.REVOKED), (SILENT, Verdict.NO_ANSWER)],
+)
+def test_other_verdicts_stay_in_a_bogus_zone(check_one, two, answer, verdict):
+    assert check_one(*two(answer), states=BOGUS_ZONE).finding.verdict is verdict
+
+
+@pytest.fixture
+def secure(fake_server, fake_source, value):
+    """A source with a secure zone, which has the record, and what resolvers cannot validate."""
+
+    def make(*bogus, answers=None, **options):
+        server = fake_server(answers={NAME: [value]} if answers is None else answers)
+        return fake_source(
+            {"example.com": [server]},
+            states=SECURE_ZONE,
+            bogus_records=dict.fromkeys(bogus, BOGUS.reason),
+            **options,
+        )
+
+    return make
+
+
+def test_record_of_a_secure_zone_is_validated(check, secure):
+    source = secure()
+    (result,) = check((), source=source)
+    assert result.finding == Finding(Verdict.PUBLISHED)
+    assert source.validated == [f"TXT {NAME}"]
+
+
+def test_record_that_the_resolver_cannot_validate_is_bogus(check, secure):
+    (result,) = check((), source=secure(f"TXT {NAME}"))
+    assert result.finding == BOGUS
+
+
+def test_missing_record_is_not_asked_for_at_the_resolver(check, secure):
+    source = secure(f"TXT {NAME}", answers={})
+    (result,) = check((), source=source)
+    assert (result.finding, source.validated) == (Finding(Verdict.MISSING), [])
+
+
+def test_record_that_should_be_gone_is_not_validated(check, secure):
+    source = secure(f"TXT {NAME}")
+    (result,) = check((), source=source, expect_absent=True)
+    assert (result.finding, source.validated) == (Finding(Verdict.PUBLISHED), [])
+
+
+def test_records_of_a_secure_zone_are_validated_together(check, secure, make_registration, value):
+    names = {f"s{number}": f"s{number}._domainkey.example.com" for number in range(50)}
+    source = secure(f"TXT {names['s7']}", answers={name: [value] for name in names.values()})
+    checks = check((), *(make_registration(selector=selector) for selector in names), source=source)
+    assert [one.selector for one in checks] == list(names)
+    assert [one.selector for one in checks if one.finding == BOGUS] == ["s7"]
+    assert sorted(source.validated) == sorted(f"TXT {name}" for name in names.values())
+
+
+@pytest.mark.parametrize(
+    ("state", "finding", "validated"),
+    [
+        ({"is_secure": True}, Finding(Verdict.PUBLISHED), [f"TXT {NAME}"]),
+        ({"bogus": BOGUS.reason}, BOGUS, []),
+        ({}, Finding(Verdict.PUBLISHED), []),
+    ],
+)
+def test_zone_that_an_alias_leads_to_may_be_signed(
+    check, fake_server, fake_source, value, state, finding, validated
+):
+    here = fake_server(answers={NAME: alias_of("k.example.net")})
+    there = fake_server(answers={"k.example.net": [value]})
+    source = fake_source(
+        {"example.com": [here], "example.net": [there]}, states={"example.net": state}
+    )
+    (result,) = check((), source=source)
+    assert (result.finding, source.validated) == (finding, validated)
+
+
+@pytest.mark.parametrize("expect_absent", [False, True])
+def test_given_resolver_may_have_only_a_bogus_record(check_one, fake_server, value, expect_absent):
+    bogus = Answer(0, False, True, (value.encode(),), bogus=BOGUS.reason)
+    server = fake_server(answers={NAME: bogus})
+    assert check_one(server, is_given=True, expect_absent=expect_absent).finding == BOGUS
+
+
+def test_bogus_absence_at_a_given_resolver_is_missing(check_one, fake_server):
+    server = fake_server(answers={NAME: Answer(0, False, True, bogus=BOGUS.reason)})
+    assert check_one(server, is_given=True).finding.verdict is Verdict.MISSING
 
 
 @pytest.mark.parametrize("zone", ["example.com", ""])
