@@ -7,7 +7,7 @@ import functools
 import itertools
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Self
 
@@ -39,8 +39,10 @@ from dkimctl.ledger.intents import (
 )
 from dkimctl.ledger.opening import open_for_writing, open_read_only, resolve_links
 from dkimctl.ledger.registrations import (
+    IS_OURS,
     delete_registrations,
     record_registrations,
+    select_keys,
     select_registrations,
     select_signing_domains,
 )
@@ -111,9 +113,12 @@ class Ledger:
 
     def ours(self) -> Iterator[Registration]:
         """The same without those of other accounts (409 without data, interface 7.3)."""
-        return self._select(
-            "AND NOT (code IS '409' AND value IS NULL) ORDER BY sign_domain, selector"
-        )
+        return self._select(f"AND {IS_OURS} ORDER BY sign_domain, selector")
+
+    def known_keys(self) -> Set[tuple[str, str]]:
+        """The keys of all registrations; of ours, also those with "" for the selector."""
+        with translate_errors(self._path):
+            return select_keys(self._connection, self._account_id)
 
     def intents_of(self, sign_domain: str) -> list[Intent]:
         """The open intents of one signing domain, oldest first."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 
 from dkimctl import dkim
-from dkimctl.models.registration import DomainSpec, Outcome, Registration, Result
+from dkimctl.models.registration import DomainSpec, Outcome, Registration, Result, utc_time
 
 _ATTRIBUTES = ("key_len", "start_date", "default", "enable")  # what an entry asks of its key
+_LASTING = ("default", "enable")  # what each key of a domain has, however often it is rotated
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
 def of_answer(spec: DomainSpec, registration: Registration) -> Result:
@@ -29,10 +31,14 @@ def of_answer(spec: DomainSpec, registration: Registration) -> Result:
 
 
 def of_registered(spec: DomainSpec, registration: Registration) -> Result:
-    """The outcome of `spec`, which was registered before."""
+    """The outcome of `spec`, which was registered before.
+
+    Without selector, its `key_len` and `start_date` are for a new key: they make no difference.
+    """
     if registration.is_taken:
         return Result(registration, Outcome.TAKEN, "another client has registered it")
-    return _compared(spec, registration, Outcome.EXISTS)
+    names = _LASTING if spec.selector is None else _ATTRIBUTES
+    return _compared(spec, registration, Outcome.EXISTS, names)
 
 
 def verified(registration: Registration, outcome: Outcome) -> Result:
@@ -60,30 +66,58 @@ def pending(spec: DomainSpec, reason: str = "") -> Result:
 
 
 def registration_for(
-    spec: DomainSpec, registrations: Sequence[Registration]
+    spec: DomainSpec, registrations: Sequence[Registration], now: datetime
 ) -> Registration | None:
     """The one of a domain's `registrations` (oldest first) that `spec` means, if any.
 
-    An entry without selector means any of ours: preferably one with the attributes that it asks
-    for, and preferably the newest.
+    An entry without selector means the domain's current key: the newest of ours that is enabled
+    and has begun, or else the newest. Those with the `default` and `enable` that the entry states
+    come first.
     """
-    if spec.selector is None:
-        candidates = [registration for registration in registrations if not registration.is_taken]
-    else:
+    if spec.selector is not None:
         key = spec.key
-        candidates = [registration for registration in registrations if registration.key == key]
-    candidates.reverse()
-    same = (candidate for candidate in candidates if not differences(spec, candidate))
-    return next(same, None) or next(iter(candidates), None)
+        return next((one for one in registrations if one.key == key), None)
+    ours = [one for one in registrations if not one.is_taken]
+    if len(ours) > 1:  # seldom
+        same = [one for one in ours if not _differences(spec, one, _LASTING)]
+        ours = _current_last(same or ours, now)
+    return ours[-1] if ours else None
 
 
-def differences(spec: DomainSpec, registration: Registration) -> list[str]:
+def begins_early(spec: DomainSpec, registration: Registration, now: datetime) -> bool:
+    """Whether a new key signs since it was registered, although `spec` states a start after `now`.
+
+    Then the clock here, which said `now`, is slow.
+    """
+    if registration.code != "201" or not registration.signs:
+        return False
+    stated, start = utc_time(spec.start_date), utc_time(registration.start_date)
+    registered = utc_time(registration.regist_date)
+    if stated is None or start is None or registered is None:
+        return False
+    return start <= registered and stated > now
+
+
+def _current_last(registrations: Sequence[Registration], now: datetime) -> list[Registration]:
+    """Sorted by age, the newest last; at the end those that are enabled and have begun."""
+
+    def order(registration: Registration) -> tuple[bool, datetime]:
+        start = registration.starts_at
+        is_current = registration.signs and (start is None or start <= now)
+        return is_current, registration.created_at or _LONG_AGO
+
+    return sorted(registrations, key=order)
+
+
+def _differences(
+    spec: DomainSpec, registration: Registration, names: Sequence[str] = _ATTRIBUTES
+) -> list[str]:
     """Where `registration` differs from what `spec` states; dates are compared as times.
 
     An attribute that the service omits makes no difference.
     """
     differing = []
-    for name in _ATTRIBUTES:
+    for name in names:
         requested, registered = getattr(spec, name), getattr(registration, name)
         if requested is None or registered is None or _is_same(name, requested, registered):
             continue
@@ -91,10 +125,17 @@ def differences(spec: DomainSpec, registration: Registration) -> list[str]:
     return differing
 
 
-def _compared(spec: DomainSpec, registration: Registration, outcome: Outcome) -> Result:
+def _compared(
+    spec: DomainSpec,
+    registration: Registration,
+    outcome: Outcome,
+    names: Sequence[str] = _ATTRIBUTES,
+) -> Result:
     """The same as `verified`, or "differs"."""
     result = verified(registration, outcome)
-    if result.outcome is outcome and (differing := differences(spec, result.registration)):
+    if result.outcome is not outcome:
+        return result
+    if differing := _differences(spec, result.registration, names):
         return Result(result.registration, Outcome.DIFFERS, "; ".join(differing))
     return result
 

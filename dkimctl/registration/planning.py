@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from dkimctl.errors import UsageError
 from dkimctl.models.registration import DomainSpec, Registration, Result
 from dkimctl.registration import outcomes
+from dkimctl.specs.fields import parse_start_date
 
 if TYPE_CHECKING:  # `register --help` needs no database
     from dkimctl.ledger.intents import Intent
@@ -19,7 +22,8 @@ class Planner:
     """Decides from the ledger whether an entry must be sent.
 
     `assign` gives a selector to entries that have none. `refresh` sends entries again that are
-    in the ledger, `retry_unknown` those whose request without selector was never answered.
+    in the ledger, `retry_unknown` those whose request without selector was never answered. `now`
+    decides which key of a domain is the current one.
     """
 
     def __init__(
@@ -29,23 +33,41 @@ class Planner:
         assign: Callable[[DomainSpec], DomainSpec] = lambda spec: spec,
         refresh: bool = False,
         retry_unknown: bool = False,
+        now: datetime | None = None,
     ) -> None:
         self._ledger = ledger
         self._assign = assign
         self._refresh = refresh
         self._retry_unknown = retry_unknown
+        self._now = now or datetime.now(UTC)
 
     def plan_entry(self, spec: DomainSpec) -> DomainSpec | Result:
         """The entry as it must be sent, or its result if nothing must be sent."""
         registrations = self._ledger.of_domain(spec.sign_domain)
-        if registrations and (known := outcomes.registration_for(spec, registrations)):
+        if registrations and (known := outcomes.registration_for(spec, registrations, self._now)):
             return self._plan_registered(spec, known)
         return spec if spec.selector is not None else self._plan_without_selector(spec)
 
+    def new_entries(self, specs: Iterable[DomainSpec]) -> list[DomainSpec]:
+        """Those of `specs` that must be sent and are not in the ledger, however many there are."""
+        known = self._ledger.known_keys()
+        return [
+            spec
+            for spec in specs
+            if spec.key not in known and isinstance(self.plan_entry(spec), DomainSpec)
+        ]
+
+    def is_in_doubt(self, spec: DomainSpec) -> bool:
+        """Whether an earlier run sent this entry and got no answer."""
+        intents = self._ledger.intents_of(spec.sign_domain)
+        return bool(intents) and spec.key in {intent.key for intent in intents}
+
     def _plan_registered(self, spec: DomainSpec, known: Registration) -> DomainSpec | Result:
-        if self._refresh and known.selector:
-            return spec._replace(selector=known.selector)
-        return outcomes.of_registered(spec, known)
+        if not (self._refresh and known.selector):
+            return outcomes.of_registered(spec, known)
+        if spec.selector is None:
+            return _as_registered(spec, known)
+        return spec._replace(selector=known.selector)
 
     def _plan_without_selector(self, spec: DomainSpec) -> DomainSpec | Result:
         """Nothing that was sent for the domain before may be registered a second time."""
@@ -66,6 +88,15 @@ class Planner:
                 "(once settled, move it away)"
             )
         return ""
+
+
+def _as_registered(spec: DomainSpec, known: Registration) -> DomainSpec:
+    """An entry without selector, as a request for the key that it stands for."""
+    try:
+        start_date = parse_start_date(known.start_date or "")
+    except UsageError:  # such as one with seconds
+        start_date = None
+    return spec._replace(selector=known.selector, key_len=known.key_len, start_date=start_date)
 
 
 def plan(specs: Iterable[DomainSpec], planner: Planner) -> Iterator[Result]:

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from dkimctl.errors import DkimctlError
+from dkimctl.errors import DkimctlError, LedgerError
 from dkimctl.models.registration import DomainSpec, Result, key_of
+from dkimctl.registration.preflight import review
 
 if TYPE_CHECKING:
     from dkimctl.ledger.intents import Intent
@@ -38,6 +39,7 @@ class RegistrationRun:
 
         self._specs = specs
         self._ledger = ledger
+        self._planner = planner
         self._engine = RegistrationEngine(
             ledger, planner, connect, observer=observer, warn=warn, limits=limits
         )
@@ -46,6 +48,22 @@ class RegistrationRun:
     def stopped(self) -> DkimctlError | None:
         """What ended the run early, if anything."""
         return self._engine.stopped
+
+    @property
+    def begun_early(self) -> Sequence[str]:
+        """The names of new keys that sign already, although they state a later start."""
+        return self._engine.begun_early
+
+    def prepare(self, now: datetime) -> list[str]:
+        """To be called first: returns warnings about what will be sent.
+
+        Raises UsageError like `review`, and LedgerError.
+        """
+        try:
+            return review(self._specs, self._planner, now)
+        except LedgerError:
+            self._ledger.check()  # a damaged ledger is quarantined
+            raise
 
     def stop(self) -> None:
         """End the run early; safe in a signal handler."""

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
+from functools import lru_cache
 
 from dkimctl.models.registration import DomainSpec
 from dkimctl.text.escaping import few
 
 _NAMED = 3  # domains
+_LONG = 2048  # bits
 # Resolvers that ask too early remember for up to an hour, in most zones, that there is no record.
 _LEAD = timedelta(hours=1)
+
+
+def doubtful(specs: Iterable[DomainSpec], now: datetime) -> Iterator[DomainSpec]:
+    """Those of `specs` that `warnings` has something to say about."""
+    soon = now + _LEAD
+    return (spec for spec in specs if spec.key_len != _LONG or signs_by(spec, soon))
 
 
 def warnings(specs: Sequence[DomainSpec], now: datetime) -> list[str]:
@@ -20,12 +28,12 @@ def warnings(specs: Sequence[DomainSpec], now: datetime) -> list[str]:
     3.2 wants at least 2048; and signing that starts at registration, or too soon after it for
     DNS to be ready.
     """
-    short = [spec.sign_domain for spec in specs if spec.key_len != 2048]
-    at_once = [spec.sign_domain for spec in specs if _signs_by(spec, now)]
+    short = [spec.sign_domain for spec in specs if spec.key_len != _LONG]
+    at_once = [spec.sign_domain for spec in specs if signs_by(spec, now)]
     soon = [
         spec.sign_domain
         for spec in specs
-        if _signs_by(spec, now + _LEAD) and not _signs_by(spec, now)
+        if signs_by(spec, now + _LEAD) and not signs_by(spec, now)
     ]
     lines = []
     if short:
@@ -43,10 +51,15 @@ def warnings(specs: Sequence[DomainSpec], now: datetime) -> list[str]:
     return lines
 
 
-def _signs_by(spec: DomainSpec, time: datetime) -> bool:
+def signs_by(spec: DomainSpec, time: datetime) -> bool:
+    """Whether the key of a spec would sign at `time`."""
     if spec.enable is False:
         return False
-    return spec.start_date is None or datetime.fromisoformat(spec.start_date) <= time
+    return spec.start_date is None or _start(spec.start_date) <= time
+
+
+# The entries of a file have few different dates.
+_start = lru_cache(maxsize=64)(datetime.fromisoformat)
 
 
 def _summary(domains: Sequence[str]) -> str:

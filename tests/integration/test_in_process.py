@@ -232,7 +232,7 @@ class TestRegistering:
         omitted = DomainSpec("example.org", key_len=2048)
         first, second = account.register(stated, omitted)
         assert (first.outcome, second.outcome) == (Outcome.CREATED, Outcome.CREATED)
-        assert first.registration[:6] == stated
+        assert first.registration[:6] == stated[:6]
         assert (first.registration.code, first.registration.message) == ("201", "created")
         assert first.registration.record.fqdn == "s1._domainkey.example.com"
         assert second.registration.selector

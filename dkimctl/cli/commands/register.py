@@ -18,6 +18,7 @@ from dkimctl.cli.output.run_summary import (
     finish_run,
     nothing_sent_error,
     show_plan,
+    warn_of_early_start,
     warn_of_unanswered,
 )
 from dkimctl.cli.output.zones import resolve_zones
@@ -25,6 +26,7 @@ from dkimctl.cli.session import Session
 from dkimctl.errors import DkimctlError
 from dkimctl.models.registration import DomainSpec
 from dkimctl.registration.planning import Planner, plan
+from dkimctl.registration.preflight import review
 from dkimctl.registration.run import RegistrationRun, assign_from, record_names
 
 if TYPE_CHECKING:
@@ -81,7 +83,8 @@ def register(
     from dkimctl.cli.interruption import interrupting
 
     with interrupting():
-        specs = _read(session, file)
+        specs = session.read_specs(file)
+        gc.freeze()  # they stay to the end: spare the garbage collector from visiting them
         make_planner = functools.partial(
             Planner,
             assign=assign_from(assign_selector, specs, datetime.now().astimezone()),
@@ -90,19 +93,10 @@ def register(
         )
         if dry_run:
             planner = make_planner(session.open_ledger(for_writing=False))
+            _warn(session, review(specs, planner, datetime.now(UTC)))
             return show_plan(session.reporter, plan(specs, planner), output)
         output = resolve_zones(output, record_names(specs), session.reporter.note)
         return _register(session, specs, make_planner, output)
-
-
-def _read(session: Session, file: str) -> list[DomainSpec]:
-    from dkimctl.specs.advice import warnings
-
-    specs = session.read_specs(file)
-    gc.freeze()  # they stay to the end: spare the garbage collector from visiting them
-    for text in warnings(specs, datetime.now(UTC)):
-        session.reporter.warn(text)
-    return specs
 
 
 def _register(
@@ -130,6 +124,7 @@ def _register(
             warn=session.reporter.warn,
             limits=session.limits,
         )
+        _warn(session, run.prepare(datetime.now(UTC)))
         with stopping(run.stop):
             try:
                 with progress:
@@ -142,4 +137,10 @@ def _register(
             lock.close()  # the next run need not wait for the reader of this one
             shown = sink.close()
     warn_of_unanswered(session.reporter, unanswered)
+    warn_of_early_start(session.reporter, run.begun_early)
     return finish_run(session, run.stopped, shown, output)
+
+
+def _warn(session: Session, texts: Sequence[str]) -> None:
+    for text in texts:
+        session.reporter.warn(text)

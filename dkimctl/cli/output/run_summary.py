@@ -79,6 +79,20 @@ def warn_of_unanswered(reporter: Reporter, intents: Sequence[Intent]) -> None:
     )
 
 
+def warn_of_early_start(reporter: Reporter, names: Sequence[str]) -> None:
+    """Warn of new keys that sign already, because the clock here is slow."""
+    if not names:
+        return
+    keys = "1 key signs" if len(names) == 1 else f"{len(names)} keys sign"
+    reporter.warn(
+        f"URGENT: {keys} already, although by the clock here their start_date is to come: "
+        f"{few(names)}",
+        hint="publish their records at once (`dkimctl show-dns`, then `dkimctl check-dns`), and "
+        "correct the clock of this machine",
+        code="clock",
+    )
+
+
 def _interrupted(counts: Mapping[Outcome, int]) -> Interrupted:
     total = sum(counts.values())
     done = total - sum(counts.get(outcome, 0) for outcome in _UNFINISHED)

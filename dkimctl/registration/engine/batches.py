@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -55,6 +56,7 @@ class Batch:
         self.error: DkimctlError | None = None  # ended this batch, and ends the run
         self.defect: Exception | None = None
         self.warnings: list[str] = []  # about the answers
+        self.begun_early: list[str] = []  # names of keys that sign before they were to
         self.last_failure: DkimctlError | None = None  # why the last request has no usable answer
         self.last_was_answered = False
         self.was_ever_answered = False
@@ -77,6 +79,7 @@ class Batch:
         """Record the answer to the current request."""
         specs = [self.specs[position] for position in self.in_flight]
         matched = match(specs, reply.items)
+        now = datetime.now(UTC)
         self.warnings += _first_few([f"in the service's answer: {fault}" for fault in reply.faults])
         self.warnings += _first_few([_describe_stray(stray) for stray in matched.strays])
         for position, spec, answer in zip(self.in_flight, specs, matched.answers, strict=True):
@@ -84,6 +87,8 @@ class Batch:
                 result = outcomes.unanswered(spec, "the service's answer leaves it out")
             else:
                 result = outcomes.of_answer(spec, answer)
+                if outcomes.begins_early(spec, answer, now):
+                    self.begun_early.append(named(answer))
             self._set_result(position, result)
         self._largest_accepted = max(self._largest_accepted, len(specs))
         self.may_have_reached_service = True

@@ -39,7 +39,8 @@ class RegistrationEngine:
     to send. `warn` is told of faults in the answers. A batch's intent is in the ledger before
     its request is sent, and its answer before its results are emitted.
 
-    `may_have_reached_service` tells whether any request may have reached the service.
+    `may_have_reached_service` tells whether any request may have reached the service,
+    `begun_early` the names of new keys that sign already, before they were to.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class RegistrationEngine:
         self._is_finished = False
         self._warned: set[str] = set()
         self.may_have_reached_service = False
+        self.begun_early: list[str] = []
 
     @property
     def stopped(self) -> DkimctlError | None:
@@ -117,7 +119,7 @@ class RegistrationEngine:
         try:
             planned = self._planner.plan_entry(spec)
             if isinstance(planned, DomainSpec):
-                return Entry(planned, is_in_doubt=self._is_in_doubt(planned))
+                return Entry(planned, is_in_doubt=self._planner.is_in_doubt(planned))
         except LedgerError as error:
             if self.stopped is None and not self.may_have_reached_service:
                 self._check_ledger()
@@ -125,11 +127,6 @@ class RegistrationEngine:
             planned = outcomes.pending(spec, error.message)
         self._observer.settled([planned])
         return Entry(spec, planned)
-
-    def _is_in_doubt(self, spec: DomainSpec) -> bool:
-        """Whether an earlier run sent this entry and got no answer."""
-        intents = self._ledger.intents_of(spec.sign_domain)
-        return bool(intents) and spec.key in {intent.key for intent in intents}
 
     def _check_ledger(self) -> None:
         """Find out whether the ledger fails because it is damaged: then it is quarantined."""
@@ -237,6 +234,8 @@ class RegistrationEngine:
         for warning in batch.warnings:
             self._warn(warning)
         batch.warnings.clear()
+        self.begun_early += batch.begun_early
+        batch.begun_early.clear()
         self._end_if(self._breaker.error_of_wait(batch))
         if event.failure is not None:
             waiting = len(batch.still_open(batch.to_send))

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models.registration import USABLE, DomainSpec, Outcome, RegistrationKey, Result
-from dkimctl.registration import outcomes
 from dkimctl.registration.engine.batches import Batch, Entry
 
 # There is a registration, but its answer never replaces a record that the ledger has.
@@ -33,7 +32,6 @@ def persist(
 def _is_persisted(ledger: Ledger, result: Result) -> bool:
     if result.outcome not in _WITHOUT_USABLE_RECORD:
         return result.outcome in USABLE
-    registration = result.registration
-    spec = DomainSpec(registration.sign_domain, registration.selector)
-    known = outcomes.registration_for(spec, ledger.of_domain(spec.sign_domain))
-    return known is None or known.record is None
+    key = result.registration.key
+    known = ledger.of_domain(key.sign_domain)
+    return not any(one.record for one in known if not key.selector or one.key == key)

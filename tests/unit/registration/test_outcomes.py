@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from dkimctl.models.registration import DnsRecord, DomainSpec, Outcome
@@ -121,33 +123,126 @@ def test_failure_without_selector_is_unknown_since_it_may_be_registered(
     assert outcomes.of_answer(SPEC, answer).outcome is Outcome.FAILED
 
 
+class TestWithoutSelector:
+    """An entry without selector stands for a key that has a length and a start already."""
+
+    SPEC = DomainSpec("example.com", None, 2048, "2027-01-01T00:00+00:00")
+
+    @pytest.fixture
+    def old(self, make_registration):
+        """A key with other attributes than a new one would get."""
+        return lambda **fields: make_registration(
+            key_len=1024, start_date="2026-01-01T00:00+00:00", default=0, enable=True, **fields
+        )
+
+    def test_key_length_and_start_are_those_of_a_new_key(self, old):
+        assert outcomes.of_registered(self.SPEC, old()).outcome is Outcome.EXISTS
+        assert outcomes.of_answer(self.SPEC, old(code="409")).outcome is Outcome.EXISTS
+
+    @pytest.mark.parametrize("asked", [{"default": 1}, {"enable": False}])
+    def test_default_and_enable_are_those_of_any_key(self, old, asked):
+        spec = self.SPEC._replace(**asked)
+        assert outcomes.of_registered(spec, old()).outcome is Outcome.DIFFERS
+        assert outcomes.of_answer(spec, old(code="409")).outcome is Outcome.DIFFERS
+
+    def test_a_new_key_is_compared_with_all_that_was_asked(self, old):
+        result = outcomes.of_answer(self.SPEC, old())
+        assert result.outcome is Outcome.DIFFERS
+        assert "key_len: asked for 2048, registered 1024; start_date: asked for" in result.reason
+
+
 class TestRegistrationFor:
     """Which known registration an entry means."""
 
-    def test_the_same_selector_in_any_case(self, make_registration):
-        known = [make_registration(selector="S1"), make_registration(selector="s2")]
-        assert outcomes.registration_for(SPEC, known) is known[0]
-        assert outcomes.registration_for(SPEC._replace(selector="s3"), known) is None
+    NOW = datetime(2026, 11, 21, tzinfo=UTC)
+    BEGUN, TO_COME = "2026-11-21T00:00+00:00", "2026-11-21T00:01+00:00"
 
-    def test_without_selector_the_newest_that_is_as_requested(self, make_registration):
+    @pytest.fixture
+    def key(self, make_registration):
+        """Make a key that was registered in a month of 2026."""
+
+        def make(selector, month, **fields):
+            return make_registration(
+                selector=selector, regist_date=f"2026-{month:02}-01T00:00:00+00:00", **fields
+            )
+
+        return make
+
+    def chosen(self, *known, **stated) -> str | None:
+        spec = DomainSpec("example.com", **stated)
+        one = outcomes.registration_for(spec, known, self.NOW)
+        return None if one is None else one.selector
+
+    def test_the_same_selector_in_any_case(self, key):
+        known = [key("S1", 2), key("s2", 1)]
+        assert self.chosen(*known, selector="s1") == "S1"
+        assert self.chosen(*known, selector="s3") is None
+
+    def test_without_selector_the_newest_that_signs(self, key):
+        assert self.chosen(key("s1", 1), key("s2", 2, start_date=self.BEGUN)) == "s2"
+        assert self.chosen(key("s2", 2), key("s1", 1)) == "s2", "whatever the ledger's order"
+        assert self.chosen(key("s1", 1), key("s2", 2, start_date=self.TO_COME)) == "s1"
+        assert self.chosen(key("s1", 1), key("s2", 2, enable=False)) == "s1"
+
+    def test_without_one_that_signs_the_newest(self, key):
+        to_come = {"start_date": self.TO_COME}
+        assert self.chosen(key("s1", 1, **to_come), key("s2", 2, **to_come)) == "s2"
+        assert self.chosen(key("s1", 1, enable=False), key("s2", 2, enable=False)) == "s2"
+        assert self.chosen(key("s1", 1, enable=False), key("s2", 2, **to_come)) == "s2"
+
+    def test_a_key_without_dates_is_old_and_has_begun(self, key, make_registration):
+        undated = make_registration(selector="s0")
+        assert self.chosen(key("s1", 1), undated) == "s1"
+        assert self.chosen(key("s1", 1, start_date=self.TO_COME), undated) == "s0"
+
+    def test_one_with_the_default_and_enable_that_are_asked_for(self, key):
         known = [
-            make_registration(selector="a", key_len=1024),
-            make_registration(selector="b"),
-            make_registration(selector="c"),
+            key("s1", 1, enable=True, default=1),
+            key("s2", 2, enable=False, default=0),
+            key("s3", 3, enable=True, default=0),
         ]
-        assert outcomes.registration_for(DomainSpec("example.com"), known) is known[2]
-        assert outcomes.registration_for(DomainSpec("example.com", key_len=1024), known) is known[0]
-
-    def test_without_selector_the_newest_of_those_that_differ(self, make_registration):
-        known = [make_registration(selector="a"), make_registration(selector="b")]
-        spec = DomainSpec("example.com", key_len=1024)
-        assert outcomes.registration_for(spec, known) is known[1]
+        assert self.chosen(*known, default=1) == "s1"
+        assert self.chosen(*known, enable=False) == "s2"
+        assert self.chosen(*known) == self.chosen(*known, default=7) == "s3"
+        assert self.chosen(*known, key_len=1024) == "s3", "which is for a new key"
 
     def test_another_accounts_is_not_meant_without_selector(self, make_registration):
-        known = [make_registration(code="409", record=None)]
-        assert outcomes.registration_for(DomainSpec("example.com"), known) is None
-        assert outcomes.registration_for(SPEC, known) is known[0]
+        taken = make_registration(code="409", record=None)
+        assert self.chosen(taken) is None
+        assert self.chosen(taken, selector="s1") == "s1"
 
     def test_one_without_record_is_meant_so_that_no_second_is_made(self, make_registration):
         known = [make_registration(selector=None, record=None)]
-        assert outcomes.registration_for(DomainSpec("example.com"), known) is known[0]
+        assert outcomes.registration_for(DomainSpec("example.com"), known, self.NOW) is known[0]
+
+
+class TestBeginsEarly:
+    """A key that was to sign later by the clock here, but not by that of the service."""
+
+    NOW = datetime(2026, 11, 21, tzinfo=UTC)
+    START = "2026-11-22T00:00+00:00"
+    SPEC = DomainSpec("example.com", "s1", start_date=START)
+
+    @pytest.mark.parametrize(
+        ("stated", "answered", "expected"),
+        [
+            ({}, {}, True),
+            ({}, {"regist_date": "2026-11-21T23:59:59+00:00"}, False),
+            ({}, {"regist_date": "2026-11-22T09:00:00+09:00"}, True),
+            ({}, {"start_date": "2026-11-23T00:00+00:00"}, True),  # moved to the registration
+            ({}, {"start_date": "2026-11-23T00:01+00:00"}, False),
+            ({}, {"code": "409"}, False),
+            ({}, {"enable": False}, False),
+            ({}, {"start_date": None}, False),
+            ({}, {"regist_date": None}, False),
+            ({}, {"regist_date": "soon"}, False),
+            ({"start_date": None}, {}, False),
+            ({"start_date": "2026-11-21T00:00+00:00"}, {}, False),
+        ],
+    )
+    def test_it_shows_in_the_dates_of_a_new_key(
+        self, make_registration, stated, answered, expected
+    ):
+        fields = {"start_date": self.START, "regist_date": "2026-11-23T00:00:00+00:00"} | answered
+        spec = self.SPEC._replace(**stated)
+        assert outcomes.begins_early(spec, make_registration(**fields), self.NOW) is expected

@@ -67,6 +67,38 @@ def test_refresh_asks_again_with_the_ledgers_selector(ledger, service, make_regi
     assert len(results) == 2
 
 
+@pytest.mark.parametrize(
+    ("start_date", "sent"),
+    [
+        ("2026-07-01T00:00+09:00", "2026-07-01T00:00+09:00"),
+        ("2026-07-01T00:00:00Z", "2026-07-01T00:00+00:00"),
+        ("2026-07-01T00:00:01Z", None),  # no request can state it
+        (None, None),
+    ],
+)
+def test_refresh_asks_for_the_key_as_it_is_and_not_for_a_new_one(
+    ledger, service, make_registration, make_run, outcomes_of, start_date, sent
+):
+    known = make_registration("a.example", "chosen", key_len=1024, start_date=start_date)
+    ledger.record([known])
+    server = service(Reply((known._replace(code="409"),)))
+    spec = DomainSpec("a.example", None, 2048, "2027-07-01T00:00+09:00", 0, True)
+    results = make_run(server.send, refresh=True).run([spec])
+    assert server.batches == [[DomainSpec("a.example", "chosen", 1024, sent, 0, True)]]
+    assert outcomes_of(results) == ["exists"]
+
+
+def test_keys_that_sign_before_they_were_to_are_named(service, make_registration, make_run):
+    dates = {"start_date": "2099-01-01T00:00+00:00", "regist_date": "2099-01-02T00:00:00+00:00"}
+    specs = [DomainSpec(f"d{n}.example", "s1", None, dates["start_date"]) for n in range(3)]
+    answers = [make_registration(spec.sign_domain, **dates) for spec in specs[:2]]
+    later = make_registration("d2.example", start_date=dates["start_date"])
+    server = service(*(Reply((answer,)) for answer in (*answers, later)))
+    run = make_run(server.send, batch_size=1)
+    run.run(specs)
+    assert run.engine.begun_early == ["d0.example (selector s1)", "d1.example (selector s1)"]
+
+
 def test_taken_is_remembered_and_retried_only_with_refresh(
     ledger, service, make_registration, make_run, outcomes_of, entries
 ):

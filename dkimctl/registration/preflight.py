@@ -1,0 +1,45 @@
+"""What to know before entries are sent: which of them are refused, and warnings about others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from dkimctl.errors import UsageError
+from dkimctl.models.registration import DomainSpec, named
+from dkimctl.specs.advice import doubtful, signs_by, warnings
+from dkimctl.text.escaping import few
+
+if TYPE_CHECKING:
+    from dkimctl.registration.planning import Planner
+
+
+def review(specs: Iterable[DomainSpec], planner: Planner, now: datetime) -> list[str]:
+    """Warnings about those of `specs` that must be sent.
+
+    Raises UsageError for successors that would sign at once, without a record in DNS. One that an
+    earlier run sent without an answer is not refused: it may be registered.
+    """
+    in_doubt = list(doubtful(specs, now))
+    if not in_doubt:
+        return []  # without reading the ledger
+    new = planner.new_entries(in_doubt)
+    late = [
+        spec
+        for spec in new
+        if spec.replaces is not None and signs_by(spec, now) and not planner.is_in_doubt(spec)
+    ]
+    if late:
+        raise _too_late(late)
+    return warnings(new, now)
+
+
+def _too_late(specs: Sequence[DomainSpec]) -> UsageError:
+    count = "1 successor" if len(specs) == 1 else f"{len(specs)} successors"
+    return UsageError(
+        f"{count} would sign at once, before DNS has the record, since the start_date is not in "
+        f"the future: {few([named(spec) for spec in specs])}; nothing was sent",
+        hint="get specs with a new start_date from `dkimctl rotate > successors.yaml`, and "
+        "register those",
+    )

@@ -1,0 +1,126 @@
+"""Successors on the command line: registered in time, or refused; and what they stand for."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from documents import example
+
+PAST, FUTURE = "2026-01-01T00:00+09:00", "2099-01-01T00:00+09:00"
+SUCCESSOR = (
+    f"{{sign_domain: example.com, selector: s2, key_len: 2048, replaces: s1, start_date: {FUTURE}}}"
+)
+SUCCESSOR_LATE = SUCCESSOR.replace(FUTURE, PAST)
+
+
+@pytest.fixture
+def registering(cli, scripted_server, scripted_account, key_records, make_answer):
+    """A service that registers every entry as asked, at `regist_date`; None: it answers 504."""
+
+    def item(entry):
+        name = f"{entry['selector']}._domainkey.{entry['sign_domain']}"
+        record = {"fqdn": name, "type": "TXT", "value": key_records[2048]}
+        return {**entry, "result": {"code": "201"}, "setting_values": record,
+                "regist_date": scripted_server.regist_date}  # fmt: skip
+
+    def answer(request):
+        if request.path == "/oauth2/token":
+            return tokens(request)
+        entries = json.loads(request.body)["domains"]
+        scripted_server.entries += entries
+        if scripted_server.regist_date is None:
+            return make_answer(504, b"{}", headers={"Retry-After": "0"})
+        return make_answer(200, {"items": list(map(item, entries))})
+
+    tokens = scripted_server.answer
+    scripted_server.answer = answer
+    scripted_server.entries = []
+    scripted_server.regist_date = "2026-11-21T00:00:00+09:00"
+    cli.environment |= scripted_account
+    return scripted_server
+
+
+class TestLate:
+    @pytest.mark.parametrize("words", [(), ("--dry-run",)])
+    def test_a_late_successor_is_refused_and_nothing_is_sent(self, cli, registering, words):
+        late = "".join(
+            f"- {SUCCESSOR_LATE}\n".replace("example.com", f"d{number}.example")
+            for number in range(7)
+        )
+        done = cli("register", "-", *words, stdin=f"- example.net\n{late}")
+        assert (done.status, done.out) == (2, "")
+        assert "7 successors would sign at once, before DNS has the record" in done.err
+        assert "d0.example (selector s2), d1.example (selector s2)" in done.err
+        assert "hint: get specs with a new start_date from `dkimctl rotate > succ" in done.err
+        assert registering.requests == []
+
+    def test_one_that_was_registered_in_time_stays_registered(self, cli, registering):
+        assert cli("register", "-", stdin=f"- {SUCCESSOR}").status == 0
+        for words in (), ("--dry-run",):
+            done = cli("register", "-", *words, stdin=f"- {SUCCESSOR_LATE}")
+            assert done.status == 1, "it differs in its start_date, and is not refused"
+            assert "differs" in done.err + done.out
+
+    def test_one_that_was_sent_without_an_answer_is_settled(self, cli, registering):
+        registering.regist_date = None
+        assert cli("register", "-", stdin=f"- {SUCCESSOR}").status == 4
+        registering.regist_date = "2026-11-21T00:00:00+09:00"
+        done = cli("register", "-", "--format", "json", stdin=f"- {SUCCESSOR_LATE}")
+        assert [item["outcome"] for item in done.json["items"]] == ["created"]
+
+    def test_what_it_replaces_is_never_sent(self, cli, registering):
+        assert cli("register", "-", stdin=f"- {SUCCESSOR}").status == 0
+        [entry] = registering.entries
+        assert set(entry) == {"sign_domain", "selector", "key_len", "start_date"}
+
+
+class TestClock:
+    def test_a_key_that_signs_by_the_services_clock_alone_is_urgent(self, cli, registering):
+        registering.regist_date = "2099-01-01T00:00:00+09:00"
+        done = cli("register", "-", "--format", "json", stdin=f"- {SUCCESSOR}")
+        assert done.status == 0
+        [warning] = json.loads(done.err)["warnings"]
+        assert warning["code"] == "clock"
+        assert warning["message"].startswith("URGENT: 1 key signs already, although")
+        assert "example.com (selector s2)" in warning["message"]
+        assert "dkimctl check-dns" in warning["hint"]
+        again = cli("register", "-", "--format", "json", stdin=f"- {SUCCESSOR}")
+        assert "warnings" not in json.loads(again.err), "it was told when it was new"
+
+    def test_a_start_to_come_is_not(self, cli, registering):
+        done = cli("register", "-", stdin=f"- {SUCCESSOR}")
+        assert "URGENT" not in done.err
+
+
+class TestAgain:
+    """The same file again and again, while its keys are replaced."""
+
+    def test_the_form_of_the_readme_stands_for_the_current_key(self, cli):
+        def selectors(*words) -> list[str]:
+            done = cli("register", "--sandbox", *words, "--format", "json")
+            assert done.status == 0, done.err
+            return [item["selector"] for item in done.json["items"]]
+
+        form = cli.write("domains.yaml", example("selector: s2027", "yaml"))
+        begun = "{sign_domain: example.com, key_len: 2048, start_date: 2026-01-01T00:00+09:00}"
+        [old] = selectors(cli.write("begun.yaml", f"- {begun}\n"))
+        cli("rotate", "--sandbox", "--older-than", "0d", "--output", "successors.yaml")
+        [new] = selectors("successors.yaml")
+        assert selectors(form)[0] == old, "which still signs"
+        gone = cli.write("old.yaml", f"- {{sign_domain: example.com, selector: {old}}}\n")
+        assert cli("ledger", "forget", "--sandbox", "--force", gone).status == 0
+        assert selectors(form)[0] == new
+        assert selectors(form, "--refresh")[0] == new
+        assert selectors(form, "--dry-run")[0] == new
+
+    @pytest.mark.parametrize("words", [(), ("--dry-run",)])
+    def test_warnings_are_about_what_is_sent(self, cli, words):
+        entry = "- {{sign_domain: {}, enable: true, key_len: 1024}}\n".format
+        cli("register", "--sandbox", "-", stdin=entry("a.example"))
+        again = cli("register", "--sandbox", "-", *words, stdin=entry("a.example"))
+        assert "warning" not in again.err
+        both = entry("a.example") + entry("b.example")
+        more = cli("register", "--sandbox", "-", *words, stdin=both)
+        assert more.err.count("for 1 domain (b.example)") == 2, "of its length and its start"
