@@ -32,14 +32,14 @@ def read_selection(session: Session, words: Sequence[str] | None) -> Selection:
 def registered_results(session: Session, selection: Selection) -> Iterator[Result]:
     """The results of the selected registrations, with outcomes determined from the ledger.
 
-    Raises NegativeAnswer if none is selected.
+    Raises NegativeAnswer like `require_empty` if none is selected.
     """
     exists = Outcome.EXISTS  # looked up once: member access is slow in Python 3.11
     ours = session.open_ledger(for_writing=False).ours()
     results = (outcomes.verified(registration, exists) for registration in selection.pick(ours))
     first = list(itertools.islice(results, 1))
     if not first:
-        raise nothing_registered(session, selection)
+        require_empty(session, selection)
     return itertools.chain(first, results)
 
 
@@ -59,10 +59,16 @@ def saved_results(
     return results, ExitCode.NO if saved.faults else ExitCode.OK
 
 
-def nothing_registered(session: Session, selection: Selection) -> NegativeAnswer:
-    """The error to end with if the ledger has nothing that is selected."""
+def require_empty(session: Session, selection: Selection) -> None:
+    """To be called if the ledger has nothing that is selected.
+
+    Spec files without specs select nothing: then there is nothing to do. Raises NegativeAnswer
+    for any other selection.
+    """
+    if selection.is_empty:
+        return
     unmatched = selection.unmatched()
-    return NegativeAnswer(
+    raise NegativeAnswer(
         f"nothing is registered in the profile {session.profile.name}"
         + (f" that matches {few(unmatched)}" if unmatched else ""),
         hint="run `dkimctl register FILE` first; `dkimctl show-dns` shows everything registered",

@@ -50,6 +50,11 @@ class Selection:
             else:
                 self._add(to_domain(word), None)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether it selects nothing, whatever is registered: its words are files without specs."""
+        return not (self._is_all or self._globs or self._names)
+
     def pick(self, registrations: Iterable[Registration]) -> Iterator[Registration]:
         """The selected ones of `registrations`."""
         return iter(registrations) if self._is_all else filter(self._has, registrations)

@@ -124,3 +124,43 @@ class TestAgain:
         both = entry("a.example") + entry("b.example")
         more = cli("register", "--sandbox", "-", *words, stdin=both)
         assert more.err.count("for 1 domain (b.example)") == 2, "of its length and its start"
+
+
+class TestNothingDue:
+    """`rotate` writes an empty list, and the commands after it have nothing to do."""
+
+    @pytest.mark.parametrize(
+        ("words", "out", "said"),
+        [
+            (("register",), "", "nothing to do"),
+            (("register", "--dry-run"), "", "nothing to do"),
+            (("show-dns",), "", "nothing to do"),
+            (("show-dns", "--format", "json"), '{"items": [\n], "count": 0, "total": 0}\n', "{}"),
+            (("check-dns", "--wait", "30m"), "", "nothing to check"),
+            (("rotate",), "[]\n", "nothing is due"),
+            (("rotate", "--retired", "--format", "nsupdate"), "", "nothing is retired"),
+            (("ledger", "forget"), '{"items": [\n], "count": 0, "total": 0}\n', "nothing to do"),
+        ],
+    )
+    def test_an_empty_spec_file_selects_nothing_and_exits_with_0(self, cli, words, out, said):
+        cli("register", "--sandbox", "-", stdin="- {sign_domain: example.com, selector: s1}")
+        due = cli("rotate", "--sandbox", "--output", "successors.yaml")
+        assert "nothing is due" in due.err
+        done = cli(*words, "--sandbox", "successors.yaml")
+        assert (done.status, said in done.err) == (0, True), done.err
+        assert done.out.endswith(out)
+        assert bool(done.out) == bool(out)
+        assert "nothing is registered" not in done.err
+
+    def test_its_output_replaces_that_of_the_time_before(self, cli):
+        cli.write("empty.yaml", "[]")
+        cli.write("dkim.nsupdate", "update delete example.com. IN TXT\nsend\n")
+        words = ("--format", "nsupdate", "--output", "dkim.nsupdate")
+        assert cli("show-dns", "--sandbox", "empty.yaml", *words).status == 0
+        assert (cli.home / "dkim.nsupdate").read_text() == ""
+
+    def test_beside_other_words_it_selects_nothing_more(self, cli):
+        cli.write("empty.yaml", "[]")
+        done = cli("show-dns", "--sandbox", "empty.yaml", "example.com")
+        assert (done.status, done.out) == (1, "")
+        assert "nothing is registered in the profile sandbox that matches example.com" in done.err

@@ -13,7 +13,7 @@ from dkimctl.cli.options.shared import SAVED_RESULT, TableOrJson, examples, with
 from dkimctl.cli.output.ledger import nothing_retired, report_forgotten, report_import
 from dkimctl.cli.output.options import OutputOptions, default_format
 from dkimctl.cli.output.results import write_results
-from dkimctl.cli.selection import nothing_registered, read_selection, warn_unmatched
+from dkimctl.cli.selection import read_selection, require_empty, warn_unmatched
 from dkimctl.cli.session import Session
 from dkimctl.errors import ExitCode
 from dkimctl.render.renderer import Format
@@ -110,9 +110,9 @@ def forget(
         ledger.check()
         statuses = select_statuses(ledger, selection, datetime.now(UTC))
         if not statuses:
-            raise nothing_registered(session, selection)
+            require_empty(session, selection)
         forgotten = [status for status in statuses if force or status.is_retired]
-        if not forgotten:
+        if statuses and not forgotten:
             raise nothing_retired(session.reporter, statuses)
         _write(forgotten, fmt, output)  # first, so that nothing is lost
         ledger.forget(status.registration for status in forgotten)

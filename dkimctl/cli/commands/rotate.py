@@ -27,8 +27,8 @@ from dkimctl.cli.output.options import OutputOptions
 from dkimctl.cli.output.rotation import report_rotation, show_retired
 from dkimctl.cli.selection import (
     SelectionArgument,
-    nothing_registered,
     read_selection,
+    require_empty,
     warn_unmatched,
 )
 from dkimctl.cli.session import Session
@@ -78,14 +78,15 @@ def _print_successors(
     session: Session, words: Sequence[str] | None, options: Mapping[str, str], output: Path | None
 ) -> int:
     from dkimctl.render.spec_yaml import render_spec_yaml
-    from dkimctl.rotation.successors import plan_rotation
+    from dkimctl.rotation.successors import Rotation, plan_rotation
 
     now = datetime.now(UTC)
     policy = read_policy(options, now)
     selection = read_selection(session, words)
     rotation = plan_rotation(session.open_ledger(for_writing=False), selection, policy, now)
     if rotation is None:
-        raise nothing_registered(session, selection)
+        require_empty(session, selection)
+        rotation = Rotation([], [], [])
     older_than = options["--older-than"]
     comment = f"Successors of keys older than {older_than}, for `dkimctl register FILE`"
     write_chunks(render_spec_yaml(rotation.successors, comment), output)
@@ -102,7 +103,7 @@ def _list_retired(
     ledger = session.open_ledger(for_writing=False)
     statuses = select_statuses(ledger, selection, datetime.now(UTC))
     if not statuses:
-        raise nothing_registered(session, selection)
+        require_empty(session, selection)
     results = [as_result(status) for status in statuses if status.is_retired]
     show_retired(session, results, output_options)
     return warn_unmatched(session, selection)

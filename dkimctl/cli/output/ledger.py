@@ -35,6 +35,9 @@ def report_import(reporter: Reporter, plan: ImportPlan) -> None:
 
 def report_forgotten(reporter: Reporter, forgotten: int, not_retired: int) -> None:
     """Count what was forgotten, and say what to do next."""
+    if not (forgotten or not_retired):
+        reporter.note("dkimctl: nothing to do")
+        return
     rest = f", kept {not_retired} (not retired)" if not_retired else ""
     reporter.note(f"dkimctl: forgot {forgotten}{rest}")
     reporter.note(

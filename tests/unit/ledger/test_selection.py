@@ -39,6 +39,17 @@ def test_words_select(words, found, unmatched):
     assert select(*words) == (found, unmatched)
 
 
+def test_only_files_without_specs_select_nothing_at_all():
+    def is_empty(*words: str) -> bool:
+        return Selection(words, read_specs=lambda name: (), to_domain=str.lower).is_empty
+
+    assert is_empty("empty.yaml")
+    assert is_empty("empty.yaml", "-")
+    assert not is_empty()
+    assert not is_empty("empty.yaml", "example.com")
+    assert not is_empty("*.example", "empty.yaml")
+
+
 @pytest.mark.parametrize(
     ("word", "expected"),
     [("-", True), ("a.yaml", True), ("A.YML", True), ("x.json", True), ("./domains", True),
