@@ -196,7 +196,7 @@ def test_a_wrong_key_leaves_dns_unchanged_and_fails(registered, serve, update, p
 
 
 UPDATE_RECIPES = {
-    "nsupdate": example("show-dns --format nsupdate; }"),
+    "nsupdate": example("show-dns --format nsupdate --output"),
     "knsupdate": example("knsupdate -k"),
 }
 

@@ -91,3 +91,35 @@ def test_dnscontrol_adds_the_records_to_the_domain(cli, registered, needs_tool):
     )  # fmt: skip
     records = json.loads(done.stdout)["example.com"]
     assert {f"{name}.example.com": value for name, value in records} == registered
+
+
+RECIPES = (
+    example("named-checkzone"),
+    example("show-dns --format nsupdate --output"),
+    example("knsupdate -k"),
+    example("octodns-sync"),
+    example("aws route53"),
+    example("-X PATCH"),
+    example("dkimctl token"),
+)
+TOOLS = ("named-checkzone", "nsupdate", "knsupdate", "octodns-sync", "aws", "curl")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_a_recipe_stops_where_dkimctl_fails(cli, needs_tool, tmp_path, recipe):
+    """In a shell as it is by default, without `pipefail`."""
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for tool in TOOLS:
+        (tools / tool).write_text('#!/bin/sh\ntouch "$HOME/called"\n')
+        (tools / tool).chmod(0o755)
+    path = f"{tools}:{cli.environment['PATH']}"
+    names = ("PRIMARY", "KEY_FILE", "KNOT_KEY_FILE", "HOSTED_ZONE_ID", "API_KEY_HEADER_FILE")
+    done = subprocess.run(
+        [needs_tool("bash"), "-c", recipe], cwd=cli.home, capture_output=True, text=True,
+        env=cli.environment | dict.fromkeys(names, "x") | {"PATH": path},
+    )  # fmt: skip
+    assert done.returncode != 0
+    assert "dkimctl: error:" in done.stderr
+    assert not (cli.home / "called").exists()

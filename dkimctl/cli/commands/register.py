@@ -43,7 +43,7 @@ app = typer.Typer(add_completion=False)
         "dkimctl register --dry-run domains.yaml",
         "dkimctl register --assign-selector s%Y%m domains.yaml",
         "dkimctl register --sandbox domains.example.yaml",
-        "dkimctl register --format zone - < domains.yaml > dkim.zone",
+        "dkimctl register --format zone --output dkim.zone - < domains.yaml",
     )
 )
 @with_session

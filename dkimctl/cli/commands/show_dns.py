@@ -31,10 +31,11 @@ app = typer.Typer(add_completion=False)
 @app.command(
     epilog=examples(
         "dkimctl show-dns",
-        "dkimctl show-dns --format zone > dkim.zone",
+        "dkimctl show-dns --format zone --output dkim.zone",
         "dkimctl show-dns '*.example.com' --format json",
         "dkimctl show-dns example.com --format value",
-        "dkimctl show-dns --from records.json --format nsupdate | nsupdate -k KEYFILE",
+        "dkimctl show-dns --from records.json --format csv",
+        "dkimctl show-dns --format nsupdate --output FILE && nsupdate -k KEYFILE FILE",
     )
 )
 @with_session

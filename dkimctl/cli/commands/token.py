@@ -17,7 +17,7 @@ app = typer.Typer(add_completion=False)
 @app.command(
     epilog=examples(
         "dkimctl token",
-        "curl -H @<(printf 'Authorization: Bearer %s' \"$(dkimctl token)\") URL",
+        "token=$(dkimctl token) && curl -H @<(printf 'Authorization: Bearer %s' \"$token\") URL",
     )
 )
 @with_session
