@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
+from typing import NamedTuple
 
 from dkimctl.resolver.messages import (
-    NO_EDNS,
     Answer,
     Question,
     TruncatedAnswer,
@@ -16,31 +16,51 @@ from dkimctl.resolver.messages import (
     random_id,
 )
 
-# In seconds.
-_MAX_SILENCE = 1.5  # until the next answer
-_MAX_TOTAL = 30.0
+_MAX_TOTAL = 30.0  # seconds
 _MAX_DATAGRAM = 1 << 16  # bytes
 
 
+class BurstOptions(NamedTuple):
+    """How to send a burst. `silence` is in seconds: the longest wait for the next answer.
+
+    `refusals`: the RCODEs after which to ask again without EDNS.
+    """
+
+    in_flight: int
+    recursion: bool
+    edns: bool
+    refusals: Container[int]
+    silence: float
+
+
+class BurstResult:
+    """The answers that came, and the numbers of answers of no use."""
+
+    def __init__(self) -> None:
+        self.answers: dict[Question, Answer] = {}
+        self.truncated = 0
+        self.refused = 0
+
+
 async def burst(
-    address: str, port: int, questions: Iterable[Question], *, in_flight: int, recursion: bool
-) -> dict[Question, Answer]:
-    """The answers that come at once.
+    address: str, port: int, questions: Iterable[Question], options: BurstOptions
+) -> BurstResult:
+    """What comes at once.
 
     Questions whose answer is lost, truncated or a refusal of EDNS are left out, for the caller to
     ask again one by one. Asking each question with a timeout of its own takes five times as long.
     """
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    answers: dict[Question, Answer] = {}
+    result = BurstResult()
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as channel:
             channel.setblocking(False)
             channel.connect((address, port))
             async with asyncio.timeout(_MAX_TOTAL):
-                await _Burst(channel, questions, in_flight, recursion, answers).run()
+                await _Burst(channel, questions, options, result).run()
     except OSError:  # no IPv6, too many open files, port closed, timeout
         pass
-    return answers
+    return result
 
 
 class _Burst:
@@ -48,32 +68,30 @@ class _Burst:
         self,
         channel: socket.socket,
         questions: Iterable[Question],
-        in_flight: int,
-        recursion: bool,
-        answers: dict[Question, Answer],
+        options: BurstOptions,
+        result: BurstResult,
     ) -> None:
-        self._answers = answers
+        self._result = result
         self._channel = channel
         self._unsent = iter(questions)
-        self._in_flight = in_flight
-        self._recursion = recursion
+        self._options = options
         self._waiting: dict[int, Question] = {}
 
     async def run(self) -> None:
         """Raises OSError, such as TimeoutError if no more answers come."""
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + _MAX_SILENCE
+        deadline = loop.time() + self._options.silence
         while self._send():
             async with asyncio.timeout_at(deadline):
                 data = await loop.sock_recv(self._channel, _MAX_DATAGRAM)
             # Other datagrams must not extend the wait.
             if self._receive(data):
-                deadline = loop.time() + _MAX_SILENCE
+                deadline = loop.time() + self._options.silence
             await asyncio.sleep(0)  # let other servers' bursts run
 
     def _send(self) -> bool:
         """Send what may be in flight; returns whether there are answers to wait for."""
-        while len(self._waiting) < self._in_flight:
+        while len(self._waiting) < self._options.in_flight:
             question = next(self._unsent, None)
             if question is None:
                 break
@@ -81,17 +99,21 @@ class _Burst:
             while message_id in self._waiting:
                 message_id = random_id()
             try:
-                self._channel.send(encode(message_id, question, recursion=self._recursion))
+                self._channel.send(self._encoded(message_id, question))
             except BlockingIOError:
                 break
             self._waiting[message_id] = question
         return bool(self._waiting)
 
+    def _encoded(self, message_id: int, question: Question) -> bytes:
+        recursion, edns = self._options.recursion, self._options.edns
+        return encode(message_id, question, recursion=recursion, edns=edns)
+
     def _receive(self, data: bytes) -> bool:
         """Read this datagram and others that have arrived; returns whether any was an answer."""
         waiting = len(self._waiting)
         try:
-            for _ in range(self._in_flight):
+            for _ in range(self._options.in_flight):
                 self._take(data)
                 data = self._channel.recv(_MAX_DATAGRAM)
             self._take(data)
@@ -108,9 +130,12 @@ class _Burst:
             answer = decode(data, question)
         except TruncatedAnswer:
             del self._waiting[message_id]
+            self._result.truncated += 1
             return
         if answer is None:  # forged or broken; the real answer may still come
             return
         del self._waiting[message_id]
-        if answer.rcode not in NO_EDNS:
-            self._answers[question] = answer
+        if answer.rcode in self._options.refusals:
+            self._result.refused += 1
+        else:
+            self._result.answers[question] = answer

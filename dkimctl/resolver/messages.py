@@ -13,9 +13,11 @@ if TYPE_CHECKING:
 
 A, NS, SOA, TXT, AAAA = 1, 2, 6, 16, 28  # record types (RFC 1035 section 3.2.2, RFC 3596)
 _TYPE_NAMES = {A: "A", NS: "NS", SOA: "SOA", TXT: "TXT", AAAA: "AAAA"}
-NOERROR, FORMERR, SERVFAIL, NXDOMAIN, NOTIMP = 0, 1, 2, 3, 4  # RCODEs (RFC 1035 section 4.1.1)
+# RCODEs (RFC 1035 section 4.1.1; RFC 6891 section 9).
+NOERROR, FORMERR, SERVFAIL, NXDOMAIN, NOTIMP, REFUSED, BADVERS = 0, 1, 2, 3, 4, 5, 16
 USEFUL = frozenset((NOERROR, NXDOMAIN))
-NO_EDNS = frozenset((FORMERR, NOTIMP))  # mostly from servers older than RFC 6891
+# What servers that cannot read EDNS answer to it (RFC 6891 sections 6.1.3 and 7).
+EDNS_REFUSALS = frozenset((FORMERR, SERVFAIL, NOTIMP, REFUSED, BADVERS))
 _OPT_TYPE = 41
 _IN = 1
 _PAYLOAD = 1232  # bytes; larger UDP answers are fragmented, and fragments are often lost
@@ -200,6 +202,14 @@ def _owner(message: dns.message.Message, rdtype: int, name: dns.name.Name) -> st
     """The owner of an RRset in the authority section that `name` is at or below, or ""."""
     owners = (rrset.name for rrset in message.authority if rrset.rdtype == rdtype)
     return next((to_text(owner) for owner in owners if name.is_subdomain(owner)), "")
+
+
+def has_edns(wire: bytes) -> bool:
+    """Whether a message seems to have an OPT record, as the answer to a question with one does.
+
+    Without parsing it: the root name and the type hardly occur elsewhere.
+    """
+    return _OPT[:3] in wire
 
 
 def rcode_name(answer: Answer) -> str:

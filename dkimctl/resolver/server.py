@@ -5,26 +5,28 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from dkimctl.resolver.burst import burst
-from dkimctl.resolver.messages import (
-    NO_EDNS,
-    Answer,
-    Question,
-    TruncatedAnswer,
-    decode,
-    encode,
-    random_id,
-)
+from dkimctl.resolver.behaviour import MAX_FAILURES, ServerBehaviour
+from dkimctl.resolver.burst import BurstOptions, burst
+from dkimctl.resolver.messages import Answer, Question
+from dkimctl.resolver.tcp import TcpClient, UnreadableAnswer
+from dkimctl.resolver.udp import exchange
 
-# In seconds.
-_UDP_TIMEOUTS = (1.5, 2.5)  # of each try
-_TCP_TIMEOUT = 3.0
-
-_MAX_FAILURES = 8  # in a row; then the server, or UDP, is no longer tried
 _NO_ROUTE = frozenset((errno.ENETUNREACH, errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL))
+_ONLY_TCP = "it answers over TCP, but not over UDP, which resolvers need"
+
+
+class Timeouts(NamedTuple):
+    """Waits for answers, in seconds: over UDP after each try, over TCP, and in a burst."""
+
+    udp: tuple[float, ...] = (1.5, 1.5, 2.0)
+    tcp: float = 5.0
+    burst: float = 1.5
+
+
+_TIMEOUTS = Timeouts()
 
 
 class NoAnswer(Exception):
@@ -80,15 +82,18 @@ class Server:
         *,
         max_in_flight: int = 1,
         recursion: bool = False,
+        timeouts: Timeouts = _TIMEOUTS,
     ) -> None:
         self.address = address
         self.port = port
         self._recursion = recursion
         self._max_in_flight = max_in_flight
+        self._timeouts = timeouts
         self._slots = asyncio.Semaphore(max_in_flight)
+        self._tcp = TcpClient(address, port, recursion=recursion, timeout=timeouts.tcp)
+        self._behaviour = ServerBehaviour()
         self._prefetched: dict[Question, Answer] = {}
-        self._failures = 0  # in a row, over both UDP and TCP
-        self._udp_failures = 0  # in a row, where TCP then answered
+        self._failures = 0  # in a row
 
     async def ask(self, question: Question) -> Answer:
         """Its answer, of any RCODE. Raises NoAnswer."""
@@ -96,8 +101,8 @@ class Server:
         if answer is not None:
             return answer
         async with self._slots:
-            if self._failures >= _MAX_FAILURES:
-                raise NoAnswer(f"it has not answered {self._failures} questions in a row")
+            if self._failures >= MAX_FAILURES:
+                raise NoAnswer(self._why_given_up())
             try:
                 answer = await self._ask(question)
             except NoRoute:  # not the server's fault
@@ -112,136 +117,80 @@ class Server:
         """Ask many questions in one burst; `ask` then gives each answer that came, once.
 
         A server that is no longer tried gets the burst as well, and is tried again if it answers.
+        One that limits its answers over UDP gets none: `ask` uses TCP.
         """
         self._prefetched = {}
-        if not self._udp_failing:
-            self._prefetched = await burst(
-                self.address, self.port, questions, in_flight=self._max_in_flight,
-                recursion=self._recursion,
-            )  # fmt: skip
-        if self._prefetched:
+        behaviour = self._behaviour
+        if behaviour.limits_udp:
+            return
+        options = BurstOptions(
+            self._max_in_flight, self._recursion, behaviour.edns, behaviour.edns_refusals,
+            self._timeouts.burst,
+        )  # fmt: skip
+        result = await burst(self.address, self.port, questions, options)
+        behaviour.note_burst(result, len(questions))
+        self._prefetched = result.answers
+        if result.answers:
             self._failures = 0
 
     def reset_failures(self) -> None:
         """Try it again, although it has not answered."""
-        self._failures = self._udp_failures = 0
+        self._failures = 0
+
+    def _why_given_up(self) -> str:
+        if self._behaviour.answers_only_tcp:
+            return _ONLY_TCP
+        return f"it has not answered {self._failures} questions in a row"
 
     async def _ask(self, question: Question) -> Answer:
-        answer = await self._over_udp_or_tcp(question, edns=True)
-        if answer.rcode in NO_EDNS:
-            return await self._over_udp_or_tcp(question, edns=False)
-        return answer
+        edns, refusals = self._behaviour.edns, self._behaviour.edns_refusals
+        answer = await self._over_udp_or_tcp(question, edns=edns)
+        if answer.rcode not in refusals:
+            return answer
+        plain = await self._over_udp_or_tcp(question, edns=False)
+        self._behaviour.note_refusal(answer, plain)
+        return plain
 
     async def _over_udp_or_tcp(self, question: Question, *, edns: bool) -> Answer:
-        udp_failures = self._udp_failures
+        if self._behaviour.limits_udp:
+            with contextlib.suppress(NoAnswer):
+                return await self._over_tcp(question, edns=edns)
+        answer = await self._over_udp(question, edns=edns)
+        if answer is not None:
+            return answer
+        answer = await self._over_tcp(question, edns=edns)
+        if not self._behaviour.answers_udp:
+            raise NoAnswer(_ONLY_TCP)
+        return answer
+
+    async def _over_udp(self, question: Question, *, edns: bool) -> Answer | None:
+        """None if the answer is lost or truncated. Raises NoAnswer."""
         try:
-            if not self._udp_failing:
-                return await self._over_udp(question, edns=edns)
-        except TruncatedAnswer:
-            udp_failures = 0
+            reply = await exchange(
+                self.address, self.port, question, recursion=self._recursion, edns=edns,
+                waits=self._timeouts.udp,
+            )  # fmt: skip
         except (TimeoutError, ConnectionError):
-            udp_failures += 1
+            return None
         except OSError as error:
             raise _unreachable(error) from None
-        try:
-            answer = await self._over_tcp(question, edns=edns)
-        except TimeoutError:
-            raise NoAnswer("it does not answer") from None
-        except (OSError, EOFError) as error:
-            raise _unreachable(error) from None
-        self._udp_failures = udp_failures  # only now: without TCP the server itself is down
-        return answer
-
-    @property
-    def _udp_failing(self) -> bool:
-        """Whether UDP to the server does not work, while TCP does."""
-        return self._udp_failures >= _MAX_FAILURES
-
-    async def _over_udp(self, question: Question, *, edns: bool) -> Answer:
-        async with self._udp_query() as query:
-            for seconds in _UDP_TIMEOUTS[:-1]:
-                with contextlib.suppress(TimeoutError):
-                    return await query.ask(question, seconds, self._recursion, edns)
-            answer = await query.ask(question, _UDP_TIMEOUTS[-1], self._recursion, edns)
-        self._udp_failures = 0
-        return answer
+        self._behaviour.note_reply(reply, edns=edns)
+        return reply.answer
 
     async def _over_tcp(self, question: Question, *, edns: bool) -> Answer:
-        message_id = random_id()
-        message = encode(message_id, question, recursion=self._recursion, edns=edns)
-        async with asyncio.timeout(_TCP_TIMEOUT), self._connection() as (reader, writer):
-            writer.write(len(message).to_bytes(2) + message)
-            while True:
-                wire = await reader.readexactly(int.from_bytes(await reader.readexactly(2)))
-                if int.from_bytes(wire[:2]) == message_id:
-                    return _decoded(wire, question)
-
-    @contextlib.asynccontextmanager
-    async def _connection(
-        self,
-    ) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-        reader, writer = await asyncio.open_connection(self.address, self.port)
+        """Raises NoAnswer."""
         try:
-            yield reader, writer
-        finally:
-            writer.close()
-
-    @contextlib.asynccontextmanager
-    async def _udp_query(self) -> AsyncIterator[_UdpQuery]:
-        """A new socket for each question, so that a forger must guess its port (RFC 5452)."""
-        loop = asyncio.get_running_loop()
-        transport, query = await loop.create_datagram_endpoint(
-            _UdpQuery, remote_addr=(self.address, self.port)
-        )
-        try:
-            yield query
-        finally:
-            transport.close()
-
-
-class _UdpQuery(asyncio.DatagramProtocol):
-    """A connected socket for one question, which drops datagrams from other addresses."""
-
-    _transport: asyncio.DatagramTransport
-    _message_id = -1
-    _question: Question
-    _answer: asyncio.Future[Answer]
-
-    async def ask(self, question: Question, seconds: float, recursion: bool, edns: bool) -> Answer:
-        """Raises TimeoutError, TruncatedAnswer, OSError."""
-        self._message_id, self._question = random_id(), question
-        self._answer = asyncio.get_running_loop().create_future()
-        self._transport.sendto(encode(self._message_id, question, recursion=recursion, edns=edns))
-        async with asyncio.timeout(seconds):
-            return await self._answer
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = transport  # type: ignore[assignment]
-
-    def datagram_received(self, data: bytes, addr: object) -> None:  # noqa: ARG002
-        if int.from_bytes(data[:2]) != self._message_id or self._answer.done():
-            return
-        try:
-            answer = decode(data, self._question)
-        except TruncatedAnswer as error:
-            self._answer.set_exception(error)
-        else:
-            if answer is not None:  # else forged or broken; the real answer may still come
-                self._answer.set_result(answer)
-
-    def error_received(self, exc: Exception) -> None:
-        if self._message_id >= 0 and not self._answer.done():
-            self._answer.set_exception(exc)
-
-
-def _decoded(wire: bytes, question: Question) -> Answer:
-    try:
-        answer = decode(wire, question)
-    except TruncatedAnswer:
-        answer = None
-    if answer is None:
-        raise NoAnswer("its answer cannot be read")
-    return answer
+            answer = await self._tcp.ask(question, edns=edns)
+        except UnreadableAnswer:
+            raise NoAnswer("its answer cannot be read") from None
+        except TimeoutError:
+            self._behaviour.note_tcp(answered=False)
+            raise NoAnswer("it does not answer") from None
+        except (OSError, EOFError) as error:
+            self._behaviour.note_tcp(answered=False)
+            raise _unreachable(error) from None
+        self._behaviour.note_tcp(answered=True)
+        return answer
 
 
 def _unreachable(error: Exception) -> NoAnswer:

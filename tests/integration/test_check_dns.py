@@ -210,11 +210,12 @@ def relay(listening: socket.socket, server: Server) -> None:
                 inner.sendall(outer.recv(65536))
 
 
-def test_a_server_that_answers_only_over_tcp_is_checked(check, serve, two):
+def test_a_server_that_answers_only_over_tcp_means_no_answer(check, serve, two):
     with tcp_only(serve("named", published(two))) as server:
         done, items = check([server])
-    assert done.status == 0
-    assert items["a.example.com"]["servers"][0]["server"] == str(server)
+    assert done.status == 4
+    assert items["a.example.com"]["verdict"] == "no answer"
+    assert "over TCP, but not over UDP" in items["a.example.com"]["reason"]
 
 
 @pytest.mark.parametrize("program", HOSTS)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Iterable
+from types import SimpleNamespace
 from typing import Self
 
 import dns.flags
@@ -24,6 +25,16 @@ def make_reply(wire: bytes, value: str = "v=DKIM1", *, flags: str = "AA", rcode:
     if value:
         made.answer = [dns.rrset.from_text(asked.question[0].name, 60, "IN", "TXT", f'"{value}"')]
     return made.to_wire(max_size=65535)
+
+
+async def read_query(reader: asyncio.StreamReader) -> bytes:
+    """The next question of a TCP connection. Raises EOFError."""
+    return await reader.readexactly(int.from_bytes(await reader.readexactly(2)))
+
+
+def frame(wire: bytes) -> bytes:
+    """A message as it stands in a TCP stream."""
+    return len(wire).to_bytes(2) + wire
 
 
 class NameServer(asyncio.DatagramProtocol):
@@ -91,9 +102,11 @@ class NameServer(asyncio.DatagramProtocol):
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
-        with contextlib.suppress(OSError, EOFError):
-            await self.over_tcp(reader, writer)
-        writer.close()
+        try:
+            with contextlib.suppress(OSError, EOFError, asyncio.CancelledError):
+                await self.over_tcp(reader, writer)
+        finally:
+            writer.close()
 
 
 class Resolver:
@@ -133,5 +146,26 @@ def reply():
 
 
 @pytest.fixture(scope="session")
+def over_tcp():
+    """Answers each question of a connection with the value, after what `before` makes of it."""
+
+    def make(value="over TCP", before=lambda wire: ()):
+        async def serve(reader, writer):
+            while True:
+                wire = await read_query(reader)
+                writer.write(b"".join(map(frame, (*before(wire), make_reply(wire, value)))))
+
+        return serve
+
+    return make
+
+
+@pytest.fixture(scope="session")
 def name_server():
     return NameServer
+
+
+@pytest.fixture(scope="session")
+def stream():
+    """Read a question from a TCP connection, and frame a message for it."""
+    return SimpleNamespace(read=read_query, frame=frame)

@@ -8,18 +8,19 @@ import socket
 import struct
 import subprocess
 import sys
-from types import SimpleNamespace
 
 import dns.message
 import dns.rcode
 import pytest
 
 from dkimctl.resolver.messages import CHECKING_DISABLED, encode, make_txt_question
-from dkimctl.resolver.server import NoAnswer, NoRoute, Server
+from dkimctl.resolver.server import NoAnswer, NoRoute, Server, Timeouts
 
 ASKED = make_txt_question("s1._domainkey.example.com")
 MANY = [make_txt_question(f"s{number}._domainkey.example.com") for number in range(20)]
-FORMERR, NOTIMP, REFUSED = dns.rcode.FORMERR, dns.rcode.NOTIMP, dns.rcode.REFUSED
+REFUSED = dns.rcode.REFUSED
+QUICK = Timeouts(udp=(0.1, 0.1, 0.1), tcp=0.5, burst=0.3)
+ONLY_TCP = "it answers over TCP, but not over UDP, which resolvers need"
 
 
 def silent(wire):
@@ -42,22 +43,6 @@ async def ask_each(there, questions=(ASKED,), **options):
 def ask(there, **options):
     (answer,) = asyncio.run(ask_each(there, **options))
     return answer
-
-
-@pytest.fixture(scope="session")
-def over_tcp(reply):
-    """Answers over TCP with the value, after what `before` makes of the question."""
-
-    def make(value="over TCP", before=lambda wire: ()):
-        async def serve(reader, writer):
-            wire = await reader.readexactly(int.from_bytes(await reader.readexactly(2)))
-            for message in (*before(wire), reply(wire, value)):
-                writer.write(len(message).to_bytes(2) + message)
-            await writer.drain()
-
-        return serve
-
-    return make
 
 
 @pytest.fixture(scope="session")
@@ -139,36 +124,16 @@ def test_answer_with_another_id_over_tcp_is_ignored(name_server, reply, truncate
     assert ask(name_server(truncated, over_tcp(before=before))).values == (b"over TCP",)
 
 
-@pytest.mark.parametrize("rcode", [FORMERR, NOTIMP])
-@pytest.mark.parametrize("is_short", [False, True])
-def test_server_without_edns_is_asked_without_it(name_server, reply, rcode, is_short):
-    def old(wire):
-        if dns.message.from_wire(wire).edns < 0:
-            return [reply(wire)]
-        refusal = wire[:2] + (0x8000 | rcode).to_bytes(2)
-        return [refusal + (bytes(8) if is_short else b"\0\1" + bytes(6) + ASKED.section)]
-
-    there = name_server(old)
-    assert ask(there).values == (b"v=DKIM1",)
-    assert len(there.asked) == 2
-
-
-@pytest.mark.parametrize("rcode", [FORMERR, NOTIMP])
-def test_refusal_with_and_without_edns_is_the_answer(name_server, reply, rcode):
-    there = name_server(lambda wire: [reply(wire, "", rcode=rcode)])
-    assert ask(there).rcode == rcode
-    assert len(there.asked) == 2
-
-
-def test_tcp_is_tried_at_once_if_udp_is_refused(name_server, over_tcp):
+def test_server_that_refuses_udp_is_not_believed_over_tcp(name_server, over_tcp):
     there = name_server(silent, over_tcp())
 
     async def work():
         async with asking(there) as server, asyncio.timeout(1.4):
             await there.stop_udp()
-            return await server.ask(ASKED)
+            return await asyncio.gather(server.ask(ASKED), return_exceptions=True)
 
-    assert asyncio.run(work()).values == (b"over TCP",)
+    (answer,) = asyncio.run(work())
+    assert str(answer) == ONLY_TCP
 
 
 def test_closed_port_is_no_answer_at_once(name_server):
@@ -280,6 +245,33 @@ def test_question_that_the_burst_left_out_is_asked_again(name_server, truncated,
     assert asyncio.run(work()).values == (b"over TCP",)
 
 
+def test_server_that_answers_only_over_tcp_is_not_believed(name_server, over_tcp):
+    there = name_server(silent, over_tcp())
+    answers = asyncio.run(ask_each(there, MANY, max_in_flight=8, timeouts=QUICK))
+    assert {str(answer) for answer in answers} == {ONLY_TCP}
+    assert len({wire[:2] for wire in there.asked}) == 8  # then it is no longer asked
+
+
+def test_forged_answers_over_udp_are_none(name_server, reply, over_tcp):
+    there = name_server(lambda wire: forged(wire, reply), over_tcp())
+    assert str(ask(there, timeouts=QUICK)) == ONLY_TCP
+
+
+@pytest.mark.parametrize("is_truncated", [False, True])
+def test_server_that_loses_some_answers_is_believed_over_tcp(
+    name_server, reply, over_tcp, is_truncated
+):
+    def lossy(wire):
+        if len(there.asked) > 1:
+            return ()
+        return [reply(wire, "", flags="AA TC") if is_truncated else reply(wire)]
+
+    there = name_server(lossy, over_tcp())
+    first, *others = asyncio.run(ask_each(there, MANY[:3], timeouts=QUICK))
+    assert first.values == ((b"over TCP",) if is_truncated else (b"v=DKIM1",))
+    assert {answer.values for answer in others} == {(b"over TCP",)}
+
+
 async def drip(reader, writer):
     """Announce much, and send a byte now and then."""
     writer.write(b"\xff\xff")
@@ -293,85 +285,30 @@ async def stay_mute(reader, writer):
     await reader.read()
 
 
-async def give_up(there, reply):
-    """The errors of eight questions, of more, and the answers after a burst that is answered."""
-    async with asking(there, max_in_flight=8) as server:
-        first = await asyncio.gather(*map(server.ask, MANY[:8]), return_exceptions=True)
-        number = len(there.asked)
-        more = await asyncio.gather(*map(server.ask, MANY[8:]), return_exceptions=True)
-        meanwhile = len(there.asked) - number
-        there.over_udp = lambda wire: [reply(wire)]
-        still = await asyncio.gather(server.ask(ASKED), return_exceptions=True)
-        await server.prefetch(MANY[:1])
-        back = [await server.ask(asked) for asked in (MANY[0], ASKED)]
-    return SimpleNamespace(first=first, more=[*more, *still], asked_meanwhile=meanwhile, back=back)
-
-
-@pytest.fixture(scope="module")
-def slow(name_server, reply, truncated, over_tcp):
-    """The answers of servers that take long: all at the same time, in 4 seconds."""
-
-    def lossy(wire):
-        return [reply(wire)] if len(servers["loses_first"].asked) > 1 else ()
-
-    servers = {
-        "loses_first": name_server(lossy),
-        "only_tcp": name_server(silent, over_tcp()),
-        "forged": name_server(lambda wire: forged(wire, reply), over_tcp()),
-        "drips": name_server(truncated, drip),
-        "mute": name_server(truncated, stay_mute),
-    }
-
-    async def work():
-        async with asyncio.timeout(60):
-            *answers, gave_up = await asyncio.gather(
-                *map(ask_each, servers.values()), give_up(name_server(silent), reply)
-            )
-        by_name = {name: answer for name, (answer,) in zip(servers, answers, strict=True)}
-        return SimpleNamespace(**by_name, gave_up=gave_up, servers=servers)
-
-    return asyncio.run(work())
-
-
-@pytest.mark.slow
-def test_lost_question_is_sent_again(slow):
-    assert slow.loses_first.values == (b"v=DKIM1",)
-    first, second = slow.servers["loses_first"].asked
-    assert first[:2] != second[:2]
-    assert first[2:] == second[2:]
-
-
-@pytest.mark.slow
-def test_server_that_answers_only_over_tcp_is_heard(slow):
-    assert slow.only_tcp.values == (b"over TCP",)
-    assert len(slow.servers["only_tcp"].asked) == 2
-
-
-@pytest.mark.slow
-def test_forged_answers_alone_lead_to_tcp(slow):
-    assert slow.forged.values == (b"over TCP",)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["drips", "mute"])
-def test_silent_connection_times_out(slow, name):
-    answer = getattr(slow, name)
+@pytest.mark.parametrize("over_tcp", [drip, stay_mute])
+def test_silent_connection_times_out(name_server, truncated, over_tcp):
+    answer = ask(name_server(truncated, over_tcp), timeouts=QUICK)
     assert isinstance(answer, NoAnswer)
     assert str(answer) == "it does not answer"
 
 
-@pytest.mark.slow
-def test_nothing_is_asked_after_eight_failures(slow):
-    assert all(isinstance(error, NoAnswer) for error in slow.gave_up.first)
-    assert {str(error) for error in slow.gave_up.more} == {
-        "it has not answered 8 questions in a row"
-    }
-    assert slow.gave_up.asked_meanwhile == 0
+def test_silent_server_is_given_up_until_it_answers_a_burst(name_server, reply):
+    there = name_server(silent)
 
+    async def work():
+        async with asking(there, max_in_flight=8, timeouts=QUICK) as server:
+            await asyncio.gather(*map(server.ask, MANY[:8]), return_exceptions=True)
+            number = len(there.asked)
+            more = await asyncio.gather(*map(server.ask, MANY[8:]), return_exceptions=True)
+            assert {str(error) for error in more} == {"it has not answered 8 questions in a row"}
+            assert len(there.asked) == number
+            there.over_udp = lambda wire: [reply(wire)]
+            with pytest.raises(NoAnswer):
+                await server.ask(ASKED)
+            await server.prefetch(MANY[:1])
+            return [await server.ask(asked) for asked in (MANY[0], ASKED)]
 
-@pytest.mark.slow
-def test_server_that_answers_a_burst_is_asked_again(slow):
-    assert [answer.values for answer in slow.gave_up.back] == [(b"v=DKIM1",)] * 2
+    assert [answer.values for answer in asyncio.run(work())] == [(b"v=DKIM1",)] * 2
 
 
 def test_server_is_asked_again_after_reset_failures(name_server, reply, truncated):
