@@ -29,6 +29,7 @@ _NAMED = """
 options {{
   directory "{directory}"; pid-file none; session-keyfile none; recursion no;
   listen-on port {port} {{ {host}; }}; listen-on-v6 {{ none; }};
+  {options}
 }};
 controls {{ }};
 key "dkim" {{ algorithm hmac-sha256; secret "{secret}"; }};
@@ -66,6 +67,7 @@ server:
   zonelistfile: "{directory}/zone.list"
   logfile: "{directory}/nsd.log"
   server-count: 1
+  {options}
 remote-control:
   control-enable: no
 zone:
@@ -187,15 +189,17 @@ def serving(
     host: str = "127.0.0.1",
     port: int = 0,
     more: str = "",
+    options: str = "",
 ) -> Iterator[Server]:
     """Run a server with the zone file at `zone`, until the block ends.
 
-    Port 0 means any free one; `more` is added to its configuration.
+    Port 0 means any free one; `more` is added to its configuration, `options` to that of the
+    server itself (named, nsd).
     """
     port = port or free_port(host)
+    values = {"directory": directory, "host": host, "port": port, "file": zone, "secret": SECRET}
     for name, text in _FILES[program].items():
-        filled = text.format(directory=directory, host=host, port=port, secret=SECRET, file=zone)
-        (directory / name).write_text(filled + more)
+        (directory / name).write_text(text.format(**values, options=options) + more)
     words = [word.format(directory=directory) for word in _WORDS[program]]
     log = directory / f"{program}.log"
     with log.open("wb") as output:
