@@ -10,10 +10,14 @@ MAX_FAILURES = 8  # in a row; then something does not work
 
 
 class ServerBehaviour:
-    """Whether a server answers over UDP, limits the rate of its answers, and understands EDNS."""
+    """Whether a server answers over UDP, limits the rate of its answers, and understands EDNS.
 
-    def __init__(self) -> None:
-        self.answers_udp = False  # at least once; a truncated answer counts
+    `needs_udp`: answers over TCP are believed only if it has answered over UDP as well.
+    """
+
+    def __init__(self, *, needs_udp: bool) -> None:
+        self._needs_udp = needs_udp
+        self._answers_udp = False  # at least once; a truncated answer counts
         self.edns = True  # whether to use it
         self._has_used_edns = False
         self._lost = 0  # answers over UDP, in a row, lost or truncated
@@ -23,12 +27,17 @@ class ServerBehaviour:
     @property
     def limits_udp(self) -> bool:
         """Whether it is better asked over TCP: it loses or truncates many answers over UDP."""
-        return self.answers_udp and self._lost >= MAX_FAILURES and self._answers_tcp is not False
+        is_limiting = self._lost >= MAX_FAILURES and not self.lacks_udp
+        return is_limiting and self._answers_tcp is not False
+
+    @property
+    def lacks_udp(self) -> bool:
+        """Whether it has never answered over UDP, but should."""
+        return self._needs_udp and not self._answers_udp
 
     @property
     def answers_only_tcp(self) -> bool:
-        """Whether it has answered over TCP, and never over UDP."""
-        return bool(self._answers_tcp) and not self.answers_udp
+        return bool(self._answers_tcp) and self.lacks_udp
 
     @property
     def edns_refusals(self) -> frozenset[int]:
@@ -40,14 +49,14 @@ class ServerBehaviour:
         """The result of a burst of `count` questions."""
         answered = len(result.answers) + result.refused
         if answered or result.truncated:
-            self.answers_udp = True
+            self._answers_udp = True
             self._lost = count - answered
         if self.edns and any(answer.rcode in USEFUL for answer in result.answers.values()):
             self._has_used_edns = True
 
     def note_reply(self, reply: Reply, *, edns: bool) -> None:
         """A reply over UDP to a single question, asked with EDNS or without."""
-        self.answers_udp = True
+        self._answers_udp = True
         if reply.answer is None:
             return
         self._lost = 0

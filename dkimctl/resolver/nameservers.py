@@ -69,9 +69,12 @@ class RecursiveResolver:
 
     def __init__(self, nameservers: Sequence[Address], max_in_flight: int) -> None:
         self._servers = [
-            Server(address.host, address.port, max_in_flight=max_in_flight, recursion=True)
+            Server(
+                address.host, address.port, max_in_flight=max_in_flight, recursion=True,
+                needs_udp=False,
+            )
             for address in nameservers
-        ]
+        ]  # fmt: skip
 
     async def ask(self, question: Question) -> Answer:
         """The first useful answer. Raises NoAnswer if there is none."""

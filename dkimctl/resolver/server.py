@@ -73,6 +73,8 @@ class Server:
     """A DNS server at an IP address.
 
     At most `max_in_flight` questions are in flight at a time. `recursion` sets the RD bit.
+    `needs_udp`: a server that answers only over TCP is not believed; resolvers would not be able to
+    ask it.
     """
 
     def __init__(
@@ -82,6 +84,7 @@ class Server:
         *,
         max_in_flight: int = 1,
         recursion: bool = False,
+        needs_udp: bool = True,
         timeouts: Timeouts = _TIMEOUTS,
     ) -> None:
         self.address = address
@@ -91,7 +94,7 @@ class Server:
         self._timeouts = timeouts
         self._slots = asyncio.Semaphore(max_in_flight)
         self._tcp = TcpClient(address, port, recursion=recursion, timeout=timeouts.tcp)
-        self._behaviour = ServerBehaviour()
+        self._behaviour = ServerBehaviour(needs_udp=needs_udp)
         self._prefetched: dict[Question, Answer] = {}
         self._failures = 0  # in a row
 
@@ -159,7 +162,7 @@ class Server:
         if answer is not None:
             return answer
         answer = await self._over_tcp(question, edns=edns)
-        if not self._behaviour.answers_udp:
+        if self._behaviour.lacks_udp:
             raise NoAnswer(_ONLY_TCP)
         return answer
 

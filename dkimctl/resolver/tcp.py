@@ -55,13 +55,15 @@ class TcpClient:
     def _connection(self) -> _Connection:
         """One that takes another question."""
         latest = self._latest
-        if latest is None or not latest.is_usable or latest.asked >= self._capacity:
+        if latest is not None and latest.asked >= self._capacity:
+            latest.retire()
+        if latest is None or not latest.is_usable:
             self._latest = latest = _Connection(self._address, self._port)
         return latest
 
 
 class _Connection:
-    """Connects and reads in a task of its own, until no question waits any more."""
+    """Connects and reads in a task of its own, until it is retired or idle."""
 
     def __init__(self, address: str, port: int) -> None:
         self.asked = self.answered = 0
@@ -95,6 +97,16 @@ class _Connection:
         finally:
             del self._waiting[message_id]
             self._last_used = asyncio.get_running_loop().time()
+            self._close_if_done()
+
+    def retire(self) -> None:
+        """Take no more questions, and close when no answer is missing."""
+        self.is_usable = False
+        self._close_if_done()
+
+    def _close_if_done(self) -> None:
+        if not self._waiting and not self.is_usable:
+            self._task.cancel()
 
     def _send(self, message: bytes) -> None:
         data = len(message).to_bytes(2) + message
@@ -122,7 +134,7 @@ class _Connection:
     async def _read(self, reader: asyncio.StreamReader) -> None:
         """Raises OSError; EOFError at the end."""
         loop = asyncio.get_running_loop()
-        while self._waiting or (self.is_usable and loop.time() < self._last_used + _MAX_IDLE):
+        while self._waiting or loop.time() < self._last_used + _MAX_IDLE:
             idle = asyncio.timeout(_MAX_IDLE)
             try:
                 async with idle:

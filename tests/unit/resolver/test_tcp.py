@@ -117,12 +117,29 @@ def test_server_may_close_when_it_gets_several_questions(name_server, stream, ec
 
 
 def test_server_may_read_one_question_and_ignore_the_others(name_server, stream, echo):
+    open_now, most = set(), []
+
     async def over_tcp(reader, writer):
+        open_now.add(writer)
+        most.append(len(open_now))
         data = await reader.read(1 << 16)
         writer.write(stream.frame(echo(data[2 : 2 + int.from_bytes(data[:2])])))
         await reader.read()
+        open_now.remove(writer)
 
-    assert are_right(ask(name_server(over_tcp=over_tcp), timeout=1))
+    async def work():
+        async with name_server(over_tcp=over_tcp) as there:
+            client = TcpClient("127.0.0.1", there.port, recursion=False, timeout=1)
+            slots = asyncio.Semaphore(8)
+
+            async def ask_one(question):
+                async with slots:
+                    return await client.ask(question, edns=True)
+
+            return await asyncio.gather(*map(ask_one, MANY))
+
+    assert are_right(asyncio.run(work()))
+    assert max(most) < 8 + 4  # connections with an answer do not stay open
 
 
 def test_connection_limit_is_remembered(name_server, stream, echo):
@@ -215,7 +232,8 @@ def test_endless_stream_takes_bounded_time_and_memory(name_server):
                 await client.ask(MANY[0], edns=True)
             connection = client._latest
             assert len(connection._received) < 1 << 17
-            await asyncio.wait_for(connection._task, 20)
+            await asyncio.wait((connection._task,), timeout=20)
+            assert connection._task.done()
 
     asyncio.run(work())
     assert next(sent) > 1
