@@ -189,6 +189,8 @@ def test_dnspython_decodes_the_same(wire):
         return  # a loop
     values = [b"".join(data.strings) for data in data_of(theirs, name, dns.rdatatype.TXT)]
     assert sorted(ours.values) == sorted(values)
+    soa = {rrset.name for rrset in theirs.authority if rrset.rdtype == dns.rdatatype.SOA}
+    assert not ours.zone or dns.name.from_text(ours.zone) in soa
 
 
 def data_of(message: dns.message.Message, name: dns.name.Name, kind: int) -> list:

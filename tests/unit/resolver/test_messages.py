@@ -36,6 +36,8 @@ NAME = "s1._domainkey.example.com"
 ASKED = make_txt_question(NAME)
 SOA = "ns.example.com. root.example.com. 1 2 3 4 60"
 
+HEADER_SIZE = 12
+
 STRINGS = st.lists(st.binary(max_size=255), min_size=1, max_size=5)
 LABELS = st.text("abcXYZ019-_", min_size=1, max_size=20)
 
@@ -184,6 +186,48 @@ def test_negative_answer_names_the_zone(rcode):
     assert (answer.values, answer.zone, answer.delegated) == ((), "example.com", "")
     assert rcode_name(answer) == rcode
     assert answer.is_authoritative
+
+
+@pytest.mark.parametrize("rcode", ["NOERROR", "NXDOMAIN"])
+@pytest.mark.parametrize("edns", [False, True])
+@pytest.mark.parametrize("is_compressed", [False, True])
+@pytest.mark.parametrize("zone", ["com", "Example.com", "_domainkey.example.com", NAME])
+def test_usual_negative_answer_is_read_without_dnspython(zone, is_compressed, edns, rcode):
+    made = response(authority=[record(zone, "SOA", SOA)], rcode=rcode)
+    made.use_edns(0 if edns else False)
+    wire = made.to_wire()
+    if not is_compressed:  # as named writes it
+        at = HEADER_SIZE + len(ASKED.section)
+        wire = wire[:at] + dns.name.from_text(zone).to_wire() + wire[at + 2 :]
+    answer = decode(wire, ASKED)
+    assert (answer.zone, answer.rcode) == (zone.lower(), dns.rcode.from_text(rcode))
+    assert answer.message is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda made: made.authority.append(record("example.com", "NS", "ns.example.com.")),
+        lambda made: made.additional.append(record("example.com", "A", "192.0.2.1")),
+        lambda made: made.set_rcode(dns.rcode.SERVFAIL),
+        lambda made: made.set_rcode(dns.rcode.BADVERS),
+        lambda made: made.authority.append(record(r"a\.b.example.com", "SOA", SOA)),
+    ],
+)
+def test_other_negative_answers_mean_what_dnspython_reads(change):
+    made = response(authority=[record("example.com", "SOA", SOA)], rcode="NXDOMAIN")
+    made.use_edns(0)
+    change(made)
+    answer = decode(made.to_wire(), ASKED)
+    assert (answer.rcode, answer.zone) == (made.rcode(), "example.com")
+
+
+@pytest.mark.parametrize("place", [11, 13, 16, 42, 0x3FFF])
+def test_soa_whose_owner_is_no_name_of_the_question_is_ignored(place):
+    wire = response(authority=[record("example.com", "SOA", SOA)]).to_wire()
+    at = HEADER_SIZE + len(ASKED.section)
+    answer = decode(wire[:at] + (0xC000 | place).to_bytes(2) + wire[at + 2 :], ASKED)
+    assert answer is None or answer.zone == ""
 
 
 def test_soa_of_another_zone_is_ignored():
