@@ -152,7 +152,8 @@ class Server:
             return answer
         plain = await self._over_udp_or_tcp(question, edns=False)
         self._behaviour.note_refusal(answer, plain)
-        return plain
+        # With EDNS, a refusal may say more (RFC 8914).
+        return answer if answer.rcode == plain.rcode else plain
 
     async def _over_udp_or_tcp(self, question: Question, *, edns: bool) -> Answer:
         if self._behaviour.limits_udp:
