@@ -41,5 +41,5 @@ def _too_late(specs: Sequence[DomainSpec]) -> UsageError:
         f"{count} would sign at once, before DNS has the record, since the start_date is not in "
         f"the future: {few([named(spec) for spec in specs])}; nothing was sent",
         hint="get specs with a new start_date from `dkimctl rotate > successors.yaml`, and "
-        "register those",
+        "register those; for keys that another machine has registered, remove replaces:",
     )

@@ -57,13 +57,17 @@ class RegistrationRun:
     def prepare(self, now: datetime) -> list[str]:
         """To be called first: returns warnings about what will be sent.
 
+        The ledger notes which keys the entries replace, also those that are registered already.
         Raises UsageError like `review`, and LedgerError.
         """
+        replaced = {spec.key: spec.replaces for spec in self._specs if spec.replaces is not None}
         try:
-            return review(self._specs, self._planner, now)
+            texts = review(self._specs, self._planner, now)
+            self._ledger.note_replacements(replaced)
         except LedgerError:
             self._ledger.check()  # a damaged ledger is quarantined
             raise
+        return texts
 
     def stop(self) -> None:
         """End the run early; safe in a signal handler."""

@@ -6,12 +6,14 @@ import json
 
 import pytest
 
+from dkimctl.ledger.ledger import Ledger
 from documents import example
 
 PAST, FUTURE = "2026-01-01T00:00+09:00", "2099-01-01T00:00+09:00"
 SUCCESSOR = (
     f"{{sign_domain: example.com, selector: s2, key_len: 2048, replaces: s1, start_date: {FUTURE}}}"
 )
+UNAWARE = SUCCESSOR.replace("replaces: s1, ", "")
 SUCCESSOR_LATE = SUCCESSOR.replace(FUTURE, PAST)
 
 
@@ -74,6 +76,54 @@ class TestLate:
         assert cli("register", "-", stdin=f"- {SUCCESSOR}").status == 0
         [entry] = registering.entries
         assert set(entry) == {"sign_domain", "selector", "key_len", "start_date"}
+
+
+class TestReplacements:
+    """The ledger learns from the file which key is whose successor."""
+
+    @pytest.fixture
+    def replaced(self, tmp_path, registering, cli):
+        cli.environment["DKIMCTL_STATE_DIR"] = str(tmp_path / "state")
+        account = {
+            "base_url": cli.environment["DKIMCTL_BASE_URL"],
+            "client_id": cli.environment["DKIMCTL_CLIENT_ID"],
+        }
+
+        def replaced() -> dict[str, str | None]:
+            path = tmp_path / "state" / "ledger.db"
+            with Ledger.open_existing(path, **account) as ledger:
+                histories = ledger.histories()
+            return {key.selector: one.replaces for key, one in histories.items() if one.replaces}
+
+        return replaced
+
+    def test_a_new_successor_is_noted(self, cli, registering, replaced):
+        assert cli("register", "-", stdin=f"- {SUCCESSOR}").status == 0
+        assert replaced() == {"s2": "s1"}
+
+    @pytest.mark.parametrize("failure", ["no answer", "no service"])
+    def test_it_is_noted_before_it_is_sent(self, cli, registering, replaced, failure):
+        registering.regist_date = None
+        gone = {"DKIMCTL_AUTH_URL": "http://127.0.0.1:1"} if failure == "no service" else {}
+        assert cli("register", "-", stdin=f"- {SUCCESSOR}", env=gone).status == 4
+        registering.regist_date = "2026-11-21T00:00:00+09:00"
+        assert cli("register", "-", stdin=f"- {UNAWARE}").status == 0
+        assert replaced() == {"s2": "s1"}, "although this file did not tell it"
+
+    def test_a_file_teaches_a_ledger_that_has_the_key(self, cli, registering, replaced):
+        assert cli("register", "-", stdin=f"- {UNAWARE}").status == 0
+        assert replaced() == {}
+        sent = len(registering.requests)
+        assert cli("register", "-", "--dry-run", stdin=f"- {SUCCESSOR}").status == 0
+        assert replaced() == {}
+        assert cli("register", "-", stdin=f"- {SUCCESSOR}").status == 0
+        assert replaced() == {"s2": "s1"}
+        assert len(registering.requests) == sent
+
+    def test_a_refused_file_teaches_nothing(self, cli, replaced):
+        other = SUCCESSOR.replace("s2", "s3")
+        done = cli("register", "-", stdin=f"- {SUCCESSOR_LATE}\n- {other}")
+        assert (done.status, replaced()) == (2, {})
 
 
 class TestClock:
