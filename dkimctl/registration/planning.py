@@ -49,7 +49,7 @@ class Planner:
         return spec if spec.selector is not None else self._plan_without_selector(spec)
 
     def new_entries(self, specs: Iterable[DomainSpec]) -> list[DomainSpec]:
-        """Those of `specs` that must be sent and are not in the ledger, however many there are."""
+        """Those of `specs`, of which there may be many, that must be sent and are not known yet."""
         known = self._ledger.known_keys()
         return [
             spec

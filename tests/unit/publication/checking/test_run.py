@@ -223,6 +223,11 @@ def test_checks_are_pushed_in_order_with_their_urgency(
         make_registration(selector="s1", start_date="2020-01-01T00:00+00:00"),
         make_registration(selector="s2", start_date="2020-01-01T00:00+00:00"),
         make_registration(selector="s3", start_date="2999-01-01T00:00+00:00"),
+        make_registration(
+            selector="s4",
+            start_date="2999-01-01T00:00+00:00",
+            regist_date="2999-01-01T00:00:01+00:00",
+        ),
     ]
     server = fake_server(answers={NAME: [key_records[2048]]})
     emitted, progress, changes = run(server, *registrations)
@@ -230,11 +235,12 @@ def test_checks_are_pushed_in_order_with_their_urgency(
         ("s1", PUBLISHED, Urgency.NONE),
         ("s2", MISSING, Urgency.SIGNING),
         ("s3", MISSING, Urgency.NONE),
+        ("s4", MISSING, Urgency.SIGNING),
     ]
-    assert sorted(check.selector for check in progress.checks) == ["s1", "s2", "s3"]
+    assert sorted(check.selector for check in progress.checks) == ["s1", "s2", "s3", "s4"]
     assert changes.latest == {
         key_of("example.com", selector): PUBLISHED if selector == "s1" else MISSING
-        for selector in ("s1", "s2", "s3")
+        for selector in ("s1", "s2", "s3", "s4")
     }
 
 
