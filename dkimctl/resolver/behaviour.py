@@ -77,4 +77,5 @@ class ServerBehaviour:
     def note_tcp(self, *, answered: bool) -> None:
         """Whether it has answered a question over TCP, after none or a truncated one over UDP."""
         self._answers_tcp = answered
-        self._lost += answered
+        if answered:
+            self._lost += 1

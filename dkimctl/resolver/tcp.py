@@ -67,13 +67,19 @@ class _Connection:
 
     def __init__(self, address: str, port: int) -> None:
         self.asked = self.answered = 0
-        self.is_usable = True
+        self._is_retired = False
         self._waiting: dict[int, tuple[Question, asyncio.Future[Answer]]] = {}  # by message ID
         self._received = bytearray()
         self._unsent = bytearray()  # until it is connected
         self._writer: asyncio.StreamWriter | None = None
         self._last_used = 0.0
         self._task = asyncio.create_task(self._run(address, port))
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether it takes questions."""
+        # Writing to a connection that is broken already would log a warning.
+        return not (self._is_retired or (self._writer is not None and self._writer.is_closing()))
 
     @property
     def is_overtaxed(self) -> bool:
@@ -92,7 +98,7 @@ class _Connection:
         try:
             return await answer
         except asyncio.CancelledError:  # timeout
-            self.is_usable = False
+            self._is_retired = True
             raise
         finally:
             del self._waiting[message_id]
@@ -101,11 +107,11 @@ class _Connection:
 
     def retire(self) -> None:
         """Take no more questions, and close when no answer is missing."""
-        self.is_usable = False
+        self._is_retired = True
         self._close_if_done()
 
     def _close_if_done(self) -> None:
-        if not self._waiting and not self.is_usable:
+        if self._is_retired and not self._waiting:
             self._task.cancel()
 
     def _send(self, message: bytes) -> None:
@@ -124,7 +130,7 @@ class _Connection:
         except (OSError, EOFError) as error:
             failure = error
         finally:
-            self.is_usable = False
+            self._is_retired = True
             if self._writer is not None:
                 self._writer.transport.abort()  # does not wait for a server that reads nothing
             for _, answer in self._waiting.values():

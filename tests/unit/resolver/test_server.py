@@ -300,6 +300,14 @@ def test_silent_connection_times_out(name_server, truncated, over_tcp):
     assert str(answer) == "it does not answer"
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("seconds", [2.0, 4.0])
+def test_server_that_takes_seconds_is_waited_for(name_server, seconds):
+    there = name_server()
+    there.delay = seconds
+    assert ask(there).values == (b"v=DKIM1",)
+
+
 def test_silent_server_is_given_up_until_it_answers_a_burst(name_server, reply):
     there = name_server(silent)
 

@@ -28,6 +28,13 @@ def ask(there, questions=MANY, *, timeout=20):
     return asyncio.run(work())
 
 
+def reset(writer) -> None:
+    """Close the connection with a reset."""
+    channel = writer.get_extra_info("socket")
+    channel.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()
+
+
 @pytest.fixture
 def echo(reply):
     """The response whose value is the first label of the question's name."""
@@ -140,6 +147,31 @@ def test_server_may_read_one_question_and_ignore_the_others(name_server, stream,
 
     assert are_right(asyncio.run(work()))
     assert max(most) < 8 + 4  # connections with an answer do not stay open
+
+
+def test_reset_after_some_answers_is_no_failure_and_logs_nothing(name_server, stream, echo, caplog):
+    questions = [make_txt_question(f"s{n}._domainkey.example.com") for n in range(400)]
+
+    async def over_tcp(reader, writer):
+        for _ in range(64):
+            writer.write(stream.frame(echo(await stream.read(reader))))
+        await writer.drain()
+        reset(writer)
+
+    async def work():
+        async with name_server(over_tcp=over_tcp) as there:
+            client = TcpClient("127.0.0.1", there.port, recursion=False, timeout=20)
+            slots = asyncio.Semaphore(64)
+
+            async def ask_one(question):
+                async with slots:
+                    return await client.ask(question, edns=True)
+
+            return await asyncio.gather(*map(ask_one, questions), return_exceptions=True)
+
+    answers = asyncio.run(work())
+    assert sum(hasattr(answer, "values") for answer in answers) >= len(answers) - 64
+    assert not caplog.records
 
 
 def test_connection_limit_is_remembered(name_server, stream, echo):
@@ -271,10 +303,7 @@ def test_refused_connection_is_reported_at_once(name_server):
 def test_reset_connection_is_reported(name_server, stream):
     async def over_tcp(reader, writer):
         await stream.read(reader)
-        at_once = struct.pack("ii", 1, 0)
-        channel = writer.get_extra_info("socket")
-        channel.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
-        writer.transport.abort()
+        reset(writer)
 
     (answer,) = ask(name_server(over_tcp=over_tcp), ASKED)
     assert isinstance(answer, ConnectionResetError)
