@@ -11,7 +11,7 @@ from dkimctl.resolver.hosts import Hosts, answer_data, once
 from dkimctl.resolver.messages import NS, make_question, to_text
 from dkimctl.resolver.nameservers import RecursiveResolver
 from dkimctl.resolver.server import NameServer, NoAnswer, Server, UnresolvedServer
-from dkimctl.resolver.zones import find_zone
+from dkimctl.resolver.zones import find_zone, look_up
 
 _ONLY_DELEGATED = ", only in the delegation"
 _ONLY_OWN = ", only in the zone's own NS records"
@@ -62,7 +62,7 @@ class ZoneServers:
         self._resolver.reset_failures()
 
     async def _find_zone(self, name: str) -> Zone:
-        answer = await self._resolver.ask(make_question(name, NS))
+        answer = await look_up(self._resolver, make_question(name, NS))
         hosts = sorted({to_text(data.target) for data in answer_data(answer, NS)})
         delegation: Delegation = {}
         unknown = ""

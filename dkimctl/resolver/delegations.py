@@ -13,12 +13,13 @@ from dkimctl.resolver.messages import (
     Answer,
     Question,
     make_question,
+    name_above,
     rcode_name,
     to_text,
 )
 from dkimctl.resolver.nameservers import RecursiveResolver
 from dkimctl.resolver.server import NoAnswer, NoRoute, Server
-from dkimctl.resolver.zones import find_apex
+from dkimctl.resolver.zones import find_apex, look_up
 
 if TYPE_CHECKING:
     import dns.name
@@ -51,10 +52,7 @@ class Delegations:
         They have none if they serve the zone itself, or if only resolvers here know of it. Raises
         NoAnswer if none of them answers.
         """
-        import dns.name
-
-        above = to_text(dns.name.from_text(zone).parent())
-        apex = await once(self._apexes, above, self._find_apex)
+        apex = await once(self._apexes, name_above(zone), self._find_apex)
         parent = await once(self._parents, to_text(apex), self._find_parent)
         referral = await _referral(parent, zone)
         return {} if referral is None else _delegation(referral, zone, parent.apex)
@@ -70,7 +68,7 @@ class Delegations:
     async def _find_parent(self, name: str) -> _Parent:
         import dns.name
 
-        answer = await self._resolver.ask(make_question(name, NS))
+        answer = await look_up(self._resolver, make_question(name, NS))
         hosts = sorted({to_text(data.target) for data in answer_data(answer, NS)})
         servers = {
             f"{host} ({address})": self._hosts.server(address)

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from dkimctl.resolver.messages import AAAA, A, Answer, make_question
 from dkimctl.resolver.nameservers import RecursiveResolver
 from dkimctl.resolver.server import NoAnswer, Server
+from dkimctl.resolver.zones import look_up
 
 _T = TypeVar("_T")
 
@@ -44,12 +45,12 @@ class Hosts:
 
     async def _find(self, host: str) -> Sequence[str] | NoAnswer:
         try:
-            answer = await self._resolver.ask(make_question(host, A))
+            answer = await look_up(self._resolver, make_question(host, A))
         except NoAnswer as error:
             return error
         addresses = [data.address for data in answer_data(answer, A)]
         try:
-            answer = await self._resolver.ask(make_question(host, AAAA))
+            answer = await look_up(self._resolver, make_question(host, AAAA))
         except NoAnswer as error:
             return addresses or error  # some resolvers fail on AAAA alone: then there is no IPv6
         return addresses + [data.address for data in answer_data(answer, AAAA)]

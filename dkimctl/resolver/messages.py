@@ -216,6 +216,13 @@ def rcode_name(answer: Answer) -> str:
     return dns.rcode.to_text(dns.rcode.Rcode.make(answer.rcode))
 
 
+def name_above(name: str) -> str:
+    """The name without its first label; "." for a top-level domain."""
+    import dns.name
+
+    return to_text(dns.name.from_text(name).parent())
+
+
 def to_text(name: dns.name.Name) -> str:
     """The name in lower case, without trailing dot."""
     return name.to_text(omit_final_dot=True).lower()

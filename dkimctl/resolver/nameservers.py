@@ -83,11 +83,11 @@ class RecursiveResolver:
             try:
                 answer = await ask_validated(server, question)
             except NoAnswer as error:
-                reason = f"the resolver {server.address}: {question}: {error}"
+                reason = f"the resolver {server.address}: {error}"
                 continue
             if answer.rcode in USEFUL:
                 return answer
-            reason = f"the resolver {server.address}: {question}: it answers {rcode_name(answer)}"
+            reason = f"the resolver {server.address}: it answers {rcode_name(answer)}"
         raise NoAnswer(reason)
 
     async def prefetch(self, questions: Sequence[Question]) -> None:

@@ -26,6 +26,14 @@ class Resolver(Protocol):
     async def ask(self, question: Question) -> Answer: ...
 
 
+async def look_up(resolver: Resolver, question: Question) -> Answer:
+    """The answer. Raises NoAnswer, which names the question."""
+    try:
+        return await resolver.ask(question)
+    except NoAnswer as error:
+        raise NoAnswer(f"{question}: {error}") from None
+
+
 def find_zones(names: Iterable[str], nameservers: Sequence[Address]) -> dict[str, str]:
     """The zone of each name, without trailing dot.
 
@@ -62,7 +70,7 @@ async def _find_apex(name: str, resolver: Resolver, *, min_labels: int) -> dns.n
 
     candidate = dns.name.from_text(name)
     while len(candidate) > min_labels:
-        apex = _apex_above(candidate, await resolver.ask(make_question(candidate, SOA)))
+        apex = _apex_above(candidate, await look_up(resolver, make_question(candidate, SOA)))
         if apex is not None:
             return apex
         if candidate == dns.name.root:

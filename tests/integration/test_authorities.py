@@ -20,7 +20,7 @@ DOMAINS = (
 
 @pytest.fixture
 def network(cli, needs_tool, tmp_path):
-    """Three servers, of which ns2 lacks a record of example.com, and a name without a server."""
+    """Three servers, one with two names; ns2 lacks a record of example.com. And a dead one."""
     values = register(cli, *DOMAINS)
     lines = {domain: txt(name_of(domain), value) for domain, value in values.items()}
     lines["alias.example.com"] = f"{name_of('alias.example.com')}. CNAME key.example.net.\n"
@@ -29,10 +29,13 @@ def network(cli, needs_tool, tmp_path):
         Host("ns1.test", ("127.0.0.2", "::1"), "nsd"),
         Host("ns2.test", ("127.0.0.3",), "knotd", records={"example.com": common}),
         Host("ns3.test", ("127.0.0.4",), "named"),
+        Host("six.test", ("::1",), program=""),  # that of ns1
         Host("dead.test", ("127.0.0.9",), program=""),
     ]
     zones = [
-        Zone("example.com", ("ns1.test", "ns2.test"), common + lines["lag.example.com"]),
+        Zone(
+            "example.com", ("ns1.test", "ns2.test", "six.test"), common + lines["lag.example.com"]
+        ),
         Zone("example.net", ("ns2.test",), txt("key.example.net", values["alias.example.com"])),
         Zone("example.org", ("ns1.test", "dead.test"), lines["www.example.org"]),
         Zone("_domainkey.child.example.com", ("ns3.test",), lines["child.example.com"]),
@@ -58,8 +61,8 @@ def servers_of(item) -> list[str]:
 
 def test_all_servers_of_each_zone_are_asked_at_all_their_addresses(check):
     done, items = check()
-    assert done.status == 1, done.err  # although one domain has no answer
-    all_three = ["ns1.test (127.0.0.2)", "ns1.test (::1)", "ns2.test (127.0.0.3)"]
+    assert done.status == 1, done.err
+    all_three = ["ns1.test (127.0.0.2)", "ns1.test, six.test (::1)", "ns2.test (127.0.0.3)"]
     answers = {domain: (item["verdict"], servers_of(item)) for domain, item in items.items()}
     assert answers == {
         "right.example.com": ("published", all_three),

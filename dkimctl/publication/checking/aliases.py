@@ -7,10 +7,17 @@ from typing import NamedTuple
 
 from dkimctl.models.registration import DnsRecord
 from dkimctl.publication.checking.findings import direct_finding, located, no_zone
-from dkimctl.publication.checking.queries import QueryRunner, ServerResponse, Source, gather
+from dkimctl.publication.checking.probes import zone_served
+from dkimctl.publication.checking.queries import (
+    NotServed,
+    QueryRunner,
+    ServerResponse,
+    Source,
+    gather,
+)
 from dkimctl.publication.verdicts import Finding, ServerFinding, Verdict, combine_findings
 from dkimctl.resolver.authorities import Zone
-from dkimctl.resolver.messages import MAX_ALIASES, TXT, Answer, make_question
+from dkimctl.resolver.messages import MAX_ALIASES, TXT, Answer, make_question, name_above
 from dkimctl.resolver.server import NameServer, NoAnswer
 from dkimctl.text.escaping import printable
 
@@ -66,14 +73,16 @@ class AliasFollower:
         while target not in names and len(names) <= MAX_ALIASES:
             names.append(target)
             try:
-                zones.append(await self._source.zone_of_alias(target, server))
+                zone, responses = await self._ask(target, server)
             except NoAnswer as error:
                 return AliasTarget(Finding(Verdict.NO_ANSWER, str(error)), zones)
-            responses = await self._queries.ask(zones[-1].servers, make_question(target, TXT))
+            zones.append(zone)
+            if self._source.is_given and isinstance(responses[0].failure, NotServed):
+                return AliasTarget(await self._outside(target, server, record))
             findings = [direct_finding(response, record) for response in responses]
             next_targets = self._next_targets(responses)
             if not any(next_targets):
-                finding = _at_end(target, zones[-1], [*failed, *findings])
+                finding = _at_end(target, zone, [*failed, *findings])
                 return AliasTarget(finding, zones)
             if len(next_targets) > 1:
                 reason = f"the servers of {printable(target)} disagree on whether it is an alias"
@@ -81,6 +90,21 @@ class AliasFollower:
             (target,) = next_targets
             failed += [one for one in findings if one.finding.verdict is Verdict.NO_ANSWER]
         return AliasTarget(_endless(names, target), zones)
+
+    async def _ask(self, target: str, server: NameServer) -> tuple[Zone, list[ServerResponse]]:
+        """The zone of a target, and what its servers answer. Raises NoAnswer."""
+        try:
+            zone = await self._source.zone_of_alias(target, server)
+        except NoAnswer:
+            # Resolvers fail at a loop. But an alias is not the apex of a zone.
+            zone = await self._source.zone_of_alias(name_above(target), server)
+        return await self._queries.ask_zone(zone, make_question(target, TXT))
+
+    async def _outside(self, target: str, server: NameServer, record: DnsRecord) -> Finding:
+        zone = await zone_served(self._queries, server, record)
+        where = f"{zone}, the zone that this server has" if zone else "the zones of this server"
+        reason = f"its alias leads to {printable(target)}, outside of {where}"
+        return Finding(Verdict.NO_ANSWER, reason)
 
     def _next_targets(self, responses: Iterable[ServerResponse]) -> set[str]:
         """The targets that servers have, "" for a server without an alias."""

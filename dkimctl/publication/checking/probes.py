@@ -40,5 +40,12 @@ async def is_from_wildcard(
     return response.answer is not None and _data(response.answer) == _data(answer)
 
 
+async def zone_served(queries: QueryRunner, server: NameServer, record: DnsRecord) -> str:
+    """The zone that the server has around a record, or "" if it does not tell."""
+    _, _, above = record.fqdn.partition(".")
+    (response,) = await queries.ask([server], make_txt_question(above))
+    return response.answer.zone if response.answer is not None else ""
+
+
 def _data(answer: Answer) -> tuple[str, list[bytes]]:
     return answer.alias, sorted(answer.values)

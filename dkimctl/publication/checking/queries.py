@@ -7,7 +7,7 @@ from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from dkimctl.resolver.authorities import Zone, ZoneServers
-from dkimctl.resolver.messages import NXDOMAIN, USEFUL, Answer, Question, rcode_name
+from dkimctl.resolver.messages import NXDOMAIN, REFUSED, USEFUL, Answer, Question, rcode_name
 from dkimctl.resolver.nameservers import Address, RecursiveResolver
 from dkimctl.resolver.server import NameServer, NoAnswer, NoRoute, Server
 
@@ -129,6 +129,10 @@ class ServerResponse(NamedTuple):
     failure: NoAnswer | None = None
 
 
+class NotServed(NoAnswer):
+    """The server does not have the zone."""
+
+
 class QueryRunner:
     """Asks servers of a source, all at the same time."""
 
@@ -169,7 +173,7 @@ class QueryRunner:
         if answer.is_authoritative or (self._source.is_given and answer.is_recursive):
             return response
         return ServerResponse(
-            response.server, None, NoAnswer("it is not authoritative for the zone (lame)")
+            response.server, None, NotServed("it is not authoritative for the zone (lame)")
         )
 
 
@@ -200,5 +204,6 @@ async def _ask(server: NameServer, question: Question) -> ServerResponse:
     except NoAnswer as error:
         return ServerResponse(server, None, error)
     if answer.rcode not in USEFUL:
-        return ServerResponse(server, None, NoAnswer(f"it answers {rcode_name(answer)}"))
+        kind = NotServed if answer.rcode == REFUSED else NoAnswer
+        return ServerResponse(server, None, kind(f"it answers {rcode_name(answer)}"))
     return ServerResponse(server, answer)

@@ -185,7 +185,7 @@ def test_nxdomain_is_an_answer(name_server, reply):
 def test_last_resolver_is_named_if_none_has_an_answer(name_server, reply):
     failing = name_server(lambda wire: [reply(wire, "", rcode=dns.rcode.SERVFAIL)])
     refusing = name_server(lambda wire: [reply(wire, "", rcode=dns.rcode.REFUSED)])
-    with pytest.raises(NoAnswer, match=r"the resolver 127\.0\.0\.1: TXT s1.* REFUSED"):
+    with pytest.raises(NoAnswer, match=r"the resolver 127\.0\.0\.1: it answers REFUSED"):
         ask_resolvers(failing, refusing)
 
 

@@ -275,6 +275,34 @@ def test_no_answer_of_given_servers_names_the_question(check_one, fake_server):
     assert "TXT s1._domainkey.example.com: 192.0.2.1: it does not" in result.finding.reason
 
 
+def test_loop_of_aliases_is_found_although_the_resolver_fails_at_it(check_one, fake_server):
+    here = fake_server(answers={NAME: alias_of("k.example.net")})
+    there = fake_server(answers={"k.example.net": alias_of("k.example.net")})
+    result = check_one(here, zones={"k.example.net": SILENT, "example.net": [there]})
+    assert result.finding.verdict is Verdict.MALFORMED
+
+
+@pytest.mark.parametrize(
+    ("zone", "where"),
+    [
+        ("example.com", "example.com, the zone that this server has"),
+        ("", "the zones of this server"),
+    ],
+)
+@pytest.mark.parametrize("there", [Answer(REFUSED, False, False), referral_to("net")])
+def test_given_server_does_not_have_the_target_of_an_alias(
+    check_one, fake_server, zone, where, there
+):
+    answers = {NAME: alias_of("k.example.net"), "k.example.net": there}
+    server = fake_server("192.0.2.1", zone, answers)
+    result = check_one(server, is_given=True, zones={"example.net": [server]})
+    assert result.finding == Finding(
+        Verdict.NO_ANSWER,
+        "example.com: TXT s1._domainkey.example.com: 192.0.2.1: "
+        f"its alias leads to k.example.net, outside of {where}",
+    )
+
+
 def test_loop_of_aliases_does_not_multiply_the_questions(check_one, fake_server):
     here = [fake_server(answers={NAME: alias_of("one.example.net")}) for _ in range(2)]
     there = [
