@@ -48,9 +48,10 @@ class PublicationChanges:
 
 
 def _conclusion(check: Check) -> Verdict | None:
-    """What is certain after a check, although some servers may not have answered."""
+    """What is certain after a check, although some servers may not have answered or be known."""
     verdict = check.finding.verdict
-    if all(one.finding.verdict is not Verdict.NO_ANSWER for one in check.servers):
+    verdicts = {one.finding.verdict for one in check.servers}
+    if check.is_delegation_known and Verdict.NO_ANSWER not in verdicts:
         return None if verdict is Verdict.NO_ANSWER else verdict
     if verdict in (Verdict.NO_ANSWER, Verdict.PUBLISHED):
         return None

@@ -66,7 +66,7 @@ class Check(NamedTuple):
     servers: tuple[ServerFinding, ...] = ()
     alias: str = ""
     urgency: Urgency = Urgency.NONE
-    is_first_hand: bool = True  # every answer came from an authoritative server
+    is_delegation_known: bool = True  # else there may be more servers than those asked
     regist_date: str | None = None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from dkimctl.models.registration import DnsRecord, Registration
@@ -84,15 +84,9 @@ class RegistrationCheck:
         finding = no_zone(registration.sign_domain)
         if findings:
             finding = located(combine_findings(findings, self._wanted), zone, plan.question)
-        answers = [response.answer for response in responses if response.answer is not None]
-        check = _check(registration, finding)._replace(
-            servers=tuple(findings),
-            alias=next((answer.alias for answer in answers if answer.alias), ""),
-            is_first_hand=all(answer.is_authoritative for answer in answers),
-        )
-        if self._expect_absent:
-            return Conclusion(check)
-        return conclude(check, [zone, *(at for target in targets.values() for at in target.zones)])
+        zones = [zone, *(zone for target in targets.values() for zone in target.zones)]
+        check = _check(registration, finding, findings, _alias(responses))
+        return conclude(check, zones, is_wanted=not self._expect_absent)
 
     async def validate(self, checks: Sequence[Check]) -> list[Check]:
         """The checks of secure records, after the resolver was asked for all of them.
@@ -137,9 +131,20 @@ def _record(registration: Registration) -> DnsRecord:
     return registration.record or DnsRecord("", "", "")
 
 
-def _check(registration: Registration, finding: Finding) -> Check:
+def _alias(responses: Iterable[ServerResponse]) -> str:
+    """The target of the first alias, or ""."""
+    aliases = (response.answer.alias for response in responses if response.answer is not None)
+    return next(filter(None, aliases), "")
+
+
+def _check(
+    registration: Registration,
+    finding: Finding,
+    servers: Iterable[ServerFinding] = (),
+    alias: str = "",
+) -> Check:
     return Check(
         registration.sign_domain, registration.selector or "", _record(registration).fqdn,
-        registration.start_date, registration.enable, finding,
+        registration.start_date, registration.enable, finding, tuple(servers), alias,
         regist_date=registration.regist_date,
     )  # fmt: skip

@@ -55,6 +55,14 @@ def test_with_a_silent_server_nothing_is_published_or_gone(verdict, noted):
     assert looks_of(make_check(verdict, verdict, NO_ANSWER)).latest == noted
 
 
+@pytest.mark.parametrize(
+    ("verdict", "noted"), [(PUBLISHED, {}), (MISSING, {KEY: Verdict.INCONSISTENT})]
+)
+def test_without_the_delegation_nothing_is_published_or_gone(verdict, noted):
+    check = make_check(verdict, verdict)._replace(is_delegation_known=False)
+    assert looks_of(check).latest == noted
+
+
 def test_only_keys_that_count_are_noted():
     check = make_check(PUBLISHED)
     assert looks_of(check, counted={KEY}).latest == {KEY: PUBLISHED}

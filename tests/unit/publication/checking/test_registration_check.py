@@ -365,18 +365,17 @@ def test_selector_that_leaves_no_room_for_a_sibling_is_not_compared(
 UNKNOWN = "the delegation of example.com is not known: it does not answer"
 
 
-@pytest.mark.parametrize(
-    ("answer", "verdict", "is_first_hand"),
-    [("value", Verdict.PUBLISHED, False), ("", Verdict.MISSING, True)],
-)
-def test_record_is_published_for_now_if_the_delegation_is_not_known(
-    check_one, fake_server, value, answer, verdict, is_first_hand
-):
-    server = fake_server(answers={NAME: [value] if answer else []})
+@pytest.mark.parametrize("verdict", [Verdict.PUBLISHED, Verdict.MISSING])
+def test_verdict_says_that_the_delegation_is_not_known(check_one, fake_server, value, verdict):
+    server = fake_server(answers={NAME: [value] if verdict is Verdict.PUBLISHED else []})
     result = check_one(server, states={"example.com": {"unknown_delegation": UNKNOWN}})
-    reason = UNKNOWN if verdict is Verdict.PUBLISHED else ""
-    assert result.finding == Finding(verdict, reason)
-    assert result.is_first_hand is is_first_hand
+    assert result.finding == Finding(verdict, UNKNOWN)
+    assert not result.is_delegation_known
+
+
+def test_no_answer_does_not_tell_of_the_delegation(check_one, two):
+    states = {"example.com": {"unknown_delegation": UNKNOWN}}
+    assert UNKNOWN not in check_one(*two(SILENT), states=states).finding.reason
 
 
 def test_delegation_of_the_zone_that_an_alias_leads_to_counts_as_well(
@@ -388,7 +387,7 @@ def test_delegation_of_the_zone_that_an_alias_leads_to_counts_as_well(
     states = {"example.net": {"unknown_delegation": unknown}}
     result = check_one(here, zones={"example.net": [there]}, states=states)
     assert result.finding == Finding(Verdict.PUBLISHED, unknown)
-    assert not result.is_first_hand
+    assert not result.is_delegation_known
 
 
 BOGUS = Finding(Verdict.BOGUS, "the resolver 192.0.2.9 cannot validate it (DNSSEC)")
