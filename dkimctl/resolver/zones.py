@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _MAX_IN_FLIGHT = 32  # questions to one resolver, which others use as well
 _MAX_NAMED = 10
+_TOP_LABELS = 2  # of a top-level domain: the root is a label, too
 _ALTERNATIVE = "name your zones with --zone"
 
 
@@ -56,8 +57,12 @@ async def find_zone(name: str, resolver: Resolver) -> str | None:
 
     None if that is the root or a top-level domain. Raises NoAnswer.
     """
-    apex = await _find_apex(name, resolver, min_labels=2)
-    return to_text(apex) if len(apex) > 2 else None  # the root is a label, too
+    import dns.name
+
+    if len(dns.name.from_text(name)) <= _TOP_LABELS:  # as the target of an alias
+        return None
+    apex = await _find_apex(name, resolver, min_labels=_TOP_LABELS)
+    return to_text(apex) if len(apex) > _TOP_LABELS else None
 
 
 async def find_apex(name: str, resolver: Resolver) -> dns.name.Name:

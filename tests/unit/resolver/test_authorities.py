@@ -187,3 +187,9 @@ def test_answer_without_an_soa_record_is_no_answer(resolver_with):
     zones = ZoneServers(resolver_with({}), Server)
     with pytest.raises(NoAnswer, match="no SOA record"):
         asyncio.run(zones.zone_with("nowhere.com"))
+
+
+@pytest.mark.parametrize("name", [".", "com", "com."])
+def test_root_and_top_level_domains_are_no_zones_of_keys(resolver_with, name):
+    zones = ZoneServers(resolver_with(RECORDS), Server)
+    assert asyncio.run(zones.zone_with(name)) is None
