@@ -99,7 +99,7 @@ class Network:
         """Start the resolver, with an empty cache."""
         anchor = self._signer.trust_anchor() if validates and self._tree.signed() else None
         self._resolver = configure_resolver(self._directory, self._need, anchor, options)
-        self._restart_resolver()
+        self.restart_resolver()
 
     def close(self) -> None:
         """End everything that runs in it."""
@@ -154,18 +154,29 @@ class Network:
             if name in self._processes:
                 self._tell(f"kill -HUP {self._processes[name].pid}; echo sent")
         self._wait_until_served()
-        self._restart_resolver()
+        self.restart_resolver()
+
+    def restart_resolver(self) -> None:
+        """Empty its cache."""
+        if "resolver" in self._processes:
+            self.stop("resolver")
+        self.start("resolver", *self._resolver)
+        self.wait_for("dig", "+tries=1", "+time=1", "+short", ".", "NS", shows=ROOT_HOST)
+
+    def wait_for(self, *command: str, shows: str, times: int = 1) -> None:
+        """Run a command until it shows a text so many times."""
+        deadline = time.monotonic() + _LIMIT
+        while (shown := self.run(*command).stdout).count(shows) < times:
+            self._assert_alive()
+            if time.monotonic() > deadline:
+                logs = (f"{name}:\n{one.log.read_text()}" for name, one in self._processes.items())
+                raise AssertionError("\n".join((shlex.join(command), shown, *logs)))
+            time.sleep(0.02)
 
     def _start_host(self, host: Host) -> None:
         files = {zone.name: self._file(zone, host) for zone in self._tree.zones_of(host)}
         home = self._directory / host.name
         self.start(host.name, *configure(host, files, home, self._need))
-
-    def _restart_resolver(self) -> None:
-        if "resolver" in self._processes:
-            self.stop("resolver")
-        self.start("resolver", *self._resolver)
-        self._wait_for("dig", "+tries=1", "+time=1", "+short", ".", "NS", shows=ROOT_HOST)
 
     def _load(self, hosts: Iterable[Host], zones: Iterable[Zone]) -> None:
         """Write the zone files of all hosts."""
@@ -198,15 +209,7 @@ class Network:
         ]
         (self._directory / "questions").write_text("".join(questions))
         serial = f" {self._serial} 3600 "
-        self._wait_for(self._need("dig"), "-f", "questions", shows=serial, times=len(questions))
-
-    def _wait_for(self, *command: str, shows: str, times: int = 1) -> None:
-        """Run a command until it shows a text so many times."""
-        deadline = time.monotonic() + _LIMIT
-        while (shown := self.run(*command).stdout).count(shows) < times:
-            self._assert_alive()
-            assert time.monotonic() < deadline, f"{shlex.join(command)}: {shown}"
-            time.sleep(0.02)
+        self.wait_for(self._need("dig"), "-f", "questions", shows=serial, times=len(questions))
 
     def _assert_alive(self) -> None:
         for name, (pid, log) in self._processes.items():

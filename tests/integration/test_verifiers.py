@@ -1,0 +1,116 @@
+"""check-dns calls a key published if, and only if, verifiers accept mail that is signed with it."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import key_record_cases
+import server_cases
+import verifiers
+import zone_cases
+from delegation import Zone
+from dkimctl.publication.verdicts import ACCEPTED, Urgency
+from network import running
+from odd_servers import __file__ as odd_servers
+from published import private_keys
+from zone_case import Case, Contents, Mail, with_records
+
+_RECORDS = "records.example"
+KEY_RECORDS = [
+    Case(
+        f"r{number}.{_RECORDS}", case.verdict, key_len=2048, write=case.write,
+        mail=Mail.ACCEPTED if case.verifies else Mail.REFUSED, because=case.note, about=case.name,
+    )
+    for number, case in enumerate(key_record_cases.CASES)
+]  # fmt: skip
+CASES = [*KEY_RECORDS, *zone_cases.CASES, *server_cases.CASES]
+# Not yet as they should be.
+PENDING = {
+    "alias-loop.plain.example",
+    "alias-into-loop.plain.example",
+    "alias-loop-far.plain.example",
+}
+ZONES = [Zone(_RECORDS, zone_cases.HOSTS), *zone_cases.ZONES, *server_cases.ZONES]
+
+
+def test_published_means_that_verifiers_accept_the_mail(cli, needs_tool, tmp_path):
+    needs_tool("opendkim-testkey")
+    values = register(cli, CASES)
+    contents = Contents(CASES, [zone.name for zone in ZONES], values)
+    hosts, zones = with_records(server_cases.HOSTS_OF_NETWORK, ZONES, contents)
+    (directory := tmp_path / "network").mkdir()
+    with running(directory, needs_tool, hosts=hosts, zones=zones) as network:
+        start_odd_servers(network)
+        mail = ask_verifiers(network, cli)
+        network.restart_resolver()  # with an empty cache, as for the verifiers
+        done = network.inside(cli)("check-dns", "--sandbox", "--format", "json")
+    assert done.status == 1, done.err
+    items = {item["fqdn"].lower(): item for item in done.json["items"]}
+    assert len(items) == len(CASES) >= 150
+    wrong = [problem for case in CASES for problem in problems(case, items[case.name], mail)]
+    wrong = [problem for problem in wrong if not any(name in problem for name in PENDING)]
+    assert not wrong, "\n".join(wrong)
+
+
+def register(cli, cases: list[Case]) -> dict[str, str]:
+    """Register the keys of all cases; returns their values by name."""
+    specs = [
+        {
+            "sign_domain": case.spelled or case.domain,
+            "selector": case.selector,
+            "key_len": case.key_len,
+        }
+        for case in cases
+    ]
+    done = cli(
+        "register", "--sandbox", "-", "--format", "json", stdin=json.dumps({"domains": specs})
+    )
+    assert done.status == 0, done.err
+    records = [item["setting_values"] for item in done.json["items"]]
+    return {record["fqdn"].lower(): record["value"] for record in records}
+
+
+def start_odd_servers(network) -> None:
+    addresses = [
+        f"{host.addresses[0]}={host.name.partition('.')[0]}" for host in server_cases.odd_hosts()
+    ]
+    network.start("odd", sys.executable, odd_servers, server_cases.UPSTREAM_ADDRESS, *addresses)
+    network.wait_for("cat", "odd.log", shows="ready")
+
+
+def ask_verifiers(network, cli) -> dict[str, list[str]]:
+    """What each verifier says of each key, by the name of its record."""
+    keys = private_keys(cli.home)
+    questions = []
+    for number, ((domain, selector), key) in enumerate(keys.items()):
+        file = cli.home / f"{number}.pem"
+        file.touch(0o600)
+        file.write_bytes(key)
+        questions.append((domain, selector, str(file)))
+    done = network.run(sys.executable, verifiers.__file__, stdin=json.dumps(questions))
+    assert done.returncode == 0, done.stderr
+    answers = json.loads(done.stdout)
+    names = [f"{selector}._domainkey.{domain}".lower() for domain, selector, _ in questions]
+    return dict(zip(names, answers, strict=True))
+
+
+def problems(case: Case, item, mail: dict[str, list[str]]) -> list[str]:
+    """What is not as the case says."""
+    text = f"{case.name} {case.about}: {item['verdict']} ({item['reason']}), {mail[case.name]}"
+    found = []
+    if item["verdict"] != case.verdict:
+        found.append(f"not {case.verdict}: {text}")
+    said = Mail.REFUSED if any(mail[case.name]) else Mail.ACCEPTED
+    if case.expected_mail not in (said, Mail.DEPENDS):
+        found.append(f"mail not {case.expected_mail}: {text}")
+    if item["urgency"] == Urgency.SIGNING and said is Mail.ACCEPTED and not case.because:
+        found.append(f"must not be urgent: {text}")
+    return found
+
+
+def test_each_difference_from_verifiers_has_a_reason():
+    for case in CASES:
+        accepted = case.verdict in ACCEPTED
+        agrees = case.expected_mail is (Mail.ACCEPTED if accepted else Mail.REFUSED)
+        assert agrees or case.because.startswith("RFC "), case

@@ -1,0 +1,204 @@
+"""Name servers with odd behaviour, in front of a real one.
+
+    python odd_servers.py UPSTREAM ADDRESS=BEHAVIOUR…
+
+Each address gets a server on port 53 that hands the answers of the server at UPSTREAM on, in its
+own way; see BEHAVIOURS.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+_RESPONSE, _AUTHORITATIVE, _TRUNCATED = 0x80, 0x04, 0x02  # in the third byte of a message
+_FORMERR, _SERVFAIL, _NXDOMAIN, _NOTIMP, _REFUSED = 1, 2, 3, 4, 5
+_HEADER = 12  # bytes
+_PORT = 53
+
+Ask = Callable[[bytes], Awaitable[bytes]]
+
+
+class Behaviour(NamedTuple):
+    """What a server makes of a query: its answers over UDP and TCP, None for closed TCP.
+
+    Each gets the query and a function that asks upstream; b"" is silence.
+    """
+
+    udp: Callable[[bytes, Ask], Awaitable[bytes]]
+    tcp: Callable[[bytes, Ask], Awaitable[bytes]] | None
+
+
+def _question(query: bytes) -> bytes:
+    return query[_HEADER : query.index(b"\0", _HEADER) + 5].lower()
+
+
+def _is_txt(query: bytes) -> bool:
+    return _question(query).endswith(b"\0\x10\0\1")
+
+
+def _failure(query: bytes, rcode: int) -> bytes:
+    """An answer without records and without EDNS."""
+    question = query[_HEADER : _HEADER + len(_question(query))]
+    flags = bytes((_RESPONSE | query[2] & 1, rcode))
+    return query[:2] + flags + b"\0\1" + bytes(6) + question
+
+
+def _has_edns(query: bytes) -> bool:
+    return query[10:12] != b"\0\0"
+
+
+async def _as_is(query: bytes, ask: Ask) -> bytes:
+    return await ask(query)
+
+
+async def _silent(query: bytes, ask: Ask) -> bytes:
+    return b""
+
+
+async def _truncated(query: bytes, ask: Ask) -> bytes:
+    answer = _failure(query, 0)
+    return answer[:2] + bytes((answer[2] | _TRUNCATED,)) + answer[3:]
+
+
+async def _not_authoritative(query: bytes, ask: Ask) -> bytes:
+    answer = await ask(query)
+    return answer[:2] + bytes((answer[2] & ~_AUTHORITATIVE,)) + answer[3:]
+
+
+def _always(rcode: int) -> Behaviour:
+    async def answer(query: bytes, ask: Ask) -> bytes:
+        return _failure(query, rcode)
+
+    return Behaviour(answer, answer)
+
+
+def _slow_txt(seconds: float) -> Behaviour:
+    """Slow for questions of type TXT."""
+
+    async def answer(query: bytes, ask: Ask) -> bytes:
+        await asyncio.sleep(seconds if _is_txt(query) else 0)
+        return await ask(query)
+
+    return Behaviour(answer, _as_is)
+
+
+def _without_edns(rcode: int | None) -> Behaviour:
+    """Answers EDNS with an RCODE, or not at all; and nothing with EDNS itself."""
+
+    async def answer(query: bytes, ask: Ask) -> bytes:
+        if _has_edns(query):
+            return b"" if rcode is None else _failure(query, rcode)
+        return await ask(query)
+
+    return Behaviour(answer, answer)
+
+
+def _only_txt(rcode: int) -> Behaviour:
+    """Has no answer to any other type."""
+
+    async def answer(query: bytes, ask: Ask) -> bytes:
+        return await ask(query) if _is_txt(query) else _failure(query, rcode)
+
+    return Behaviour(answer, answer)
+
+
+def _lossy() -> Behaviour:
+    """Loses the first datagram of each question."""
+    seen = set[bytes]()
+
+    async def answer(query: bytes, ask: Ask) -> bytes:
+        if _question(query) not in seen:
+            seen.add(_question(query))
+            return b""
+        return await ask(query)
+
+    return Behaviour(answer, _as_is)
+
+
+BEHAVIOURS: dict[str, Behaviour] = {
+    "silent": Behaviour(_silent, None),
+    "tcp-only": Behaviour(_silent, _as_is),
+    "udp-only": Behaviour(_as_is, None),
+    "truncating": Behaviour(_truncated, _as_is),
+    "truncating-udp-only": Behaviour(_truncated, None),
+    "not-authoritative": Behaviour(_not_authoritative, _not_authoritative),
+    "servfail": _always(_SERVFAIL),
+    "refused": _always(_REFUSED),
+    "notimp": _always(_NOTIMP),
+    "nxdomain": _always(_NXDOMAIN),
+    "slow-txt": _slow_txt(2.5),
+    "edns-formerr": _without_edns(_FORMERR),
+    "edns-notimp": _without_edns(_NOTIMP),
+    "edns-servfail": _without_edns(_SERVFAIL),
+    "edns-refused": _without_edns(_REFUSED),
+    "edns-silent": _without_edns(None),
+    "only-txt": _only_txt(_NOTIMP),
+    "lossy": _lossy(),
+}
+
+
+class _Udp(asyncio.DatagramProtocol):
+    def __init__(self, behaviour: Behaviour, ask: Ask) -> None:
+        self._behaviour = behaviour
+        self._ask = ask
+        self._tasks = set[asyncio.Task[None]]()
+
+    def connection_made(self, transport: asyncio.DatagramTransport) -> None:
+        self._transport = transport
+
+    def datagram_received(self, data: bytes, addr: object) -> None:
+        task = asyncio.ensure_future(self._answer(data, addr))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _answer(self, query: bytes, client: object) -> None:
+        if answer := await self._behaviour.udp(query, self._ask):
+            self._transport.sendto(answer, client)
+
+
+async def _read(reader: asyncio.StreamReader) -> bytes:
+    return await reader.readexactly(int.from_bytes(await reader.readexactly(2)))
+
+
+async def _serve_tcp(behaviour: Behaviour, address: str, ask: Ask) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        assert behaviour.tcp is not None
+        try:
+            while answer := await behaviour.tcp(await _read(reader), ask):
+                writer.write(len(answer).to_bytes(2) + answer)
+        except (OSError, EOFError):
+            pass
+        finally:
+            writer.close()
+
+    await asyncio.start_server(serve, address, _PORT)
+
+
+async def main(upstream: str, *servers: str) -> None:
+    async def ask(query: bytes) -> bytes:
+        """Over TCP, so that no answer is too large."""
+        reader, writer = await asyncio.open_connection(upstream, _PORT)
+        try:
+            writer.write(len(query).to_bytes(2) + query)
+            return await _read(reader)
+        finally:
+            writer.close()
+
+    loop = asyncio.get_running_loop()
+    for server in servers:
+        address, _, name = server.partition("=")
+        behaviour = BEHAVIOURS[name]
+        if behaviour.tcp is not None:
+            await _serve_tcp(behaviour, address, ask)
+        await loop.create_datagram_endpoint(
+            lambda behaviour=behaviour: _Udp(behaviour, ask), local_addr=(address, _PORT)
+        )
+    print("ready", flush=True)  # noqa: T201
+    await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))
