@@ -98,6 +98,8 @@ class AliasFollower:
         except NoAnswer:
             # Resolvers fail at a loop. But an alias is not the apex of a zone.
             zone = await self._source.zone_of_alias(name_above(target), server)
+            if not zone.servers:
+                raise
         return await self._queries.ask_zone(zone, make_question(target, TXT))
 
     async def _outside(self, target: str, server: NameServer, record: DnsRecord) -> Finding:

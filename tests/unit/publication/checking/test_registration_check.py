@@ -282,6 +282,12 @@ def test_loop_of_aliases_is_found_although_the_resolver_fails_at_it(check_one, f
     assert result.finding.verdict is Verdict.MALFORMED
 
 
+def test_target_that_the_resolver_fails_at_is_not_missing(check_one, fake_server):
+    here = fake_server(answers={NAME: alias_of("example.net")})
+    result = check_one(here, zones={"example.net": SILENT})
+    assert result.finding.verdict is Verdict.NO_ANSWER
+
+
 @pytest.mark.parametrize(
     ("zone", "where"),
     [
