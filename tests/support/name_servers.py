@@ -35,9 +35,10 @@ remote-control:
   control-enable: no
 """
 _NSD_ZONE = 'zone:\n  name: "{zone}"\n  zonefile: "{file}"\n'
+# rundir is `home` again: the path of its control socket may have 107 characters at most.
 _KNOTD = """
 server:
-  rundir: {home}
+  rundir: /proc/self/cwd/{home.name}
 {addresses}
 database:
   storage: {home}
@@ -70,7 +71,10 @@ remote-control:
 def configure(
     host: Host, zones: Mapping[str, Path], home: Path, need: Callable[[str], str]
 ) -> list[str]:
-    """Write the configuration of a host with these zone files; returns the command to start it."""
+    """Write the configuration of a host with these zone files; returns the command to start it.
+
+    The command is for the directory above `home`.
+    """
     write = {"named": _named, "nsd": _nsd, "knotd": _knotd}[host.program]
     file = home / f"{host.program}.conf"
     file.write_text(write(host, zones, home))
