@@ -55,7 +55,7 @@ def saved_results(
     saved = read_saved_results(path)
     for fault in saved.faults:
         session.reporter.warn(f"{path}: {fault}", code="unreadable")
-    results = results_of(selection.pick(saved.registrations))
+    results = results_of(selection.pick(saved.registrations), saved.retired)
     return results, ExitCode.NO if saved.faults else ExitCode.OK
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from dkimctl.models.registration import DnsRecord, DomainSpec, Registration
+from dkimctl.models.registration import DnsRecord, DomainSpec, Outcome, Registration
 from dkimctl.models.secret import Secret
 
 _Number = int | float  # a JSON number may be written 1024.0
@@ -53,6 +53,12 @@ class _Item(msgspec.Struct, gc=False):
     regist_date: str | None = None
 
 
+class _SavedItem(_Item, gc=False):
+    """An item of our own output."""
+
+    outcome: object = None
+
+
 class _Body(msgspec.Struct):
     items: list[msgspec.Raw]
     total: object = None
@@ -73,6 +79,7 @@ class _ErrorBody(msgspec.Struct):
 
 _encoder = msgspec.json.Encoder()
 _item_decoder = msgspec.json.Decoder(_Item)
+_saved_item_decoder = msgspec.json.Decoder(_SavedItem)
 _body_decoder = msgspec.json.Decoder(_Body)
 
 
@@ -81,10 +88,14 @@ class DecodeError(ValueError):
 
 
 class Reply(NamedTuple):
-    """The response to a registration: the usable items, and one sentence for each problem."""
+    """The response to a registration: the usable items, and one sentence for each problem.
+
+    `retired`: the items that were so when they were saved.
+    """
 
     items: tuple[Registration, ...]
     faults: tuple[str, ...] = ()
+    retired: frozenset[Registration] = frozenset()
 
 
 def encode_registration(specs: Sequence[DomainSpec]) -> bytes:
@@ -101,13 +112,16 @@ def decode_reply(body: bytes, *, is_saved: bool = False) -> Reply:
     decoded = _decode_body(body)
     if len(decoded.items) > _MAX_ITEMS and not is_saved:
         raise DecodeError(f".items has {len(decoded.items)} entries, far more than were requested")
-    items, faults = [], []
+    items, faults, retired = [], [], set()
+    decoder = _saved_item_decoder if is_saved else _item_decoder
     for index, raw in enumerate(decoded.items):
         try:
-            item = _item_decoder.decode(raw)
+            item = decoder.decode(raw)
             if item.result is None and not is_saved:
                 raise msgspec.ValidationError("Expected `object`, got `null` - at `$.result`")
             items.append(_to_registration(item))
+            if isinstance(item, _SavedItem) and item.outcome == Outcome.RETIRED:
+                retired.add(items[-1])
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             faults.append(_describe(error, f".items[{index}]"))
     total = decoded.total
@@ -115,7 +129,7 @@ def decode_reply(body: bytes, *, is_saved: bool = False) -> Reply:
         faults.append(
             f"the service found {total} results and returned {len(decoded.items)} of them"
         )
-    return Reply(tuple(items), tuple(faults))
+    return Reply(tuple(items), tuple(faults), frozenset(retired))
 
 
 def decode_token(body: bytes) -> tuple[Secret, float | None]:

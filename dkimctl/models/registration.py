@@ -18,6 +18,7 @@ class Outcome(StrEnum):
     UNUSABLE = "unusable"
     FAILED = "failed"
     UNKNOWN = "unknown"
+    RETIRED = "retired"  # its record should be removed from DNS
 
     __hash__ = str.__hash__  # that of Enum is slow, and each entry is looked up ten times
 
@@ -27,6 +28,9 @@ GOOD = frozenset({Outcome.CREATED, Outcome.EXISTS})
 
 USABLE = GOOD | {Outcome.DIFFERS}
 """Outcomes with a record that may be published."""
+
+SOUND = USABLE | {Outcome.RETIRED}
+"""Outcomes with a record that may be, or have been, published."""
 
 
 class RegistrationKey(NamedTuple):

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from dkimctl.errors import LedgerError
-from dkimctl.models.registration import DnsRecord, Registration, RegistrationKey, key_of
+from dkimctl.models.registration import DnsRecord, Registration, RegistrationKey
 from dkimctl.publication.verdicts import Check, Verdict
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class PublicationChanges:
 
     def add(self, check: Check) -> None:
         """Take in a check; the last check of a record counts."""
-        key = key_of(check.sign_domain, check.selector)
+        key = check.key
         verdict = _conclusion(check)
         if verdict is None or (self._counted is not None and key not in self._counted):
             return

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
-from dkimctl.models.registration import utc_time
+from dkimctl.models.registration import RegistrationKey, key_of, utc_time
 
 
 class Verdict(StrEnum):
@@ -68,6 +68,10 @@ class Check(NamedTuple):
     urgency: Urgency = Urgency.NONE
     is_delegation_known: bool = True  # else there may be more servers than those asked
     regist_date: str | None = None
+
+    @property
+    def key(self) -> RegistrationKey:
+        return key_of(self.sign_domain, self.selector)
 
 
 def is_good(verdict: Verdict, wanted: Verdict) -> bool:

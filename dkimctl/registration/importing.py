@@ -4,13 +4,13 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from dkimctl.errors import UsageError
-from dkimctl.models.registration import USABLE, DnsRecord, Outcome, Registration, Result
+from dkimctl.models.registration import SOUND, DnsRecord, Outcome, Registration, Result
 from dkimctl.specs.names import parse_domain
 
 if TYPE_CHECKING:
     from dkimctl.ledger.ledger import Ledger
 
-_OURS = USABLE | {Outcome.UNUSABLE}
+_OURS = SOUND | {Outcome.UNUSABLE}
 
 
 class ImportPlan(NamedTuple):

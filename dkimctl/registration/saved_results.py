@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import NamedTuple
 
 from dkimctl.errors import UsageError
-from dkimctl.models.registration import DomainSpec, Outcome, Registration, Result
+from dkimctl.models.registration import USABLE, DomainSpec, Outcome, Registration, Result
 from dkimctl.registration import outcomes
 from dkimctl.strict_yaml.source import read_bytes
 
@@ -14,10 +14,14 @@ _MAX_SIZE = 1 << 29  # bytes; 100,000 registrations are 85 MB
 
 
 class SavedResults(NamedTuple):
-    """The content of a file; `faults` are sentences about items that cannot be read."""
+    """The content of a file; `faults` are sentences about items that cannot be read.
+
+    `retired`: the registrations that were so when they were saved.
+    """
 
     registrations: Sequence[Registration]
     faults: Sequence[str]
+    retired: Set[Registration]
 
 
 def read_saved_results(path: str) -> SavedResults:
@@ -35,17 +39,21 @@ def read_saved_results(path: str) -> SavedResults:
             f"{name} is not a saved result: {error}",
             hint="name a file written by --format json, or a response of the service",
         ) from None
-    return SavedResults(reply.items, reply.faults)
+    return SavedResults(reply.items, reply.faults, reply.retired)
 
 
-def results_of(registrations: Iterable[Registration]) -> Iterator[Result]:
-    """The result of each registration, from its own content: saved outcomes are not trusted.
+def results_of(
+    registrations: Iterable[Registration], retired: Set[Registration] = frozenset()
+) -> Iterator[Result]:
+    """The result of each registration, from its own content: other saved outcomes are not trusted.
 
     Of two records for the same name in DNS, only the first is usable.
     """
     values: dict[str, str] = {}
     for registration in registrations:
         result = _result_of(registration)
+        if registration in retired and result.outcome in USABLE:
+            result = result._replace(outcome=Outcome.RETIRED, reason="it was retired when saved")
         record = result.registration.record
         if (
             record is not None

@@ -6,7 +6,14 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 
 from dkimctl.models.registration import DnsRecord, Result
-from dkimctl.render.records import by_zone, character_strings, owner_name, publishable, txt_data
+from dkimctl.render.records import (
+    by_zone,
+    character_strings,
+    owner_name,
+    publishable,
+    sound_record,
+    txt_data,
+)
 from dkimctl.render.renderer import Renderer
 
 # Octets of changes in an update, which is one DNS message of at most 65,535 octets: the rest is
@@ -27,7 +34,7 @@ class _UpdateRenderer(Renderer[Result]):
         self._records: list[DnsRecord] = []
 
     def add(self, result: Result) -> str:
-        record = publishable(result)
+        record = self._record_of(result)
         if record is None:
             return ""
         if self._zones:
@@ -41,6 +48,9 @@ class _UpdateRenderer(Renderer[Result]):
                 yield f"zone {owner_name(zone)}\n"
                 yield from map(self._change, update)
                 yield "send\n"
+
+    def _record_of(self, result: Result) -> DnsRecord | None:
+        return publishable(result)
 
     def _updates(self, records: Sequence[DnsRecord]) -> Iterator[Sequence[DnsRecord]]:
         """The records in as many parts as there must be updates."""
@@ -79,6 +89,9 @@ class NsupdateRenderer(_UpdateRenderer):
 
 class NsupdateDeletionRenderer(_UpdateRenderer):
     """Updates that delete the TXT RRset of each record's name."""
+
+    def _record_of(self, result: Result) -> DnsRecord | None:
+        return sound_record(result)
 
     def _change(self, record: DnsRecord) -> str:
         return _deletion(owner_name(record.fqdn))

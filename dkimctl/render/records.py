@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from dkimctl.errors import UsageError
-from dkimctl.models.registration import USABLE, DnsRecord, Result
+from dkimctl.models.registration import SOUND, USABLE, DnsRecord, Result
 from dkimctl.text.escaping import printable
 
 MAX_STRING = 255  # bytes in one character-string (RFC 1035 section 3.3)
@@ -26,6 +26,11 @@ def publishable(result: Result) -> DnsRecord | None:
     Every format for DNS tools takes its records from here.
     """
     return result.registration.record if result.outcome in USABLE else None
+
+
+def sound_record(result: Result) -> DnsRecord | None:
+    """The same, and of what is retired: a record that may be checked, and deleted."""
+    return result.registration.record if result.outcome in SOUND else None
 
 
 def character_strings(value: str) -> list[bytes]:

@@ -12,7 +12,7 @@ from dkimctl.text.escaping import printable
 _HEADER = ("DOMAIN", "SELECTOR", "OUTCOME", "BITS", "START", "RESULT")
 _MIN_RESULT = len("201 created")
 
-_WAITING = frozenset({Outcome.PENDING, Outcome.DIFFERS, Outcome.TAKEN})
+_WAITING = frozenset({Outcome.PENDING, Outcome.RETIRED, Outcome.DIFFERS, Outcome.TAKEN})
 _NEED_NO_ATTENTION = GOOD | {Outcome.PENDING}
 
 

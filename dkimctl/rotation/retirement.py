@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple
+from enum import StrEnum
+from typing import NamedTuple
 
+from dkimctl.models.history import KeyHistory
 from dkimctl.models.registration import (
     DomainSpec,
     Outcome,
@@ -14,137 +15,187 @@ from dkimctl.models.registration import (
     RegistrationKey,
     Result,
     by_signing_domain,
+    key_of,
 )
+from dkimctl.publication.verdicts import Verdict
 from dkimctl.registration import outcomes
-
-if TYPE_CHECKING:
-    from dkimctl.ledger.ledger import Ledger
-    from dkimctl.ledger.selection import Selection
+from dkimctl.rotation.succession import Histories, Succession, Successor
 
 # Mail signed with the old key may wait in queues for five days (RFC 5321 4.5.4.1), and is verified
 # again when it is read or forwarded; the rest is time to notice that signing has not moved.
 GRACE_PERIOD = timedelta(days=14)
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
-Publications = Mapping[RegistrationKey, datetime]  # as the ledger has them
+
+class Stage(StrEnum):
+    """How far a registration is on its way out, the furthest first."""
+
+    RETIRED = "retired"
+    DUE = "due"  # its successor must be seen published first
+    WAITING = "waiting"  # for the end of the grace period
+    UNKNOWN = "unknown"  # whether a newer key replaces it
+    CURRENT = "current"
+
+
+_STAGES = list(Stage)
+_DECIDING = (Stage.RETIRED, Stage.DUE)
+
+
+class RetirementPolicy(NamedTuple):
+    """Looks at DNS before `seen_since` are too old to rely on.
+
+    `assume_successors`: a newer key replaces the older ones, unless it is recorded which it does.
+    """
+
+    now: datetime
+    seen_since: datetime
+    assume_successors: bool = False
 
 
 class RetirementStatus(NamedTuple):
-    """Whether a registration is retired; `reason` says by which successor, or what is missing."""
+    """The stage of a registration; `reason` says by which successor, or what is missing.
+
+    `successors` are the keys of which one must be seen published, of a registration that is due or
+    retired. `is_over`: 14 days have passed since one of them took over; it was published then.
+    """
 
     registration: Registration
-    is_retired: bool
+    stage: Stage
     reason: str
-
-
-class _Dated(NamedTuple):
-    """A registration with the start of its signing."""
-
-    start: datetime
-    registration: Registration
-
-
-class _Successor(NamedTuple):
-    """A registration that signs from `start`; `published`: since when, if it is."""
-
-    selector: str
-    start: datetime
-    published: datetime | None
-
-    @property
-    def took_over(self) -> datetime:
-        return _NEVER if self.published is None else max(self.start, self.published)
-
-
-def select_statuses(ledger: Ledger, selection: Selection, now: datetime) -> list[RetirementStatus]:
-    """The status of each selected registration of the ledger; empty if none is selected."""
-    registrations = list(ledger.all())
-    selected = set(selection.pick(registrations))
-    if not selected:
-        return []
-    publications = {
-        key: history.published_at
-        for key, history in ledger.histories().items()
-        if history.published_at is not None
-    }
-    statuses = retirement_statuses(registrations, publications, now)
-    return [status for status in statuses if status.registration in selected]
+    successors: Sequence[Registration] = ()
+    is_over: bool = False
 
 
 def retirement_statuses(
-    registrations: Iterable[Registration], publications: Publications, now: datetime
+    registrations: Iterable[Registration], histories: Histories, policy: RetirementPolicy
 ) -> Iterator[RetirementStatus]:
     """The status of each of `registrations`, which are all those of their domains.
 
-    A registration is retired when an enabled registration of its signing domain that starts later
-    has started, and was seen published, over 14 days ago. Oldest first within each domain.
+    A registration that was enabled and has begun is retired when, for 14 days, a key that replaces
+    it has started, is enabled, and is published; and was seen to be so since `policy.seen_since`.
+    Oldest first within each domain.
     """
     for of_domain in by_signing_domain(registrations).values():
-        yield from reversed(list(_newest_first(of_domain, publications, now)))
+        succession = Succession(of_domain, histories)
+        for registration in sorted(of_domain, key=lambda one: one.starts_at or _NEVER):
+            history = histories.get(registration.key, KeyHistory())
+            reason = _why_not_old(registration, history, policy.now)
+            if reason:
+                yield RetirementStatus(registration, Stage.CURRENT, reason)
+            else:
+                yield _status(registration, succession, policy)
+
+
+def keys_past_grace(
+    registrations: Iterable[Registration], histories: Histories, now: datetime
+) -> dict[RegistrationKey, str]:
+    """The keys whose grace period is over, each with a reason that names its successor."""
+    replaced = (
+        key_of(key.sign_domain, history.replaces)
+        for key, history in histories.items()
+        if history.replaces is not None
+    )
+    domains = {key.sign_domain for key in replaced if key in histories}
+    rotated = [one for one in registrations if one.key.sign_domain in domains]
+    return {
+        status.registration.key: f"{status.successors[0].selector} has replaced it; to remove it "
+        f"from the ledger: `dkimctl ledger forget {status.registration.sign_domain}`"
+        for status in retirement_statuses(rotated, histories, RetirementPolicy(now, now))
+        if status.is_over
+    }
 
 
 def as_result(status: RetirementStatus) -> Result:
-    """The registration as commands show it, with the reason if it is retired."""
+    """The registration as commands show it, with the reason if its grace period is over."""
     registration = status.registration
     spec = DomainSpec(registration.sign_domain, registration.selector)
     result = outcomes.of_registered(spec, registration)
-    if status.is_retired and result.outcome is Outcome.EXISTS:
-        return result._replace(reason=status.reason)
+    if status.is_over and result.outcome is Outcome.EXISTS:
+        return result._replace(outcome=Outcome.RETIRED, reason=status.reason)
     return result
 
 
-def _newest_first(
-    of_domain: Sequence[Registration], publications: Publications, now: datetime
-) -> Iterator[RetirementStatus]:
-    dated = []
-    for registration in of_domain:
-        start = registration.starts_at
-        if registration.is_taken:
-            yield RetirementStatus(registration, False, "it belongs to another account")
-        elif start is None:
-            reason = "neither its start_date nor its regist_date can be read"
-            yield RetirementStatus(registration, False, reason)
-        else:
-            dated.append(_Dated(start, registration))
-    dated.sort(key=lambda one: one.start, reverse=True)
-    first: _Successor | None = None  # to take over, of those that start later
-    for _, group in groupby(dated, key=lambda one: one.start):
-        same_start = list(group)
-        for one in same_start:
-            yield _status(one.registration, first, now)
-        for successor in _successors(same_start, publications):
-            if first is None or successor.took_over < first.took_over:
-                first = successor
-
-
-def _successors(
-    registrations: Iterable[_Dated], publications: Publications
-) -> Iterator[_Successor]:
-    for start, registration in registrations:
-        if registration.signs:
-            published = publications.get(registration.key)
-            yield _Successor(registration.selector or "", start, published)
+def _why_not_old(registration: Registration, history: KeyHistory, now: datetime) -> str:
+    """Why nothing replaces this key yet; or ""."""
+    start = registration.starts_at
+    if registration.is_taken:
+        return "it belongs to another account"
+    if start is None:
+        return "neither its start_date nor its regist_date can be read"
+    if history.enabled_at is None:
+        return "it was never enabled"
+    return f"it starts on {start.date()}" if start > now else ""
 
 
 def _status(
-    registration: Registration, successor: _Successor | None, now: datetime
+    old: Registration, succession: Succession, policy: RetirementPolicy
 ) -> RetirementStatus:
-    if successor is None:
-        reason = "the domain has no newer selector: run `dkimctl rotate`"
-        return RetirementStatus(registration, False, reason)
-    if successor.published is None:
-        reason = "no newer selector of the domain was seen published: run `dkimctl check-dns`"
-        return RetirementStatus(registration, False, reason)
-    text = (
-        f"its successor {successor.selector} {'starts' if successor.start > now else 'started'} on "
-        f"{successor.start.date()} and was first seen published on {successor.published.date()}"
-    )
-    if successor.took_over <= now - GRACE_PERIOD:
-        return RetirementStatus(registration, True, text)
-    return RetirementStatus(registration, False, f"{text}: wait until {_end(successor)}")
+    successors, unrecorded = succession.recorded(old), succession.assumed(old)
+    if policy.assume_successors:
+        successors += unrecorded
+    if not successors and unrecorded:
+        reason = f"it is not recorded whether {unrecorded[0].selector} replaces it"
+        return RetirementStatus(old, Stage.UNKNOWN, reason)
+    if not successors:
+        reason = "no newer selector of the domain replaces it: run `dkimctl rotate`"
+        return RetirementStatus(old, Stage.CURRENT, reason)
+    judged = sorted((_judge(one, policy) for one in successors), key=_rank)
+    best = judged[0]
+    deciding = [one.successor.registration for one in judged if one.stage in _DECIDING]
+    is_over = best.took_over <= policy.now - GRACE_PERIOD
+    return RetirementStatus(old, best.stage, best.reason, deciding, is_over)
 
 
-def _end(successor: _Successor) -> str:
+class _Judged(NamedTuple):
+    """A successor, since when it does all that it must, and the stage that this makes."""
+
+    successor: Successor
+    took_over: datetime
+    stage: Stage
+    reason: str
+
+
+def _judge(successor: Successor, policy: RetirementPolicy) -> _Judged:
+    begins = max(successor.starts_at, successor.enabled_at)
+    published = successor.history.published_at
+    took_over = _NEVER if published is None else max(begins, published)
+    text = _description(successor, policy.now)
+    if max(begins, published or begins) > policy.now - GRACE_PERIOD:
+        wait = "run `dkimctl check-dns`" if published is None else f"wait until {_end(took_over)}"
+        return _Judged(successor, took_over, Stage.WAITING, f"{text}: {wait}")
+    if _is_seen(successor.history, policy):
+        return _Judged(successor, took_over, Stage.RETIRED, text)
+    return _Judged(successor, took_over, Stage.DUE, text)
+
+
+def _rank(judged: _Judged) -> tuple[int, datetime, datetime]:
+    return _STAGES.index(judged.stage), judged.took_over, judged.successor.starts_at
+
+
+def _is_seen(history: KeyHistory, policy: RetirementPolicy) -> bool:
+    """Whether it was published at the last look, which is recent."""
+    if history.looked_at is None or history.verdict != Verdict.PUBLISHED:
+        return False
+    return policy.seen_since <= history.looked_at <= policy.now
+
+
+def _description(successor: Successor, now: datetime) -> str:
+    start, enabled, history = successor.starts_at, successor.enabled_at, successor.history
+    text = f"its successor {successor.selector} {'starts' if start > now else 'started'} on "
+    text += str(start.date())
+    if enabled > start:
+        text += f", was enabled on {enabled.date()}"
+    if history.published_at is not None and history.looked_at is not None:
+        return (
+            f"{text} and was seen published from {history.published_at.date()} to "
+            f"{history.looked_at.date()}"
+        )
+    if history.looked_at is not None:
+        return f"{text}, but in DNS it was {history.verdict} on {history.looked_at.date()}"
+    return f"{text}, but was never seen published"
+
+
+def _end(took_over: datetime) -> str:
     """The end of the grace period (UTC)."""
-    end = min(successor.took_over, _NEVER - GRACE_PERIOD) + GRACE_PERIOD
+    end = min(took_over, _NEVER - GRACE_PERIOD) + GRACE_PERIOD
     return end.isoformat(timespec="minutes")

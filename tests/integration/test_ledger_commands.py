@@ -185,22 +185,30 @@ class TestForget:
     @pytest.fixture
     def pair(self, ledger, make_registration):
         """An old key, and its successor of three weeks ago, which was not seen published."""
-        old = make_registration(selector="s1", start_date=date(300), default=0, enable=True)
-        new = make_registration(selector="s2", start_date=date(21))
+        fields = {"default": 0, "enable": True}
+        old, new = (
+            make_registration(
+                selector=name, start_date=date(days), regist_date=date(days), **fields
+            )
+            for name, days in (("s1", 300), ("s2", 21))
+        )
         with ledger() as opened:
             opened.record([old, new])
+            opened.note_replacements({new.key: "s1"})
             opened.commit(begun=[[DomainSpec("example.com", "s1")]])
         return old, new
 
-    def see_published(self, ledger, days_ago, *selectors) -> None:
+    def see(self, ledger, days_ago, *selectors, verdict="published") -> None:
         with ledger(days_ago=days_ago) as opened:
-            opened.note_looks({key_of("example.com", one): "published" for one in selectors})
+            opened.note_looks({key_of("example.com", one): verdict for one in selectors})
 
     def test_a_retired_key_is_forgotten_and_can_be_imported_again(self, cli, ledger, pair):
-        self.see_published(ledger, 15, "s1", "s2")
+        self.see(ledger, 15, "s1", "s2")
+        self.see(ledger, 2, "s1", verdict="missing")
         done = cli("ledger", "forget", "example.com")
         assert done.status == 0, done.err
         assert [item["selector"] for item in done.json["items"]] == ["s1"]
+        assert [item["outcome"] for item in done.json["items"]] == ["retired"]
         assert "dkimctl: forgot 1, kept 1 (not retired)\n" in done.err
         with ledger() as opened:
             assert list(opened.all()) == [pair[1]]
@@ -212,10 +220,10 @@ class TestForget:
     def test_a_key_that_is_not_retired_stays_with_a_reason(self, cli, ledger, pair):
         done = cli("ledger", "forget", "example.com")
         assert (done.status, done.out) == (1, "")
-        assert "(selector s1) is not retired: no newer selector of the domain was seen" in done.err
-        assert "dkimctl check-dns" in done.err
+        assert "(selector s1) is not retired: its successor s2 started on" in done.err
+        assert "but was never seen published" in done.err
         assert "none of the 2 selected registrations is retired" in done.err
-        self.see_published(ledger, 13, "s2")
+        self.see(ledger, 13, "s2")
         done = cli("ledger", "forget", "example.com")
         assert (done.status, done.out) == (1, "")
         assert "its successor s2 started on" in done.err
@@ -230,13 +238,27 @@ class TestForget:
         assert (done.status, done.json["count"]) == (0, 2)
         assert known(ledger) == [kept]
 
+    @pytest.mark.parametrize("words", [(), ("--force",)])
+    def test_what_the_last_check_saw_in_dns_is_refused(self, cli, ledger, pair, words):
+        self.see(ledger, 15, "s1", "s2")
+        self.see(ledger, 1, "s1", verdict="inconsistent")
+        done = cli("ledger", "forget", "example.com", *words)
+        assert (done.status, done.out) == (1, "")
+        assert "example.com (selector s1): inconsistent" in done.err
+        assert ("(selector s2): published" in done.err) is bool(words)
+        assert "nothing was forgotten" in done.err
+        assert "dkimctl check-dns --expect-absent DOMAIN" in done.err
+        assert known(ledger) == list(pair)
+        forgotten = cli("ledger", "forget", "example.com", "--still-published", *words)
+        assert (forgotten.status, forgotten.json["count"]) == (0, 2 if words else 1)
+
     def test_a_spec_file_selects_single_selectors(self, cli, ledger, pair):
         cli.write("sold.yaml", "- {sign_domain: example.com, selector: s2}\n")
         assert cli("ledger", "forget", "--force", "sold.yaml").status == 0
         assert known(ledger) == [pair[0]]
 
     def test_the_table_can_be_written_to_a_file(self, cli, ledger, pair):
-        self.see_published(ledger, 15, "s2")
+        self.see(ledger, 15, "s2")
         done = cli("ledger", "forget", "*", "--format", "table", "--output", "gone.txt")
         assert (done.status, done.out) == (0, "")
         text = (cli.home / "gone.txt").read_text()

@@ -16,7 +16,6 @@ from dkimctl.models.registration import (
     DomainSpec,
     Outcome,
     Registration,
-    RegistrationKey,
     Result,
     key_of,
 )
@@ -27,7 +26,13 @@ from dkimctl.registration.planning import Planner
 from dkimctl.render.nsupdate import NsupdateDeletionRenderer
 from dkimctl.render.renderer import Format, render_all
 from dkimctl.render.spec_yaml import render_spec_yaml
-from dkimctl.rotation.retirement import as_result, retirement_statuses
+from dkimctl.rotation.retirement import (
+    RetirementPolicy,
+    RetirementStatus,
+    Stage,
+    as_result,
+    retirement_statuses,
+)
 from dkimctl.rotation.successors import RotationPolicy, find_successors, start_date
 from dkimctl.service import clients
 from dkimctl.service.app import create_app
@@ -182,6 +187,17 @@ class TestSuccessors:
             (("--key-len", "4096"), "in --key-len"),
             (("--format", "json"), "--format has no effect without --retired"),
             (("--zone", "example.com"), "--zone has no effect without --retired"),
+            (("--no-check",), "--no-check has no effect without --retired"),
+            (("--max-age-of-check", "1d"), "--max-age-of-check has no effect without --retired"),
+            (("--assume-successors",), "--assume-successors has no effect without --retired"),
+            (
+                ("--retired", "--max-age-of-check", "1d"),
+                "--max-age-of-check has no effect without --no-check",
+            ),
+            (
+                ("--retired", "--no-check", "--max-age-of-check", "soon"),
+                'in --max-age-of-check: invalid duration "soon"',
+            ),
             (("--retired", "--older-than", "1d"), "--older-than has no effect with --retired"),
             (("--retired", "--selector", ""), "--selector has no effect with --retired"),
             (("--retired", "--zone", "example.com"), "--zone has no effect with this format"),
@@ -223,6 +239,9 @@ class TestSuccessors:
         assert cli("rotate", "--sandbox", "--output", "no/such/file").status == 4
 
 
+NO_CHECK = ("rotate", "--sandbox", "--retired", "--no-check")
+
+
 class TestRetired:
     @pytest.fixture
     def pair(self, import_, ledger):
@@ -231,32 +250,90 @@ class TestRetired:
             import_(domain, "s1", days=200)
             import_(domain, "s2", days=18, start_date=days_ago(15).isoformat(timespec="minutes"))
         with ledger(days=15) as opened:
+            opened.note_replacements(
+                {key_of(domain, "s2"): "s1" for domain in ("example.com", "mail.example.net")}
+            )
+            opened.note_looks({key_of("example.com", one): "published" for one in ("s1", "s2")})
+        with ledger() as opened:
             opened.note_looks({key_of("example.com", one): "published" for one in ("s1", "s2")})
 
     def test_in_a_pipe_the_output_is_a_saved_result(self, cli, pair):
-        done = cli("rotate", "--sandbox", "--retired")
+        done = cli(*NO_CHECK, "example.com")
         assert done.status == 0
         [item] = done.json["items"]
         assert (item["sign_domain"], item["selector"]) == ("example.com", "s1")
+        assert item["outcome"] == "retired"
         assert "retired: 1" in done.err
         assert "(s=)" in done.err
-        assert "dkimctl check-dns --profile sandbox --from - --expect-absent" in done.err
+        assert "--format nsupdate --output remove.txt && nsupdate -k KEYFILE remove.txt" in done.err
+        assert "check-dns --profile sandbox --from retired.json --expect-absent" in done.err
         assert "dkimctl ledger forget --profile sandbox" in done.err
         again = cli("show-dns", "--from", "-", "--format", "json", stdin=done.out)
-        assert again.status == 0
-        assert again.json["items"][0]["setting_values"] == item["setting_values"]
+        assert (again.status, again.json) == (0, done.json)
 
     def test_the_table_gives_the_reason(self, cli, pair):
-        done = cli("rotate", "--sandbox", "--retired", "--format", "table")
+        done = cli(*NO_CHECK, "--format", "table")
         assert "its successor s2 started on" in done.out
         assert "mail.example.net" not in done.out
 
     def test_on_a_terminal_it_is_a_table(self, pair, on_terminal):
-        status, shown = on_terminal(["rotate", "--sandbox", "--retired"])
+        status, shown = on_terminal([*NO_CHECK, "example.com"])
         assert (status, "DOMAIN" in shown) == (0, True)
 
+    def test_one_that_is_due_is_not_listed_but_told_with_the_command(self, cli, pair):
+        done = cli(*NO_CHECK)
+        assert (done.status, done.json["count"]) == (1, 1)
+        assert "mail.example.net (selector s1) is due, but check first: its successor" in done.err
+        assert "never seen published" in done.err
+        assert "dkimctl check-dns --profile sandbox mail.example.net" in done.err
+
+    def test_an_old_look_does_not_count(self, cli, pair, ledger):
+        with ledger(days=1.1) as opened:
+            opened.note_looks({key_of("example.com", "s2"): "published"})
+        done = cli(*NO_CHECK, "example.com")
+        assert (done.status, done.json["count"]) == (1, 0)
+        assert "example.com (selector s1) is due, but check first" in done.err
+        assert cli(*NO_CHECK, "example.com", "--max-age-of-check", "2d").json["count"] == 1
+
+    @pytest.mark.parametrize("verdict", ["missing", "inconsistent"])
+    def test_a_successor_that_is_not_published_retires_nothing(self, cli, pair, ledger, verdict):
+        with ledger() as opened:
+            opened.note_looks({key_of("example.com", "s2"): verdict})
+        done = cli(*NO_CHECK, "example.com")
+        assert (done.status, done.json["count"]) == (1, 0)
+        assert f"in DNS it was {verdict} on" in done.err
+
+    def test_dns_is_asked_and_without_an_answer_nothing_is_listed(self, cli, import_, ledger):
+        """The zone of a domain below .invalid is not known, or the root cannot be asked."""
+        import_("mail.invalid", "s1", days=200)
+        import_("mail.invalid", "s2", days=18)
+        with ledger(days=18) as opened:
+            opened.note_replacements({key_of("mail.invalid", "s2"): "s1"})
+            opened.note_looks({key_of("mail.invalid", "s2"): "published"})
+        with ledger() as opened:
+            opened.note_looks({key_of("mail.invalid", "s2"): "published"})
+        assert cli(*NO_CHECK).json["count"] == 1
+        done = cli("rotate", "--sandbox", "--retired")
+        assert (done.status in {1, 4}, done.json["count"]) == (True, 0), done.err
+        assert "mail.invalid (selector s1) is due, but check first" in done.err
+
+    def test_where_it_is_not_known_which_key_replaces_which(self, cli, import_, ledger):
+        import_("example.org", "s1", days=200)
+        import_("example.org", "s2", days=30)
+        for days in (30, 0):
+            with ledger(days=days) as opened:
+                opened.note_looks({key_of("example.org", "s2"): "published"})
+        done = cli(*NO_CHECK)
+        assert (done.status, done.json["count"]) == (0, 0)
+        assert "not recorded which key replaces which: 1 domains (example.org)" in done.err
+        assert "--assume-successors" in done.err
+        assert cli(*NO_CHECK, "--assume-successors").json["count"] == 1
+        assert cli("ledger", "forget", "--sandbox", "*").status == 1
+        done = cli("ledger", "forget", "--sandbox", "*", "--assume-successors")
+        assert (done.status, done.json["count"]) == (0, 1)
+
     def test_deletions_for_nsupdate(self, cli, pair):
-        words = ("rotate", "--sandbox", "--retired", "--format", "nsupdate")
+        words = (*NO_CHECK, "example.com", "--format", "nsupdate")
         done = cli(*words)
         assert (done.status, done.out) == (
             0, "update delete s1._domainkey.example.com. IN TXT\nsend\n"
@@ -271,24 +348,41 @@ class TestRetired:
         with ledger() as opened:
             [old] = [one for one in opened.of_domain("example.com") if one.selector == "s1"]
             opened.record([old._replace(key_len=1024)])
-        assert cli("rotate", "--sandbox", "--retired").json["items"][0]["outcome"] == "unusable"
-        done = cli("rotate", "--sandbox", "--retired", "--format", "nsupdate")
+        words = (*NO_CHECK, "example.com")
+        assert cli(*words).json["items"][0]["outcome"] == "unusable"
+        done = cli(*words, "--format", "nsupdate")
         assert (done.status, done.out) == (0, "")
         assert "unusable: example.com (selector s1)" in done.err
 
-    def test_without_retired_keys_the_result_is_empty(self, cli, pair):
-        done = cli("rotate", "--sandbox", "--retired", "mail.example.net")
+    def test_without_retired_keys_the_result_is_empty(self, cli, import_):
+        import_(days=200)
+        done = cli("rotate", "--sandbox", "--retired", "example.com")
         assert (done.status, done.json) == (0, {"items": [], "count": 0, "total": 0})
         assert "nothing is retired" in done.err
-        script = cli("rotate", "--sandbox", "--retired", "mail.example.net", "--format", "nsupdate")
+        script = cli("rotate", "--sandbox", "--retired", "example.com", "--format", "nsupdate")
         assert (script.status, script.out) == (0, "")
 
-    def test_a_forgotten_key_is_no_longer_listed(self, cli, pair):
-        listed = cli("rotate", "--sandbox", "--retired")
+    def test_a_forgotten_key_is_no_longer_listed(self, cli, pair, ledger):
+        listed = cli(*NO_CHECK, "example.com")
+        refused = cli("ledger", "forget", "--sandbox", "*")
+        assert (refused.status, refused.out) == (1, "")
+        with ledger() as opened:
+            opened.note_looks({key_of("example.com", "s1"): "missing"})
         dropped = cli("ledger", "forget", "--sandbox", "*")
         assert (dropped.status, dropped.json) == (0, listed.json)
-        assert cli("rotate", "--sandbox", "--retired").json["count"] == 0
+        assert cli(*NO_CHECK, "example.com").json["count"] == 0
         assert cli("show-dns", "--sandbox", "--format", "json").json["count"] == 3
+
+    def test_records_of_retired_keys_are_not_published_again(self, cli, pair):
+        retired = cli.write("retired.json", cli(*NO_CHECK, "example.com").out)
+        for fmt in ("nsupdate", "zone", "value", "octodns --zone example.com"):
+            done = cli("show-dns", "--from", retired, "--format", *fmt.split())
+            assert (done.status, done.out) == (1, "")
+            assert "retired keys, which must not be published again: 1 (example.com" in done.err
+            assert "dkimctl rotate --retired --format nsupdate" in done.err
+        for fmt in ("table", "json", "jsonl", "csv"):
+            done = cli("show-dns", "--from", retired, "--format", fmt)
+            assert (done.status, "retired" in done.out) == (0, True), fmt
 
 
 class Watch:
@@ -322,6 +416,8 @@ class World:
             token = self._client.issue_token(*self._credentials)
             return self._client.register(token.access_token, batch)
 
+        replaced = {spec.key: spec.replaces for spec in specs if spec.replaces}
+        self.ledger.note_replacements(replaced)
         engine = RegistrationEngine(
             self.ledger, Planner(self.ledger), lambda: send,
             observer=Watch(), warn=lambda text: None, limits=Limits(),
@@ -342,17 +438,17 @@ class World:
         """Note a look at DNS."""
         self.ledger.note_looks({key_of("example.com", one): verdict for one in selectors})
 
-    def publications(self) -> dict[RegistrationKey, datetime]:
-        histories = self.ledger.histories().items()
-        return {key: one.published_at for key, one in histories if one.published_at}
+    def _retired(self) -> list[RetirementStatus]:
+        """By looks of the last day."""
+        policy = RetirementPolicy(self.now, self.now - timedelta(days=1))
+        statuses = retirement_statuses(self.ledger.all(), self.ledger.histories(), policy)
+        return [status for status in statuses if status.stage is Stage.RETIRED]
 
     def retired(self) -> list[str]:
-        statuses = retirement_statuses(self.ledger.all(), self.publications(), self.now)
-        return [status.registration.selector for status in statuses if status.is_retired]
+        return [status.registration.selector for status in self._retired()]
 
     def deletions(self) -> str:
-        statuses = retirement_statuses(self.ledger.all(), self.publications(), self.now)
-        results = [as_result(status) for status in statuses if status.is_retired]
+        results = map(as_result, self._retired())
         return "".join(render_all(NsupdateDeletionRenderer(()), results))
 
     def close(self) -> None:
@@ -392,6 +488,7 @@ def test_a_whole_rotation_day_by_day(world):
     assert world.successors() == world.retired() == []
 
     world.clock.now += 14 * DAY - 1
+    world.see("published", "s1", "s20270520")
     assert world.retired() == []
     world.clock.now += 1
     assert world.retired() == ["s1"]
@@ -410,7 +507,7 @@ def test_a_whole_rotation_day_by_day(world):
 def test_a_record_that_vanished_restarts_its_grace_period(world):
     world.register([DomainSpec("example.com", "s1", 2048)])
     world.clock.now += 1 * DAY
-    world.register([DomainSpec("example.com", "s2", 2048)])
+    world.register([DomainSpec("example.com", "s2", 2048, replaces="s1")])
     world.see("published", "s2")
     world.clock.now += 13 * DAY
     world.see("missing", "s2")
@@ -418,4 +515,6 @@ def test_a_record_that_vanished_restarts_its_grace_period(world):
     assert world.retired() == []
     world.see("published", "s2")
     world.clock.now += 14 * DAY
+    assert world.retired() == [], "that look is too old"
+    world.see("published", "s2")
     assert world.retired() == ["s1"]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
 
 import typer
 
+from dkimctl.cli.looks import keys_to_record, recorded_looks, retired_keys
 from dkimctl.cli.options.checking import (
+    MAX_IN_FLIGHT,
     ExpectAbsentOption,
     FormatOption,
     MaxInFlightOption,
@@ -35,10 +36,10 @@ from dkimctl.cli.selection import (
     warn_unmatched,
 )
 from dkimctl.cli.session import Session
-from dkimctl.errors import ExitCode, Interrupted, LedgerError
-from dkimctl.models.registration import Registration, Result, named
-from dkimctl.publication.changes import PublicationChanges, recorded_changes
-from dkimctl.render.records import publishable
+from dkimctl.errors import ExitCode, Interrupted
+from dkimctl.models.registration import Outcome, Registration, RegistrationKey, Result, named
+from dkimctl.publication.changes import PublicationChanges
+from dkimctl.render.records import sound_record
 from dkimctl.render.renderer import CheckFormat
 
 app = typer.Typer(add_completion=False)
@@ -50,7 +51,7 @@ app = typer.Typer(add_completion=False)
         "dkimctl check-dns --wait 30m",
         "dkimctl check-dns '*.example.com' --server 192.0.2.1 --server 192.0.2.2:5353",
         "dkimctl check-dns --format json > checks.json",
-        "dkimctl rotate --retired --format json | dkimctl check-dns --from - --expect-absent",
+        "dkimctl check-dns --from retired.json --expect-absent",
     )
 )
 @with_session
@@ -60,7 +61,7 @@ def check_dns(
     saved: SavedOption = None,
     server: ServerOption = None,
     resolver: ResolverOption = False,
-    max_in_flight: MaxInFlightOption = 64,
+    max_in_flight: MaxInFlightOption = MAX_IN_FLIGHT,
     wait: WaitOption = None,
     expect_absent: ExpectAbsentOption = False,
     warn_within: WarnWithinOption = "2d",
@@ -79,30 +80,37 @@ def check_dns(
         require_writable(output)  # before a long wait
     source = open_source(server or (), resolver, max_in_flight)
     selected = read_selection(session, selection)
-    skipped = _Skipped(session.reporter)
+    checkable = _Checkable(session.reporter)
+    counted: Container[RegistrationKey] | None = None  # all
     if saved is None:
-        results, unreadable = registered_results(session, selected), ExitCode.OK
+        registrations: Iterable[Registration]
+        registrations = checkable.filter(registered_results(session, selected))
+        unreadable, retired = ExitCode.OK, retired_keys(session)
     else:
         results, unreadable = saved_results(session, saved, selected)
-    registrations = skipped.filter(results)
+        registrations, retired = [*checkable.filter(results)], checkable.retired
+        counted = keys_to_record(session, registrations)
+    if source.is_given:  # what other servers have is not known
+        counted = ()
     progress = CheckProgress(session.reporter, policy.wanted, may_draw=_may_draw(fmt, output))
-    recorded = saved is None and not expect_absent
+    changes = PublicationChanges(())
     try:
         with (
-            _changes(session, recorded=recorded) as changes,
+            recorded_looks(session, counted) as changes,
             CheckSink(fmt, output, session.reporter, wanted=policy.wanted) as sink,
         ):
             with progress:
                 check_publication(
-                    registrations, source, policy, sink.emit, progress=progress, changes=changes
-                )
+                    registrations, source, policy, sink.emit,
+                    progress=progress, changes=changes, retired=retired,
+                )  # fmt: skip
             status = sink.close()
     except KeyboardInterrupt:
         hint = "run the same command to check again"
-        if recorded:
-            hint = f"the changes seen are in the ledger; {hint}"
+        if changes.latest:
+            hint = f"what was seen is in the ledger; {hint}"
         raise Interrupted(hint=hint) from None
-    return worst_check([status, skipped.status, unreadable, warn_unmatched(session, selected)])
+    return worst_check([status, checkable.status, unreadable, warn_unmatched(session, selected)])
 
 
 def _may_draw(fmt: CheckFormat, output: Path | None) -> bool:
@@ -110,32 +118,25 @@ def _may_draw(fmt: CheckFormat, output: Path | None) -> bool:
     return fmt is CheckFormat.TABLE or output is not None or not sys.stdout.isatty()
 
 
-class _Skipped:
-    """Leaves out, with a warning, what has no record that could be checked."""
+class _Checkable:
+    """Leaves out, with a warning, what has no record that could be checked.
+
+    `retired` gets the keys that are so in a saved result, each with the reason.
+    """
 
     def __init__(self, reporter: Reporter) -> None:
         self._reporter = reporter
         self.status = ExitCode.OK
+        self.retired: dict[RegistrationKey, str] = {}
 
     def filter(self, results: Iterable[Result]) -> Iterator[Registration]:
         for result in results:
-            if publishable(result) is not None:
-                yield result.registration
-            else:
+            if sound_record(result) is None:
                 name = named(result.registration)
                 text = f"{name} is not checked: {result.outcome}: {result.reason}"
                 self._reporter.warn(text, code=result.outcome)
                 self.status = ExitCode.NO
-
-
-def _changes(session: Session, *, recorded: bool) -> AbstractContextManager[PublicationChanges]:
-    def warn(error: LedgerError) -> None:
-        session.reporter.warn(
-            f"cannot record in the ledger which records are published: {error.message}",
-            hint="`dkimctl rotate --retired` depends on it",
-            code=error.code,
-        )
-
-    if not recorded:
-        return nullcontext(PublicationChanges(()))
-    return recorded_changes(lambda: session.open_ledger(for_writing=True), on_failure=warn)
+                continue
+            if result.outcome is Outcome.RETIRED:
+                self.retired[result.registration.key] = result.reason
+            yield result.registration

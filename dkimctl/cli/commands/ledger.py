@@ -9,8 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dkimctl.cli.options.rotation import AssumeSuccessorsOption
 from dkimctl.cli.options.shared import SAVED_RESULT, TableOrJson, examples, with_session
-from dkimctl.cli.output.ledger import nothing_retired, report_forgotten, report_import
+from dkimctl.cli.output.ledger import (
+    nothing_retired,
+    report_forgotten,
+    report_import,
+    still_in_dns,
+)
 from dkimctl.cli.output.options import OutputOptions, default_format
 from dkimctl.cli.output.results import write_results
 from dkimctl.cli.selection import read_selection, require_empty, warn_unmatched
@@ -57,7 +63,7 @@ def import_(
     with session.lock_account():
         ledger = session.open_ledger(for_writing=True)
         ledger.check()
-        plan = import_results(ledger, results_of(saved.registrations))
+        plan = import_results(ledger, results_of(saved.registrations, saved.retired))
     for fault in saved.faults:
         session.reporter.warn(f"{file}: {fault}", code="unreadable")
     report_import(session.reporter, plan)
@@ -85,6 +91,13 @@ def forget(
     force: Annotated[
         bool, typer.Option("--force", help="Forget the whole selection, retired or not.")
     ] = False,
+    still_published: Annotated[
+        bool,
+        typer.Option(
+            "--still-published", help="Forget also records that the last check found in DNS."
+        ),
+    ] = False,
+    assume_successors: AssumeSuccessorsOption = False,
     fmt: Annotated[
         TableOrJson | None,
         typer.Option(
@@ -100,20 +113,26 @@ def forget(
 ) -> int:
     """Remove retired registrations (`rotate --retired` lists them) from the ledger.
 
-    They are printed; `ledger import` takes the JSON back. Nothing is sent.
+    Those that the last check saw in DNS are refused. They are printed; `ledger import` takes the
+    JSON back. Nothing is sent.
     """
-    from dkimctl.rotation.retirement import select_statuses
+    from dkimctl.rotation.retirement import RetirementPolicy
+    from dkimctl.rotation.review import read_known_keys
 
     selection = read_selection(session, words)
+    now = datetime.now(UTC)
     with session.lock_account():
         ledger = session.open_ledger(for_writing=True)
         ledger.check()
-        statuses = select_statuses(ledger, selection, datetime.now(UTC))
-        if not statuses:
+        known = read_known_keys(ledger, selection)
+        if not known.selected:
             require_empty(session, selection)
-        forgotten = [status for status in statuses if force or status.is_retired]
+        statuses = known.statuses(RetirementPolicy(now, now, assume_successors))
+        forgotten = [status for status in statuses if force or status.is_over]
         if statuses and not forgotten:
             raise nothing_retired(session.reporter, statuses)
+        if not still_published and (in_dns := known.last_seen_in_dns(forgotten)):
+            raise still_in_dns(session, in_dns)
         _write(forgotten, fmt, output)  # first, so that nothing is lost
         ledger.forget(status.registration for status in forgotten)
     report_forgotten(session.reporter, len(forgotten), len(statuses) - len(forgotten))

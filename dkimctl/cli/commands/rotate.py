@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from dkimctl.cli.options.rotation import (
     DEFAULTS,
+    AssumeSuccessorsOption,
     KeyLenOption,
+    MaxAgeOption,
+    NoCheckOption,
     OlderThanOption,
     RetiredFormatOption,
     RetiredOption,
@@ -20,10 +24,12 @@ from dkimctl.cli.options.rotation import (
     no_effect,
     read_policy,
     read_retired_output,
+    read_retirement_policy,
 )
 from dkimctl.cli.options.shared import OutputOption, examples, with_session
 from dkimctl.cli.output.destination import write_chunks
 from dkimctl.cli.output.options import OutputOptions
+from dkimctl.cli.output.results import worst_check
 from dkimctl.cli.output.rotation import report_rotation, show_retired
 from dkimctl.cli.selection import (
     SelectionArgument,
@@ -32,6 +38,9 @@ from dkimctl.cli.selection import (
     warn_unmatched,
 )
 from dkimctl.cli.session import Session
+
+if TYPE_CHECKING:
+    from dkimctl.rotation.retirement import RetirementPolicy
 
 app = typer.Typer(add_completion=False)
 
@@ -42,7 +51,8 @@ app = typer.Typer(add_completion=False)
         "dkimctl rotate | dkimctl register -",
         "dkimctl rotate '*.example.com' --older-than 90d --start-in 7d --selector s%Y%m",
         "dkimctl rotate --retired",
-        "dkimctl rotate --retired --format nsupdate | nsupdate -k KEYFILE",
+        "dkimctl rotate --retired --format nsupdate --output remove.txt && "
+        "nsupdate -k KEYFILE remove.txt",
     )
 )
 @with_session
@@ -56,21 +66,34 @@ def rotate(
     retired: RetiredOption = False,
     fmt: RetiredFormatOption = None,
     zone: ZoneOption = None,
+    no_check: NoCheckOption = False,
+    max_age: MaxAgeOption = None,
+    assume_successors: AssumeSuccessorsOption = False,
     output: OutputOption = None,
 ) -> int:
     """Print specs (YAML) for the successors of old keys, to be registered. Nothing is sent.
 
-    With --retired, list the old records whose successors took over long ago.
+    With --retired, list the old records whose successors took over long ago, once DNS has shown
+    that these are published.
     """
+    now = datetime.now(UTC)
     options = {"--older-than": older_than, "--start-in": start_in, "--selector": template,
                "--key-len": key_len}  # fmt: skip
     given = {option: text for option, text in options.items() if text is not None}
     if retired:
         if given:
             raise no_effect(next(iter(given)), "with")
-        return _list_retired(session, selection, read_retired_output(fmt, zone or (), output))
-    if fmt or zone:
-        raise no_effect("--format" if fmt else "--zone", "without")
+        policy = read_retirement_policy(
+            max_age, now, no_check=no_check, assume_successors=assume_successors
+        )
+        output_options = read_retired_output(fmt, zone or (), output)
+        return _list_retired(session, selection, policy, output_options, look=not no_check)
+    only_retired = {
+        "--format": fmt, "--zone": zone, "--no-check": no_check, "--max-age-of-check": max_age,
+        "--assume-successors": assume_successors,
+    }  # fmt: skip
+    if option := next((option for option, value in only_retired.items() if value), None):
+        raise no_effect(option, "without")
     return _print_successors(session, selection, DEFAULTS | given, output)
 
 
@@ -95,15 +118,20 @@ def _print_successors(
 
 
 def _list_retired(
-    session: Session, words: Sequence[str] | None, output_options: OutputOptions
+    session: Session,
+    words: Sequence[str] | None,
+    policy: RetirementPolicy,
+    output_options: OutputOptions,
+    *,
+    look: bool,
 ) -> int:
-    from dkimctl.rotation.retirement import as_result, select_statuses
+    from dkimctl.cli.looks import review_now
+    from dkimctl.rotation.review import Review, read_known_keys
 
     selection = read_selection(session, words)
-    ledger = session.open_ledger(for_writing=False)
-    statuses = select_statuses(ledger, selection, datetime.now(UTC))
-    if not statuses:
+    known = read_known_keys(session.open_ledger(for_writing=False), selection)
+    if not known.selected:
         require_empty(session, selection)
-    results = [as_result(status) for status in statuses if status.is_retired]
-    show_retired(session, results, output_options)
-    return warn_unmatched(session, selection)
+    review = review_now(session, known, policy) if look else Review(known.statuses(policy))
+    status = show_retired(session, review, output_options)
+    return worst_check([status, warn_unmatched(session, selection)])

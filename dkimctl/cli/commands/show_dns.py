@@ -21,9 +21,13 @@ from dkimctl.cli.selection import (
 from dkimctl.cli.session import Session
 from dkimctl.errors import ExitCode, NegativeAnswer
 from dkimctl.ledger.selection import Selection
-from dkimctl.models.registration import Result
+from dkimctl.models.registration import Outcome, Result, named
 from dkimctl.render.records import publishable
+from dkimctl.render.renderer import Format
 from dkimctl.text.escaping import few
+
+# Formats that no DNS tool reads.
+_WITHOUT_EFFECT = (Format.TABLE, Format.JSON, Format.JSONL, Format.CSV)
 
 app = typer.Typer(add_completion=False)
 
@@ -68,6 +72,7 @@ def _show_saved(
     """Show the records in a file, without ledger, token or network."""
     selected_results, unreadable = saved_results(session, path, selected)
     results = list(selected_results)
+    _require_not_retired(results, output_options, path)
     if not results and (unmatched := selected.unmatched()):
         raise NegativeAnswer(
             f"nothing in {path} matches {few(unmatched)}",
@@ -78,6 +83,20 @@ def _show_saved(
     # The service was not asked: what failed or is unknown is so in the file, and a no.
     status = shown.status if shown.failure else min(shown.status, ExitCode.NO)
     return worst([status, unreadable, warn_unmatched(session, selected)])
+
+
+def _require_not_retired(
+    results: Iterable[Result], output_options: OutputOptions, path: str
+) -> None:
+    """Raise NegativeAnswer if DNS would get records back that should be removed."""
+    retired = [named(one.registration) for one in results if one.outcome is Outcome.RETIRED]
+    if retired and output_options.fmt not in _WITHOUT_EFFECT:
+        raise NegativeAnswer(
+            f"{path} has records of retired keys, which must not be published again: "
+            f"{len(retired)} ({few(retired)})",
+            hint="`dkimctl rotate --retired --format nsupdate` deletes them; to see them, add "
+            "--format table",
+        )
 
 
 def _with_zones(

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dkimctl.publication.checking.run import CheckPolicy
 
 _SERVERS_PANEL = "Servers"
+MAX_IN_FLIGHT = 64  # by default
 
 SavedOption = Annotated[
     str | None,

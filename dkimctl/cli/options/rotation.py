@@ -17,6 +17,7 @@ from dkimctl.render.renderer import Format
 from dkimctl.text.escaping import quoted
 
 if TYPE_CHECKING:
+    from dkimctl.rotation.retirement import RetirementPolicy
     from dkimctl.rotation.successors import RotationPolicy
 
 # Of the options that --retired does not take.
@@ -26,6 +27,7 @@ DEFAULTS = {
     "--selector": "s%Y%m%d",
     "--key-len": "2048",
 }
+MAX_AGE = "24h"
 _KEY_LENS = ("1024", "2048")  # interface 2.3
 
 
@@ -84,6 +86,28 @@ RetiredFormatOption = Annotated[
         "json).",
     ),
 ]
+NoCheckOption = Annotated[
+    bool,
+    typer.Option(
+        "--no-check",
+        help="With --retired: rely on earlier checks of the new records, and ask no server.",
+    ),
+]
+MaxAgeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--max-age-of-check",
+        metavar="TIME",
+        help=f"With --no-check: how long ago that may be (default: {MAX_AGE}).",
+    ),
+]
+AssumeSuccessorsOption = Annotated[
+    bool,
+    typer.Option(
+        "--assume-successors",
+        help="Where it is not recorded which key replaces which: the newer one replaces the older.",
+    ),
+]
 ZoneOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -129,6 +153,21 @@ def read_retired_output(
         zones=[read_zone("--zone", name) for name in zones],
         output=output,
     )
+
+
+def read_retirement_policy(
+    max_age: str | None, now: datetime, *, no_check: bool, assume_successors: bool
+) -> RetirementPolicy:
+    """When a key is retired. Raises UsageError."""
+    from dkimctl.rotation.retirement import RetirementPolicy
+
+    if max_age is not None and not no_check:
+        raise UsageError(
+            "--max-age-of-check has no effect without --no-check",
+            hint="without it, the new records are checked now",
+        )
+    age = read_duration("--max-age-of-check", max_age or MAX_AGE)
+    return RetirementPolicy(now, now - age, assume_successors)
 
 
 def no_effect(option: str, how: str) -> UsageError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from dkimctl.cli.output.streams import Reporter
@@ -11,6 +11,7 @@ from dkimctl.models.registration import Outcome, Result, named
 from dkimctl.text.escaping import few
 
 if TYPE_CHECKING:
+    from dkimctl.cli.session import Session
     from dkimctl.registration.importing import ImportPlan
     from dkimctl.rotation.retirement import RetirementStatus
 
@@ -55,6 +56,16 @@ def nothing_retired(reporter: Reporter, statuses: Sequence[RetirementStatus]) ->
         f"none of the {len(statuses)} selected registrations is retired; nothing was forgotten",
         hint="`dkimctl rotate --retired` lists the retired ones; --force forgets the others as "
         "well, such as those of a domain that was sold",
+    )
+
+
+def still_in_dns(session: Session, verdicts: Mapping[str, str]) -> NegativeAnswer:
+    """The error for records that the last check found in DNS; by name of the registration."""
+    names = [f"{name}: {verdict}" for name, verdict in verdicts.items()]
+    check = session.command("check-dns", "--expect-absent DOMAIN")
+    return NegativeAnswer(
+        f"not gone from DNS at the last check: {len(names)} ({few(names)}); nothing was forgotten",
+        hint=f"delete the records and run `{check}`, or forget them with --still-published",
     )
 
 

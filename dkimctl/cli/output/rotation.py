@@ -7,15 +7,20 @@ from typing import TYPE_CHECKING
 
 from dkimctl.cli.output.destination import write_chunks
 from dkimctl.cli.output.options import OutputOptions
-from dkimctl.cli.output.results import write_results
+from dkimctl.cli.output.results import worst_check, write_results
 from dkimctl.cli.output.streams import Reporter
+from dkimctl.errors import ExitCode
 from dkimctl.models.registration import Outcome, Result, named
 from dkimctl.render.renderer import Format, render_all
 from dkimctl.text.escaping import few
 
 if TYPE_CHECKING:
     from dkimctl.cli.session import Session
+    from dkimctl.rotation.retirement import RetirementStatus
+    from dkimctl.rotation.review import Review
     from dkimctl.rotation.successors import Rotation
+
+_MAX_REASONS = 5
 
 
 def report_rotation(
@@ -47,13 +52,57 @@ def report_rotation(
         )
 
 
-def show_retired(session: Session, results: Sequence[Result], options: OutputOptions) -> None:
-    """Write retired registrations, or the deletions of their records, and say what to do next."""
+def show_retired(session: Session, review: Review, options: OutputOptions) -> ExitCode:
+    """Write retired registrations, or the deletions of their records, and say what to do next.
+
+    Warns about those that are due and cannot be listed; returns the exit code.
+    """
+    from dkimctl.rotation.retirement import Stage, as_result
+
+    by_stage: dict[Stage, list[RetirementStatus]] = {stage: [] for stage in Stage}
+    for status in review.statuses:
+        by_stage[status.stage].append(status)
+    results = [as_result(status) for status in by_stage[Stage.RETIRED]]
     if options.fmt is Format.NSUPDATE:
         _write_deletions(session.reporter, results, options)
     else:
         write_results(results, options)
-    _report_retired(session, len(results))
+    _warn_unknown(session.reporter, by_stage[Stage.UNKNOWN])
+    _warn_due(session, by_stage[Stage.DUE])
+    if results or not by_stage[Stage.DUE]:
+        _report_retired(session, len(results))
+    return worst_check(
+        ExitCode.SERVICE if status.registration in review.unanswered else ExitCode.NO
+        for status in by_stage[Stage.DUE]
+    )
+
+
+def _warn_due(session: Session, due: Sequence[RetirementStatus]) -> None:
+    if not due:
+        return
+    for status in due[:_MAX_REASONS]:
+        text = f"{named(status.registration)} is due, but check first: {status.reason}"
+        session.reporter.warn(text, code="due")
+    rest = len(due) - _MAX_REASONS
+    domains = list(dict.fromkeys(status.registration.sign_domain for status in due))
+    more = f"; {rest} more are due" if rest > 0 else ""
+    session.reporter.warn(
+        f"not listed, as their successors must be seen published first: {len(due)}{more}",
+        hint=f"publish what is missing, then: {session.command('check-dns', few(domains))}",
+        code="due",
+    )
+
+
+def _warn_unknown(reporter: Reporter, unknown: Sequence[RetirementStatus]) -> None:
+    if not unknown:
+        return
+    domains = list(dict.fromkeys(status.registration.sign_domain for status in unknown))
+    reporter.warn(
+        f"not listed, as it is not recorded which key replaces which: {len(domains)} domains "
+        f"({few(domains)})",
+        hint="if the newer keys replace the older ones: --assume-successors",
+        code="unknown_successor",
+    )
 
 
 def _write_deletions(reporter: Reporter, results: Sequence[Result], options: OutputOptions) -> None:
@@ -77,8 +126,8 @@ def _report_retired(session: Session, count: int) -> None:
     note = session.reporter.note
     if not count:
         note(
-            "dkimctl: nothing is retired: a record is retired 14 days after a newer selector of "
-            "its domain has started and was seen published by `dkimctl check-dns`"
+            "dkimctl: nothing is retired: a record is retired 14 days after the key that replaces "
+            "it has started, is enabled and was seen published"
         )
         return
     note(
@@ -87,7 +136,13 @@ def _report_retired(session: Session, count: int) -> None:
         "(s=)"
     )
     listing = session.command("rotate", "--retired --format")
-    check = session.command("check-dns", "--from - --expect-absent")
-    note(f"dkimctl: next, to delete: {listing} nsupdate | nsupdate -k KEYFILE")
-    note(f"dkimctl: next, to check that they are gone: {listing} json | {check}")
+    check = session.command("check-dns", "--from retired.json --expect-absent")
+    note(
+        f"dkimctl: next, to delete: {listing} nsupdate --output remove.txt && nsupdate -k KEYFILE "
+        "remove.txt"
+    )
+    note(
+        f"dkimctl: next, to check that they are gone: {listing} json --output retired.json && "
+        f"{check}"
+    )
     note(f"dkimctl: and then: {session.command('ledger forget', 'DOMAIN...')}")

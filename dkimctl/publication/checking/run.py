@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
 from typing import NamedTuple, Protocol, Self
 
-from dkimctl.models.registration import Registration
+from dkimctl.models.registration import Registration, RegistrationKey
 from dkimctl.publication.changes import PublicationChanges
 from dkimctl.publication.checking.queries import Source
 from dkimctl.publication.checking.registration_check import RegistrationCheck
-from dkimctl.publication.verdicts import Check, Verdict, is_good, urgency_of
+from dkimctl.publication.verdicts import Check, Finding, Verdict, is_good, urgency_of
 
 _CONCURRENCY = 64  # registrations asked for one by one; each takes some sockets
 _CHUNK = 2048  # registrations whose checks are kept until all of them are done
@@ -53,18 +54,22 @@ def check_publication(
     *,
     progress: Progress,
     changes: PublicationChanges,
+    retired: Mapping[RegistrationKey, str] = MappingProxyType({}),
 ) -> None:
     """Check each registration (with a sound record), and emit the checks in order.
 
-    `progress` and `changes` get each check of each round when it is done. Not for use within an
-    event loop.
+    `progress` and `changes` get each check of each round when it is done. `retired` has the keys
+    whose records may be gone, and why. Not for use within an event loop.
     """
 
-    def checked(check: Check) -> None:
-        progress.checked(check)
+    def judged(check: Check) -> Check:
         changes.add(check)
+        if not policy.expect_absent:
+            check = _as_retired(check, retired)
+        progress.checked(check)
+        return check
 
-    with Checker(source, expect_absent=policy.expect_absent, checked=checked) as checker:
+    with Checker(source, expect_absent=policy.expect_absent, judged=judged) as checker:
         checks: Iterable[Check] = ()
         if policy.wait:
             checks = repeat_checks(
@@ -79,15 +84,17 @@ def check_publication(
             checks = checker.check(registrations)
         now = datetime.now(UTC)
         for check in checks:
-            urgency = urgency_of(check, now, policy.warn_within)
-            # A record that should be gone is never urgent.
-            emit(check._replace(urgency=urgency) if urgency and not policy.expect_absent else check)
+            # A record that should be gone, or may be, is never urgent.
+            may_be_gone = policy.expect_absent or check.key in retired
+            urgency = None if may_be_gone else urgency_of(check, now, policy.warn_within)
+            emit(check._replace(urgency=urgency) if urgency else check)
 
 
 class Checker:
     """Asks the servers that `source` finds. `expect_absent`: the records should be gone.
 
-    `checked` is called with each check when it is done. Not for use within an event loop.
+    `judged` is called with each check when it is done, and gives what to make of it. Not for use
+    within an event loop.
     """
 
     def __init__(
@@ -95,11 +102,11 @@ class Checker:
         source: Source,
         *,
         expect_absent: bool = False,
-        checked: Callable[[Check], None] = lambda check: None,
+        judged: Callable[[Check], Check] = lambda check: check,
     ) -> None:
         self._source = source
         self._registration_check = RegistrationCheck(source, expect_absent=expect_absent)
-        self._checked = checked
+        self._judged = judged
         self._runner = asyncio.Runner()
 
     def __enter__(self) -> Self:
@@ -127,19 +134,17 @@ class Checker:
 
         async def work() -> None:
             for number, (registration, plan) in remaining:
-                checks[number], is_secure = await self._registration_check.check(registration, plan)
+                check, is_secure = await self._registration_check.check(registration, plan)
+                checks[number] = check if is_secure else self._judged(check)
                 if is_secure:
                     secure.append(number)
-                else:
-                    self._checked(checks[number])
 
         async with asyncio.TaskGroup() as group:
             for _ in range(min(_CONCURRENCY, len(registrations))):
                 group.create_task(work())
         validated = await self._registration_check.validate([checks[number] for number in secure])
         for number, check in zip(secure, validated, strict=True):
-            checks[number] = check
-            self._checked(check)
+            checks[number] = self._judged(check)
         return [checks[number] for number in range(len(registrations))]
 
 
@@ -178,3 +183,11 @@ def intervals() -> Iterator[float]:
     while True:
         yield interval
         interval = min(interval * _GROWTH, _MAX_INTERVAL)
+
+
+def _as_retired(check: Check, retired: Mapping[RegistrationKey, str]) -> Check:
+    """The check; of a record that is missing, and of a key in `retired`: a good one."""
+    reason = retired.get(check.key)
+    if reason is None or check.finding.verdict is not Verdict.MISSING:
+        return check
+    return check._replace(finding=Finding(Verdict.RETIRED, reason))

@@ -72,6 +72,7 @@ def every_outcome() -> list[Result]:
         make_result(
             Outcome.UNKNOWN, sign_domain="unknown.example", reason="no answer came", **unanswered
         ),
+        make_result(Outcome.RETIRED, sign_domain="retired.example", reason="s2 has replaced it"),
     ]
 
 

@@ -66,9 +66,9 @@ def test_deletions_remove_only_the_txt_rrset_of_each_name(results, zones, record
     assert lines[-1] == "send"
 
 
-def test_only_publishable_records_are_deleted_and_only_in_the_zones(every_outcome) -> None:
+def test_only_sound_records_are_deleted_and_only_in_the_zones(every_outcome) -> None:
     text = deletions_of(every_outcome)
-    sound = ("created", "exists", "differs")
+    sound = ("created", "exists", "differs", "retired")
     assert text == "".join(
         f"update delete s1._domainkey.{name}.example. IN TXT\nsend\n" for name in sound
     )

@@ -8,191 +8,323 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dkimctl.models.history import KeyHistory
 from dkimctl.models.registration import Outcome, Registration, key_of
-from dkimctl.rotation.retirement import GRACE_PERIOD, as_result, retirement_statuses
+from dkimctl.rotation.retirement import (
+    GRACE_PERIOD,
+    RetirementPolicy,
+    Stage,
+    as_result,
+    keys_past_grace,
+    retirement_statuses,
+)
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
-UNSEEN = "no newer selector of the domain was seen published"
+POLICY = RetirementPolicy(NOW, NOW - DAY)
+ASSUMING = POLICY._replace(assume_successors=True)
+RETIRED, DUE, WAITING, UNKNOWN, CURRENT = Stage
 
 
 def ago(days: float) -> str:
     return (NOW - days * DAY).isoformat(timespec="minutes")
 
 
+def time(days: float | None) -> datetime | None:
+    return None if days is None else NOW - days * DAY
+
+
+def started(days: float, *, enabled: float | None = 1000, disabled: float | None = None,
+            replaces: str | None = None, published: float | None = None, looked: float = 0,
+            verdict: str | None = None, **fields) -> tuple[dict, KeyHistory]:  # fmt: skip
+    """A key that has started so many days ago; its other times are in days ago, too."""
+    if published is not None:
+        verdict = verdict or "published"
+    history = KeyHistory(
+        time(enabled), time(disabled), replaces, time(published),
+        time(looked) if verdict else None, verdict,
+    )  # fmt: skip
+    return {"start_date": ago(days), **fields}, history
+
+
 @pytest.fixture
-def status_of(make_registration):
-    """The statuses of a domain's registrations by selector, each given by its special fields.
+def make_keys(make_registration):
+    """Registrations and histories, from what `started` gives for each selector."""
 
-    `seen`: for how many days it is seen published.
-    """
-
-    def status_of(**fields_of):
-        registrations, publications = [], {}
-        for selector, fields in fields_of.items():
-            days = fields.pop("seen", None)
-            if days is not None:
-                publications[key_of("example.com", selector)] = NOW - days * DAY
+    def make_keys(**keys):
+        registrations, histories = [], {}
+        for selector, (fields, history) in keys.items():
             registrations.append(make_registration(selector=selector, **fields))
-        statuses = list(retirement_statuses(registrations, publications, NOW))
+            histories[key_of("example.com", selector)] = history
+        return registrations, histories
+
+    return make_keys
+
+
+@pytest.fixture
+def status_of(make_keys):
+    """The statuses of a domain's keys, by selector."""
+
+    def status_of(policy=POLICY, **keys):
+        registrations, histories = make_keys(**keys)
+        statuses = list(retirement_statuses(registrations, histories, policy))
         assert {status.registration for status in statuses} == set(registrations)
         return {status.registration.selector: status for status in statuses}
 
     return status_of
 
 
-def started(days: float, **fields) -> dict:
-    return {"start_date": ago(days), **fields}
+def stages(statuses) -> list[Stage]:
+    return [status.stage for status in statuses.values()]
 
 
 def test_key_is_retired_14_days_after_its_successor_took_over(status_of):
-    statuses = status_of(old=started(200), new=started(14, seen=14))
-    assert [status.is_retired for status in statuses.values()] == [True, False]
-    text = "its successor new started on 2026-11-07 and was first seen published on 2026-11-07"
-    assert statuses["old"].reason == text
-    assert "no newer selector: run `dkimctl rotate`" in statuses["new"].reason
+    statuses = status_of(old=started(200), new=started(14, replaces="OLD", published=14))
+    assert stages(statuses) == [RETIRED, CURRENT]
+    assert statuses["old"].reason == (
+        "its successor new started on 2026-11-07 and was seen published from 2026-11-07 to "
+        "2026-11-21"
+    )
+    assert "run `dkimctl rotate`" in statuses["new"].reason
 
 
 @pytest.mark.parametrize(
-    ("new", "reason"),
+    ("new", "stage", "reason"),
     [
-        (started(13, seen=30), "started on 2026-11-08"),
-        (started(13, seen=30), "wait until 2026-11-22T12:00+00:00"),
-        (started(30, seen=13.9), "seen published on 2026-11-07: wait until 2026-11-21T14:24+00:00"),
-        (started(10, seen=1), "wait until 2026-12-04T12:00+00:00"),
-        (started(-3, seen=0), "its successor new starts on 2026-11-24 and was first seen"),
-        (started(-3, seen=0), "wait until 2026-12-08T12:00+00:00"),
-        (started(30), f"{UNSEEN}: run `dkimctl check-dns`"),
-        (started(-3), UNSEEN),
-        (started(30, seen=30, enable=False), "the domain has no newer selector"),
-        (started(30, seen=30, code="409", record=None), "the domain has no newer selector"),
-        (started(200, seen=30), "the domain has no newer selector"),
-        (started(201, seen=30), "the domain has no newer selector"),
-        ({"regist_date": None, "seen": 30}, "the domain has no newer selector"),
-        ({"start_date": "9999-12-31T00:00+00:00", "seen": 30}, "starts on 9999-12-31"),
+        (started(13, published=30), WAITING, "started on 2026-11-08"),
+        (started(13, published=30), WAITING, "wait until 2026-11-22T12:00+00:00"),
+        (started(30, published=13.9), WAITING, "wait until 2026-11-21T14:24+00:00"),
+        (started(10, published=1), WAITING, "wait until 2026-12-04T12:00+00:00"),
+        (started(-3, published=0), WAITING, "its successor new starts on 2026-11-24"),
+        (started(-3), WAITING, "was never seen published: run `dkimctl check-dns`"),
+        (started(90, published=90, enabled=2), WAITING, "was enabled on 2026-11-19"),
+        (started(90, published=90, enabled=2), WAITING, "wait until 2026-12-03T12:00+00:00"),
+        (started(30), DUE, "but was never seen published"),
+        (started(30, published=30, looked=1.1), DUE, "from 2026-10-22 to 2026-11-20"),
+        (started(30, published=30, looked=-1), DUE, "to 2026-11-22"),  # by a clock that was wrong
+        (started(30, verdict="missing", looked=2), DUE, "in DNS it was missing on 2026-11-19"),
+        (started(30, published=30, enable=False), CURRENT, "no newer selector"),
+        (started(30, published=30, disabled=1), CURRENT, "no newer selector"),
+        (started(30, published=30, enabled=None), CURRENT, "no newer selector"),
+        (started(30, published=30, code="409", record=None), CURRENT, "no newer selector"),
+        (started(30, published=30, default=1), CURRENT, "no newer selector"),
+        (started(200, published=30), CURRENT, "no newer selector"),
+        (started(201, published=30), CURRENT, "no newer selector"),
+        (({"regist_date": None}, KeyHistory(time(9), None, None, time(9))), CURRENT, "no newer"),
+        (started(0, start_date="9999-12-31T00:00+00:00", published=30), WAITING, "on 9999-12-31"),
     ],
 )  # fmt: skip
-def test_reason_says_what_is_missing_until_then(status_of, new, reason):
-    status = status_of(old=started(200), new=new)["old"]
-    assert not status.is_retired
+def test_reason_says_what_is_missing_until_then(status_of, new, stage, reason):
+    fields, history = new
+    status = status_of(old=started(200), new=(fields, history._replace(replaces="old")))["old"]
+    assert status.stage is stage
     assert reason in status.reason
 
 
 def test_signing_starts_at_registration_without_a_start_date(status_of):
-    statuses = status_of(old={"regist_date": ago(200)}, new={"regist_date": ago(20), "seen": 19})
-    assert statuses["old"].is_retired
-    later = status_of(old={"regist_date": ago(200)}, new=started(2, regist_date=ago(20), seen=19))
-    assert not later["old"].is_retired
+    old = {"regist_date": ago(200)}, KeyHistory(time(200))
+    looks = KeyHistory(time(20), None, "old", time(19), NOW, "published")
+    assert stages(status_of(old=old, new=({"regist_date": ago(20)}, looks)))[0] is RETIRED
+    later = started(2, regist_date=ago(20), published=19, replaces="old")
+    assert stages(status_of(old=old, new=later))[0] is WAITING
 
 
-def test_any_successor_is_enough(status_of):
+@pytest.mark.parametrize(
+    ("old", "reason"),
+    [
+        (started(200, enable=False, enabled=None, disabled=200), "it was never enabled"),
+        (started(-2), "it starts on 2026-11-23"),
+        (started(200, code="409", record=None), "it belongs to another account"),
+        (({"start_date": None}, KeyHistory(NOW)), "neither its start_date nor its regist_date"),
+    ],
+)
+def test_a_key_that_never_signed_is_not_replaced(status_of, old, reason):
+    """Such as a standby key, which is kept disabled for an emergency."""
+    new = started(20, published=20, replaces="old")
+    for policy in (POLICY, ASSUMING):
+        status = status_of(policy, old=old, new=new)["old"]
+        assert (status.stage, reason in status.reason) == (CURRENT, True)
+
+
+def test_an_old_key_that_was_disabled_is_retired(status_of):
+    old = started(200, enable=False, enabled=200, disabled=20)
+    assert stages(status_of(old=old, new=started(20, published=20, replaces="old")))[0] is RETIRED
+
+
+def test_a_successor_that_was_enabled_late_is_waited_for(status_of):
+    """Registered and published in July, enabled in September."""
+    new = started(100, published=100, enabled=0, replaces="old")
+    assert stages(status_of(old=started(200), new=new))[0] is WAITING
+    new = started(100, published=100, enabled=14, replaces="old")
+    assert stages(status_of(old=started(200), new=new))[0] is RETIRED
+
+
+def test_a_successor_replaces_what_its_predecessor_replaced(status_of):
     statuses = status_of(
-        first=started(400, seen=400), second=started(200, seen=200), third=started(1, seen=0)
-    )
-    assert [status.is_retired for status in statuses.values()] == [True, False, False]
-    assert "successor second" in statuses["first"].reason
-    assert "successor third" in statuses["second"].reason
+        first=started(400), second=started(200, replaces="first", verdict="missing"),
+        third=started(20, replaces="second", published=20),
+    )  # fmt: skip
+    assert stages(statuses) == [RETIRED, RETIRED, CURRENT]
+    assert "successor third" in statuses["first"].reason
+    successors = [one.selector for one in statuses["first"].successors]
+    assert successors == ["third", "second"], "the best first"
 
 
-def test_reason_names_the_first_successor_to_take_over(status_of):
+def test_keys_that_replace_each_other_do_not_retire_both(status_of):
     statuses = status_of(
-        old=started(200), new=started(5, seen=4), newer=started(3), newest=started(2)
+        one=started(100, replaces="other", published=100),
+        other=started(90, replaces="one", published=90),
+        itself=started(80, replaces="itself", published=80),
     )
-    assert "its successor new started" in statuses["old"].reason
-    assert "wait until 2026-12-01T12:00+00:00" in statuses["old"].reason
+    assert stages(statuses) == [RETIRED, CURRENT, CURRENT]
 
 
-def test_keys_that_start_together_do_not_retire_each_other(status_of):
-    statuses = status_of(one=started(100, seen=100), other=started(100, seen=100))
-    assert not any(status.is_retired for status in statuses.values())
+class TestUnknown:
+    def test_without_a_record_of_it_no_key_is_a_successor(self, status_of):
+        statuses = status_of(old=started(200), new=started(20, published=20))
+        assert stages(statuses) == [UNKNOWN, CURRENT]
+        assert "it is not recorded whether new replaces it" in statuses["old"].reason
 
+    def test_it_can_be_assumed(self, status_of):
+        keys = {"old": started(200), "new": started(20, published=20)}
+        assert stages(status_of(ASSUMING, **keys)) == [RETIRED, CURRENT]
 
-def test_disabled_key_is_retired_like_others(status_of):
-    assert status_of(old=started(200, enable=False), new=started(20, seen=20))["old"].is_retired
-
-
-def test_taken_and_undated_registrations_are_never_retired(status_of):
-    statuses = status_of(
-        theirs=started(200, code="409", record=None), undated={}, new=started(20, seen=20)
+    @pytest.mark.parametrize(
+        "new",
+        [
+            started(20, published=20, default=1),
+            started(20, published=20, enable=False),
+            started(200, published=20),
+            started(20, published=20, replaces="another"),
+        ],
     )
-    assert statuses["theirs"].reason == "it belongs to another account"
-    assert "neither its start_date nor its regist_date" in statuses["undated"].reason
-    assert not any(status.is_retired for status in statuses.values())
+    def test_some_keys_are_no_successor_by_any_assumption(self, status_of, new):
+        for policy in (POLICY, ASSUMING):
+            assert stages(status_of(policy, old=started(200), new=new))[0] is CURRENT
+
+    def test_a_recorded_successor_needs_no_assumption(self, status_of):
+        statuses = status_of(
+            old=started(200), new=started(5, replaces="old"), other=started(50, published=50)
+        )
+        assert statuses["old"].stage is WAITING
+        assert "successor new" in statuses["old"].reason
 
 
 def test_domains_do_not_retire_each_other_and_names_are_case_insensitive(make_registration):
     old = make_registration("Example.com", "s1", start_date=ago(200))
     new = make_registration("example.COM", "S2", start_date=ago(20))
     other = make_registration("example.net", "s1", start_date=ago(200))
-    statuses = list(
-        retirement_statuses([new, other, old], {("example.com", "s2"): NOW - 20 * DAY}, NOW)
-    )
-    assert [(status.registration, status.is_retired) for status in statuses] == [
-        (old, True), (new, False), (other, False)
+    histories = {
+        old.key: KeyHistory(time(200)),
+        new.key: KeyHistory(time(20), None, "S1", time(20), NOW, "published"),
+        other.key: KeyHistory(time(200)),
+    }
+    statuses = list(retirement_statuses([new, other, old], histories, POLICY))
+    assert [(status.registration, status.stage) for status in statuses] == [
+        (old, RETIRED), (new, CURRENT), (other, CURRENT)
     ]  # fmt: skip
 
 
-def test_result_has_the_reason_and_a_new_outcome(status_of, key_records):
-    statuses = status_of(
-        old=started(300), broken=started(200, key_len=1024, seen=200), new=started(20, seen=20)
-    )
-    assert as_result(statuses["old"])[1:] == (Outcome.EXISTS, statuses["old"].reason)
-    assert as_result(statuses["new"])[1:] == (Outcome.EXISTS, "")
+def test_result_is_retired_once_the_grace_period_is_over(status_of):
+    new = {"replaces": "old", "published": 20}
+    listed = status_of(old=started(300), new=started(20, **new))
+    assert as_result(listed["old"])[1:] == (Outcome.RETIRED, listed["old"].reason)
+    assert as_result(listed["new"])[1:] == (Outcome.EXISTS, "")
+    due = status_of(old=started(300), new=started(20, looked=2, **new))["old"]
+    assert (due.stage, as_result(due).outcome) == (DUE, Outcome.RETIRED)
+    unseen = status_of(old=started(300), new=started(20, replaces="old"))["old"]
+    assert (unseen.stage, as_result(unseen).outcome) == (DUE, Outcome.EXISTS)
+    broken = status_of(old=started(300, key_len=1024), new=started(20, **new))["old"]
+    broken = broken._replace(registration=broken.registration._replace(key_len=2048))
+    assert as_result(broken).outcome is Outcome.UNUSABLE
     theirs = status_of(theirs=started(1, code="409", record=None))["theirs"]
     assert as_result(theirs).outcome is Outcome.TAKEN
 
 
-REGISTRATIONS = st.lists(
-    st.builds(
-        Registration,
-        st.just("example.com"),
-        st.sampled_from(("s1", "s2", "s3", None)),
-        start_date=st.none() | st.integers(-30, 30).map(ago),
-        enable=st.none() | st.booleans(),
-        regist_date=st.none() | st.integers(-30, 30).map(ago),
-        code=st.sampled_from(("201", "409")),
-    ),
-    max_size=5,
-)
-SEEN = st.dictionaries(
-    st.tuples(st.just("example.com"), st.sampled_from(("s1", "s2", "s3", ""))),
-    st.integers(-30, 30).map(lambda days: NOW - days * DAY),
-)
-
-
-@given(REGISTRATIONS, SEEN)
-def test_retired_registration_has_a_successor_that_signs_and_is_published(registrations, seen):
-    """The rule, applied pair by pair."""
-    statuses = list(retirement_statuses(registrations, seen, NOW))
-    assert sorted(map(repr, registrations)) == sorted(
-        repr(status.registration) for status in statuses
+def test_records_may_be_gone_once_the_grace_period_is_over(make_keys):
+    for new, is_over in [
+        (started(20, replaces="old", published=20), True),
+        (started(20, replaces="old", published=20, looked=9), True),
+        (started(20, replaces="old", verdict="missing"), False),
+        (started(5, replaces="old", published=20), False),
+        (started(20, published=20), False),
+    ]:
+        keys = keys_past_grace(*make_keys(old=started(200), new=new), NOW)
+        assert set(keys) == ({key_of("example.com", "old")} if is_over else set())
+    keys = keys_past_grace(
+        *make_keys(old=started(200), new=started(20, replaces="old", published=20)), NOW
     )
+    assert list(keys.values()) == [
+        "new has replaced it; to remove it from the ledger: `dkimctl ledger forget example.com`"
+    ]
 
-    def start(one):
+
+SELECTORS = ("s1", "s2", "s3")
+DAYS = st.integers(-30, 30)
+KEYS = st.dictionaries(
+    st.sampled_from(SELECTORS),
+    st.tuples(
+        st.builds(
+            Registration,
+            st.just("example.com"),
+            start_date=st.none() | DAYS.map(ago),
+            default=st.sampled_from((None, 0, 1)),
+            enable=st.none() | st.booleans(),
+            regist_date=st.none() | DAYS.map(ago),
+            code=st.sampled_from(("201", "409")),
+        ),
+        st.builds(
+            KeyHistory,
+            st.none() | DAYS.map(time),
+            st.none() | DAYS.map(time),
+            st.none() | st.sampled_from(SELECTORS),
+            st.none() | DAYS.map(time),
+            st.none() | DAYS.map(time),
+            st.none() | st.sampled_from(("published", "missing")),
+        ),
+    ),
+)
+
+
+@given(KEYS, st.booleans())
+def test_a_retired_key_has_a_successor_that_signs_and_is_published(keys, assume):
+    """The rule, applied pair by pair."""
+    registrations = {name: one._replace(selector=name) for name, (one, _) in keys.items()}
+    histories = {key_of("example.com", name): history for name, (_, history) in keys.items()}
+    policy = POLICY._replace(assume_successors=assume)
+    statuses = list(retirement_statuses(registrations.values(), histories, policy))
+    assert len(statuses) == len(registrations)
+
+    def start(name):
+        one = registrations[name]
         dates = filter(None, (one.start_date, one.regist_date))
         return max(map(datetime.fromisoformat, dates), default=None)
 
-    def has_taken_over(one):
-        pair = one.sign_domain, one.selector or ""
+    def is_made_for(name, old, steps=3):
+        replaces = keys[name][1].replaces
+        return steps > 0 and replaces is not None and (
+            replaces == old or (replaces in keys and is_made_for(replaces, old, steps - 1))
+        )  # fmt: skip
+
+    def replaces(new, old):
+        one, history = registrations[new], keys[new][1]
+        may = is_made_for(new, old) or (assume and history.replaces is None)
+        times = (start(new), history.enabled_at, history.published_at)
         return (
-            start(one) <= NOW - GRACE_PERIOD and pair in seen and seen[pair] <= NOW - GRACE_PERIOD
-        )
+            may and not one.is_taken and one.enable is not False and history.disabled_at is None
+            and (one.default or 0) == (registrations[old].default or 0)
+            and None not in times and start(new) > start(old)
+            and max(times) <= NOW - GRACE_PERIOD
+            and history.verdict == "published"
+            and history.looked_at is not None and NOW - DAY <= history.looked_at <= NOW
+        )  # fmt: skip
 
     for status in statuses:
-        old = status.registration
-        expected = not old.is_taken and start(old) is not None and any(
-            start(new) is not None and start(new) > start(old) and not new.is_taken
-            and new.enable is not False and has_taken_over(new)
-            for new in registrations
+        name = status.registration.selector
+        is_old = (
+            not registrations[name].is_taken and start(name) is not None and start(name) <= NOW
+            and keys[name][1].enabled_at is not None
         )  # fmt: skip
-        assert status.is_retired == expected
+        expected = is_old and any(replaces(new, name) for new in keys)
+        assert (status.stage is RETIRED) == expected
         assert status.reason
-
-
-def test_key_takes_over_no_sooner_than_it_is_registered(status_of):
-    statuses = status_of(
-        old=started(200, regist_date=ago(200), seen=200),
-        new=started(300, regist_date=ago(1), seen=1),
-    )
-    assert not any(status.is_retired for status in statuses.values())
-    assert "wait until" in statuses["old"].reason

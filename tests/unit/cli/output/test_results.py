@@ -54,8 +54,8 @@ def test_says_how_many_came_to_what() -> None:
 
 def test_has_a_word_for_every_outcome() -> None:
     assert summary(dict.fromkeys(Outcome, 1)) == (
-        "created 1, already there 1, to create 1, differs 1, taken 1, invalid 1, unusable 1, "
-        "failed 1, unknown 1"
+        "created 1, already there 1, to create 1, retired 1, differs 1, taken 1, invalid 1, "
+        "unusable 1, failed 1, unknown 1"
     )
 
 

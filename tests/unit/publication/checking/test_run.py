@@ -164,7 +164,12 @@ def test_callback_gets_each_check(make_registration, fake_server, fake_source):
     checked = []
     source = fake_source({"example.com": [fake_server()]})
     registrations = [make_registration(selector=f"s{number}") for number in range(50)]
-    with Checker(source, checked=checked.append) as checker:
+
+    def judged(check: Check) -> Check:
+        checked.append(check)
+        return check
+
+    with Checker(source, judged=judged) as checker:
         checks = list(checker.check(registrations))
     assert sorted(checked) == sorted(checks)
 
@@ -199,7 +204,7 @@ class Recorder:
 def run(fake_source):
     """Run check_publication at a server; gives what was emitted, the progress and the changes."""
 
-    def run(server, *registrations, wait=0.0, expect_absent=False, progress=None):
+    def run(server, *registrations, wait=0.0, expect_absent=False, progress=None, retired=()):
         emitted: list[Check] = []
         progress = progress or Recorder()
         changes = PublicationChanges()
@@ -210,6 +215,7 @@ def run(fake_source):
             emitted.append,
             progress=progress,
             changes=changes,
+            retired=dict(retired),
         )
         return emitted, progress, changes
 
@@ -242,6 +248,36 @@ def test_checks_are_pushed_in_order_with_their_urgency(
         key_of("example.com", selector): PUBLISHED if selector == "s1" else MISSING
         for selector in ("s1", "s2", "s3", "s4")
     }
+
+
+@pytest.mark.parametrize("wait", [0.0, 60.0])
+def test_a_missing_record_of_a_retired_key_is_good(run, make_registration, fake_server, wait):
+    start = {"start_date": "2020-01-01T00:00+00:00"}
+    old, new = (make_registration(selector=one, **start) for one in ("s1", "s2"))
+    retired = {old.key: "s2 has replaced it"}
+    server = fake_server(answers={new.record.fqdn: [new.record.value]})
+    emitted, progress, changes = run(server, old, new, wait=wait, retired=retired)
+    assert emitted[0].finding == Finding(Verdict.RETIRED, "s2 has replaced it")
+    assert emitted[0].urgency is Urgency.NONE
+    assert progress.pauses == [], "there is nothing to wait for"
+    assert changes.latest == {old.key: MISSING, new.key: PUBLISHED}, "as DNS has it"
+
+
+def test_another_fault_of_a_retired_key_stays_one_and_is_not_urgent(
+    run, make_registration, fake_server, key_records
+):
+    old = make_registration(start_date="2020-01-01T00:00+00:00")
+    server = fake_server(answers={NAME: [key_records[1024]]})
+    [check], *_ = run(server, old, retired={old.key: "s2 has replaced it"})
+    assert (check.finding.verdict, check.urgency) == (Verdict.MISMATCH, Urgency.NONE)
+
+
+def test_the_record_of_a_retired_key_may_be_expected_to_be_absent(
+    run, make_registration, fake_server
+):
+    old = make_registration()
+    [check], *_ = run(fake_server(), old, expect_absent=True, retired={old.key: "replaced"})
+    assert check.finding.verdict is MISSING
 
 
 def test_record_that_should_be_absent_is_never_urgent(run, make_registration, fake_server):

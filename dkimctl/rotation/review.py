@@ -1,0 +1,147 @@
+"""A review of registrations: which are retired, after a look at DNS."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, NamedTuple
+
+from dkimctl.dkim import record_fault, with_key_len
+from dkimctl.models.history import KeyHistory
+from dkimctl.models.registration import Registration, RegistrationKey, named
+from dkimctl.publication.verdicts import Check, Verdict
+from dkimctl.rotation.retirement import (
+    RetirementPolicy,
+    RetirementStatus,
+    Stage,
+    retirement_statuses,
+)
+from dkimctl.rotation.succession import Histories
+
+if TYPE_CHECKING:
+    from dkimctl.ledger.ledger import Ledger
+    from dkimctl.ledger.selection import Selection
+    from dkimctl.publication.changes import PublicationChanges
+    from dkimctl.publication.checking.queries import Source
+    from dkimctl.publication.checking.run import Progress
+
+
+class KnownKeys(NamedTuple):
+    """The registrations of a ledger, those of them that are selected, and their histories."""
+
+    registrations: Sequence[Registration]
+    selected: frozenset[Registration]
+    histories: Histories
+
+    def statuses(self, policy: RetirementPolicy) -> list[RetirementStatus]:
+        """The status of each selected registration."""
+        statuses = retirement_statuses(self.registrations, self.histories, policy)
+        return [status for status in statuses if status.registration in self.selected]
+
+    def last_seen_in_dns(self, statuses: Iterable[RetirementStatus]) -> dict[str, str]:
+        """The verdict of the last look at each of these records, unless it was missing; by name."""
+        verdicts = {
+            named(one.registration): self.histories.get(one.registration.key, KeyHistory()).verdict
+            for one in statuses
+        }
+        return {
+            name: verdict
+            for name, verdict in verdicts.items()
+            if verdict is not None and verdict != Verdict.MISSING
+        }
+
+    def after(self, changes: PublicationChanges, now: datetime) -> KnownKeys:
+        """The same, with what looks have found, even where the ledger cannot be written."""
+        histories = dict(self.histories)
+        for key, verdict in changes.latest.items():
+            known = histories.get(key, KeyHistory())
+            is_unbroken = known.published_at is not None and key not in changes.breaks
+            since = known.published_at if is_unbroken else now
+            histories[key] = known._replace(
+                published_at=since if verdict is Verdict.PUBLISHED else None,
+                looked_at=now,
+                verdict=verdict,
+            )
+        return self._replace(histories=histories)
+
+
+def read_known_keys(ledger: Ledger, selection: Selection) -> KnownKeys:
+    """What the ledger knows of the selected registrations and their domains."""
+    registrations = list(ledger.all())
+    selected = frozenset(selection.pick(registrations))
+    domains = {registration.key.sign_domain for registration in selected}
+    of_domains = [one for one in registrations if one.key.sign_domain in domains]
+    return KnownKeys(of_domains, selected, ledger.histories() if selected else {})
+
+
+class Review(NamedTuple):
+    """The statuses after a look at DNS; `unanswered` are those due that got no answer."""
+
+    statuses: Sequence[RetirementStatus]
+    unanswered: frozenset[Registration] = frozenset()
+
+
+def review_with_look(
+    known: KnownKeys,
+    policy: RetirementPolicy,
+    open_source: Callable[[], Source],
+    *,
+    progress: Progress,
+    changes: PublicationChanges,
+    clock: Callable[[], datetime],
+) -> Review:
+    """Check in DNS the successors that matter, and decide by that look alone.
+
+    `changes` gets what is found. `open_source` is called if there is something to check.
+    """
+    checks = {
+        check.key: check for check in _look(known.statuses(policy), open_source, progress, changes)
+    }
+    now = clock()
+    fresh = policy._replace(now=now, seen_since=now)
+    statuses = [_explained(status, checks) for status in known.after(changes, now).statuses(fresh)]
+    unanswered = (
+        status.registration
+        for status in statuses
+        if status.stage is Stage.DUE and _is_unanswered(status, checks)
+    )
+    return Review(statuses, frozenset(unanswered))
+
+
+def _look(
+    statuses: Iterable[RetirementStatus],
+    open_source: Callable[[], Source],
+    progress: Progress,
+    changes: PublicationChanges,
+) -> list[Check]:
+    successors = {one.key: one for status in statuses for one in status.successors}
+    sound = [one for one in successors.values() if not record_fault(with_key_len(one))]
+    if not sound:
+        return []
+    from dkimctl.publication.checking.run import CheckPolicy, check_publication
+
+    checks: list[Check] = []
+    policy = CheckPolicy(wait=0.0, warn_within=timedelta(), expect_absent=False)
+    check_publication(
+        sound, open_source(), policy, checks.append, progress=progress, changes=changes
+    )
+    return checks
+
+
+def _explained(
+    status: RetirementStatus, checks: Mapping[RegistrationKey, Check]
+) -> RetirementStatus:
+    """The status, with what the look has found at the successor of one that is due."""
+    if status.stage is not Stage.DUE or not status.successors:
+        return status
+    check = checks.get(status.successors[0].key)
+    if check is None:
+        return status
+    verdict, reason = check.finding.verdict, check.finding.reason
+    now = "there is no answer now" if verdict is Verdict.NO_ANSWER else f"it is {verdict} now"
+    return status._replace(reason=f"{status.reason}; {now}{f' ({reason})' if reason else ''}")
+
+
+def _is_unanswered(status: RetirementStatus, checks: Mapping[RegistrationKey, Check]) -> bool:
+    found = [checks[one.key] for one in status.successors if one.key in checks]
+    return bool(found) and all(one.finding.verdict is Verdict.NO_ANSWER for one in found)

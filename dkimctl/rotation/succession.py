@@ -1,0 +1,72 @@
+"""Which keys of a signing domain replace which."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from dkimctl.models.history import KeyHistory
+from dkimctl.models.registration import Registration, RegistrationKey
+
+Histories = Mapping[RegistrationKey, KeyHistory]  # as the ledger has them
+
+
+class Successor(NamedTuple):
+    """A key that replaces an older one: enabled now, and of a later start."""
+
+    registration: Registration
+    starts_at: datetime
+    enabled_at: datetime
+    history: KeyHistory
+
+    @property
+    def selector(self) -> str:
+        return self.registration.selector or ""
+
+
+class Succession:
+    """The successors of each of a domain's keys, `of_domain`."""
+
+    def __init__(self, of_domain: Sequence[Registration], histories: Histories) -> None:
+        self._registrations = of_domain
+        self._histories = histories
+        self._replacing: dict[str, list[Registration]] = {}  # by the selector that is replaced
+        for registration in of_domain:
+            replaces = self._history(registration).replaces
+            if replaces is not None:
+                self._replacing.setdefault(replaces.lower(), []).append(registration)
+
+    def recorded(self, old: Registration) -> list[Successor]:
+        """The keys that were made to replace `old`, or a key that was, and so on."""
+        return [*self._successors(old, self._descendants(old))]
+
+    def assumed(self, old: Registration) -> list[Successor]:
+        """The newer keys of which it is not recorded what they replace."""
+        unrecorded = [one for one in self._registrations if self._history(one).replaces is None]
+        return [*self._successors(old, unrecorded)]
+
+    def _descendants(self, old: Registration) -> list[Registration]:
+        descendants = list(self._replacing.get(old.key.selector, ()))
+        for one in descendants:
+            following = self._replacing.get(one.key.selector, ())
+            descendants += [other for other in following if other not in descendants]
+        return descendants
+
+    def _successors(
+        self, old: Registration, candidates: Sequence[Registration]
+    ) -> Iterator[Successor]:
+        for one in candidates:
+            start, history = one.starts_at, self._history(one)
+            if (
+                start is not None
+                and history.enabled_at is not None
+                and history.disabled_at is None
+                and one.signs
+                and (old.starts_at is None or start > old.starts_at)
+                and (one.default or 0) == (old.default or 0)  # interface 2.3
+            ):
+                yield Successor(one, start, history.enabled_at, history)
+
+    def _history(self, registration: Registration) -> KeyHistory:
+        return self._histories.get(registration.key, KeyHistory())

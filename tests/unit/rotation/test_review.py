@@ -1,0 +1,185 @@
+"""Reviews: which keys are retired, after a look at their successors in DNS."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from dkimctl.ledger.ledger import Ledger
+from dkimctl.ledger.selection import Selection
+from dkimctl.models.registration import key_of
+from dkimctl.publication.changes import recorded_changes
+from dkimctl.resolver.authorities import Zone
+from dkimctl.resolver.messages import Answer
+from dkimctl.resolver.server import NameServer, NoAnswer
+from dkimctl.rotation.retirement import RetirementPolicy, Stage
+from dkimctl.rotation.review import read_known_keys, review_with_look
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+DAY = timedelta(days=1)
+ACCOUNT = {"base_url": "https://api.example", "client_id": "me"}
+OLD, NEW = key_of("example.com", "old"), key_of("example.com", "new")
+
+
+class Dns:
+    """The zone example.com, at servers that have `values`; `down`: the last one does not answer."""
+
+    is_given = False
+
+    def __init__(self) -> None:
+        self.values: dict[str, str] = {}
+        self.down = False
+        self.asked: list[str] = []
+
+    async def zone_with(self, name):
+        servers = [NameServer(f"ns{n}.test", frozenset({f"ns{n}.test"}), self) for n in (1, 2)]
+        return Zone("example.com", servers)
+
+    async def why_bogus(self, questions) -> list[str]:
+        return [""] * len(questions)
+
+    async def prefetch(self, questions) -> None:
+        """Nothing: each is asked later."""
+
+    async def ask(self, question) -> Answer:
+        name = question.name.to_text(omit_final_dot=True)
+        self.asked.append(name)
+        if self.down and len(self.asked) % 2 == 0:
+            raise NoAnswer("it does not answer")
+        value = self.values.get(name)
+        values = () if value is None else (value.encode(),)
+        return Answer(0, True, False, values, zone="" if values else "example.com")
+
+
+class Progress:
+    checked = pause = staticmethod(lambda *_: None)
+
+
+@pytest.fixture
+def dns():
+    return Dns()
+
+
+@pytest.fixture
+def open_ledger(tmp_path):
+    def open_(days: float = 0) -> Ledger:
+        now = (NOW - days * DAY).timestamp()
+        return Ledger.open(tmp_path / "ledger.db", **ACCOUNT, clock=lambda: now)
+
+    return open_
+
+
+@pytest.fixture
+def pair(open_ledger, make_registration):
+    """A key and its successor, which started 30 days ago and was published for 20."""
+
+    def make(selector, days):
+        at = (NOW - days * DAY).isoformat(timespec="minutes")
+        return make_registration(selector=selector, start_date=at, regist_date=at)
+
+    old, new = make("old", 300), make("new", 30)
+    with open_ledger(30) as ledger:
+        ledger.record([old, new])
+        ledger.note_replacements({NEW: "old"})
+    with open_ledger(20) as ledger:
+        ledger.note_looks({NEW: "published"})
+    return old, new
+
+
+@pytest.fixture
+def review(open_ledger, dns, pair):
+    """Review all keys; gives the old key's status, and whether it was unanswered."""
+
+    def review(*words):
+        with open_ledger() as ledger:
+            selection = Selection(words, read_specs=lambda path: (), to_domain=str)
+            known = read_known_keys(ledger, selection)
+        with recorded_changes(open_ledger, on_failure=pytest.fail) as changes:
+            done = review_with_look(
+                known,
+                RetirementPolicy(NOW, NOW - DAY),
+                lambda: dns,
+                progress=Progress(),
+                changes=changes,
+                clock=lambda: NOW + timedelta(seconds=5),
+            )
+        [status] = [one for one in done.statuses if one.registration == pair[0]]
+        return status, done.unanswered
+
+    return review
+
+
+def history(open_ledger):
+    with open_ledger() as ledger:
+        return ledger.histories()[NEW]
+
+
+def test_a_successor_that_is_published_now_retires_the_old_key(review, dns, pair, open_ledger):
+    record = pair[1].record
+    dns.values[record.fqdn] = record.value
+    status, unanswered = review()
+    assert (status.stage, unanswered) == (Stage.RETIRED, frozenset())
+    assert dns.asked == [record.fqdn] * 2, "of the old key, nothing is asked"
+    assert history(open_ledger).looked_at == NOW
+    assert history(open_ledger).published_at == NOW - 20 * DAY
+
+
+def test_a_successor_that_vanished_does_not(review, dns, open_ledger):
+    """The zone was restored from a backup."""
+    with open_ledger() as ledger:
+        ledger.note_looks({NEW: "published"})
+    status, unanswered = review()
+    assert (status.stage, status.is_over, unanswered) == (Stage.DUE, False, frozenset())
+    assert "it is missing now" in status.reason
+    assert history(open_ledger).verdict == "missing"
+    assert history(open_ledger).published_at is None
+    status, _ = review()
+    assert status.stage is Stage.DUE, "until it is seen published"
+
+
+def test_a_silent_server_lists_nothing_and_changes_nothing(review, dns, pair, open_ledger):
+    record = pair[1].record
+    dns.values[record.fqdn] = record.value
+    dns.down = True
+    with open_ledger() as ledger:
+        ledger.note_looks({NEW: "published"})
+        before = ledger.histories()[NEW]
+    status, unanswered = review()
+    assert (status.stage, unanswered) == (Stage.DUE, {pair[0]})
+    assert "there is no answer now (example.com: TXT new._domainkey" in status.reason
+    assert history(open_ledger) == before
+
+
+def test_a_successor_that_reappeared_is_waited_for(review, dns, pair, open_ledger):
+    with open_ledger(5) as ledger:
+        ledger.note_looks({NEW: "missing"})
+    record = pair[1].record
+    dns.values[record.fqdn] = record.value
+    status, _ = review()
+    assert status.stage is Stage.WAITING
+    assert "wait until 2026-12-05T12:00+00:00" in status.reason
+
+
+def test_another_key_in_its_place_does_not_count(review, dns, pair, key_records):
+    dns.values[pair[1].record.fqdn] = key_records[1024]
+    status, _ = review()
+    assert status.stage is Stage.DUE
+    assert "it is mismatch now" in status.reason
+
+
+def test_a_successor_with_an_unusable_record_is_never_published(review, dns, pair, open_ledger):
+    with open_ledger() as ledger:
+        ledger.record([pair[1]._replace(key_len=1024)])
+    status, _ = review()
+    assert status.stage is Stage.DUE
+    assert dns.asked == []
+
+
+def test_dns_is_not_asked_before_the_end_of_the_grace_period(review, dns, open_ledger):
+    with open_ledger(5) as ledger:
+        ledger.note_looks({NEW: "missing"})
+        ledger.note_looks({NEW: "published"})
+    status, _ = review("example.com")
+    assert status.stage is Stage.WAITING
+    assert dns.asked == []
