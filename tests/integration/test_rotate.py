@@ -191,10 +191,6 @@ class TestSuccessors:
             (("--max-age-of-check", "1d"), "--max-age-of-check has no effect without --retired"),
             (("--assume-successors",), "--assume-successors has no effect without --retired"),
             (
-                ("--retired", "--max-age-of-check", "1d"),
-                "--max-age-of-check has no effect without --no-check",
-            ),
-            (
                 ("--retired", "--no-check", "--max-age-of-check", "soon"),
                 'in --max-age-of-check: invalid duration "soon"',
             ),

@@ -83,9 +83,7 @@ def rotate(
     if retired:
         if given:
             raise no_effect(next(iter(given)), "with")
-        policy = read_retirement_policy(
-            max_age, now, no_check=no_check, assume_successors=assume_successors
-        )
+        policy = read_retirement_policy(max_age, now, assume_successors=assume_successors)
         output_options = read_retired_output(fmt, zone or (), output)
         return _list_retired(session, selection, policy, output_options, look=not no_check)
     only_retired = {

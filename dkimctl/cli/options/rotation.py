@@ -156,16 +156,11 @@ def read_retired_output(
 
 
 def read_retirement_policy(
-    max_age: str | None, now: datetime, *, no_check: bool, assume_successors: bool
+    max_age: str | None, now: datetime, *, assume_successors: bool
 ) -> RetirementPolicy:
     """When a key is retired. Raises UsageError."""
     from dkimctl.rotation.retirement import RetirementPolicy
 
-    if max_age is not None and not no_check:
-        raise UsageError(
-            "--max-age-of-check has no effect without --no-check",
-            hint="without it, the new records are checked now",
-        )
     age = read_duration("--max-age-of-check", max_age or MAX_AGE)
     return RetirementPolicy(now, now - age, assume_successors)
 
