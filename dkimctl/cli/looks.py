@@ -38,10 +38,7 @@ def recorded_looks(
 
 
 def keys_to_record(session: Session, saved: Iterable[Registration]) -> set[RegistrationKey]:
-    """The keys of a saved result that the ledger has with the same record.
-
-    None if there is no ledger: a saved result needs none.
-    """
+    """The keys of a saved result that the ledger has with the same record; a result needs none."""
     try:
         return same_records(session.open_ledger(for_writing=False), saved)
     except DkimctlError:
@@ -53,7 +50,11 @@ def retired_keys(session: Session) -> Mapping[RegistrationKey, str]:
     from dkimctl.rotation.retirement import keys_past_grace
 
     ledger = session.open_ledger(for_writing=False)
-    return keys_past_grace(ledger.all(), ledger.histories(), datetime.now(UTC))
+    domains = ledger.rotated_domains()
+    if not domains:
+        return {}
+    rotated = [one for one in ledger.all() if one.key.sign_domain in domains]
+    return keys_past_grace(rotated, ledger.histories(), datetime.now(UTC))
 
 
 def review_now(session: Session, known: KnownKeys, policy: RetirementPolicy) -> Review:

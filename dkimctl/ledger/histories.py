@@ -46,6 +46,12 @@ ON CONFLICT (account_id, sign_domain, selector) DO UPDATE SET
   looked_at = excluded.looked_at,
   verdict = excluded.verdict
 """
+_ROTATED = """
+SELECT DISTINCT new.sign_domain FROM history AS new JOIN registration AS old
+  ON old.account_id = new.account_id AND old.sign_domain = new.sign_domain
+  AND old.selector = new.replaces
+WHERE new.account_id = ?
+"""
 _DELETE = "DELETE FROM history WHERE account_id = ? AND sign_domain = ? AND selector = ?"
 
 
@@ -55,6 +61,11 @@ def select_histories(
     """The history of each registration of an account, without what cannot be read."""
     rows = connection.execute(f"{_SELECT} {_OURS}", (account_id,))
     return {key_of(str(row[0]), str(row[1])): _history(*row[2:]) for row in rows}
+
+
+def select_rotated_domains(connection: sqlite3.Connection, account_id: int) -> set[str]:
+    """The signing domains, in lower case, with a key that another was made to replace."""
+    return {str(row[0]).lower() for row in connection.execute(_ROTATED, (account_id,))}
 
 
 def note_answers(

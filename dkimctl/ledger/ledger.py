@@ -26,6 +26,7 @@ from dkimctl.ledger.histories import (
     note_looks,
     note_replacements,
     select_histories,
+    select_rotated_domains,
 )
 from dkimctl.ledger.intents import (
     Intent,
@@ -134,6 +135,11 @@ class Ledger:
         """The history of each registration."""
         with translate_errors(self._path):
             return select_histories(self._connection, self._account_id)
+
+    def rotated_domains(self) -> set[str]:
+        """The signing domains, in lower case, with a key that another was made to replace."""
+        with translate_errors(self._path):
+            return select_rotated_domains(self._connection, self._account_id)
 
     def note_looks(self, verdicts: Mapping[RegistrationKey, str]) -> None:
         """Store what all authoritative servers have now for some registrations; durable on return.

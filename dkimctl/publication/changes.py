@@ -38,8 +38,10 @@ class PublicationChanges:
     def add(self, check: Check) -> None:
         """Take in a check; the last check of a record counts."""
         key = check.key
+        if self._counted is not None and key not in self._counted:
+            return
         verdict = _conclusion(check)
-        if verdict is None or (self._counted is not None and key not in self._counted):
+        if verdict is None:
             return
         before = self._latest.get(key, Verdict.PUBLISHED)
         if verdict is Verdict.PUBLISHED and before is not Verdict.PUBLISHED:

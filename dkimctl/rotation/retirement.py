@@ -15,7 +15,6 @@ from dkimctl.models.registration import (
     RegistrationKey,
     Result,
     by_signing_domain,
-    key_of,
 )
 from dkimctl.publication.verdicts import Verdict
 from dkimctl.registration import outcomes
@@ -90,17 +89,10 @@ def keys_past_grace(
     registrations: Iterable[Registration], histories: Histories, now: datetime
 ) -> dict[RegistrationKey, str]:
     """The keys whose grace period is over, each with a reason that names its successor."""
-    replaced = (
-        key_of(key.sign_domain, history.replaces)
-        for key, history in histories.items()
-        if history.replaces is not None
-    )
-    domains = {key.sign_domain for key in replaced if key in histories}
-    rotated = [one for one in registrations if one.key.sign_domain in domains]
     return {
         status.registration.key: f"{status.successors[0].selector} has replaced it; to remove it "
         f"from the ledger: `dkimctl ledger forget {status.registration.sign_domain}`"
-        for status in retirement_statuses(rotated, histories, RetirementPolicy(now, now))
+        for status in retirement_statuses(registrations, histories, RetirementPolicy(now, now))
         if status.is_over
     }
 

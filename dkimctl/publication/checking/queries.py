@@ -185,6 +185,8 @@ async def gather(coroutines: Iterable[Coroutine[Any, Any, _T]]) -> list[_T]:
 
 def _without_unroutable(responses: Sequence[ServerResponse]) -> list[ServerResponse]:
     """Leave out addresses without a route, if one of their hosts answers at another address."""
+    if not any(isinstance(response.failure, NoRoute) for response in responses):
+        return list(responses)
     answering = {
         host
         for response in responses

@@ -153,6 +153,14 @@ class TestReplacements:
         two.note_replacements({FIRST: "c"})
         assert [one.replaces for one in two.histories().values()] == ["c", "b"]
 
+    def test_a_domain_is_rotated_while_it_has_both_keys(self, two, write, make_registration):
+        two.note_replacements({key_of("EXAMPLE.com", "s2"): "S1", SECOND: "s0"})
+        assert two.rotated_domains() == {"example.com"}
+        with write(client_id="you") as other:
+            assert other.rotated_domains() == set()
+        two.forget([made(make_registration)])
+        assert two.rotated_domains() == set()
+
 
 class TestLooks:
     def test_the_first_of_an_unbroken_series_is_kept(self, two, read, clock):
