@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     import dns.message
     import dns.name
 
-A, NS, SOA, TXT, AAAA = 1, 2, 6, 16, 28  # record types (RFC 1035 section 3.2.2, RFC 3596)
-_TYPE_NAMES = {A: "A", NS: "NS", SOA: "SOA", TXT: "TXT", AAAA: "AAAA"}
+# Record types (RFC 1035 section 3.2.2, RFC 3596, RFC 4034).
+A, NS, SOA, TXT, AAAA, DS = 1, 2, 6, 16, 28, 43
+_TYPE_NAMES = {A: "A", NS: "NS", SOA: "SOA", TXT: "TXT", AAAA: "AAAA", DS: "DS"}
 # RCODEs (RFC 1035 section 4.1.1; RFC 6891 section 9).
 NOERROR, FORMERR, SERVFAIL, NXDOMAIN, NOTIMP, REFUSED, BADVERS = 0, 1, 2, 3, 4, 5, 16
 USEFUL = frozenset((NOERROR, NXDOMAIN))

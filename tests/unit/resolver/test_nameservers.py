@@ -6,8 +6,11 @@ import asyncio
 import contextlib
 import ipaddress
 
+import dns.flags
 import dns.message
 import dns.rcode
+import dns.rdatatype
+import dns.rrset
 import pytest
 from dns.edns import EDEOption
 from hypothesis import given
@@ -124,10 +127,23 @@ def servfail(wire, *options):
     return made.to_wire()
 
 
-def unvalidated(reply, *options, rcode=dns.rcode.NOERROR):
-    """What a resolver answers that cannot validate: SERVFAIL, unless validation is off (CD)."""
+SIGNED = "example.com."
+DS = dns.rrset.from_text(SIGNED, 60, "IN", "DS", "1 13 2 " + 64 * "0")
+
+
+def unvalidated(reply, *options, rcode=dns.rcode.NOERROR, ds=(DS,), flags="AD"):
+    """What a resolver answers that cannot validate: SERVFAIL, unless validation is off (CD).
+
+    `ds` and `flags`: what it answers, when it is asked whether the zone has to be signed.
+    """
 
     def respond(wire):
+        asked = dns.message.from_wire(wire)
+        if asked.question[0].to_text() == f"{SIGNED} IN DS":
+            made = dns.message.make_response(asked)
+            made.flags |= dns.flags.from_text(flags)
+            made.answer = list(ds)
+            return [made.to_wire()]
         return [reply(wire, rcode=rcode) if wire[3] & 0x10 else servfail(wire, *options)]
 
     return respond
@@ -150,6 +166,26 @@ def test_answer_without_validation_alone_is_bogus(name_server, reply, questions)
         "the resolver 127.0.0.1 cannot validate TXT s1._domainkey.example.com (DNSSEC)"
     )
     assert other.asked == []
+
+
+@pytest.mark.parametrize(
+    ("ds", "flags"),
+    [((), "AD"), ((), "RA"), ((DS,), "RA")],
+    ids=["not signed", "not signed, and not validated", "resolver does not validate"],
+)
+def test_failure_that_dnssec_cannot_have_caused_is_not_bogus(name_server, reply, ds, flags):
+    answer = ask_resolvers(name_server(unvalidated(reply, ds=ds, flags=flags)))
+    assert (answer.values, answer.bogus) == ((b"v=DKIM1",), "")
+
+
+@pytest.mark.parametrize(("flags", "is_bogus"), [("AD", True), ("RA", False)])
+def test_record_of_a_signed_zone_can_be_bogus_alone(name_server, reply, flags, is_bogus):
+    def respond(wire):
+        if dns.message.from_wire(wire).question[0].rdtype == dns.rdatatype.DS:
+            return [reply(wire, "", flags=flags)]
+        return unvalidated(reply)(wire)
+
+    assert bool(ask_resolvers(name_server(respond)).bogus) is is_bogus
 
 
 @pytest.mark.parametrize(
