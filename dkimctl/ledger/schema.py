@@ -56,7 +56,8 @@ CREATE {kind} TABLE publication (
 )
 """
 # See KeyHistory, and histories.py for keys without a row; times: YYYY-MM-DDThh:mm:ss+00:00. Where
-# version 3 does not tell since when a key is enabled or disabled, it is since the migration.
+# version 3 does not tell since when a key is enabled or disabled, it is since the migration. Since
+# when a record is published it does not tell: any server counted, and the first sighting alone.
 _HISTORIES = """
 CREATE {kind} TABLE history (
   account_id INTEGER NOT NULL REFERENCES account (id),
@@ -78,7 +79,7 @@ INSERT INTO history
   )
   SELECT account_id, sign_domain, selector,
     iif(is_told OR enable IS 0, NULL, now), iif(NOT is_told AND enable IS 0, now, NULL),
-    NULL, published_at, published_at, iif(published_at IS NULL, NULL, 'published')
+    NULL, NULL, published_at, iif(published_at IS NULL, NULL, 'published')
   FROM known WHERE NOT is_told OR published_at IS NOT NULL
 """
 # Each step upgrades a file by one version.

@@ -123,6 +123,7 @@ def test_a_reader_does_not_migrate_an_old_ledger(old, read):
 
 
 def test_what_version_3_knew_of_publication_and_keys_is_kept(path, write, read):
+    """But not since when a record is published: it may have been at an internal server alone."""
     path.parent.mkdir()
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA journal_mode = WAL")
@@ -150,13 +151,13 @@ def require_migrated(ledger: Ledger) -> None:
     assert timedelta() <= datetime.now(UTC) - now < timedelta(minutes=5)
     first, second = (datetime(2026, 11, day, tzinfo=UTC) for day in (22, 23))
     assert coms == {
-        "s1": KeyHistory(REGISTERED, None, None, first, first, "published"),
+        "s1": KeyHistory(REGISTERED, looked_at=first, verdict="published"),
         "off": KeyHistory(None, REGISTERED),
         "undated": KeyHistory(now),
         "dateless": KeyHistory(now),
     }
     assert nets == {
-        "exists": KeyHistory(now, None, None, second, second, "published"),
+        "exists": KeyHistory(now, looked_at=second, verdict="published"),
         "silent": KeyHistory(now),
         "off": KeyHistory(None, now),
     }
