@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Container, Iterable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 
 from dkimctl.models.history import KeyHistory
 from dkimctl.models.registration import Registration, RegistrationKey, key_of, utc_time
 
+_SKEW = timedelta(days=1)  # a clock may differ so much from that of the service
 # As bytes: the driver fails on all rows if one that something else wrote is not valid text.
 _SELECT = """
 SELECT sign_domain, selector, code IS '201', enable IS 0, CAST(regist_date AS BLOB),
@@ -34,14 +35,19 @@ _REPLACEMENT = """
 INSERT INTO history (account_id, sign_domain, selector, replaces) VALUES (?, ?, ?, ?)
 ON CONFLICT (account_id, sign_domain, selector) DO UPDATE SET replaces = excluded.replaces
 """
-# A time that is not as written here cannot be read, and is replaced.
+# A time is replaced that is not as written here, or that a wrong clock has told: one to come, or
+# one before the registration, by more than _SKEW.
 _LOOK = """
 INSERT INTO history (account_id, sign_domain, selector, published_at, looked_at, verdict)
 VALUES (?1, ?2, ?3, iif(?4 IS 'published', ?5, NULL), ?5, ?4)
 ON CONFLICT (account_id, sign_domain, selector) DO UPDATE SET
   published_at = iif(
     excluded.published_at IS NOT NULL AND published_at IS NOT NULL
-    AND strftime('%Y-%m-%dT%H:%M:%S+00:00', published_at) IS published_at,
+    AND strftime('%Y-%m-%dT%H:%M:%S+00:00', published_at) IS published_at
+    AND published_at <= ?5 AND NOT EXISTS (
+      SELECT * FROM registration
+      WHERE account_id = ?1 AND sign_domain = ?2 AND selector = ?3
+        AND julianday(published_at) < julianday(regist_date) - 1),
     published_at, excluded.published_at),
   looked_at = excluded.looked_at,
   verdict = excluded.verdict
@@ -140,7 +146,7 @@ def _times_after(
     if answer.enable is False:
         return known.enabled_at, known.disabled_at or now
     if known.enabled_at is not None and known.disabled_at is None:
-        return known.enabled_at, None
+        return min(known.enabled_at, now), None  # a clock that was wrong may have told it
     registered_at = utc_time(answer.regist_date) if answer.code == "201" else None
     return min(registered_at or now, now), None
 
@@ -152,9 +158,13 @@ def _history(
     enabled, disabled, replaces, published, looked, verdict = columns
     if was_registered and enabled is None and disabled is None:
         enabled, disabled = (None, regist_date) if is_disabled else (regist_date, None)
+    published_at = _time(published)
+    registered_at = _time(regist_date) if published_at else None
+    if published_at and registered_at and published_at < registered_at - _SKEW:
+        published_at = None
     return KeyHistory(
-        _time(enabled), _time(disabled), _text(replaces),
-        _time(published), _time(looked), _text(verdict),
+        _time(enabled), _time(disabled), _text(replaces), published_at, _time(looked),
+        _text(verdict),
     )  # fmt: skip
 
 

@@ -113,6 +113,15 @@ class TestEnabled:
         ledger.record([made(make_registration, enable=True, regist_date=again)])
         assert ledger.histories()[FIRST] == KeyHistory(LATER)
 
+    def test_a_time_to_come_that_a_wrong_clock_has_told_does_not_last(
+        self, ledger, clock, make_registration
+    ):
+        clock.now += 400 * DAY
+        ledger.record([made(make_registration, code="409")])
+        clock.now = NOON
+        ledger.record([made(make_registration, code="409")])
+        assert ledger.histories()[FIRST] == KeyHistory(AT_NOON)
+
     def test_a_key_of_another_account_has_no_history(self, ledger, make_registration):
         ledger.record([made(make_registration, code="409", record=None)])
         assert ledger.histories() == {}
@@ -183,6 +192,24 @@ class TestLooks:
         clock.now += DAY
         two.note_looks({FIRST: "published"})
         assert two.histories()[FIRST].published_at == AT_NOON.replace(day=23)
+
+    @pytest.mark.parametrize("days", [-400, 400])
+    def test_what_a_wrong_clock_has_told_does_not_last(self, two, clock, days):
+        """It would make a key retired too early, or not for years."""
+        clock.now += days * DAY
+        two.note_looks({FIRST: "published"})
+        clock.now = NOON + DAY
+        two.note_looks({FIRST: "published"})
+        clock.now += DAY
+        two.note_looks({FIRST: "published"})
+        assert two.histories()[FIRST].published_at == LATER
+
+    def test_a_look_before_the_registration_tells_nothing(self, two, clock):
+        for seconds, published in [(-2 * DAY, None), (-60, AT_NOON - timedelta(minutes=1))]:
+            clock.now = NOON + seconds
+            two.note_looks({FIRST: "missing"})
+            two.note_looks({FIRST: "published"})
+            assert two.histories()[FIRST].published_at == published
 
     def test_of_keys_that_are_not_registered_nothing_is_known(self, ledger):
         ledger.note_looks({FIRST: "published"})
