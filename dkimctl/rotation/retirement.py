@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
@@ -44,11 +44,13 @@ class RetirementPolicy(NamedTuple):
     """Looks at DNS before `seen_since` are too old to rely on.
 
     `assume_successors`: a newer key replaces the older ones, unless it is recorded which it does.
+    `published_now`: the keys that a look at DNS has just found; no other look counts then.
     """
 
     now: datetime
     seen_since: datetime
     assume_successors: bool = False
+    published_now: Container[RegistrationKey] | None = None
 
 
 class RetirementStatus(NamedTuple):
@@ -155,7 +157,7 @@ def _judge(successor: Successor, policy: RetirementPolicy) -> _Judged:
     if max(begins, published or begins) > policy.now - GRACE_PERIOD:
         wait = "run `dkimctl check-dns`" if published is None else f"wait until {_end(took_over)}"
         return _Judged(successor, took_over, Stage.WAITING, f"{text}: {wait}")
-    if _is_seen(successor.history, policy):
+    if published is not None and _is_seen(successor, policy):
         return _Judged(successor, took_over, Stage.RETIRED, text)
     return _Judged(successor, took_over, Stage.DUE, text)
 
@@ -164,8 +166,11 @@ def _rank(judged: _Judged) -> tuple[int, datetime, datetime]:
     return _STAGES.index(judged.stage), judged.took_over, judged.successor.starts_at
 
 
-def _is_seen(history: KeyHistory, policy: RetirementPolicy) -> bool:
+def _is_seen(successor: Successor, policy: RetirementPolicy) -> bool:
     """Whether it was published at the last look, which is recent."""
+    if policy.published_now is not None:
+        return successor.registration.key in policy.published_now
+    history = successor.history
     if history.looked_at is None or history.verdict != Verdict.PUBLISHED:
         return False
     return policy.seen_since <= history.looked_at <= policy.now
@@ -183,7 +188,7 @@ def _description(successor: Successor, now: datetime) -> str:
             f"{history.looked_at.date()}"
         )
     if history.looked_at is not None:
-        return f"{text}, but in DNS it was {history.verdict} on {history.looked_at.date()}"
+        return f"{text}; in DNS it was {history.verdict} on {history.looked_at.date()}"
     return f"{text}, but was never seen published"
 
 

@@ -55,8 +55,7 @@ class KnownKeys(NamedTuple):
         histories = dict(self.histories)
         for key, verdict in changes.latest.items():
             known = histories.get(key, KeyHistory())
-            is_unbroken = known.published_at is not None and key not in changes.breaks
-            since = known.published_at if is_unbroken else now
+            since = now if key in changes.breaks else min(known.published_at or now, now)
             histories[key] = known._replace(
                 published_at=since if verdict is Verdict.PUBLISHED else None,
                 looked_at=now,
@@ -98,7 +97,8 @@ def review_with_look(
         check.key: check for check in _look(known.statuses(policy), open_source, progress, changes)
     }
     now = clock()
-    fresh = policy._replace(now=now, seen_since=now)
+    published = {key for key, one in changes.latest.items() if one is Verdict.PUBLISHED}
+    fresh = policy._replace(now=now, published_now=published)
     statuses = [_explained(status, checks) for status in known.after(changes, now).statuses(fresh)]
     unanswered = (
         status.registration

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -39,19 +39,26 @@ class Succession:
 
     def recorded(self, old: Registration) -> list[Successor]:
         """The keys that were made to replace `old`, or a key that was, and so on."""
-        return [*self._successors(old, self._descendants(old))]
+        return [*self._successors(old, self._with_descendants([old]))]
 
     def assumed(self, old: Registration) -> list[Successor]:
-        """The newer keys of which it is not recorded what they replace."""
-        unrecorded = [one for one in self._registrations if self._history(one).replaces is None]
-        return [*self._successors(old, unrecorded)]
+        """The newer keys of which it is not recorded what they replace, and keys that replace them.
 
-    def _descendants(self, old: Registration) -> list[Registration]:
-        descendants = list(self._replacing.get(old.key.selector, ()))
-        for one in descendants:
+        The latter may be all that is left: the former may be disabled, or retired themselves.
+        """
+        unrecorded = [
+            one
+            for one in self._registrations
+            if self._history(one).replaces is None and _is_newer(one, old)
+        ]
+        return [*self._successors(old, self._with_descendants(unrecorded))]
+
+    def _with_descendants(self, registrations: Iterable[Registration]) -> list[Registration]:
+        found = list(registrations)
+        for one in found:
             following = self._replacing.get(one.key.selector, ())
-            descendants += [other for other in following if other not in descendants]
-        return descendants
+            found += [other for other in following if other not in found]
+        return found
 
     def _successors(
         self, old: Registration, candidates: Sequence[Registration]
@@ -63,10 +70,16 @@ class Succession:
                 and history.enabled_at is not None
                 and history.disabled_at is None
                 and one.signs
-                and (old.starts_at is None or start > old.starts_at)
-                and (one.default or 0) == (old.default or 0)  # interface 2.3
+                and _is_newer(one, old)
             ):
                 yield Successor(one, start, history.enabled_at, history)
 
     def _history(self, registration: Registration) -> KeyHistory:
         return self._histories.get(registration.key, KeyHistory())
+
+
+def _is_newer(one: Registration, old: Registration) -> bool:
+    """Whether a key starts later than another, and signs the same mail (default, interface 2.3)."""
+    start, before = one.starts_at, old.starts_at
+    is_later = start is not None and (before is None or start > before)
+    return is_later and (one.default or 0) == (old.default or 0)

@@ -100,6 +100,7 @@ def test_key_is_retired_14_days_after_its_successor_took_over(status_of):
         (started(90, published=90, enabled=2), WAITING, "was enabled on 2026-11-19"),
         (started(90, published=90, enabled=2), WAITING, "wait until 2026-12-03T12:00+00:00"),
         (started(30), DUE, "but was never seen published"),
+        (started(30, verdict="published"), DUE, "was published on"),  # since when is not known
         (started(30, published=30, looked=1.1), DUE, "from 2026-10-22 to 2026-11-20"),
         (started(30, published=30, looked=-1), DUE, "to 2026-11-22"),  # by a clock that was wrong
         (started(30, verdict="missing", looked=2), DUE, "in DNS it was missing on 2026-11-19"),
@@ -201,6 +202,19 @@ class TestUnknown:
     def test_some_keys_are_no_successor_by_any_assumption(self, status_of, new):
         for policy in (POLICY, ASSUMING):
             assert stages(status_of(policy, old=started(200), new=new))[0] is CURRENT
+
+    def test_what_replaces_an_assumed_successor_is_one(self, status_of):
+        """The key in between was rotated, and disabled or removed from DNS."""
+        for between in (
+            started(100, enable=False, disabled=10),
+            started(100, verdict="missing"),
+        ):
+            keys = {
+                "old": started(200), "between": between,
+                "new": started(20, replaces="between", published=20),
+            }  # fmt: skip
+            assert stages(status_of(ASSUMING, **keys)) == [RETIRED, RETIRED, CURRENT]
+            assert stages(status_of(**keys)) == [UNKNOWN, RETIRED, CURRENT]
 
     def test_a_recorded_successor_needs_no_assumption(self, status_of):
         statuses = status_of(
@@ -306,9 +320,23 @@ def test_a_retired_key_has_a_successor_that_signs_and_is_published(keys, assume)
             replaces == old or (replaces in keys and is_made_for(replaces, old, steps - 1))
         )  # fmt: skip
 
+    def is_assumed(new, old, steps=3):
+        """A newer key of which nothing is recorded, or made for one."""
+        replaces = keys[new][1].replaces
+        if replaces is None:
+            return is_newer(new, old)
+        return steps > 0 and replaces in keys and is_assumed(replaces, old, steps - 1)
+
+    def is_newer(new, old):
+        starts = start(new), start(old)
+        return (
+            None not in starts and starts[0] > starts[1]
+            and (registrations[new].default or 0) == (registrations[old].default or 0)
+        )  # fmt: skip
+
     def replaces(new, old):
         one, history = registrations[new], keys[new][1]
-        may = is_made_for(new, old) or (assume and history.replaces is None)
+        may = is_made_for(new, old) or (assume and is_assumed(new, old))
         times = (start(new), history.enabled_at, history.published_at)
         return (
             may and not one.is_taken and one.enable is not False and history.disabled_at is None

@@ -151,6 +151,15 @@ def test_a_silent_server_lists_nothing_and_changes_nothing(review, dns, pair, op
     assert history(open_ledger) == before
 
 
+def test_a_look_of_the_same_moment_is_none_of_now(review, dns, open_ledger):
+    """The clock may stand still, or jump back."""
+    dns.down = True
+    with open_ledger(-5 / 86400) as ledger:
+        ledger.note_looks({NEW: "published"})
+    status, _ = review()
+    assert status.stage is Stage.DUE
+
+
 def test_a_successor_that_reappeared_is_waited_for(review, dns, pair, open_ledger):
     with open_ledger(5) as ledger:
         ledger.note_looks({NEW: "missing"})
