@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from dkimctl.models.history import KeyHistory
-from dkimctl.models.registration import Registration, RegistrationKey
+from dkimctl.models.registration import Registration, RegistrationKey, utc_time
 
 Histories = Mapping[RegistrationKey, KeyHistory]  # as the ledger has them
 
@@ -79,7 +79,17 @@ class Succession:
 
 
 def _is_newer(one: Registration, old: Registration) -> bool:
-    """Whether a key starts later than another, and signs the same mail (default, interface 2.3)."""
-    start, before = one.starts_at, old.starts_at
-    is_later = start is not None and (before is None or start > before)
-    return is_later and (one.default or 0) == (old.default or 0)
+    """Whether a key signs the same mail (default, interface 2.3), and begins later than another.
+
+    Its start_date as it is written must be later, too: the interface does not say which of several
+    keys signs, so the service may go by either.
+    """
+    return (one.default or 0) == (old.default or 0) and all(
+        ours is not None and theirs is not None and ours > theirs
+        for ours, theirs in zip(_beginnings(one), _beginnings(old), strict=True)
+    )
+
+
+def _beginnings(registration: Registration) -> tuple[datetime | None, datetime | None]:
+    start = registration.starts_at
+    return start, utc_time(registration.start_date) or start

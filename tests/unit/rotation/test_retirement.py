@@ -122,6 +122,15 @@ def test_reason_says_what_is_missing_until_then(status_of, new, stage, reason):
     assert reason in status.reason
 
 
+def test_a_start_date_before_the_registration_must_be_later_as_well(status_of):
+    """The service may go by the start_date alone, and sign with the old key."""
+    old = started(200, regist_date=ago(210))
+    looks = {"regist_date": ago(30), "replaces": "old", "published": 30}
+    assert stages(status_of(old=old, new=started(201, **looks)))[1] is CURRENT
+    assert stages(status_of(old=old, new=started(200, **looks)))[0] is CURRENT
+    assert stages(status_of(old=old, new=started(199, **looks)))[0] is RETIRED
+
+
 def test_signing_starts_at_registration_without_a_start_date(status_of):
     old = {"regist_date": ago(200)}, KeyHistory(time(200))
     looks = KeyHistory(time(20), None, "old", time(19), NOW, "published")
