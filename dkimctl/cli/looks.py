@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from dkimctl.cli.session import Session
 from dkimctl.errors import DkimctlError, LedgerError
 from dkimctl.models.registration import Registration, RegistrationKey
-from dkimctl.publication.changes import PublicationChanges, recorded_changes, same_records
+from dkimctl.publication.looks import Looks, recording_looks, same_records
 
 if TYPE_CHECKING:
     from dkimctl.rotation.retirement import RetirementPolicy
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def recorded_looks(
     session: Session, counted: Container[RegistrationKey] | None = None
-) -> AbstractContextManager[PublicationChanges]:
+) -> AbstractContextManager[Looks]:
     """Looks that are recorded in the ledger at the end, of the keys in `counted` (None: of all).
 
     Warns if they cannot be.
@@ -32,7 +32,7 @@ def recorded_looks(
             code=error.code,
         )
 
-    return recorded_changes(
+    return recording_looks(
         lambda: session.open_ledger(for_writing=True), on_failure=warn, counted=counted
     )
 
@@ -65,12 +65,12 @@ def review_now(session: Session, known: KnownKeys, policy: RetirementPolicy) -> 
     from dkimctl.rotation.review import review_with_look
 
     progress = CheckProgress(session.reporter, Verdict.PUBLISHED, may_draw=True)
-    with recorded_looks(session) as changes, progress:
+    with recorded_looks(session) as looks, progress:
         return review_with_look(
             known,
             policy,
             lambda: open_source((), resolver=False, max_in_flight=MAX_IN_FLIGHT),
             progress=progress,
-            changes=changes,
+            looks=looks,
             clock=lambda: datetime.now(UTC),
         )

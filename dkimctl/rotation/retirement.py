@@ -133,15 +133,15 @@ def _status(
     if not successors:
         reason = "no newer selector of the domain replaces it: run `dkimctl rotate`"
         return RetirementStatus(old, Stage.CURRENT, reason)
-    judged = sorted((_judge(one, policy) for one in successors), key=_rank)
-    best = judged[0]
-    deciding = [one.successor.registration for one in judged if one.stage in _DECIDING]
+    takeovers = sorted((_takeover(one, policy) for one in successors), key=_rank)
+    best = takeovers[0]
+    deciding = [one.successor.registration for one in takeovers if one.stage in _DECIDING]
     is_over = best.took_over <= policy.now - GRACE_PERIOD
     return RetirementStatus(old, best.stage, best.reason, deciding, is_over)
 
 
-class _Judged(NamedTuple):
-    """A successor, since when it does all that it must, and the stage that this makes."""
+class _Takeover(NamedTuple):
+    """What a successor means for the old key; `took_over`: since when it does all that it must."""
 
     successor: Successor
     took_over: datetime
@@ -149,21 +149,21 @@ class _Judged(NamedTuple):
     reason: str
 
 
-def _judge(successor: Successor, policy: RetirementPolicy) -> _Judged:
+def _takeover(successor: Successor, policy: RetirementPolicy) -> _Takeover:
     begins = max(successor.starts_at, successor.enabled_at)
     published = successor.history.published_at
     took_over = _NEVER if published is None else max(begins, published)
     text = _description(successor, policy.now)
     if max(begins, published or begins) > policy.now - GRACE_PERIOD:
         wait = "run `dkimctl check-dns`" if published is None else f"wait until {_end(took_over)}"
-        return _Judged(successor, took_over, Stage.WAITING, f"{text}: {wait}")
+        return _Takeover(successor, took_over, Stage.WAITING, f"{text}: {wait}")
     if published is not None and _is_seen(successor, policy):
-        return _Judged(successor, took_over, Stage.RETIRED, text)
-    return _Judged(successor, took_over, Stage.DUE, text)
+        return _Takeover(successor, took_over, Stage.RETIRED, text)
+    return _Takeover(successor, took_over, Stage.DUE, text)
 
 
-def _rank(judged: _Judged) -> tuple[int, datetime, datetime]:
-    return _STAGES.index(judged.stage), judged.took_over, judged.successor.starts_at
+def _rank(takeover: _Takeover) -> tuple[int, datetime, datetime]:
+    return _STAGES.index(takeover.stage), takeover.took_over, takeover.successor.starts_at
 
 
 def _is_seen(successor: Successor, policy: RetirementPolicy) -> bool:

@@ -21,9 +21,9 @@ from dkimctl.rotation.succession import Histories
 if TYPE_CHECKING:
     from dkimctl.ledger.ledger import Ledger
     from dkimctl.ledger.selection import Selection
-    from dkimctl.publication.changes import PublicationChanges
     from dkimctl.publication.checking.queries import Source
     from dkimctl.publication.checking.run import Progress
+    from dkimctl.publication.looks import Looks
 
 
 class KnownKeys(NamedTuple):
@@ -50,12 +50,12 @@ class KnownKeys(NamedTuple):
             if verdict is not None and verdict != Verdict.MISSING
         }
 
-    def after(self, changes: PublicationChanges, now: datetime) -> KnownKeys:
+    def after(self, looks: Looks, now: datetime) -> KnownKeys:
         """The same, with what looks have found, even where the ledger cannot be written."""
         histories = dict(self.histories)
-        for key, verdict in changes.latest.items():
+        for key, verdict in looks.latest.items():
             known = histories.get(key, KeyHistory())
-            since = now if key in changes.breaks else min(known.published_at or now, now)
+            since = now if key in looks.breaks else min(known.published_at or now, now)
             histories[key] = known._replace(
                 published_at=since if verdict is Verdict.PUBLISHED else None,
                 looked_at=now,
@@ -86,20 +86,20 @@ def review_with_look(
     open_source: Callable[[], Source],
     *,
     progress: Progress,
-    changes: PublicationChanges,
+    looks: Looks,
     clock: Callable[[], datetime],
 ) -> Review:
     """Check in DNS the successors that matter, and decide by that look alone.
 
-    `changes` gets what is found. `open_source` is called if there is something to check.
+    `looks` gets what is found. `open_source` is called if there is something to check.
     """
     checks = {
-        check.key: check for check in _look(known.statuses(policy), open_source, progress, changes)
+        check.key: check for check in _look(known.statuses(policy), open_source, progress, looks)
     }
     now = clock()
-    published = {key for key, one in changes.latest.items() if one is Verdict.PUBLISHED}
+    published = {key for key, one in looks.latest.items() if one is Verdict.PUBLISHED}
     fresh = policy._replace(now=now, published_now=published)
-    statuses = [_explained(status, checks) for status in known.after(changes, now).statuses(fresh)]
+    statuses = [_explained(status, checks) for status in known.after(looks, now).statuses(fresh)]
     unanswered = (
         status.registration
         for status in statuses
@@ -112,7 +112,7 @@ def _look(
     statuses: Iterable[RetirementStatus],
     open_source: Callable[[], Source],
     progress: Progress,
-    changes: PublicationChanges,
+    looks: Looks,
 ) -> list[Check]:
     successors = {one.key: one for status in statuses for one in status.successors}
     sound = [one for one in successors.values() if not record_fault(with_key_len(one))]
@@ -122,9 +122,7 @@ def _look(
 
     checks: list[Check] = []
     policy = CheckPolicy(wait=0.0, warn_within=timedelta(), expect_absent=False)
-    check_publication(
-        sound, open_source(), policy, checks.append, progress=progress, changes=changes
-    )
+    check_publication(sound, open_source(), policy, checks.append, progress=progress, looks=looks)
     return checks
 
 

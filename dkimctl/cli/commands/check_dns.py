@@ -38,7 +38,7 @@ from dkimctl.cli.selection import (
 from dkimctl.cli.session import Session
 from dkimctl.errors import ExitCode, Interrupted
 from dkimctl.models.registration import Outcome, Registration, RegistrationKey, Result, named
-from dkimctl.publication.changes import PublicationChanges
+from dkimctl.publication.looks import Looks
 from dkimctl.render.records import sound_record
 from dkimctl.render.renderer import CheckFormat
 
@@ -93,21 +93,21 @@ def check_dns(
     if source.is_given:  # what other servers have is not known
         counted = ()
     progress = CheckProgress(session.reporter, policy.wanted, may_draw=_may_draw(fmt, output))
-    changes = PublicationChanges(())
+    looks = Looks(())
     try:
         with (
-            recorded_looks(session, counted) as changes,
+            recorded_looks(session, counted) as looks,
             CheckSink(fmt, output, session.reporter, wanted=policy.wanted) as sink,
         ):
             with progress:
                 check_publication(
                     registrations, source, policy, sink.emit,
-                    progress=progress, changes=changes, retired=retired,
+                    progress=progress, looks=looks, retired=retired,
                 )  # fmt: skip
             status = sink.close()
     except KeyboardInterrupt:
         hint = "run the same command to check again"
-        if changes.latest:
+        if looks.latest:
             hint = f"what was seen is in the ledger; {hint}"
         raise Interrupted(hint=hint) from None
     return worst_check([status, checkable.status, unreadable, warn_unmatched(session, selected)])

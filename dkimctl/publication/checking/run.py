@@ -11,9 +11,9 @@ from types import MappingProxyType
 from typing import NamedTuple, Protocol, Self
 
 from dkimctl.models.registration import Registration, RegistrationKey
-from dkimctl.publication.changes import PublicationChanges
 from dkimctl.publication.checking.queries import Source
 from dkimctl.publication.checking.registration_check import RegistrationCheck
+from dkimctl.publication.looks import Looks
 from dkimctl.publication.verdicts import Check, Finding, Verdict, is_good, urgency_of
 
 _CONCURRENCY = 64  # registrations asked for one by one; each takes some sockets
@@ -53,23 +53,23 @@ def check_publication(
     emit: Callable[[Check], None],
     *,
     progress: Progress,
-    changes: PublicationChanges,
+    looks: Looks,
     retired: Mapping[RegistrationKey, str] = MappingProxyType({}),
 ) -> None:
     """Check each registration (with a sound record), and emit the checks in order.
 
-    `progress` and `changes` get each check of each round when it is done. `retired` has the keys
+    `progress` and `looks` get each check of each round when it is done. `retired` has the keys
     whose records may be gone, and why. Not for use within an event loop.
     """
 
-    def judged(check: Check) -> Check:
-        changes.add(check)
+    def finish(check: Check) -> Check:
+        looks.add(check)
         if not policy.expect_absent:
             check = _as_retired(check, retired)
         progress.checked(check)
         return check
 
-    with Checker(source, expect_absent=policy.expect_absent, judged=judged) as checker:
+    with Checker(source, expect_absent=policy.expect_absent, finish=finish) as checker:
         checks: Iterable[Check] = ()
         if policy.wait:
             checks = repeat_checks(
@@ -93,7 +93,7 @@ def check_publication(
 class Checker:
     """Asks the servers that `source` finds. `expect_absent`: the records should be gone.
 
-    `judged` is called with each check when it is done, and gives what to make of it. Not for use
+    `finish` is called with each check when it is done, and returns the check to emit. Not for use
     within an event loop.
     """
 
@@ -102,11 +102,11 @@ class Checker:
         source: Source,
         *,
         expect_absent: bool = False,
-        judged: Callable[[Check], Check] = lambda check: check,
+        finish: Callable[[Check], Check] = lambda check: check,
     ) -> None:
         self._source = source
         self._registration_check = RegistrationCheck(source, expect_absent=expect_absent)
-        self._judged = judged
+        self._finish = finish
         self._runner = asyncio.Runner()
 
     def __enter__(self) -> Self:
@@ -135,7 +135,7 @@ class Checker:
         async def work() -> None:
             for number, (registration, plan) in remaining:
                 check, is_secure = await self._registration_check.check(registration, plan)
-                checks[number] = check if is_secure else self._judged(check)
+                checks[number] = check if is_secure else self._finish(check)
                 if is_secure:
                     secure.append(number)
 
@@ -144,7 +144,7 @@ class Checker:
                 group.create_task(work())
         validated = await self._registration_check.validate([checks[number] for number in secure])
         for number, check in zip(secure, validated, strict=True):
-            checks[number] = self._judged(check)
+            checks[number] = self._finish(check)
         return [checks[number] for number in range(len(registrations))]
 
 

@@ -9,7 +9,7 @@ import pytest
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.ledger.selection import Selection
 from dkimctl.models.registration import key_of
-from dkimctl.publication.changes import recorded_changes
+from dkimctl.publication.looks import recording_looks
 from dkimctl.resolver.authorities import Zone
 from dkimctl.resolver.messages import Answer
 from dkimctl.resolver.server import NameServer, NoAnswer
@@ -95,13 +95,13 @@ def review(open_ledger, dns, pair):
         with open_ledger() as ledger:
             selection = Selection(words, read_specs=lambda path: (), to_domain=str)
             known = read_known_keys(ledger, selection)
-        with recorded_changes(open_ledger, on_failure=pytest.fail) as changes:
+        with recording_looks(open_ledger, on_failure=pytest.fail) as looks:
             done = review_with_look(
                 known,
                 RetirementPolicy(NOW, NOW - DAY),
                 lambda: dns,
                 progress=Progress(),
-                changes=changes,
+                looks=looks,
                 clock=lambda: NOW + timedelta(seconds=5),
             )
         [status] = [one for one in done.statuses if one.registration == pair[0]]

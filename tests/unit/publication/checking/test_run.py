@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dkimctl.models.registration import Registration, key_of
-from dkimctl.publication.changes import PublicationChanges
 from dkimctl.publication.checking.run import (
     Checker,
     CheckPolicy,
@@ -18,6 +17,7 @@ from dkimctl.publication.checking.run import (
     intervals,
     repeat_checks,
 )
+from dkimctl.publication.looks import Looks
 from dkimctl.publication.verdicts import Check, Finding, Urgency, Verdict
 
 PUBLISHED, MISSING = Verdict.PUBLISHED, Verdict.MISSING
@@ -165,11 +165,11 @@ def test_callback_gets_each_check(make_registration, fake_server, fake_source):
     source = fake_source({"example.com": [fake_server()]})
     registrations = [make_registration(selector=f"s{number}") for number in range(50)]
 
-    def judged(check: Check) -> Check:
+    def finish(check: Check) -> Check:
         checked.append(check)
         return check
 
-    with Checker(source, judged=judged) as checker:
+    with Checker(source, finish=finish) as checker:
         checks = list(checker.check(registrations))
     assert sorted(checked) == sorted(checks)
 
@@ -202,22 +202,22 @@ class Recorder:
 
 @pytest.fixture
 def run(fake_source):
-    """Run check_publication at a server; gives what was emitted, the progress and the changes."""
+    """Run check_publication at a server; gives what was emitted, the progress and the looks."""
 
     def run(server, *registrations, wait=0.0, expect_absent=False, progress=None, retired=()):
         emitted: list[Check] = []
         progress = progress or Recorder()
-        changes = PublicationChanges()
+        looks = Looks()
         check_publication(
             registrations,
             fake_source({"example.com": [server]}),
             CheckPolicy(wait, timedelta(days=2), expect_absent),
             emitted.append,
             progress=progress,
-            changes=changes,
+            looks=looks,
             retired=dict(retired),
         )
-        return emitted, progress, changes
+        return emitted, progress, looks
 
     return run
 
@@ -236,7 +236,7 @@ def test_checks_are_pushed_in_order_with_their_urgency(
         ),
     ]
     server = fake_server(answers={NAME: [key_records[2048]]})
-    emitted, progress, changes = run(server, *registrations)
+    emitted, progress, looks = run(server, *registrations)
     assert [(check.selector, check.finding.verdict, check.urgency) for check in emitted] == [
         ("s1", PUBLISHED, Urgency.NONE),
         ("s2", MISSING, Urgency.SIGNING),
@@ -244,7 +244,7 @@ def test_checks_are_pushed_in_order_with_their_urgency(
         ("s4", MISSING, Urgency.SIGNING),
     ]
     assert sorted(check.selector for check in progress.checks) == ["s1", "s2", "s3", "s4"]
-    assert changes.latest == {
+    assert looks.latest == {
         key_of("example.com", selector): PUBLISHED if selector == "s1" else MISSING
         for selector in ("s1", "s2", "s3", "s4")
     }
@@ -256,11 +256,11 @@ def test_a_missing_record_of_a_retired_key_is_good(run, make_registration, fake_
     old, new = (make_registration(selector=one, **start) for one in ("s1", "s2"))
     retired = {old.key: "s2 has replaced it"}
     server = fake_server(answers={new.record.fqdn: [new.record.value]})
-    emitted, progress, changes = run(server, old, new, wait=wait, retired=retired)
+    emitted, progress, looks = run(server, old, new, wait=wait, retired=retired)
     assert emitted[0].finding == Finding(Verdict.RETIRED, "s2 has replaced it")
     assert emitted[0].urgency is Urgency.NONE
     assert progress.pauses == [], "there is nothing to wait for"
-    assert changes.latest == {old.key: MISSING, new.key: PUBLISHED}, "as DNS has it"
+    assert looks.latest == {old.key: MISSING, new.key: PUBLISHED}, "as DNS has it"
 
 
 def test_another_fault_of_a_retired_key_stays_one_and_is_not_urgent(
@@ -294,9 +294,9 @@ def test_waiting_pushes_only_the_last_checks(run, make_registration, fake_server
         server.answers[NAME] = [key_records[2048]]
 
     progress = Recorder(on_pause=publish)
-    emitted, _, changes = run(server, make_registration(), wait=60.0, progress=progress)
+    emitted, _, looks = run(server, make_registration(), wait=60.0, progress=progress)
     assert [check.finding.verdict for check in emitted] == [PUBLISHED]
     assert progress.pauses == [[MISSING]]
     assert [check.finding.verdict for check in progress.checks] == [MISSING, PUBLISHED]
-    assert changes.latest == {key_of("example.com", "s1"): PUBLISHED}
-    assert changes.breaks == {key_of("example.com", "s1"): MISSING}
+    assert looks.latest == {key_of("example.com", "s1"): PUBLISHED}
+    assert looks.breaks == {key_of("example.com", "s1"): MISSING}

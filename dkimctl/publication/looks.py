@@ -1,4 +1,4 @@
-"""What looks at DNS tell the ledger: which records are published, and since when."""
+"""Looks at DNS, for the ledger: the verdict of each check that says something for certain."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from dkimctl.ledger.ledger import Ledger
 
 
-class PublicationChanges:
-    """The looks to note, of the keys in `counted` (None: of all).
+class Looks:
+    """The looks to record, at the records of the keys in `counted` (None: at all).
 
-    A look without an answer is not noted.
+    A check without an answer is not a look.
     """
 
     def __init__(self, counted: Container[RegistrationKey] | None = None) -> None:
@@ -61,24 +61,24 @@ def _conclusion(check: Check) -> Verdict | None:
 
 
 @contextmanager
-def recorded_changes(
+def recording_looks(
     open_ledger: Callable[[], Ledger],
     on_failure: Callable[[LedgerError], None],
     counted: Container[RegistrationKey] | None = None,
-) -> Iterator[PublicationChanges]:
+) -> Iterator[Looks]:
     """Looks that are written into the ledger at the end, even if an error ends the checks.
 
     `open_ledger` opens it for writing. If that or writing fails, `on_failure` gets the error.
     """
-    changes = PublicationChanges(counted)
+    looks = Looks(counted)
     try:
-        yield changes
+        yield looks
     finally:
-        if changes.latest:
+        if looks.latest:
             try:
                 with open_ledger() as ledger:
-                    ledger.note_looks(changes.breaks)
-                    ledger.note_looks(changes.latest)
+                    ledger.note_looks(looks.breaks)
+                    ledger.note_looks(looks.latest)
             except LedgerError as error:
                 on_failure(error)
 

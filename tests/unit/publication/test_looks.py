@@ -6,7 +6,7 @@ import pytest
 
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models.registration import key_of
-from dkimctl.publication.changes import PublicationChanges, recorded_changes, same_records
+from dkimctl.publication.looks import Looks, recording_looks, same_records
 from dkimctl.publication.verdicts import Check, Finding, ServerFinding, Verdict
 
 KEY = key_of("example.com", "s1")
@@ -21,11 +21,11 @@ def make_check(verdict: Verdict, *servers: Verdict) -> Check:
     return Check("Example.COM", "S1", fqdn, None, None, Finding(verdict), findings)
 
 
-def looks_of(*checks: Check, counted=None) -> PublicationChanges:
-    changes = PublicationChanges(counted)
+def looks_of(*checks: Check, counted=None) -> Looks:
+    looks = Looks(counted)
     for check in checks:
-        changes.add(check)
-    return changes
+        looks.add(check)
+    return looks
 
 
 @pytest.mark.parametrize("verdict", ANSWERS)
@@ -72,11 +72,11 @@ def test_only_keys_that_count_are_noted():
 
 def test_last_check_of_a_record_counts_and_a_break_is_kept():
     published, missing = make_check(PUBLISHED), make_check(MISSING)
-    changes = looks_of(published, missing)
-    assert (changes.latest, changes.breaks) == ({KEY: MISSING}, {})
-    changes.add(published)
-    changes.add(published)
-    assert (changes.latest, changes.breaks) == ({KEY: PUBLISHED}, {KEY: MISSING})
+    looks = looks_of(published, missing)
+    assert (looks.latest, looks.breaks) == ({KEY: MISSING}, {})
+    looks.add(published)
+    looks.add(published)
+    assert (looks.latest, looks.breaks) == ({KEY: PUBLISHED}, {KEY: MISSING})
 
 
 @pytest.fixture
@@ -92,9 +92,9 @@ def open_ledger(tmp_path, make_registration):
 def test_a_record_that_was_gone_in_between_is_published_anew(open_ledger):
     with open_ledger(2000.0) as ledger:
         ledger.note_looks({KEY: "published"})
-    with recorded_changes(lambda: open_ledger(3000.0), on_failure=pytest.fail) as changes:
-        changes.add(make_check(MISSING))
-        changes.add(make_check(PUBLISHED))
+    with recording_looks(lambda: open_ledger(3000.0), on_failure=pytest.fail) as looks:
+        looks.add(make_check(MISSING))
+        looks.add(make_check(PUBLISHED))
     with open_ledger() as ledger:
         history = ledger.histories()[KEY]
     assert history.verdict == "published"
@@ -104,8 +104,8 @@ def test_a_record_that_was_gone_in_between_is_published_anew(open_ledger):
 
 def test_looks_are_recorded_even_if_an_error_ends_the_checks(open_ledger):
     def check() -> None:
-        with recorded_changes(open_ledger, on_failure=pytest.fail) as changes:
-            changes.add(make_check(MISSING))
+        with recording_looks(open_ledger, on_failure=pytest.fail) as looks:
+            looks.add(make_check(MISSING))
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
