@@ -1,16 +1,16 @@
-"""Looks at DNS and the ledger: which are recorded, and which records may be gone."""
+"""Looks at DNS that are recorded in the ledger."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from dkimctl.cli.session import Session
-from dkimctl.errors import DkimctlError, LedgerError
-from dkimctl.models.registration import Registration, RegistrationKey
-from dkimctl.publication.looks import Looks, recording_looks, same_records
+from dkimctl.errors import LedgerError
+from dkimctl.models.registration import RegistrationKey
+from dkimctl.publication.looks import Looks, recording_looks
 
 if TYPE_CHECKING:
     from dkimctl.rotation.retirement import RetirementPolicy
@@ -35,26 +35,6 @@ def recorded_looks(
     return recording_looks(
         lambda: session.open_ledger(for_writing=True), on_failure=warn, counted=counted
     )
-
-
-def keys_to_record(session: Session, saved: Iterable[Registration]) -> set[RegistrationKey]:
-    """The keys of a saved result that the ledger has with the same record; a result needs none."""
-    try:
-        return same_records(session.open_ledger(for_writing=False), saved)
-    except DkimctlError:
-        return set()
-
-
-def retired_keys(session: Session) -> Mapping[RegistrationKey, str]:
-    """The keys of the ledger whose records may be gone, each with the reason."""
-    from dkimctl.rotation.retirement import keys_past_grace
-
-    ledger = session.open_ledger(for_writing=False)
-    domains = ledger.rotated_domains()
-    if not domains:
-        return {}
-    rotated = [one for one in ledger.all() if one.key.sign_domain in domains]
-    return keys_past_grace(rotated, ledger.histories(), datetime.now(UTC))
 
 
 def review_now(session: Session, known: KnownKeys, policy: RetirementPolicy) -> Review:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
 
 import typer
 
-from dkimctl.cli.looks import keys_to_record, recorded_looks, retired_keys
+from dkimctl.cli.checkable import select_checkable
+from dkimctl.cli.looks import recorded_looks
 from dkimctl.cli.options.checking import (
     MAX_IN_FLIGHT,
     ExpectAbsentOption,
@@ -26,20 +26,15 @@ from dkimctl.cli.options.shared import OutputOption, examples, with_session
 from dkimctl.cli.output.checks import CheckSink
 from dkimctl.cli.output.destination import require_writable
 from dkimctl.cli.output.results import worst_check
-from dkimctl.cli.output.streams import Reporter
 from dkimctl.cli.progress.checking import CheckProgress
 from dkimctl.cli.selection import (
     SelectionArgument,
     read_selection,
-    registered_results,
-    saved_results,
     warn_unmatched,
 )
 from dkimctl.cli.session import Session
-from dkimctl.errors import ExitCode, Interrupted
-from dkimctl.models.registration import Outcome, Registration, RegistrationKey, Result, named
+from dkimctl.errors import Interrupted
 from dkimctl.publication.looks import Looks
-from dkimctl.render.records import sound_record
 from dkimctl.render.renderer import CheckFormat
 
 app = typer.Typer(add_completion=False)
@@ -80,18 +75,8 @@ def check_dns(
         require_writable(output)  # before a long wait
     source = open_source(server or (), resolver, max_in_flight)
     selected = read_selection(session, selection)
-    checkable = _Checkable(session.reporter)
-    counted: Container[RegistrationKey] | None = None  # all
-    if saved is None:
-        registrations: Iterable[Registration]
-        registrations = checkable.filter(registered_results(session, selected))
-        unreadable, retired = ExitCode.OK, retired_keys(session)
-    else:
-        results, unreadable = saved_results(session, saved, selected)
-        registrations, retired = [*checkable.filter(results)], checkable.retired
-        counted = keys_to_record(session, registrations)
-    if source.is_given:  # what other servers have is not known
-        counted = ()
+    checkable = select_checkable(session, selected, saved)
+    counted = () if source.is_given else checkable.counted  # what other servers have is not known
     progress = CheckProgress(session.reporter, policy.wanted, may_draw=_may_draw(fmt, output))
     looks = Looks(())
     try:
@@ -101,8 +86,8 @@ def check_dns(
         ):
             with progress:
                 check_publication(
-                    registrations, source, policy, sink.emit,
-                    progress=progress, looks=looks, retired=retired,
+                    checkable.registrations, source, policy, sink.emit,
+                    progress=progress, looks=looks, retired=checkable.retired,
                 )  # fmt: skip
             status = sink.close()
     except KeyboardInterrupt:
@@ -110,33 +95,9 @@ def check_dns(
         if looks.latest:
             hint = f"what was seen is in the ledger; {hint}"
         raise Interrupted(hint=hint) from None
-    return worst_check([status, checkable.status, unreadable, warn_unmatched(session, selected)])
+    return worst_check([status, checkable.status, warn_unmatched(session, selected)])
 
 
 def _may_draw(fmt: CheckFormat, output: Path | None) -> bool:
     """A table is written at the end; other formats are written to a terminal meanwhile."""
     return fmt is CheckFormat.TABLE or output is not None or not sys.stdout.isatty()
-
-
-class _Checkable:
-    """Leaves out, with a warning, what has no record that could be checked.
-
-    `retired` gets the keys that are so in a saved result, each with the reason.
-    """
-
-    def __init__(self, reporter: Reporter) -> None:
-        self._reporter = reporter
-        self.status = ExitCode.OK
-        self.retired: dict[RegistrationKey, str] = {}
-
-    def filter(self, results: Iterable[Result]) -> Iterator[Registration]:
-        for result in results:
-            if sound_record(result) is None:
-                name = named(result.registration)
-                text = f"{name} is not checked: {result.outcome}: {result.reason}"
-                self._reporter.warn(text, code=result.outcome)
-                self.status = ExitCode.NO
-                continue
-            if result.outcome is Outcome.RETIRED:
-                self.retired[result.registration.key] = result.reason
-            yield result.registration

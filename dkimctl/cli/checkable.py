@@ -1,0 +1,83 @@
+"""The registrations that `check-dns` checks, from the ledger or from a saved result."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+
+from dkimctl.cli.output.streams import Reporter
+from dkimctl.cli.selection import registered_results, saved_results
+from dkimctl.cli.session import Session
+from dkimctl.errors import DkimctlError, ExitCode
+from dkimctl.ledger.selection import Selection
+from dkimctl.models.registration import Outcome, Registration, RegistrationKey, Result, named
+from dkimctl.publication.looks import same_records
+from dkimctl.render.records import sound_record
+
+
+class Checkable:
+    """The registrations of `results` that have a record to check; it warns about the others.
+
+    `retired`: the keys whose records may be gone, each with the reason. `counted`: the keys whose
+    looks are recorded in the ledger; None: all. `status`: the exit code, as far as
+    `registrations` has been iterated over.
+    """
+
+    def __init__(
+        self,
+        results: Iterable[Result],
+        reporter: Reporter,
+        *,
+        retired: Mapping[RegistrationKey, str],
+        counted: Container[RegistrationKey] | None = None,
+        status: ExitCode = ExitCode.OK,
+    ) -> None:
+        self.registrations = self._with_record(results, reporter)
+        self.retired = retired
+        self.counted = counted
+        self.status = status
+
+    def _with_record(self, results: Iterable[Result], reporter: Reporter) -> Iterator[Registration]:
+        for result in results:
+            if sound_record(result) is not None:
+                yield result.registration
+                continue
+            name = named(result.registration)
+            text = f"{name} is not checked: {result.outcome}: {result.reason}"
+            reporter.warn(text, code=result.outcome)
+            self.status = ExitCode.NO
+
+
+def select_checkable(session: Session, selection: Selection, saved: str | None) -> Checkable:
+    """What is selected of the file `saved`, or of the ledger. Raises like `registered_results`."""
+    if saved is None:
+        registered = registered_results(session, selection)
+        return Checkable(registered, session.reporter, retired=_retired_keys(session))
+    from_file, status = saved_results(session, saved, selection)
+    results = list(from_file)
+    sound = [one.registration for one in results if sound_record(one)]
+    retired = {
+        one.registration.key: one.reason for one in results if one.outcome is Outcome.RETIRED
+    }
+    counted = _keys_to_record(session, sound)
+    return Checkable(results, session.reporter, retired=retired, counted=counted, status=status)
+
+
+def _keys_to_record(session: Session, saved: Iterable[Registration]) -> set[RegistrationKey]:
+    """The keys of a saved result that the ledger has with the same record; a result needs none."""
+    try:
+        return same_records(session.open_ledger(for_writing=False), saved)
+    except DkimctlError:
+        return set()
+
+
+def _retired_keys(session: Session) -> Mapping[RegistrationKey, str]:
+    """The keys of the ledger whose records may be gone, each with the reason."""
+    from dkimctl.rotation.retirement import keys_past_grace
+
+    ledger = session.open_ledger(for_writing=False)
+    domains = ledger.rotated_domains()
+    if not domains:
+        return {}
+    rotated = [one for one in ledger.all() if one.key.sign_domain in domains]
+    return keys_past_grace(rotated, ledger.histories(), datetime.now(UTC))
