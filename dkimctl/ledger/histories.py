@@ -11,6 +11,7 @@ from collections.abc import Container, Iterable, Mapping
 from datetime import datetime, timedelta
 from functools import lru_cache
 
+from dkimctl.ledger.registrations import IS_OURS
 from dkimctl.models.history import KeyHistory
 from dkimctl.models.registration import Registration, RegistrationKey, key_of, utc_time
 
@@ -23,7 +24,6 @@ SELECT sign_domain, selector, code IS '201', enable IS 0, CAST(regist_date AS BL
 FROM registration LEFT JOIN history USING (account_id, sign_domain, selector)
 WHERE account_id = ?
 """
-_OURS = "AND NOT (code IS '409' AND value IS NULL)"
 _ONE = "AND sign_domain = ? AND selector = ?"
 _UPSERT = """
 INSERT INTO history (account_id, sign_domain, selector, enabled_at, disabled_at)
@@ -65,7 +65,7 @@ def select_histories(
     connection: sqlite3.Connection, account_id: int
 ) -> dict[RegistrationKey, KeyHistory]:
     """The history of each registration of an account, without what cannot be read."""
-    rows = connection.execute(f"{_SELECT} {_OURS}", (account_id,))
+    rows = connection.execute(f"{_SELECT} AND {IS_OURS}", (account_id,))
     return {key_of(str(row[0]), str(row[1])): _history(*row[2:]) for row in rows}
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dkimctl.registration.planning import Planner
 
 
-def review(specs: Iterable[DomainSpec], planner: Planner, now: datetime) -> list[str]:
+def inspect_entries(specs: Iterable[DomainSpec], planner: Planner, now: datetime) -> list[str]:
     """Warnings about those of `specs` that must be sent.
 
     Raises UsageError for successors that would sign at once, without a record in DNS. One that an

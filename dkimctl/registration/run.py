@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dkimctl.errors import DkimctlError, LedgerError
 from dkimctl.models.registration import DomainSpec, Result, key_of
-from dkimctl.registration.preflight import review
+from dkimctl.registration.preflight import inspect_entries
 
 if TYPE_CHECKING:
     from dkimctl.ledger.intents import Intent
@@ -58,11 +58,11 @@ class RegistrationRun:
         """To be called first: returns warnings about what will be sent.
 
         The ledger notes which keys the entries replace, also those that are registered already.
-        Raises UsageError like `review`, and LedgerError.
+        Raises UsageError like `inspect_entries`, and LedgerError.
         """
         replaced = {spec.key: spec.replaces for spec in self._specs if spec.replaces is not None}
         try:
-            texts = review(self._specs, self._planner, now)
+            texts = inspect_entries(self._specs, self._planner, now)
             self._ledger.note_replacements(replaced)
         except LedgerError:
             self._ledger.check()  # a damaged ledger is quarantined

@@ -1,4 +1,4 @@
-"""One DNS server, question many questions in parallel: over UDP, then TCP (RFC 7766)."""
+"""One DNS server, asked many questions in parallel: over UDP, then TCP (RFC 7766)."""
 
 from __future__ import annotations
 

@@ -164,7 +164,7 @@ class Network:
         self.wait_for("dig", "+tries=1", "+time=1", "+short", ".", "NS", shows=ROOT_HOST)
 
     def wait_for(self, *command: str, shows: str, times: int = 1) -> None:
-        """Run a command until it shows a text so many times."""
+        """Run a command until it shows a text, at least `times` times."""
         deadline = time.monotonic() + _LIMIT
         while (shown := self.run(*command).stdout).count(shows) < times:
             self._assert_alive()

@@ -26,7 +26,7 @@ from dkimctl.cli.session import Session
 from dkimctl.errors import DkimctlError
 from dkimctl.models.registration import DomainSpec
 from dkimctl.registration.planning import Planner, plan
-from dkimctl.registration.preflight import review
+from dkimctl.registration.preflight import inspect_entries
 from dkimctl.registration.run import RegistrationRun, assign_from, record_names
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def register(
         )
         if dry_run:
             planner = make_planner(session.open_ledger(for_writing=False))
-            _warn(session, review(specs, planner, datetime.now(UTC)))
+            _warn(session, inspect_entries(specs, planner, datetime.now(UTC)))
             return show_plan(session.reporter, plan(specs, planner), output)
         output = resolve_zones(output, record_names(specs), session.reporter.note)
         return _register(session, specs, make_planner, output)

@@ -10,7 +10,7 @@ from dkimctl.errors import UsageError
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models.registration import DomainSpec
 from dkimctl.registration.planning import Planner
-from dkimctl.registration.preflight import review
+from dkimctl.registration.preflight import inspect_entries
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 PAST, FUTURE = "2026-11-21T00:00+00:00", "2026-11-22T00:00+00:00"
@@ -26,7 +26,7 @@ def ledger(tmp_path):
 
 
 def said(ledger, *specs, **options) -> list[str]:
-    return review(specs, Planner(ledger, now=NOW, **options), NOW)
+    return inspect_entries(specs, Planner(ledger, now=NOW, **options), NOW)
 
 
 class TestWarnings:
