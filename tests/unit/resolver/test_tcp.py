@@ -16,14 +16,19 @@ MANY = [make_txt_question(f"s{number}._domainkey.example.com") for number in ran
 ASKED = MANY[:1]
 
 
-def ask(there, questions=MANY, *, timeout=20):
-    """The answer or error of each question, asked at the same time."""
+def ask(there, questions=MANY, *, timeout=20, at_once=1000):
+    """The answer or error of each question, with `at_once` of them in flight."""
 
     async def work():
         async with there:
             client = TcpClient("127.0.0.1", there.port, recursion=False, timeout=timeout)
-            asks = (client.ask(question, edns=True) for question in questions)
-            return await asyncio.gather(*asks, return_exceptions=True)
+            slots = asyncio.Semaphore(at_once)
+
+            async def ask_one(question):
+                async with slots:
+                    return await client.ask(question, edns=True)
+
+            return await asyncio.gather(*map(ask_one, questions), return_exceptions=True)
 
     return asyncio.run(work())
 
@@ -134,18 +139,7 @@ def test_server_may_read_one_question_and_ignore_the_others(name_server, stream,
         await reader.read()
         open_now.remove(writer)
 
-    async def work():
-        async with name_server(over_tcp=over_tcp) as there:
-            client = TcpClient("127.0.0.1", there.port, recursion=False, timeout=1)
-            slots = asyncio.Semaphore(8)
-
-            async def ask_one(question):
-                async with slots:
-                    return await client.ask(question, edns=True)
-
-            return await asyncio.gather(*map(ask_one, MANY))
-
-    assert are_right(asyncio.run(work()))
+    assert are_right(ask(name_server(over_tcp=over_tcp), timeout=1, at_once=8))
     assert max(most) < 8 + 4  # connections with an answer do not stay open
 
 
@@ -158,18 +152,7 @@ def test_reset_after_some_answers_is_no_failure_and_logs_nothing(name_server, st
         await writer.drain()
         reset(writer)
 
-    async def work():
-        async with name_server(over_tcp=over_tcp) as there:
-            client = TcpClient("127.0.0.1", there.port, recursion=False, timeout=20)
-            slots = asyncio.Semaphore(64)
-
-            async def ask_one(question):
-                async with slots:
-                    return await client.ask(question, edns=True)
-
-            return await asyncio.gather(*map(ask_one, questions), return_exceptions=True)
-
-    answers = asyncio.run(work())
+    answers = ask(name_server(over_tcp=over_tcp), questions, at_once=64)
     assert sum(hasattr(answer, "values") for answer in answers) >= len(answers) - 64
     assert not caplog.records
 

@@ -37,39 +37,39 @@ def test_late_reply_to_the_first_try_counts(name_server, reply, tries):
     assert len(there.asked) == tries
 
 
-def test_tries_have_the_same_id_and_question_and_come_from_one_port(name_server, reply):
-    ports = set()
+@pytest.fixture
+def noting(name_server):
+    """A server that keeps the addresses it was asked from, in `ports`."""
 
     class Noting(name_server):
         def datagram_received(self, data, addr):
-            ports.add(addr)
+            self.ports.add(addr)
             super().datagram_received(data, addr)
 
-    there = Noting(lambda wire: [reply(wire)] if len(there.asked) == 3 else ())
+    Noting.ports = set()
+    return Noting
+
+
+def test_tries_have_the_same_id_and_question_and_come_from_one_port(noting, reply):
+    there = noting(lambda wire: [reply(wire)] if len(there.asked) == 3 else ())
     ask(there)
-    assert len({wire[:2] for wire in there.asked}) == len(ports) == 1
+    assert len({wire[:2] for wire in there.asked}) == len(noting.ports) == 1
     assert {wire[12:][: len(ASKED.section)] for wire in there.asked} == {ASKED.section}
 
 
-def test_each_question_has_a_new_id_and_port(name_server):
-    ports = set()
-
-    class Noting(name_server):
-        def datagram_received(self, data, addr):
-            ports.add(addr)
-            super().datagram_received(data, addr)
-
-    there = Noting()
+def test_each_question_has_a_new_id_and_port(noting):
+    there = noting()
 
     async def work():
         async with there:
-            ask_once = lambda: exchange(  # noqa: E731
-                "127.0.0.1", there.port, ASKED, recursion=False, edns=True, waits=(10,)
+            asks = (
+                exchange("127.0.0.1", there.port, ASKED, recursion=False, edns=True, waits=(10,))
+                for _ in range(8)
             )
-            await asyncio.gather(*(ask_once() for _ in range(8)))
+            await asyncio.gather(*asks)
 
     asyncio.run(work())
-    assert len(ports) == 8
+    assert len(noting.ports) == 8
     assert len({wire[:2] for wire in there.asked}) > 6
 
 
