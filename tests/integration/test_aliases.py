@@ -50,9 +50,8 @@ def check(cli, network):
     """The verdict and reason of check-dns by domain, and its exit status."""
 
     def run(*words: str):
-        done = network.inside(cli)("check-dns", "--sandbox", "--format", "json", *words)
-        items = {one["sign_domain"]: (one["verdict"], one["reason"]) for one in done.json["items"]}
-        return items, done.status
+        done, items = network.check_dns(cli, *words)
+        return {name: (one["verdict"], one["reason"]) for name, one in items.items()}, done.status
 
     return run
 

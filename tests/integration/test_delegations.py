@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 
 from delegation import ROOT_HOST, Host, Zone
@@ -37,13 +39,7 @@ def network(cli, needs_tool, tmp_path):
 
 @pytest.fixture
 def check(cli, network):
-    """Run check-dns in the network; returns the ended command and the items by domain."""
-
-    def run(*words: str):
-        done = network.inside(cli)("check-dns", "--sandbox", "--format", "json", *words)
-        return done, {item["sign_domain"]: item for item in done.json["items"]}
-
-    return run
+    return functools.partial(network.check_dns, cli)
 
 
 def findings(item) -> dict[str, str]:

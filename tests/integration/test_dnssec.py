@@ -42,8 +42,8 @@ def run(cli, needs_tool, tmp_path):
                 file = tmp_path / "ns.test" / f"{unsigned}.zone"
                 remove_signature(file, unsigned, name_of(unsigned))
                 network.start_host("ns.test")
-            done = network.inside(cli)("check-dns", "--sandbox", "--format", "json", *words)
-        return done.status, {item["sign_domain"]: item for item in done.json["items"]}
+            done, items = network.check_dns(cli, *words)
+        return done.status, items
 
     return run
 

@@ -1,7 +1,7 @@
 """A network of its own: a root, delegations, name servers, and a resolver that recurses from there.
 
     with running(tmp_path, needs_tool, hosts=[…], zones=[…]) as network:
-        done = network.inside(cli)("check-dns", "--sandbox")
+        done, items = network.check_dns(cli)
         network.run("dig", "+short", "example.com", "SOA")
 
 It is a network namespace of Linux, in which each server has port 53 at a loopback address of its
@@ -18,14 +18,14 @@ import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
 from delegation import ROOT_HOST, Host, Tree, Zone
 from dns_servers import key_file
 from name_servers import RESOLVER_ADDRESS, configure, configure_resolver
-from processes import Cli
+from processes import Cli, Done
 from signing import Signer
 
 _LIMIT = 60.0  # seconds, for busy machines
@@ -124,6 +124,11 @@ class Network:
         inside = copy.copy(cli)
         inside.prefix = self.prefix(cli.home)
         return inside
+
+    def check_dns(self, cli: Cli, *words: str) -> tuple[Done, dict[str, Any]]:
+        """Run check-dns in the network; gives the ended command, and its items by domain."""
+        done = self.inside(cli)("check-dns", "--sandbox", "--format", "json", *words)
+        return done, {item["sign_domain"]: item for item in done.json["items"]}
 
     def start(self, name: str, *command: str) -> None:
         """Run a server, such as a scripted one, until the network ends or `stop`."""

@@ -94,7 +94,7 @@ def forget(
     still_published: Annotated[
         bool,
         typer.Option(
-            "--still-published", help="Forget also records that the last check found in DNS."
+            "--still-published", help="Also forget those whose records the last check found in DNS."
         ),
     ] = False,
     assume_successors: AssumeSuccessorsOption = False,
@@ -113,8 +113,8 @@ def forget(
 ) -> int:
     """Remove retired registrations (`rotate --retired` lists them) from the ledger.
 
-    Those that the last check saw in DNS are refused. They are printed; `ledger import` takes the
-    JSON back. Nothing is sent.
+    What is forgotten is printed; `ledger import` takes the JSON back. If the last check found one
+    of the records in DNS, nothing is forgotten. Nothing is sent.
     """
     from dkimctl.rotation.retirement import RetirementPolicy
     from dkimctl.rotation.review import read_known_keys

@@ -73,8 +73,8 @@ def rotate(
 ) -> int:
     """Print specs (YAML) for the successors of old keys, to be registered. Nothing is sent.
 
-    With --retired, list the old records whose successors took over long ago, once DNS has shown
-    that these are published.
+    With --retired, list the old records that may be removed from DNS. Their successors are checked
+    in DNS first.
     """
     now = datetime.now(UTC)
     options = {"--older-than": older_than, "--start-in": start_in, "--selector": template,

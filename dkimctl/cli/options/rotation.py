@@ -98,14 +98,14 @@ MaxAgeOption = Annotated[
     typer.Option(
         "--max-age-of-check",
         metavar="TIME",
-        help=f"With --no-check: how long ago that may be (default: {MAX_AGE}).",
+        help=f"With --no-check: the longest age of those checks (default: {MAX_AGE}).",
     ),
 ]
 AssumeSuccessorsOption = Annotated[
     bool,
     typer.Option(
         "--assume-successors",
-        help="Where it is not recorded which key replaces which: the newer one replaces the older.",
+        help="Assume that newer keys replace older ones, where that is not recorded.",
     ),
 ]
 ZoneOption = Annotated[

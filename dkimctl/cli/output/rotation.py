@@ -83,11 +83,9 @@ def _warn_due(session: Session, due: Sequence[RetirementStatus]) -> None:
     for status in due[:_MAX_REASONS]:
         text = f"{named(status.registration)} is due, but check first: {status.reason}"
         session.reporter.warn(text, code="due")
-    rest = len(due) - _MAX_REASONS
     domains = list(dict.fromkeys(status.registration.sign_domain for status in due))
-    more = f"; {rest} more are due" if rest > 0 else ""
     session.reporter.warn(
-        f"not listed, as their successors must be seen published first: {len(due)}{more}",
+        f"not listed, as their successors must be seen published first: {len(due)}",
         hint=f"publish what is missing, then: {session.command('check-dns', few(domains))}",
         code="due",
     )

@@ -85,8 +85,8 @@ def warn_of_early_start(reporter: Reporter, names: Sequence[str]) -> None:
         return
     keys = "1 key signs" if len(names) == 1 else f"{len(names)} keys sign"
     reporter.warn(
-        f"URGENT: {keys} already, although by the clock here their start_date is to come: "
-        f"{few(names)}",
+        f"URGENT: {keys} already, although by this machine's clock their start_date has not come "
+        f"yet: {few(names)}",
         hint="publish their records at once (`dkimctl show-dns`, then `dkimctl check-dns`), and "
         "correct the clock of this machine",
         code="clock",
