@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+import signal
+import subprocess
 
 import pytest
 
 from delegation import Host, Zone
 from network import running
-from published import name_of, register, txt
+from published import looks, name_of, register, txt
 
 DOMAINS = (
     "right.example.com",
@@ -89,3 +91,19 @@ def test_with_resolver_only_that_of_the_system_is_asked(check):
     item = items["child.example.com"]
     assert (done.status, item["verdict"]) == (0, "published")
     assert servers_of(item) == ["the system's resolver"]
+
+
+def test_looks_before_an_interruption_are_recorded(cli, network):
+    words = ("--wait", "60s", "right.example.com", "lag.example.com")
+    process = network.inside(cli).start(
+        "check-dns", "--sandbox", *words, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert b"1 of 2 published" in process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert (process.returncode, b"interrupted" in err) == (130, True)
+    assert b"hint: what was seen is in the ledger; run the same command" in err
+    assert looks(cli.home) == {
+        "right.example.com": "published",
+        "lag.example.com": "inconsistent",
+    }

@@ -51,6 +51,14 @@ def published(values: Mapping[str, str]) -> str:
     return "".join(txt(name_of(domain), value) for domain, value in values.items())
 
 
+def looks(home: Path) -> dict[str, str]:
+    """The verdicts of the looks in the ledger, by domain."""
+    [path] = home.rglob("ledger.db")
+    with contextlib.closing(sqlite3.connect(path)) as ledger:
+        query = "SELECT sign_domain, verdict FROM history WHERE verdict IS NOT NULL"
+        return dict(ledger.execute(query))
+
+
 def private_keys(home: Path) -> dict[tuple[str, str], bytes]:
     """The private keys (PEM) in the sandbox's store, by domain and selector."""
     [store] = home.rglob("sandbox.db")
