@@ -52,8 +52,10 @@ class Looks:
 def _conclusion(check: Check) -> Verdict | None:
     """What is certain after a check, although some servers may not have answered or be known."""
     verdict = check.finding.verdict
-    verdicts = {one.finding.verdict for one in check.servers}
-    if check.is_delegation_known and Verdict.NO_ANSWER not in verdicts:
+    has_failed = any(
+        Verdict.NO_ANSWER in (one.finding.verdict, *one.finding.seen) for one in check.servers
+    )
+    if check.is_delegation_known and not has_failed:
         return None if verdict is Verdict.NO_ANSWER else verdict
     if verdict in (Verdict.NO_ANSWER, Verdict.PUBLISHED):
         return None

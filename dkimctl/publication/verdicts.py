@@ -40,7 +40,10 @@ class Urgency(StrEnum):
 
 
 class Finding(NamedTuple):
-    """A verdict; `reason` explains a bad one, and `seen` are those of servers that disagree."""
+    """A verdict; `reason` explains a bad one.
+
+    `seen` are those of servers that disagree, or of which some have no answer.
+    """
 
     verdict: Verdict
     reason: str = ""
@@ -91,7 +94,7 @@ def combine_findings(
         return Finding(Verdict.NO_ANSWER, _reasons(failed))
     counts = Counter(one.finding.verdict for one in answered)
     if len(counts) > 1:
-        return Finding(Verdict.INCONSISTENT, _disagreement(counts, findings), _seen(answered))
+        return Finding(Verdict.INCONSISTENT, _disagreement(counts, findings), _seen(findings))
     finding = answered[0].finding
     if len({one.finding for one in answered}) > 1:
         finding = Finding(finding.verdict, _reasons(answered), _seen(answered))
@@ -99,7 +102,8 @@ def combine_findings(
         return finding
     if finding.verdict is wanted:
         return Finding(Verdict.NO_ANSWER, f"{wanted} elsewhere; {_reasons(failed)}")
-    return finding._replace(reason="; ".join(filter(None, (finding.reason, _reasons(failed)))))
+    reason = "; ".join(filter(None, (finding.reason, _reasons(failed))))
+    return Finding(finding.verdict, reason, _seen(findings))
 
 
 def urgency_of(check: Check, now: datetime, warn_within: timedelta) -> Urgency:
@@ -117,9 +121,9 @@ def urgency_of(check: Check, now: datetime, warn_within: timedelta) -> Urgency:
     return Urgency.SOON if start - now <= warn_within else Urgency.NONE
 
 
-def _seen(answered: Iterable[ServerFinding]) -> frozenset[Verdict]:
+def _seen(findings: Iterable[ServerFinding]) -> frozenset[Verdict]:
     return frozenset[Verdict]().union(
-        *(one.finding.seen or {one.finding.verdict} for one in answered)
+        *(one.finding.seen or {one.finding.verdict} for one in findings)
     )
 
 

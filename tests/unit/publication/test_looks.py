@@ -7,7 +7,13 @@ import pytest
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models.registration import key_of
 from dkimctl.publication.looks import Looks, recording_looks, same_records
-from dkimctl.publication.verdicts import Check, Finding, ServerFinding, Verdict
+from dkimctl.publication.verdicts import (
+    Check,
+    Finding,
+    ServerFinding,
+    Verdict,
+    combine_findings,
+)
 
 KEY = key_of("example.com", "s1")
 ANSWERS = [one for one in Verdict if one is not Verdict.NO_ANSWER]
@@ -53,6 +59,14 @@ def test_no_answer_is_not_noted():
 )
 def test_with_a_silent_server_nothing_is_published_or_gone(verdict, noted):
     assert looks_of(make_check(verdict, verdict, NO_ANSWER)).latest == noted
+
+
+def test_a_silent_server_at_the_target_of_an_alias_counts_as_well():
+    there = [ServerFinding(name, Finding(one)) for name, one in (("a", MISSING), ("b", NO_ANSWER))]
+    finding = combine_findings(there)
+    check = make_check(MISSING)._replace(servers=(ServerFinding("192.0.2.1", finding),))
+    assert finding.verdict is MISSING
+    assert looks_of(check).latest == {KEY: Verdict.INCONSISTENT}
 
 
 @pytest.mark.parametrize(

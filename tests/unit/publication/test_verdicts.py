@@ -55,7 +55,8 @@ def test_published_only_if_every_server_answers_so():
 def test_server_without_an_answer_does_not_hide_a_fault():
     other = Finding(MISMATCH, "it is another key (p=)")
     finding = combine_findings(answered(other, other, SILENT))
-    assert finding == Finding(MISMATCH, "it is another key (p=); c: it does not answer")
+    reason = "it is another key (p=); c: it does not answer"
+    assert finding == Finding(MISMATCH, reason, frozenset((MISMATCH, NO_ANSWER)))
     assert combine_findings(answered(Verdict.MISSING, SILENT)).verdict is Verdict.MISSING
 
 
