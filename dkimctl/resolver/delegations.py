@@ -49,8 +49,8 @@ class Delegations:
     async def find(self, zone: str) -> Delegation:
         """The delegation of a zone; empty if the servers of the zone above have no referral.
 
-        They have none if they serve the zone itself, or if only resolvers here know of it. Raises
-        NoAnswer if none of them answers.
+        They have none if they serve the zone itself. Raises NoAnswer if none of them answers, or if
+        they do not know of the zone: then only resolvers here do, perhaps from an old answer.
         """
         apex = await once(self._apexes, name_above(zone), self._find_apex)
         parent = await once(self._parents, to_text(apex), self._find_parent)
@@ -109,8 +109,12 @@ async def _ask(server: Server, question: Question, zone: str) -> Answer | NoAnsw
         return error
     if answer.rcode not in USEFUL:
         return NoAnswer(f"it answers {rcode_name(answer)}")
-    if not answer.is_authoritative and answer.delegated != zone:
+    if answer.delegated == zone:
+        return answer
+    if not answer.is_authoritative:
         return NoAnswer("it is not authoritative (lame)")
+    if not answer_data(answer, NS) and answer.zone != zone:
+        return NoAnswer("it does not delegate the zone")
     return answer
 
 

@@ -71,6 +71,11 @@ def from_below(made):
     made.answer = [dns.rrset.from_text("example.com.", 60, "IN", "NS", "ns9.example.com.")]
 
 
+def from_below_without_ns(made):
+    made.flags |= dns.flags.AA
+    made.authority = [dns.rrset.from_text("example.com.", 60, "IN", "SOA", *SOA)]
+
+
 def denial(made):
     made.flags |= dns.flags.AA
     made.set_rcode(dns.rcode.NXDOMAIN)
@@ -174,8 +179,8 @@ def test_next_server_of_the_zone_above_is_asked(find, first):
     assert zone.unknown_delegation == ""
 
 
-@pytest.mark.parametrize("answer", [from_below, denial])
-def test_delegation_adds_nothing_if_the_zone_above_answers_something_else(find, answer):
+@pytest.mark.parametrize("answer", [from_below, from_below_without_ns])
+def test_delegation_adds_nothing_if_the_servers_above_have_the_zone_itself(find, answer):
     zone, labels = find({A: SILENT, B: answer})
     assert (labels, zone.unknown_delegation) == (BOTH, "")
 
@@ -186,6 +191,7 @@ def test_delegation_adds_nothing_if_the_zone_above_answers_something_else(find, 
         (SILENT, "it does not answer"),
         (refusal, "it answers REFUSED"),
         (from_cache, "it is not authoritative (lame)"),
+        (denial, "it does not delegate the zone"),
         (referral("ns.test", zone="com"), "it is not authoritative (lame)"),
         (referral("ns.test", zone="other.com"), "it is not authoritative (lame)"),
     ],
