@@ -20,7 +20,7 @@ async def find_at_doubled_name(
 ) -> Finding:
     """Whether the missing record is at a name with the zone twice: a final dot was left out."""
     doubled = f"{record.fqdn}.{zone}"
-    if zone and len(doubled) <= MAX_NAME:
+    if zone not in ("", ".") and len(doubled) <= MAX_NAME:
         (response,) = await queries.ask([server], make_txt_question(doubled))
         if response.answer is not None and record.value in texts(response.answer):
             reason = f"it is at {doubled}: a final dot is missing, so the zone is there twice"

@@ -119,12 +119,20 @@ class RegistrationCheck:
             finding = Finding(Verdict.MISMATCH, "the name is an alias (CNAME)")
         if finding.verdict not in _NO_WILDCARD:
             if await is_from_wildcard(self._queries, server, record, answer):
-                finding = Finding(Verdict.MISSING, "a wildcard answers there")
+                finding = await self._at_wildcard(response, record)
         elif finding.verdict is Verdict.MISSING and not (answer.alias or self._expect_absent):
             finding = await find_at_doubled_name(self._queries, server, record, answer.zone or zone)
         elif finding.verdict in ACCEPTED and answer.bogus:
             finding = Finding(Verdict.BOGUS, answer.bogus)
         return ServerFinding(server.label, finding)
+
+    async def _at_wildcard(self, response: ServerResponse, record: DnsRecord) -> Finding:
+        """Missing; but an alias, which was not yet followed, may lead to the record."""
+        if self._expect_absent:
+            for target in (await self._aliases.follow([response], record)).values():
+                if target.finding.verdict in (*ACCEPTED, Verdict.NO_ANSWER):
+                    return target.finding
+        return Finding(Verdict.MISSING, "a wildcard answers there")
 
 
 def _record(registration: Registration) -> DnsRecord:

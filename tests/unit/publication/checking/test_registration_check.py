@@ -352,6 +352,19 @@ def test_alias_of_a_wildcard_may_publish_the_record(check_one, fake_server, valu
     assert result.finding == Finding(Verdict.PUBLISHED)
 
 
+@pytest.mark.parametrize(
+    ("there", "verdict"), [(None, Verdict.PUBLISHED), (SILENT, Verdict.NO_ANSWER)]
+)
+def test_record_that_the_alias_of_a_wildcard_publishes_is_not_absent(
+    check_one, fake_server, value, there, verdict
+):
+    alias = alias_of("k.example.net")
+    server = fake_server(wildcard=alias, answers={NAME: alias})
+    other = fake_server(answers={"k.example.net": there or [value]})
+    result = check_one(server, zones={"example.net": [other]}, expect_absent=True)
+    assert result.finding.verdict is verdict
+
+
 @pytest.mark.parametrize("wildcard", [[], SILENT, TWO_TEXTS, alias_of("k.example.net")])
 def test_wrong_record_beside_another_wildcard_is_still_wrong(check_one, fake_server, wildcard):
     server = fake_server(wildcard=wildcard, answers={NAME: OTHER_TEXT})
@@ -522,6 +535,12 @@ def test_doubled_name_that_is_too_long_is_not_asked_for(check, make_registration
     (result,) = check({domain: [server]}, make_registration(domain))
     assert result.finding.verdict is Verdict.MISSING
     assert len(server.asked) == 1
+
+
+def test_root_zone_is_never_doubled(check_one, fake_server):
+    server = fake_server(zone=".")
+    assert check_one(server).finding == Finding(Verdict.MISSING)
+    assert server.asked == [NAME]
 
 
 def test_record_that_should_be_absent_is_not_looked_for_elsewhere(check_one, fake_server, value):
