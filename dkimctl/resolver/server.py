@@ -12,7 +12,7 @@ from dkimctl.resolver.behaviour import MAX_FAILURES, ServerBehaviour
 from dkimctl.resolver.burst import BurstOptions, burst
 from dkimctl.resolver.messages import Answer, Question
 from dkimctl.resolver.tcp import TcpClient, UnreadableAnswer
-from dkimctl.resolver.udp import exchange
+from dkimctl.resolver.udp import Reply, exchange
 
 _NO_ROUTE = frozenset((errno.ENETUNREACH, errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL))
 _ONLY_TCP = "it answers over TCP, but not over UDP, which resolvers need"
@@ -159,16 +159,21 @@ class Server:
         if self._behaviour.limits_udp:
             with contextlib.suppress(NoAnswer):
                 return await self._over_tcp(question, edns=edns)
-        answer = await self._over_udp(question, edns=edns)
-        if answer is not None:
-            return answer
-        answer = await self._over_tcp(question, edns=edns)
+        reply = await self._over_udp(question, edns=edns)
+        if reply is not None and reply.answer is not None:
+            return reply.answer
+        try:
+            answer = await self._over_tcp(question, edns=edns)
+        except NoAnswer as error:
+            if reply is None:
+                raise
+            raise NoAnswer(f"its answer over UDP is truncated; over TCP, {error}") from None
         if self._behaviour.lacks_udp:
             raise NoAnswer(_ONLY_TCP)
         return answer
 
-    async def _over_udp(self, question: Question, *, edns: bool) -> Answer | None:
-        """None if the answer is lost or truncated. Raises NoAnswer."""
+    async def _over_udp(self, question: Question, *, edns: bool) -> Reply | None:
+        """None if no reply comes. Raises NoAnswer."""
         try:
             reply = await exchange(
                 self.address, self.port, question, recursion=self._recursion, edns=edns,
@@ -179,7 +184,7 @@ class Server:
         except OSError as error:
             raise _unreachable(error) from None
         self._behaviour.note_reply(reply, edns=edns)
-        return reply.answer
+        return reply
 
     async def _over_tcp(self, question: Question, *, edns: bool) -> Answer:
         """Raises NoAnswer."""
