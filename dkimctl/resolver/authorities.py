@@ -43,11 +43,12 @@ class ZoneServers:
         self._resolver = resolver
         self._hosts = Hosts(resolver, make_server)
         self._delegations = Delegations(resolver, self._hosts)
+        self._apexes: dict[str, asyncio.Task[str | None]] = {}  # by a name in the zone
         self._zones: dict[str, asyncio.Task[Zone]] = {}
 
     async def zone_with(self, name: str) -> Zone | None:
         """The zone that a name is in; None if DNS has none. Raises NoAnswer."""
-        zone = await find_zone(name, self._resolver)
+        zone = await once(self._apexes, name, self._find_apex)
         return None if zone is None else await self.zone(zone)
 
     async def zone(self, name: str) -> Zone:
@@ -56,10 +57,14 @@ class ZoneServers:
 
     def forget(self) -> None:
         """Empty the caches, and ask servers again that did not answer."""
+        self._apexes.clear()
         self._zones.clear()
         self._delegations.forget()
         self._hosts.forget()
         self._resolver.reset_failures()
+
+    async def _find_apex(self, name: str) -> str | None:
+        return await find_zone(name, self._resolver)
 
     async def _find_zone(self, name: str) -> Zone:
         answer = await look_up(self._resolver, make_question(name, NS))

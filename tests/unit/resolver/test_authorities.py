@@ -140,10 +140,11 @@ def test_zone_is_looked_up_once_until_all_is_forgotten(resolver_with):
     async def work():
         resolver = resolver_with(RECORDS)
         zones = ZoneServers(resolver, Server)
-        names = [f"s{number}.example.com" for number in range(5)]
+        names = [f"s{number % 5}.example.com" for number in range(10)]
         before = await asyncio.gather(*map(zones.zone_with, names))
         assert {zone.name for zone in before} == {"example.com"}
         assert resolver.asked.count(("example.com", "NS")) == 1
+        assert resolver.asked.count(("s0.example.com", "SOA")) == 1
         zones.forget()
         again = await zones.zone_with("example.com")
         assert resolver.asked.count(("example.com", "NS")) == 2
