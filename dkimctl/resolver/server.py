@@ -163,7 +163,8 @@ class Server:
         if reply is not None and reply.answer is not None:
             return reply.answer
         try:
-            answer = await self._over_tcp(question, edns=edns)
+            # A truncated reply to the last try, which is without EDNS, shows that EDNS gets none.
+            answer = await self._over_tcp(question, edns=reply.to_edns if reply else edns)
         except NoAnswer as error:
             if reply is None:
                 raise

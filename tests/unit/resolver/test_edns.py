@@ -105,6 +105,19 @@ def test_server_that_drops_edns_is_remembered(name_server, reply):
     assert sum(map(uses_edns, there.asked)) == 8 + 2
 
 
+def test_server_that_drops_edns_is_asked_without_it_over_tcp_as_well(name_server, reply, stream):
+    async def over_tcp(reader, writer):
+        while True:
+            wire = await stream.read(reader)
+            if not uses_edns(wire):
+                writer.write(stream.frame(reply(wire)))
+
+    there = name_server(
+        lambda wire: () if uses_edns(wire) else [reply(wire, "", flags="AA TC")], over_tcp
+    )
+    assert run(there, ask_one).values == (b"v=DKIM1",)
+
+
 def test_server_that_refuses_everything_is_remembered(name_server, reply):
     there = name_server(lambda wire: [reply(wire, "", rcode=dns.rcode.REFUSED)])
     answers = run(there, ask_twice, max_in_flight=8)
