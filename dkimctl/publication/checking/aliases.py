@@ -79,6 +79,7 @@ class AliasFollower:
             zones.append(zone)
             if self._source.is_given and isinstance(responses[0].failure, NotServed):
                 return AliasTarget(await self._outside(target, server, record))
+            question = make_question(target, TXT)
             findings = [direct_finding(response, record) for response in responses]
             next_targets = self._next_targets(responses)
             if not any(next_targets):
@@ -88,7 +89,11 @@ class AliasFollower:
                 reason = f"the servers of {printable(target)} disagree on whether it is an alias"
                 return AliasTarget(Finding(Verdict.INCONSISTENT, reason), zones)
             (target,) = next_targets
-            failed += [one for one in findings if one.finding.verdict is Verdict.NO_ANSWER]
+            failed += [
+                one._replace(finding=located(one.finding, zone, question))
+                for one in findings
+                if one.finding.verdict is Verdict.NO_ANSWER
+            ]
         return AliasTarget(_endless(names, target), zones)
 
     async def _ask(self, target: str, server: NameServer) -> tuple[Zone, list[ServerResponse]]:

@@ -269,6 +269,18 @@ def test_no_answer_at_the_target_of_an_alias_names_its_zone(check_one, fake_serv
     )
 
 
+def test_no_answer_on_the_way_of_an_alias_names_its_own_zone(check_one, fake_server, value):
+    here = fake_server("here.test", answers={NAME: alias_of("k.example.net")})
+    middle = [
+        fake_server("a.test", answers={"k.example.net": alias_of("k.example.org")}),
+        fake_server("b.test", answers={"k.example.net": SILENT}),
+    ]
+    end = fake_server("end.test", answers={"k.example.org": [value]})
+    finding = check_one(here, zones={"example.net": middle, "example.org": [end]}).finding
+    assert finding.verdict is Verdict.NO_ANSWER
+    assert f"b.test: example.net: TXT k.example.net: {SILENT}" in finding.reason
+
+
 def test_no_answer_of_given_servers_names_the_question(check_one, fake_server):
     server = fake_server("192.0.2.1", answers={NAME: SILENT})
     result = check_one(server, is_given=True)
