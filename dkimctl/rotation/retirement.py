@@ -188,7 +188,7 @@ def _description(successor: Successor, now: datetime) -> str:
             f"{history.looked_at.date()}"
         )
     if history.looked_at is not None:
-        return f"{text}; in DNS it was {history.verdict} on {history.looked_at.date()}"
+        return f"{text}; DNS on {history.looked_at.date()}: {history.verdict}"
     return f"{text}, but was never seen published"
 
 

@@ -136,8 +136,8 @@ def _explained(
     if check is None:
         return status
     verdict, reason = check.finding.verdict, check.finding.reason
-    now = "there is no answer now" if verdict is Verdict.NO_ANSWER else f"it is {verdict} now"
-    return status._replace(reason=f"{status.reason}; {now}{f' ({reason})' if reason else ''}")
+    now = f"{verdict} ({reason})" if reason else verdict
+    return status._replace(reason=f"{status.reason}; DNS now: {now}")
 
 
 def _is_unanswered(status: RetirementStatus, checks: Mapping[RegistrationKey, Check]) -> bool:

@@ -96,8 +96,8 @@ def _warn_unknown(reporter: Reporter, unknown: Sequence[RetirementStatus]) -> No
         return
     domains = list(dict.fromkeys(status.registration.sign_domain for status in unknown))
     reporter.warn(
-        f"not listed, as it is not recorded which key replaces which: {len(domains)} domains "
-        f"({few(domains)})",
+        "not listed, as it is not recorded which key replaces which in their domains: "
+        f"{len(domains)} ({few(domains)})",
         hint="if the newer keys replace the older ones: --assume-successors",
         code="unknown_successor",
     )

@@ -100,10 +100,11 @@ def test_key_is_retired_14_days_after_its_successor_took_over(status_of):
         (started(90, published=90, enabled=2), WAITING, "was enabled on 2026-11-19"),
         (started(90, published=90, enabled=2), WAITING, "wait until 2026-12-03T12:00+00:00"),
         (started(30), DUE, "but was never seen published"),
-        (started(30, verdict="published"), DUE, "was published on"),  # since when is not known
+        # Since when it is published is not known.
+        (started(30, verdict="published"), DUE, "DNS on 2026-11-21: published"),
         (started(30, published=30, looked=1.1), DUE, "from 2026-10-22 to 2026-11-20"),
         (started(30, published=30, looked=-1), DUE, "to 2026-11-22"),  # by a clock that was wrong
-        (started(30, verdict="missing", looked=2), DUE, "in DNS it was missing on 2026-11-19"),
+        (started(30, verdict="missing", looked=2), DUE, "DNS on 2026-11-19: missing"),
         (started(30, published=30, enable=False), CURRENT, "no newer selector"),
         (started(30, published=30, disabled=1), CURRENT, "no newer selector"),
         (started(30, published=30, enabled=None), CURRENT, "no newer selector"),

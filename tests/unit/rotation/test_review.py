@@ -131,7 +131,7 @@ def test_a_successor_that_vanished_does_not(review, dns, open_ledger):
         ledger.note_looks({NEW: "published"})
     status, unanswered = review()
     assert (status.stage, status.is_over, unanswered) == (Stage.DUE, False, frozenset())
-    assert "it is missing now" in status.reason
+    assert "DNS now: missing" in status.reason
     assert history(open_ledger).verdict == "missing"
     assert history(open_ledger).published_at is None
     status, _ = review()
@@ -147,7 +147,7 @@ def test_a_silent_server_lists_nothing_and_changes_nothing(review, dns, pair, op
         before = ledger.histories()[NEW]
     status, unanswered = review()
     assert (status.stage, unanswered) == (Stage.DUE, {pair[0]})
-    assert "there is no answer now (example.com: TXT new._domainkey" in status.reason
+    assert "DNS now: no answer (example.com: TXT new._domainkey" in status.reason
     assert history(open_ledger) == before
 
 
@@ -174,7 +174,7 @@ def test_another_key_in_its_place_does_not_count(review, dns, pair, key_records)
     dns.values[pair[1].record.fqdn] = key_records[1024]
     status, _ = review()
     assert status.stage is Stage.DUE
-    assert "it is mismatch now" in status.reason
+    assert "DNS now: mismatch" in status.reason
 
 
 def test_a_successor_with_an_unusable_record_is_never_published(review, dns, pair, open_ledger):
