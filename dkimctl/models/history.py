@@ -9,8 +9,8 @@ class KeyHistory(NamedTuple):
 
     `enabled_at`: since when it is known to be enabled, or was until `disabled_at`. `replaces`: the
     selector of the key it was made to replace. `published_at`: since when all authoritative servers
-    have its record, at each look. `looked_at` and `verdict`: the last look that all of them
-    answered.
+    have its record, at each look. `looked_at` and `verdict`: the last look with a verdict that is
+    certain.
     """
 
     enabled_at: datetime | None = None
