@@ -55,7 +55,7 @@ class Succession:
 
     def _with_descendants(self, registrations: Iterable[Registration]) -> list[Registration]:
         found = list(registrations)
-        for one in found:
+        for one in found:  # also those added meanwhile
             following = self._replacing.get(one.key.selector, ())
             found += [other for other in following if other not in found]
         return found
