@@ -87,7 +87,8 @@ def registration_for(
 def begins_early(spec: DomainSpec, registration: Registration, now: datetime) -> bool:
     """Whether a new key signs since it was registered, although `spec` states a start after `now`.
 
-    Then the clock here, which said `now`, is slow.
+    Then the clock here, which said `now`, is slow. Or it is a successor, which was sent again after
+    its start, since an earlier request for it had no answer.
     """
     if registration.code != "201" or not registration.signs:
         return False
@@ -95,7 +96,7 @@ def begins_early(spec: DomainSpec, registration: Registration, now: datetime) ->
     registered = utc_time(registration.regist_date)
     if stated is None or start is None or registered is None:
         return False
-    return start <= registered and stated > now
+    return start <= registered and (stated > now or spec.replaces is not None)
 
 
 def _current_last(registrations: Sequence[Registration], now: datetime) -> list[Registration]:

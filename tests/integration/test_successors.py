@@ -133,11 +133,20 @@ class TestClock:
         assert done.status == 0
         [warning] = json.loads(done.err)["warnings"]
         assert warning["code"] == "clock"
-        assert warning["message"].startswith("URGENT: 1 key signs already, although")
+        assert warning["message"].startswith("URGENT: 1 key signs already, before")
         assert "example.com (selector s2)" in warning["message"]
         assert "dkimctl check-dns" in warning["hint"]
         again = cli("register", "-", "--format", "json", stdin=f"- {SUCCESSOR}")
         assert "warnings" not in json.loads(again.err), "it was told when it was new"
+
+    def test_a_late_successor_whose_first_request_had_no_answer_is_urgent(self, cli, registering):
+        """It is sent again, as it may be registered; if it was not, it is now."""
+        registering.regist_date = None
+        assert cli("register", "-", stdin=f"- {SUCCESSOR}").status == 4
+        registering.regist_date = "2026-11-21T00:00:00+09:00"
+        done = cli("register", "-", "--format", "json", stdin=f"- {SUCCESSOR_LATE}")
+        assert done.status == 0
+        assert [one["code"] for one in json.loads(done.err)["warnings"]][-1] == "clock"
 
     def test_a_start_to_come_is_not(self, cli, registering):
         done = cli("register", "-", stdin=f"- {SUCCESSOR}")

@@ -80,15 +80,14 @@ def warn_of_unanswered(reporter: Reporter, intents: Sequence[Intent]) -> None:
 
 
 def warn_of_early_start(reporter: Reporter, names: Sequence[str]) -> None:
-    """Warn of new keys that sign already, because the clock here is slow."""
+    """Warn of new keys that sign already: the clock here is slow, or they were sent too late."""
     if not names:
         return
     keys = "1 key signs" if len(names) == 1 else f"{len(names)} keys sign"
     reporter.warn(
-        f"URGENT: {keys} already, although by this machine's clock their start_date has not come "
-        f"yet: {few(names)}",
-        hint="publish their records at once (`dkimctl show-dns`, then `dkimctl check-dns`), and "
-        "correct the clock of this machine",
+        f"URGENT: {keys} already, before DNS has the record: {few(names)}",
+        hint="publish their records at once (`dkimctl show-dns`, then `dkimctl check-dns`); if "
+        "their start_date has not come yet, correct the clock of this machine",
         code="clock",
     )
 

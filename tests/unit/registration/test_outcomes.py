@@ -238,6 +238,7 @@ class TestBeginsEarly:
             ({}, {"regist_date": "soon"}, False),
             ({"start_date": None}, {}, False),
             ({"start_date": "2026-11-21T00:00+00:00"}, {}, False),
+            ({"start_date": "2026-11-21T00:00+00:00", "replaces": "s0"}, {}, True),
         ],
     )
     def test_it_shows_in_the_dates_of_a_new_key(
