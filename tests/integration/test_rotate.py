@@ -313,6 +313,21 @@ class TestRetired:
         done = cli("rotate", "--sandbox", "--retired")
         assert (done.status in {1, 4}, done.json["count"]) == (True, 0), done.err
         assert "mail.invalid (selector s1) is due, but check first" in done.err
+        done = cli("rotate", "--sandbox", "--retired", "--output", "no/such.json")
+        assert "due" not in done.err, "what cannot be written is not looked at"
+        assert "its directory does not exist" in done.err
+
+    @pytest.mark.parametrize(("count", "domains"), [(2, " d0.example.org d1.example.org"), (6, "")])
+    def test_the_hint_can_be_typed(self, cli, import_, ledger, count, domains):
+        names = [f"d{number}.example.org" for number in range(count)]
+        for name in names:
+            import_(name, "s1", days=200)
+            import_(name, "s2", days=30)
+        with ledger() as opened:
+            opened.note_replacements({key_of(name, "s2"): "s1" for name in names})
+        done = cli(*NO_CHECK)
+        assert done.status == 1
+        assert f"then: dkimctl check-dns --profile sandbox{domains}\n" in done.err
 
     def test_where_it_is_not_known_which_key_replaces_which(self, cli, import_, ledger):
         import_("example.org", "s1", days=200)

@@ -27,7 +27,7 @@ from dkimctl.cli.options.rotation import (
     read_retirement_policy,
 )
 from dkimctl.cli.options.shared import OutputOption, examples, with_session
-from dkimctl.cli.output.destination import write_chunks
+from dkimctl.cli.output.destination import require_writable, write_chunks
 from dkimctl.cli.output.options import OutputOptions
 from dkimctl.cli.output.results import worst_check
 from dkimctl.cli.output.rotation import report_rotation, show_retired
@@ -126,6 +126,8 @@ def _list_retired(
     from dkimctl.cli.looks import review_now
     from dkimctl.rotation.review import Review, read_known_keys
 
+    if output_options.output is not None:
+        require_writable(output_options.output)  # before a long look
     selection = read_selection(session, words)
     known = read_known_keys(session.open_ledger(for_writing=False), selection)
     if not known.selected:

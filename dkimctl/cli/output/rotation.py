@@ -84,9 +84,10 @@ def _warn_due(session: Session, due: Sequence[RetirementStatus]) -> None:
         text = f"{named(status.registration)} is due, but check first: {status.reason}"
         session.reporter.warn(text, code="due")
     domains = list(dict.fromkeys(status.registration.sign_domain for status in due))
+    selection = " ".join(domains) if len(domains) <= _MAX_REASONS else ""
     session.reporter.warn(
         f"not listed, as their successors must be seen published first: {len(due)}",
-        hint=f"publish what is missing, then: {session.command('check-dns', few(domains))}",
+        hint=f"publish what is missing, then: {session.command('check-dns', selection)}",
         code="due",
     )
 
