@@ -38,17 +38,20 @@ class KnownKeys(NamedTuple):
         statuses = retirement_statuses(self.registrations, self.histories, policy)
         return [status for status in statuses if status.registration in self.selected]
 
-    def last_seen_in_dns(self, statuses: Iterable[RetirementStatus]) -> dict[str, str]:
-        """The verdict of the last look at each of these records, unless it was missing; by name."""
-        verdicts = {
-            named(one.registration): self.histories.get(one.registration.key, KeyHistory()).verdict
-            for one in statuses
-        }
-        return {
-            name: verdict
-            for name, verdict in verdicts.items()
-            if verdict is not None and verdict != Verdict.MISSING
-        }
+    def not_seen_gone(self, statuses: Iterable[RetirementStatus]) -> dict[str, str]:
+        """What the last look at each of these records found, unless it was missing; by name.
+
+        Of a key that has been replaced, also a record that was never looked at may be there.
+        """
+        found = {}
+        for status in statuses:
+            registration = status.registration
+            verdict = self.histories.get(registration.key, KeyHistory()).verdict
+            if verdict is None and status.is_over and not record_fault(with_key_len(registration)):
+                verdict = "never checked"
+            if verdict not in (None, Verdict.MISSING):
+                found[named(registration)] = verdict
+        return found
 
     def after(self, looks: Looks, now: datetime) -> KnownKeys:
         """The same, with what looks have found, even where the ledger cannot be written."""

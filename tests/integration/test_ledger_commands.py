@@ -252,6 +252,20 @@ class TestForget:
         forgotten = cli("ledger", "forget", "example.com", "--still-published", *words)
         assert (forgotten.status, forgotten.json["count"]) == (0, 2 if words else 1)
 
+    def test_a_retired_record_that_was_never_checked_is_refused(
+        self, cli, ledger, pair, make_registration
+    ):
+        """`check-dns successors.yaml` does not look at the old records."""
+        self.see(ledger, 15, "s2")
+        done = cli("ledger", "forget", "*")
+        assert (done.status, done.out) == (1, "")
+        assert "example.com (selector s1): never checked" in done.err
+        assert known(ledger) == list(pair)
+        with ledger() as opened:
+            opened.record([pair[0]._replace(key_len=1024)])
+        done = cli("ledger", "forget", "*")
+        assert (done.status, done.json["count"]) == (0, 1), "an unusable one cannot be checked"
+
     def test_a_spec_file_selects_single_selectors(self, cli, ledger, pair):
         cli.write("sold.yaml", "- {sign_domain: example.com, selector: s2}\n")
         assert cli("ledger", "forget", "--force", "sold.yaml").status == 0
@@ -259,6 +273,7 @@ class TestForget:
 
     def test_the_table_can_be_written_to_a_file(self, cli, ledger, pair):
         self.see(ledger, 15, "s2")
+        self.see(ledger, 1, "s1", verdict="missing")
         done = cli("ledger", "forget", "*", "--format", "table", "--output", "gone.txt")
         assert (done.status, done.out) == (0, "")
         text = (cli.home / "gone.txt").read_text()

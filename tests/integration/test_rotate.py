@@ -340,6 +340,8 @@ class TestRetired:
         assert "which key replaces which in their domains: 1 (example.org)" in done.err
         assert "--assume-successors" in done.err
         assert cli(*NO_CHECK, "--assume-successors").json["count"] == 1
+        with ledger() as opened:
+            opened.note_looks({key_of("example.org", "s1"): "missing"})
         assert cli("ledger", "forget", "--sandbox", "*").status == 1
         done = cli("ledger", "forget", "--sandbox", "*", "--assume-successors")
         assert (done.status, done.json["count"]) == (0, 1)

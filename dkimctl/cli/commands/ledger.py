@@ -94,7 +94,8 @@ def forget(
     still_published: Annotated[
         bool,
         typer.Option(
-            "--still-published", help="Also forget those whose records the last check found in DNS."
+            "--still-published",
+            help="Also forget those whose records no check has seen gone from DNS.",
         ),
     ] = False,
     assume_successors: AssumeSuccessorsOption = False,
@@ -113,8 +114,8 @@ def forget(
 ) -> int:
     """Remove retired registrations (`rotate --retired` lists them) from the ledger.
 
-    What is forgotten is printed; `ledger import` takes the JSON back. If the last check found one
-    of the records in DNS, nothing is forgotten. Nothing is sent.
+    What is forgotten is printed; `ledger import` takes the JSON back. If the last check has not
+    seen one of the records gone from DNS, nothing is forgotten. Nothing is sent.
     """
     from dkimctl.rotation.retirement import RetirementPolicy
     from dkimctl.rotation.review import read_known_keys
@@ -131,7 +132,7 @@ def forget(
         forgotten = [status for status in statuses if force or status.is_over]
         if statuses and not forgotten:
             raise nothing_retired(session.reporter, statuses)
-        if not still_published and (in_dns := known.last_seen_in_dns(forgotten)):
+        if not still_published and (in_dns := known.not_seen_gone(forgotten)):
             raise still_in_dns(session, in_dns)
         _write(forgotten, fmt, output)  # first, so that nothing is lost
         ledger.forget(status.registration for status in forgotten)
