@@ -152,6 +152,8 @@ class _Takeover(NamedTuple):
 def _takeover(successor: Successor, policy: RetirementPolicy) -> _Takeover:
     begins = max(successor.starts_at, successor.enabled_at)
     published = successor.history.published_at
+    if published is not None and published > policy.now:
+        published = None  # a wrong clock has told it: look again
     took_over = _NEVER if published is None else max(begins, published)
     text = _description(successor, policy.now)
     if max(begins, published or begins) > policy.now - GRACE_PERIOD:

@@ -102,6 +102,7 @@ def test_key_is_retired_14_days_after_its_successor_took_over(status_of):
         (started(30), DUE, "but was never seen published"),
         # Since when it is published is not known.
         (started(30, verdict="published"), DUE, "DNS on 2026-11-21: published"),
+        (started(30, published=-400), DUE, "was seen published from 2027"),  # by such a clock
         (started(30, published=30, looked=1.1), DUE, "from 2026-10-22 to 2026-11-20"),
         (started(30, published=30, looked=-1), DUE, "to 2026-11-22"),  # by a clock that was wrong
         (started(30, verdict="missing", looked=2), DUE, "DNS on 2026-11-19: missing"),
