@@ -42,6 +42,7 @@ from dkimctl.service.store import Store
 from dkimctl.settings.values import SANDBOX_FIXED
 from dkimctl.specs.loading import load_specs
 from dkimctl.specs.selector_template import SelectorTemplate
+from documents import example
 from fakes import Clock
 from rendering import render_text
 
@@ -267,6 +268,15 @@ class TestRetired:
         assert "dkimctl ledger forget --profile sandbox" in done.err
         again = cli("show-dns", "--from", "-", "--format", "json", stdin=done.out)
         assert (again.status, again.json) == (0, done.json)
+
+    def test_a_generated_zone_is_without_what_was_forgotten(self, cli, pair, shell):
+        shell(example("forget '*' --still-published"), {"DKIMCTL_PROFILE": "sandbox"})
+        saved = json.loads((cli.home / "forgotten.json").read_text())["items"]
+        assert [(one["sign_domain"], one["selector"]) for one in saved] == [("example.com", "s1")]
+        zone = (cli.home / "example.com.zone").read_text()
+        assert "s2._domainkey.example.com." in zone
+        assert "s1._domainkey.example.com." not in zone
+        assert "s1._domainkey.mail.example.net." in zone
 
     def test_the_table_gives_the_reason(self, cli, pair):
         done = cli(*NO_CHECK, "--format", "table")
