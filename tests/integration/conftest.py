@@ -5,10 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
+from dated import DatedCli, serving_commands
+from lives import Life, hosting
 from processes import Cli, ServeProcess, converse
 
 HERE = Path(__file__).parent
@@ -31,11 +34,11 @@ def cli(tmp_path):
 
 @pytest.fixture
 def shell(cli, needs_tool):
-    """Run a block in a shell that stops at the first command that fails."""
+    """Run a block in a shell that stops at the first command that fails, where `cli` runs."""
 
     def shell(block: str, env: Mapping[str, str], **options) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
-            [needs_tool("bash"), "-euo", "pipefail", "-c", block],
+            [*cli.prefix, needs_tool("bash"), "-euo", "pipefail", "-c", block],
             cwd=cli.home, env=cli.environment | env, capture_output=True, text=True, check=False,
             **options,
         )  # fmt: skip
@@ -95,6 +98,28 @@ def scripted_account(scripted_server, api_fixture, make_answer):
         "DKIMCTL_CLIENT_ID": "id",
         "DKIMCTL_CLIENT_SECRET": "topsecret-value",
     }
+
+
+@pytest.fixture(scope="session")
+def hosted(tmp_path_factory, needs_tool):
+    """One network for all lives of a worker, and what runs commands in it."""
+    needs_tool("nsupdate")
+    directory = tmp_path_factory.mktemp("commands")
+    with (
+        hosting(tmp_path_factory.mktemp("network"), needs_tool) as network,
+        serving_commands(directory, network.prefix(directory), needs_tool) as commands,
+    ):
+        yield network, commands
+
+
+@pytest.fixture
+def life(cli, hosted):
+    """A new ledger on New Year's Day of 2027: see `Life`."""
+    network, commands = hosted
+    life = Life(DatedCli(cli.home, commands, datetime(2027, 1, 1, 10)), network)
+    yield life
+    life.clear()
+    assert life.harmed() == []
 
 
 @pytest.fixture

@@ -205,15 +205,18 @@ class Network:
         return self._directory / host.name / f"{zone.name or 'root'}.zone"
 
     def _wait_until_served(self) -> None:
-        """Wait until each server has the latest version of all its zones."""
+        """Wait until each server has the latest version of all its zones, or any after updates."""
+        hosts = [host for host in self._tree.hosts.values() if host.name in self._processes]
+        self._wait_for_zones([host for host in hosts if host.updates], " 3600 ")
+        self._wait_for_zones([host for host in hosts if not host.updates], f" {self._serial} 3600 ")
+
+    def _wait_for_zones(self, hosts: Iterable[Host], serial: str) -> None:
         questions = [
             f"@{host.addresses[0]} +short +norecurse +tries=1 +time=1 {zone.name}. SOA\n"
-            for host in self._tree.hosts.values()
-            if host.name in self._processes and not (host.updates and self._serial > 1)
+            for host in hosts
             for zone in self._tree.zones_of(host)
         ]
         (self._directory / "questions").write_text("".join(questions))
-        serial = f" {self._serial} 3600 "
         self.wait_for(self._need("dig"), "-f", "questions", shows=serial, times=len(questions))
 
     def _assert_alive(self) -> None:
