@@ -11,6 +11,9 @@ import pytest
 from dkimctl.resolver.messages import make_txt_question
 from dkimctl.resolver.server import NoAnswer, Server, Timeouts
 
+# They wait for answers that never come.
+pytestmark = pytest.mark.slow
+
 MANY = [make_txt_question(f"s{number}._domainkey.example.com") for number in range(400)]
 TIMEOUTS = Timeouts(udp=(0.3, 0.3, 0.3), tcp=10, burst=0.3)
 FREE = 20  # answers over UDP, until the limit
