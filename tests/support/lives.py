@@ -167,13 +167,15 @@ class Life:
         for owner, values in backup.items():
             script += f"update delete {owner}. TXT\n"
             script += "".join(f"update add {owner}. 60 TXT {_quoted(value)}\n" for value in values)
-        self.update(f"{script}send\n", at=at)
+        if script:
+            self.update(f"{script}send\n", at=at)
 
     def clear(self) -> None:
         """Leave no records for the next life."""
-        if self.mail.has_begun():
-            names = [one for one in self.mail.names() if one.endswith(f".{ZONE}")]
-            self.restore(dict.fromkeys(names, ()), at=[*SERVERS, HIDDEN])
+        names = self.mail.names() if self.mail.has_begun() else []
+        ours = [one for one in names if one.endswith(f".{ZONE}")]
+        self.restore(dict.fromkeys(ours, ()), at=[*SERVERS, HIDDEN])
+        self.restore(dict.fromkeys({*names} - {*ours}, ()), at=[PRIMARY])
 
     @contextlib.contextmanager
     def down(self, *hosts: str) -> Iterator[None]:
