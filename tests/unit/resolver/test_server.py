@@ -249,7 +249,7 @@ def test_server_that_answers_only_over_tcp_is_not_believed(name_server, over_tcp
     there = name_server(silent, over_tcp())
     answers = asyncio.run(ask_each(there, MANY, max_in_flight=8, timeouts=QUICK))
     assert {str(answer) for answer in answers} == {ONLY_TCP}
-    assert len({wire[:2] for wire in there.asked}) == 8  # then it is no longer asked
+    assert 8 <= len({wire[:2] for wire in there.asked}) < 16  # then it is no longer asked
 
 
 def test_resolver_that_answers_only_over_tcp_is_believed(name_server, over_tcp):
@@ -257,7 +257,7 @@ def test_resolver_that_answers_only_over_tcp_is_believed(name_server, over_tcp):
     options = {"max_in_flight": 8, "timeouts": QUICK, "needs_udp": False}
     answers = asyncio.run(ask_each(there, MANY, **options))
     assert {answer.values for answer in answers} == {(b"over TCP",)}
-    assert len({wire[:2] for wire in there.asked}) == 8  # then only over TCP
+    assert 8 <= len({wire[:2] for wire in there.asked}) < 16  # then only over TCP
 
 
 def test_forged_answers_over_udp_are_none(name_server, reply, over_tcp):
