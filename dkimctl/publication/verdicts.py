@@ -28,6 +28,7 @@ class Verdict(StrEnum):
 
 ACCEPTED = frozenset((Verdict.PUBLISHED, Verdict.DIFFERS))  # by verifiers
 _NEVER_URGENT = ACCEPTED | {Verdict.RETIRED, Verdict.NO_ANSWER}
+_MAX_LISTED = 20  # servers in a reason
 
 
 class Urgency(StrEnum):
@@ -128,15 +129,22 @@ def _seen(findings: Iterable[ServerFinding]) -> frozenset[Verdict]:
 
 
 def _reasons(findings: Iterable[ServerFinding]) -> str:
-    return "; ".join(sorted(f"{server}: {finding.reason}" for server, finding in findings))
+    return _listed(f"{server}: {finding.reason}" for server, finding in findings)
 
 
 def _disagreement(counts: Counter[Verdict], findings: Sequence[ServerFinding]) -> str:
     """The most frequent verdict with its count, and each server that has another."""
     usual = max(sorted(counts), key=lambda verdict: (counts[verdict], verdict == "published"))
-    others = sorted(
+    others = _listed(
         f"{server}: {finding.verdict}"
         for server, finding in findings
         if finding.verdict is not usual
     )
-    return f"{usual} at {counts[usual]} of {len(findings)} servers; {'; '.join(others)}"
+    return f"{usual} at {counts[usual]} of {len(findings)} servers; {others}"
+
+
+def _listed(texts: Iterable[str]) -> str:
+    """A zone may name hundreds of servers; a check has the finding of each."""
+    ordered = sorted(texts)
+    more = len(ordered) - _MAX_LISTED
+    return "; ".join(ordered[:_MAX_LISTED] + ([f"and {more} more"] if more > 0 else []))

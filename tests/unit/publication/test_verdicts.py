@@ -66,6 +66,15 @@ def test_servers_that_disagree_are_named():
     assert finding.reason == "published at 2 of 4 servers; b: missing; d: no answer"
 
 
+@pytest.mark.parametrize("other", [SILENT, Finding(MISSING)])
+def test_a_reason_names_at_most_20_servers(other):
+    right = [ServerFinding(f"right{number}", Finding(PUBLISHED)) for number in range(1501)]
+    wrong = [ServerFinding(f"wrong{number}", other) for number in range(1500)]
+    reason = combine_findings(right + wrong).reason
+    assert reason.count("wrong") == 20
+    assert reason.endswith("; and 1480 more")
+
+
 def test_servers_whose_records_all_verify_may_still_disagree():
     finding = combine_findings(answered(PUBLISHED, DIFFERS, PUBLISHED))
     assert finding.verdict is Verdict.INCONSISTENT
