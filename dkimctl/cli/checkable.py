@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 
+from dkimctl.cli.looks import warn_not_recorded
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.cli.selection import registered_results, saved_results
 from dkimctl.cli.session import Session
-from dkimctl.errors import DkimctlError, ExitCode
+from dkimctl.errors import ExitCode, LedgerError, UsageError
 from dkimctl.ledger.selection import Selection
 from dkimctl.models.registration import Outcome, Registration, RegistrationKey, Result, named
 from dkimctl.publication.looks import same_records
@@ -48,27 +49,37 @@ class Checkable:
             self.status = ExitCode.NO
 
 
-def select_checkable(session: Session, selection: Selection, saved: str | None) -> Checkable:
-    """What is selected of the file `saved`, or of the ledger. Raises like `registered_results`."""
+def select_checkable(
+    session: Session, selection: Selection, saved: str | None, *, recorded: bool
+) -> Checkable:
+    """What is selected of the file `saved`, or of the ledger; `recorded`: looks are.
+
+    Raises like `registered_results`.
+    """
     if saved is None:
         registered = registered_results(session, selection)
-        return Checkable(registered, session.reporter, retired=_retired_keys(session))
+        retired = _retired_keys(session)
+        every = None if recorded else ()
+        return Checkable(registered, session.reporter, retired=retired, counted=every)
     from_file, status = saved_results(session, saved, selection)
     results = list(from_file)
     sound = [one.registration for one in results if sound_record(one)]
     retired = {
         one.registration.key: one.reason for one in results if one.outcome is Outcome.RETIRED
     }
-    counted = _keys_to_record(session, sound)
+    counted = _keys_to_record(session, sound) if recorded else set()
     return Checkable(results, session.reporter, retired=retired, counted=counted, status=status)
 
 
 def _keys_to_record(session: Session, saved: Iterable[Registration]) -> set[RegistrationKey]:
-    """The keys of a saved result that the ledger has with the same record; a result needs none."""
+    """The keys of a saved result that the ledger has with the same record."""
     try:
         return same_records(session.open_ledger(for_writing=False), saved)
-    except DkimctlError:
-        return set()
+    except LedgerError as error:
+        warn_not_recorded(session, error)
+    except UsageError:  # no account is set up, and a saved result needs none
+        pass
+    return set()
 
 
 def _retired_keys(session: Session) -> Mapping[RegistrationKey, str]:

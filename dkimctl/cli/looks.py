@@ -24,16 +24,18 @@ def recorded_looks(
 
     Warns if they cannot be.
     """
-
-    def warn(error: LedgerError) -> None:
-        session.reporter.warn(
-            f"cannot record in the ledger which records are published: {error.message}",
-            hint="`dkimctl rotate --retired` depends on it",
-            code=error.code,
-        )
-
     return recording_looks(
-        lambda: session.open_ledger(for_writing=True), on_failure=warn, counted=counted
+        lambda: session.open_ledger(for_writing=True),
+        on_failure=lambda error: warn_not_recorded(session, error),
+        counted=counted,
+    )
+
+
+def warn_not_recorded(session: Session, error: LedgerError) -> None:
+    session.reporter.warn(
+        f"cannot record in the ledger which records are published: {error.message}",
+        hint="`dkimctl rotate --retired` and `dkimctl ledger forget` depend on it",
+        code=error.code,
     )
 
 

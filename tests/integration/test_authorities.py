@@ -107,3 +107,14 @@ def test_looks_before_an_interruption_are_recorded(cli, network):
         "right.example.com": "published",
         "lag.example.com": "inconsistent",
     }
+
+
+@pytest.mark.parametrize("words", [(), ("--server", "127.0.0.2")])
+def test_a_saved_result_tells_that_a_damaged_ledger_gets_no_looks(cli, network, words):
+    saved = cli("show-dns", "--sandbox", "right.example.com", "--format", "json").out
+    [ledger] = cli.home.rglob("ledger.db")
+    ledger.write_bytes(b"not a database")
+    command = ("check-dns", "--sandbox", "--from", "-", *words)
+    done = network.inside(cli)(*command, stdin=saved)
+    assert (done.status, "published 1" in done.err) == (0, True)
+    assert ("cannot record in the ledger" in done.err) is (not words)  # given servers do not count

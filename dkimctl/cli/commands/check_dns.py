@@ -75,13 +75,13 @@ def check_dns(
         require_writable(output)  # before a long wait
     source = open_source(server or (), resolver, max_in_flight)
     selected = read_selection(session, selection)
-    checkable = select_checkable(session, selected, saved)
-    counted = () if source.is_given else checkable.counted  # what other servers have is not known
+    # What other servers have is not known if some are given.
+    checkable = select_checkable(session, selected, saved, recorded=not source.is_given)
     progress = CheckProgress(session.reporter, policy.wanted, may_draw=_may_draw(fmt, output))
     looks = Looks(())
     try:
         with (
-            recorded_looks(session, counted) as looks,
+            recorded_looks(session, checkable.counted) as looks,
             CheckSink(fmt, output, session.reporter, wanted=policy.wanted) as sink,
         ):
             with progress:
