@@ -110,6 +110,11 @@ class Registration(NamedTuple):
         return not self.is_taken and self.enable is not False
 
     @property
+    def third_party(self) -> int:
+        """The designation for third-party signing (`default`), 0 if absent (interface 2.3)."""
+        return self.default or 0
+
+    @property
     def created_at(self) -> datetime | None:
         """When the key was made (UTC), or else the start date; None: neither can be read."""
         return utc_time(self.regist_date) or utc_time(self.start_date)

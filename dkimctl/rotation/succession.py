@@ -84,7 +84,7 @@ def _is_newer(one: Registration, old: Registration) -> bool:
     Its start_date as it is written must be later, too: the interface does not say which of several
     keys signs, so the service may go by either.
     """
-    return (one.default or 0) == (old.default or 0) and all(
+    return one.third_party == old.third_party and all(
         ours is not None and theirs is not None and ours > theirs
         for ours, theirs in zip(_beginnings(one), _beginnings(old), strict=True)
     )

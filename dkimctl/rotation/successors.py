@@ -130,12 +130,8 @@ def _lines(registrations: Iterable[Registration]) -> list[list[Registration]]:
     lines: dict[int, list[Registration]] = {}
     for registration in registrations:
         if registration.signs:
-            lines.setdefault(_default(registration), []).append(registration)
+            lines.setdefault(registration.third_party, []).append(registration)
     return list(lines.values())
-
-
-def _default(registration: Registration) -> int:
-    return registration.default or 0  # as in interface 2.3
 
 
 def _newest(line: Iterable[Registration]) -> _Dated | None:
@@ -174,7 +170,7 @@ def _successor(
         next(selector for selector in selectors if selector.lower() not in used),
         policy.key_len,
         policy.start_date,
-        _default(newest),
+        newest.third_party,
         enable=True,
         replaces=old if is_name(old) else None,  # spec files take no other
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 
 from dkimctl.dkim import MAX_NAME
 from dkimctl.models.registration import DnsRecord
@@ -33,7 +33,7 @@ async def is_from_wildcard(
 ) -> bool:
     """Whether a name beside the record's, which does not exist, has the same (RFC 4592)."""
     _, _, above = record.fqdn.partition(".")
-    sibling = f"{secrets.token_hex(_RANDOM_BYTES)}.{above}"
+    sibling = f"{os.urandom(_RANDOM_BYTES).hex()}.{above}"
     if len(sibling) > MAX_NAME:
         return False
     (response,) = await queries.ask([server], make_txt_question(sibling))
