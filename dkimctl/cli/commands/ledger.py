@@ -95,7 +95,7 @@ def forget(
         bool,
         typer.Option(
             "--still-published",
-            help="Also forget those whose records no check has seen gone from DNS.",
+            help="Also forget those whose records may still be in DNS.",
         ),
     ] = False,
     assume_successors: AssumeSuccessorsOption = False,
@@ -114,8 +114,8 @@ def forget(
 ) -> int:
     """Remove retired registrations (`rotate --retired` lists them) from the ledger.
 
-    What is forgotten is printed; `ledger import` takes the JSON back. If the last check has not
-    seen one of the records gone from DNS, nothing is forgotten. Nothing is sent.
+    What is forgotten is printed; `ledger import` takes the JSON back. Nothing is forgotten until
+    `check-dns` has seen that all of the records are gone from DNS. Nothing is sent.
     """
     from dkimctl.rotation.retirement import RetirementPolicy
     from dkimctl.rotation.review import read_known_keys

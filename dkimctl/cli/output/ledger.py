@@ -60,12 +60,11 @@ def nothing_retired(reporter: Reporter, statuses: Sequence[RetirementStatus]) ->
 
 
 def still_in_dns(session: Session, verdicts: Mapping[str, str]) -> NegativeAnswer:
-    """The error for records that no check has seen gone; by name of the registration."""
+    """The error for records that may still be in DNS; `verdicts` is by name of the registration."""
     names = [f"{name}: {verdict}" for name, verdict in verdicts.items()]
     check = session.command("check-dns", "DOMAIN")
     return NegativeAnswer(
-        f"not seen gone from DNS at the last check: {len(names)} ({few(names)}); "
-        "nothing was forgotten",
+        f"may still be in DNS: {len(names)} ({few(names)}); nothing was forgotten",
         hint=f"delete the records and run `{check}`, or forget them with --still-published",
     )
 

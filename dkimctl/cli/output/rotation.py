@@ -86,7 +86,7 @@ def _warn_due(session: Session, due: Sequence[RetirementStatus]) -> None:
     domains = list(dict.fromkeys(status.registration.sign_domain for status in due))
     selection = " ".join(domains) if len(domains) <= _MAX_REASONS else ""
     session.reporter.warn(
-        f"not listed, as their successors must be seen published first: {len(due)}",
+        f"not listed until their successors are published: {len(due)}",
         hint=f"publish what is missing, then: {session.command('check-dns', selection)}",
         code="due",
     )
@@ -97,9 +97,9 @@ def _warn_unknown(reporter: Reporter, unknown: Sequence[RetirementStatus]) -> No
         return
     domains = list(dict.fromkeys(status.registration.sign_domain for status in unknown))
     reporter.warn(
-        "not listed, as it is not recorded which key replaces which in their domains: "
-        f"{len(domains)} ({few(domains)})",
-        hint="if the newer keys replace the older ones: --assume-successors",
+        f"not listed: {len(domains)} ({few(domains)}); the ledger does not record which of their "
+        "keys replaces which",
+        hint="if the newer keys replace the older ones, add --assume-successors",
         code="unknown_successor",
     )
 
@@ -125,8 +125,8 @@ def _report_retired(session: Session, count: int) -> None:
     note = session.reporter.note
     if not count:
         note(
-            "dkimctl: nothing is retired: a record is retired 14 days after the key that replaces "
-            "it has started, is enabled and was seen published"
+            "dkimctl: nothing is retired: a key is retired when its successor has been enabled and "
+            "published for 14 days, and has started that long ago"
         )
         return
     note(
