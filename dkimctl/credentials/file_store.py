@@ -13,15 +13,10 @@ from typing import TypeAlias
 from dkimctl.credentials.account import Account
 from dkimctl.credentials.store import CredentialStore, Kind, entry_name
 from dkimctl.errors import CredentialsError
-from dkimctl.files import (
-    is_own,
-    is_private,
-    leftovers_of,
-    lets_others_replace,
-    locked,
-    read_regular,
-    write_private,
-)
+from dkimctl.files.locking import locked
+from dkimctl.files.ownership import is_own, is_private, lets_others_replace
+from dkimctl.files.reading import read_regular
+from dkimctl.files.writing import leftovers_of, write_private
 from dkimctl.models.secret import Secret
 
 _MAX_SIZE = 16 * 1024 * 1024  # bytes; a login has some 2,000

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dkimctl.errors import LedgerError
-from dkimctl.files import locked
+from dkimctl.files.locking import locked
 from dkimctl.ledger.errors import damage_error, is_damage
 from dkimctl.ledger.opening import side_file
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dkimctl.errors import LedgerError
-from dkimctl.files import sync_directory
+from dkimctl.files.writing import sync_directory
 from dkimctl.ledger.errors import damage_error, primary_code, require_row_id
 from dkimctl.ledger.schema import add_missing_tables, migrate, version_of
 

@@ -14,7 +14,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 
 from dkimctl.errors import UsageError
-from dkimctl.files import is_private
+from dkimctl.files.ownership import is_private
 from dkimctl.service.schema import metadata, passphrases
 
 if TYPE_CHECKING:

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dkimctl.errors import UsageError
-from dkimctl.files import locked, read_regular, write_private
+from dkimctl.files.locking import locked
+from dkimctl.files.reading import read_regular
+from dkimctl.files.writing import write_private
 from dkimctl.settings.values import parse_value
 from dkimctl.text.escaping import printable
 

@@ -10,7 +10,7 @@ from typing import Protocol, TextIO
 
 from dkimctl.cli.output.streams import IN_LEDGER, StdoutWriter
 from dkimctl.errors import OutputError
-from dkimctl.files import atomic_writer
+from dkimctl.files.writing import atomic_writer
 from dkimctl.render.renderer import ZoneFile
 from dkimctl.text.escaping import few
 

@@ -1,0 +1,65 @@
+"""Replacing files as a whole."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TextIO
+
+
+def write_private(path: Path, text: str) -> None:
+    """Atomically write a file that only its owner can read. Raises OSError."""
+    with atomic_writer(path, mode=0o600) as file:
+        file.write(text)
+
+
+@contextlib.contextmanager
+def atomic_writer(path: Path, *, mode: int | None = None) -> Iterator[TextIO]:
+    """A text file to write, which replaces the one at `path` at the end, or not at all on error.
+
+    Its permissions are `mode`, else those of the replaced file, else set by the umask. Anything
+    but a regular file, such as /dev/stdout, is written directly. Raises OSError.
+    """
+    if path.exists() and not path.is_file():
+        with path.open("w", encoding="utf-8", newline="\n") as file:
+            yield file
+        return
+    import secrets
+
+    path = Path(os.path.realpath(path))  # a symbolic link remains one
+    if mode is None and path.exists():
+        mode = path.stat().st_mode & 0o777
+    temporary = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 & (mode or 0o666))
+    try:
+        with open(descriptor, "w", encoding="utf-8", newline="\n") as file:  # noqa: PTH123
+            yield file
+            file.flush()
+            os.fsync(descriptor)
+        if mode is not None:
+            temporary.chmod(mode)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    sync_directory(path.parent)
+
+
+def leftovers_of(path: Path) -> list[Path]:
+    """The temporary files of processes that were killed while they replaced the file at `path`."""
+    name = re.compile(rf"\.{re.escape(path.name)}-[0-9a-f]{{8}}")
+    return [file for file in path.parent.iterdir() if name.fullmatch(file.name)]
+
+
+def sync_directory(directory: Path) -> None:
+    """Make the names of new files durable; Windows can neither sync directories nor needs it."""
+    if sys.platform == "win32":
+        return
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
