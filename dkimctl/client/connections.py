@@ -173,6 +173,9 @@ def _tls_context(ca_bundle: str | None) -> ssl.SSLContext:
             context = httpx.create_ssl_context()
         # SSLKEYLOGFILE would write the session keys, and with them every secret, to a file.
         context.keylog_filename = None  # type: ignore[assignment]
+        # On by default in Python 3.11.2: a response that was cut off would pass for complete.
+        # LibreSSL does not have it.
+        context.options &= ~getattr(ssl, "OP_IGNORE_UNEXPECTED_EOF", 0)
         return context
     except (OSError, ValueError) as error:
         source = ca_bundle or "named by SSL_CERT_FILE, SSL_CERT_DIR or SSLKEYLOGFILE"

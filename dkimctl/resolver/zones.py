@@ -98,12 +98,10 @@ async def _find_zones(
                 hint=f"check the DNS resolver of this machine, or {_ALTERNATIVE}",
             ) from None
 
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = {name: group.create_task(find(name)) for name in names}
-    except* ServiceError as errors:
-        raise errors.exceptions[0] from None
-    return {name: task.result() for name, task in tasks.items()}
+    # Not a TaskGroup: its ExceptionGroup hides the error, and Python 3.11.2 wraps even what
+    # `except*` raises. `asyncio.run` cancels the rest after the first error.
+    zones = await asyncio.gather(*map(find, names))
+    return dict(zip(names, zones, strict=True))
 
 
 def _apex_above(name: dns.name.Name, answer: Answer) -> dns.name.Name | None:

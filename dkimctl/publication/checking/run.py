@@ -139,9 +139,8 @@ class Checker:
                 if is_secure:
                     secure.append(number)
 
-        async with asyncio.TaskGroup() as group:
-            for _ in range(min(_CONCURRENCY, len(registrations))):
-                group.create_task(work())
+        # Not a TaskGroup, whose ExceptionGroup would hide the error.
+        await asyncio.gather(*(work() for _ in range(min(_CONCURRENCY, len(registrations)))))
         validated = await self._registration_check.validate([checks[number] for number in secure])
         for number, check in zip(secure, validated, strict=True):
             checks[number] = self._finish(check)

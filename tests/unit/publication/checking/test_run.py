@@ -174,6 +174,15 @@ def test_callback_gets_each_check(make_registration, fake_server, fake_source):
     assert sorted(checked) == sorted(checks)
 
 
+def test_an_unexpected_error_comes_as_it_is(make_registration, fake_server, fake_source):
+    """In a group of exceptions, its name would be lost."""
+    server = fake_server(answers={NAME: OSError("too many open files")})
+    source = fake_source({"example.com": [server]})
+    registrations = [make_registration(selector=f"s{number}") for number in range(1, 4)]
+    with Checker(source) as checker, pytest.raises(OSError, match="too many open files"):
+        list(checker.check(registrations))
+
+
 def test_caches_are_emptied_before_checking_again(make_registration, fake_server, fake_source):
     source = fake_source({"example.com": [fake_server()]})
     with Checker(source) as checker:
