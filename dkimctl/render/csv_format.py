@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable, Sequence
 
 from dkimctl.models.registration import Result
@@ -15,8 +16,10 @@ RESULT_COLUMNS = (
     "sign_domain", "selector", "outcome", "code", "message", "reason", "key_len", "start_date",
     "default", "enable", "regist_date", "fqdn", "type", "value",
 )  # fmt: skip
-# A spreadsheet runs a cell that starts like this as a formula.
-_FORMULA_STARTS = ("=", "+", "-", "@")
+# What a spreadsheet runs as a formula at the start of a cell (OWASP, "CSV Injection"), also in
+# full width. Every separator, and every quote that is dropped, can start a cell for a program that
+# splits lines otherwise. A quote that is there already is not taken for ours.
+_FORMULA_START = re.compile(r"""(^|[;|,"])(\s*)(?='*[-=+@\uff1d\uff0b\uff0d\uff20])""")
 
 
 class CsvRenderer(Renderer[ItemT]):
@@ -56,4 +59,4 @@ def _cell(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     text = printable(str(value))
-    return f"'{text}" if text.startswith(_FORMULA_STARTS) and isinstance(value, str) else text
+    return _FORMULA_START.sub(r"\1\2'", text) if isinstance(value, str) else text
