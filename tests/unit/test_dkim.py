@@ -178,6 +178,66 @@ def test_another_key_length_is_a_fault(make_registration, key_records):
     assert fault == "the key has 1024 bits, not 2048"
 
 
+def _rsa_record(modulus: int, exponent: int) -> DnsRecord:
+    """A record with this key, as RSAPublicKey (RFC 8017 appendix A.1.1)."""
+    numbers = b"".join(
+        _element(0x02, number.to_bytes(number.bit_length() // 8 + 1))
+        for number in (modulus, exponent)
+    )
+    key = base64.b64encode(_element(0x30, numbers)).decode()
+    return DnsRecord("s1._domainkey.example.com", "TXT", f"v=DKIM1; k=rsa; p={key}")
+
+
+def _element(tag: int, contents: bytes) -> bytes:
+    return bytes([tag, 0x82]) + len(contents).to_bytes(2) + contents
+
+
+@pytest.mark.parametrize("registered", ["as long", None])
+@pytest.mark.parametrize("bits", [512, 768, 1023])
+def test_a_key_that_verifiers_reject_as_too_short_is_a_fault(make_registration, bits, registered):
+    """RFC 8301 section 3.2, even if the service says that it is as long as was asked."""
+    key_len = bits if registered else None
+    record = _rsa_record((1 << bits) - 1, 65537)
+    fault = dkim.record_fault(make_registration()._replace(key_len=key_len, record=record))
+    assert fault == f"the key has {bits} bits, fewer than 1024"
+
+
+@pytest.mark.parametrize("bits", [1024, 1025, 3072])
+def test_a_key_of_1024_bits_or_more_may_be_published(make_registration, bits):
+    record = _rsa_record((1 << bits) - 1, 65537)
+    registration = make_registration()._replace(key_len=bits, record=record)
+    assert dkim.record_fault(registration) == ""
+
+
+@pytest.mark.parametrize("exponent", [0, 1, 2])
+def test_a_key_with_which_anyone_could_sign_is_a_fault(make_registration, exponent):
+    """A signature with the exponent 1 is the message itself."""
+    record = _rsa_record((1 << 1024) - 1, exponent)
+    fault = dkim.record_fault(make_registration(key_len=1024, record=record))
+    assert fault == "the TXT value is not a DKIM key record: its p= is not an RSA key"
+    sound = _rsa_record((1 << 1024) - 1, 3)
+    assert dkim.record_fault(make_registration(key_len=1024, record=sound)) == ""
+
+
+def test_a_key_with_an_even_modulus_is_a_fault(make_registration):
+    record = _rsa_record(1 << 1023, 65537)
+    assert "not an RSA key" in dkim.record_fault(make_registration(key_len=1024, record=record))
+
+
+@pytest.mark.parametrize("bits", [1024, 2048])
+@pytest.mark.parametrize("stray", ['"', "\\", ";", "=", "-", "_", " ", "\n", "é", "\ud800"])
+def test_a_stray_character_within_a_usual_key_is_a_fault(
+    make_registration, key_records, bits, stray
+):
+    """Of the usual form and length, so that only this character tells."""
+    value = key_records[bits]
+    assert dkim.record_fault(make_registration(key_len=bits)) == ""
+    broken = f"{value[:150]}{stray}{value[151:]}"
+    record = DnsRecord("s1._domainkey.example.com", "TXT", broken)
+    fault = dkim.record_fault(make_registration(key_len=bits, record=record))
+    assert fault.startswith("the TXT value is not a DKIM key record: ")
+
+
 @pytest.mark.parametrize("selector", ["a b", 'a"b', "a..b", "-", "a;b", "ä", "x" * 64, "a\\", "*"])
 def test_a_selector_that_dns_does_not_allow_is_a_fault(make_registration, selector):
     assert "not a valid DNS name" in dkim.record_fault(make_registration(selector=selector))

@@ -8,6 +8,7 @@ import time
 import httpx
 import pytest
 
+import hostile
 from dkimctl.client.connections import DeadlineThread, network_client_factory, remote_address
 
 LIMIT = 0.3  # seconds; the thread checks ten times as often
@@ -124,3 +125,19 @@ def test_a_connection_that_has_ended_has_no_remote_address():
 def test_connecting_to_a_silent_address_times_out_early(timeout, connect):
     with network_client_factory(timeout, None, None)() as client:
         assert client.timeout == httpx.Timeout(timeout, connect=connect)
+
+
+@pytest.mark.parametrize("trusted_by", ["--ca-bundle", "SSL_CERT_FILE"])
+def test_session_keys_with_which_the_secret_could_be_read_are_not_logged(
+    tmp_path, monkeypatch, trusted_by
+):
+    bundle, tls = hostile.make_certificate(tmp_path, "127.0.0.1", days=30)
+    log = tmp_path / "keys"
+    monkeypatch.setenv("SSLKEYLOGFILE", str(log))
+    monkeypatch.setenv("SSL_CERT_FILE", str(bundle))
+    ca_bundle = str(bundle) if trusted_by == "--ca-bundle" else None
+    with hostile.servers() as serve:
+        server = serve(lambda request: [hostile.whole(b"{}")], tls)
+        with network_client_factory(5, ca_bundle, None)() as client:
+            assert client.get(server.url).status_code == 200
+    assert not log.exists() or "SECRET" not in log.read_text()

@@ -10,7 +10,7 @@ import pytest
 
 from dkimctl.errors import LedgerError
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.models.registration import DomainSpec, Registration, key_of
+from dkimctl.models.registration import DnsRecord, DomainSpec, Registration, key_of
 
 
 def test_recorded_registrations_are_there_after_reopening(write, read, make_registration):
@@ -40,6 +40,49 @@ def test_a_new_answer_replaces_the_old_one_and_keeps_its_position(write, make_re
             changed._replace(selector="s1"),
             make_registration(selector="s2"),
         ]
+
+
+@pytest.mark.parametrize(
+    "omitted", ["key_len", "start_date", "default", "enable", "record", "regist_date"]
+)
+def test_what_a_refresh_leaves_out_is_still_known(write, make_registration, omitted):
+    known = make_registration(
+        start_date="2027-01-01T00:00+00:00",
+        default=1,
+        enable=False,
+        regist_date="2026-11-21T10:15:30+09:00",
+    )
+    refreshed = known._replace(code="409", message="already registered")
+    with write() as ledger:
+        ledger.record([known])
+        ledger.record([refreshed._replace(**{omitted: None})])
+        assert ledger.of_domain("example.com") == [refreshed]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"key_len": 1024},
+        {"start_date": "2028-01-01T00:00+00:00"},
+        {"default": 0},
+        {"enable": True},
+        {"record": DnsRecord("s1._domainkey.example.com.", "txt", "v=DKIM1; p=AAAA")},
+        {"regist_date": "2026-11-22T10:15:30+09:00"},
+        {"message": None},
+    ],
+    ids=lambda changed: next(iter(changed)),
+)
+def test_what_a_refresh_states_replaces_what_was_known(write, make_registration, changed):
+    known = make_registration(
+        start_date="2027-01-01T00:00+00:00",
+        default=1,
+        enable=False,
+        regist_date="2026-11-21T10:15:30+09:00",
+    )
+    with write() as ledger:
+        ledger.record([known])
+        ledger.record([known._replace(**changed)])
+        assert ledger.of_domain("example.com") == [known._replace(**changed)]
 
 
 def test_a_registration_is_known_as_soon_as_it_is_recorded(write, make_registration):
