@@ -143,8 +143,11 @@ class TokenRejected(AuthenticationError):
 
     code = "token_rejected"
 
-    def __init__(self, message: str, *, hint: str = "", body: bytes = b"") -> None:
+    def __init__(
+        self, message: str, *, hint: str = "", status: int = 403, body: bytes = b""
+    ) -> None:
         super().__init__(message, hint=hint)
+        self.status = status
         self.body = body
 
 

@@ -88,7 +88,7 @@ class Sandbox:
 
         now = time.time()
         text = issue_token(self._store, SANDBOX_CLIENT_ID, now)
-        return Token(Secret(text), now + TOKEN_LIFETIME)
+        return Token(Secret(text), now + TOKEN_LIFETIME, now)
 
     def __enter__(self) -> Self:
         return self

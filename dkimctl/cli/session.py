@@ -153,6 +153,7 @@ class Session:
             issue=self._issue_token,
             cached=self.credentials.get_token(self.account),
             persist=lambda token: self.credentials.set_token(self.account, token),
+            discard=self._discard_token,
         )
 
     def connect(self) -> Send:
@@ -225,6 +226,17 @@ class Session:
                 "--sandbox works without an account",
             )
         return self.client.issue_token(self.account.client_id, secret)
+
+    def _discard_token(self, token: Token) -> None:
+        """Forget a token that the service refused; the user's own is theirs to remove."""
+        self.credentials.discard_token(self.account, token)
+        if token.obtained_at is None:
+            # Reported at the end: this may be a worker thread, under the progress display.
+            self._resources.callback(
+                self.reporter.warn,
+                "the service refused the token in DKIMCTL_ACCESS_TOKEN (403)",
+                hint="unset the variable, or set it to a valid token",
+            )
 
     @cached_property
     def _sandbox(self) -> Sandbox:

@@ -20,14 +20,13 @@ from dkimctl.client.wire import (
 )
 from dkimctl.errors import MaybeProcessed, NotProcessed, RequestRefused, ServiceError
 from dkimctl.models.registration import DomainSpec
-from dkimctl.models.secret import Secret, Token
+from dkimctl.models.secret import TOKEN_LIFETIME, Secret, Token
 
 _MAX_TOKEN_BODY = 1024 * 1024  # bytes
 # Bytes of a registration's response: a base and a share for each entry, which has about 700.
 # Decoding crafted JSON can take 50 times as much memory.
 _MAX_REPLY_BASE, _MAX_REPLY_ITEM = 64 * 1024, 16 * 1024
 _MAX_DETAIL = 1000  # characters of the service's error message
-TOKEN_LIFETIME = 3600.0  # seconds, unless the response states one (interface 3.1)
 
 
 class Client:
@@ -83,7 +82,7 @@ class Client:
             raise NotProcessed(
                 f"the response from {url} has no token: {error}", hint="check --auth-url"
             ) from None
-        return Token(token, requested_at + (lifetime or TOKEN_LIFETIME))
+        return Token(token, requested_at + (lifetime or TOKEN_LIFETIME), requested_at)
 
     def register(self, token: Secret, specs: Sequence[DomainSpec]) -> Reply:
         """Register domains for DKIM signing (interface 4.2).

@@ -90,9 +90,8 @@ def token_rejected(status: int, detail: str, body: bytes) -> TokenRejected:
             "a temporarily disabled client still gets tokens but cannot use them: "
             "ask the service's operator whether the client is active"
         )
-    return TokenRejected(
-        f"the service refused the access token ({status}){_suffix(detail)}", hint=hint, body=body
-    )
+    message = f"the service refused the access token ({status}){_suffix(detail)}"
+    return TokenRejected(message, hint=hint, status=status, body=body)
 
 
 def registration_error(

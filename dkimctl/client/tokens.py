@@ -19,8 +19,9 @@ class TokenProvider:
     """Holds one token, and renews it when it is about to expire or was rejected.
 
     `issue` obtains a new token, and raises CredentialsError if there is no secret for it; `cached`
-    is a token of an earlier run; `persist` receives each new token. Tokens may coexist (interface
-    3.1), so another process that renews at the same time does no harm.
+    is a token of an earlier run; `persist` receives each new token, `discard` each that the service
+    refuses. Tokens may coexist (interface 3.1), so another process that renews at the same time
+    does no harm.
 
     Thread-safe: one thread renews, and those that waited for it share its token or its error.
     """
@@ -31,12 +32,17 @@ class TokenProvider:
         issue: Callable[[], Token],
         cached: Token | None = None,
         persist: Callable[[Token], object] = lambda token: None,
+        discard: Callable[[Token], object] = lambda token: None,
         clock: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._issue = issue
-        self._token = cached
         self._persist = persist
+        self._discard = discard
         self._clock = clock
+        self._monotonic = monotonic
+        self._use(cached)
+        self._discarded: Token | None = None
         self._lock = threading.Lock()
         self._renewals = 0
         self._renewal_error: Exception | None = None  # of the last renewal
@@ -50,10 +56,10 @@ class TokenProvider:
         """
         token = self._current()
         try:
-            response = request(token.access_token)
+            response = self._try(request, token)
         except TokenRejected as rejection:
             token = self._replace(token, rejection)
-            response = request(token.access_token)
+            response = self._try(request, token)
         if token is self._token:
             self._is_unproven = False
         return response
@@ -65,10 +71,43 @@ class TokenProvider:
     def _current(self) -> Token:
         renewals = self._renewals
         with self._lock:
-            token = self._token
-            if token is None or token.expires_at - _RENEWAL_MARGIN <= self._clock():
-                token = self._renew(renewals)
-            return token
+            if self._token is not None and self._lasts(self._token):
+                return self._token
+            return self._renew(renewals)
+
+    def _use(self, token: Token | None) -> None:
+        self._token = token
+        self._taken_at = self._clock(), self._monotonic()
+
+    def _lasts(self, token: Token) -> bool:
+        """Whether `token` is valid for longer than the margin, by the clock and by time passed.
+
+        The clock may be set during a run; the monotonic time may stand still in sleep.
+        """
+        taken_at, started = self._taken_at
+        passed = taken_at + self._monotonic() - started
+        return all(
+            token.is_valid(now) and now < token.expires_at - _RENEWAL_MARGIN
+            for now in (self._clock(), passed)
+        )
+
+    def _try(self, request: Callable[[Secret], T], token: Token) -> T:
+        """Call `request`, and discard a `token` that the service refuses.
+
+        Only 403 says so: 401 means that no token arrived (interface 7.2).
+        """
+        try:
+            return request(token.access_token)
+        except TokenRejected as rejection:
+            if rejection.status == 403:
+                self._discard_once(token)
+            raise
+
+    def _discard_once(self, token: Token) -> None:
+        with self._lock:
+            if token is not self._discarded:
+                self._discarded = token
+                self._discard(token)
 
     def _replace(self, rejected: Token, rejection: TokenRejected) -> Token:
         """A token to use instead of `rejected`; another thread may have renewed it already."""
@@ -85,6 +124,7 @@ class TokenProvider:
                     rejection.message,
                     hint="the token may have expired, and a new one cannot be obtained: "
                     f"{error.message}; {error.hint}",
+                    status=rejection.status,
                     body=rejection.body,
                 ) from None
 
@@ -97,12 +137,13 @@ class TokenProvider:
             raise self._renewal_error
         self._renewal_error = None
         try:
-            self._token = self._issue()
+            token = self._issue()
         except Exception as error:
             self._renewal_error = error
             raise
         finally:
             self._renewals += 1
+        self._use(token)
         self._is_unproven = True
-        self._persist(self._token)
-        return self._token
+        self._persist(token)
+        return token

@@ -10,13 +10,12 @@ from typing import NamedTuple
 import msgspec
 
 from dkimctl.models.registration import DnsRecord, DomainSpec, Outcome, Registration
-from dkimctl.models.secret import Secret
+from dkimctl.models.secret import TOKEN_LIFETIME, Secret
 
 _Number = int | float  # a JSON number may be written 1024.0
 _BEARER = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # RFC 6750 section 2.1
 _MAX_ITEMS = 10_000  # of one response: no request has more
 _MAX_INTEGER = 2**53  # what every JSON parser reads exactly (RFC 8259 section 6)
-_MAX_LIFETIME = 10 * 365 * 86400  # seconds; a longer one is a mistake
 
 
 class _Entry(msgspec.Struct, omit_defaults=True, gc=False):
@@ -133,7 +132,9 @@ def decode_reply(body: bytes, *, is_saved: bool = False) -> Reply:
 
 
 def decode_token(body: bytes) -> tuple[Secret, float | None]:
-    """The access token of a response (interface 2.1), and its lifetime in seconds if stated.
+    """The access token of a response (interface 2.1), and its lifetime if stated.
+
+    The lifetime is in seconds, at most TOKEN_LIFETIME.
 
     Raises DecodeError, which never quotes the body, for another shape or a token that no header
     can carry (RFC 6750 section 2.1).
@@ -147,7 +148,7 @@ def decode_token(body: bytes) -> tuple[Secret, float | None]:
     token, lifetime = Secret(decoded.access_token), decoded.expires_in
     if isinstance(lifetime, bool) or not isinstance(lifetime, int | float):
         return token, None
-    return token, float(lifetime) if 0 < lifetime < _MAX_LIFETIME else None
+    return token, float(min(lifetime, TOKEN_LIFETIME)) if lifetime > 0 else None
 
 
 def decode_error(body: bytes) -> str:

@@ -28,6 +28,7 @@ class EnvironmentStore(CredentialStore):
     def __init__(self, stored: CredentialStore) -> None:
         self._stored = stored
         self._entries: dict[str, Secret] = {}
+        self._given_tokens: dict[Account, Token] = {}
 
     @property
     def name(self) -> str:
@@ -49,6 +50,13 @@ class EnvironmentStore(CredentialStore):
             return self._stored.get_secret(account)
         except CredentialsError:
             return None
+
+    def give_token(self, account: Account, token: Secret) -> None:
+        """Use `token`, of unknown age, until a new one is obtained."""
+        self._given_tokens[account] = Token(token, math.inf)
+
+    def get_token(self, account: Account) -> Token | None:
+        return super().get_token(account) or self._given_tokens.get(account)
 
     def _read(self, account: Account, kind: Kind) -> Secret | None:
         return self._entries.get(entry_name(account, kind))
@@ -101,5 +109,5 @@ def find_credentials(
     if secret is not None:
         environment.set_secret(account, secret)
     if token is not None:
-        environment.set_token(account, Token(token, math.inf))
+        environment.give_token(account, token)
     return environment

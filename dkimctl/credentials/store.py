@@ -72,7 +72,7 @@ class CredentialStore(ABC):
         """The token of `account` unless it has expired, or None. Raises CredentialsError."""
         stored = self._read(account, Kind.TOKEN)
         token = None if stored is None else _decode_token(stored)
-        return token if token is not None and token.expires_at > time.time() else None
+        return token if token is not None and token.is_valid(time.time()) else None
 
     def set_token(self, account: Account, token: Token) -> bool:
         """Store `token`. False if the store cannot; then it has no token, not even the previous.
@@ -85,6 +85,16 @@ class CredentialStore(ABC):
             self._restore(account, Kind.TOKEN, None)
             return False
         return True
+
+    def discard_token(self, account: Account, token: Token) -> None:
+        """Delete `token`, which the service refused, unless another process has stored a new one.
+
+        As far as the store can be used.
+        """
+        with suppress(CredentialsError):
+            stored = self._read(account, Kind.TOKEN)
+            if stored is not None and _decode_token(stored) == token:
+                self._remove(account, Kind.TOKEN)
 
     def _write_verified(self, account: Account, kind: Kind, text: Secret) -> None:
         """Raises CredentialsError unless the store returns what was written."""
@@ -116,8 +126,7 @@ def entry_name(account: Account, kind: Kind) -> str:
 
 
 def _encode_token(token: Token) -> Secret:
-    fields = {"access_token": token.access_token.reveal(), "expires_at": token.expires_at}
-    return Secret(json.dumps(fields))
+    return Secret(json.dumps(token._asdict() | {"access_token": token.access_token.reveal()}))
 
 
 def _decode_token(stored: Secret) -> Token | None:
@@ -125,9 +134,9 @@ def _decode_token(stored: Secret) -> Token | None:
     try:
         fields = json.loads(stored.reveal())
         access_token = parse_token(Secret(fields["access_token"]), "the stored token")
-        expires_at = float(fields["expires_at"])
+        expires_at, obtained_at = float(fields["expires_at"]), float(fields["obtained_at"])
     except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError):
         return None
     except CredentialsError:
         return None
-    return None if access_token is None else Token(access_token, expires_at)
+    return None if access_token is None else Token(access_token, expires_at, obtained_at)

@@ -5,6 +5,7 @@ from typing import NamedTuple, NoReturn
 
 from dkimctl.errors import DkimctlError
 
+TOKEN_LIFETIME = 3600.0  # seconds (interface 3.1)
 _LONG = 64  # characters; a JWT has hundreds, and all begin with the same few
 # RFC 7617 section 2 excludes colons and control characters; surrogates have no UTF-8.
 _CLIENT_ID = r"[^:\0-\x1f\x7f-\x9f\ud800-\udfff]+"  # compiled when it is first used
@@ -45,10 +46,23 @@ class Secret:
 
 
 class Token(NamedTuple):
-    """A bearer token. `expires_at` is in seconds since the epoch (interface 3.1)."""
+    """A bearer token (interface 3.1). Times are in seconds since the epoch.
+
+    `obtained_at` is None for a token that the user provides, whose age is not known.
+    """
 
     access_token: Secret
     expires_at: float
+    obtained_at: float | None = None
+
+    def is_valid(self, now: float) -> bool:
+        """Whether it has not expired at `now`, by a clock that may have been set meanwhile.
+
+        A token from the future, or with an expiry more than an hour later, counts as expired.
+        """
+        if self.obtained_at is None:
+            return now < self.expires_at
+        return self.obtained_at <= now < self.expires_at <= self.obtained_at + TOKEN_LIFETIME
 
 
 def require_client_id(text: str, error: type[DkimctlError]) -> None:

@@ -41,7 +41,9 @@ def expire_in(cli, seconds: float) -> None:
     path = credentials_file(cli)
     entries = json.loads(path.read_text())
     (name,) = (name for name in entries if "dkimctl token" in name)
-    fields = json.loads(entries[name]) | {"expires_at": time.time() + seconds}
+    expires_at = time.time() + seconds
+    dates = {"expires_at": expires_at, "obtained_at": expires_at - 3600}
+    fields = json.loads(entries[name]) | dates
     path.write_text(json.dumps(entries | {name: json.dumps(fields)}))
 
 
@@ -130,11 +132,64 @@ def test_a_token_that_cannot_be_written_is_an_error(cli, account):
     assert b"read the token from stdout" in done.stderr
 
 
-def test_an_expiry_beyond_the_calendar_is_accepted(cli, logged_in):
-    (path,) = cli.home.rglob("credentials.json")
+def test_a_token_with_an_expiry_beyond_the_calendar_is_renewed(cli, logged_in):
+    old = stored_token(cli)["access_token"]
+    path = credentials_file(cli)
     kept = json.loads(path.read_text())
     late = {name: re.sub(r'"expires_at": [0-9.]+', '"expires_at": 1e300', text)
             for name, text in kept.items()}  # fmt: skip
     path.write_text(json.dumps(late))
     done = cli("status", "--format", "json")
-    assert (done.status, done.json["token_expires_at"]) == (0, None)
+    assert (done.status, done.json["token"], done.json["token_expires_at"]) == (0, None, None)
+    assert cli("token").out.strip() == stored_token(cli)["access_token"] != old
+
+
+@pytest.fixture
+def refusing(cli, scripted_server, make_answer, login):
+    """Log in at a service that issues `issued` tokens and answers other requests with 403."""
+    scripted_server.issued = 0
+
+    def answer(request):
+        if request.path != "/oauth2/token":
+            return make_answer(403, {"message": "Forbidden"})
+        if scripted_server.issued is None:
+            return make_answer(500)
+        scripted_server.issued += 1
+        return make_answer(200, {"access_token": f"token-number-{scripted_server.issued}"})
+
+    scripted_server.answer = answer
+    url = scripted_server.url
+    account = {"DKIMCTL_AUTH_URL": url, "DKIMCTL_BASE_URL": url, "DKIMCTL_CLIENT_ID": "id"}
+    assert login(account | {"DKIMCTL_CLIENT_SECRET": "a secret"}).status == 0
+    return scripted_server
+
+
+ENTRY = "- {sign_domain: example.com, selector: s1, key_len: 2048, enable: false}\n"
+
+
+@pytest.mark.parametrize("words", [["api", "GET", "/x"], ["register", "-"]])
+def test_a_refused_token_is_not_used_again_even_without_a_new_one(cli, refusing, words):
+    refusing.issued = None
+    assert cli(*words, "--max-wait", "1s", stdin=ENTRY).status == 4
+    assert "token-number-1" not in credentials_file(cli).read_text()
+    assert cli("status", "--format", "json").json["token"] is None
+    refusing.issued = 1
+    assert cli("token").out == "token-number-2\n"
+
+
+def test_a_new_token_that_is_refused_is_not_kept_either(cli, refusing):
+    done = cli("api", "GET", "/x")
+    assert (done.status, "temporarily disabled" in done.err) == (3, True)
+    assert refusing.issued == 2
+    assert "token-number" not in credentials_file(cli).read_text()
+    assert cli("token").out == "token-number-3\n"
+
+
+def test_the_users_own_token_is_named_if_the_service_refuses_it(cli, account):
+    own = account | {"DKIMCTL_ACCESS_TOKEN": "an-older-token"}
+    said = "warning: the service refused the token in DKIMCTL_ACCESS_TOKEN (403)"
+    done = cli("register", "-", stdin=ENTRY, env=own)
+    assert (done.status, done.err.count(said)) == (0, 1)
+    assert "an-older-token" not in done.err + done.out
+    done = cli("api", "DELETE", "/send/1", env=own | {"DKIMCTL_CLIENT_SECRET": ""})
+    assert (done.status, done.err.count(said)) == (3, 1)

@@ -82,20 +82,24 @@ class RegistrationService:
 
 
 class TokenService:
-    """Issues numbered tokens that last an hour from `now`, and rejects those in `rejected`."""
+    """Issues numbered tokens that last an hour from `now`, and rejects those in `rejected`.
 
-    def __init__(self, now: float, rejected: tuple[str, ...] = ()) -> None:
+    `status` is that of a rejection.
+    """
+
+    def __init__(self, now: float, rejected: tuple[str, ...] = (), status: int = 403) -> None:
         self.now = now
+        self.status = status
         self.rejected = rejected
         self.issued = 0
         self.used: list[str] = []
 
     def issue(self) -> Token:
         self.issued += 1
-        return Token(Secret(f"new{self.issued}"), self.now + 3600)
+        return Token(Secret(f"new{self.issued}"), self.now + 3600, self.now)
 
     def request(self, token: Secret) -> str:
         self.used.append(token.reveal())
         if token.reveal() in self.rejected:
-            raise TokenRejected("no")
+            raise TokenRejected("no", status=self.status)
         return "answer"

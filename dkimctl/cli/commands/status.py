@@ -18,8 +18,6 @@ from dkimctl.models.secret import Token
 from dkimctl.text.durations import format_duration
 from dkimctl.text.escaping import printable
 
-_MAX_TIMESTAMP = 253_402_300_799.0  # the last second that datetime supports, of the year 9999
-
 app = typer.Typer(add_completion=False)
 
 
@@ -71,7 +69,7 @@ def _credentials(session: Session) -> Mapping[str, object]:
 
 
 def _expiry(token: Token) -> str | None:
-    if token.expires_at > _MAX_TIMESTAMP:  # for example infinity
+    if token.obtained_at is None:  # the user's own
         return None
     return datetime.fromtimestamp(token.expires_at, UTC).isoformat(timespec="seconds")
 

@@ -82,10 +82,26 @@ class TestIssueToken:
 
     @pytest.mark.interface("2.1", "other-fields")
     @pytest.mark.interface("8", "token-lifetime")
-    @pytest.mark.parametrize("lifetime", ["null", "0", "-1", '"600"', "true", "[]", "9" * 400])
+    @pytest.mark.parametrize(
+        "lifetime",
+        [
+            "null",
+            "0",
+            "-1",
+            "-1e308",
+            '"600"',
+            "true",
+            "[]",
+            "3601",
+            "1000000000",
+            "1e308",
+            "9" * 400,
+        ],
+    )
     def test_without_a_valid_lifetime_a_token_lasts_one_hour(self, client, answering, lifetime):
         answering(200, f'{{"access_token": "abc", "expires_in": {lifetime}}}'.encode())
-        assert client.issue_token("id", Secret("s")).expires_at == 1_003_600
+        token = client.issue_token("id", Secret("s"))
+        assert (token.expires_at, token.obtained_at) == (1_003_600, 1_000_000)
 
     @pytest.mark.interface("2.1", "other-fields")
     @pytest.mark.interface("4.1", "success")

@@ -71,6 +71,47 @@ def test_a_new_token_that_expires_during_the_run_is_renewed():
     assert service.used == ["new1", "new2"]
 
 
+def test_a_refused_token_is_discarded_before_a_new_one_is_obtained():
+    calls = []
+
+    def without_network() -> Token:
+        calls.append("issue")
+        raise NotProcessed("cannot reach it")
+
+    service = TokenService(NOW, rejected=("cached",))
+    provider = TokenProvider(
+        issue=without_network,
+        cached=cached(3600),
+        discard=lambda token: calls.append(token.access_token.reveal()),
+        clock=lambda: NOW,
+    )
+    with pytest.raises(NotProcessed):
+        provider.call(service.request)
+    assert calls == ["cached", "issue"]
+
+
+def test_a_refused_new_token_is_discarded_as_well():
+    service, discarded = TokenService(NOW, rejected=("cached", "new1")), []
+    provider = TokenProvider(
+        issue=service.issue, cached=cached(3600), discard=discarded.append, clock=lambda: NOW
+    )
+    with pytest.raises(TokenRejected):
+        provider.call(service.request)
+    assert [token.access_token.reveal() for token in discarded] == ["cached", "new1"]
+
+
+@pytest.mark.interface("7.2", "401")
+def test_a_token_that_did_not_arrive_is_not_discarded():
+    """401 says that no token is set: a proxy may have removed it."""
+    service, discarded = TokenService(NOW, rejected=("cached", "new1"), status=401), []
+    provider = TokenProvider(
+        issue=service.issue, cached=cached(3600), discard=discarded.append, clock=lambda: NOW
+    )
+    with pytest.raises(TokenRejected):
+        provider.call(service.request)
+    assert discarded == []
+
+
 def without_secret() -> Token:
     raise CredentialsError("no secret")
 
@@ -106,11 +147,14 @@ class TestManyThreads:
             return [pool.submit(provider.call, wait_for_all) for _ in range(count)]
 
     def test_a_rejected_token_is_renewed_once_for_all_threads(self):
-        service = TokenService(NOW, rejected=("cached",))
-        provider = TokenProvider(issue=service.issue, cached=cached(3600), clock=lambda: NOW)
+        service, discarded = TokenService(NOW, rejected=("cached",)), []
+        provider = TokenProvider(
+            issue=service.issue, cached=cached(3600), discard=discarded.append, clock=lambda: NOW
+        )
         calls = self.call_concurrently(provider, service.request)
         assert [call.result() for call in calls] == ["answer"] * 8
         assert service.issued == 1
+        assert len(discarded) == 1
         assert sorted(service.used) == ["cached"] * 8 + ["new1"] * 8
 
     def test_the_rejection_of_a_new_token_is_final_for_all_threads(self):
@@ -153,14 +197,25 @@ def test_a_clock_that_jumps_costs_at_most_one_token(jump):
     clock = Clock(NOW)
     service = TokenService(NOW)
     provider = TokenProvider(
-        issue=lambda: service.issue()._replace(expires_at=clock.now + 3600),
+        issue=lambda: service.issue()._replace(expires_at=clock.now + 3600, obtained_at=clock.now),
         clock=clock,
     )
     provider.call(service.request)
     clock.now += jump
     for _ in range(3):
         assert provider.call(service.request) == "answer"
-    assert service.issued == (2 if jump > 0 else 1)
-    service.rejected = ("new1",)  # expired by the service's own clock
-    assert provider.call(service.request) == "answer"
     assert service.issued == 2
+    service.rejected = ("new2",)  # expired by the service's own clock
+    assert provider.call(service.request) == "answer"
+    assert service.issued == 3
+
+
+def test_a_token_is_renewed_after_an_hour_although_the_clock_stands_still():
+    monotonic, service = Clock(5.0), TokenService(NOW)
+    provider = TokenProvider(issue=service.issue, clock=lambda: NOW, monotonic=monotonic)
+    provider.call(service.request)
+    monotonic.now += 3539
+    provider.call(service.request)
+    monotonic.now += 1
+    provider.call(service.request)
+    assert service.used == ["new1", "new1", "new2"]

@@ -144,11 +144,19 @@ def test_a_corrupt_file_is_refused_and_not_quoted(
 
 def test_a_corrupt_token_is_none(file: Path, account: Account) -> None:
     store = open_store("file", file.parent)
-    store.set_token(account, Token(Secret("eyJ0"), time.time() + 60))
+    now = time.time()
+    store.set_token(account, Token(Secret("eyJ0"), now + 60, now))
     entries = json.loads(file.read_text(encoding="utf-8"))
     assert store.get_token(account) is not None
     damaged = {name: text.replace("eyJ0", "eyJ0\\t") for name, text in entries.items()}
     file.write_text(json.dumps(damaged), encoding="utf-8")
+    assert store.get_token(account) is None
+
+
+def test_a_token_of_unknown_age_is_none(file: Path, account: Account) -> None:
+    """Earlier versions did not store when a token was obtained."""
+    store = open_store("file", file.parent)
+    store.set_token(account, Token(Secret("eyJ0"), time.time() + 60))
     assert store.get_token(account) is None
 
 

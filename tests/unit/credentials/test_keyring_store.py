@@ -180,7 +180,8 @@ def test_the_null_backend_is_not_a_usable_keyring(account: Account) -> None:
 
 
 def a_token(length: int) -> Token:
-    return Token(Secret("e" * length), time.time() + 60)
+    now = time.time()
+    return Token(Secret("e" * length), now + 60, now)
 
 
 @pytest.mark.parametrize("fault", [None, PasswordDeleteError("hunter2")], ids=["silent", "raising"])
@@ -333,11 +334,12 @@ def test_a_call_that_hangs_does_not_delay_the_exit(tmp_path: Path) -> None:
 
 @given(st.text())
 @example('{"access_token": "abc"}')
-@example('{"access_token": 1, "expires_at": 1}')
-@example('{"access_token": "", "expires_at": 1e99}')
-@example('{"access_token": "abc", "expires_at": "soon"}')
-@example('{"access_token": "abc", "expires_at": 1' + "0" * 400 + "}")
-@example('{"access_token": "abc", "expires_at": []}')
+@example('{"access_token": 1, "expires_at": 1, "obtained_at": 1}')
+@example('{"access_token": "", "expires_at": 1e99, "obtained_at": 1}')
+@example('{"access_token": "abc", "expires_at": "soon", "obtained_at": 1}')
+@example('{"access_token": "abc", "expires_at": 1' + "0" * 400 + ', "obtained_at": 1}')
+@example('{"access_token": "abc", "expires_at": [], "obtained_at": 1}')
+@example('{"access_token": "abc", "expires_at": Infinity, "obtained_at": null}')
 @example("[" * 100_000)
 def test_a_corrupt_token_is_none(text: str) -> None:
     account = Account("https://auth.example", "https://api.example", "client-1")

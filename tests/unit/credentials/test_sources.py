@@ -17,7 +17,8 @@ from dkimctl.credentials.store import CredentialStore
 from dkimctl.errors import CredentialsError
 from dkimctl.models.secret import Secret, Token
 
-STORED_TOKEN = Token(Secret("stored-token"), time.time() + 3600)
+NOW = time.time()
+STORED_TOKEN = Token(Secret("stored-token"), NOW + 3600, NOW)
 
 
 @pytest.fixture
@@ -48,7 +49,10 @@ def test_a_secret_in_the_environment_comes_first(account: Account, stored: Crede
 
 def test_a_token_in_the_environment_comes_first(account: Account, stored: CredentialStore) -> None:
     credentials = find_credentials({"DKIMCTL_ACCESS_TOKEN": "given"}, account, stored)
-    assert credentials.get_token(account) == Token(Secret("given"), math.inf)
+    given = Token(Secret("given"), math.inf)
+    assert credentials.get_token(account) == given
+    credentials.discard_token(account, given)
+    assert credentials.get_token(account) == given, "it is the user's to remove"
 
 
 def test_a_token_alone_is_renewed_with_the_stored_secret(
@@ -77,7 +81,7 @@ def test_tokens_obtained_with_the_environment_stay_in_memory(
     account: Account, stored: CredentialStore
 ) -> None:
     credentials = find_credentials({"DKIMCTL_CLIENT_SECRET": "given"}, account, stored)
-    renewed = Token(Secret("renewed"), time.time() + 3600)
+    renewed = Token(Secret("renewed"), NOW + 3600, NOW)
     assert credentials.set_token(account, renewed) is True
     assert credentials.get_token(account) == renewed
     assert stored.get_token(account) == STORED_TOKEN

@@ -14,7 +14,8 @@ SECRET = Secret("s3cr:et with spaces, \u00e9 and \\ \" '")
 
 
 def a_token(seconds: float = 3600) -> Token:
-    return Token(Secret("eyJ0.abc-_~+/="), time.time() + seconds)
+    now = time.time() - 1
+    return Token(Secret("eyJ0.abc-_~+/="), now + seconds, now)
 
 
 def test_a_new_store_is_empty(store: CredentialStore, account: Account) -> None:
@@ -43,8 +44,32 @@ def test_an_expired_token_is_none(store: CredentialStore, account: Account) -> N
 
 
 def test_a_token_with_an_invalid_expiry_is_none(store: CredentialStore, account: Account) -> None:
-    store.set_token(account, Token(Secret("abc"), float("nan")))
+    store.set_token(account, Token(Secret("abc"), float("nan"), time.time()))
     assert store.get_token(account) is None
+
+
+@pytest.mark.parametrize(
+    ("obtained", "lasts"),
+    [(60, 3600), (-3601, 3600), (-1, 3601), (-1, float("inf")), (float("nan"), 3600)],
+    ids=["tomorrow", "an hour ago", "for too long", "for ever", "never"],
+)
+def test_a_token_of_a_clock_that_was_set_is_none(
+    store: CredentialStore, account: Account, obtained: float, lasts: float
+) -> None:
+    obtained_at = time.time() + obtained
+    store.set_token(account, Token(Secret("abc"), obtained_at + lasts, obtained_at))
+    assert store.get_token(account) is None
+
+
+def test_only_the_refused_token_is_discarded(store: CredentialStore, account: Account) -> None:
+    refused, new = a_token(), a_token(1800)
+    store.set_secret(account, SECRET)
+    store.set_token(account, new)
+    store.discard_token(account, refused)
+    assert store.get_token(account) == new
+    store.discard_token(account, new)
+    assert store.get_token(account) is None
+    assert store.get_secret(account) == SECRET
 
 
 def test_delete_removes_both_and_can_be_repeated(store: CredentialStore, account: Account) -> None:
