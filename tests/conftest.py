@@ -5,13 +5,10 @@ from __future__ import annotations
 import base64
 import ipaddress
 import json
-import os
-import shutil
 import signal
-import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -22,6 +19,10 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from hypothesis import HealthCheck, settings
 
 from dkimctl.models.registration import DnsRecord, Registration
+from needs import extend_path, program, summary
+from small_disk import SmallDisk, run_in_namespace
+
+extend_path()
 
 # The same examples each time, so that a failure is due to the change; tests/fuzz looks for new
 # ones. No time limits: the machine may be busy.
@@ -185,70 +186,37 @@ def make_answer():
     return Answer
 
 
-class SmallDisk:
-    """A file system of 16 MiB, which a ballast file can fill."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._ballast = path / "ballast"
-
-    def fill(self, *, leaving: int) -> None:
-        """Leave this many bytes free, in whole blocks."""
-        free = shutil.disk_usage(self.path).free
-        self._ballast.write_bytes(bytes(max(0, free - leaving)))
-
-    def relieve(self) -> None:
-        self._ballast.unlink()
-
-    def forbid_writing(self) -> None:
-        _run("mount", "-o", "remount,ro", self.path)
-
-
 @pytest.fixture
-def small_disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SmallDisk]:
+def small_disk(tmp_path: Path) -> Iterator[SmallDisk]:
     """A small disk; if this process may not mount one, the test runs in one that may."""
     if sys.platform != "linux":
         pytest.skip("needs a tmpfs of Linux")
     path = tmp_path / "disk"
     path.mkdir()
-    if not _run("mount", "-t", "tmpfs", "-o", "size=16m", "dkimctl-test", path):
-        _run_in_namespace(request)
-    yield SmallDisk(path)
-    _run("umount", "--lazy", path)
+    disk = SmallDisk(path)
+    yield disk
+    disk.close()
 
 
-def _run(*words: object) -> bool:
-    try:
-        return subprocess.run([*map(str, words)], capture_output=True).returncode == 0
-    except FileNotFoundError:
-        return False
-
-
-def _run_in_namespace(request: pytest.FixtureRequest) -> None:
-    """Run the test as root of a new user namespace, which may mount; then skip it here."""
-    if os.environ.get("DKIMCTL_IN_NAMESPACE") or not _run("unshare", "-rm", "true"):
-        pytest.skip("this user may mount no small disk, not even in a namespace of its own")
-    words = ["unshare", "-rm", sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    done = subprocess.run(
-        [*words, f"{request.path}::{request.node.name}"],
-        cwd=request.config.rootpath, capture_output=True, text=True,
-        env=os.environ | {"DKIMCTL_IN_NAMESPACE": "1"},
-    )  # fmt: skip
-    if done.returncode or "1 passed" not in done.stdout:
-        pytest.fail(f"in a namespace of its own:\n{done.stdout}{done.stderr}")
-    pytest.skip("passed in a namespace of its own, where a small disk could be mounted")
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    disk = pyfuncitem.funcargs.get("small_disk")
+    if disk is None or disk.mounted:
+        return None
+    run_in_namespace(pyfuncitem)
+    return True  # the test is done
 
 
 @pytest.fixture(scope="session")
-def needs_tool():
-    """Skip the test if a program is missing; with DKIMCTL_REQUIRE_TOOLS=1, fail instead."""
-    from shutil import which
+def needs_tool() -> Callable[[str], str]:
+    """Give the path of a program, or skip the test without it: see `needs.program`."""
+    return program
 
-    def need(name: str) -> str:
-        if path := which(name):
-            return path
-        if os.environ.get("DKIMCTL_REQUIRE_TOOLS") == "1":
-            pytest.fail(f"{name} is not installed")
-        pytest.skip(f"{name} is not installed")
 
-    return need
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
+    """Say last what was skipped, and how to have it run."""
+    yield
+    skipped = terminalreporter.stats.get("skipped", [])
+    if line := summary(report.longrepr[2] for report in skipped):
+        terminalreporter.write_line(line)

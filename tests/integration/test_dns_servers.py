@@ -239,7 +239,7 @@ POWERDNS_ZONE = {
 def schema(needs_tool):
     needs_tool("pdns_server")
     schema = next((path for path in SCHEMAS if path.exists()), None)
-    return schema or needs_tool("the SQLite backend of PowerDNS")
+    return schema or needs_tool("pdns-backend-sqlite3")
 
 
 @pytest.fixture

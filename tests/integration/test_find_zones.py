@@ -17,6 +17,7 @@ from dkimctl.resolver.messages import decode, encode
 from dkimctl.resolver.nameservers import Address
 from dkimctl.resolver.zones import find_zone, find_zones
 from dns_servers import Server
+from needs import NO_NAMESPACE, give_up
 from ports import free_port
 
 INSIDE = """
@@ -164,7 +165,7 @@ def alone(cli, needs_tool):
             capture_output=True, text=True, timeout=60, check=False,
         )  # fmt: skip
         if done.returncode == 77 or done.stderr.startswith("unshare: "):
-            pytest.skip(f"no network of its own: {done.stderr}")
+            give_up(f"{NO_NAMESPACE}: {done.stderr}")
         return done
 
     return run

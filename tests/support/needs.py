@@ -1,0 +1,72 @@
+"""What tests need of the machine, and one line about those that were skipped without it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from shutil import which
+from typing import NoReturn
+
+import pytest
+
+NO_NAMESPACE = "this user may not make a namespace"
+_NOT_INSTALLED = "is not installed"
+# Debian has these, with many servers, but they are not in the PATH of an ordinary user.
+_SYSTEM_DIRECTORIES = ("/usr/local/sbin", "/usr/sbin", "/sbin")
+# Debian's packages, and the programs in each that tests need.
+PACKAGES = {
+    "bind9": ("named",),
+    "bind9-dnsutils": ("dig", "nsupdate"),
+    "bind9-utils": ("dnssec-keygen", "dnssec-signzone", "named-checkzone"),
+    "curl": ("curl",),
+    "dbus": ("dbus-run-session", "dbus-send"),
+    "faketime": ("faketime",),
+    "gnome-keyring": ("gnome-keyring-daemon",),
+    "iproute2": ("ip",),
+    "knot": ("knotd",),
+    "knot-dnssecutils": ("kzonecheck",),
+    "knot-dnsutils": ("knsupdate",),
+    "ldnsutils": ("ldns-read-zone",),
+    "nodejs": ("node",),
+    "nsd": ("nsd", "nsd-checkzone"),
+    "opendkim-tools": ("opendkim-testkey",),
+    "openssl": ("openssl",),
+    "pdns-backend-bind": ("pdns_server",),
+    "pdns-backend-sqlite3": ("pdns_server",),
+    "pdns-server": ("pdns_server", "pdnsutil"),
+    "unbound": ("unbound",),
+}
+
+
+def extend_path() -> None:
+    """Let tests, and the programs that they start, find servers as an ordinary user."""
+    path = os.environ.get("PATH", "").split(os.pathsep)
+    path += [directory for directory in _SYSTEM_DIRECTORIES if directory not in path]
+    os.environ["PATH"] = os.pathsep.join(path)
+
+
+def program(name: str) -> str:
+    """The path of a program; gives up without it."""
+    return which(name) or give_up(f"{name} {_NOT_INSTALLED}")
+
+
+def give_up(reason: str) -> NoReturn:
+    """Skip the test; with DKIMCTL_REQUIRE_TOOLS=1, fail instead."""
+    if os.environ.get("DKIMCTL_REQUIRE_TOOLS") == "1":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+def summary(reasons: Iterable[str]) -> str:
+    """One line about the tests that were skipped for these reasons: how many, and what to do."""
+    reasons = list(reasons)
+    programs = sum(_NOT_INSTALLED in reason for reason in reasons)
+    namespaces = sum(NO_NAMESPACE in reason for reason in reasons)
+    missing = [name for name, programs in PACKAGES.items() if not all(map(which, programs))]
+    parts = {
+        f"missing programs (on Debian: sudo apt install {' '.join(missing)})": programs,
+        "a missing namespace (run as root, or allow user namespaces)": namespaces,
+        "other reasons (pytest -rs names them)": len(reasons) - programs - namespaces,
+    }
+    counts = [f"{count} for {reason}" for reason, count in parts.items() if count]
+    return f"skipped: {', '.join(counts)}" if counts else ""

@@ -1,0 +1,50 @@
+"""The line about skipped tests says how many, why, and what to do."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import needs
+from documents import ROOT
+
+
+def test_missing_programs_are_named_with_their_packages(monkeypatch):
+    monkeypatch.setattr(needs, "which", lambda name: name not in ("named", "dig") and name)
+    reasons = ["Skipped: named is not installed"] * 3 + ["Skipped: only on Windows"]
+    assert needs.summary(reasons) == (
+        "skipped: 3 for missing programs (on Debian: sudo apt install bind9 bind9-dnsutils), "
+        "1 for other reasons (pytest -rs names them)"
+    )
+
+
+def test_a_missing_namespace_has_a_remedy():
+    assert needs.summary([f"Skipped: {needs.NO_NAMESPACE}: EPERM"]) == (
+        "skipped: 1 for a missing namespace (run as root, or allow user namespaces)"
+    )
+
+
+def test_nothing_is_said_if_nothing_was_skipped():
+    assert needs.summary([]) == ""
+
+
+def test_a_missing_program_skips_or_fails(monkeypatch):
+    monkeypatch.delenv("DKIMCTL_REQUIRE_TOOLS", raising=False)
+    with pytest.raises(pytest.skip.Exception, match="no-such-program is not installed"):
+        needs.program("no-such-program")
+    monkeypatch.setenv("DKIMCTL_REQUIRE_TOOLS", "1")
+    with pytest.raises(pytest.fail.Exception, match="no-such-program is not installed"):
+        needs.program("no-such-program")
+
+
+def test_servers_are_found_with_the_path_of_an_ordinary_user(monkeypatch):
+    monkeypatch.setenv("PATH", "/usr/bin:/sbin")
+    needs.extend_path()
+    assert needs.os.environ["PATH"] == "/usr/bin:/sbin:/usr/local/sbin:/usr/sbin"
+
+
+def test_ci_installs_all_packages_that_have_the_programs():
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    packages = re.search(r'^packages="([^"]*)"', script, re.MULTILINE)[1].split()
+    assert needs.PACKAGES.keys() == {*packages} - {"python3-venv"}
