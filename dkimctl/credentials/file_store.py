@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shlex
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -13,8 +11,9 @@ from typing import TypeAlias
 from dkimctl.credentials.account import Account
 from dkimctl.credentials.store import CredentialStore, Kind, entry_name
 from dkimctl.errors import CredentialsError
-from dkimctl.files.locking import locked
-from dkimctl.files.ownership import is_own, is_private, lets_others_replace
+from dkimctl.files.directories import prepare_directory
+from dkimctl.files.locking import lock_file_of, locked
+from dkimctl.files.ownership import OWN_STATE_DIR, Fault, fault_of, status_fault
 from dkimctl.files.reading import read_regular
 from dkimctl.files.writing import leftovers_of, write_private
 from dkimctl.models.secret import Secret
@@ -50,6 +49,8 @@ class FileStore(CredentialStore):
 
     def _update(self, change: Callable[[_Entries], _Entries]) -> None:
         try:
+            prepare_directory(self._path.parent)
+            _refuse(fault_of(lock_file_of(self._path)))
             with locked(self._path):
                 entries = self._load()
                 self._delete_leftovers()
@@ -102,41 +103,16 @@ def _decode(data: bytes) -> _Entries | None:
 
 
 def _read_private(path: Path) -> bytes:
-    """The content of a file that no one but its owner, the user, can use or replace.
+    """The content of a file that other users can neither read nor change.
 
-    Raises CredentialsError for any other file and for a symbolic link, OSError if it cannot be
-    read or is not a regular file.
+    Raises CredentialsError for any other, OSError if it cannot be read.
     """
-    _check_location(path)
+    _refuse(fault_of(path, private=True))
     return read_regular(
-        path, _MAX_SIZE, follow=False, check=lambda status: _check_access(path, status)
+        path, _MAX_SIZE, check=lambda status: _refuse(status_fault(path, status, private=True))
     )
 
 
-def _check_location(path: Path) -> None:
-    if path.is_symlink():
-        raise CredentialsError(
-            f"{path} is a symbolic link", hint="replace it with the file itself, or delete it"
-        )
-    directory = path.parent
-    status = directory.stat()
-    if lets_others_replace(status):
-        chmod = f"run `chmod go-w {shlex.quote(str(directory))}`" if is_own(status) else ""
-        raise CredentialsError(
-            f"other users can change files in {directory}, where the credentials are",
-            hint=chmod
-            or "name a directory of your own in DKIMCTL_STATE_DIR, such as one inside it",
-        )
-
-
-def _check_access(path: Path, status: os.stat_result) -> None:
-    if not is_own(status):
-        raise CredentialsError(
-            f"{path} belongs to another user",
-            hint="run this as that user, or name another directory in DKIMCTL_STATE_DIR",
-        )
-    if not is_private(status):
-        raise CredentialsError(
-            f"other users can read or change {path}",
-            hint=f"run `chmod 600 {shlex.quote(str(path))}`",
-        )
+def _refuse(fault: Fault | None) -> None:
+    if fault:
+        raise CredentialsError(fault.message, hint=fault.hint or OWN_STATE_DIR)

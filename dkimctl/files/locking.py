@@ -8,17 +8,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 
+def lock_file_of(path: Path) -> Path:
+    """The file that `locked` locks for the one at `path`."""
+    return path.with_suffix(".lock")
+
+
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Lock the file at `path` against other processes, from reading to replacing it.
 
-    Creates a missing directory, for the owner only. Raises OSError, among them TimeoutError if
-    another process holds the lock for five seconds.
+    Its directory exists. Raises OSError, among them TimeoutError if another process holds the lock
+    for five seconds.
     """
     import filelock
 
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    lock = filelock.FileLock(path.with_suffix(".lock"), timeout=5, mode=0o600)
+    lock = filelock.FileLock(lock_file_of(path), timeout=5, mode=0o600)
     try:
         acquired = lock.acquire()
     except filelock.Timeout:

@@ -1,36 +1,177 @@
-"""Whether other users can read, change or replace a file."""
+"""Who may own and change the files that decide what is sent where, and what goes into DNS.
+
+Only the user and root may. The rule has three parts:
+
+- A file belongs to the user or root, is regular and no symbolic link, and only its owner can write
+  to it.
+- Its directory belongs to the user or root, and only its owner can write to it.
+- In the directories above, also those to which a symbolic link leads, only the user and root can
+  rename what leads to the file. Other users may write to such a directory if it has the sticky bit.
+  A group may, if it has no other members. A link belongs to the user or root.
+
+So no other user can replace what was checked before it is used. On Windows nothing is refused:
+access lists protect a user's files there, and owner and mode say nothing.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
 
-# On Windows, access lists protect a user's files; owner and mode say nothing.
-if sys.platform == "win32":
+OWN_STATE_DIR = "name a directory of your own in DKIMCTL_STATE_DIR"  # if a fault has no hint
 
-    def is_own(_status: os.stat_result) -> bool:
-        return True
+_MAX_LINKS = 40  # as Linux follows
 
-    def is_private(_status: os.stat_result) -> bool:
-        return True
 
-    def lets_others_replace(_status: os.stat_result) -> bool:
+class Fault(NamedTuple):
+    """What makes a path unsafe, and how the user can change that; no hint if the user cannot."""
+
+    message: str
+    hint: str = ""
+
+
+def fault_of(*files: Path, private: bool = False) -> Fault | None:
+    """The first fault of `files`, all in one directory, or of that directory; None if all is safe.
+
+    What is missing has no fault. `private` files may not be readable by other users either.
+    Raises OSError.
+    """
+    faults = (file_fault(file, private=private) for file in files)
+    return directory_fault(files[0].parent) or next(filter(None, faults), None)
+
+
+def directory_fault(directory: Path) -> Fault | None:
+    """The fault of a directory that holds the user's files. Raises OSError."""
+    if sys.platform == "win32":
+        return None
+    if fault := way_fault(directory):
+        return fault
+    try:
+        status = directory.stat()
+    except FileNotFoundError:
+        return _dangling(directory) if directory.is_symlink() else None
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return _writable(str(directory), status)
+    return None
+
+
+def way_fault(path: Path) -> Fault | None:
+    """The fault of anything by which `path` is reached, and of what is there. Raises OSError."""
+    if sys.platform == "win32":
+        return None
+    absolute = os.path.join(os.getcwd(), path)  # noqa: PTH109, PTH118 - as written, with its `..`
+    faults = (_place_fault(place, status) for place, status in _places(absolute))
+    return next(filter(None, faults), None)
+
+
+def file_fault(path: Path, *, private: bool = False) -> Fault | None:
+    """The fault of a file, but not of its directory; None for a missing file. Raises OSError."""
+    try:
+        status = path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return status_fault(path, status, private=private)
+
+
+def status_fault(path: Path, status: os.stat_result, *, private: bool = False) -> Fault | None:
+    """The fault of the file at `path`, by its status, such as that of an open descriptor."""
+    if sys.platform == "win32":
+        return None
+    if stat.S_ISLNK(status.st_mode):
+        hint = "replace it with the file itself, or delete it"
+        return Fault(f"unsafe file {path}: it is a symbolic link", hint)
+    if not stat.S_ISREG(status.st_mode):
+        return Fault(f"unsafe file {path}: it is not a regular file", "move it elsewhere")
+    if not _is_trusted(status.st_uid):
+        return Fault(f"unsafe file {path}: it belongs to another user")
+    if private and status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        hint = _chmod("600", str(path), status)
+        return Fault(f"unsafe file {path}: other users can read or change it", hint)
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return _writable(str(path), status)
+    return None
+
+
+def _places(path: str) -> Iterator[tuple[str, os.stat_result]]:
+    """Each directory and link on the way to the absolute `path`, then what is there.
+
+    Ends at what is missing. Raises OSError, also for a loop of links.
+    """
+    place, names, links = "/", [*reversed(path.split("/"))], 0
+    yield place, os.lstat(place)
+    while names:
+        name = names.pop()
+        if name in ("", "."):
+            continue
+        if name == "..":
+            place = os.path.dirname(place)  # noqa: PTH120
+            continue
+        try:
+            status = os.lstat(next_place := os.path.join(place, name))  # noqa: PTH118
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        yield next_place, status
+        if stat.S_ISLNK(status.st_mode):
+            if (links := links + 1) > _MAX_LINKS:
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+            target = os.readlink(next_place)  # noqa: PTH115
+            names += reversed(target.split("/"))
+            place = "/" if target.startswith("/") else place
+        else:
+            place = next_place
+
+
+def _place_fault(place: str, status: os.stat_result) -> Fault | None:
+    if not _is_trusted(status.st_uid):
+        return Fault(f"unsafe {_kind(status)} {place}: it belongs to another user")
+    if stat.S_ISLNK(status.st_mode) or not _lets_others_write(status):
+        return None
+    return _writable(place, status)
+
+
+def _lets_others_write(status: os.stat_result) -> bool:
+    """Whether other users can write to a file, or rename what is in a directory."""
+    if stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX:
         return False
+    if status.st_mode & stat.S_IWOTH:
+        return True
+    if not status.st_mode & stat.S_IWGRP:
+        return False
+    from dkimctl.files.groups import is_own_group
 
-else:
+    return not is_own_group(status.st_gid)
 
-    def is_own(status: os.stat_result) -> bool:
-        """Whether a file belongs to this user."""
-        return status.st_uid == os.geteuid()
 
-    def is_private(status: os.stat_result) -> bool:
-        """Whether only its owner can access a file."""
-        return not status.st_mode & (stat.S_IRWXG | stat.S_IRWXO)
+def _is_trusted(uid: int) -> bool:
+    # In a user namespace root is an unmapped user, and owns the root directory all the same.
+    return uid in (0, os.geteuid()) or uid == os.stat("/").st_uid  # noqa: PTH116
 
-    def lets_others_replace(status: os.stat_result) -> bool:
-        """Whether other users can replace the files in a directory."""
-        if status.st_uid not in (os.geteuid(), 0):
-            return True
-        others_write = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-        return bool(others_write) and not status.st_mode & stat.S_ISVTX
+
+def _writable(place: str, status: os.stat_result) -> Fault:
+    message = f"unsafe {_kind(status)} {place}: other users can write to it"
+    return Fault(message, _chmod("go-w", place, status))
+
+
+def _dangling(directory: Path) -> Fault:
+    message = f"the directory {directory} is a symbolic link to a missing one"
+    return Fault(message, "create the directory that it names, or delete the link")
+
+
+def _kind(status: os.stat_result) -> str:
+    if stat.S_ISLNK(status.st_mode):
+        return "symbolic link"
+    return "directory" if stat.S_ISDIR(status.st_mode) else "file"
+
+
+def _chmod(mode: str, place: str, status: os.stat_result) -> str:
+    """The command that changes the mode, or "" if the user may not run it."""
+    if os.geteuid() not in (0, status.st_uid):
+        return ""
+    import shlex
+
+    return f"run `chmod {mode} {shlex.quote(place)}`"

@@ -14,6 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from dkimctl.errors import LedgerError
+from dkimctl.files.directories import prepare_directory
+from dkimctl.files.ownership import fault_of
+from dkimctl.files.reading import open_without_following
+from dkimctl.ledger.errors import refuse
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -46,11 +50,14 @@ def account_lock(
     """Hold the lock of one account, a file in `directory` (created if it is missing).
 
     While another process holds it, `on_wait` is called once and then this waits without
-    limit; Ctrl-C stops waiting. Raises LedgerError if the lock cannot be used.
+    limit; Ctrl-C stops waiting. Raises LedgerError if the lock cannot be used, or if other users
+    can change its files.
     """
     name = _name(base_url, client_id)
     path, holder_file = directory / f"{name}.lock", directory / f"{name}.holder"
     with _translate_errors(path):
+        prepare_directory(directory)
+        refuse(fault_of(path, holder_file))
         lock = _new_lock(path)
         is_acquired = _try_acquire(lock)
     if not is_acquired:
@@ -76,7 +83,6 @@ def _name(base_url: str, client_id: str) -> str:
 def _new_lock(path: Path) -> "BaseFileLock":
     import filelock
 
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     # filelock's fallback is a file whose existence is the lock: a killed process would leave it.
     return filelock.FileLock(path, mode=0o600, fallback_to_soft=False)
 
@@ -146,23 +152,17 @@ def _write_holder(holder_file: Path, content: bytes) -> None:
 
     A half-written file does not match the pattern.
     """
-    with open(holder_file, "wb", opener=_open_without_following) as file:
+    with open(holder_file, "wb", opener=open_without_following) as file:
         file.write(content)
 
 
 def _read_holder(holder_file: Path) -> Holder:
     try:
-        with open(holder_file, "rb", opener=_open_without_following) as file:
+        with open(holder_file, "rb", opener=open_without_following) as file:
             match = _HOLDER.fullmatch(file.read(_MAX_HOLDER_BYTES))
     except OSError:
         return _UNKNOWN
     return Holder(int(match[1]), match[2].decode()) if match else _UNKNOWN
-
-
-def _open_without_following(path: str, flags: int) -> int:
-    """Open without following a symbolic link or waiting for the other end of a FIFO."""
-    flags |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    return os.open(path, flags, 0o600)
 
 
 @contextlib.contextmanager

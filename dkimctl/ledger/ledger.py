@@ -38,7 +38,7 @@ from dkimctl.ledger.intents import (
     update_requests,
     utc_text,
 )
-from dkimctl.ledger.opening import open_for_writing, open_read_only, resolve_links
+from dkimctl.ledger.opening import open_for_writing, open_read_only
 from dkimctl.ledger.registrations import (
     IS_OURS,
     delete_registrations,
@@ -81,17 +81,17 @@ class Ledger:
     ) -> Self:
         """Open the ledger of one account, creating the file if there is none.
 
-        Raises LedgerError, also for a damaged file, which is quarantined. `clock` returns
-        seconds since the epoch.
+        Raises LedgerError, also for a damaged file, which is quarantined, and if other users can
+        change the file. `clock` returns seconds since the epoch.
         """
-        path = resolve_links(path)
+        path = path.absolute()
         with translate_errors(path), quarantining(path, clock):
             return cls(*open_for_writing(path, base_url, client_id), path, clock)
 
     @classmethod
     def open_existing(cls, path: Path, *, base_url: str, client_id: str) -> Self:
         """Open the ledger read-only. Without a file it is empty, and no file is created."""
-        path = resolve_links(path)
+        path = path.absolute()
         with translate_errors(path):
             return cls(*open_read_only(path, base_url, client_id), path)
 

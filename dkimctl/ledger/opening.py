@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dkimctl.errors import LedgerError
+from dkimctl.files.directories import prepare_directory
+from dkimctl.files.locking import lock_file_of
+from dkimctl.files.ownership import Fault, fault_of
 from dkimctl.files.writing import sync_directory
-from dkimctl.ledger.errors import damage_error, primary_code, require_row_id
+from dkimctl.ledger.errors import damage_error, primary_code, refuse, require_row_id
 from dkimctl.ledger.schema import add_missing_tables, migrate, version_of
 
 _BUSY_SECONDS = 10
@@ -35,6 +38,8 @@ def open_for_writing(path: Path, base_url: str, client_id: str) -> OpenedAccount
 
     Raises LedgerError, OSError and sqlite3.Error.
     """
+    prepare_directory(path.parent)
+    refuse(_fault_of(path))
     _create_if_missing(path)
     connection = _connect(path, "mode=rw")
     try:
@@ -59,6 +64,7 @@ def open_read_only(path: Path, base_url: str, client_id: str) -> OpenedAccount:
 
     Raises LedgerError, OSError and sqlite3.Error.
     """
+    refuse(_fault_of(path))
     connection = _connect_read_only(path)
     try:
         add_missing_tables(connection, path)
@@ -67,11 +73,6 @@ def open_read_only(path: Path, base_url: str, client_id: str) -> OpenedAccount:
         connection.close()
         raise
     return OpenedAccount(connection, account_id)
-
-
-def resolve_links(path: Path) -> Path:
-    """The absolute path of the file itself: SQLite keeps the side files next to it."""
-    return Path(os.path.realpath(path))
 
 
 def side_file(path: Path, suffix: str) -> Path:
@@ -90,6 +91,11 @@ def size_of(path: Path) -> int:
 def sqlite_uri(uri: str) -> str:
     """A file URI as SQLite reads it: without a host, so a Windows share is part of the path."""
     return uri if uri.startswith("file:///") else uri.replace("file:", "file://", 1)
+
+
+def _fault_of(path: Path) -> Fault | None:
+    side_files = (side_file(path, suffix) for suffix in ("-wal", "-shm", "-journal"))
+    return fault_of(path, *side_files, lock_file_of(path))
 
 
 def _connect(path: Path, parameters: str) -> sqlite3.Connection:
@@ -148,7 +154,6 @@ def _create_if_missing(path: Path) -> None:
 
     An existing file is not opened, as closing it would release SQLite's locks on it (POSIX).
     """
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if path.exists():
         return
     if size_of(log := side_file(path, "-wal")):
@@ -162,6 +167,7 @@ def _create_if_missing(path: Path) -> None:
     os.close(descriptor)
     new = Path(name)
     try:
+        new.chmod(0o600)  # the umask may have removed more
         _create_tables(new)
         _publish(new, path)
     finally:

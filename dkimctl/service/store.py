@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -14,7 +13,8 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 
 from dkimctl.errors import UsageError
-from dkimctl.files.ownership import is_private
+from dkimctl.files.directories import prepare_directory
+from dkimctl.files.ownership import Fault, fault_of, file_fault
 from dkimctl.service.schema import metadata, passphrases
 
 if TYPE_CHECKING:
@@ -51,15 +51,16 @@ class Store:
 
         With an `encryptor` all private keys are encrypted, including those already in the file.
         Raises UsageError if the file cannot be used: not a data file of this service, of a newer
-        version, accessible to other users, not readable and writable, locked for 5 seconds, or
-        with keys encrypted with another passphrase.
+        version, not safe from other users, not readable and writable, locked for 5 seconds, or with
+        keys encrypted with another passphrase.
         """
-        _create_file(path)
+        _require_file(path)
         _require_writable(path)
         store = cls(path, _create_engine(path), encryptor)
         try:
             store._prepare()
-            _require_private(path)
+            # Only now: another program's database may be for others to read.
+            _refuse(file_fault(path, private=True))
         except BaseException:
             store.close()
             raise
@@ -161,11 +162,15 @@ class Store:
             connection.exec_driver_sql("PRAGMA journal_mode = WAL")
 
 
-def _create_file(path: Path) -> None:
+def _require_file(path: Path) -> None:
+    """Create a missing file, and refuse one that other users can change."""
+    side_files = (path.with_name(f"{path.name}-{suffix}") for suffix in ("wal", "shm", "journal"))
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        prepare_directory(path.parent)
+        _refuse(fault_of(path, *side_files))
         if not path.exists():
             path.touch(mode=0o600)  # SQLite creates its side files with the same mode
+            path.chmod(0o600)  # the umask may have removed more
     except OSError as error:
         raise UsageError(
             f"{path}: cannot create the service data file: {error.strerror}", hint=_HINT
@@ -178,12 +183,10 @@ def _require_writable(path: Path) -> None:
         raise UsageError(f"{path}: the service data file is not writable", hint=_HINT)
 
 
-def _require_private(path: Path) -> None:
-    if not is_private(path.stat()):
-        raise UsageError(
-            f"{path} holds private keys, and other users can read or change it",
-            hint=f"run `chmod 600 {shlex.quote(str(path))}`",
-        )
+def _refuse(fault: Fault | None) -> None:
+    if fault:
+        hint = fault.hint or "use a data file in a directory of your own"
+        raise UsageError(fault.message, hint=hint)
 
 
 def _holds_plain_key(path: Path) -> bool:

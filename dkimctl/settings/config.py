@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dkimctl.errors import InputError
+from dkimctl.errors import InputError, UsageError
+from dkimctl.files.ownership import way_fault
 from dkimctl.settings.values import CHECKS, SANDBOX, SANDBOX_FIXED, Check, profile_name
 from dkimctl.text.escaping import quoted
 
@@ -31,11 +33,14 @@ class Config(NamedTuple):
 def load_config(path: Path, *, required: bool, read_defaults: ReadDefaults) -> Config:
     """Read the config file; a missing one is an empty Config unless it is `required`.
 
-    `read_defaults` reads the `defaults` of a profile, which are spec fields. Raises UsageError if
-    the file cannot be read, InputError with all its problems if it is invalid.
+    A file that is `required` was named by the user, and may be anyone's. `read_defaults` reads the
+    `defaults` of a profile, which are spec fields. Raises UsageError if the file cannot be read, or
+    other users can change it; InputError with all its problems if it is invalid.
     """
-    if not required and _is_missing(path):
-        return Config()
+    if not required:
+        if _is_missing(path):
+            return Config()
+        _require_safe(path)
     try:
         return _read_config(path, read_defaults)
     except InputError as error:
@@ -105,6 +110,14 @@ def _is_missing(path: Path) -> bool:
         return not path.exists()
     except OSError:  # reading it will report the reason
         return False
+
+
+def _require_safe(path: Path) -> None:
+    """Raise UsageError if other users can change the file, which says where secrets are sent."""
+    with suppress(OSError):  # reading it will report the reason
+        if fault := way_fault(path):
+            hint = fault.hint or "name the file in --config or DKIMCTL_CONFIG if you trust it"
+            raise UsageError(fault.message, hint=hint)
 
 
 def _name(text: str, _is_plain: bool) -> str:

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dkimctl.errors import UsageError
-from dkimctl.files.locking import locked
+from dkimctl.files.directories import prepare_directory
+from dkimctl.files.locking import lock_file_of, locked
+from dkimctl.files.ownership import OWN_STATE_DIR, Fault, fault_of, status_fault
 from dkimctl.files.reading import read_regular
 from dkimctl.files.writing import write_private
 from dkimctl.settings.values import parse_value
@@ -24,11 +26,14 @@ LOGIN_KEYS = ("auth_url", "base_url", "client_id", "credential_store")
 def read_logins(state_dir: Path) -> dict[str, dict[str, str]]:
     """Each login, with the keys LOGIN_KEYS, by profile name.
 
-    Raises UsageError if the file cannot be read or is damaged.
+    Raises UsageError if the file cannot be read or is damaged, or if other users can change it.
     """
     path = _path(state_dir)
     try:
-        data = read_regular(path, _MAX_SIZE)
+        _refuse(fault_of(path))
+        data = read_regular(
+            path, _MAX_SIZE, check=lambda status: _refuse(status_fault(path, status))
+        )
     except FileNotFoundError:
         return {}
     except OSError as error:
@@ -40,10 +45,13 @@ def read_logins(state_dir: Path) -> dict[str, dict[str, str]]:
 def logins_lock(state_dir: Path) -> Iterator[None]:
     """Prevent other processes from changing the logins and their secrets.
 
-    Raises UsageError if another process holds the lock, or the state directory cannot be used.
+    Creates a missing state directory. Raises UsageError if another process holds the lock, or the
+    directory cannot be used.
     """
     path = _path(state_dir)
     try:
+        prepare_directory(state_dir)
+        _refuse(fault_of(path, lock_file_of(path)))
         with locked(path):
             yield
     except OSError as error:
@@ -81,6 +89,11 @@ def _parse(data: bytes, path: Path) -> dict[str, dict[str, str]]:
 
 def _checked(login: Mapping[str, Any], path: Path) -> dict[str, str]:
     return {key: str(parse_value(key, login[key], str(path))) for key in LOGIN_KEYS}
+
+
+def _refuse(fault: Fault | None) -> None:
+    if fault:
+        raise UsageError(fault.message, hint=fault.hint or OWN_STATE_DIR)
 
 
 def _unusable(path: Path, reason: str) -> UsageError:

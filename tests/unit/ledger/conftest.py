@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 import sys
 import tempfile
@@ -14,6 +15,7 @@ import pytest
 from dkimctl.ledger.ledger import Ledger
 
 ACCOUNT = {"base_url": "https://api.example", "client_id": "me"}
+_NOBODY = 65534
 _PREPARED = """
 import os, sqlite3, sys
 from pathlib import Path
@@ -91,6 +93,11 @@ class Elsewhere:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+
+    def give(self, path: Path) -> None:
+        """Let this user own a file or directory."""
+        if os.geteuid() == 0:
+            os.chown(path, _NOBODY, _NOBODY)
 
     def run(self, program: str, ledger: Path) -> str:
         """Run a program as this user, with the ledger as `path`; returns what it prints."""

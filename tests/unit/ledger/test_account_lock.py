@@ -202,8 +202,8 @@ def test_a_holder_file_that_is_not_a_regular_file_is_neither_read_nor_written(
                 holder_file.mkdir()
             case "link":
                 holder_file.symlink_to(elsewhere)
-        assert reported_holder(directory) == UNKNOWN
-    assert_unusable(directory, holder_file)
+        assert_refused(directory, f"{holder_file}: it is ")
+    assert_refused(directory, f"{holder_file}: it is ")
     assert elsewhere.read_text() == valid
 
 
@@ -263,6 +263,14 @@ def assert_unusable(directory, *paths):
     for path in paths:
         assert str(path) in caught.value.message
     assert "DKIMCTL_STATE_DIR" in caught.value.hint
+
+
+def assert_refused(directory, message):
+    with (
+        pytest.raises(LedgerError, match=re.escape(message)),
+        account_lock(directory, **ACCOUNT, on_wait=refuse_to_wait),
+    ):
+        pytest.fail("the lock was acquired")
 
 
 def test_a_file_instead_of_the_directory_is_reported(directory):

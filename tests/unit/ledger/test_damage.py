@@ -241,24 +241,26 @@ def test_a_sound_ledger_passes(filled, account):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege on Windows")
-def test_a_ledger_behind_a_symbolic_link_is_quarantined_in_its_own_directory(
-    filled, account, tmp_path
+@pytest.mark.parametrize("damage", [True, False])
+def test_a_symbolic_link_is_refused_and_what_it_names_is_not_moved(
+    filled, account, tmp_path, damage
 ):
     link = tmp_path / "link.db"
     link.symlink_to(filled)
-    DAMAGES["text"](filled)
-    with pytest.raises(LedgerError, match="quarantined"):
-        use(link, account)
-    assert names(filled) == [QUARANTINED]
-    use(link, account)
-    assert names(filled) == ["ledger.db", QUARANTINED]
-    assert link.is_symlink()
+    if damage:
+        DAMAGES["text"](filled)
+    before = filled.read_bytes()
+    for open_ in (Ledger.open, Ledger.open_existing):
+        with pytest.raises(LedgerError, match=r"link\.db: it is a symbolic link"):
+            open_(link, **account)
+    assert names(filled) == ["ledger.db"]
+    assert filled.read_bytes() == before
 
 
 def test_a_damaged_ledger_that_cannot_be_moved_is_reported(elsewhere):
     path = elsewhere.path / "ledger.db"
     path.write_text("not a database")
-    path.chmod(0o666)
+    elsewhere.give(path)
     elsewhere.path.chmod(0o555)
     output = elsewhere.run(
         "try:\n    Ledger.open(path, **ACCOUNT)\n"

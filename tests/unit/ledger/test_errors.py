@@ -112,7 +112,7 @@ def test_a_read_only_directory_is_refused_for_writing(elsewhere, write, there):
     path = elsewhere.path / "ledger.db"
     if there:
         write(path=path).close()
-        path.chmod(0o666)
+        elsewhere.give(path)
     elsewhere.path.chmod(0o555)
     output = elsewhere.run(TRY_TO_OPEN, path)
     assert f"cannot use the ledger {path}: " in output
@@ -123,7 +123,7 @@ def test_a_read_only_file_is_refused_for_writing(elsewhere, write):
     path = elsewhere.path / "ledger.db"
     write(path=path).close()
     path.chmod(0o444)
-    elsewhere.path.chmod(0o777)
+    elsewhere.give(elsewhere.path)
     assert "attempt to write a readonly database" in elsewhere.run(TRY_TO_OPEN, path)
 
 

@@ -1,0 +1,323 @@
+"""Another user who can write where our files are gets no secret, and no key into DNS."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from dkimctl.ledger.account_lock import account_lock
+from dkimctl.ledger.ledger import Ledger
+from dkimctl.service.store import Store
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX owners and modes")
+
+OTHER = 65534  # nobody
+SECRET = "topsecret-value"
+SPECS = "- {sign_domain: example.com, selector: s1}\n"
+COMMANDS = {
+    "status": ["status"],
+    "status of the sandbox": ["status", "--sandbox"],
+    "login": ["login", "--client-id", "me", "--credential-store", "file", "--secret-stdin"],
+    "logout": ["logout"],
+    "token": ["token"],
+    "api": ["api", "GET", "/x"],
+    "register": ["register", "-"],
+    "register --dry-run": ["register", "--dry-run", "-"],
+    "register --sandbox": ["register", "--sandbox", "-"],
+    "show-dns": ["show-dns"],
+    "check-dns": ["check-dns", "--server", "127.0.0.1"],
+    "rotate": ["rotate", "--older-than", "0d"],
+    "rotate --retired": ["rotate", "--retired", "--no-check"],
+    "ledger import": ["ledger", "import", "saved.json"],
+    "ledger forget": ["ledger", "forget", "--assume-successors", "*"],
+}
+LEDGER_COMMANDS = [
+    name for name in COMMANDS if name.startswith(("register", "show", "check", "rotate", "ledger"))
+]
+
+
+@pytest.fixture
+def state(cli) -> Path:
+    return cli.home / ".local" / "state" / "dkimctl"
+
+
+@pytest.fixture
+def planted(cli, state, scripted_account, scripted_server, make_registration) -> Mapping[str, str]:
+    """A login that sends secrets to another URL, and a ledger with another key; environment."""
+    url = scripted_server.url
+    state.mkdir(mode=0o700, parents=True)
+    login = {"auth_url": url, "base_url": url, "client_id": "me", "credential_store": "file"}
+    (state / "logins.json").write_text(json.dumps({"default": login}))
+    (state / "logins.json").chmod(0o600)
+    account = {"base_url": url, "client_id": "me"}
+    with account_lock(state, **account, on_wait=lambda holder: None):
+        pass
+    with Ledger.open(state / "ledger.db", **account) as ledger:
+        ledger.record([make_registration("example.com", "s1")])
+    cli.write("saved.json", '{"items": []}')
+    return {"DKIMCTL_CLIENT_SECRET": SECRET}
+
+
+@pytest.fixture
+def needs_root() -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can make files of another user")
+
+
+def contents(directory: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in sorted(directory.rglob("*")) if path.is_file()}
+
+
+def give(*paths: Path) -> None:
+    for path in paths:
+        os.chown(path, OTHER, OTHER, follow_symlinks=False)
+
+
+def assert_refused(cli, server, place: Path, name: str, env: Mapping[str, str]) -> None:
+    """The command ends with 2, names `place`, sends nothing, and changes no file."""
+    words = COMMANDS[name]
+    if name == "login":
+        words = [*words, "--auth-url", server.url, "--base-url", server.url]
+        env = {}
+    before = contents(cli.home)
+    done = cli(*words, env=env, stdin=SECRET if name == "login" else SPECS)
+    assert (done.status, done.out) == (2, ""), done.err
+    assert f" {place}: " in done.err
+    assert "unsafe" in done.err
+    assert "hint: " in done.err
+    assert SECRET not in done.err
+    assert server.requests == []
+    assert contents(cli.home).items() >= before.items()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_state_directory_of_another_user(
+    cli, state, planted, scripted_server, needs_root, name
+) -> None:
+    give(state, *state.iterdir())
+    assert_refused(cli, scripted_server, state, name, planted)
+
+
+@pytest.mark.parametrize("name", ["status", "login", "token", "register", "show-dns"])
+def test_a_state_directory_that_others_can_write(
+    cli, state, planted, scripted_server, name
+) -> None:
+    state.chmod(0o777)
+    assert_refused(cli, scripted_server, state, name, planted)
+
+
+@pytest.mark.parametrize("name", ["status", "login", "logout", "token", "register --sandbox"])
+def test_logins_of_another_user(cli, state, planted, scripted_server, needs_root, name) -> None:
+    (state / "logins.json").write_text("not even parsed")
+    give(state / "logins.json")
+    assert_refused(cli, scripted_server, state / "logins.json", name, planted)
+
+
+@pytest.mark.parametrize("name", LEDGER_COMMANDS)
+def test_a_ledger_of_another_user(cli, state, planted, scripted_server, needs_root, name) -> None:
+    give(state / "ledger.db")
+    assert_refused(cli, scripted_server, state / "ledger.db", name, planted)
+
+
+@pytest.mark.parametrize("suffix", ["wal", "shm", "journal"])
+def test_a_side_file_of_another_user(
+    cli, state, planted, scripted_server, needs_root, suffix
+) -> None:
+    path = state / f"ledger.db-{suffix}"
+    path.touch(mode=0o600)
+    give(path)
+    for name in ("show-dns", "register"):
+        assert_refused(cli, scripted_server, path, name, planted)
+
+
+@pytest.mark.parametrize("suffix", ["lock", "holder"])
+def test_a_lock_of_another_user(cli, state, planted, scripted_server, needs_root, suffix) -> None:
+    (lock,) = state.glob(f"register-*.{suffix}")
+    give(lock)
+    assert_refused(cli, scripted_server, lock, "register", planted)
+
+
+@pytest.mark.parametrize(
+    ("file", "names"),
+    [
+        ("ledger.db", ["show-dns", "register"]),
+        ("ledger.lock", ["register"]),
+        ("logins.json", ["status", "login"]),
+    ],
+)
+def test_a_dangling_link_in_place_of_a_file(
+    cli, state, planted, scripted_server, file, names
+) -> None:
+    target = cli.home / "target"
+    (state / file).unlink(missing_ok=True)
+    (state / file).symlink_to(target)
+    for name in names:
+        assert_refused(cli, scripted_server, state / file, name, planted)
+    assert not target.exists()
+
+
+@pytest.mark.parametrize("file", ["logins.lock", "credentials.lock", "credentials.json"])
+def test_a_dangling_link_where_a_login_is_stored(cli, state, login, account, file) -> None:
+    state.mkdir(parents=True, mode=0o700)
+    (state / file).symlink_to(cli.home / "target")
+    done = login(account)
+    assert done.status == (2 if file == "logins.lock" else 3)
+    assert f"unsafe file {state / file}: it is a symbolic link" in done.err
+    assert not (cli.home / "target").exists()
+
+
+@pytest.mark.parametrize("name", ["status", "login", "show-dns", "register"])
+def test_a_directory_above_that_others_can_write(
+    cli, state, planted, scripted_server, name
+) -> None:
+    state.parent.chmod(0o777)
+    assert_refused(cli, scripted_server, state.parent, name, planted)
+
+
+def test_a_sticky_directory_above_is_accepted(cli, state, planted) -> None:
+    state.parent.chmod(0o1777)
+    done = cli("show-dns", env=planted)
+    assert (done.status, "s1._domainkey.example.com." in done.out) == (0, True), done.err
+
+
+def test_a_directory_that_another_user_has_made_in_a_shared_one(cli, needs_root) -> None:
+    shared = cli.home / "shared"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    (shared / "state").mkdir()
+    give(shared / "state")
+    done = cli("register", "--sandbox", "-", stdin=SPECS,
+               env={"DKIMCTL_STATE_DIR": str(shared / "state")})  # fmt: skip
+    assert done.status == 2
+    assert f"unsafe directory {shared / 'state'}: it belongs to another user" in done.err
+    assert "name a directory of your own in DKIMCTL_STATE_DIR" in done.err
+    assert list((shared / "state").iterdir()) == []
+
+
+def test_a_credential_file_of_another_user(cli, state, planted, scripted_server, needs_root):
+    (state / "credentials.json").write_text('{"dkimctl secret": "not even parsed"')
+    (state / "credentials.json").chmod(0o600)
+    give(state / "credentials.json")
+    for words in (["token"], ["status"], ["logout"]):
+        done = cli(*words)
+        assert done.status == 3
+        assert "it belongs to another user" in done.err + done.out
+    assert scripted_server.requests == []
+
+
+class TestTheConfigFile:
+    @pytest.fixture
+    def config(self, cli, scripted_server) -> Path:
+        """A config file in the default place that names a URL."""
+        path = cli.home / ".config" / "dkimctl" / "config.yaml"
+        path.parent.mkdir(mode=0o755, parents=True)
+        url = scripted_server.url
+        profile = f"{{auth_url: '{url}', base_url: '{url}', client_id: me}}"
+        path.write_text(f"profiles: {{default: {profile}}}\n")
+        path.chmod(0o644)
+        return path
+
+    def test_that_others_can_write_is_refused_unless_it_is_named(
+        self, cli, config, scripted_account, scripted_server
+    ):
+        environment = {"DKIMCTL_CLIENT_SECRET": SECRET}
+        config.chmod(0o646)
+        done = cli("token", env=environment)
+        assert (done.status, scripted_server.requests) == (2, [])
+        assert f"unsafe file {config}: other users can write to it" in done.err
+        assert f"chmod go-w {config}" in done.err
+        assert cli("token", "--config", config, env=environment).status == 0
+        assert cli("token", env=environment | {"DKIMCTL_CONFIG": str(config)}).status == 0
+
+    def test_of_another_user_is_refused(self, cli, config, scripted_server, needs_root):
+        give(config)
+        done = cli("token", env={"DKIMCTL_CLIENT_SECRET": SECRET})
+        assert (done.status, scripted_server.requests) == (2, [])
+        assert f"unsafe file {config}: it belongs to another user" in done.err
+        assert "--config" in done.err
+
+    def test_may_be_a_link_of_the_user(self, cli, config, scripted_account):
+        dotfile = config.rename(cli.home / "dkimctl.yaml")
+        config.symlink_to(dotfile)
+        assert cli("token", env={"DKIMCTL_CLIENT_SECRET": SECRET}).status == 0
+
+
+class TestTheServicesDataFile:
+    @pytest.fixture
+    def data(self, cli) -> Path:
+        path = cli.home / "data" / "service.db"
+        Store.open(path).close()
+        return path
+
+    @pytest.fixture
+    def sandbox(self, cli) -> Path:
+        assert cli("register", "--sandbox", "-", stdin=SPECS).status == 0
+        return cli.home / ".local" / "share" / "dkimctl" / "sandbox.db"
+
+    def assert_refused(self, cli, place: Path, data: Path) -> None:
+        for words in (["serve", "--port", "0"], ["service", "client", "create"]):
+            self.assert_one_refused(cli, place, *words, "--data", data)
+
+    def assert_one_refused(self, cli, place: Path, *words: object) -> None:
+        before = contents(cli.home)
+        done = cli(*words, stdin=SPECS)
+        assert (done.status, done.out) == (2, "")
+        assert f" {place}: " in done.err
+        assert "unsafe" in done.err
+        assert contents(cli.home) == before
+
+    @pytest.mark.parametrize("name", ["data", "data/service.db", "data/service.db-wal"])
+    def test_of_another_user(self, cli, data, needs_root, name):
+        (cli.home / "data" / "service.db-wal").touch(mode=0o600)
+        give(cli.home / name)
+        self.assert_refused(cli, cli.home / name, data)
+
+    @pytest.mark.parametrize(("name", "mode"), [("data", 0o777), ("data/service.db", 0o666)])
+    def test_that_others_can_write(self, cli, data, name, mode):
+        (cli.home / name).chmod(mode)
+        self.assert_refused(cli, cli.home / name, data)
+
+    @pytest.mark.parametrize("target", ["data/service.db", "none"])
+    def test_that_is_a_link(self, cli, data, target):
+        link = cli.home / "link.db"
+        link.symlink_to(cli.home / target)
+        self.assert_refused(cli, link, link)
+        assert not (cli.home / "none").exists()
+
+    def test_of_the_sandbox(self, cli, sandbox, needs_root):
+        give(sandbox)
+        self.assert_one_refused(cli, sandbox, "register", "--sandbox", "--refresh", "-")
+
+
+def test_help_and_completion_work_in_an_unsafe_place(cli, state, planted) -> None:
+    state.chmod(0o777)
+    for words in (["--version"], ["--help"], ["register", "--help"], ["completion", "bash"]):
+        done = cli(*words)
+        assert (done.status, done.err) == (0, ""), words
+    completing = {
+        "_DKIMCTL_COMPLETE": "complete_bash",
+        "COMP_WORDS": "dkimctl st",
+        "COMP_CWORD": "1",
+    }
+    assert "status" in cli(env=completing).out
+
+
+@pytest.mark.parametrize("umask", [0, 0o777])
+def test_what_is_created_is_private_whatever_the_umask(cli, login, account, umask) -> None:
+    cli.at_start(f"import os\nos.umask({umask})\n")
+    for _ in range(2):  # the second run uses what the first one has made
+        assert login(account).status == 0
+        assert cli("register", "--sandbox", "-", stdin=SPECS).status == 0
+        assert cli("service", "client", "create", "--data", "made/deep/service.db").status == 0
+        assert cli("show-dns", "--sandbox").status == 0
+    made = [path for name in (".local", "made") for path in (cli.home / name).rglob("*")]
+    made += [cli.home / ".local", cli.home / "made"]
+    assert {path.name for path in made} >= {"credentials.json", "logins.json", "ledger.db",
+                                            "sandbox.db", "service.db", "deep"}  # fmt: skip
+    modes = {path: path.stat().st_mode & 0o777 for path in made}
+    assert modes == {path: 0o700 if path.is_dir() else 0o600 for path in made}
