@@ -32,6 +32,13 @@ def test_the_grammar_of_rfc_6376_is_accepted(key_records, value):
     assert dkim.parse_key_record(value.format(public_key)).key_len == 1024
 
 
+@pytest.mark.parametrize("stray", ["****", "----", "\t\t\t\t", "===="])
+def test_base64_may_contain_nothing_else(key_records, stray):
+    value = key_records[4096]
+    with pytest.raises(dkim.KeyRecordError, match=r"not base64|printable ASCII"):
+        dkim.parse_key_record(f"{value[:100]}{stray}{value[100:]}")
+
+
 def test_base64_may_contain_spaces(key_records):
     head, _, public_key = key_records[1024].partition("p=")
     assert dkim.parse_key_record(f"{head}p={public_key[:50]} {public_key[50:]}").key_len == 1024
@@ -62,6 +69,7 @@ def _ed25519() -> str:
         ("v=DKIM2; p=AAAA", "leading v=DKIM1"),
         ("p=AAAA; v=DKIM1", "leading v=DKIM1"),
         ("v=DKIM1; k=ed25519; p=AAAA", "key type"),
+        ("v=DKIM1; k=RSA; p=AAAA", "key type"),
         ("v=DKIM1; p=AAAA; p=AAAA", "occurs twice"),
         ("v=DKIM1; x-y=1; p=AAAA", "tag=value"),
         ("v=DKIM1; p=AAAA=", "not base64"),
@@ -224,6 +232,46 @@ def test_a_key_with_an_even_modulus_is_a_fault(make_registration):
     assert "not an RSA key" in dkim.record_fault(make_registration(key_len=1024, record=record))
 
 
+def test_more_than_one_key_is_a_fault(make_registration, key_records):
+    head, _, key = key_records[1024].partition("p=")
+    twice = base64.b64encode(2 * base64.b64decode(key)).decode()
+    record = DnsRecord("s1._domainkey.example.com", "TXT", f"{head}p={twice}")
+    assert "bytes after the key" in dkim.record_fault(make_registration()._replace(record=record))
+
+
+def test_a_key_for_another_algorithm_of_rsa_is_a_fault(make_registration, key_records):
+    """RSASSA-PSS (RFC 4055), whose keys look the same, but whose signatures DKIM does not have."""
+    head, _, key = key_records[1024].partition("p=")
+    der = base64.b64decode(key)
+    oid = bytes.fromhex("06092a864886f70d0101")
+    changed = base64.b64encode(der.replace(oid + b"\x01", oid + b"\x0a")).decode()
+    record = DnsRecord("s1._domainkey.example.com", "TXT", f"{head}p={changed}")
+    assert "not an RSA key" in dkim.record_fault(make_registration(key_len=1024, record=record))
+
+
+def test_a_length_that_der_does_not_allow_is_a_fault(make_registration):
+    """The indefinite form (X.690 section 10.1), here of a number with 128 octets."""
+    numbers = b"\x02\x80" + b"\xff" * 128 + b"\x02\x03\x01\x00\x01"
+    key = base64.b64encode(_element(0x30, numbers)).decode()
+    record = DnsRecord("s1._domainkey.example.com", "TXT", f"v=DKIM1; p={key}")
+    assert "not an RSA key" in dkim.record_fault(make_registration(key_len=1024, record=record))
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        DnsRecord("S1._DomainKey.Example.COM", "TXT", ""),
+        DnsRecord("s1._domainkey.example.com", "txt", ""),
+    ],
+)
+def test_case_in_the_name_or_type_is_no_fault(make_registration, record):
+    """DNS ignores it (RFC 4343)."""
+    sound = make_registration()
+    record = record._replace(value=sound.record.value)
+    assert dkim.record_fault(sound._replace(record=record)) == ""
+    assert dkim.record_fault(sound._replace(selector="S1")) == ""
+
+
 @pytest.mark.parametrize("bits", [1024, 2048])
 @pytest.mark.parametrize("stray", ['"', "\\", ";", "=", "-", "_", " ", "\n", "é", "\ud800"])
 def test_a_stray_character_within_a_usual_key_is_a_fault(
@@ -244,8 +292,11 @@ def test_a_selector_that_dns_does_not_allow_is_a_fault(make_registration, select
 
 
 def test_a_name_over_253_octets_is_a_fault(make_registration):
-    domain = ".".join(["a" * 60] * 4) + ".example"
-    assert "not a valid DNS name" in dkim.record_fault(make_registration(domain))
+    domain = "a" * 53 + ".a" * 92 + ".b"
+    longest = make_registration(domain)
+    assert len(longest.record.fqdn) == 253
+    assert dkim.record_fault(longest) == ""
+    assert "not a valid DNS name" in dkim.record_fault(make_registration(f"a{domain}"))
 
 
 @pytest.mark.interface("2.4", "value")

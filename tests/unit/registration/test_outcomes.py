@@ -97,6 +97,18 @@ def test_a_record_with_a_fault_is_unusable(make_registration, key_records, code)
     assert "evil.example" in result.reason
 
 
+@pytest.mark.parametrize("code", ["201", "409"])
+def test_a_key_of_another_length_than_the_service_states_is_unusable(
+    make_registration, key_records, code
+):
+    record = DnsRecord("s1._domainkey.example.com", "TXT", key_records[1024])
+    result = outcomes.of_answer(SPEC, make_registration(record=record, code=code))
+    assert (result.outcome, result.reason) == (
+        Outcome.UNUSABLE,
+        "the key has 1024 bits, not 2048",
+    )
+
+
 def test_201_without_a_record_is_unusable_not_taken(make_registration):
     result = outcomes.of_answer(SPEC, make_registration(record=None))
     assert result.outcome is Outcome.UNUSABLE
