@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import ipaddress
 import json
+import os
 import signal
 import sys
 import threading
@@ -30,6 +31,9 @@ settings.register_profile(
     "same", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("same")
+
+# With Ubuntu's umask of 002, directories that tests create would be refused as state directories.
+os.umask(0o022)
 
 # A background job of a shell ignores SIGINT, and under nohup SIGHUP; so would the processes that
 # the tests start.

@@ -56,7 +56,7 @@ def directory_fault(directory: Path) -> Fault | None:
     except FileNotFoundError:
         return _dangling(directory) if directory.is_symlink() else None
     if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        return _writable(str(directory), status)
+        return _writable(str(directory.absolute()), status)
     return None
 
 
