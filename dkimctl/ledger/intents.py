@@ -28,7 +28,7 @@ class Intent(NamedTuple):
 
 
 class OpenRequest(NamedTuple):
-    """The entries of one request that have no answer: a row of the table `sending`.
+    """The entries of one request that have no answer: a row of the table `open_request`.
 
     IDs ascend in the order of sending. `specs` have only the signing domain and the selector.
     """
@@ -38,10 +38,10 @@ class OpenRequest(NamedTuple):
     specs: Sequence[DomainSpec]
 
 
-_SELECT = "SELECT id, sent_at, entries FROM sending WHERE account_id = ? ORDER BY id"
-_INSERT = "INSERT INTO sending (account_id, sent_at, entries) VALUES (?, ?, ?)"
-_UPDATE = "UPDATE sending SET entries = ? WHERE id = ?"
-_DELETE = "DELETE FROM sending WHERE id = ?"
+_SELECT = "SELECT id, sent_at, entries FROM open_request WHERE account_id = ? ORDER BY id"
+_INSERT = "INSERT INTO open_request (account_id, sent_at, entries) VALUES (?, ?, ?)"
+_UPDATE = "UPDATE open_request SET entries = ? WHERE id = ?"
+_DELETE = "DELETE FROM open_request WHERE id = ?"
 
 
 def select_open_requests(connection: sqlite3.Connection, account_id: int) -> Iterator[OpenRequest]:

@@ -15,7 +15,7 @@ from dkimctl.files.locking import lock_file_of
 from dkimctl.files.ownership import Fault, fault_of
 from dkimctl.files.writing import sync_directory
 from dkimctl.ledger.errors import damage_error, primary_code, refuse, require_row_id
-from dkimctl.ledger.schema import add_missing_tables, migrate, version_of
+from dkimctl.ledger.schema import migrate, migrated_copy, version_of
 
 _BUSY_SECONDS = 10
 _WAL_SECONDS = 1
@@ -67,7 +67,7 @@ def open_read_only(path: Path, base_url: str, client_id: str) -> OpenedAccount:
     refuse(_fault_of(path))
     connection = _connect_read_only(path)
     try:
-        add_missing_tables(connection, path)
+        connection = migrated_copy(connection, path)
         account_id = _find_account(connection, base_url, client_id)
     except BaseException:
         connection.close()

@@ -1,7 +1,8 @@
 """The tables of the ledger, and the migration of files of older versions.
 
-`PRAGMA user_version` holds the version: 0 is a file without tables, 1 has no `sending` table,
-2 no `publication` table, 3 no `history` table, which has replaced `publication`.
+`PRAGMA user_version` holds the version: 0 is a file without tables, 1 has no table for open
+requests, 2 none for publications, 3 no `history`, which has replaced that. 4 may have several
+accounts whose URLs are equivalent.
 """
 
 from __future__ import annotations
@@ -10,15 +11,16 @@ import sqlite3
 from pathlib import Path
 
 from dkimctl.errors import LedgerError
+from dkimctl.ledger.accounts import merge_equivalent_accounts
 
 _REGISTRATIONS = """
-CREATE {kind} TABLE account (
+CREATE TABLE account (
   id INTEGER PRIMARY KEY,
   base_url TEXT NOT NULL,
   client_id TEXT NOT NULL,
   UNIQUE (base_url, client_id)
 );
-CREATE {kind} TABLE registration (
+CREATE TABLE registration (
   id INTEGER PRIMARY KEY,
   account_id INTEGER NOT NULL REFERENCES account (id),
   sign_domain TEXT NOT NULL COLLATE NOCASE,
@@ -38,7 +40,7 @@ CREATE {kind} TABLE registration (
 """
 # `entries`: JSON, a list of [signing domain, selector]; null lets the service choose the selector.
 _SENDINGS = """
-CREATE {kind} TABLE sending (
+CREATE TABLE sending (
   id INTEGER PRIMARY KEY,
   account_id INTEGER NOT NULL REFERENCES account (id),
   sent_at TEXT NOT NULL,
@@ -47,7 +49,7 @@ CREATE {kind} TABLE sending (
 """
 # Of version 3 alone. `published_at`: when the record was first seen in DNS.
 _PUBLICATIONS = """
-CREATE {kind} TABLE publication (
+CREATE TABLE publication (
   account_id INTEGER NOT NULL REFERENCES account (id),
   sign_domain TEXT NOT NULL COLLATE NOCASE,
   selector TEXT NOT NULL COLLATE NOCASE,
@@ -59,7 +61,7 @@ CREATE {kind} TABLE publication (
 # version 3 does not tell since when a key is enabled or disabled, it is since the migration. Since
 # when a record is published it does not tell: any server counted, and the first sighting alone.
 _HISTORIES = """
-CREATE {kind} TABLE history (
+CREATE TABLE history (
   account_id INTEGER NOT NULL REFERENCES account (id),
   sign_domain TEXT NOT NULL COLLATE NOCASE,
   selector TEXT NOT NULL COLLATE NOCASE,
@@ -80,10 +82,13 @@ INSERT INTO history
   SELECT account_id, sign_domain, selector,
     iif(is_told OR enable IS 0, NULL, now), iif(NOT is_told AND enable IS 0, now, NULL),
     NULL, NULL, published_at, iif(published_at IS NULL, NULL, 'published')
-  FROM known WHERE NOT is_told OR published_at IS NOT NULL
+  FROM known WHERE NOT is_told OR published_at IS NOT NULL;
+DROP TABLE publication
 """
+# With the old name, a run of version 4 that goes on would add answers to an account that is gone.
+_OPEN_REQUESTS = "ALTER TABLE sending RENAME TO open_request"
 # Each step upgrades a file by one version.
-_STEPS = (_REGISTRATIONS, _SENDINGS, _PUBLICATIONS, _HISTORIES)
+_STEPS = (_REGISTRATIONS, _SENDINGS, _PUBLICATIONS, _HISTORIES, _OPEN_REQUESTS)
 _VERSION = len(_STEPS)
 
 
@@ -94,20 +99,29 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
     """
     version = version_of(connection, path)
     if version < _VERSION:
-        _create_tables(connection, version, kind="")
-        connection.execute("DROP TABLE publication")
+        for step in _STEPS[version:]:
+            for statement in step.split(";"):
+                connection.execute(statement)
+        merge_equivalent_accounts(connection)
         connection.execute(f"PRAGMA user_version = {_VERSION}")
 
 
-def add_missing_tables(connection: sqlite3.Connection, path: Path) -> None:
-    """Add the tables that an older file lacks as temporary ones, for this connection only.
+def migrated_copy(connection: sqlite3.Connection, path: Path) -> sqlite3.Connection:
+    """The connection itself; for a file of an older version, one to a migrated copy in memory.
 
     Raises LedgerError if the file's version is newer than this program.
     """
-    version = version_of(connection, path)
-    if version < _VERSION:
-        connection.execute("PRAGMA temp_store = MEMORY")
-        _create_tables(connection, version, kind="TEMP")
+    if version_of(connection, path) == _VERSION:
+        return connection
+    copy = sqlite3.connect(":memory:", isolation_level=None)
+    try:
+        connection.backup(copy)
+        migrate(copy, path)
+    except BaseException:
+        copy.close()
+        raise
+    connection.close()
+    return copy
 
 
 def version_of(connection: sqlite3.Connection, path: Path) -> int:
@@ -119,9 +133,3 @@ def version_of(connection: sqlite3.Connection, path: Path) -> int:
             hint="upgrade dkimctl, or set DKIMCTL_STATE_DIR to another directory",
         )
     return version
-
-
-def _create_tables(connection: sqlite3.Connection, version: int, *, kind: str) -> None:
-    for step in _STEPS[version:]:
-        for statement in step.format(kind=kind).split(";"):
-            connection.execute(statement)

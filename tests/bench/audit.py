@@ -50,7 +50,7 @@ def read_ledger(state: Path) -> LedgerState:
         path = Path(copy, "ledger.db")
         records = _rows(path, "SELECT sign_domain, selector, value FROM registration")
         in_doubt = _rows(
-            path, "SELECT json_extract(value, '$[0]') FROM sending, json_each(entries)"
+            path, "SELECT json_extract(value, '$[0]') FROM open_request, json_each(entries)"
         )
     return LedgerState(
         frozenset(map(Record._make, records)), frozenset(name for (name,) in in_doubt)

@@ -32,7 +32,7 @@ COLUMNS = {
         "id", "account_id", "sign_domain", "selector", "key_len", "start_date", "default", "enable",
         "fqdn", "type", "value", "regist_date", "code", "message",
     ),
-    "sending": ("id", "account_id", "sent_at", "entries"),
+    "open_request": ("id", "account_id", "sent_at", "entries"),
     "history": (
         "account_id", "sign_domain", "selector", "enabled_at", "disabled_at", "replaces",
         "published_at", "looked_at", "verdict",
@@ -64,7 +64,7 @@ PLACES = st.sampled_from(("1", "1", "rowid = 1"))
 CHANGES = st.lists(
     st.tuples(st.sampled_from(CONTENTS), VALUES, st.booleans(), PLACES)
     | st.tuples(st.sampled_from(CONTENTS), VALUES, st.booleans(), PLACES)
-    | st.tuples(st.just(("sending", "entries")), ENTRIES, st.booleans(), PLACES)
+    | st.tuples(st.just(("open_request", "entries")), ENTRIES, st.booleans(), PLACES)
     | st.tuples(st.sampled_from(CELLS), VALUES, st.booleans(), PLACES),
     min_size=1,
     max_size=3,

@@ -112,7 +112,7 @@ def test_unreadable_open_requests_are_damage_too(entries, path, account, write):
     with write() as ledger:
         ledger.commit(begun=[[DomainSpec("example.com", "s1")]])
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("UPDATE sending SET entries = ?", (entries,))
+        connection.execute("UPDATE open_request SET entries = ?", (entries,))
     with write() as ledger:
         with pytest.raises(LedgerError, match="is damaged"):
             ledger.intents_of("example.com")
@@ -120,7 +120,7 @@ def test_unreadable_open_requests_are_damage_too(entries, path, account, write):
             ledger.check()
 
 
-@pytest.mark.parametrize("table", ["account", "sending"])
+@pytest.mark.parametrize("table", ["account", "open_request"])
 def test_rows_without_ids_are_damage_too(table, path, account, write):
     with write() as ledger:
         ledger.commit(begun=[[DomainSpec("example.com", "s1")]])

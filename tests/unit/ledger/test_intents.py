@@ -107,7 +107,7 @@ def test_a_failed_commit_changes_neither_the_file_nor_the_cache(ledger, path, ma
     assert ledger.of_domain("example.com") == []
     with sqlite3.connect(path) as other:
         other.execute(
-            "CREATE TRIGGER refuse BEFORE INSERT ON sending WHEN new.entries LIKE '%bad%' "
+            "CREATE TRIGGER refuse BEFORE INSERT ON open_request WHEN new.entries LIKE '%bad%' "
             "BEGIN SELECT RAISE (ABORT, 'no more'); END"
         )
     other.close()

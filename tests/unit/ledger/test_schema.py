@@ -191,7 +191,7 @@ def test_a_new_ledger_is_created_whole_without_leftovers(path, write):
 def test_a_ledger_of_a_newer_version_is_refused_and_not_changed(path, write, account):
     write().close()
     connection = sqlite3.connect(path)
-    connection.execute("PRAGMA user_version = 5")
+    connection.execute("PRAGMA user_version = 6")
     connection.close()
     before = path.read_bytes()
     for open_ in Ledger.open, Ledger.open_existing:
