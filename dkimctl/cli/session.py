@@ -222,7 +222,7 @@ class Session:
         if secret is None:
             raise CredentialsError(
                 f"the profile {self.profile.name} has no client secret",
-                hint="run `dkimctl login`, or set DKIMCTL_CLIENT_SECRET; "
+                hint=f"run `{self.command('login')}`, or set DKIMCTL_CLIENT_SECRET; "
                 "--sandbox works without an account",
             )
         return self.client.issue_token(self.account.client_id, secret)

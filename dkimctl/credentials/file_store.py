@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import TypeAlias
 
@@ -15,7 +14,7 @@ from dkimctl.files.directories import prepare_directory
 from dkimctl.files.locking import lock_file_of, locked
 from dkimctl.files.ownership import OWN_STATE_DIR, Fault, fault_of, status_fault
 from dkimctl.files.reading import read_regular
-from dkimctl.files.writing import leftovers_of, write_private
+from dkimctl.files.writing import delete_leftovers, write_private
 from dkimctl.models.secret import Secret
 
 _MAX_SIZE = 16 * 1024 * 1024  # bytes; a login has some 2,000
@@ -53,18 +52,12 @@ class FileStore(CredentialStore):
             _refuse(fault_of(lock_file_of(self._path)))
             with locked(self._path):
                 entries = self._load()
-                self._delete_leftovers()
+                delete_leftovers(self._path)
                 changed = change(entries)
                 if changed != entries:
                     write_private(self._path, _encode(changed))
         except OSError as error:
             raise self._unusable("cannot write", error) from None
-
-    def _delete_leftovers(self) -> None:
-        """Delete the partial files of killed processes; the lock keeps out running ones."""
-        for leftover in leftovers_of(self._path):
-            with suppress(OSError):
-                leftover.unlink()
 
     def _load(self) -> _Entries:
         try:

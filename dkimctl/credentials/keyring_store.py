@@ -121,7 +121,10 @@ class KeyringStore(CredentialStore):
             # A daemon thread, so that a call that hangs does not delay the exit.
             thread = threading.Thread(target=run, name="keyring", daemon=True)
             thread.start()
-            self._wait_for(thread)
+            try:
+                self._wait_for(thread)
+            finally:  # also after Ctrl-C, since the call may still take effect
+                self._is_hung = thread.is_alive()
         if results:
             return results[0]
         raise failures[0] if failures else self._timed_out()
@@ -134,7 +137,6 @@ class KeyringStore(CredentialStore):
                 self._has_notified = True
                 self._notify(_WAITING)
             thread.join(self._seconds - self._patience)
-        self._is_hung = thread.is_alive()
 
     def _timed_out(self) -> CredentialsError:
         return CredentialsError(

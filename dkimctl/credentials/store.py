@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from contextlib import suppress
 from enum import StrEnum
+from typing import TypeAlias
 
 from dkimctl.credentials.account import Account, parse_secret, parse_token
 from dkimctl.errors import CredentialsError
@@ -23,6 +25,9 @@ class Kind(StrEnum):
 
     SECRET = "secret"  # noqa: S105 - a word, not a password
     TOKEN = "token"  # noqa: S105
+
+
+Entries: TypeAlias = Mapping[Kind, Secret | None]
 
 
 class CredentialStore(ABC):
@@ -51,17 +56,24 @@ class CredentialStore(ABC):
         return None if self.get_secret(account) is None else self.name
 
     def set_secret(self, account: Account, secret: Secret) -> None:
-        """Store `secret`.
+        """Store `secret`. Raises CredentialsError, also if the store silently altered it."""
+        self._write_verified(account, Kind.SECRET, secret)
 
-        Raises CredentialsError, also if the store silently altered it. A previous secret is then
-        restored.
-        """
-        previous = self._read(account, Kind.SECRET)
+    def entries(self, account: Account) -> Entries:
+        """What is stored for `account`, valid or not, for `restore`. Raises CredentialsError."""
+        return {kind: self._read(account, kind) for kind in Kind}
+
+    def restore(self, account: Account, entries: Entries) -> bool:
+        """Put `entries` back. False if the store cannot; then it may hold anything."""
         try:
-            self._write_verified(account, Kind.SECRET, secret)
+            for kind, text in entries.items():
+                if text is None:
+                    self._remove(account, kind)
+                else:
+                    self._write(account, kind, text)
+            return self.entries(account) == entries
         except CredentialsError:
-            self._restore(account, Kind.SECRET, previous)
-            raise
+            return False
 
     def delete(self, account: Account) -> None:
         """Delete the secret and the token, if there are any. Raises CredentialsError."""
@@ -82,7 +94,8 @@ class CredentialStore(ABC):
         try:
             self._write_verified(account, Kind.TOKEN, _encode_token(token))
         except CredentialsError:
-            self._restore(account, Kind.TOKEN, None)
+            with suppress(CredentialsError):
+                self._remove(account, Kind.TOKEN)
             return False
         return True
 
@@ -101,14 +114,6 @@ class CredentialStore(ABC):
         self._write(account, kind, text)
         if self._read(account, kind) != text:  # some backends drop or truncate it
             raise CredentialsError(f"{self.name} did not store the {kind}", hint=ALTERNATIVES)
-
-    def _restore(self, account: Account, kind: Kind, previous: Secret | None) -> None:
-        """As far as the store can be used at all."""
-        with suppress(CredentialsError):
-            if previous is None:
-                self._remove(account, kind)
-            else:
-                self._write(account, kind, previous)
 
     @abstractmethod
     def _read(self, account: Account, kind: Kind) -> Secret | None: ...

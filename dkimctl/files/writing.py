@@ -48,10 +48,16 @@ def atomic_writer(path: Path, *, mode: int | None = None) -> Iterator[TextIO]:
     sync_directory(path.parent)
 
 
-def leftovers_of(path: Path) -> list[Path]:
-    """The temporary files of processes that were killed while they replaced the file at `path`."""
+def delete_leftovers(path: Path) -> None:
+    """Delete the temporary files of processes that were killed while they replaced `path`.
+
+    The caller holds the lock that keeps out running ones.
+    """
     name = re.compile(rf"\.{re.escape(path.name)}-[0-9a-f]{{8}}")
-    return [file for file in path.parent.iterdir() if name.fullmatch(file.name)]
+    for file in path.parent.iterdir():
+        if name.fullmatch(file.name):
+            with contextlib.suppress(OSError):
+                file.unlink()
 
 
 def sync_directory(directory: Path) -> None:

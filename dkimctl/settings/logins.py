@@ -1,8 +1,12 @@
-"""The URLs and client ID of each login, without secrets, in a file in the state directory."""
+"""The URLs and client ID of each login, without secrets, in a file in the state directory.
+
+A login is in the file before its secret is stored, and until its secret is deleted, so that
+`logout` finds all secrets, also after a kill.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +16,7 @@ from dkimctl.files.directories import prepare_directory
 from dkimctl.files.locking import lock_file_of, locked
 from dkimctl.files.ownership import OWN_STATE_DIR, Fault, fault_of, status_fault
 from dkimctl.files.reading import read_regular
-from dkimctl.files.writing import write_private
+from dkimctl.files.writing import delete_leftovers, write_private
 from dkimctl.settings.values import parse_value
 from dkimctl.text.escaping import printable
 
@@ -20,6 +24,7 @@ if TYPE_CHECKING:
     from dkimctl.settings.profile import Profile
 
 _MAX_SIZE = 16 * 1024 * 1024  # bytes; a login has about 200
+_UNUSED = "(unused)"  # not the name of a profile
 LOGIN_KEYS = ("auth_url", "base_url", "client_id", "credential_store")
 
 
@@ -28,17 +33,15 @@ def read_logins(state_dir: Path) -> dict[str, dict[str, str]]:
 
     Raises UsageError if the file cannot be read or is damaged, or if other users can change it.
     """
-    path = _path(state_dir)
-    try:
-        _refuse(fault_of(path))
-        data = read_regular(
-            path, _MAX_SIZE, check=lambda status: _refuse(status_fault(path, status))
-        )
-    except FileNotFoundError:
-        return {}
-    except OSError as error:
-        raise _unusable(path, error.strerror or "cannot be read") from None
-    return _parse(data, path)
+    return _read(state_dir)[0]
+
+
+def read_unused_logins(state_dir: Path) -> list[dict[str, str]]:
+    """The logins that no profile has any more, but whose secrets may still be stored.
+
+    Raises UsageError like `read_logins`.
+    """
+    return _read(state_dir)[1]
 
 
 @contextmanager
@@ -53,18 +56,24 @@ def logins_lock(state_dir: Path) -> Iterator[None]:
         prepare_directory(state_dir)
         _refuse(fault_of(path, lock_file_of(path)))
         with locked(path):
+            delete_leftovers(path)
             yield
     except OSError as error:
         raise _unusable(path, error.strerror or "cannot be written") from None
 
 
-def write_logins(state_dir: Path, logins: Mapping[str, Mapping[str, str]]) -> None:
-    """Replace all logins with these. Raises UsageError."""
+def write_logins(
+    state_dir: Path,
+    logins: Mapping[str, Mapping[str, str]],
+    unused: Sequence[Mapping[str, str]] = (),
+) -> None:
+    """Replace all logins with these, and those that no profile has any more. Raises UsageError."""
     import json
 
     path = _path(state_dir)
+    content = {**logins, _UNUSED: unused} if unused else logins
     try:
-        write_private(path, json.dumps(logins, indent=1))
+        write_private(path, json.dumps(content, indent=1))
     except OSError as error:
         raise _unusable(path, error.strerror or "cannot be written") from None
 
@@ -78,11 +87,27 @@ def _path(state_dir: Path) -> Path:
     return state_dir / "logins.json"
 
 
-def _parse(data: bytes, path: Path) -> dict[str, dict[str, str]]:
+def _read(state_dir: Path) -> tuple[dict[str, dict[str, str]], list[dict[str, str]]]:
+    path = _path(state_dir)
+    try:
+        _refuse(fault_of(path))
+        data = read_regular(
+            path, _MAX_SIZE, check=lambda status: _refuse(status_fault(path, status))
+        )
+    except FileNotFoundError:
+        return {}, []
+    except OSError as error:
+        raise _unusable(path, error.strerror or "cannot be read") from None
+    return _parse(data, path)
+
+
+def _parse(data: bytes, path: Path) -> tuple[dict[str, dict[str, str]], list[dict[str, str]]]:
     import json
 
     try:
-        return {name: _checked(login, path) for name, login in json.loads(data).items()}
+        content = json.loads(data)
+        unused = [_checked(login, path) for login in content.pop(_UNUSED, ())]
+        return {name: _checked(login, path) for name, login in content.items()}, unused
     except (ValueError, RecursionError, AttributeError, TypeError, KeyError):
         raise _unusable(path, "the file is damaged") from None
 

@@ -227,6 +227,7 @@ def test_a_hung_keyring_ends_the_command_after_3_seconds(cli, logged_in, secret_
     assert_names_the_alternatives(said)
     said = assert_fails_in_time(cli, "logout", says="the keyring did not answer within 3 s")
     assert "may still be stored" in said
+    assert "run `dkimctl logout`" in said
     assert "DKIMCTL_CLIENT_SECRET" not in said, "that would not forget anything"
     begun = time.monotonic()
     status = cli("status")

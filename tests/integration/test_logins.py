@@ -11,15 +11,16 @@ import time
 
 import pytest
 
-# Stops between storing the secret and the login, as on a slow disk.
+# Stops after storing the secret, as on a slow disk, until there is a file `go`.
 HALTING = """
-import time
-import dkimctl.settings.logins
+import os, time
+from dkimctl.credentials.store import CredentialStore
 
-def write_logins(state_dir, known):
-    time.sleep(60)
+def set_token(*_):
+    while not os.path.exists("go"):
+        time.sleep(0.02)
 
-dkimctl.settings.logins.write_logins = write_logins
+CredentialStore.set_token = set_token
 """
 
 
@@ -168,7 +169,8 @@ def state(cli):
 
 
 def kept(state):
-    return (state / "credentials.json").read_text()
+    path = state / "credentials.json"
+    return path.read_text() if path.exists() else ""
 
 
 def test_a_login_that_cannot_be_stored_leaves_no_secret(login, account, state):
@@ -225,17 +227,28 @@ def test_a_profile_of_the_config_file_keeps_its_secret(cli, login, live_service,
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_login_leaves_no_secret(cli, account, login_process, state, number):
+@pytest.mark.parametrize("logs_in_again", [False, True])
+def test_an_interrupted_login_changes_nothing(
+    cli, login, account, live_service, login_process, state, number, logs_in_again
+):
+    before = live_service.create_client()
+    if logs_in_again:
+        assert login(before).status == 0
     cli.write("sitecustomize.py", HALTING)
     cli.environment["PYTHONPATH"] = str(cli.home)
     process = login_process(account)
     deadline = time.monotonic() + 20
-    while not (state / "credentials.json").exists() and time.monotonic() < deadline:
+    while account["DKIMCTL_CLIENT_SECRET"] not in kept(state) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert account["DKIMCTL_CLIENT_SECRET"] in kept(state)
     process.send_signal(number)
+    cli.write("go", "")
     assert process.wait(20) == 130
     assert account["DKIMCTL_CLIENT_SECRET"] not in kept(state)
+    del cli.environment["PYTHONPATH"]
+    status = cli("status", "--format", "json").json
+    assert bool(status["secret_source"]) is bool(status["token"]) is logs_in_again
+    assert status["client_id"] == (before["DKIMCTL_CLIENT_ID"] if logs_in_again else None)
 
 
 def test_a_login_repairs_a_damaged_secret(cli, login, account, state):

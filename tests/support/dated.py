@@ -28,13 +28,16 @@ _FAKED = FAKETIME | {"FAKETIME_NO_CACHE": "1"}  # to read FAKETIME again in each
 
 
 class CommandServer:
-    """Runs `dkimctl` in forks of one process, which has imported everything."""
+    """Runs `dkimctl` in forks of one process, which has imported everything.
 
-    def __init__(self, directory: Path, prefix: Sequence[str], need: Callable[[str], str]) -> None:
+    `prefix` is the beginning of its command. A fork first runs the code in the variable AT_START.
+    """
+
+    def __init__(self, directory: Path, prefix: Sequence[str] = ()) -> None:
         self._directory = directory
-        words = [*prefix, need("faketime"), "-f", "@2027-01-01 00:00:00", sys.executable]
+        words = [*prefix, sys.executable, str(Path(__file__)), str(directory)]
         self._process = subprocess.Popen(
-            [*words, str(Path(__file__)), str(directory)], env=Cli(directory).environment | _FAKED,
+            words, env=Cli(directory).environment | _FAKED,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         )  # fmt: skip
 
@@ -60,8 +63,9 @@ class CommandServer:
 def serving_commands(
     directory: Path, prefix: Sequence[str], need: Callable[[str], str]
 ) -> Iterator[CommandServer]:
-    """A CommandServer until the block ends; `prefix` is the beginning of its command."""
-    server = CommandServer(directory, prefix, need)
+    """A CommandServer with a date of its own until the block ends."""
+    faketime = [need("faketime"), "-f", "@2027-01-01 00:00:00"]
+    server = CommandServer(directory, [*prefix, *faketime])
     try:
         yield server
     finally:
@@ -102,6 +106,7 @@ def _serve(directory: Path) -> None:
             if not pid:
                 os.chdir(home)
                 os.environ.update(environment)
+                exec(environment.get("AT_START", ""), {})
                 _run(words, directory)
             status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
             os.write(1, f"{status}\n".encode())

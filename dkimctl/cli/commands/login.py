@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from contextlib import suppress
 from typing import Annotated
 
 import typer
 
 from dkimctl.cli import prompt
-from dkimctl.cli.interruption import interrupting
+from dkimctl.cli.login_storage import store_login
 from dkimctl.cli.options.shared import examples, with_session
 from dkimctl.cli.session import Session
-from dkimctl.errors import CredentialsError, ExitCode, UsageError
-from dkimctl.models.secret import Secret, Token
-from dkimctl.settings.logins import LOGIN_KEYS, login_of, logins_lock, read_logins, write_logins
-from dkimctl.settings.profile import profiles_with
+from dkimctl.errors import ExitCode, UsageError
+from dkimctl.settings.logins import LOGIN_KEYS
 
 app = typer.Typer(add_completion=False)
 
@@ -59,8 +55,7 @@ def login(
     store.has_secret(account)  # reports an unusable store before the secret is typed
     secret = prompt.read_client_secret(from_stdin=secret_stdin)
     token = session.client.issue_token(account.client_id, secret)
-    with interrupting(), logins_lock(session.state_dir):
-        _store(session, secret, token)
+    store_login(session, secret, token)
     session.reporter.note(
         f"dkimctl: logged in as {account.client_id} at {account.base_url} "
         f"(profile {session.profile.name}); the secret is in the {store.name}"
@@ -104,42 +99,3 @@ def _refuse_config(session: Session) -> None:
                 "which would override the login",
                 hint="change it there, or log in with another --profile",
             )
-
-
-def _store(session: Session, secret: Secret, token: Token) -> None:
-    """Store the secret, and the login by which `logout` finds it: both or neither.
-
-    If the account already had a secret, the new one, which is verified, stays in any case.
-    """
-    account, store, profile = session.account, session.credential_store, session.profile
-    previous = read_logins(session.state_dir)
-    had_secret = store.has_secret(account)
-    try:
-        store.set_secret(account, secret)
-        if not store.set_token(account, token):
-            session.reporter.warn(
-                f"{store.name} cannot hold the token; each command will get its own"
-            )
-        logins = previous | {profile.name: login_of(profile)}
-        write_logins(session.state_dir, logins)
-    except BaseException:
-        if not had_secret:
-            with suppress(CredentialsError):
-                store.delete(account)
-        raise
-    _delete_unused(session, previous.get(profile.name), logins)
-
-
-def _delete_unused(
-    session: Session, login: Mapping[str, str] | None, logins: Mapping[str, Mapping[str, str]]
-) -> None:
-    """Delete the credentials of a profile's previous login unless a profile still uses them."""
-    if login is None or profiles_with(login, session.config, logins):
-        return
-    try:
-        session.delete_credentials(login)
-    except CredentialsError as error:
-        session.reporter.warn(
-            f"the secret of the previous login is still stored: {error.message}",
-            hint=f"delete the entry of {login['client_id']} in the {login['credential_store']}",
-        )

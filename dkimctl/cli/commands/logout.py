@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import typer
 
+from dkimctl.cli.login_storage import delete_login
 from dkimctl.cli.options.shared import examples, with_session
 from dkimctl.cli.session import Session
-from dkimctl.errors import CredentialsError, ExitCode, UsageError
+from dkimctl.errors import ExitCode, UsageError
 from dkimctl.settings.profile import profiles_with
 
 app = typer.Typer(add_completion=False)
@@ -19,17 +20,10 @@ def logout(session: Session) -> int:
     if session.profile.is_sandbox:
         raise UsageError("the sandbox has no login", hint="name another --profile")
     name = session.profile.name
-    login = session.logins.get(name)
+    login = delete_login(session)
     if login is None:
         session.reporter.note(f"dkimctl: the profile {name} is not logged in")
         return ExitCode.OK
-    try:
-        session.delete_credentials(login)
-    except CredentialsError as error:
-        raise CredentialsError(
-            f"the secret of the profile {name} may still be stored: {error.message}",
-            hint=f"check that the {login['credential_store']} can be used, and run this again",
-        ) from None
     session.reporter.note(f"dkimctl: logged out of the profile {name}")
     profiles = profiles_with(login, session.config, session.logins)
     others = ", ".join(other for other in profiles if other != name)

@@ -54,7 +54,7 @@ def _credentials(session: Session) -> Mapping[str, object]:
     """The facts about the secret and token, of which neither is shown in full."""
     profile = session.profile
     if not (profile.auth_url and profile.base_url and profile.client_id):
-        return {"problem": "not logged in: run `dkimctl login`"}
+        return {"problem": f"not logged in: run `{session.command('login')}`"}
     try:
         source = session.credentials.secret_source(session.account)
         token = session.credentials.get_token(session.account)
@@ -64,7 +64,7 @@ def _credentials(session: Session) -> Mapping[str, object]:
     if token is not None:
         facts |= {"token": token.access_token.masked(), "token_expires_at": _expiry(token)}
     elif source is None:
-        facts["problem"] = "no secret is stored: run `dkimctl login`"
+        facts["problem"] = f"no secret is stored: run `{session.command('login')}`"
     return facts
 
 

@@ -221,13 +221,6 @@ def test_a_token_too_long_for_the_keyring_is_not_stored(
     assert store.get_token(account) is None
 
 
-def test_a_truncated_secret_is_an_error_and_is_deleted(account: Account) -> None:
-    backend = ChangingKeyring(lambda text: text[:5])
-    with pytest.raises(CredentialsError, match="did not store the secret"):
-        KeyringStore(backend).set_secret(account, SECRET)
-    assert backend.entries == {}
-
-
 def refuse_new(text: str) -> str:
     if text == "new":
         raise PasswordSetError
@@ -237,15 +230,26 @@ def refuse_new(text: str) -> str:
 @pytest.mark.parametrize(
     "change", [refuse_new, lambda text: text[:3], lambda text: text.replace("new", "")]
 )
-def test_a_refused_secret_leaves_the_previous_one(
-    account: Account, change: Callable[[str], str | None]
+@pytest.mark.parametrize("old", ["old", None])
+def test_what_was_there_before_a_refused_secret_can_be_restored(
+    account: Account, change: Callable[[str], str | None], old: str | None
 ) -> None:
     backend = ChangingKeyring(change)
     store = KeyringStore(backend)
-    store.set_secret(account, Secret("old"))
+    if old is not None:
+        store.set_secret(account, Secret(old))
+    before = store.entries(account)
     with pytest.raises(CredentialsError):
         store.set_secret(account, Secret("new" if change is refuse_new else "new one"))
-    assert list(backend.entries.values()) == ["old"]
+    assert store.restore(account, before) is True
+    assert list(backend.entries.values()) == ([] if old is None else [old])
+
+
+def test_a_keyring_that_cannot_restore_says_so(account: Account) -> None:
+    store = KeyringStore(StubbornKeyring(None))
+    before = store.entries(account)
+    store.set_secret(account, SECRET)
+    assert store.restore(account, before) is False
 
 
 @pytest.mark.parametrize("value", [b"bytes", 7, ["list"], object()])

@@ -7,7 +7,13 @@ import sys
 import pytest
 
 from dkimctl.errors import UsageError
-from dkimctl.settings.logins import login_of, logins_lock, read_logins, write_logins
+from dkimctl.settings.logins import (
+    login_of,
+    logins_lock,
+    read_logins,
+    read_unused_logins,
+    write_logins,
+)
 from dkimctl.settings.profile import Profile
 
 HTTPS = "https://auth.example"
@@ -40,6 +46,25 @@ def test_a_login_is_stored_until_the_next_of_its_profile(resolve, tmp_path):
     assert {path.suffix for path in directory.iterdir()} <= {".json", ".lock"}
 
 
+def test_unused_logins_are_stored_apart_from_those_of_profiles(tmp_path):
+    login, unused = login_of(PROD), login_of(PROD._replace(client_id="former"))
+    with logins_lock(tmp_path):
+        write_logins(tmp_path, {"prod": login}, [unused])
+    assert read_logins(tmp_path) == {"prod": login}
+    assert read_unused_logins(tmp_path) == [unused]
+    with logins_lock(tmp_path):
+        write_logins(tmp_path, {"prod": login})
+    assert read_unused_logins(tmp_path) == []
+
+
+def test_the_lock_removes_partial_files_of_killed_processes(tmp_path):
+    leftover, other = tmp_path / ".logins.json-0123abcd", tmp_path / ".logins.json-mine"
+    leftover.touch()
+    other.touch()
+    with logins_lock(tmp_path):
+        assert (leftover.exists(), other.exists()) == (False, True)
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX modes")
 def test_the_state_directory_is_private(tmp_path):
     log_in(tmp_path / "state", PROD)
@@ -49,7 +74,18 @@ def test_the_state_directory_is_private(tmp_path):
 @pytest.mark.parametrize(
     "data",
     [
-        *[b"", b"[]", b"{", b"\xff", b'{"a": 1}', b'{"a": {}}', b'"a"', b"[" * 100_000],
+        *[
+            b'{"(unused)": 1}',
+            b'{"(unused)": [{}]}',
+            b"",
+            b"[]",
+            b"{",
+            b"\xff",
+            b'{"a": 1}',
+            b'{"a": {}}',
+            b'"a"',
+            b"[" * 100_000,
+        ],
         b'{"a": {"auth_url": 1, "base_url": "", "client_id": "", "credential_store": ""}}',
         b'{"a": {"auth_url": "http://evil.example", "base_url": "", "client_id": "x"}}',
     ],

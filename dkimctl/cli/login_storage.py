@@ -1,0 +1,108 @@
+"""Stores and deletes logins and their secrets, so that `logout` finds every secret there is.
+
+A kill at any moment leaves a login without a secret at worst, never a secret without a login: the
+login is written first, and a login that is replaced stays in the file until its secret is deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import TypeAlias
+
+from dkimctl.cli.interruption import stopping
+from dkimctl.cli.session import Session
+from dkimctl.errors import CredentialsError, UsageError
+from dkimctl.models.secret import Secret, Token
+from dkimctl.settings.logins import (
+    login_of,
+    logins_lock,
+    read_logins,
+    read_unused_logins,
+    write_logins,
+)
+from dkimctl.settings.profile import profiles_with
+
+Login: TypeAlias = Mapping[str, str]
+
+
+def store_login(session: Session, secret: Secret, token: Token) -> None:
+    """Store the profile's login, secret and token, and delete the secret of its previous login.
+
+    On an error or Ctrl-C, all is as it was before. Raises CredentialsError and UsageError.
+    """
+    signals: list[None] = []
+    # A signal is handled at the end: within a store, it could leave its lock behind.
+    with stopping(lambda: signals.append(None)), logins_lock(session.state_dir):
+        logins, unused = read_logins(session.state_dir), read_unused_logins(session.state_dir)
+        name, login = session.profile.name, login_of(session.profile)
+        changed = logins | {name: login}
+        replaced = [*unused, logins[name]] if logins.get(name, login) != login else unused
+        before = session.credential_store.entries(session.account)
+        try:
+            write_logins(session.state_dir, changed, replaced)
+            _store_credentials(session, secret, token)
+            if signals:
+                raise KeyboardInterrupt
+        except BaseException:
+            if not session.credential_store.restore(session.account, before):
+                unused = [*unused, login]
+            with suppress(UsageError):
+                write_logins(session.state_dir, logins, unused)
+            raise
+        for error in _delete_unused(session, changed, replaced):
+            session.reporter.warn(error.message, hint=error.hint)
+
+
+def delete_login(session: Session) -> Login | None:
+    """Delete the secret and token of the profile's login, and those of unused logins.
+
+    Returns the login, which stays, or None. Raises CredentialsError if a secret may be left.
+    """
+    if not session.state_dir.exists():  # and is not created for this
+        return None
+    with logins_lock(session.state_dir):
+        logins, unused = read_logins(session.state_dir), read_unused_logins(session.state_dir)
+        login = logins.get(session.profile.name)
+        errors = [] if login is None else _delete(session, login)
+        errors += _delete_unused(session, logins, unused)
+    if errors:
+        raise errors[0]
+    return login
+
+
+def _store_credentials(session: Session, secret: Secret, token: Token) -> None:
+    store = session.credential_store
+    store.set_secret(session.account, secret)
+    if not store.set_token(session.account, token):
+        session.reporter.warn(f"{store.name} cannot hold the token; each command will get its own")
+
+
+def _delete_unused(
+    session: Session, logins: Mapping[str, Login], unused: Sequence[Login]
+) -> list[CredentialsError]:
+    """Delete the secrets of `unused` logins but those that a profile uses again."""
+    errors, kept = [], []
+    for login in unused:
+        if not profiles_with(login, session.config, logins) and (failed := _delete(session, login)):
+            errors += failed
+            kept.append(login)
+    if unused:
+        write_logins(session.state_dir, logins, kept)
+    return errors
+
+
+def _delete(session: Session, login: Login) -> list[CredentialsError]:
+    """Delete the secret and token of a login; returns what went wrong."""
+    try:
+        session.delete_credentials(login)
+    except CredentialsError as error:
+        # Its own hint is about other ways to store a secret.
+        return [
+            CredentialsError(
+                f"the secret of {login['client_id']} may still be stored: {error.message}",
+                hint=f"check that the {login['credential_store']} can be used, and run "
+                f"`{session.command('logout')}`",
+            )
+        ]
+    return []
