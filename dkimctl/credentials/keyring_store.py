@@ -77,9 +77,13 @@ class KeyringStore(CredentialStore):
     @property
     def name(self) -> str:
         try:
-            return f"keyring ({self._call(_backend_name)})"
+            return self._call(_backend_name)
         except CredentialsError:
             return "keyring (not available)"
+
+    @property
+    def is_plaintext_keyring(self) -> bool:
+        return self._call(_is_plaintext)
 
     def _read(self, account: Account, kind: Kind) -> Secret | None:
         entry = entry_name(account, kind)
@@ -163,8 +167,19 @@ def _require_text(value: object) -> Secret | None:
 
 def _backend_name(backend: Backend) -> str:
     """Its name for people; for a chain of backends, all their names."""
-    backends = getattr(backend, "backends", None) or [backend]
-    return ", ".join(str(getattr(each, "name", type(each).__name__)) for each in backends)
+    names = (str(getattr(each, "name", type(each).__name__)) for each in _backends(backend))
+    return f"{'plain-text ' if _is_plaintext(backend) else ''}keyring ({', '.join(names)})"
+
+
+def _is_plaintext(backend: Backend) -> bool:
+    """Whether it, or one of a chain, is a PlaintextKeyring, such as that of keyrings.alt."""
+    classes = (each for part in _backends(backend) for each in type(part).__mro__)
+    return any("plaintext" in each.__name__.lower() for each in classes)
+
+
+def _backends(backend: Backend) -> list[Backend]:
+    """Those of a chain, or the only one."""
+    return getattr(backend, "backends", None) or [backend]
 
 
 def _explain(exception: str) -> CredentialsError:

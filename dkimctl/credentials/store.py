@@ -42,6 +42,11 @@ class CredentialStore(ABC):
     def name(self) -> str:
         """Where the credentials are, in words for the user."""
 
+    @property
+    def is_plaintext_keyring(self) -> bool:
+        """Whether it is a keyring that does not encrypt. Raises CredentialsError."""
+        return False
+
     def get_secret(self, account: Account) -> Secret | None:
         """The secret of `account`, or None. Raises CredentialsError."""
         stored = self._read(account, Kind.SECRET)

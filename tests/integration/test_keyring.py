@@ -320,6 +320,28 @@ def test_each_command_requests_a_token_too_long_for_the_keyring(cli, scripted_se
     assert token[:9] not in (cli.home / "small.json").read_text()
 
 
+def test_a_keyring_that_does_not_encrypt_needs_permission(cli, login_words, account):
+    cli.write("small.py", _SMALL.replace("class Keyring", "class PlaintextKeyring"))
+    cli.environment |= {"PYTHONPATH": str(cli.home)}
+    cli.environment |= {"PYTHON_KEYRING_BACKEND": "small.PlaintextKeyring"}
+    secret = account["DKIMCTL_CLIENT_SECRET"]
+    refused = cli(*login_words, stdin=secret)
+    assert (refused.status, refused.out) == (3, "")
+    assert "the plain-text keyring (small PlaintextKeyring) does not encrypt" in refused.err
+    for way in ("login --credential-store file`", "login --allow-plaintext-keyring`"):
+        assert way in refused.err
+    assert not (cli.home / "small.json").exists()
+    allowed = cli(*login_words, "--allow-plaintext-keyring", stdin=secret)
+    assert allowed.status == 0
+    assert "the secret is in the plain-text keyring (small PlaintextKeyring)" in allowed.err
+    assert cli("token", "--verbose").err == "", "later commands need no permission"
+    assert "plain-text keyring (small PlaintextKeyring)" in cli("status").out
+    assert cli("logout").status == 0
+    assert (cli.home / "small.json").read_text() == "{}"
+    assert cli(*login_words, "--credential-store", "file", stdin=secret).status == 0
+    assert (cli.home / "small.json").read_text() == "{}"
+
+
 _POOLED = """
 import time
 from concurrent.futures import ThreadPoolExecutor

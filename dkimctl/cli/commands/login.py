@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,8 +11,11 @@ from dkimctl.cli import prompt
 from dkimctl.cli.login_storage import store_login
 from dkimctl.cli.options.shared import examples, with_session
 from dkimctl.cli.session import Session
-from dkimctl.errors import ExitCode, UsageError
+from dkimctl.errors import CredentialsError, ExitCode, UsageError
 from dkimctl.settings.logins import LOGIN_KEYS
+
+if TYPE_CHECKING:
+    from dkimctl.credentials.store import CredentialStore
 
 app = typer.Typer(add_completion=False)
 
@@ -43,6 +46,12 @@ def login(
     secret_stdin: Annotated[
         bool, typer.Option("--secret-stdin", help="Read the client secret from standard input.")
     ] = False,
+    allow_plaintext_keyring: Annotated[
+        bool,
+        typer.Option(
+            "--allow-plaintext-keyring", help="Store the secret even in an unencrypted keyring."
+        ),
+    ] = False,
 ) -> int:
     """Log in: verify a client ID and secret, and store them.
 
@@ -53,6 +62,8 @@ def login(
     _refuse_config(session)
     account, store = session.account, session.credential_store
     store.has_secret(account)  # reports an unusable store before the secret is typed
+    if not allow_plaintext_keyring:
+        _refuse_plaintext(store)
     secret = prompt.read_client_secret(from_stdin=secret_stdin)
     token = session.client.issue_token(account.client_id, secret)
     store_login(session, secret, token)
@@ -70,6 +81,16 @@ def _refuse_environment() -> None:
         raise UsageError(
             f"the environment sets {', '.join(overriding)}, which would override the login",
             hint=f"unset {' '.join(overriding)}, or use these variables instead of logging in",
+        )
+
+
+def _refuse_plaintext(store: CredentialStore) -> None:
+    """Later commands need no permission: they store tokens only where the secret is."""
+    if store.is_plaintext_keyring:
+        raise CredentialsError(
+            f"the {store.name} does not encrypt what it stores",
+            hint="run `dkimctl login --credential-store file` for a file that only you can read, "
+            "or `dkimctl login --allow-plaintext-keyring`",
         )
 
 

@@ -128,6 +128,45 @@ def test_its_name_contains_the_backend(keyring_backend: Any) -> None:
     assert KeyringStore(null.Keyring()).name == "keyring (null Keyring)"
 
 
+class PlaintextKeyring(AnsweringKeyring):
+    """Named like the one of keyrings.alt."""
+
+    name = "file PlaintextKeyring"
+
+
+class DerivedKeyring(PlaintextKeyring):
+    """Someone's own variant of it."""
+
+
+def chain_of(*backends: Any) -> Any:
+    chain = AnsweringKeyring(None)
+    chain.backends = list(backends)  # type: ignore[attr-defined]
+    return chain
+
+
+@pytest.mark.parametrize(
+    "backend",
+    [
+        PlaintextKeyring(None),
+        DerivedKeyring(None),
+        chain_of(null.Keyring(), PlaintextKeyring(None)),
+    ],
+    ids=["itself", "derived", "in a chain"],
+)
+def test_a_keyring_that_does_not_encrypt_is_called_so(backend: Any) -> None:
+    store = KeyringStore(backend)
+    assert store.is_plaintext_keyring
+    assert store.name.startswith("plain-text keyring (")
+    assert "file PlaintextKeyring" in store.name
+
+
+def test_other_keyrings_are_not_called_plain_text(keyring_backend: Any) -> None:
+    for backend in (keyring_backend, null.Keyring(), chain_of(null.Keyring(), fail.Keyring())):
+        store = KeyringStore(backend)
+        assert not store.is_plaintext_keyring
+        assert store.name.startswith("keyring (")
+
+
 def test_entries_are_recognizable_in_the_keyring_program(
     keyring_backend: Any, account: Account
 ) -> None:
