@@ -5,7 +5,8 @@
     DkimctlError                    anything that ends a command
     ├── UsageError                  2: the command line or a setting is invalid
     │   ├── InputError              2: a file is invalid; lists every problem in it
-    │   └── LedgerError             2: the ledger cannot be used
+    │   ├── LedgerError             2: the ledger cannot be used
+    │   └── ThreadLimitError        2: the system allows no thread
     ├── NegativeAnswer              1: the answer to the question asked is no
     │   └── RequestRefused          1: the service refused a request as a whole
     ├── CredentialsError            3: no usable client ID, secret or credential store
@@ -98,6 +99,19 @@ class LedgerError(UsageError):
     """The ledger cannot be read or written."""
 
     code = "ledger"
+
+
+class ThreadLimitError(UsageError):
+    """The system allows none of the threads that the work needs; nothing was sent."""
+
+    code = "threads"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the system allows this user no further thread",
+            hint="raise the limit of processes, which counts threads (`ulimit -u`; in a container "
+            "--pids-limit), or end others",
+        )
 
 
 class NegativeAnswer(DkimctlError):

@@ -16,7 +16,8 @@ from typing import Any
 import httpx
 
 from dkimctl import __version__
-from dkimctl.errors import UsageError
+from dkimctl.errors import ThreadLimitError, UsageError
+from dkimctl.threads import StartThread, start_daemon
 
 _HEADERS = {
     "User-Agent": f"dkimctl/{__version__}",
@@ -130,14 +131,19 @@ class ResponseDeadline:
 
 
 class DeadlineThread:
-    """A thread that enforces deadlines, at most a tenth of `timeout` (seconds) late."""
+    """A thread that enforces deadlines, at most a tenth of `timeout` (seconds) late.
 
-    def __init__(self, timeout: float) -> None:
+    Raises ThreadLimitError.
+    """
+
+    def __init__(self, timeout: float, start_thread: StartThread = start_daemon) -> None:
         self._interval = min(timeout / 10, 1.0)
         self._deadlines: list[ResponseDeadline] = []
         self._closed = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="deadlines", daemon=True)
-        self._thread.start()
+        thread = start_thread(self._run, "deadlines")
+        if thread is None:
+            raise ThreadLimitError
+        self._thread = thread
 
     def new_deadline(self) -> ResponseDeadline:
         deadline = ResponseDeadline()

@@ -99,7 +99,7 @@ class HttpClient:
         """A client that always verifies TLS, against `ca_bundle` (a PEM file) if given.
 
         `timeout` is in seconds, for each step of a request and for its response as a whole.
-        Raises UsageError for a bad bundle or proxy.
+        Raises UsageError for a bad bundle or proxy, ThreadLimitError.
         """
         return cls(network_client_factory(timeout, ca_bundle, proxy), timeout)
 

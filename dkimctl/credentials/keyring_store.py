@@ -9,8 +9,9 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from dkimctl.credentials.account import Account
 from dkimctl.credentials.store import ALTERNATIVES, CredentialStore, Kind, entry_name
-from dkimctl.errors import CredentialsError
+from dkimctl.errors import CredentialsError, ThreadLimitError
 from dkimctl.models.secret import Secret
+from dkimctl.threads import StartThread, start_daemon
 
 _T = TypeVar("_T")
 
@@ -66,11 +67,13 @@ class KeyringStore(CredentialStore):
         seconds: float = 3,
         patience: float = 3,
         notify: Callable[[str], None] = lambda text: None,
+        start_thread: StartThread = start_daemon,
     ) -> None:
         self._backend = backend
         self._seconds = seconds
         self._patience = patience
         self._notify = notify
+        self._start_thread = start_thread
         self._has_notified = False
         self._is_hung = False
 
@@ -123,8 +126,9 @@ class KeyringStore(CredentialStore):
 
         if not self._is_hung:
             # A daemon thread, so that a call that hangs does not delay the exit.
-            thread = threading.Thread(target=run, name="keyring", daemon=True)
-            thread.start()
+            thread = self._start_thread(run, "keyring")
+            if thread is None:
+                raise _no_thread()
             try:
                 self._wait_for(thread)
             finally:  # also after Ctrl-C, since the call may still take effect
@@ -180,6 +184,11 @@ def _is_plaintext(backend: Backend) -> bool:
 def _backends(backend: Backend) -> list[Backend]:
     """Those of a chain, or the only one."""
     return getattr(backend, "backends", None) or [backend]
+
+
+def _no_thread() -> CredentialsError:
+    limit = ThreadLimitError()
+    return CredentialsError(f"the keyring cannot be asked: {limit.message}", hint=limit.hint)
 
 
 def _explain(exception: str) -> CredentialsError:

@@ -12,14 +12,17 @@ import base64
 import os
 import textwrap
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from cryptography.hazmat.primitives import padding, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
+
+from dkimctl.threads import DaemonThreadPool, StartThread, start_daemon
 
 _COST, _BLOCK_SIZE, _PARALLEL = 1 << 14, 8, 1  # 16 MiB per guess; OpenSSL takes no more
 ENCRYPTED_HEADER = b"-----BEGIN ENCRYPTED PRIVATE KEY-----"
@@ -68,17 +71,46 @@ def make_key(key_len: int) -> KeyPair:
 
 
 @contextmanager
-def key_pool(make: KeyMaker) -> Iterator[Callable[[int], Future[KeyPair]]]:
+def key_pool(
+    make: KeyMaker, start_thread: StartThread = start_daemon
+) -> Iterator[Callable[[int], Future[KeyPair]]]:
     """A function that makes keys in the background, with one thread per processor.
 
-    OpenSSL releases the interpreter lock, so the threads run in parallel. Keys not begun when
-    the block ends are cancelled.
+    OpenSSL releases the interpreter lock, so the threads run in parallel. Where the system allows
+    none, keys are made at once. Those not begun when the block ends are cancelled.
     """
-    pool = ThreadPoolExecutor(max_workers=os.cpu_count(), thread_name_prefix="key")
+    orders: list[_Order] = []
+    pool = DaemonThreadPool(_Order.process, "key", start_thread)
+
+    def order_key(key_len: int) -> Future[KeyPair]:
+        order = _Order(Future(), key_len, make)
+        orders.append(order)
+        if pool.grow(min(len(orders), os.cpu_count() or 1)):
+            pool.submit(order)
+        else:
+            order.process()
+        return order.future
+
     try:
-        yield lambda key_len: pool.submit(make, key_len)
+        yield order_key
     finally:
-        pool.shutdown(cancel_futures=True)
+        for order in orders:
+            order.future.cancel()
+        wait(order.future for order in orders)
+        pool.close()
+
+
+class _Order(NamedTuple):
+    future: Future[KeyPair]
+    key_len: int
+    make: KeyMaker
+
+    def process(self) -> None:
+        if self.future.set_running_or_notify_cancel():
+            try:
+                self.future.set_result(self.make(self.key_len))
+            except BaseException as error:  # noqa: BLE001 - raised by Future.result
+                self.future.set_exception(error)
 
 
 class WrongPassphrase(ValueError):

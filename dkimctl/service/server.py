@@ -14,9 +14,9 @@ from typing import Any, NoReturn
 
 from waitress.channel import ClientDisconnected, HTTPChannel
 from waitress.server import MultiSocketServer, TcpWSGIServer, create_server
-from waitress.task import ErrorTask
+from waitress.task import ErrorTask, ThreadedTaskDispatcher
 
-from dkimctl.errors import UsageError
+from dkimctl.errors import ThreadLimitError, UsageError
 from dkimctl.service.parser import Parser
 
 # The limits of waitress. That of the app is lower, so that a body slightly too large is answered
@@ -39,7 +39,8 @@ class Server:
     """A listening server. `url` is its address; `run` serves until SystemExit or Ctrl-C.
 
     It closes a connection if receiving the request, or sending the answer, takes more than
-    `time_limit` seconds in total.
+    `time_limit` seconds in total. `threads` is how many there are, at most as many as asked for.
+    Raises UsageError, and ThreadLimitError if there are none.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class Server:
                 map=dispatchers,
                 host=host,
                 port=port,
-                threads=threads,
+                threads=0,  # see _start_threads
                 ident=None,
                 clear_untrusted_proxy_headers=True,
                 max_request_header_size=MAX_HEAD,
@@ -72,6 +73,10 @@ class Server:
                 f"cannot listen on {host} port {port}: {error}",
                 hint="free the port, or choose another one with --port",
             ) from error
+        self.threads = start_threads(self._server.task_dispatcher, threads)
+        if not self.threads:
+            self.close()
+            raise ThreadLimitError
         for listener in dispatchers.values():
             if isinstance(listener, TcpWSGIServer):
                 channel: Any = partial(_TimeLimitedChannel, time_limit)
@@ -95,6 +100,17 @@ class Server:
         else:
             host, port = server.effective_host, server.effective_port
         return host, int(port)
+
+
+def start_threads(dispatcher: ThreadedTaskDispatcher, most: int) -> int:
+    """Start up to `most` worker threads; returns how many the system allows."""
+    for number in range(most):
+        try:
+            dispatcher.set_thread_count(number + 1)
+        except RuntimeError:  # it counts the thread already
+            dispatcher.threads.discard(number)
+            return number
+    return most
 
 
 class _JsonErrorTask(ErrorTask):

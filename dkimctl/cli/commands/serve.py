@@ -66,6 +66,10 @@ def serve(
             _announce_faults(ctx.obj, plan)
             service = FaultInjector(service, plan, hang_up)
         server = Server(service, host, port, threads)
+        if server.threads < threads:
+            ctx.obj.warn(
+                f"the system allows only {server.threads} of {threads} worker threads (ulimit -u)"
+            )
         _announce(ctx.obj, server.url, data)
         signal.signal(signal.SIGTERM, _stop)
         with closing(server):

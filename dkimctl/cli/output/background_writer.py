@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import queue
 import sys
-import threading
 import time
+
+from dkimctl.threads import StartThread, start_daemon
 
 _TICK = 0.5  # seconds; a wait without a timeout would not hear Ctrl-C on Windows
 
@@ -14,18 +15,18 @@ _TICK = 0.5  # seconds; a wait without a timeout would not hear Ctrl-C on Window
 class BackgroundWriter:
     """Takes text without waiting, and writes it to stdout in order.
 
-    What the reader has not taken yet waits in memory.
+    What the reader has not taken yet waits in memory; all of it, and until `finish`, where the
+    system allows no thread.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, start_thread: StartThread = start_daemon) -> None:
         self._failure: OSError | None = None
         self._pieces: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        # A daemon, since the program may end while the reader stands still. It writes below
-        # Python's buffers, whose locks such a thread would not give back.
-        self._thread = threading.Thread(target=self._run, daemon=True, name="dkimctl-output")
+        # The program may end while the reader stands still. So the thread writes below Python's
+        # buffers, whose locks it would not give back.
         sys.stdout.flush()
         self._descriptor = sys.stdout.fileno()
-        self._thread.start()
+        self._thread = start_thread(self._run, "dkimctl-output")
 
     def write(self, text: str) -> None:
         self._pieces.put(_encoded(text))
@@ -33,7 +34,9 @@ class BackgroundWriter:
     def finish(self) -> OSError | None:
         """Wait until all is written; returns the first error, if any."""
         self._pieces.put(None)
-        while self._thread.is_alive():
+        if self._thread is None:
+            self._run()
+        while self._thread is not None and self._thread.is_alive():
             self._thread.join(_TICK)
         return self._failure
 

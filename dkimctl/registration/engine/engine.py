@@ -22,6 +22,7 @@ from dkimctl.registration.engine.persistence import persist
 from dkimctl.registration.engine.scheduler import BatchScheduler
 from dkimctl.registration.engine.workers import EventKind, WorkerChannel, WorkerEvent
 from dkimctl.registration.planning import Planner
+from dkimctl.threads import StartThread, start_daemon
 
 if TYPE_CHECKING:
     from dkimctl.registration.engine.retrying import Send
@@ -54,6 +55,7 @@ class RegistrationEngine:
         limits: Limits,
         clock: Callable[[], float] = time.monotonic,
         channel: WorkerChannel | None = None,
+        start_thread: StartThread = start_daemon,
     ) -> None:
         self._ledger = ledger
         self._planner = planner
@@ -63,7 +65,7 @@ class RegistrationEngine:
         self._limits = limits
         self._channel = channel or WorkerChannel()
         limiter = ConcurrencyLimiter(limits.concurrency, clock)
-        self._scheduler = BatchScheduler(limits.concurrency, limiter, self._channel)
+        self._scheduler = BatchScheduler(limits.concurrency, limiter, self._channel, start_thread)
         self._deadline = ShutdownDeadline(limits.grace, clock)
         self._breaker = CircuitBreaker(limits.max_wait)
         self._clock = clock
@@ -185,7 +187,7 @@ class RegistrationEngine:
         from dkimctl.registration.engine.retrying import BatchSender
 
         sender = BatchSender(send, self._channel, max_wait=self._limits.max_wait)
-        self._scheduler.open(sender.process)
+        self._scheduler.open(sender.process, self._warn)
 
     def _settle(self, to_record: Sequence[Batch] = ()) -> None:
         """Persist what was reported and the intents of `to_record`; set the results."""

@@ -57,6 +57,10 @@ class ConcurrencyLimiter:
         self._was_throttled = False
         self._paused_until = clock()
 
+    def cap(self, most: int) -> None:
+        """Allow no more than `most` from now on."""
+        self._most = most
+
     @property
     def limit(self) -> int:
         return 0 if self.pause_left() else int(self._allowed)

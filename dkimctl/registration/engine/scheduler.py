@@ -8,15 +8,13 @@ import queue
 import sys
 from collections.abc import Callable, Iterable, Iterator
 
-from dkimctl.errors import ServiceError, Throttled
+from dkimctl.errors import ServiceError, ThreadLimitError, Throttled
 from dkimctl.registration.engine.batches import Batch
 from dkimctl.registration.engine.limits import ConcurrencyLimiter
-from dkimctl.registration.engine.workers import (
-    DaemonThreadPool,
-    EventKind,
-    WorkerChannel,
-    WorkerEvent,
-)
+from dkimctl.registration.engine.workers import EventKind, WorkerChannel, WorkerEvent
+from dkimctl.threads import DaemonThreadPool, StartThread, reserved_threads
+
+_RESERVED = 2  # threads that are left for the keyring and for the output
 
 
 class BatchScheduler:
@@ -28,9 +26,15 @@ class BatchScheduler:
     recorded one in doubt.
     """
 
-    def __init__(self, most: int, limiter: ConcurrencyLimiter, channel: WorkerChannel) -> None:
+    def __init__(
+        self,
+        most: int,
+        limiter: ConcurrencyLimiter,
+        channel: WorkerChannel,
+        start_thread: StartThread,
+    ) -> None:
         self._most = most
-        self._most_ahead = 2 * (most - 1)
+        self._start_thread = start_thread
         self._limiter = limiter
         self._channel = channel
         self._pool: DaemonThreadPool[Batch] | None = None
@@ -45,9 +49,25 @@ class BatchScheduler:
     def is_open(self) -> bool:
         return self._pool is not None
 
-    def open(self, work: Callable[[Batch], None]) -> None:
-        """From now on threads process batches with `work`."""
-        self._pool = DaemonThreadPool(self._most, work)
+    @property
+    def _most_ahead(self) -> int:
+        return 2 * (self._most - 1)
+
+    def open(self, work: Callable[[Batch], None], warn: Callable[[str], None]) -> None:
+        """From now on threads process batches with `work`: `most`, or as many as can be had.
+
+        `warn` is told if there are fewer. Raises ThreadLimitError if there are none.
+        """
+        pool = DaemonThreadPool(work, "dkimctl-request", self._start_thread)
+        if not pool.grow(1):
+            raise ThreadLimitError
+        with reserved_threads(_RESERVED, self._start_thread):
+            count = pool.grow(self._most)
+        if count < self._most:
+            warn(f"the system allows only {count} of {self._most} threads for requests (ulimit -u)")
+            self._most = count
+            self._limiter.cap(count)
+        self._pool = pool
 
     def close(self) -> None:
         if self._pool is not None:

@@ -1,18 +1,16 @@
-"""The threads that send batches, and the channel between them and the engine."""
+"""The channel between the threads that send batches and the engine."""
 
 from __future__ import annotations
 
 import contextlib
 import queue
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from enum import Enum
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
 from dkimctl.errors import ServiceError
 from dkimctl.registration.engine.batches import Batch
-
-Job = TypeVar("Job")
 
 
 class Stopped(Exception):
@@ -83,34 +81,3 @@ class WorkerChannel:
             while True:
                 events.append(self._events.get_nowait())
         return [event for event in events if event is not None]
-
-
-class DaemonThreadPool(Generic[Job]):
-    """At most `size` threads, each of which does one job at a time with `work`.
-
-    Daemon threads, unlike those of concurrent.futures: a request that hangs must not hold up
-    the end of the program. `work` may not raise.
-    """
-
-    def __init__(self, size: int, work: Callable[[Job], None]) -> None:
-        self._size = size
-        self._work = work
-        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
-        self._threads: list[threading.Thread] = []
-
-    def submit(self, job: Job) -> None:
-        """Have a thread do `job` as soon as one is free."""
-        if len(self._threads) < self._size:
-            thread = threading.Thread(target=self._run, daemon=True, name="dkimctl-request")
-            self._threads.append(thread)
-            thread.start()
-        self._jobs.put(job)
-
-    def close(self) -> None:
-        """Let the threads end after their jobs; waits for none."""
-        for _ in self._threads:
-            self._jobs.put(None)
-
-    def _run(self) -> None:
-        while (job := self._jobs.get()) is not None:
-            self._work(job)

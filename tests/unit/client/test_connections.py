@@ -10,6 +10,8 @@ import pytest
 
 import hostile
 from dkimctl.client.connections import DeadlineThread, network_client_factory, remote_address
+from dkimctl.errors import ThreadLimitError
+from thread_limits import FewThreads
 
 LIMIT = 0.3  # seconds; the thread checks ten times as often
 
@@ -141,3 +143,8 @@ def test_session_keys_with_which_the_secret_could_be_read_are_not_logged(
         with network_client_factory(5, ca_bundle, None)() as client:
             assert client.get(server.url).status_code == 200
     assert not log.exists() or "SECRET" not in log.read_text()
+
+
+def test_no_request_is_sent_without_a_thread_that_enforces_its_deadline():
+    with pytest.raises(ThreadLimitError):
+        DeadlineThread(LIMIT, FewThreads(0))

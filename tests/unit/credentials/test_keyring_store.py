@@ -28,6 +28,7 @@ from dkimctl.credentials.account import Account
 from dkimctl.credentials.keyring_store import KeyringStore
 from dkimctl.errors import CredentialsError
 from dkimctl.models.secret import Secret, Token
+from thread_limits import FewThreads
 
 SECRET = Secret("hunter2")
 
@@ -309,6 +310,14 @@ def test_a_blocking_keyring_times_out(account: Account, waiting_keyring: Waiting
         store.get_secret(account)
     assert_names_the_alternatives(caught.value)
     assert "unlock" in caught.value.hint
+
+
+def test_a_keyring_that_no_thread_can_ask_is_an_error(account: Account) -> None:
+    store = KeyringStore(AnsweringKeyring(None), start_thread=FewThreads(0))
+    with pytest.raises(CredentialsError, match="the keyring cannot be asked") as caught:
+        store.get_secret(account)
+    assert "ulimit -u" in caught.value.hint
+    assert store.name == "keyring (not available)"
 
 
 def test_a_keyring_that_timed_out_is_not_called_again(

@@ -22,6 +22,7 @@ from dkimctl.service.keys import (
     key_pool,
     make_key,
 )
+from thread_limits import FewThreads
 
 PASSPHRASE = "correct horse — ばね".encode()
 
@@ -52,10 +53,23 @@ def test_the_private_key_is_pkcs8_pem_and_not_in_the_repr(fixed_keys: dict[int, 
     assert "PRIVATE" not in repr(pair)
 
 
-def test_the_pool_makes_the_ordered_keys() -> None:
-    with key_pool(lambda key_len: KeyPair(str(key_len), b"")) as order_key:
+@pytest.mark.parametrize("allowed", [0, 1, 99])
+def test_the_pool_makes_the_ordered_keys_with_the_threads_it_gets(allowed) -> None:
+    make, start_thread = lambda key_len: KeyPair(str(key_len), b""), FewThreads(allowed)
+    with key_pool(make, start_thread) as order_key:
         futures = [order_key(key_len) for key_len in (1024, 2048, 1024)]
         assert [key.result().value for key in futures] == ["1024", "2048", "1024"]
+
+
+@pytest.mark.parametrize("allowed", [0, 1])
+def test_a_key_that_fails_raises_where_it_is_used(allowed) -> None:
+    def fail(key_len: int) -> KeyPair:
+        raise OSError("no randomness")
+
+    with key_pool(fail, FewThreads(allowed)) as order_key:
+        key = order_key(1024)
+        with pytest.raises(OSError, match="no randomness"):
+            key.result()
 
 
 def test_leaving_the_pool_early_cancels_the_remaining_keys() -> None:

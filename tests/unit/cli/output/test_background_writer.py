@@ -6,10 +6,12 @@ import subprocess
 import sys
 import threading
 
+import pytest
+
 PROGRAM = """
 import sys
 from dkimctl.cli.output.background_writer import BackgroundWriter
-writer = BackgroundWriter()
+writer = BackgroundWriter(*eval(sys.argv[1]))
 for number in range(20_000):
     writer.write(f"{number:06} \\u4f8b\\n")
 print("all taken", file=sys.stderr, flush=True)
@@ -18,16 +20,18 @@ print(writer.finish(), file=sys.stderr)
 WHOLE = "".join(f"{number:06} 例\n" for number in range(20_000)).encode()
 
 
-def start():
+def start(arguments="()"):
     return subprocess.Popen(
-        [sys.executable, "-X", "utf8", "-c", PROGRAM],
+        [sys.executable, "-X", "utf8", "-c", PROGRAM, arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
 
 
-def test_what_the_reader_has_not_taken_waits_in_memory():
-    process = start()
+@pytest.mark.parametrize("arguments", ["()", "(lambda work, name: None,)"])
+def test_what_the_reader_has_not_taken_waits_in_memory(arguments):
+    """Also where no thread can be started."""
+    process = start(arguments)
     assert process.stderr.readline().strip() == b"all taken"  # and not a byte is read yet
     assert process.poll() is None
     out, err = process.communicate(timeout=60)

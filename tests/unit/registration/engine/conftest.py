@@ -13,6 +13,7 @@ from dkimctl.registration.engine.engine import RegistrationEngine
 from dkimctl.registration.engine.limits import Limits
 from dkimctl.registration.engine.workers import WorkerChannel, WorkerEvent
 from dkimctl.registration.planning import Planner
+from dkimctl.threads import start_daemon
 from fakes import RegistrationService
 
 
@@ -81,6 +82,7 @@ def make_run(ledger):
         grace=5.0,
         channel=None,
         speed=1,
+        start_thread=start_daemon,
         **plan,
     ):
         warned, observer, channel = [], Observer(), channel or PatientChannel(speed)
@@ -93,6 +95,7 @@ def make_run(ledger):
             limits=Limits(batch_size, concurrency, max_wait, grace),
             channel=channel,
             clock=getattr(channel, "clock", time.monotonic),
+            start_thread=start_thread,
         )
 
         def run(specs, on_result=lambda result: None):

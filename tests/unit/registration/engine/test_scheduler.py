@@ -1,4 +1,4 @@
-"""When requests are sent: pauses that the service asks for, and a disk that fills up."""
+"""When requests are sent: pauses that the service asks for, a disk that fills up, few threads."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ import time
 
 import pytest
 
-from dkimctl.errors import LedgerError, Throttled
+from dkimctl.errors import LedgerError, MaybeProcessed, ThreadLimitError, Throttled
+from dkimctl.registration.engine.limits import ConcurrencyLimiter
+from dkimctl.registration.engine.scheduler import BatchScheduler
 from dkimctl.registration.engine.workers import WorkerChannel
+from thread_limits import FewThreads
 
 PAUSE = 0.5  # seconds
 
@@ -69,3 +72,58 @@ def test_disk_space_is_required_for_all_answers_that_may_arrive(
     make_run(service().send, batch_size=5, concurrency=2).run(entries(40))
     assert asked[0] >= 5
     assert max(asked) == (2 + 2) * 5  # two at the service, two with a permit
+
+
+@pytest.mark.parametrize("selector", ["s1", None])
+@pytest.mark.parametrize(("allowed", "most"), [(1, 1), (2, 1), (3, 1), (5, 3), (20, 4)])
+def test_as_many_requests_at_a_time_as_there_are_threads_but_two(
+    ledger, service, make_run, entries, outcomes_of, selector, allowed, most
+):
+    server, lock = service(*[MaybeProcessed("lost", retry_after=0), None] * 3), threading.Lock()
+    in_flight, intents = [0], [0]
+
+    def send(specs):
+        with lock:
+            in_flight.append(in_flight[-1] + 1)
+        try:
+            time.sleep(0.002)
+            return server.send(specs)
+        finally:
+            with lock:
+                in_flight.append(in_flight[-1] - 1)
+
+    def count_intents(result):
+        intents.append(len(ledger.intents()))
+
+    run = make_run(send, batch_size=1, concurrency=4, start_thread=FewThreads(allowed))
+    outcomes = outcomes_of(run.run(entries(60, selector), count_intents))
+    assert outcomes.count("created") == (60 if selector else 57)
+    assert max(in_flight) == most
+    if selector is None:  # a kill leaves no more in doubt
+        assert max(intents) <= most + 3
+    text = f"the system allows only {most} of 4 threads for requests (ulimit -u)"
+    assert run.warned == ([text] if most < 4 else [])
+
+
+def test_a_service_that_asks_for_less_gets_less_than_the_threads_could_send():
+    limiter, warned = ConcurrencyLimiter(8), []
+    scheduler = BatchScheduler(8, limiter, WorkerChannel(), FewThreads(4))
+    scheduler.open(lambda batch: None, warned.append)
+    for _ in range(10):
+        limiter.answered()
+    assert limiter.limit == 2
+    limiter.throttled(0)
+    assert limiter.limit == 1
+    scheduler.close()
+
+
+def test_without_a_thread_nothing_is_sent_or_in_doubt(
+    ledger, service, make_run, entries, outcomes_of
+):
+    server = service()
+    run = make_run(server.send, start_thread=FewThreads(0))
+    assert outcomes_of(run.run(entries(20))) == ["pending"] * 20
+    assert isinstance(run.engine.stopped, ThreadLimitError)
+    assert "ulimit -u" in run.engine.stopped.hint
+    assert (server.batches, ledger.intents()) == ([], [])
+    assert not run.engine.may_have_reached_service

@@ -1,0 +1,73 @@
+"""Threads, of which a system may allow only a few (`ulimit -u`)."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Generic, TypeAlias, TypeVar
+
+Job = TypeVar("Job")
+StartThread: TypeAlias = Callable[[Callable[[], object], str], threading.Thread | None]
+"""Starts a thread that does some work, under a name; None if the system allows no further one."""
+
+
+def start_daemon(work: Callable[[], object], name: str) -> threading.Thread | None:
+    """A StartThread. A daemon, so that work that hangs does not delay the end of the program."""
+    thread = threading.Thread(target=work, name=name, daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:  # Python has no class of its own for this
+        return None
+    return thread
+
+
+class DaemonThreadPool(Generic[Job]):
+    """Threads, each of which does one job at a time with `work`, which may not raise.
+
+    Unlike that of concurrent.futures, it says how many threads it could start, and the end of the
+    program does not wait for them.
+    """
+
+    def __init__(
+        self, work: Callable[[Job], None], name: str, start_thread: StartThread = start_daemon
+    ) -> None:
+        self._work = work
+        self._name = name
+        self._start_thread = start_thread
+        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._size = 0
+
+    def grow(self, size: int) -> int:
+        """Start threads until there are `size`, or as many as can be had; returns how many."""
+        while self._size < size and self._start_thread(self._run, self._name) is not None:
+            self._size += 1
+        return self._size
+
+    def submit(self, job: Job) -> None:
+        """Have a thread do `job` as soon as one is free."""
+        self._jobs.put(job)
+
+    def close(self) -> None:
+        """Let the threads end after their jobs; waits for none."""
+        for _ in range(self._size):
+            self._jobs.put(None)
+
+    def _run(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            self._work(job)
+
+
+@contextmanager
+def reserved_threads(count: int, start_thread: StartThread = start_daemon) -> Iterator[None]:
+    """Within the block, `count` threads are taken, so that what it starts leaves room for them."""
+    done = threading.Event()
+    threads = [start_thread(done.wait, "reserved") for _ in range(count)]
+    try:
+        yield
+    finally:
+        done.set()
+        for thread in threads:
+            if thread is not None:
+                thread.join()
