@@ -53,6 +53,7 @@ class Session:
         self.reporter = reporter
         self.reporter.quiet = bool(flags["quiet"])
         self._resources = ExitStack()
+        self._has_opened_ledger = False
         if flags["verbose"]:
             _log_to_stderr()
 
@@ -183,13 +184,21 @@ class Session:
         return read_specs(path, defaults=self.profile.defaults)
 
     def open_ledger(self, *, for_writing: bool) -> Ledger:
-        """The ledger of the profile's account; opening it to read creates no file."""
+        """The ledger of the profile's account; opening it to read creates no file.
+
+        The first time, warns if the user may mean another account.
+        """
+        from dkimctl.cli.loopback import warn_of_other_names
         from dkimctl.ledger.ledger import Ledger
 
         base_url, client_id = require_ledger_account(self.profile)
         open_ = Ledger.open if for_writing else Ledger.open_existing
         ledger = open_(self.state_dir / "ledger.db", base_url=base_url, client_id=client_id)
-        return self._resources.enter_context(ledger)
+        self._resources.enter_context(ledger)
+        if not self._has_opened_ledger:
+            self._has_opened_ledger = True
+            warn_of_other_names(ledger, base_url, client_id, self.reporter)
+        return ledger
 
     def lock_account(self) -> AbstractContextManager[None]:
         """Wait until no other process registers for the profile's account, and lock it."""

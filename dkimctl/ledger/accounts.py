@@ -1,6 +1,6 @@
-"""Accounts whose URLs are equivalent become one: versions before 5 kept them apart.
+"""The accounts of a ledger. Versions before 5 had several for equivalent URLs: they are merged.
 
-The service has one registration of a domain and selector. So where both accounts have it, the row
+The service has one registration of a domain and selector. So where two accounts have it, the row
 stays that has a DNS record, or else the later `regist_date`, or else that of the account with the
 canonical URL; and what was seen of the other key, if it is another, is dropped.
 """
@@ -54,6 +54,15 @@ ON CONFLICT (account_id, sign_domain, selector) DO UPDATE SET
     excluded.looked_at > coalesce(looked_at, ''), excluded.looked_at, looked_at),
   verdict = iif(excluded.looked_at > coalesce(looked_at, ''), excluded.verdict, verdict)
 """
+_COUNT_DOMAINS = """
+SELECT count(DISTINCT sign_domain) FROM registration JOIN account ON account.id = account_id
+WHERE base_url = ? AND client_id = ?
+"""
+
+
+def count_domains(connection: sqlite3.Connection, base_url: str, client_id: str) -> int:
+    """The number of signing domains of an account; 0 if there is no such account."""
+    return int(connection.execute(_COUNT_DOMAINS, (base_url, client_id)).fetchone()[0])
 
 
 def merge_equivalent_accounts(connection: sqlite3.Connection) -> None:

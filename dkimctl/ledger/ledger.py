@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Self
 
+from dkimctl.ledger.accounts import count_domains
 from dkimctl.ledger.damage import (
     file_identity,
     find_quarantined,
@@ -120,6 +121,11 @@ class Ledger:
         """The keys of all registrations; of ours, also those with "" for the selector."""
         with translate_errors(self._path):
             return select_keys(self._connection, self._account_id)
+
+    def count_domains(self, base_url: str, client_id: str) -> int:
+        """The number of signing domains of any account in the file."""
+        with translate_errors(self._path):
+            return count_domains(self._connection, base_url, client_id)
 
     def intents_of(self, sign_domain: str) -> list[Intent]:
         """The open intents of one signing domain, oldest first."""

@@ -78,3 +78,37 @@ def test_an_old_ledger_is_shown_whole_and_nothing_in_it_registered_again(
         assert {item["outcome"] for item in done.json["items"]} == {"exists"}
     after = under(spellings[-1], "show-dns", "--format", "json").json["items"]
     assert tuple((item["sign_domain"], item["selector"]) for item in after) == keys
+
+
+WORDS = (
+    ("register", "domains.yaml", "--dry-run"), ("show-dns",), ("check-dns",), ("rotate",),
+    ("ledger", "forget", "a.example", "--force"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("words", WORDS, ids=" ".join)
+def test_what_is_registered_under_another_name_of_this_machine_is_named_once(
+    cli, under, specs, account, words
+):
+    url = account["DKIMCTL_BASE_URL"]
+    localhost = url.replace("127.0.0.1", "localhost")
+    assert under(localhost, *words).err.count("another account") == 0
+    done = under(url, "register", specs)
+    assert (done.status, done.err.count("another account")) == (0, 0)
+    done = under(localhost, *words)
+    warning = f"warning: the ledger has 2 domains of {url}, and none of {localhost}, which is "
+    assert done.err.count(warning) == done.err.count("another account") == 1, done.err
+    assert f"hint: if you mean that one, use --base-url {url}\n" in done.err
+    assert under(localhost, *words, "--base-url", url).err.count("another account") == 0
+    assert under(localhost, *words, "--client-id", "you").err.count("another account") == 0
+
+
+def test_a_name_of_this_machine_with_domains_of_its_own_is_not_taken_for_another(
+    under, specs, account
+):
+    url = account["DKIMCTL_BASE_URL"]
+    localhost = url.replace("127.0.0.1", "localhost")
+    assert under(url, "register", specs).status == 0
+    done = under(localhost, "register", specs)
+    assert (done.status, done.err.count("another account")) == (0, 1)
+    assert under(localhost, "show-dns").err.count("another account") == 0
