@@ -11,8 +11,8 @@ _TAG_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _TOLERATED_NAME = re.compile(r"[A-Za-z][!-:<>-~]*")  # that verifiers accept
 _TAGS = frozenset(("v", "g", "h", "k", "n", "p", "s", "t"))  # of RFC 6376 and 4871
 # A selector that the service chose may contain an underscore, which DNS allows.
-_LABEL = r"(?!-)[A-Za-z0-9_-]{1,63}+(?<!-)"
-_NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*+")
+_LABEL = r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)"
+_NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
 MAX_NAME = 253  # RFC 1035 2.3.4 allows 255 octets on the wire, which are 253 characters of text
 _MAX_VALUE = 4096  # characters; a key of 16,384 bits has 2,766
 _MIN_BITS = 1024  # RFC 8301 section 3.2: verifiers reject shorter keys

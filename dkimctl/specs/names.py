@@ -13,7 +13,7 @@ MAX_LABEL = 63
 
 # Needs no further check: two labels or more, no A-label among them, and the last not a number.
 _ORDINARY = re.compile(
-    r"(?:(?!xn--|-)[a-z0-9-]{1,63}+(?<!-)\.)++(?!xn--|-)(?![0-9]+\Z)[a-z0-9-]{1,63}+(?<!-)"
+    r"(?:(?!xn--|-)[a-z0-9-]{1,63}(?<!-)\.)+(?!xn--|-)(?![0-9]+\Z)[a-z0-9-]{1,63}(?<!-)"
 )
 _LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _SELECTOR = re.compile(rf"{_LABEL}(?:\.{_LABEL})*", re.IGNORECASE | re.ASCII)
