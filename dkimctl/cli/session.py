@@ -13,7 +13,7 @@ from dkimctl.cli import prompt
 from dkimctl.cli.output.streams import Reporter, log
 from dkimctl.errors import CredentialsError, UsageError
 from dkimctl.settings.config import Config, load_config
-from dkimctl.settings.logins import read_logins
+from dkimctl.settings.logins import read_logins, stored_login
 from dkimctl.settings.paths import config_path, state_dir
 from dkimctl.settings.precedence import resolve_profile
 from dkimctl.settings.profile import (
@@ -106,19 +106,25 @@ class Session:
 
         return Account(*require_account(self.profile))
 
+    @cached_property
+    def stored_account(self) -> Account:
+        """The account by which its credentials are looked up.
+
+        Until the next login, its URLs are as an older version stored them, not canonical.
+        """
+        require_account(self.profile)
+        return _account_of(stored_login(self.profile, self.logins))
+
     def delete_credentials(self, login: Mapping[str, Any]) -> None:
         """Delete the secret and token of a stored login."""
-        from dkimctl.credentials.account import Account
-
-        account = Account(login["auth_url"], login["base_url"], login["client_id"])
-        self._open_store(login["credential_store"]).delete(account)
+        self._open_store(login["credential_store"]).delete(_account_of(login))
 
     @cached_property
     def credentials(self) -> CredentialStore:
         """Where this run reads the secret and token."""
         from dkimctl.credentials.sources import find_credentials
 
-        return find_credentials(os.environ, self.account, self.credential_store)
+        return find_credentials(os.environ, self.stored_account, self.credential_store)
 
     @cached_property
     def credential_store(self) -> CredentialStore:
@@ -152,8 +158,8 @@ class Session:
             return TokenProvider(issue=self._sandbox.issue_token)
         return TokenProvider(
             issue=self._issue_token,
-            cached=self.credentials.get_token(self.account),
-            persist=lambda token: self.credentials.set_token(self.account, token),
+            cached=self.credentials.get_token(self.stored_account),
+            persist=lambda token: self.credentials.set_token(self.stored_account, token),
             discard=self._discard_token,
         )
 
@@ -227,7 +233,7 @@ class Session:
 
     def _issue_token(self) -> Token:
         # Only read when needed, because a keyring may be slow or ask to be unlocked.
-        secret = self.credentials.get_secret(self.account)
+        secret = self.credentials.get_secret(self.stored_account)
         if secret is None:
             raise CredentialsError(
                 f"the profile {self.profile.name} has no client secret",
@@ -238,7 +244,7 @@ class Session:
 
     def _discard_token(self, token: Token) -> None:
         """Forget a token that the service refused; the user's own is theirs to remove."""
-        self.credentials.discard_token(self.account, token)
+        self.credentials.discard_token(self.stored_account, token)
         if token.obtained_at is None:
             # Reported at the end: this may be a worker thread, under the progress display.
             self._resources.callback(
@@ -252,6 +258,12 @@ class Session:
         from dkimctl.cli.embedded_service import Sandbox
 
         return self._resources.enter_context(Sandbox())
+
+
+def _account_of(login: Mapping[str, Any]) -> Account:
+    from dkimctl.credentials.account import Account
+
+    return Account(login["auth_url"], login["base_url"], login["client_id"])
 
 
 def _read_defaults(document: Document, node: Node) -> Mapping[str, object]:

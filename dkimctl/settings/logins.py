@@ -31,6 +31,8 @@ LOGIN_KEYS = ("auth_url", "base_url", "client_id", "credential_store")
 def read_logins(state_dir: Path) -> dict[str, dict[str, str]]:
     """Each login, with the keys LOGIN_KEYS, by profile name.
 
+    The URLs are as they were stored, which older versions did not do in canonical form.
+
     Raises UsageError if the file cannot be read or is damaged, or if other users can change it.
     """
     return _read(state_dir)[0]
@@ -83,6 +85,22 @@ def login_of(profile: Profile) -> dict[str, str]:
     return {key: getattr(profile, key) for key in LOGIN_KEYS}
 
 
+def settings_of(login: Mapping[str, str]) -> dict[str, object]:
+    """The settings of a stored login: its URLs in canonical form."""
+    return {key: parse_value(key, text, "logins.json") for key, text in login.items()}
+
+
+def stored_login(profile: Profile, logins: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
+    """The login with whose URLs, as they are written, the credentials of a profile are stored.
+
+    The profile's own or, if it has none, another one with the same settings.
+    """
+    login = login_of(profile)
+    exact = [login] if login in logins.values() else []
+    candidates = [logins.get(profile.name, {}), *exact, *logins.values()]
+    return next((stored for stored in candidates if settings_of(stored) == login), login)
+
+
 def _path(state_dir: Path) -> Path:
     return state_dir / "logins.json"
 
@@ -113,7 +131,9 @@ def _parse(data: bytes, path: Path) -> tuple[dict[str, dict[str, str]], list[dic
 
 
 def _checked(login: Mapping[str, Any], path: Path) -> dict[str, str]:
-    return {key: str(parse_value(key, login[key], str(path))) for key in LOGIN_KEYS}
+    for key in LOGIN_KEYS:
+        parse_value(key, login[key], str(path))
+    return {key: str(login[key]) for key in LOGIN_KEYS}
 
 
 def _refuse(fault: Fault | None) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 from dkimctl.errors import UsageError, naming
 from dkimctl.settings.config import Config
+from dkimctl.settings.logins import settings_of
 from dkimctl.settings.profile import DEFAULT_PROFILE, Profile
 from dkimctl.settings.values import CHECKS, SANDBOX, SANDBOX_FIXED, parse_value, profile_name
 
@@ -35,7 +36,7 @@ def resolve_profile(
     given = {**_from_environment(environ), **from_flags}
     if not may_be_new and "auth_url" not in given and "base_url" not in given:
         _require_known(name, {DEFAULT_PROFILE, SANDBOX, *config.profiles, *logins})
-    return Profile(name, **{**logins.get(name, {}), **from_config, **given})
+    return Profile(name, **{**settings_of(logins.get(name, {})), **from_config, **given})
 
 
 def _name(flags: Mapping[str, Any], environ: Mapping[str, str], config: Config) -> str:

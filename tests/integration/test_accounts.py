@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 
 import pytest
@@ -112,3 +113,62 @@ def test_a_name_of_this_machine_with_domains_of_its_own_is_not_taken_for_another
     done = under(localhost, "register", specs)
     assert (done.status, done.err.count("another account")) == (0, 1)
     assert under(localhost, "show-dns").err.count("another account") == 0
+
+
+@pytest.fixture
+def old_login(cli, login, account):
+    """Log in, with the URLs written as an older version kept them; gives both files."""
+    assert login(account).status == 0
+    directory = cli.home / ".local/state/dkimctl"
+    files = [directory / name for name in ("logins.json", "credentials.json")]
+    url = account["DKIMCTL_BASE_URL"]
+    for file in files:
+        file.write_text(file.read_text().replace(url, _respelled(url)))
+    return files
+
+
+def _respelled(url):
+    scheme, port = url.rsplit(":", 1)
+    return f"{scheme}:0{port}"
+
+
+def names_in(file):
+    """The entries of a credential file, as [kind, authorization URL, service URL, client ID]."""
+    return [json.loads(name) for name in json.loads(file.read_text())]
+
+
+def test_a_login_of_an_older_version_works_until_the_next(cli, specs, account, login, old_login):
+    url, credentials = account["DKIMCTL_BASE_URL"], old_login[1]
+    status = cli("status", "--format", "json").json
+    assert (status["base_url"], status["problem"]) == (url, None)
+    assert str(credentials) in status["secret_source"]
+    assert cli("register", specs).status == 0
+    entries = json.loads(credentials.read_text())
+    assert {name[2] for name in names_in(credentials)} == {_respelled(url)}
+    credentials.write_text(json.dumps({k: v for k, v in entries.items() if "token" not in k}))
+    assert cli("register", specs, "--refresh").status == 0, "with a token got by the secret"
+    assert {name[2] for name in names_in(credentials)} == {_respelled(url)}
+    assert login(account).status == 0
+    assert {name[2] for name in names_in(credentials)} == {url}
+    assert cli("logout").status == 0
+    assert names_in(credentials) == []
+
+
+def test_logout_deletes_the_secret_of_an_older_version(cli, old_login):
+    assert len(names_in(old_login[1])) == 2
+    assert cli("logout").status == 0
+    assert names_in(old_login[1]) == []
+    assert cli("status").status == 3
+
+
+def test_a_profile_of_the_config_file_uses_the_login_of_an_older_version(cli, account, old_login):
+    url, client_id = account["DKIMCTL_BASE_URL"], account["DKIMCTL_CLIENT_ID"]
+    cli.write(
+        "config.yaml",
+        f"""\
+profiles:
+  other: {{auth_url: "{url}/", base_url: "{_respelled(url)}", client_id: {client_id},
+          credential_store: file}}
+""",
+    )
+    assert cli("token", "--profile", "other", "--config", "config.yaml").status == 0

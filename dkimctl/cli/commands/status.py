@@ -56,8 +56,8 @@ def _credentials(session: Session) -> Mapping[str, object]:
     if not (profile.auth_url and profile.base_url and profile.client_id):
         return {"problem": f"not logged in: run `{session.command('login')}`"}
     try:
-        source = session.credentials.secret_source(session.account)
-        token = session.credentials.get_token(session.account)
+        source = session.credentials.secret_source(session.stored_account)
+        token = session.credentials.get_token(session.stored_account)
     except CredentialsError as error:
         return {"problem": f"{error.message}: {error.hint}"}
     facts: dict[str, object] = {"secret_source": source}

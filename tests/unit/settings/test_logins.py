@@ -12,6 +12,7 @@ from dkimctl.settings.logins import (
     logins_lock,
     read_logins,
     read_unused_logins,
+    stored_login,
     write_logins,
 )
 from dkimctl.settings.profile import Profile
@@ -63,6 +64,27 @@ def test_the_lock_removes_partial_files_of_killed_processes(tmp_path):
     other.touch()
     with logins_lock(tmp_path):
         assert (leftover.exists(), other.exists()) == (False, True)
+
+
+def test_urls_that_an_older_version_stored_are_canonical_as_settings_alone(resolve, tmp_path):
+    old = login_of(PROD) | {"base_url": "https://api.example:443"}
+    with logins_lock(tmp_path):
+        write_logins(tmp_path, {"prod": old})
+    logins = read_logins(tmp_path)
+    assert logins == {"prod": old}
+    profile = resolve(flags={"profile": "prod"}, logins=logins)
+    assert profile.base_url == PROD.base_url
+    assert stored_login(profile, logins) == old
+
+
+def test_credentials_are_stored_with_the_urls_of_the_profiles_own_login_first():
+    new = login_of(PROD)
+    old, older = (new | {"base_url": PROD.base_url + suffix} for suffix in (":443", ":"))
+    other = new | {"client_id": "you"}
+    assert stored_login(PROD, {}) == stored_login(PROD, {"prod": other}) == new
+    assert stored_login(PROD, {"a": old, "prod": older, "b": new}) == older
+    assert stored_login(PROD, {"a": old, "b": new, "prod": other}) == new
+    assert stored_login(PROD, {"b": other, "a": old}) == old
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX modes")
