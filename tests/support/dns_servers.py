@@ -64,6 +64,7 @@ server:
   database: ""
   pidfile: "{directory}/nsd.pid"
   xfrdfile: "{directory}/xfrd.state"
+  xfrdir: "{directory}"
   zonelistfile: "{directory}/zone.list"
   logfile: "{directory}/nsd.log"
   server-count: 1

@@ -27,6 +27,7 @@ server:
   database: ""
   pidfile: "{home}/nsd.pid"
   xfrdfile: "{home}/xfrd.state"
+  xfrdir: "{home}"
   zonelistfile: "{home}/zone.list"
   server-count: 1
   rrl-ratelimit: 0

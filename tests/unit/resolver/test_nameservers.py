@@ -193,7 +193,6 @@ def test_record_of_a_signed_zone_can_be_bogus_alone(name_server, reply, flags, i
     [
         (EDEOption(7, "see s1._domainkey"), "EDE 7 (Signature Expired): see s1._domainkey"),
         (EDEOption(6), "EDE 6 (DNSSEC Bogus)"),
-        (EDEOption(4242), "EDE 4242"),
         (EDEOption(6, "\u202e"), "EDE 6 (DNSSEC Bogus): \\u202e"),
         (EDEOption(6, "x" * 900), "EDE 6 (DNSSEC Bogus): " + "x" * 178),
     ],
@@ -201,6 +200,11 @@ def test_record_of_a_signed_zone_can_be_bogus_alone(name_server, reply, flags, i
 def test_bogus_answer_tells_the_extended_error(name_server, reply, option, text):
     answer = ask_resolvers(name_server(unvalidated(reply, option)))
     assert answer.bogus.endswith(f" (DNSSEC): {text}")
+
+
+def test_bogus_answer_tells_the_number_of_an_error_without_a_name(name_server, reply):
+    answer = ask_resolvers(name_server(unvalidated(reply, EDEOption(4242))))
+    assert " (DNSSEC): EDE 4242" in answer.bogus  # on Python 3.13, dnspython repeats the number
 
 
 @pytest.mark.parametrize("rcode", [dns.rcode.SERVFAIL, dns.rcode.REFUSED])
