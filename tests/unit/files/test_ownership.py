@@ -198,11 +198,14 @@ def test_the_way_to_a_file_may_hold_links_and_the_file_be_read_by_others(home: P
     assert message_of(way_fault(link)) == f"unsafe file {target}: other users can write to it"
 
 
-def test_root_owns_what_an_ordinary_user_may_use(home: Path, needs_root: None) -> None:
+def test_an_ordinary_user_may_use_what_root_owns_and_is_not_told_to_change_it(
+    home: Path, needs_root: None
+) -> None:
     program = (
         "import os; from pathlib import Path; from dkimctl.files.ownership import fault_of;"
         f"os.setuid({OTHER});"
-        "print(fault_of(Path('/etc/passwd')), fault_of(Path('/tmp/none/ledger.db')))"
+        "print(fault_of(Path('/etc/passwd')), fault_of(Path('/tmp/none/ledger.db')),"
+        " repr(fault_of(Path('/tmp/ledger.db')).hint))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
-    assert done.stdout == b"None None\n"
+    assert done.stdout == b"None None ''\n"
