@@ -86,6 +86,11 @@ _HEADS = {
     ),
 }  # fmt: skip
 
+
+def _another(key: str) -> str:
+    return f"{key[:60]}{'B' if key[60] != 'B' else 'C'}{key[61:]}"
+
+
 # As the value of p=, from the registered one.
 _KEYS: dict[Verdict, dict[str, Callable[[str], str]]] = {
     PUBLISHED: {
@@ -101,7 +106,11 @@ _KEYS: dict[Verdict, dict[str, Callable[[str], str]]] = {
         "padding of 3": lambda key: f"{key}===",
         "padding of 4": lambda key: f"{key} = = = =",
     },
-    MISMATCH: {"another key": lambda key: f"{key[:60]}{'B' if key[60] != 'B' else 'C'}{key[61:]}"},
+    MISMATCH: {
+        "another key": _another,
+        "another key, with padding": lambda key: f"{_another(key)}==",
+        "the same key with another exponent": lambda key: f"{key[:-1]}D",  # AQAB is 65,537
+    },
     TRUNCATED: {
         "without its last character": lambda key: key[:-1],
         "without its last quantum": lambda key: key[:-4],

@@ -85,7 +85,17 @@ def test_key_is_retired_14_days_after_its_successor_took_over(status_of):
         "its successor new started on 2026-11-07 and was seen published from 2026-11-07 to "
         "2026-11-21"
     )
+    assert statuses["old"].is_over
     assert "run `dkimctl rotate`" in statuses["new"].reason
+
+
+def test_a_key_that_starts_now_has_begun(status_of):
+    assert "run `dkimctl rotate`" in status_of(old=started(0))["old"].reason
+
+
+def test_a_look_is_recent_until_its_age_is_the_limit(status_of):
+    new = started(30, published=30, replaces="old", looked=1)
+    assert stages(status_of(old=started(200), new=new))[0] is RETIRED
 
 
 @pytest.mark.parametrize(
@@ -103,6 +113,7 @@ def test_key_is_retired_14_days_after_its_successor_took_over(status_of):
         # Since when it is published is not known.
         (started(30, verdict="published"), DUE, "DNS on 2026-11-21: published"),
         (started(30, published=-400), DUE, "was seen published from 2027"),  # by such a clock
+        (started(30, published=30, verdict="mismatch"), DUE, "was seen published from"),
         (started(30, published=30, looked=1.1), DUE, "from 2026-10-22 to 2026-11-20"),
         (started(30, published=30, looked=-1), DUE, "to 2026-11-22"),  # by a clock that was wrong
         (started(30, verdict="missing", looked=2), DUE, "DNS on 2026-11-19: missing"),

@@ -8,13 +8,15 @@ import pytest
 
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.ledger.selection import Selection
+from dkimctl.models.history import KeyHistory
 from dkimctl.models.registration import key_of
-from dkimctl.publication.looks import recording_looks
+from dkimctl.publication.looks import Looks, recording_looks
+from dkimctl.publication.verdicts import Check, Finding, Verdict
 from dkimctl.resolver.authorities import Zone
 from dkimctl.resolver.messages import Answer
 from dkimctl.resolver.server import NameServer, NoAnswer
-from dkimctl.rotation.retirement import RetirementPolicy, Stage
-from dkimctl.rotation.review import read_known_keys, review_with_look
+from dkimctl.rotation.retirement import RetirementPolicy, RetirementStatus, Stage
+from dkimctl.rotation.review import KnownKeys, read_known_keys, review_with_look
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -30,6 +32,7 @@ class Dns:
     def __init__(self) -> None:
         self.values: dict[str, str] = {}
         self.down = False
+        self.silent: set[str] = set()  # names for which no server has an answer
         self.asked: list[str] = []
 
     async def zone_with(self, name):
@@ -45,7 +48,7 @@ class Dns:
     async def ask(self, question) -> Answer:
         name = question.name.to_text(omit_final_dot=True)
         self.asked.append(name)
-        if self.down and len(self.asked) % 2 == 0:
+        if name in self.silent or (self.down and len(self.asked) % 2 == 0):
             raise NoAnswer("it does not answer")
         value = self.values.get(name)
         values = () if value is None else (value.encode(),)
@@ -180,8 +183,8 @@ def test_another_key_in_its_place_does_not_count(review, dns, pair, key_records)
 def test_a_successor_with_an_unusable_record_is_never_published(review, dns, pair, open_ledger):
     with open_ledger() as ledger:
         ledger.record([pair[1]._replace(key_len=1024)])
-    status, _ = review()
-    assert status.stage is Stage.DUE
+    status, unanswered = review()
+    assert (status.stage, unanswered) == (Stage.DUE, frozenset())
     assert dns.asked == []
 
 
@@ -192,3 +195,60 @@ def test_dns_is_not_asked_before_the_end_of_the_grace_period(review, dns, open_l
     status, _ = review("example.com")
     assert status.stage is Stage.WAITING
     assert dns.asked == []
+
+
+def test_a_successor_that_a_wrong_clock_saw_published_is_waited_for(review, dns, pair, open_ledger):
+    """It was published in 2028 by that clock: what is certain is that it is now."""
+    with open_ledger(-400) as ledger:
+        ledger.note_looks({NEW: "missing"})
+        ledger.note_looks({NEW: "published"})
+    record = pair[1].record
+    dns.values[record.fqdn] = record.value
+    status, _ = review()
+    assert status.stage is Stage.WAITING
+    assert "wait until 2026-12-05T12:00+00:00" in status.reason
+
+
+def test_one_of_two_successors_that_answers_is_an_answer(review, dns, pair, open_ledger):
+    """So it is a no, and not a failure of DNS."""
+    other = pair[1]._replace(selector="other", record=pair[1].record._replace(
+        fqdn="other._domainkey.example.com"))  # fmt: skip
+    with open_ledger(30) as ledger:
+        ledger.record([other])
+        ledger.note_replacements({other.key: "old"})
+    with open_ledger(20) as ledger:
+        ledger.note_looks({other.key: "published"})
+    dns.silent = {other.record.fqdn}
+    status, unanswered = review()
+    assert (status.stage, unanswered) == (Stage.DUE, frozenset())
+    dns.silent |= {pair[1].record.fqdn}
+    status, unanswered = review()
+    assert (status.stage, unanswered) == (Stage.DUE, {pair[0]})
+
+
+class TestKnownKeys:
+    @pytest.mark.parametrize("verdict", [*Verdict])
+    def test_a_record_is_there_unless_the_last_look_found_it_missing(self, pair, verdict):
+        known = KnownKeys([*pair], frozenset(pair), {NEW: KeyHistory(NOW, verdict=verdict)})
+        status = RetirementStatus(pair[1], Stage.CURRENT, "")
+        expected = {} if verdict is Verdict.MISSING else {"example.com (selector new)": verdict}
+        assert known.not_seen_gone([status]) == expected
+
+    @pytest.mark.parametrize("is_over", [True, False])
+    @pytest.mark.parametrize("is_sound", [True, False])
+    def test_a_replaced_record_that_was_never_checked_may_be_there(self, pair, is_over, is_sound):
+        old = pair[0] if is_sound else pair[0]._replace(key_len=1024)
+        known = KnownKeys([old], frozenset([old]), {})
+        status = RetirementStatus(old, Stage.DUE, "", is_over=is_over)
+        expected = {"example.com (selector old)": "never checked"}
+        assert known.not_seen_gone([status]) == (expected if is_over and is_sound else {})
+
+    def test_a_record_that_came_back_between_two_looks_is_published_since_then(self, pair):
+        history = KeyHistory(NOW - 30 * DAY, published_at=NOW - 20 * DAY, looked_at=NOW - DAY)
+        looks = Looks()
+        for verdict in Verdict.MISSING, Verdict.PUBLISHED:
+            looks.add(Check("example.com", "new", "", None, None, Finding(verdict)))
+        [(key, after)] = (
+            KnownKeys([], frozenset(), {NEW: history}).after(looks, NOW).histories.items()
+        )
+        assert (key, after.published_at, after.looked_at) == (NEW, NOW, NOW)

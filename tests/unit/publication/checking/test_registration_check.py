@@ -128,6 +128,15 @@ def test_delegation_is_followed(check_one, two, fake_server, value):
     assert [server.server for server in result.servers] == ["below.test"]
 
 
+def test_each_label_of_the_record_may_be_delegated(check_one, fake_server, value):
+    zone = fake_server(answers={NAME: referral_to("_domainkey.example.com")})
+    below = fake_server("below.test", answers={NAME: referral_to(NAME)})
+    lowest = fake_server("lowest.test", answers={NAME: [value]})
+    zones = {"_domainkey.example.com": [below], NAME: [lowest]}
+    result = check_one(zone, zones=zones)
+    assert result.servers == (ServerFinding("lowest.test", Finding(Verdict.PUBLISHED)),)
+
+
 def test_referral_from_one_server_is_enough(check_one, two, fake_server, value):
     below = fake_server("below.test", answers={NAME: [value]})
     servers = two([], first=referral_to("_domainkey.example.com"))
@@ -220,6 +229,40 @@ def test_servers_that_disagree_on_the_target_of_an_alias_are_named(check_one, fa
     result = check_one(here, zones={"example.net": there})
     assert result.finding.verdict is Verdict.INCONSISTENT
     assert "b.test: missing" in result.finding.reason
+
+
+def test_servers_that_disagree_on_where_an_alias_leads_are_inconsistent(check_one, fake_server):
+    here = fake_server(answers={NAME: alias_of("k.example.net")})
+    there = [
+        fake_server(name, answers={"k.example.net": alias_of(target)})
+        for name, target in (("a.test", "one.example.org"), ("b.test", "two.example.org"))
+    ]
+    result = check_one(here, zones={"example.net": there})
+    reason = "the servers of k.example.net disagree on whether it is an alias"
+    assert result.finding == Finding(Verdict.INCONSISTENT, reason)
+
+
+def test_target_of_the_same_alias_at_several_servers_is_asked_for_once(
+    check_one, fake_server, value
+):
+    here = [
+        fake_server(name, answers={NAME: alias_of("k.example.net")})
+        for name in ("a.test", "b.test")
+    ]
+    there = fake_server("there.test", answers={"k.example.net": [value]})
+    result = check_one(*here, zones={"example.net": [there]})
+    assert result.finding.verdict is Verdict.PUBLISHED
+    assert there.asked == ["k.example.net"]
+
+
+@pytest.mark.parametrize("is_given", [True, False])
+def test_alias_that_leads_nowhere_is_not_absent(check_one, fake_server, is_given):
+    """It is a record at the name, which should be gone."""
+    here = fake_server(answers={NAME: alias_of("gone.example.net")})
+    zones = {"example.net": [fake_server("there.test")]}
+    result = check_one(here, zones=zones, expect_absent=True, is_given=is_given)
+    assert result.finding == Finding(Verdict.MISMATCH, "the name is an alias (CNAME)")
+    assert result.alias == "gone.example.net"
 
 
 def test_alias_whose_target_has_no_zone_is_missing(check_one, fake_server):
