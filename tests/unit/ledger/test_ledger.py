@@ -85,6 +85,31 @@ def test_what_a_refresh_states_replaces_what_was_known(write, make_registration,
         assert ledger.of_domain("example.com") == [known._replace(**changed)]
 
 
+def test_a_registration_without_a_record_is_ours_unless_the_service_gave_no_data(
+    write, make_registration
+):
+    """409 without data: another account has it (interface 7.3)."""
+    unusable = make_registration("a.example", record=None)
+    empty = make_registration("b.example", code="409", record=DnsRecord("", "", ""))
+    taken = make_registration("c.example", code="409", record=None)
+    with write() as ledger:
+        ledger.record([unusable, empty, taken])
+        assert list(ledger.ours()) == [unusable, empty]
+        assert list(ledger.all()) == [unusable, empty, taken]
+        assert {domain for domain, selector in ledger.known_keys() if not selector} == {
+            "a.example",
+            "b.example",
+        }
+
+
+def test_names_ignore_case_in_another_run(write, make_registration):
+    with write() as ledger:
+        ledger.record([make_registration("Example.COM", "S1")])
+    with write() as ledger:
+        assert len(ledger.of_domain("example.com")) == 1
+        assert ledger.known_keys() == {("example.com", "s1"), ("example.com", "")}
+
+
 def test_a_registration_is_known_as_soon_as_it_is_recorded(write, make_registration):
     with write() as ledger:
         assert ledger.of_domain("EXAMPLE.com") == []

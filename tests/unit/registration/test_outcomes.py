@@ -79,6 +79,8 @@ def test_400_is_invalid_with_the_message_of_the_service(make_registration):
     answer = make_registration(code="400", record=None, message="bad selector")
     result = outcomes.of_answer(SPEC, answer)
     assert (result.outcome, result.reason) == (Outcome.INVALID, "bad selector")
+    silent = outcomes.of_answer(SPEC, answer._replace(message=None))
+    assert (silent.outcome, silent.reason) == (Outcome.INVALID, "the service answered 400")
 
 
 @pytest.mark.interface("7.3", "code-500")

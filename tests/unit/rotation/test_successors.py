@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dkimctl.errors import UsageError
+from dkimctl.ledger.ledger import Ledger
+from dkimctl.ledger.selection import Selection
 from dkimctl.models.registration import DomainSpec, Registration, key_of
-from dkimctl.rotation.successors import RotationPolicy, find_successors, start_date
+from dkimctl.rotation.successors import RotationPolicy, find_successors, plan_rotation, start_date
 from dkimctl.specs.names import parse_domain
 
 NOW = datetime(2026, 11, 21, 15, 4, 5, tzinfo=UTC)
@@ -168,6 +170,23 @@ def test_selector_is_new_to_the_domain(one, used, unanswered, selector):
     assert spec.selector == selector
 
 
+def test_selector_in_upper_case_is_the_same_to_dns(one):
+    policy = POLICY._replace(selector_for=lambda domain: "S1")
+    [spec] = due(one("s1"), policy=policy)
+    assert spec.selector == "S1-2"
+
+
+def test_domain_of_which_only_another_account_has_a_key_is_not_selected(one, tmp_path):
+    """So the user is told that nothing matches, and not that nothing is due."""
+    every = Selection([], read_specs=lambda path: (), to_domain=str)
+    with Ledger.open(tmp_path / "ledger.db", base_url="https://api.example", client_id="me") as it:
+        it.record([one(code="409", record=None)])
+        assert plan_rotation(it, every, POLICY, NOW) is None
+        it.record([one("s2")])
+        rotation = plan_rotation(it, every, POLICY, NOW)
+    assert [spec.replaces for spec in rotation.successors] == ["s2"]
+
+
 @pytest.mark.parametrize("fields", [{"enable": False}, {"code": "409", "record": None}])
 def test_selector_that_does_not_sign_is_in_use_as_well(one, fields):
     [spec] = due(one(), one("s20261121", **fields))
@@ -189,6 +208,15 @@ def test_unanswered_requests_are_reported_for_due_domains(one):
 def test_third_party_signing_stays_as_it_is(one, default, carried):
     [spec] = due(one(default=default))
     assert spec.default == carried, "stated, so that no profile changes it"
+
+
+def test_selecting_one_key_does_not_hide_a_newer_one_of_its_domain(one, tmp_path):
+    file = Selection(
+        ["old.yaml"], read_specs=lambda path: [DomainSpec(EXAMPLE, "s1")], to_domain=str
+    )
+    with Ledger.open(tmp_path / "ledger.db", base_url="https://api.example", client_id="me") as it:
+        it.record([one("s1"), one("s2", regist_date=YOUNG)])
+        assert plan_rotation(it, file, POLICY, NOW).successors == []
 
 
 LONG = parse_domain(".".join(["a" * 60] * 3 + ["b" * 50]))  # 233 octets
