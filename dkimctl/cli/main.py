@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import itertools
 import os
-import re
 import sys
 from collections.abc import Sequence
 from typing import Annotated, Any, TextIO
@@ -17,7 +16,7 @@ from typer.exceptions import TyperException
 from dkimctl import __version__
 from dkimctl.cli.options.shared import examples
 from dkimctl.cli.output.streams import Reporter, open_missing_streams, show_lines, write
-from dkimctl.errors import DkimctlError, ExitCode, Interrupted, UsageError
+from dkimctl.errors import DkimctlError, ExitCode, Interrupted
 
 # Each is a module of dkimctl.cli.commands.
 COMMANDS = (
@@ -36,7 +35,6 @@ COMMANDS = (
     "completion",
 )
 COMPLETE_VARIABLE = "_DKIMCTL_COMPLETE"  # set by a shell's completion script
-_EXTRA_ARGUMENT = r"(unexpected extra argument)\S* .*"
 
 
 class LazyGroup(TyperGroup):
@@ -117,16 +115,10 @@ def _as_dkimctl_error(error: Exception) -> DkimctlError:
     if isinstance(error, DkimctlError):
         return error
     if isinstance(error, TyperException):
-        return _usage_error(error)
+        from dkimctl.cli.usage_errors import usage_error
+
+        return usage_error(error)
     return _defect(error)
-
-
-def _usage_error(error: TyperException) -> UsageError:
-    context = getattr(error, "ctx", None)
-    path = context.command_path if context else "dkimctl"
-    text = " ".join(error.format_message().split()).rstrip(".")
-    text = re.sub(_EXTRA_ARGUMENT, r"\1", text)  # which may be a secret
-    return UsageError(text[:1].lower() + text[1:], hint=f"run `{path} --help`")
 
 
 def _defect(error: Exception) -> DkimctlError:

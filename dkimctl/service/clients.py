@@ -210,7 +210,7 @@ def _change_state(store: Store, client_id: str, state: ClientState) -> None:
 def _check_sendable(client_id: str, secret: str) -> None:
     if not _CLIENT_ID.fullmatch(client_id):
         raise UsageError(
-            f"invalid client ID {client_id!r}",
+            "invalid client ID",
             hint="use 1 to 128 visible ASCII characters, no space and no colon",
         )
     if not _SECRET.fullmatch(secret):

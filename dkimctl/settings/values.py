@@ -13,7 +13,6 @@ from pathlib import Path
 from dkimctl.errors import UsageError, naming
 from dkimctl.models.secret import require_client_id
 from dkimctl.text.durations import DAY, parse_duration
-from dkimctl.text.escaping import quoted
 
 Check = Callable[[str], object]
 
@@ -33,7 +32,7 @@ _INTEGER = r"[0-9]{1,9}"
 def profile_name(text: str) -> str:
     if not re.fullmatch(_NAME, text):
         hint = "use letters, digits, dots, hyphens and underscores"
-        raise UsageError(f"invalid profile name {quoted(text)}", hint=hint)
+        raise UsageError("invalid profile name", hint=hint)
     return text
 
 

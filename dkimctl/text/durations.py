@@ -6,7 +6,6 @@ import math
 import re
 
 from dkimctl.errors import UsageError
-from dkimctl.text.escaping import quoted
 
 DAY = 86400.0  # seconds
 
@@ -23,7 +22,7 @@ def parse_duration(text: str, *, longest: float = 3650 * DAY, may_be_zero: bool 
     seconds = float(match[1]) * _SECONDS[match[2]] if match else -1.0
     if not 0 <= seconds <= longest or not (seconds or may_be_zero):
         examples = "30s, 5m or 24h" if longest <= DAY else "30s, 5m, 2h or 14d"
-        raise UsageError(f"invalid duration {quoted(text)}", hint=f"write {examples}")
+        raise UsageError("invalid duration", hint=f"write {examples}")
     return seconds
 
 
