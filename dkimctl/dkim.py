@@ -206,6 +206,8 @@ def _name_fault(record: DnsRecord, registration: Registration) -> str:
 
 
 def _value_fault(record: DnsRecord, registration: Registration) -> str:
+    if "***" in record.value:  # a note in n= could hold it
+        return "the TXT value contains ***, in place of a secret that the service quoted"
     try:
         key_len = _usual_key_len(record.value) or parse_key_record(record.value).key_len
     except KeyRecordError as error:

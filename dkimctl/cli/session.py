@@ -144,10 +144,13 @@ class Session:
     @cached_property
     def client(self) -> Client:
         from dkimctl.client.client import Client
+        from dkimctl.models.secret import Secret
 
         client = Client(
             auth_url=self.account.auth_url, base_url=self.account.base_url, http=self._http()
         )
+        if secret := os.environ.get("DKIMCTL_CLIENT_SECRET"):
+            client.redact_also(Secret(secret))  # even if it is not sent
         return self._resources.enter_context(client)
 
     @cached_property

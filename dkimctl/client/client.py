@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import base64
+import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import Self
 
 from dkimctl.client.failures import registration_error, token_error, token_rejected
 from dkimctl.client.http import MAX_BODY, HttpClient, HttpRequest, HttpResponse
-from dkimctl.client.redaction import contains_secret, redact
+from dkimctl.client.redaction import Redactor
 from dkimctl.client.wire import (
     DecodeError,
     Reply,
@@ -47,8 +48,15 @@ class Client:
         self._base_url = base_url
         self._clock = clock
         self._http = http
-        # Everything that a response, also a later one, may echo. Shared by the threads.
-        self._sent_secrets: frozenset[Secret] = frozenset()
+        # Of all secrets of this run, since a later response can quote them too.
+        self._redactor = Redactor()
+        self._redactor_lock = threading.Lock()
+
+    def redact_also(self, secret: Secret, public: str = "") -> None:
+        """Redact `secret` in every later response, but not its first part, `public`, alone."""
+        with self._redactor_lock:
+            if secret not in self._redactor:
+                self._redactor = self._redactor.including(secret, public)
 
     def issue_token(self, client_id: str, secret: Secret) -> Token:
         """Obtain an access token (interface 4.1).
@@ -56,8 +64,7 @@ class Client:
         Raises AuthenticationError if the service refuses (400, 405), NotProcessed if there is no
         usable response: tokens may coexist, so one that was issued but lost does no harm.
         """
-        credentials = _basic_credentials(client_id, secret)
-        self._sent_secrets |= {secret, credentials}
+        credentials = self._basic_credentials(client_id, secret)
         url = f"{self._auth_url}/oauth2/token"
         requested_at = self._clock()
         try:
@@ -74,7 +81,7 @@ class Client:
         except MaybeProcessed as error:
             raise NotProcessed(error.message, hint=error.hint) from None
         if response.status != 200:
-            detail = _detail(response, self._sent_secrets)
+            detail = self._detail(self._redactor.redact(response.body))
             raise token_error(url, response.status, detail, response.retry_after)
         try:
             token, lifetime = decode_token(response.body)
@@ -82,6 +89,7 @@ class Client:
             raise NotProcessed(
                 f"the response from {url} has no token: {error}", hint="check --auth-url"
             ) from None
+        self.redact_also(token)
         return Token(token, requested_at + (lifetime or TOKEN_LIFETIME), requested_at)
 
     def register(self, token: Secret, specs: Sequence[DomainSpec]) -> Reply:
@@ -104,7 +112,7 @@ class Client:
             ),
         )
         if response.status not in (200, 400, 500):
-            raise _registration_error(response)
+            raise self._registration_error(response)
         try:
             reply = decode_reply(response.body)
         except DecodeError as error:
@@ -112,9 +120,9 @@ class Client:
                 raise MaybeProcessed(
                     f"the service's response is not usable: {error}", hint="check --base-url"
                 ) from None
-            raise _registration_error(response) from None
+            raise self._registration_error(response) from None
         if response.status != 200 and not reply.items:
-            raise _registration_error(response)
+            raise self._registration_error(response)
         return reply
 
     def request(
@@ -135,16 +143,36 @@ class Client:
         return self._send(token, HttpRequest(method, url, _bearer(token), content_type, body))
 
     def _send(self, token: Secret, request: HttpRequest) -> HttpResponse:
-        self._sent_secrets |= {token}
+        self.redact_also(token)
         response = self._http.send(request)
         # Text of the request itself, such as a domain that is part of a secret, is no leak.
-        body = (request.body or b"").decode("utf-8", "replace")
-        secrets = [secret for secret in self._sent_secrets if not contains_secret(body, [secret])]
-        response = response._replace(body=redact(response.body, secrets))
+        body = self._redactor.redact(response.body, exempt=request.body or b"")
+        response = response._replace(body=body)
         if response.status in (401, 403):
-            detail = _detail(response, self._sent_secrets)
-            raise token_rejected(response.status, detail, response.body)
+            raise token_rejected(response.status, self._detail(body), body)
         return response
+
+    def _basic_credentials(self, client_id: str, secret: Secret) -> Secret:
+        """The credentials of HTTP Basic (RFC 7617 section 2), which are redacted from now on."""
+        public = f"{client_id}:"
+        joined = Secret(public + secret.reveal())
+        credentials = Secret(_base64(joined.reveal()))
+        self.redact_also(secret)
+        self.redact_also(joined, public)
+        self.redact_also(credentials, _base64(public))
+        return credentials
+
+    def _registration_error(self, response: HttpResponse) -> ServiceError | RequestRefused:
+        detail = self._detail(response.body)
+        return registration_error(response.status, detail, response.retry_after)
+
+    def _detail(self, redacted: bytes) -> str:
+        """The message of an error response, or "" if it has none or contains a short secret."""
+        text = decode_error(redacted)
+        # Checked before it is shortened: the cut could leave half a secret.
+        if self._redactor.has_short_secret(text):
+            return ""
+        return text if len(text) <= _MAX_DETAIL else f"{text[:_MAX_DETAIL]}..."
 
     def close(self) -> None:
         self._http.close()
@@ -156,23 +184,9 @@ class Client:
         self.close()
 
 
-def _basic_credentials(client_id: str, secret: Secret) -> Secret:
-    """The credentials of HTTP Basic (RFC 7617 section 2)."""
-    return Secret(base64.b64encode(f"{client_id}:{secret.reveal()}".encode()).decode())
+def _base64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
 
 
 def _bearer(token: Secret) -> Secret:
     return Secret(f"Bearer {token.reveal()}")
-
-
-def _registration_error(response: HttpResponse) -> ServiceError | RequestRefused:
-    return registration_error(response.status, _detail(response), response.retry_after)
-
-
-def _detail(response: HttpResponse, secrets: Collection[Secret] = ()) -> str:
-    """The message of an error response, or "" if there is none or it contains one of `secrets`."""
-    text = decode_error(response.body)
-    # Checked before it is shortened: the cut could leave half a secret.
-    if contains_secret(text, secrets):
-        return ""
-    return text if len(text) <= _MAX_DETAIL else f"{text[:_MAX_DETAIL]}..."

@@ -1,60 +1,168 @@
-"""Keeps secrets that the service echoes out of every stream, log and file."""
+"""Keeps secrets that the service quotes out of every stream, log and file."""
 
 from __future__ import annotations
 
-import base64
 import re
-from collections.abc import Callable, Iterable
-from functools import lru_cache
-from itertools import chain
-from urllib.parse import quote
+import sys
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
+from typing import TypeAlias
 
+from dkimctl.client.secret_forms import (
+    ESCAPE,
+    JSON_ESCAPE,
+    forms_of,
+    short_forms_of,
+    unescape,
+    unescaped,
+)
 from dkimctl.models.secret import Secret
 
-_MIN_LENGTH = 16  # characters; a shorter text may occur in a response by chance
+_RUN = 12  # characters; a shorter part of a secret is of no use, and can occur by chance
+# Text is probed at every eighth byte: the four bytes there belong to any run around them.
+_STEP, _WORD = 8, 4
+_BLOCK = 1 << 18  # words that are read at once
+_MAX_SPANS = 10_000  # in a text; one with more is withheld, for they take time
+_REDACTED = b"***"
+_NO_ESCAPE = (sys.maxsize, sys.maxsize, 0)
+_CUT_ESCAPE = re.compile(rb"\\u[0-9A-Fa-f]{0,3}\Z")
+
+_Span: TypeAlias = tuple[int, int]  # the first byte, and the one after the last
 
 
-def _escaping(template: str) -> Callable[[str], str]:
-    """Escapes, by `template`, the characters that some JSON libraries always escape."""
-    return lambda text: re.sub("[+/=&<>'\"]", lambda char: template % ord(char[0]), text)
+class Redactor:
+    """Finds what a text quotes of secrets: runs of 12 or more characters, in any of their forms.
+
+    Immutable, so threads can share one.
+    """
+
+    def __init__(self) -> None:
+        self._secrets: frozenset[Secret] = frozenset()
+        self._runs: frozenset[bytes] = frozenset()  # all of 12 bytes
+        self._words: frozenset[int] = frozenset()  # all of 4 bytes
+        self._short: frozenset[bytes] = frozenset()  # the forms of short secrets
+
+    def including(self, secret: Secret, public: str = "") -> Redactor:
+        """One that finds `secret` as well, but not its first part, `public`, alone."""
+        text = secret.reveal()
+        forms = {form for form in forms_of(text) if len(form) >= _RUN}
+        words = (int.from_bytes(word, sys.byteorder) for word in _pieces(forms, _WORD))
+        other = Redactor()
+        other._secrets = self._secrets | {secret}
+        other._runs = self._runs | (_pieces(forms, _RUN) - _pieces(forms_of(public), _RUN))
+        other._words = self._words.union(words)
+        other._short = self._short | (short_forms_of(text) if len(text) < _RUN else set())
+        return other
+
+    def __contains__(self, secret: Secret) -> bool:
+        return secret in self._secrets
+
+    def redact(self, text: bytes, exempt: bytes = b"") -> bytes:
+        """`text` with `***` for every run, except those that `exempt` contains.
+
+        Line breaks and the escapes of JSON and URLs do not hide a run, and none is cut in half.
+        """
+        spans = [_widened(text, *span) for span in self._find(text, exempt)]
+        # Percent-encoding is itself a form that is searched for, so it is decoded last.
+        if any(sign in text for sign in (b"\\", b"\n", b"\r")):
+            spans += self._find_escaped(text, exempt, JSON_ESCAPE)
+        if b"%" in text:
+            spans += self._find_escaped(text, exempt, ESCAPE)
+        if len(spans) > _MAX_SPANS:
+            return _REDACTED
+        return _replace(text, spans) if spans else text
+
+    def has_short_secret(self, text: str) -> bool:
+        """Whether `text` contains a whole secret that is too short for `redact`."""
+        data = text.encode("utf-8", "surrogatepass")
+        return any(form in data for form in self._short)
+
+    def _find(self, text: bytes, exempt: bytes) -> Iterator[_Span]:
+        """The longest spans whose bytes all belong to runs, in order."""
+        spans = (span for span in self._spans(text) if text[slice(*span)] not in exempt)
+        return islice(spans, _MAX_SPANS + 1)
+
+    def _find_escaped(
+        self, text: bytes, exempt: bytes, escape: re.Pattern[bytes]
+    ) -> Iterator[_Span]:
+        return _locate(text, escape, self._find(unescape(text, escape), exempt))
+
+    def _spans(self, text: bytes) -> Iterator[_Span]:
+        end = 0
+        for position in self._probe(text):
+            for start in range(max(end, position - _STEP + 1), position + 1):
+                if text[start : start + _RUN] in self._runs:
+                    end = self._end_of(text, start)
+                    yield start, end
+                    break
+
+    def _probe(self, text: bytes) -> Iterator[int]:
+        """Each position at which a run may be: every run has one among its first eight bytes."""
+        all_words = memoryview(text)[: len(text) // _WORD * _WORD].cast("I")
+        for block in range(0, len(all_words), _BLOCK):
+            words = all_words[block : block + _BLOCK : _STEP // _WORD].tolist()
+            if not self._words.isdisjoint(words):  # seldom
+                positions = range(block * _WORD, len(text), _STEP)
+                pairs = zip(positions, words, strict=False)
+                yield from (position for position, word in pairs if word in self._words)
+
+    def _end_of(self, text: bytes, start: int) -> int:
+        """Where the runs end of which the first is at `start`, without a gap."""
+        while True:
+            for following in range(start + _RUN, start, -1):
+                if text[following : following + _RUN] in self._runs:
+                    start = following
+                    break
+            else:
+                return start + _RUN
 
 
-# JSON has several spellings of a character, and JSON inside JSON has more.
-_SPELLINGS = (
-    str,
-    lambda text: text.replace("/", "\\/"),
-    lambda text: text.replace("/", "\\\\/"),
-    _escaping("\\u%04x"),
-    _escaping("\\u%04X"),
-)
+def _pieces(forms: Iterable[bytes], length: int) -> set[bytes]:
+    return {form[i : i + length] for form in forms for i in range(len(form) - length + 1)}
 
 
-def contains_secret(text: str, secrets: Iterable[Secret]) -> bool:
-    """Whether `text` contains one of `secrets` in any of its encodings."""
-    return any(form in text for secret in secrets for form in _encodings(secret))
+def _locate(text: bytes, escape: re.Pattern[bytes], spans: Iterable[_Span]) -> Iterator[_Span]:
+    """Where `spans` of the unescaped `text`, in order, are in `text`."""
+    ends = chain.from_iterable((start, end - 1) for start, end in spans)
+    sources = _sources(text, escape, ends)
+    return ((start, end) for (start, _), (_, end) in zip(sources, sources, strict=True))
 
 
-def redact(body: bytes, secrets: Iterable[Secret]) -> bytes:
-    """`body` with `***` for every encoding, of 16 characters or more, of `secrets`."""
-    for form in chain.from_iterable(map(_encodings, tuple(secrets))):
-        if len(form) >= _MIN_LENGTH and form.encode() in body:
-            body = body.replace(form.encode(), b"***")
-    return body
+def _sources(text: bytes, escape: re.Pattern[bytes], positions: Iterable[int]) -> Iterator[_Span]:
+    """What stands in `text` for the bytes at `positions`, in order, of the unescaped text."""
+    escapes = ((*found.span(), len(unescaped(found))) for found in escape.finditer(text))
+    start, end, length = next(escapes, _NO_ESCAPE)
+    shift = 0  # how much longer the text is so far than the unescaped text
+    for position in positions:
+        while start - shift + length <= position:
+            shift += end - start - length
+            start, end, length = next(escapes, _NO_ESCAPE)
+        if start - shift <= position:
+            yield start, end
+        else:
+            yield position + shift, position + shift + 1
 
 
-@lru_cache(maxsize=8)
-def _encodings(secret: Secret) -> tuple[str, ...]:
-    """`secret` as it is, in base64, URL-encoded, and each of them in JSON."""
-    text = secret.reveal()
-    data = text.encode()
-    encoded = base64.b64encode(data).decode()
-    forms = (
-        text,
-        encoded.rstrip("="),
-        base64.urlsafe_b64encode(data).decode().rstrip("="),
-        quote(text, safe=""),
-        quote(text),
-        quote(encoded, safe=""),
-    )
-    spellings = (spell(form) for spell in _SPELLINGS for form in forms)
-    return tuple(dict.fromkeys(spellings))
+def _widened(text: bytes, start: int, end: int) -> _Span:
+    """The span with the whole of a JSON escape that begins before it, or ends after it."""
+    if cut := _CUT_ESCAPE.search(text, max(0, start - 5), start):
+        start = cut.start()
+    while text[start - 1 : start] == b"\\":
+        start -= 1
+    backslashes = end
+    while text[backslashes - 1 : backslashes] == b"\\":
+        backslashes -= 1
+    while backslashes < end and text[end : end + 1] == b"\\":
+        end += 1
+    end += (end - backslashes) % 2
+    return start, end
+
+
+def _replace(text: bytes, spans: Iterable[_Span]) -> bytes:
+    pieces: list[bytes] = []
+    done = 0
+    for start, end in sorted(spans):
+        if start > done or not pieces:
+            pieces += (text[done:start], _REDACTED)
+        done = max(done, end)
+    return b"".join([*pieces, text[done:]])

@@ -14,6 +14,7 @@ from dkimctl.models.secret import TOKEN_LIFETIME, Secret
 
 _Number = int | float  # a JSON number may be written 1024.0
 _BEARER = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # RFC 6750 section 2.1
+_MAX_TOKEN = 8192  # characters; servers accept no longer header fields
 _MAX_ITEMS = 10_000  # of one response: no request has more
 _MAX_INTEGER = 2**53  # what every JSON parser reads exactly (RFC 8259 section 6)
 
@@ -143,7 +144,7 @@ def decode_token(body: bytes) -> tuple[Secret, float | None]:
         decoded = msgspec.json.decode(body, type=_TokenBody)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise DecodeError(_describe(error, "")) from None
-    if not _BEARER.fullmatch(decoded.access_token):
+    if len(decoded.access_token) > _MAX_TOKEN or not _BEARER.fullmatch(decoded.access_token):
         raise DecodeError("access_token is not a bearer token")
     token, lifetime = Secret(decoded.access_token), decoded.expires_in
     if isinstance(lifetime, bool) or not isinstance(lifetime, int | float):

@@ -24,6 +24,7 @@ from load import MEASURE
 BATCH = 50
 THREADS = 8
 LATENCY = 0.020  # seconds
+TOKEN = b"a-token-as-long-as-many-are-4711-0123456789"  # responses are searched for it
 DEFAULTS = "defaults: {key_len: 2048, enable: false}\ndomains:\n"
 ENTRY = "- {{sign_domain: d{}.example.com, selector: s1}}\n"
 FLOOR = """
@@ -64,7 +65,7 @@ class BenchService(asyncio.Protocol):
             return
         self._data = rest[length:]
         if b"/oauth2/token" in head[:40]:
-            body = b'{"access_token": "token", "expires_in": 3600}'
+            body = b'{"access_token": "%b", "expires_in": 3600}' % TOKEN
         else:
             body = self._register(rest[:length])
         answer = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
@@ -130,7 +131,10 @@ class Bench:
         command = [tool, "register", str(specs), "--format", "json", *words]
         names = ("AUTH_URL", "BASE_URL")
         urls = {f"DKIMCTL_{name}": self._url for name in names}
-        client = {"DKIMCTL_CLIENT_ID": "id", "DKIMCTL_CLIENT_SECRET": "secret"}
+        client = {
+            "DKIMCTL_CLIENT_ID": "id",
+            "DKIMCTL_CLIENT_SECRET": "a-secret-of-usual-length-0815",
+        }
         return self._measure(command, {**urls, **client, "DKIMCTL_STATE_DIR": str(state)})
 
     def _measure(self, words: list[str], env: dict[str, str]) -> tuple[float, float]:

@@ -15,6 +15,7 @@ from urllib.parse import quote
 import pytest
 
 import hostile
+import quotations
 from dkimctl.cli.main import COMMANDS
 
 CLIENT_ID = "client-id-of-the-leak-test"
@@ -37,11 +38,13 @@ def forms(text: str) -> set[bytes]:
     }
 
 
-WANTED = forms(SECRET) | forms(TOKEN) | forms(f"{CLIENT_ID}:{SECRET}")
+# The client ID is not secret, so what begins its Basic credentials is not.
+SECRETS = (SECRET, TOKEN, f"{CLIENT_ID}:{SECRET}")
+WANTED = set().union(*map(quotations.runs_of, SECRETS)) - quotations.runs_of(f"{CLIENT_ID}:")
 
 
-def leaks(data: bytes) -> list[bytes]:
-    return [form for form in WANTED if form in data]
+def leaks(data: bytes) -> set[bytes]:
+    return quotations.leaks(data, WANTED)
 
 
 @pytest.fixture
@@ -104,10 +107,10 @@ def run(cli):
             cli.command(*words), input=stdin.encode(), capture_output=True, cwd=cli.home,
             env=cli.environment | environment, timeout=60, check=False,
         )  # fmt: skip
-        assert leaks(done.stderr) == []
+        assert not leaks(done.stderr)
         assert b"STARTED A PROCESS" not in done.stderr
         if words[0] != "token":
-            assert leaks(done.stdout) == []
+            assert not leaks(done.stdout)
         search_files(cli.home)
         return done
 
@@ -123,7 +126,7 @@ def test_started_processes_are_detected(cli, run):
 def search_files(home: Path) -> None:
     for path in home.rglob("*"):
         if path.is_file() and path.name not in (STORE, f"{STORE}.before"):
-            assert leaks(path.read_bytes()) == [], path
+            assert not leaks(path.read_bytes()), path
 
 
 def log_in(run, url, *words, secret=SECRET):
@@ -169,7 +172,7 @@ def test_a_token_endpoint_that_quotes_the_request(serve, run, status, echoing):
     assert log_in(run, server.url, "-v").returncode in (3, 4)
     done = run("token", "-v", "--timeout", "2s", **environment_of(server.url))
     assert done.returncode in (3, 4)
-    assert leaks(done.stdout) == []
+    assert not leaks(done.stdout)
     assert server.requests
 
 
@@ -192,6 +195,71 @@ def test_items_that_quote_the_token_are_redacted(serve, run):
     server = serve(issuing(lambda request: [hostile.whole(body)]))
     for form in ("json", "table"):
         run("register", "-", "-v", "--format", form, **environment_of(server.url))
+
+
+def item_with(**fields):
+    """The body of a registration whose item has `fields`, and is fine but for them."""
+    setting = {"fqdn": "s1._domainkey.example.com", "type": "TXT", "value": fields.pop("good")}
+    setting |= {name: fields.pop(name) for name in {*setting} & {*fields}}
+    result = {"code": "201", "message": "created"}
+    result |= {name: fields.pop(name) for name in {*result} & {*fields}}
+    item = {"result": result, "sign_domain": "example.com", "selector": "s1"}
+    item |= {"regist_date": "2026-07-01T00:00:00+09:00", "setting_values": setting}
+    return json.dumps({"items": [item | fields], "count": 1, "total": 1}).encode()
+
+
+QUOTING = " | ".join(each for secret in SECRETS for each in quotations.quotations(secret))
+FIELDS = ["message", "code", "sign_domain", "selector", "start_date", "regist_date", "fqdn", "type"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("field", [*FIELDS, "value", "note"])
+def test_an_item_that_quotes_parts_of_secrets(serve, cli, run, key_records, field):
+    """In no stream, file or format is there a run of a secret, nor in the ledger."""
+    good = key_records[1024]
+    quoting = {"note": f"n={QUOTING}; {good}"}.get(field, QUOTING)
+    body = item_with(good=good, **{"value" if field == "note" else field: quoting})
+    server = serve(issuing(lambda request: [hostile.whole(body)]))
+    environment = environment_of(server.url)
+    words = ["register", "-", "-v", "--max-wait", "1s", "--output", "first.json"]
+    done = run(*words, stdin="- example.com\n", **environment)
+    publishable = ("message", "start_date", "regist_date")
+    assert (done.returncode == 0) == (field in publishable)
+    ledger = next(cli.home.rglob("ledger.db"))
+    assert b"***" in ledger.read_bytes() or field in ("code", "sign_domain")
+    for form in ("table", "json", "csv", "zone"):
+        run("show-dns", "--format", form, "--output", f"shown.{form}", **environment)
+    zones = [path.read_text() for path in cli.home.glob("shown.zone")]
+    assert (field in publishable) == any("MIG" in zone for zone in zones)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("status", ["200 OK", "403 Forbidden", "500 Oh"])
+@pytest.mark.parametrize("make", [
+    lambda text: json.dumps({"message": text, "error": text}).encode(),
+    lambda text: json.dumps({"message": json.dumps({"message": text})}).encode(),
+    lambda text: json.dumps({"message": text}, indent=4).replace("/", "\\/").encode(),
+    lambda text: b"<html>\xff" + text.encode(),
+], ids=["JSON", "JSON in JSON", "pretty JSON", "HTML"])  # fmt: skip
+def test_a_response_that_quotes_parts_of_secrets(serve, run, status, make):
+    body = make(QUOTING)
+    refusing = serve(lambda request: [hostile.whole(body, status, X_Echo=TOKEN[:-1])])
+    done = run("token", "-v", "--timeout", "2s", **environment_of(refusing.url))
+    assert not leaks(done.stdout)
+    server = serve(issuing(lambda request: [hostile.whole(body, status, X_Echo=TOKEN[:-1])]))
+    environment = environment_of(server.url)
+    run("register", "-", "-v", "--max-wait", "1s", "--format", "json", **environment)
+    done = run("api", "GET", "/x", "-v", **environment)
+    assert b"***" in done.stdout
+    if b"\xff" not in body:
+        assert json.loads(done.stdout).keys() == json.loads(body).keys()
+
+
+def test_a_secret_in_the_environment_is_redacted_although_it_is_not_sent(serve, run):
+    server = serve(lambda request: [hostile.whole(QUOTING.encode())])
+    done = run("api", "GET", "/x", **environment_of(server.url, DKIMCTL_ACCESS_TOKEN=TOKEN))
+    assert b"***" in done.stdout
+    assert not any(b"Basic" in request for request in server.requests)
 
 
 @pytest.mark.parametrize("words", [["token"], ["api", "GET", "/x"]])
@@ -274,7 +342,7 @@ def test_login_and_later_commands_keep_both_in_the_store_only(serve, cli, run):
     done = run("token", DKIMCTL_DEBUG="1")
     assert done.stdout.decode() == f"{TOKEN}\n"
     assert run("logout", "-v", DKIMCTL_DEBUG="1").returncode == 0
-    assert leaks(store.read_bytes()) == []
+    assert not leaks(store.read_bytes())
 
 
 # Arguments for each command.
@@ -366,10 +434,10 @@ def test_neither_the_process_nor_ctrl_c_leaks(serve, cli, words):
         time.sleep(0.02)
     here = Path("/proc", str(process.pid))
     for name in ("cmdline", "environ"):
-        assert leaks((here / name).read_bytes()) == []
+        assert not leaks((here / name).read_bytes())
     assert re.search(r"^Max core file size +0 ", (here / "limits").read_text(), re.MULTILINE)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=LIMIT)
     assert process.returncode == 130
-    assert leaks(out + err) == []
+    assert not leaks(out + err)
     search_files(cli.home)

@@ -172,6 +172,7 @@ def test_a_sound_record_has_no_fault(make_registration):
         ({"type": ""}, "not TXT"),
         ({"value": "v=DKIM1; p="}, "no public key"),
         ({"value": 'v=DKIM1; p=AAAA" "x'}, "not base64"),
+        ({"value": "v=DKIM1; n=***; p=AAAA"}, "contains ***"),
     ],
 )
 def test_another_name_type_or_value_is_a_fault(make_registration, change, reason):

@@ -161,13 +161,18 @@ class TestIssueToken:
         assert caught.value.message.endswith("xxx...")
         assert len(caught.value.message) < 1100
 
-    def test_an_error_that_contains_the_credentials_is_not_shown(self, client, answering):
+    def test_a_token_that_no_header_can_hold_is_refused(self, client, answering):
+        answering(200, {"access_token": "x" * 8193})
+        with pytest.raises(errors.NotProcessed, match="not a bearer token"):
+            client.issue_token("id", Secret("s"))
+
+    def test_credentials_in_an_error_are_redacted(self, client, answering):
         basic = base64.b64encode(b"id:topsecret").decode()
         for echo in ("bad topsecret", f"bad {basic}"):
             answering(400, {"error": echo})
             with pytest.raises(errors.AuthenticationError) as caught:
                 client.issue_token("id", Secret("topsecret"))
-            assert "bad" not in caught.value.message
+            assert echo.removeprefix("bad ") not in caught.value.message
 
     @pytest.mark.interface("4.1", "other-bodies")
     @pytest.mark.interface("7.1", "405-method", "405-parameter", "500")
@@ -486,6 +491,12 @@ class TestRequest:
         client.request(old_token, "GET", "/x")
         response = client.request(Secret("new-token-of-some-length"), "GET", "/x")
         assert response.body == b'{"message": "*** *** ***"}'
+
+    def test_a_token_is_redacted_before_it_is_sent(self, client, answering, api_fixture):
+        answering(200, api_fixture("token.json"))
+        new = client.issue_token("id", Secret("s")).access_token.reveal()
+        answering(200, new.encode())
+        assert client.request(TOKEN, "GET", "/x").body == b"***"
 
     @pytest.mark.interface("5.2", "authenticated")
     @pytest.mark.parametrize("status", [200, 202, 302, 400, 404, 409, 429, 500, 503])

@@ -1,0 +1,76 @@
+"""The forms in which a response may quote a secret, and text without its escapes."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from functools import lru_cache
+from urllib.parse import quote
+
+_URL_SAFE = bytes.maketrans(b"+/", b"-_")  # RFC 4648 section 5
+# The characters of base64 before those that a secret alone determines, if 0, 1 or 2 bytes that are
+# no part of it share its first group of three: so with "Bearer TOKEN" in base64.
+_SHARED = (0, 2, 3)
+_LINE_BREAK = re.compile(rb"\n[\n \t]*")
+# What does not end a run: line breaks, with the indentation after them, and escapes. JSON inside of
+# JSON has more backslashes, and a percent sign can itself be encoded. Each alternative begins with
+# a literal, which makes the search fast, and a row of backslashes is matched as a whole.
+_JSON = rb"""
+    \n[\r\n\ \t]* | \r[\r\n\ \t]*
+    | \\(?<!\\\\)\\*(?: (?:[rn\r\n]|u000[aAdD])(?:[\r\n\ \t]|\\+t)*
+                      | u([0-9A-Fa-f]{4}) | x([0-9A-Fa-f]{2}) | ([^\\]) )"""
+_PERCENT = rb"| %(?:25)*(?: 0[aAdD] | ([0-9A-Fa-f]{2}) )"
+JSON_ESCAPE = re.compile(_JSON, re.VERBOSE)
+ESCAPE = re.compile(_JSON + _PERCENT, re.VERBOSE)
+
+
+def forms_of(secret: str) -> set[bytes]:
+    """`secret` as it is, and in base64, hex and percent-encoding."""
+    data = secret.encode("utf-8", "surrogatepass")
+    in_base64 = [
+        b64encode(bytes(before) + data).rstrip(b"=")[shared:]
+        for before, shared in enumerate(_SHARED)
+    ]
+    in_hex = [data.hex(), data.hex(":"), data.hex(" "), f"%{data.hex('%')}"]
+    forms = {data, unescape(data, ESCAPE), *in_base64}
+    forms.update(form.translate(_URL_SAFE) for form in in_base64)
+    forms.update(form.encode() for text in in_hex for form in (text, text.upper()))
+    return forms.union(*map(_percent_encodings, [data, *in_base64]))
+
+
+def short_forms_of(secret: str) -> set[bytes]:
+    """`secret` as it is and in base64."""
+    data = secret.encode("utf-8", "surrogatepass")
+    return {data, b64encode(data).rstrip(b"=")}
+
+
+def unescape(text: bytes, escape: re.Pattern[bytes]) -> bytes:
+    """`text` with what each `escape`, one of the two patterns, stands for."""
+    simple = text.replace(b"\\/", b"/")
+    if b"\\" not in simple and b"%" not in simple:  # nearly always, and much faster
+        return _LINE_BREAK.sub(b"", simple.replace(b"\r", b"\n"))
+    plain, done = bytearray(), 0  # re.sub would take 60 times the memory
+    for found in escape.finditer(text):
+        plain += text[done : found.start()]
+        plain += unescaped(found)
+        done = found.end()
+    return bytes(plain + text[done:])
+
+
+def unescaped(found: re.Match[bytes]) -> bytes:
+    """What a match of a pattern stands for: nothing, for a line break."""
+    return _meaning(found[0])
+
+
+@lru_cache(maxsize=1024)
+def _meaning(escape: bytes) -> bytes:
+    found = ESCAPE.fullmatch(escape)
+    code, octet, character, percent = found.groups(b"") if found else (b"",) * 4
+    if code:
+        return chr(int(code, 16)).encode("utf-8", "surrogatepass")
+    return bytes.fromhex((octet or percent).decode()) or character
+
+
+def _percent_encodings(data: bytes) -> set[bytes]:
+    encoded = {quote(data, safe=safe).encode() for safe in ("", "/")}
+    return encoded | {re.sub(b"%..", lambda code: code[0].lower(), form) for form in encoded}
