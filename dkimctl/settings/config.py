@@ -50,9 +50,10 @@ def load_config(path: Path, *, required: bool, read_defaults: ReadDefaults) -> C
 
 def _read_config(path: Path, read_defaults: ReadDefaults) -> Config:
     from dkimctl.strict_yaml.document import Document
-    from dkimctl.strict_yaml.source import decode, read_bytes
+    from dkimctl.strict_yaml.source import MAX_CONFIG_BYTES, read_bytes
 
-    with Document(decode(read_bytes(str(path)), str(path)), str(path)) as document:
+    data = read_bytes(str(path), largest=MAX_CONFIG_BYTES)
+    with Document(data, str(path)) as document:
         reader = _Reader(document, read_defaults)
         root = document.root()
         if root is not None:

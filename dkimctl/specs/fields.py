@@ -20,7 +20,8 @@ _START_DATE = (
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-9]{2}"
     r"(?::(?P<seconds>[0-9]{2}))?(?:Z|[+-][0-9]{2}:[0-5][0-9])"
 )
-_DATE_AND_PERHAPS_TIME = r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[Tt ]([0-9]{2}:[0-9]{2}))?(?s:.*)"
+_DATE_AND_PERHAPS_TIME = r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[Tt ]([0-9]{2}:[0-9]{2}))?"
+_LONG = 64  # characters, more than any date has
 
 # The entries of a file have few different values, except for their domains.
 _cached = lru_cache(maxsize=64)
@@ -105,7 +106,7 @@ def parse_start_date(text: str) -> str:
 
     Raises UsageError with a hint that says what to write.
     """
-    match = re.fullmatch(_START_DATE, text)
+    match = re.fullmatch(_START_DATE, text[:_LONG])
     if not match:
         raise UsageError(
             f"{quoted(text)} is not a date and time with an offset", hint=_correction(text)
@@ -139,6 +140,6 @@ def _read_mapping(
 
 
 def _correction(text: str) -> str:
-    match = re.fullmatch(_DATE_AND_PERHAPS_TIME, text)
+    match = re.match(_DATE_AND_PERHAPS_TIME, text)
     day, time = (match[1], match[2] or "00:00") if match else ("2026-12-01", "00:00")
     return f"write {day}T{time}+09:00, with the offset of your time zone"

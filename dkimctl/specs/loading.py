@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import gc
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dkimctl.dkim import MAX_NAME
 from dkimctl.errors import InputError, Problem
 from dkimctl.models.registration import DomainSpec, RegistrationKey, key_of
 from dkimctl.specs.fields import read_defaults, read_entry
-from dkimctl.specs.names import key_name_length
-from dkimctl.strict_yaml.document import Document
+from dkimctl.specs.names import is_a_label, key_name_length
+from dkimctl.strict_yaml.document import Document, NewParser
 from dkimctl.strict_yaml.nodes import Node
-from dkimctl.strict_yaml.source import decode, read_bytes
+from dkimctl.strict_yaml.source import read_bytes
 from dkimctl.text.escaping import quoted
 
 _KEYS = ("domains", "defaults")
 _EXAMPLE = "write a list such as '- example.com', or [] for no domains"
+_MAX_ENTRIES = 300_000  # to check and plan them takes up to 350 MB
+_MAX_A_LABELS = 3_000_000  # characters; to check them takes 5 s
 
 
 def read_specs(path: str, *, defaults: Mapping[str, object] | None = None) -> list[DomainSpec]:
@@ -31,21 +33,25 @@ def read_specs(path: str, *, defaults: Mapping[str, object] | None = None) -> li
 
 
 def load_specs(
-    data: bytes, name: str, *, defaults: Mapping[str, object] | None = None
+    data: bytes,
+    name: str,
+    *,
+    defaults: Mapping[str, object] | None = None,
+    new_parser: NewParser | None = None,
 ) -> list[DomainSpec]:
     """The entries of a spec file, which problems call `name`.
 
     `defaults` are the profile's fields, already checked. Those of the file take precedence over
     them, and the fields of an entry over both. Raises InputError with every problem found.
     """
-    with _no_garbage_collection(), Document(decode(data, name), name) as document:
+    with _no_garbage_collection(), Document(data, name, new_parser=new_parser) as document:
         reader = _Reader(document)
         root = document.root()
         if root is None:
             raise InputError([Problem(name, 1, 1, "the file is empty", _EXAMPLE)])
         reader.read(root)
-    shared = {**(defaults or {}), **reader.defaults}
-    return _with_defaults(reader.specs, shared) if shared else reader.specs
+    _apply_defaults(reader.specs, {**(defaults or {}), **reader.defaults})
+    return reader.specs
 
 
 @contextlib.contextmanager
@@ -60,12 +66,14 @@ def _no_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _with_defaults(specs: Sequence[DomainSpec], defaults: Mapping[str, Any]) -> list[DomainSpec]:
+def _apply_defaults(specs: list[DomainSpec], defaults: Mapping[str, Any]) -> None:
+    if not defaults:
+        return
     template = DomainSpec("", **defaults)
-    return [
-        DomainSpec._make([b if a is None else a for a, b in zip(spec, template, strict=True)])
-        for spec in specs
-    ]
+    for position, spec in enumerate(specs):  # in place: a second list takes as much memory
+        specs[position] = DomainSpec._make(
+            [b if a is None else a for a, b in zip(spec, template, strict=True)]
+        )
 
 
 class _Reader:
@@ -76,6 +84,7 @@ class _Reader:
         self.defaults: dict[str, Any] = {}
         self._document = document
         self._lines: list[int] = []  # of `specs`
+        self._a_labels = 0  # characters
         # Positions in `specs`: of each domain's first entry, and of all where there are several.
         self._first: dict[str, int] = {}
         self._repeated: dict[str, dict[RegistrationKey, int]] = {}
@@ -100,7 +109,10 @@ class _Reader:
             self._document.problem(root, "a spec file needs a list", "write it below domains:")
 
     def _read_entries(self, node: Node, what: str) -> None:
-        for item in self._document.items(node, what):
+        for count, item in enumerate(self._document.items(node, what)):
+            if count == _MAX_ENTRIES:
+                message = f"more than {_MAX_ENTRIES:,} entries"
+                self._document.stop(item, message, "split the file into several")
             fields = read_entry(self._document, item)
             if "sign_domain" not in fields:
                 message = "an entry needs a sign_domain"
@@ -117,11 +129,19 @@ class _Reader:
             message = f"SELECTOR._domainkey.DOMAIN has {octets} octets, more than {MAX_NAME}"
             hint = f"a DNS name has at most {MAX_NAME} octets: use a shorter selector or domain"
             self._document.problem(node, message, hint)
+        if "xn--" in spec.sign_domain:
+            self._count_a_labels(node, spec.sign_domain)
         position = len(self.specs)
         self.specs.append(spec)
         self._lines.append(node.start_mark.line + 1)
         if self._first.setdefault(spec.sign_domain, position) != position:
             self._check_repeated(node, position)
+
+    def _count_a_labels(self, node: Node, domain: str) -> None:
+        self._a_labels += sum(map(len, filter(is_a_label, domain.split("."))))
+        if self._a_labels > _MAX_A_LABELS:
+            message = f"more than {_MAX_A_LABELS:,} characters of internationalized labels (xn--)"
+            self._document.stop(node, message, "split the file into several")
 
     def _check_replaces(self, node: Node, spec: DomainSpec) -> None:
         if spec.selector is None:

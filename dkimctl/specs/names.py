@@ -54,12 +54,20 @@ def parse_domain(text: str) -> str:
 
 def parse_selector(text: str) -> str:
     """A selector as written: DNS labels joined by dots (RFC 6376 3.1). Raises UsageError."""
+    if len(text) > MAX_NAME:
+        hint = f"a DNS name has at most {MAX_NAME} octets"
+        _refuse(text, f"is longer than {MAX_NAME} octets", hint)
     if "_domainkey" in text.lower():
         _refuse(text, "contains _domainkey", "write only the part before ._domainkey")
     if not _SELECTOR.fullmatch(text):
         for label in text.split("."):
             _check_label(label, text)
     return text
+
+
+def is_a_label(label: str) -> bool:
+    """Whether a label in lower case is, or pretends to be, internationalized (RFC 5890 2.3.2.1)."""
+    return label.startswith("xn--")
 
 
 def key_name_length(domain: str, selector: str | None) -> int:
@@ -85,7 +93,10 @@ def _to_ascii(name: str, text: str) -> str:
 
     try:
         labels = idna.uts46_remap(name).removesuffix(".").split(".")
-        return ".".join(idna.alabel(label).decode() if label else "" for label in labels)
+        return ".".join(
+            label if label.isascii() and not is_a_label(label) else idna.alabel(label).decode()
+            for label in labels
+        )
     except UnicodeError as error:
         what = f"is not a valid internationalized domain name: {printable(str(error))}"
         _refuse(text, what, "see RFC 5891 for what is valid")

@@ -6,21 +6,27 @@ entries needs the memory of one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NoReturn, Self, TypeGuard, TypeVar
 
-from dkimctl.errors import InputError, Problem, UsageError
+from dkimctl.errors import UsageError
 from dkimctl.strict_yaml.nodes import Converter, Mark, Node, Scalar
+from dkimctl.strict_yaml.problems import Problems
+from dkimctl.strict_yaml.source import MAX_VALUE_BYTES, Source
 from dkimctl.text.escaping import printable, quoted
 
 T = TypeVar("T")
+NewParser = Callable[[Source], Any]  # makes a parser of PyYAML's interface
 
 MAX_DEPTH = 8  # more than any of our schemas needs; the parser itself has no limit
+MAX_VALUE = 1024  # characters; every value that is valid is shorter
+_MAX_SKIPPED = 500_000  # nodes inside what is not expected
 
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})  # YAML 1.2.2, 10.3.2
 _WRITE_PAIRS = "write lines of the form 'KEY: VALUE'"
 _WRITE_VALUE = "write the value itself here"
 _MAX_GUESS = 60  # characters; comparing takes quadratic time
+_MAX_SYNTAX_MESSAGE = 200  # characters; it may quote the file
 # Hints for syntax errors: the first whose fragment is in the parser's message applies.
 _SYNTAX_HINTS = (
     ("mapping values", "check the indentation, and put text that contains ': ' in quotes"),
@@ -44,18 +50,18 @@ class Document:
     problems found so far, in the order of the file.
     """
 
-    def __init__(self, text: str, name: str) -> None:
+    def __init__(self, data: bytes, name: str, *, new_parser: NewParser | None = None) -> None:
         import yaml
 
-        self._name = name
-        self._problems: list[Problem] = []
+        self._source = Source(data, name)
+        self._problems = Problems(name)
         self._depth = 0
+        self._skipped = 0
         self._yaml: Any = yaml
         self._scalar_event: Any = yaml.ScalarEvent
         self._start_events = (yaml.MappingStartEvent, yaml.SequenceStartEvent)
         self._end_events = (yaml.MappingEndEvent, yaml.SequenceEndEvent)
-        # The C parser is eight times as fast, but not every platform has it.
-        parser = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
+        parser = (new_parser or _parser_class())(self._source)
         self._next_event: Any = parser.get_event
 
     def __enter__(self) -> Self:
@@ -69,19 +75,17 @@ class Document:
                 error = syntax_error
         if isinstance(error, self._yaml.MarkedYAMLError):
             self._report_syntax(error)
-            raise self._error() from None
+            raise self._problems.error() from None
         if error is None and self._problems:
-            raise self._error()
+            raise self._problems.error()
 
     def root(self) -> Node | None:
         """The document's node; None if there are only comments, or a null."""
         self._next_event()
         start = self._next_event()
         if isinstance(start, self._yaml.StreamEndEvent):
+            self._refuse_cut(start.start_mark)
             return None
-        if start.version or start.tags:
-            hint = "remove the line that begins with %"
-            self._report(start.start_mark, "YAML directives are not supported", hint)
         node = self._node(self._next_event())
         if node and self._is_scalar(node) and node.implicit[0] and node.value in _NULLS:
             return None
@@ -137,6 +141,10 @@ class Document:
         if is_plain and text in _NULLS:
             self.problem(node, f"{what} has no value", "add a value, or remove it")
             return None
+        if len(text) > MAX_VALUE:  # before any pattern sees it
+            message = f"{what} is longer than {MAX_VALUE:,} characters"
+            self.problem(node, message, "check the quotes and the indentation")
+            return None
         try:
             return convert(text, is_plain)
         except UsageError as error:
@@ -148,6 +156,8 @@ class Document:
 
     def unknown_key(self, key: Scalar, what: str, known: Iterable[str]) -> None:
         """Report that `what` has no such key, with a suggestion."""
+        if len(key.value) > MAX_VALUE:
+            self.stop(key, f"a key is longer than {MAX_VALUE:,} characters", _WRITE_PAIRS)
         message = f"{what} has no key {quoted(key.value)}"
         self.problem(key, message, suggestion(key.value, known))
 
@@ -155,15 +165,21 @@ class Document:
         """Report a problem at `node`."""
         self._report(node.start_mark, message, hint)
 
+    def stop(self, node: Node, message: str, hint: str) -> NoReturn:
+        """Report a problem at `node`, and do not read on."""
+        self._stop(node.start_mark, message, hint)
+
     def _read_to_the_end(self) -> None:
         self._skip_to(0)
         while event := self._next_event():
             if isinstance(event, self._yaml.DocumentStartEvent):
                 hint = "keep one document in a file"
                 self._stop(event.start_mark, "a second YAML document", hint)
+            self._refuse_cut(event.start_mark)
 
     def _node(self, event: Any) -> Node | None:
         """The node that an event begins; None for the end of a list or mapping."""
+        self._source.unclaimed = 0
         kind = event.__class__
         if kind in self._end_events:
             self._depth -= 1
@@ -193,7 +209,10 @@ class Document:
     def _skip_to(self, depth: int) -> None:
         """Read on to the end of the node at `depth` + 1."""
         while self._depth > depth:
-            self._node(self._next_event())
+            node = self._node(self._next_event())
+            self._skipped += 1
+            if node and self._skipped > _MAX_SKIPPED:
+                self.stop(node, "too many values that are not expected", "fix the problems above")
 
     def _is_scalar(self, node: Node) -> TypeGuard[Scalar]:
         return node.__class__ is self._scalar_event
@@ -222,8 +241,10 @@ class Document:
 
     def _report_syntax(self, error: Any) -> None:
         """Report a `yaml.MarkedYAMLError`."""
-        text = printable(error.problem)
+        text = printable(error.problem[:_MAX_SYNTAX_MESSAGE])
         mark, context = error.problem_mark, error.context_mark
+        if error.context == "while scanning a quoted scalar":
+            self._refuse_cut(context)
         message = f"invalid YAML: {text}"
         if context and context.line != mark.line:
             message += f" ({error.context} that begins on line {context.line + 1})"
@@ -231,16 +252,33 @@ class Document:
         self._report(mark, message, hint)
 
     def _report(self, mark: Mark, message: str, hint: str) -> None:
-        self._problems.append(Problem(self._name, mark.line + 1, mark.column + 1, message, hint))
+        self._refuse_cut(mark)
+        self._source.unclaimed = 0
+        self._problems.add(mark, message, hint)
+        if self._problems.are_too_many:
+            raise self._problems.error() from None
 
     def _stop(self, mark: Mark, message: str, hint: str) -> NoReturn:
         self._report(mark, message, hint)
-        raise self._error() from None
+        raise self._problems.error() from None
 
-    def _error(self) -> InputError:
-        return InputError(
-            sorted(self._problems, key=lambda problem: (problem.line, problem.column))
-        )
+    def _refuse_cut(self, mark: Mark) -> None:
+        """Stop if the parser did not get all of the text: what it says there means nothing."""
+        if self._source.is_cut:
+            message = f"a value, comment or gap is longer than {MAX_VALUE_BYTES >> 20} MiB"
+            self._problems.add(mark, message, "check the quotes and the indentation")
+            raise self._problems.error() from None
+
+
+def _parser_class() -> Any:
+    """The C parser, or else the Python one, which takes ten times as long."""
+    import yaml
+
+    if parser := getattr(yaml, "CSafeLoader", None):
+        return parser
+    from dkimctl.strict_yaml.python_parser import PythonParser
+
+    return PythonParser
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:

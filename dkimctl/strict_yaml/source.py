@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 import sys
 from pathlib import Path
@@ -10,12 +11,19 @@ from typing import IO
 from dkimctl.errors import InputError, Problem, UsageError
 from dkimctl.text.escaping import printable
 
-MAX_BYTES = 64 * 1024 * 1024
+MAX_BYTES = 64 << 20
+MAX_CONFIG_BYTES = 1 << 20  # of a file that people write by hand
 
-_LINE_BREAK = r"\r\n|\r|\n"
-# Control characters, and NEL, LS and PS: for YAML 1.1 these are line breaks, but editors do not
-# count them.
+_MARK = codecs.BOM_UTF8
+_CHUNK = 1 << 16
+MAX_VALUE_BYTES = 4 << 20  # the parser holds a value that it reads several times over
+
+# Refused are control characters, and NEL, LS and PS: for YAML 1.1 these are line breaks, but
+# editors do not count them.
 _REFUSED = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+_ALLOWED_ASCII = b"\t\n\r" + bytes(range(0x20, 0x7F))
+_CONTINUATION = bytes(range(0x80, 0xC0))  # bytes of a character after its first
+_DIRECTIVE = re.compile(rb"(?:\A(?:\xef\xbb\xbf)?|[\r\n])%")
 
 
 def read_bytes(path: str, *, largest: int = MAX_BYTES) -> bytes:
@@ -49,26 +57,72 @@ def _bounded(file: IO[bytes], name: str, largest: int) -> bytes:
     return data
 
 
-def decode(data: bytes, name: str) -> str:
-    """UTF-8 text, with or without a byte order mark. Raises InputError."""
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise _not_text(name, "", "the file is in UTF-16", "save it as UTF-8")
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        # Python removes the byte order mark from error.object.
-        before = error.object[: error.start].decode("utf-8")
-        byte = error.object[error.start]
-        message = f"byte 0x{byte:02x} is not UTF-8: the file is binary, or in another encoding"
-        raise _not_text(name, before, message, "save it as UTF-8 text") from None
-    if refused := _REFUSED.search(text):
-        message = f"the character U+{ord(refused[0]):04X} is not allowed"
-        hint = "remove it; a file with many is binary or UTF-16: save it as UTF-8 text"
-        raise _not_text(name, text[: refused.start()], message, hint)
-    return text
+class Source:
+    """The text of a file for a parser, which reads it in chunks: each is checked as it is read.
 
+    UTF-8, with or without a byte order mark. `unclaimed` counts the bytes that have been read; the
+    reader of the parser's events sets it to 0 with each of them. Where it passes 4 MiB, the text
+    `is_cut`: it ends there for the parser, which would need many times the memory of a huge value.
+    """
 
-def _not_text(name: str, before: str, message: str, hint: str) -> InputError:
-    breaks = list(re.finditer(_LINE_BREAK, before))
-    start = breaks[-1].end() if breaks else 0
-    return InputError([Problem(name, len(breaks) + 1, len(before) - start + 1, message, hint)])
+    def __init__(self, data: bytes, name: str) -> None:
+        self.name = name
+        self.size = len(data)
+        self.unclaimed = 0
+        self.is_cut = False
+        self._data = data
+        self._start = self._position = len(_MARK) if data.startswith(_MARK) else 0
+        if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+            raise self._error(0, "the file is in UTF-16", "save it as UTF-8")
+
+    def read(self, _size: int = 0, /) -> bytes:
+        """The next chunk, of any size; b"" at the end. Raises InputError for what is not text."""
+        if self.unclaimed > MAX_VALUE_BYTES and self._position < self.size:
+            self.is_cut = True
+        if self.is_cut:
+            return b""
+        chunk = self._data[self._position : self._end_of_chunk()]
+        if chunk.translate(None, _ALLOWED_ASCII):
+            self._check(chunk)
+        if b"%" in chunk:
+            self._refuse_directives(self._position + len(chunk))
+        self._position += len(chunk)
+        self.unclaimed += len(chunk)
+        return chunk
+
+    def _end_of_chunk(self) -> int:
+        """Where the next chunk ends: between two characters."""
+        end = self._position + _CHUNK
+        for _ in range(3):
+            if self._data[end : end + 1] and self._data[end] in _CONTINUATION:
+                end -= 1
+        return end
+
+    def _check(self, chunk: bytes) -> None:
+        try:
+            text = chunk.decode()
+        except UnicodeDecodeError as error:
+            place = self._position + error.start
+            byte = chunk[error.start]
+            message = f"byte 0x{byte:02x} is not UTF-8: the file is binary, or in another encoding"
+            raise self._error(place, message, "save it as UTF-8 text") from None
+        if refused := _REFUSED.search(text):
+            place = self._position + len(text[: refused.start()].encode())
+            message = f"the character U+{ord(refused[0]):04X} is not allowed"
+            hint = "remove it; a file with many is binary or UTF-16: save it as UTF-8 text"
+            raise self._error(place, message, hint)
+
+    def _refuse_directives(self, end: int) -> None:
+        """Refuse them here: the parser's time grows with the square of their number."""
+        if directive := _DIRECTIVE.search(self._data, max(self._position - 1, 0), end):
+            hint = "remove the line that begins with %"
+            raise self._error(directive.end() - 1, "YAML directives are not supported", hint)
+
+    def _error(self, place: int, message: str, hint: str) -> InputError:
+        """The error about the byte at `place`, all before which is UTF-8."""
+        data, start = self._data, self._start
+        breaks = data.count(b"\n", start, place) + data.count(b"\r", start, place)
+        breaks -= data.count(b"\r\n", start, place)
+        start = max(start, data.rfind(b"\n", start, place) + 1, data.rfind(b"\r", start, place) + 1)
+        column = len(data[start:place].translate(None, _CONTINUATION)) + 1
+        return InputError([Problem(self.name, breaks + 1, column, message, hint)])

@@ -18,9 +18,9 @@ from dkimctl.dkim import is_name
 from dkimctl.errors import UsageError
 from dkimctl.specs.fields import parse_start_date
 from dkimctl.specs.names import parse_domain, parse_selector
+from dkimctl.strict_yaml.document import MAX_VALUE
 
 PACKAGE = Path(__file__).parents[2] / "dkimctl"
-MAX_VALUE = 1024
 POSSESSIVE = re.compile(r"[*+?}]\+|\(\?>")
 
 

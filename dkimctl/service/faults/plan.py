@@ -12,7 +12,7 @@ from dkimctl.errors import InputError, Problem
 from dkimctl.service.faults.kinds import KINDS
 from dkimctl.strict_yaml.document import Document
 from dkimctl.strict_yaml.nodes import Converter, Node, Scalar, invalid_value
-from dkimctl.strict_yaml.source import decode, read_bytes
+from dkimctl.strict_yaml.source import MAX_CONFIG_BYTES, read_bytes
 
 _WHAT = "a fault file"
 _KEYS = ("seed", "slow", "retry_after", "faults", "any")
@@ -43,7 +43,7 @@ def read_plan(path: str, *, read_duration: Callable[[str], Any]) -> Plan:
     InputError with every problem if it is invalid.
     """
     name = "<stdin>" if path == "-" else path
-    with Document(decode(read_bytes(path), name), name) as document:
+    with Document(read_bytes(path, largest=MAX_CONFIG_BYTES), name) as document:
         reader = _Reader(document, read_duration)
         root = document.root()
         if root is None:

@@ -12,10 +12,11 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dkimctl.errors import InputError
+from dkimctl.errors import InputError, UsageError
 from dkimctl.models.registration import DomainSpec
 from dkimctl.specs.loading import load_specs, read_specs
 from dkimctl.specs.names import key_name_length
+from dkimctl.strict_yaml.python_parser import PythonParser
 
 ROOT = Path(__file__).parents[3]
 
@@ -115,6 +116,15 @@ def test_every_mistake_in_a_malformed_file_has_its_place(name):
     assert all(str(problem).startswith(f"{path}:") and problem.hint for problem in problems)
 
 
+@pytest.mark.parametrize("name", MALFORMED)
+def test_without_libyaml_every_mistake_is_on_the_same_line(name):
+    data = (FIXTURES / f"{name}.yaml").read_bytes()
+    with pytest.raises(InputError) as caught:
+        load_specs(data, "f.yaml", new_parser=PythonParser)
+    lines = [problem.line for problem in caught.value.problems]
+    assert lines == [line for line, _column in MALFORMED[name]]
+
+
 def test_every_malformed_file_has_its_row():
     assert {path.stem for path in FIXTURES.iterdir()} == set(MALFORMED)
 
@@ -173,10 +183,26 @@ def test_a_successor_needs_another_selector_than_the_old_key(entry, problem):
     assert problem in refusal
 
 
-def test_json_is_a_spec_file():
+@pytest.mark.parametrize("new_parser", [None, PythonParser])
+def test_json_is_a_spec_file(new_parser):
     entry = {"sign_domain": "example.com", "selector": "s.1", "key_len": 2048}
     text = json.dumps({"defaults": {"enable": True}, "domains": [entry]}, indent="\t")
-    assert load(text) == [DomainSpec("example.com", "s.1", 2048, enable=True)]
+    specs = load(text, new_parser=new_parser)
+    assert specs == [DomainSpec("example.com", "s.1", 2048, enable=True)]
+
+
+@pytest.mark.parametrize("new_parser", [None, PythonParser])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- sign_domain:\ta.example\t# c\n",
+        "[\ta.example\t]\n",
+        "- a.example\t\n",
+        "{domains:\n\t[a.example\n\t]}",
+    ],
+)
+def test_tabs_may_stand_where_they_do_not_indent(text, new_parser):
+    assert load(text, new_parser=new_parser) == [DomainSpec("a.example")]
 
 
 def test_entries_override_file_defaults_which_override_the_profile():
@@ -193,6 +219,55 @@ def test_entries_override_file_defaults_which_override_the_profile():
 
 def test_unstated_fields_are_not_sent():
     assert load("- example.com") == [DomainSpec("example.com", None, None, None, None, None)]
+
+
+def test_of_more_mistakes_the_number_is_reported():
+    problems = refusals("- a\n" * 1234)
+    assert len(problems) == 1001
+    assert problems[-1] == "f.yaml:1001:3: 234 more problems from here on"
+    *_, last = refusals("- a\n" * 100_000)
+    assert last == "f.yaml:1001:3: at least 4,000 more problems from here on"
+
+
+def test_a_file_has_at_most_300_000_entries():
+    text = "".join(f"- d{number}.a\n" for number in range(300_000))
+    assert len(load(text)) == 300_000
+    assert refusals(text + "- a.a\n") == ["f.yaml:300001:3: more than 300,000 entries"]
+
+
+def test_a_file_has_at_most_3_000_000_characters_of_a_labels():
+    labels = ".".join("xn--" + "ä".encode("punycode").decode() for _ in range(28))
+    text = f"- {labels}.a{{}}\n"
+    assert len(labels) - 27 == 196
+    accepted = 3_000_000 // 196
+    names = "".join(text.format(number) for number in range(accepted))
+    assert len(load(names)) == accepted
+    [problem] = refusals(names + text.format("z"))
+    assert "more than 3,000,000 characters of internationalized labels" in problem
+
+
+@pytest.mark.parametrize("new_parser", [None, PythonParser])
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("- {sign_domain: a.example, selector: %s}", "1:38: selector is"),
+        ("- a.example\n- '%s'", "2:3: an entry is"),
+        ("- sign_domain: a.example\n  start_date: >\n    %s\n", "2:15: start_date is"),
+        ("- a.example\n- sign_domain: b.example\n  ? %s\n  : a\n", "3:5: a key is"),
+    ],
+)
+def test_a_value_of_more_than_1024_characters_is_refused_in_its_place(text, place, new_parser):
+    with pytest.raises(InputError) as caught:
+        load(text % ("a" * 1025), new_parser=new_parser)
+    assert str(caught.value) == f"f.yaml:{place} longer than 1,024 characters"
+    with pytest.raises(InputError) as caught:
+        load(text % ("a" * 1023), new_parser=new_parser)
+    assert "1,024" not in str(caught.value)
+
+
+def test_without_libyaml_a_file_has_at_most_4_mib():
+    with pytest.raises(UsageError, match=r"f\.yaml is larger than 4 MiB.* without libyaml"):
+        load("#" * (4 << 20) + "\n", new_parser=PythonParser)
 
 
 def test_a_thousand_mistakes_are_all_reported():

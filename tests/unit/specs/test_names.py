@@ -93,7 +93,20 @@ def test_selectors_are_labels_joined_by_dots(text):
 
 @pytest.mark.interface("2.3", "selector")
 @pytest.mark.parametrize(
-    "text", ["", ".", "s1.", "s_1", "-s", "s1\n", "sé", "a" * 64, "s1._domainkey", "\u212a"]
+    "text",
+    [
+        "",
+        ".",
+        "s1.",
+        "s_1",
+        "-s",
+        "s1\n",
+        "sé",
+        "a" * 64,
+        "s1._domainkey",
+        "\u212a",
+        "a." * 127 + "a",
+    ],
 )
 def test_other_selectors_are_refused(text):
     with pytest.raises(UsageError):

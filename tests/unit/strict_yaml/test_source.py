@@ -10,7 +10,12 @@ import threading
 import pytest
 
 from dkimctl.errors import InputError, UsageError
-from dkimctl.strict_yaml.source import decode, read_bytes
+from dkimctl.strict_yaml.source import Source, read_bytes
+
+
+def read_all(data: bytes) -> bytes:
+    source = Source(data, "f")
+    return b"".join(iter(lambda: source.read(1), b""))
 
 
 @pytest.mark.parametrize(
@@ -28,7 +33,7 @@ from dkimctl.strict_yaml.source import decode, read_bytes
 )
 def test_binary_data_is_reported_with_its_place(data, expected):
     with pytest.raises(InputError) as caught:
-        decode(data, "f")
+        read_all(data)
     assert str(caught.value).startswith(expected)
     assert "UTF-8" in caught.value.hint
 

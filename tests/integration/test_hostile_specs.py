@@ -1,0 +1,155 @@
+"""Hostile spec files: of any content, a file of 64 MiB takes under 400 MiB and 10 s."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+
+pytest.importorskip("resource", reason="memory is measured with getrusage")
+
+MAX_MEMORY = 400 << 20  # bytes
+MAX_TIME = 10.0  # s of CPU time: other programs run as well
+FULL, SMALL = 64 << 20, 8 << 20  # bytes
+
+# Runs a command, and prints its exit code, its peak memory in bytes and its CPU time in seconds.
+MEASURE = """
+import resource, subprocess, sys
+status = subprocess.call(sys.argv[1:], stdout=subprocess.DEVNULL)
+usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+unit = 1 if sys.platform == "darwin" else 1024
+print(status, usage.ru_maxrss * unit, usage.ru_utime + usage.ru_stime)
+"""
+
+
+def filled(size: int, start: bytes, piece: bytes, end: bytes = b"") -> bytes:
+    """`piece` repeated between `start` and `end`; whole pieces only."""
+    return start + piece * ((size - len(start) - len(end)) // len(piece)) + end
+
+
+def numbered(size: int, line: str) -> bytes:
+    """Lines with a number each, from 0."""
+    count = size // len(line.format(1_000_000).encode())
+    return "".join(map(line.format, range(count))).encode()
+
+
+EMOJI = "😀".encode()
+# The name: the content, and the place and message of its first problem; "" if it has none.
+KINDS: dict[str, tuple[int, Callable[[int], bytes], str]] = {
+    "word of one emoji": (
+        FULL,
+        lambda size: filled(size, b"- " + EMOJI, b"a"),
+        "1:3: a value, comment or gap is longer than 4 MiB",
+    ),
+    "quoted word": (
+        SMALL,
+        lambda size: filled(size, b'- "', b"\\U0001F600", b'"'),
+        "a value, comment or gap is longer than 4 MiB",
+    ),
+    "quotes around lines": (
+        SMALL,
+        lambda size: filled(size, b"- '", b"a\n", b"'"),
+        "1:3: a value, comment or gap is longer than 4 MiB",
+    ),
+    "block scalar": (
+        SMALL,
+        lambda size: filled(size, b"- |\n", b"  a\n"),
+        "1:3: a value, comment or gap is longer than 4 MiB",
+    ),
+    "key": (
+        SMALL,
+        lambda size: filled(size, b"? ", b"a", b"\n: b\n"),
+        "1:3: a value, comment or gap is longer than 4 MiB",
+    ),
+    "anchor": (
+        SMALL,
+        lambda size: filled(size, b"- &", b"a", b" b"),
+        "1:3: a value, comment or gap is longer than 4 MiB",
+    ),
+    "keys of emoji": (
+        FULL,
+        lambda size: numbered(size, "? {}" + "😀" * 500 + "\n: b\n"),
+        "1:3: a spec file has no key",
+    ),
+    "one key": (SMALL, lambda size: filled(size, b"", b"foo: bar\n"), "1:1: a spec file has no"),
+    "small entries": (
+        FULL,
+        lambda size: numbered(size, "- d{}.a\n"),
+        "300001:3: more than 300,000 entries",
+    ),
+    "mappings": (
+        FULL,
+        lambda size: numbered(size, "- {{sign_domain: a.example, selector: s{}}}\n"),
+        "300001:3: more than 300,000 entries",
+    ),
+    "as many mappings as are accepted": (
+        0,
+        lambda _size: "".join(
+            f"- {{sign_domain: d{number}.example, selector: s{number}, key_len: 2048, "
+            f"start_date: 2099-07-01T00:00+09:00, default: {number}, replaces: old-{number}}}\n"
+            for number in range(300_000)
+        ).encode(),
+        "",
+    ),
+    "invalid entries": (SMALL, lambda size: filled(size, b"", b"- a\n"), "1:3: an entry"),
+    "invalid labels": (
+        SMALL,
+        lambda size: filled(size, b"", ("- " + "\u4e00" * 62 + ".").encode() * 4 + b"\n"),
+        "1:3: an entry",
+    ),
+    "international names": (
+        FULL,
+        lambda size: numbered(size, "- 日本語の名前です{0}.この国の名前です{0}\n"),
+        "more than 3,000,000 characters of internationalized labels",
+    ),
+    "a character a line": (SMALL, lambda size: filled(size, b"", b"a\n"), "1:1: a value, comment"),
+    "nested": (SMALL, lambda size: filled(size, b"", b"["), "1:2: an entry must be"),
+    "one flow sequence": (
+        FULL,
+        lambda size: filled(size, b"x: [", b"a,", b"]"),
+        '1:1: a spec file has no key "x"',
+    ),
+    "comments": (SMALL, lambda size: filled(size, b"", b"# a\n"), "longer than 4 MiB"),
+    "blank lines, then a wrong byte": (
+        FULL,
+        lambda size: filled(size, b"", b"\n", b"\xff"),
+        "longer than 4 MiB",
+    ),
+    "spaces": (SMALL, lambda size: filled(size, b"", b" "), "longer than 4 MiB"),
+    "aliases": (SMALL, lambda size: filled(size, b"", b"- *a\n"), "1:3: an entry must be"),
+    "directives": (
+        FULL,
+        lambda size: b"[]\n" + numbered(size - 3, "%TAG !{}! a\n"),
+        "2:1: YAML directives are not supported",
+    ),
+    "null characters": (FULL, lambda size: b"\0" * size, "1:1: the character U+0000"),
+    "a wrong byte at the end": (
+        SMALL,
+        lambda size: numbered(1 << 20, "- d{}.a\n") + b"# \xff",
+        "byte 0xff is not UTF-8",
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_spec_file_takes_much_memory_or_time(kind, tmp_path):
+    size, content, problem = KINDS[kind]
+    path = tmp_path / "hostile.yaml"
+    path.write_bytes(content(size))
+    command = [sys.executable, "-m", "dkimctl", "register", "--sandbox", "--dry-run", str(path)]
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURE, *command], capture_output=True, text=True, check=True
+    )
+    status, memory, seconds = done.stdout.split()
+    assert "Traceback" not in done.stderr
+    if problem:
+        assert int(status) == 2
+        assert problem in done.stderr.splitlines()[0]
+        assert len(done.stderr) < 1 << 20
+    else:
+        assert (int(status), done.stderr) == (0, "dkimctl: to create 300000\n")
+    assert int(memory) < MAX_MEMORY
+    assert float(seconds) < MAX_TIME
