@@ -111,6 +111,15 @@ def test_a_key_of_another_length_than_the_service_states_is_unusable(
     )
 
 
+@pytest.mark.parametrize("code", ["201", "409"])
+def test_a_record_with_a_fault_stays_unusable_if_its_attributes_differ(make_registration, code):
+    """A key that differs may be published, but this one may not."""
+    record = DnsRecord("s1._domainkey.example.com", "TXT", "v=DKIM1; p=")
+    answer = make_registration(code=code, record=record, enable=False)
+    result = outcomes.of_answer(SPEC._replace(enable=True), answer)
+    assert (result.outcome, "no public key" in result.reason) == (Outcome.UNUSABLE, True)
+
+
 def test_201_without_a_record_is_unusable_not_taken(make_registration):
     result = outcomes.of_answer(SPEC, make_registration(record=None))
     assert result.outcome is Outcome.UNUSABLE
