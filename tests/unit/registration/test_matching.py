@@ -58,6 +58,19 @@ def test_the_first_item_for_an_entry_counts():
     assert matched.strays == items[1:]
 
 
+def test_of_two_items_for_an_entry_the_first_with_a_record_counts(make_registration):
+    """Neither a later key, nor an error beside it, may take its place."""
+    specs = [DomainSpec("a.example", "s")]
+    error = Registration("a.example", "s", code="500")
+    first = make_registration("a.example", "s")
+    second = first._replace(record=first.record._replace(value="another"))
+    for items in ([first, second], [error, first, second], [first, error, second]):
+        matched = match(specs, items)
+        assert matched.answers == [first]
+        assert sorted(matched.strays, key=str) == sorted((i for i in items if i != first), key=str)
+    assert match(specs, [error, error._replace(code="400")]).answers == [error]
+
+
 names = st.sampled_from(["a.example", "A.example", "b.example", ""])
 selectors = st.sampled_from([None, "s", "S", "t"])
 

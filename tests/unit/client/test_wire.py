@@ -1,0 +1,107 @@
+"""What is read from responses, and from results that were saved."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from dkimctl.client.wire import DecodeError, decode_reply, decode_token
+from dkimctl.models.registration import DnsRecord
+
+
+def item(**fields) -> dict[str, object]:
+    return {"result": {"code": "201"}, "sign_domain": "example.com", "selector": "s1", **fields}
+
+
+def body(*items: object, **fields) -> bytes:
+    return json.dumps({"items": items, **fields}).encode()
+
+
+def read(**fields):
+    """The one registration of a response."""
+    reply = decode_reply(body(item(**fields)))
+    assert reply.faults == ()
+    return reply.items[0]
+
+
+class TestSaved:
+    def test_it_may_have_more_items_than_any_response(self):
+        """A ledger may hold 100,000; of a response, as many are an attack."""
+        items = body(*[item()] * 10_001)
+        assert len(decode_reply(items, is_saved=True).items) == 10_001
+        with pytest.raises(DecodeError, match="far more than were requested"):
+            decode_reply(items)
+        assert len(decode_reply(body(*[item()] * 10_000)).items) == 10_000
+
+    def test_only_it_may_have_items_without_a_result(self):
+        unanswered = body(item(result=None), item())
+        saved, response = decode_reply(unanswered, is_saved=True), decode_reply(unanswered)
+        assert [one.code for one in saved.items] == [None, "201"]
+        assert [one.code for one in response.items] == ["201"]
+        assert "`$.items[0].result`" in response.faults[0]
+
+    def test_only_items_that_were_retired_are(self):
+        items = body(item(outcome="retired"), item(outcome="created", selector="s2"), item())
+        reply = decode_reply(items, is_saved=True)
+        assert reply.retired == {reply.items[0]}
+        assert decode_reply(items).retired == set()
+
+
+@pytest.mark.parametrize(("total", "faults"), [(2, 1), (1, 0), (0, 0), ("9", 0), (None, 0)])
+def test_more_results_than_were_returned_are_reported(total, faults):
+    assert len(decode_reply(body(item(), total=total)).faults) == faults
+
+
+@pytest.mark.parametrize("domain", ["Example.COM", "example.com.", "EXAMPLE.com."])
+def test_a_domain_is_read_as_dns_compares_it(domain):
+    assert read(sign_domain=domain).sign_domain == "example.com"
+
+
+def test_the_final_dot_of_a_name_is_dropped():
+    values = {"fqdn": "s1._domainkey.example.com.", "type": "TXT", "value": "v"}
+    record = DnsRecord("s1._domainkey.example.com", "TXT", "v")
+    assert read(setting_values=values).record == record
+
+
+@pytest.mark.parametrize(
+    ("fqdn", "selector"),
+    [
+        ("S1._DomainKey.Example.com", "S1"),
+        ("a.b._domainkey.example.com", "a.b"),
+        ("_domainkey.example.com", None),
+        ("s1._domainkey.example.net", None),
+    ],
+)
+def test_a_selector_that_is_left_out_is_read_from_the_name(fqdn, selector):
+    values = {"fqdn": fqdn, "type": "TXT", "value": "v"}
+    assert read(selector=None, setting_values=values).selector == selector
+
+
+@pytest.mark.parametrize(("number", "key_len"), [(1024, 1024), (1024.0, 1024), (2**53, 2**53)])
+def test_a_number_may_be_written_with_a_fraction_of_zero(number, key_len):
+    registration = read(key_len=number)
+    assert (registration.key_len, type(registration.key_len)) == (key_len, int)
+
+
+@pytest.mark.parametrize("number", [1024.5, 2**53 + 1, -(2**53) - 1, 1e300])
+def test_a_number_that_is_no_length_spoils_its_item_alone(number):
+    reply = decode_reply(body(item(key_len=number), item()))
+    assert len(reply.items) == len(reply.faults) == 1
+
+
+@pytest.mark.parametrize("text", ["", "a b", "abc\n", "a\r\nX: y", "é", "a=b"])
+def test_a_token_that_a_header_cannot_carry_is_refused_and_not_quoted(text):
+    with pytest.raises(DecodeError) as caught:
+        decode_token(json.dumps({"access_token": text}).encode())
+    assert str(caught.value) == "access_token is not a bearer token"
+
+
+@pytest.mark.parametrize(
+    ("expires_in", "lifetime"),
+    [(1800, 1800.0), (0.5, 0.5), (0, None), (-1, None), (True, None), ("1800", None),
+     (10 * 365 * 86400, None), (1e300, None), (None, None)],
+)  # fmt: skip
+def test_only_a_sensible_lifetime_of_a_token_is_believed(expires_in, lifetime):
+    data = json.dumps({"access_token": "abc", "expires_in": expires_in}).encode()
+    assert decode_token(data)[1] == lifetime
