@@ -25,7 +25,7 @@ _NUMBER = r"[0-9]+|0x[0-9a-f]*"
 _ENCODED = r"%([0-9A-Fa-f]{2})"
 _WRONGLY_ENCODED = r"%(?![0-9A-Fa-f]{2})"
 _UNRESERVED = r"[A-Za-z0-9._~-]"
-_TO_ENCODE = r"[^A-Za-z0-9._~!$&'()*+,;=:@/%-]+"
+_TO_ENCODE = r"[^A-Za-z0-9._~!$&'()+*,;=:@/%-]+"
 
 
 class Url(NamedTuple):
