@@ -17,7 +17,7 @@ import httpx
 
 from dkimctl import __version__
 from dkimctl.errors import ThreadLimitError, UsageError
-from dkimctl.threads import StartThread, start_daemon
+from dkimctl.system.threads import StartThread, start_daemon
 
 _HEADERS = {
     "User-Agent": f"dkimctl/{__version__}",

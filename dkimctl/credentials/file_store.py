@@ -10,12 +10,12 @@ from typing import TypeAlias
 from dkimctl.credentials.account import Account
 from dkimctl.credentials.store import CredentialStore, Kind, entry_name
 from dkimctl.errors import CredentialsError
-from dkimctl.files.directories import prepare_directory
-from dkimctl.files.locking import lock_file_of, locked
-from dkimctl.files.ownership import OWN_STATE_DIR, Fault, fault_of, status_fault
-from dkimctl.files.reading import read_regular
-from dkimctl.files.writing import delete_leftovers, write_private
 from dkimctl.models.secret import Secret
+from dkimctl.system.directories import prepare_directory
+from dkimctl.system.locking import lock_file_of, locked
+from dkimctl.system.ownership import OWN_STATE_DIR, Fault, fault_of, status_fault
+from dkimctl.system.reading import read_regular
+from dkimctl.system.writing import delete_leftovers, write_private
 
 _MAX_SIZE = 16 * 1024 * 1024  # bytes; a login has some 2,000
 

@@ -11,7 +11,7 @@ from dkimctl.credentials.account import Account
 from dkimctl.credentials.store import ALTERNATIVES, CredentialStore, Kind, entry_name
 from dkimctl.errors import CredentialsError, ThreadLimitError
 from dkimctl.models.secret import Secret
-from dkimctl.threads import StartThread, start_daemon
+from dkimctl.system.threads import StartThread, start_daemon
 
 _T = TypeVar("_T")
 

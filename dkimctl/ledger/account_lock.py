@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from dkimctl.errors import LedgerError
-from dkimctl.files.directories import prepare_directory
-from dkimctl.files.ownership import fault_of
-from dkimctl.files.reading import open_without_following
 from dkimctl.ledger.errors import refuse
+from dkimctl.system.directories import prepare_directory
+from dkimctl.system.ownership import fault_of
+from dkimctl.system.reading import open_without_following
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dkimctl.errors import LedgerError
-from dkimctl.files.locking import locked
 from dkimctl.ledger.errors import damage_error, is_damage
 from dkimctl.ledger.opening import side_file
+from dkimctl.system.locking import locked
 
 _INFIX = ".damaged-"
 _SUFFIXES = ("-wal", "-shm", "-journal", "")  # the file itself last: an interruption loses nothing

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dkimctl.errors import LedgerError
-from dkimctl.files.ownership import OWN_STATE_DIR, Fault
+from dkimctl.system.ownership import OWN_STATE_DIR, Fault
 
 _DAMAGED = frozenset((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB))
 _UNREACHABLE = frozenset((sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM))

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dkimctl.errors import LedgerError
-from dkimctl.files.directories import prepare_directory
-from dkimctl.files.locking import lock_file_of
-from dkimctl.files.ownership import Fault, fault_of
-from dkimctl.files.writing import sync_directory
 from dkimctl.ledger.errors import damage_error, primary_code, refuse, require_row_id
 from dkimctl.ledger.schema import migrate, migrated_copy, version_of
+from dkimctl.system.directories import prepare_directory
+from dkimctl.system.locking import lock_file_of
+from dkimctl.system.ownership import Fault, fault_of
+from dkimctl.system.writing import sync_directory
 
 _BUSY_SECONDS = 10
 _WAL_SECONDS = 1

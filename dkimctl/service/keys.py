@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
-from dkimctl.threads import DaemonThreadPool, StartThread, start_daemon
+from dkimctl.system.threads import DaemonThreadPool, StartThread, start_daemon
 
 _COST, _BLOCK_SIZE, _PARALLEL = 1 << 14, 8, 1  # 16 MiB per guess; OpenSSL takes no more
 ENCRYPTED_HEADER = b"-----BEGIN ENCRYPTED PRIVATE KEY-----"

@@ -13,9 +13,9 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 
 from dkimctl.errors import UsageError
-from dkimctl.files.directories import prepare_directory
-from dkimctl.files.ownership import Fault, fault_of, file_fault
 from dkimctl.service.schema import metadata, passphrases
+from dkimctl.system.directories import prepare_directory
+from dkimctl.system.ownership import Fault, fault_of, file_fault
 
 if TYPE_CHECKING:
     from dkimctl.service.keys import PrivateKeyEncryptor

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dkimctl.errors import InputError, UsageError
-from dkimctl.files.ownership import way_fault
 from dkimctl.settings.values import CHECKS, SANDBOX, SANDBOX_FIXED, Check, profile_name
+from dkimctl.system.ownership import way_fault
 from dkimctl.text.escaping import quoted
 
 if TYPE_CHECKING:

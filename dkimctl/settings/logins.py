@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dkimctl.errors import UsageError
-from dkimctl.files.directories import prepare_directory
-from dkimctl.files.locking import lock_file_of, locked
-from dkimctl.files.ownership import OWN_STATE_DIR, Fault, fault_of, status_fault
-from dkimctl.files.reading import read_regular
-from dkimctl.files.writing import delete_leftovers, write_private
 from dkimctl.settings.values import parse_value
+from dkimctl.system.directories import prepare_directory
+from dkimctl.system.locking import lock_file_of, locked
+from dkimctl.system.ownership import OWN_STATE_DIR, Fault, fault_of, status_fault
+from dkimctl.system.reading import read_regular
+from dkimctl.system.writing import delete_leftovers, write_private
 from dkimctl.text.escaping import printable
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import queue
 import sys
 import time
 
-from dkimctl.threads import StartThread, start_daemon
+from dkimctl.system.threads import StartThread, start_daemon
 
 _TICK = 0.5  # seconds; a wait without a timeout would not hear Ctrl-C on Windows
 

@@ -10,8 +10,8 @@ from typing import Protocol, TextIO
 
 from dkimctl.cli.output.streams import IN_LEDGER, StdoutWriter
 from dkimctl.errors import OutputError
-from dkimctl.files.writing import atomic_writer
 from dkimctl.render.renderer import ZoneFile
+from dkimctl.system.writing import atomic_writer
 from dkimctl.text.escaping import few
 
 

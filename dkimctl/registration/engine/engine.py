@@ -22,7 +22,7 @@ from dkimctl.registration.engine.persistence import persist
 from dkimctl.registration.engine.scheduler import BatchScheduler
 from dkimctl.registration.engine.workers import EventKind, WorkerChannel, WorkerEvent
 from dkimctl.registration.planning import Planner
-from dkimctl.threads import StartThread, start_daemon
+from dkimctl.system.threads import StartThread, start_daemon
 
 if TYPE_CHECKING:
     from dkimctl.registration.engine.retrying import Send

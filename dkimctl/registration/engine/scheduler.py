@@ -12,7 +12,7 @@ from dkimctl.errors import ServiceError, ThreadLimitError, Throttled
 from dkimctl.registration.engine.batches import Batch
 from dkimctl.registration.engine.limits import ConcurrencyLimiter
 from dkimctl.registration.engine.workers import EventKind, WorkerChannel, WorkerEvent
-from dkimctl.threads import DaemonThreadPool, StartThread, reserved_threads
+from dkimctl.system.threads import DaemonThreadPool, StartThread, reserved_threads
 
 _RESERVED = 2  # threads that are left for the keyring and for the output
 

@@ -13,7 +13,7 @@ from dkimctl.registration.engine.engine import RegistrationEngine
 from dkimctl.registration.engine.limits import Limits
 from dkimctl.registration.engine.workers import WorkerChannel, WorkerEvent
 from dkimctl.registration.planning import Planner
-from dkimctl.threads import start_daemon
+from dkimctl.system.threads import start_daemon
 from fakes import RegistrationService
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from pathlib import Path
 
-from dkimctl.files.ownership import directory_fault
+from dkimctl.system.ownership import directory_fault
 
 
 def prepare_directory(directory: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dkimctl.files.directories import prepare_directory
+from dkimctl.system.directories import prepare_directory
 
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX modes")
 

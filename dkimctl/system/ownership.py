@@ -142,7 +142,7 @@ def _lets_others_write(status: os.stat_result) -> bool:
         return True
     if not status.st_mode & stat.S_IWGRP:
         return False
-    from dkimctl.files.groups import is_own_group
+    from dkimctl.system.groups import is_own_group
 
     return not is_own_group(status.st_gid)
 

@@ -1,0 +1,1 @@
+"""What the operating system provides: files, their owners and locks, and threads."""
