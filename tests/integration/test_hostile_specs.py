@@ -77,19 +77,19 @@ KINDS: dict[str, tuple[int, Callable[[int], bytes], str]] = {
     "small entries": (
         FULL,
         lambda size: numbered(size, "- d{}.a\n"),
-        "300001:3: more than 300,000 entries",
+        "250001:3: more than 250,000 entries",
     ),
     "mappings": (
         FULL,
         lambda size: numbered(size, "- {{sign_domain: a.example, selector: s{}}}\n"),
-        "300001:3: more than 300,000 entries",
+        "250001:3: more than 250,000 entries",
     ),
     "as many mappings as are accepted": (
         0,
         lambda _size: "".join(
             f"- {{sign_domain: d{number}.example, selector: s{number}, key_len: 2048, "
             f"start_date: 2099-07-01T00:00+09:00, default: {number}, replaces: old-{number}}}\n"
-            for number in range(300_000)
+            for number in range(250_000)
         ).encode(),
         "",
     ),
