@@ -150,7 +150,8 @@ class Session:
             auth_url=self.account.auth_url, base_url=self.account.base_url, http=self._http()
         )
         if secret := os.environ.get("DKIMCTL_CLIENT_SECRET"):
-            client.redact_also(Secret(secret))  # even if it is not sent
+            # Even if it is not sent, since a token is there.
+            client.redact_credentials(self.account.client_id, Secret(secret))
         return self._resources.enter_context(client)
 
     @cached_property

@@ -58,13 +58,23 @@ class Client:
             if secret not in self._redactor:
                 self._redactor = self._redactor.including(secret, public)
 
+    def redact_credentials(self, client_id: str, secret: Secret) -> Secret:
+        """Redact what proves the client ID, and return its HTTP Basic form (RFC 7617 section 2)."""
+        public = f"{client_id}:"
+        joined = Secret(public + secret.reveal())
+        credentials = Secret(_base64(joined.reveal()))
+        self.redact_also(secret)
+        self.redact_also(joined, public)
+        self.redact_also(credentials, _base64(public))
+        return credentials
+
     def issue_token(self, client_id: str, secret: Secret) -> Token:
         """Obtain an access token (interface 4.1).
 
         Raises AuthenticationError if the service refuses (400, 405), NotProcessed if there is no
         usable response: tokens may coexist, so one that was issued but lost does no harm.
         """
-        credentials = self._basic_credentials(client_id, secret)
+        credentials = self.redact_credentials(client_id, secret)
         url = f"{self._auth_url}/oauth2/token"
         requested_at = self._clock()
         try:
@@ -152,16 +162,6 @@ class Client:
             raise token_rejected(response.status, self._detail(body), body)
         return response
 
-    def _basic_credentials(self, client_id: str, secret: Secret) -> Secret:
-        """The credentials of HTTP Basic (RFC 7617 section 2), which are redacted from now on."""
-        public = f"{client_id}:"
-        joined = Secret(public + secret.reveal())
-        credentials = Secret(_base64(joined.reveal()))
-        self.redact_also(secret)
-        self.redact_also(joined, public)
-        self.redact_also(credentials, _base64(public))
-        return credentials
-
     def _registration_error(self, response: HttpResponse) -> ServiceError | RequestRefused:
         detail = self._detail(response.body)
         return registration_error(response.status, detail, response.retry_after)
@@ -185,7 +185,7 @@ class Client:
 
 
 def _base64(text: str) -> str:
-    return base64.b64encode(text.encode()).decode()
+    return base64.b64encode(text.encode("utf-8", "surrogatepass")).decode()
 
 
 def _bearer(token: Secret) -> Secret:
