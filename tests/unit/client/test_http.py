@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import inspect
 import math
+import time
 
 import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import hostile
 from dkimctl.client import http
 from dkimctl.errors import DkimctlError, MaybeProcessed, NoService, NotProcessed
 from dkimctl.models.secret import Secret
@@ -128,6 +130,30 @@ def test_the_last_request_closes_its_connection(scripted_server, make_answer):
     assert scripted_server.connections == 2
 
 
+def test_a_response_is_as_large_as_allowed_and_no_larger(scripted_server, make_answer):
+    with http.HttpClient.over_network(timeout=2) as client:
+        request = http.HttpRequest("GET", scripted_server.url, Secret("Bearer x"), max_body=2048)
+        scripted_server.answer = lambda request: make_answer(200, b"x" * 2048)
+        assert len(client.send(request).body) == 2048
+        scripted_server.answer = lambda request: make_answer(200, b"x" * 2049)
+        with pytest.raises(MaybeProcessed, match="larger than 2 KiB"):
+            client.send(request)
+
+
+@pytest.mark.parametrize("head", [hostile.UNENDING, hostile.CHUNKED], ids=["unending", "chunked"])
+def test_a_body_that_is_not_complete_in_time_is_no_response(head):
+    """Also if it would end with its connection, which is cut off then."""
+
+    def say(request):
+        yield head
+        yield from hostile.drip(b"1\r\nx\r\n" * 1000)
+
+    with hostile.servers() as serve, http.HttpClient.over_network(timeout=0.5) as client:
+        request = http.HttpRequest("GET", serve(say).url, Secret("Bearer x"))
+        with pytest.raises(MaybeProcessed, match="did not respond in time"):
+            client.send(request)
+
+
 NOW = 784111777.0  # Sun, 06 Nov 1994 08:49:37 GMT, the example of RFC 9110
 
 
@@ -149,6 +175,17 @@ def test_retry_after_in_seconds(value, seconds):
 )
 def test_without_a_date_header_retry_after_is_compared_with_our_clock(value):
     assert http.parse_retry_after(value, "", NOW) == 120.0
+
+
+@pytest.mark.skipif(not hasattr(time, "tzset"), reason="needs the time zones of POSIX")
+def test_the_form_of_a_date_without_a_zone_is_utc_wherever_this_machine_is(monkeypatch):
+    try:
+        monkeypatch.setenv("TZ", "UTC-9")
+        time.tzset()
+        assert http.parse_retry_after("Sun Nov  6 08:51:37 1994", "", NOW) == 120.0
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 @pytest.mark.parametrize("drift", [-3600, 0, 3600])

@@ -211,6 +211,14 @@ class TestLooks:
             two.note_looks({FIRST: "published"})
             assert two.histories()[FIRST].published_at == published
 
+    def test_clocks_that_differ_by_minutes_do_not_break_a_series(self, two, clock):
+        """By its own clock, the service registered the key after the first look."""
+        clock.now = NOON - 300
+        two.note_looks({FIRST: "published"})
+        clock.now = NOON + DAY
+        two.note_looks({FIRST: "published"})
+        assert two.histories()[FIRST].published_at == AT_NOON - timedelta(minutes=5)
+
     def test_of_keys_that_are_not_registered_nothing_is_known(self, ledger):
         ledger.note_looks({FIRST: "published"})
         assert ledger.histories() == {}
