@@ -140,6 +140,17 @@ def test_a_response_is_as_large_as_allowed_and_no_larger(scripted_server, make_a
             client.send(request)
 
 
+@pytest.mark.parametrize("encoding", ["gzip", "br", "identity, gzip"])
+def test_a_compressed_response_is_refused(scripted_server, make_answer, encoding):
+    """A small one can expand to a huge one, and the request asks for none."""
+    headers = {"Content-Encoding": encoding}
+    scripted_server.answer = lambda request: make_answer(200, b"x", headers)
+    with http.HttpClient.over_network(timeout=2) as client:
+        request = http.HttpRequest("GET", scripted_server.url, Secret("Bearer x"))
+        with pytest.raises(MaybeProcessed, match="is compressed"):
+            client.send(request)
+
+
 @pytest.mark.parametrize("head", [hostile.UNENDING, hostile.CHUNKED], ids=["unending", "chunked"])
 def test_a_body_that_is_not_complete_in_time_is_no_response(head):
     """Also if it would end with its connection, which is cut off then."""

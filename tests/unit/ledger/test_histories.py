@@ -126,6 +126,24 @@ class TestEnabled:
         ledger.record([made(make_registration, code="409", record=None)])
         assert ledger.histories() == {}
 
+    def test_a_key_that_another_account_had_is_enabled_since_it_is_known_to_be_ours(
+        self, ledger, path, clock, make_registration
+    ):
+        taken = made(make_registration, code="409", record=None)
+        ledger.record([taken])
+        assert rows(path) == 0
+        ledger.record([taken])
+        clock.now += DAY
+        ledger.record([made(make_registration, code="409")])
+        assert ledger.histories()[FIRST] == KeyHistory(LATER)
+
+    def test_it_is_never_enabled_in_the_time_to_come(self, ledger, clock, make_registration):
+        """The service's clock is ahead."""
+        ledger.record([made(make_registration, enable=False)])
+        ahead = "2026-11-21T12:05:00+00:00"
+        ledger.record([made(make_registration, enable=True, regist_date=ahead)])
+        assert ledger.histories()[FIRST] == KeyHistory(AT_NOON)
+
     def test_a_doubtful_answer_changes_nothing(self, two, clock, make_registration):
         clock.now += DAY
         for code in ("409", None):
@@ -169,6 +187,9 @@ class TestReplacements:
             assert other.rotated_domains() == set()
         two.forget([made(make_registration)])
         assert two.rotated_domains() == set()
+        with write(client_id="you") as other:
+            other.record([made(make_registration)])
+        assert two.rotated_domains() == set(), "the key of another account is not replaced"
 
 
 class TestLooks:

@@ -36,6 +36,10 @@ class TestWarnings:
         [short] = said(ledger, SHORT)
         assert short.startswith("1024-bit keys for 1 domain (example.com)")
 
+    def test_an_entry_that_signs_at_once_is_refused_only_as_a_successor(self, ledger):
+        [at_once] = said(ledger, SUCCESSOR._replace(replaces=None))
+        assert at_once.startswith("signing starts at registration")
+
     @pytest.mark.parametrize("refresh", [False, True])
     @pytest.mark.parametrize("selector", ["s1", "S1", None])
     def test_a_registered_one_is_not(self, ledger, make_registration, selector, refresh):

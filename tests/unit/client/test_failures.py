@@ -1,0 +1,66 @@
+"""Which failures mean that nothing was processed, and what of them is told."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from dkimctl.client import failures
+from dkimctl.errors import (
+    AuthenticationError,
+    MaybeProcessed,
+    NoService,
+    NotProcessed,
+    RequestRefused,
+    Throttled,
+)
+
+URL = "https://service.example/domain/dkim"
+NO_SERVICE = (300, 301, 302, 307, 308, 399, 404, 405, 406, 407, 410, 411, 415)
+
+
+@pytest.mark.parametrize("status", [100, 204, 299, *NO_SERVICE, 402, 408, 409, 418, 499, 500, 503])
+def test_only_where_there_is_no_service_a_registration_was_certainly_not_made(status):
+    """A gateway may answer 408 for a request that is still being processed."""
+    error = failures.registration_error(status, "", 7.0)
+    assert type(error) is (NoService if status in NO_SERVICE else MaybeProcessed)
+
+
+@pytest.mark.parametrize("status", [400, 413, 422])
+def test_a_batch_that_is_refused_as_a_whole(status):
+    error = failures.registration_error(status, "too many", None)
+    assert type(error) is RequestRefused
+    assert (error.status, error.detail) == (str(status), "too many")
+
+
+@pytest.mark.parametrize(("status", "kind"), [(429, Throttled), (503, MaybeProcessed)])
+def test_how_long_the_service_asks_to_wait_is_kept(status, kind):
+    error = failures.registration_error(status, "busy", 7.0)
+    assert (type(error), error.retry_after) == (kind, 7.0)
+    assert failures.token_error(URL, status, "busy", 7.0).retry_after == 7.0
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [(400, AuthenticationError), (401, AuthenticationError), (403, AuthenticationError),
+     (405, AuthenticationError), (302, NoService), (404, NoService), (429, NotProcessed),
+     (500, NotProcessed)],
+)  # fmt: skip
+def test_what_ends_a_login(status, kind):
+    assert type(failures.token_error(URL, status, "", None)) is kind
+
+
+def test_the_text_of_a_response_that_is_not_http_is_not_told():
+    """It may quote the token, which the response echoes."""
+    quoting = failures.cut_off(URL, httpx.RemoteProtocolError("illegal status line: Bearer abc"))
+    assert "abc" not in quoting.message
+    assert "reset" in failures.cut_off(URL, httpx.ReadError("connection reset")).message
+
+
+def test_a_certificate_that_is_not_trusted_is_not_tried_again():
+    text = "[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed"
+    error = failures.unreachable(URL, httpx.ConnectError(text))
+    assert type(error) is NoService
+    assert "--ca-bundle" in error.hint
+    refused = failures.unreachable(URL, httpx.ConnectError("Connection refused"))
+    assert type(refused) is NotProcessed

@@ -1,0 +1,73 @@
+"""One run of `register`, apart from what is sent."""
+
+from __future__ import annotations
+
+import sqlite3
+from datetime import UTC, datetime
+
+import pytest
+
+from dkimctl.errors import LedgerError
+from dkimctl.ledger.ledger import Ledger
+from dkimctl.models.registration import DomainSpec, key_of
+from dkimctl.registration.engine.limits import Limits
+from dkimctl.registration.planning import Planner
+from dkimctl.registration.run import RegistrationRun
+
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+FUTURE = "2026-12-01T00:00+00:00"
+
+
+@pytest.fixture
+def open_ledger(tmp_path):
+    path = tmp_path / "ledger.db"
+    return lambda: Ledger.open(path, base_url="https://x.example", client_id="me")
+
+
+@pytest.fixture
+def ledger(open_ledger):
+    with open_ledger() as ledger:
+        yield ledger
+
+
+@pytest.fixture
+def make_run(ledger):
+    """A run that may send nothing."""
+
+    def make(*specs, of=ledger):
+        return RegistrationRun(
+            specs, of, Planner(of, now=NOW), lambda: pytest.fail("it connects"),
+            observer=None, warn=pytest.fail, limits=Limits(),
+        )  # fmt: skip
+
+    return make
+
+
+def test_the_ledger_knows_what_a_successor_replaces_also_if_it_is_registered_already(
+    ledger, make_run, make_registration
+):
+    """Such as one that another machine has registered, and whose file is run here."""
+    ledger.record([make_registration(selector="s2", start_date=FUTURE)])
+    make_run(DomainSpec("example.com", "s2", 2048, FUTURE, replaces="s1")).prepare(NOW)
+    assert ledger.histories()[key_of("example.com", "s2")].replaces == "s1"
+
+
+def test_a_damaged_ledger_is_quarantined_before_anything_is_sent(tmp_path, open_ledger, make_run):
+    with open_ledger() as ledger:
+        ledger.commit(begun=[[DomainSpec("example.com", "s1")]])
+    with sqlite3.connect(tmp_path / "ledger.db") as other:
+        other.execute("UPDATE sending SET entries = 'rubbish'")
+    other.close()
+    with open_ledger() as ledger, pytest.raises(LedgerError, match="was quarantined"):
+        make_run(DomainSpec("example.com"), of=ledger).prepare(NOW)
+    assert list(tmp_path.glob("ledger.db.damaged-*"))
+
+
+def test_requests_that_this_file_does_not_repeat_are_left_unanswered(ledger, make_run):
+    ledger.commit(begun=[[DomainSpec("a.example", "s1"), DomainSpec("b.example")]])
+    both = ledger.intents()
+    assert make_run().left_unanswered() == both
+    assert make_run(DomainSpec("a.example", "s2")).left_unanswered() == both
+    assert make_run(DomainSpec("A.example", "S1")).left_unanswered() == both[1:]
+    without = make_run(DomainSpec("a.example"), DomainSpec("b.example", "s1"))
+    assert without.left_unanswered() == both[1:], "one without a selector stands for any"
