@@ -40,6 +40,7 @@ def _expected(error: Any) -> str:
     kind = error.param.type
     if choices := getattr(kind, "choices", None):
         return f": it is not one of {', '.join(map(str, choices))}"
-    if getattr(kind, "max", None) is not None:
-        return f": it is not a whole number from {kind.min} to {kind.max}"
+    if getattr(kind, "min", None) is not None:
+        limits = f"{kind.min} up" if kind.max is None else f"{kind.min} to {kind.max}"
+        return f": it is not a whole number from {limits}"
     return ""

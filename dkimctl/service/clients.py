@@ -179,7 +179,7 @@ def _require_client(connection: Connection, client_id: str) -> None:
     state = connection.execute(query).scalar_one_or_none()
     if state is None:
         raise NegativeAnswer(
-            f"the client {client_id!r} does not exist",
+            "the client does not exist",  # not quoted: people paste ID:SECRET here
             hint="list the clients with `dkimctl service client list`",
         )
     if state == ClientState.DELETED:

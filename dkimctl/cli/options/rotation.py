@@ -130,7 +130,7 @@ def read_policy(options: Mapping[str, str], now: datetime) -> RotationPolicy:
         )
     if options["--key-len"] not in _KEY_LENS:
         raise UsageError(
-            f"in --key-len: invalid key length {quoted(options['--key-len'])}",
+            "in --key-len: invalid key length",
             hint=f"write {' or '.join(_KEY_LENS)}",
         )
     template = SelectorTemplate(options["--selector"], now.astimezone(), option="--selector")

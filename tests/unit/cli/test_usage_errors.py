@@ -59,15 +59,29 @@ def test_what_is_wrong_is_still_said(capsys):
     expected = "invalid value for '--ttl': it is not a whole number from 0 to 2147483647"
     for value in ("soon", "-1"):
         assert error_of(capsys, "show-dns", f"--ttl={value}") == expected
+    expected = "invalid value for '--max-domains': it is not a whole number from 1 up"
+    assert error_of(capsys, "serve", "--max-domains=0") == expected
     assert error_of(capsys, "status", "x") == "got unexpected extra argument"
     assert "missing argument" in error_of(capsys, "register")
 
 
 @pytest.mark.parametrize(
     "words", [["status", "--profile", SECRET], ["check-dns", "--wait", SECRET],
-              ["service", "client", "create", f"id:{SECRET}"], ["status", "--timeout", SECRET]]
+              ["service", "client", "create", f"id:{SECRET}"], ["status", "--timeout", SECRET],
+              ["rotate", "--key-len", SECRET]]
 )  # fmt: skip
 def test_values_that_are_checked_later_are_not_quoted_either(words, capsys, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     assert run(words) == 2
     assert "s3cr3t" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "command", ["client disable", "client enable", "client delete", "delivery add"]
+)
+def test_an_unknown_client_is_not_quoted(command, capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert run(["service", *command.split(), f"id:{SECRET}"]) == 1
+    told = capsys.readouterr().err
+    assert "the client does not exist" in told
+    assert "s3cr3t" not in told
