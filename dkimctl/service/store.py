@@ -163,9 +163,11 @@ class Store:
 
 
 def _require_file(path: Path) -> None:
-    """Create a missing file, and refuse one that other users can change."""
+    """Create a missing file, and refuse a directory, or a file that other users can change."""
     side_files = (path.with_name(f"{path.name}-{suffix}") for suffix in ("wal", "shm", "journal"))
     try:
+        if path.is_dir():
+            raise UsageError(f"{path} is a directory", hint="name a data file in it")
         prepare_directory(path.parent)
         _refuse(fault_of(path, *side_files))
         if not path.exists():

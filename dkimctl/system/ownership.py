@@ -154,7 +154,8 @@ def _is_trusted(uid: int) -> bool:
 
 def _writable(place: str, status: os.stat_result) -> Fault:
     message = f"unsafe {_kind(status)} {place}: other users can write to it"
-    return Fault(message, _chmod("go-w", place, status))
+    is_shared = stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX  # such as /tmp
+    return Fault(message, "" if is_shared else _chmod("go-w", place, status))
 
 
 def _dangling(directory: Path) -> Fault:

@@ -185,6 +185,16 @@ def test_a_sticky_directory_above_is_accepted(cli, state, planted) -> None:
     assert (done.status, "s1._domainkey.example.com." in done.out) == (0, True), done.err
 
 
+def test_a_shared_directory_is_refused_but_stays_shared(cli) -> None:
+    shared = cli.home / "shared"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    done = cli("show-dns", "--sandbox", env={"DKIMCTL_STATE_DIR": str(shared)})
+    assert done.status == 2
+    assert f"unsafe directory {shared}: other users can write to it" in done.err
+    assert "hint: name a directory of your own in DKIMCTL_STATE_DIR" in done.err
+
+
 def test_a_directory_that_another_user_has_made_in_a_shared_one(cli, needs_root) -> None:
     shared = cli.home / "shared"
     shared.mkdir()
@@ -288,6 +298,11 @@ class TestTheServicesDataFile:
         link.symlink_to(cli.home / target)
         self.assert_refused(cli, link, link)
         assert not (cli.home / "none").exists()
+
+    @pytest.mark.parametrize("name", ["/", ".", ""])
+    def test_that_is_a_directory(self, cli, name):
+        done = cli("service", "client", "list", "--data", name)
+        assert (done.status, "hint: name a data file in it" in done.err) == (2, True), done.err
 
     def test_of_the_sandbox(self, cli, sandbox, needs_root):
         give(sandbox)
