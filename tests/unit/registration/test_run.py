@@ -56,7 +56,7 @@ def test_a_damaged_ledger_is_quarantined_before_anything_is_sent(tmp_path, open_
     with open_ledger() as ledger:
         ledger.commit(begun=[[DomainSpec("example.com", "s1")]])
     with sqlite3.connect(tmp_path / "ledger.db") as other:
-        other.execute("UPDATE sending SET entries = 'rubbish'")
+        other.execute("UPDATE open_request SET entries = 'rubbish'")
     other.close()
     with open_ledger() as ledger, pytest.raises(LedgerError, match="was quarantined"):
         make_run(DomainSpec("example.com"), of=ledger).prepare(NOW)
