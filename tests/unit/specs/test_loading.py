@@ -229,21 +229,20 @@ def test_of_more_mistakes_the_number_is_reported():
     assert last == "f.yaml:1001:3: at least 4,000 more problems from here on"
 
 
+@pytest.mark.slow
 def test_a_file_has_at_most_250_000_entries():
-    text = "".join(f"- d{number}.a\n" for number in range(250_000))
-    assert len(load(text)) == 250_000
-    assert refusals(text + "- a.a\n") == ["f.yaml:250001:3: more than 250,000 entries"]
+    text = "".join(f"- d{number}.a\n" for number in range(250_001))
+    assert refusals(text) == ["f.yaml:250001:3: more than 250,000 entries"]
 
 
+@pytest.mark.slow
 def test_a_file_has_at_most_3_000_000_characters_of_a_labels():
-    labels = ".".join("xn--" + "ä".encode("punycode").decode() for _ in range(28))
-    text = f"- {labels}.a{{}}\n"
-    assert len(labels) - 27 == 196
-    accepted = 3_000_000 // 196
-    names = "".join(text.format(number) for number in range(accepted))
-    assert len(load(names)) == accepted
-    [problem] = refusals(names + text.format("z"))
-    assert "more than 3,000,000 characters of internationalized labels" in problem
+    labels = ["xn--4ca"] * 28  # ä
+    most = 3_000_000 // len("".join(labels))
+    names = (".".join([*labels, f"a{number}"]) for number in range(most + 1))
+    [problem] = refusals("".join(f"- {name}\n" for name in names))
+    expected = "more than 3,000,000 characters of internationalized labels (xn--)"
+    assert problem == f"f.yaml:{most + 1}:3: {expected}"
 
 
 @pytest.mark.parametrize("new_parser", [None, PythonParser])
