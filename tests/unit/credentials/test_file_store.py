@@ -69,7 +69,7 @@ def test_a_file_that_others_can_access_is_refused(file: Path, account: Account, 
 
 
 @posix_only
-@pytest.mark.parametrize("mode", [0o770, 0o707, 0o722, 0o1777])
+@pytest.mark.parametrize("mode", [0o770, 0o707, 0o722])
 def test_a_directory_that_others_can_write_to_is_refused(
     file: Path, account: Account, mode: int
 ) -> None:

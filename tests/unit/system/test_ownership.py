@@ -79,8 +79,6 @@ def test_what_another_user_owns_is_unsafe(
         ("home/state", 0o755, True),
         ("home/state", 0o770, False),
         ("home/state", 0o702, False),
-        # In a sticky directory others could still add files, such as a journal of SQLite's.
-        ("home/state", 0o1777, False),
         ("home/state/ledger.db", 0o644, True),
         ("home/state/ledger.db", 0o400, True),
         ("home/state/ledger.db", 0o620, False),
@@ -97,6 +95,13 @@ def test_what_others_can_write_is_unsafe(home: Path, name: str, mode: int, is_sa
     assert message_of(fault).endswith(f"{path}: other users can write to it")
     subprocess.run(fault.hint.split("`")[1], shell=True, check=True)
     assert fault_in(home) is None
+
+
+def test_a_shared_directory_is_unsafe_but_stays_shared(home: Path) -> None:
+    """With the sticky bit others can still add files, such as a journal of SQLite's."""
+    state = home / "state"
+    state.chmod(0o1777)
+    assert fault_in(home) == Fault(f"unsafe directory {state}: other users can write to it")
 
 
 @pytest.mark.parametrize(("mode", "is_safe"), [(0o775, False), (0o1775, True)])
