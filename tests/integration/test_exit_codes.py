@@ -178,12 +178,12 @@ def test_an_unreadable_ca_file_is_a_usage_error(cli, scripted_account):
     assert "SSL_CERT_FILE" in done.err
 
 
-def test_an_impossible_host_name_is_4(cli, scripted_account):
+def test_an_impossible_host_name_is_a_usage_error(cli, scripted_account):
     url = f"https://{'a' * 64}.example"
     environment = scripted_account | {"DKIMCTL_AUTH_URL": url, "DKIMCTL_BASE_URL": url}
     done = cli("register", "-", stdin=ENTRY, env=environment)
-    assert done.status == 4
-    assert "cannot reach" in done.err
+    assert done.status == 2
+    assert "the URL has an invalid host" in done.err
 
 
 def test_a_refused_connection_is_4(cli, scripted_account):
@@ -268,4 +268,4 @@ def test_an_unknown_client_of_the_service_is_1(cli):
     for verb in ("disable", "enable", "delete"):
         done = cli("service", "client", verb, "nobody", "--data", "service.db")
         assert done.status == 1
-        assert "nobody" in done.err
+        assert "the client does not exist" in done.err
