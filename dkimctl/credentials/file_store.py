@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
@@ -13,7 +14,7 @@ from dkimctl.errors import CredentialsError
 from dkimctl.models.secret import Secret
 from dkimctl.system.directories import prepare_directory
 from dkimctl.system.locking import lock_file_of, locked
-from dkimctl.system.ownership import OWN_STATE_DIR, Fault, fault_of, status_fault
+from dkimctl.system.ownership import fault_of, refuse, status_fault
 from dkimctl.system.reading import read_regular
 from dkimctl.system.writing import delete_leftovers, write_private
 
@@ -49,7 +50,7 @@ class FileStore(CredentialStore):
     def _update(self, change: Callable[[_Entries], _Entries]) -> None:
         try:
             prepare_directory(self._path.parent)
-            _refuse(fault_of(lock_file_of(self._path)))
+            refuse(fault_of(lock_file_of(self._path)), CredentialsError)
             with locked(self._path):
                 entries = self._load()
                 delete_leftovers(self._path)
@@ -100,12 +101,9 @@ def _read_private(path: Path) -> bytes:
 
     Raises CredentialsError for any other, OSError if it cannot be read.
     """
-    _refuse(fault_of(path, private=True))
-    return read_regular(
-        path, _MAX_SIZE, check=lambda status: _refuse(status_fault(path, status, private=True))
-    )
 
+    def check(status: os.stat_result) -> None:
+        refuse(status_fault(path, status, private=True), CredentialsError)
 
-def _refuse(fault: Fault | None) -> None:
-    if fault:
-        raise CredentialsError(fault.message, hint=fault.hint or OWN_STATE_DIR)
+    refuse(fault_of(path, private=True), CredentialsError)
+    return read_regular(path, _MAX_SIZE, check=check)

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from dkimctl.errors import LedgerError
-from dkimctl.ledger.errors import refuse
 from dkimctl.system.directories import prepare_directory
-from dkimctl.system.ownership import fault_of
+from dkimctl.system.ownership import fault_of, refuse
 from dkimctl.system.reading import open_without_following
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ def account_lock(
     path, holder_file = directory / f"{name}.lock", directory / f"{name}.holder"
     with _translate_errors(path):
         prepare_directory(directory)
-        refuse(fault_of(path, holder_file))
+        refuse(fault_of(path, holder_file), LedgerError)
         lock = _new_lock(path)
         is_acquired = _try_acquire(lock)
     if not is_acquired:

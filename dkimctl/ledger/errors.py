@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dkimctl.errors import LedgerError
-from dkimctl.system.ownership import OWN_STATE_DIR, Fault
 
 _DAMAGED = frozenset((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB))
 _UNREACHABLE = frozenset((sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM))
@@ -27,12 +26,6 @@ def translate_errors(path: Path) -> Iterator[None]:
         yield
     except (OSError, sqlite3.Error, OverflowError, UnicodeError) as error:
         raise _translated(path, error) from error
-
-
-def refuse(fault: Fault | None) -> None:
-    """Raise LedgerError for a fault of the state directory, or of a file in it."""
-    if fault:
-        raise LedgerError(fault.message, hint=fault.hint or OWN_STATE_DIR)
 
 
 def damage_error(reason: str) -> sqlite3.DatabaseError:

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dkimctl.errors import LedgerError
-from dkimctl.ledger.errors import damage_error, primary_code, refuse, require_row_id
+from dkimctl.ledger.errors import damage_error, primary_code, require_row_id
 from dkimctl.ledger.schema import migrate, migrated_copy, version_of
 from dkimctl.system.directories import prepare_directory
 from dkimctl.system.locking import lock_file_of
-from dkimctl.system.ownership import Fault, fault_of
+from dkimctl.system.ownership import Fault, fault_of, refuse
 from dkimctl.system.writing import sync_directory
 
 _BUSY_SECONDS = 10
@@ -39,7 +39,7 @@ def open_for_writing(path: Path, base_url: str, client_id: str) -> OpenedAccount
     Raises LedgerError, OSError and sqlite3.Error.
     """
     prepare_directory(path.parent)
-    refuse(_fault_of(path))
+    refuse(_fault_of(path), LedgerError)
     _create_if_missing(path)
     connection = _connect(path, "mode=rw")
     try:
@@ -64,7 +64,7 @@ def open_read_only(path: Path, base_url: str, client_id: str) -> OpenedAccount:
 
     Raises LedgerError, OSError and sqlite3.Error.
     """
-    refuse(_fault_of(path))
+    refuse(_fault_of(path), LedgerError)
     connection = _connect_read_only(path)
     try:
         connection = migrated_copy(connection, path)

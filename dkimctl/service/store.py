@@ -15,7 +15,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 from dkimctl.errors import UsageError
 from dkimctl.service.schema import metadata, passphrases
 from dkimctl.system.directories import prepare_directory
-from dkimctl.system.ownership import Fault, fault_of, file_fault
+from dkimctl.system.ownership import fault_of, file_fault, refuse
 
 if TYPE_CHECKING:
     from dkimctl.service.keys import PrivateKeyEncryptor
@@ -25,6 +25,7 @@ _APPLICATION_ID = 0x444B494D  # "DKIM" in ASCII: distinguishes our files from ot
 _BUSY_SECONDS = 5  # a thread of the server waits meanwhile; no transaction takes longer
 _PLAIN_KEY = b"-----BEGIN PRIVATE KEY"
 _CHUNK = 1 << 20  # bytes
+_OWN_DIRECTORY = "use a data file in a directory of your own"
 _HINT = "check the file, its permissions and the free disk space, or use another data file"
 
 
@@ -60,7 +61,7 @@ class Store:
         try:
             store._prepare()
             # Only now: another program's database may be for others to read.
-            _refuse(file_fault(path, private=True))
+            refuse(file_fault(path, private=True), UsageError, hint=_OWN_DIRECTORY)
         except BaseException:
             store.close()
             raise
@@ -169,7 +170,7 @@ def _require_file(path: Path) -> None:
         if path.is_dir():
             raise UsageError(f"{path} is a directory", hint="name a data file in it")
         prepare_directory(path.parent)
-        _refuse(fault_of(path, *side_files))
+        refuse(fault_of(path, *side_files), UsageError, hint=_OWN_DIRECTORY)
         if not path.exists():
             path.touch(mode=0o600)  # SQLite creates its side files with the same mode
             path.chmod(0o600)  # the umask may have removed more
@@ -183,12 +184,6 @@ def _require_writable(path: Path) -> None:
     # SQLite would open it read-only, and fail at the first request that writes.
     if not os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
         raise UsageError(f"{path}: the service data file is not writable", hint=_HINT)
-
-
-def _refuse(fault: Fault | None) -> None:
-    if fault:
-        hint = fault.hint or "use a data file in a directory of your own"
-        raise UsageError(fault.message, hint=hint)
 
 
 def _holds_plain_key(path: Path) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dkimctl.errors import InputError, UsageError
 from dkimctl.settings.values import CHECKS, SANDBOX, SANDBOX_FIXED, Check, profile_name
-from dkimctl.system.ownership import way_fault
+from dkimctl.system.ownership import path_fault, refuse
 from dkimctl.text.escaping import quoted
 
 if TYPE_CHECKING:
@@ -116,9 +116,8 @@ def _is_missing(path: Path) -> bool:
 def _require_safe(path: Path) -> None:
     """Raise UsageError if other users can change the file, which says where secrets are sent."""
     with suppress(OSError):  # reading it will report the reason
-        if fault := way_fault(path):
-            hint = fault.hint or "name the file in --config or DKIMCTL_CONFIG if you trust it"
-            raise UsageError(fault.message, hint=hint)
+        hint = "name the file in --config or DKIMCTL_CONFIG if you trust it"
+        refuse(path_fault(path), UsageError, hint=hint)
 
 
 def _name(text: str, _is_plain: bool) -> str:

@@ -6,6 +6,7 @@ A login is in the file before its secret is stored, and until its secret is dele
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +16,7 @@ from dkimctl.errors import UsageError
 from dkimctl.settings.values import parse_value
 from dkimctl.system.directories import prepare_directory
 from dkimctl.system.locking import lock_file_of, locked
-from dkimctl.system.ownership import OWN_STATE_DIR, Fault, fault_of, status_fault
+from dkimctl.system.ownership import fault_of, refuse, status_fault
 from dkimctl.system.reading import read_regular
 from dkimctl.system.writing import delete_leftovers, write_private
 from dkimctl.text.escaping import printable
@@ -56,7 +57,7 @@ def logins_lock(state_dir: Path) -> Iterator[None]:
     path = _path(state_dir)
     try:
         prepare_directory(state_dir)
-        _refuse(fault_of(path, lock_file_of(path)))
+        refuse(fault_of(path, lock_file_of(path)), UsageError)
         with locked(path):
             delete_leftovers(path)
             yield
@@ -107,11 +108,13 @@ def _path(state_dir: Path) -> Path:
 
 def _read(state_dir: Path) -> tuple[dict[str, dict[str, str]], list[dict[str, str]]]:
     path = _path(state_dir)
+
+    def check(status: os.stat_result) -> None:
+        refuse(status_fault(path, status), UsageError)
+
     try:
-        _refuse(fault_of(path))
-        data = read_regular(
-            path, _MAX_SIZE, check=lambda status: _refuse(status_fault(path, status))
-        )
+        refuse(fault_of(path), UsageError)
+        data = read_regular(path, _MAX_SIZE, check=check)
     except FileNotFoundError:
         return {}, []
     except OSError as error:
@@ -134,11 +137,6 @@ def _checked(login: Mapping[str, Any], path: Path) -> dict[str, str]:
     for key in LOGIN_KEYS:
         parse_value(key, login[key], str(path))
     return {key: str(login[key]) for key in LOGIN_KEYS}
-
-
-def _refuse(fault: Fault | None) -> None:
-    if fault:
-        raise UsageError(fault.message, hint=fault.hint or OWN_STATE_DIR)
 
 
 def _unusable(path: Path, reason: str) -> UsageError:

@@ -19,12 +19,11 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-OWN_STATE_DIR = "name a directory of your own in DKIMCTL_STATE_DIR"  # if a fault has no hint
-
+_OWN_STATE_DIR = "name a directory of your own in DKIMCTL_STATE_DIR"
 _MAX_LINKS = 40  # as Linux follows
 
 
@@ -33,6 +32,14 @@ class Fault(NamedTuple):
 
     message: str
     hint: str = ""
+
+
+def refuse(
+    fault: Fault | None, error: Callable[..., Exception], *, hint: str = _OWN_STATE_DIR
+) -> None:
+    """Raise `error` for a fault, if there is one. `hint` is for one that has none."""
+    if fault:
+        raise error(fault.message, hint=fault.hint or hint)
 
 
 def fault_of(*files: Path, private: bool = False) -> Fault | None:
@@ -49,7 +56,7 @@ def directory_fault(directory: Path) -> Fault | None:
     """The fault of a directory that holds the user's files. Raises OSError."""
     if sys.platform == "win32":
         return None
-    if fault := way_fault(directory):
+    if fault := path_fault(directory):
         return fault
     try:
         status = directory.stat()
@@ -60,12 +67,12 @@ def directory_fault(directory: Path) -> Fault | None:
     return None
 
 
-def way_fault(path: Path) -> Fault | None:
-    """The fault of anything by which `path` is reached, and of what is there. Raises OSError."""
+def path_fault(path: Path) -> Fault | None:
+    """The fault of a directory or link on the way to `path`, or of its end. Raises OSError."""
     if sys.platform == "win32":
         return None
     absolute = os.path.join(os.getcwd(), path)  # noqa: PTH109, PTH118 - as written, with its `..`
-    faults = (_place_fault(place, status) for place, status in _places(absolute))
+    faults = (_component_fault(place, status) for place, status in _components(absolute))
     return next(filter(None, faults), None)
 
 
@@ -97,7 +104,7 @@ def status_fault(path: Path, status: os.stat_result, *, private: bool = False) -
     return None
 
 
-def _places(path: str) -> Iterator[tuple[str, os.stat_result]]:
+def _components(path: str) -> Iterator[tuple[str, os.stat_result]]:
     """Each directory and link on the way to the absolute `path`, then what is there.
 
     Ends at what is missing. Raises OSError, also for a loop of links.
@@ -126,7 +133,7 @@ def _places(path: str) -> Iterator[tuple[str, os.stat_result]]:
             place = next_place
 
 
-def _place_fault(place: str, status: os.stat_result) -> Fault | None:
+def _component_fault(place: str, status: os.stat_result) -> Fault | None:
     if not _is_trusted(status.st_uid):
         return Fault(f"unsafe {_kind(status)} {place}: it belongs to another user")
     if stat.S_ISLNK(status.st_mode) or not _lets_others_write(status):

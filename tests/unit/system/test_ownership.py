@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dkimctl.system.ownership import Fault, directory_fault, fault_of, file_fault, way_fault
+from dkimctl.system.ownership import Fault, directory_fault, fault_of, file_fault, path_fault
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX owners and modes")
 
@@ -198,9 +198,9 @@ def test_the_way_to_a_file_may_hold_links_and_the_file_be_read_by_others(home: P
     target, link = home / "state" / "ledger.db", home / "config.yaml"
     link.symlink_to(target)
     target.chmod(0o644)
-    assert way_fault(link) is None
+    assert path_fault(link) is None
     target.chmod(0o646)
-    assert message_of(way_fault(link)) == f"unsafe file {target}: other users can write to it"
+    assert message_of(path_fault(link)) == f"unsafe file {target}: other users can write to it"
 
 
 def test_an_ordinary_user_may_use_what_root_owns_and_is_not_told_to_change_it(
