@@ -5,6 +5,7 @@ import re
 from typing import NamedTuple
 
 from dkimctl.models.registration import DnsRecord, Registration
+from dkimctl.models.secret import REDACTED
 
 _PRINTABLE = re.compile(r"[ -~]+")
 _TAG_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
@@ -206,8 +207,8 @@ def _name_fault(record: DnsRecord, registration: Registration) -> str:
 
 
 def _value_fault(record: DnsRecord, registration: Registration) -> str:
-    if "***" in record.value:  # a note in n= could hold it
-        return "the TXT value contains ***, in place of a secret that the service quoted"
+    if REDACTED in record.value:  # a note in n= could hold it
+        return f"the TXT value contains {REDACTED}, in place of a secret that the service quoted"
     try:
         key_len = _usual_key_len(record.value) or parse_key_record(record.value).key_len
     except KeyRecordError as error:

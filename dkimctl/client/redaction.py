@@ -16,14 +16,13 @@ from dkimctl.client.secret_forms import (
     unescape,
     unescaped,
 )
-from dkimctl.models.secret import Secret
+from dkimctl.models.secret import REDACTED, Secret
 
 _RUN = 12  # characters; a shorter part of a secret is of no use, and can occur by chance
 # Text is probed at every eighth byte: the four bytes there belong to any run around them.
 _STEP, _WORD = 8, 4
 _BLOCK = 1 << 18  # words that are read at once
 _MAX_SPANS = 10_000  # in a text; one with more is withheld, for they take time
-_REDACTED = b"***"
 _NO_ESCAPE = (sys.maxsize, sys.maxsize, 0)
 _CUT_ESCAPE = re.compile(rb"\\u[0-9A-Fa-f]{0,3}\Z")
 
@@ -69,7 +68,7 @@ class Redactor:
         if b"%" in text:
             spans += self._find_escaped(text, exempt, ESCAPE)
         if len(spans) > _MAX_SPANS:
-            return _REDACTED
+            return REDACTED.encode()
         return _replace(text, spans) if spans else text
 
     def has_short_secret(self, text: str) -> bool:
@@ -130,7 +129,7 @@ def _locate(text: bytes, escape: re.Pattern[bytes], spans: Iterable[_Span]) -> I
 
 def _sources(text: bytes, escape: re.Pattern[bytes], positions: Iterable[int]) -> Iterator[_Span]:
     """What stands in `text` for the bytes at `positions`, in order, of the unescaped text."""
-    escapes = ((*found.span(), len(unescaped(found))) for found in escape.finditer(text))
+    escapes = ((*match.span(), len(unescaped(match))) for match in escape.finditer(text))
     start, end, length = next(escapes, _NO_ESCAPE)
     shift = 0  # how much longer the text is so far than the unescaped text
     for position in positions:
@@ -163,6 +162,6 @@ def _replace(text: bytes, spans: Iterable[_Span]) -> bytes:
     done = 0
     for start, end in sorted(spans):
         if start > done or not pieces:
-            pieces += (text[done:start], _REDACTED)
+            pieces += (text[done:start], REDACTED.encode())
         done = max(done, end)
     return b"".join([*pieces, text[done:]])

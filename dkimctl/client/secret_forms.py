@@ -50,22 +50,22 @@ def unescape(text: bytes, escape: re.Pattern[bytes]) -> bytes:
     if b"\\" not in simple and b"%" not in simple:  # nearly always, and much faster
         return _LINE_BREAK.sub(b"", simple.replace(b"\r", b"\n"))
     plain, done = bytearray(), 0  # re.sub would take 60 times the memory
-    for found in escape.finditer(text):
-        plain += text[done : found.start()]
-        plain += unescaped(found)
-        done = found.end()
+    for match in escape.finditer(text):
+        plain += text[done : match.start()]
+        plain += unescaped(match)
+        done = match.end()
     return bytes(plain + text[done:])
 
 
-def unescaped(found: re.Match[bytes]) -> bytes:
+def unescaped(match: re.Match[bytes]) -> bytes:
     """What a match of a pattern stands for: nothing, for a line break."""
-    return _meaning(found[0])
+    return _meaning(match[0])
 
 
 @lru_cache(maxsize=1024)
 def _meaning(escape: bytes) -> bytes:
-    found = ESCAPE.fullmatch(escape)
-    code, octet, character, percent = found.groups(b"") if found else (b"",) * 4
+    match = ESCAPE.fullmatch(escape)
+    code, octet, character, percent = match.groups(b"") if match else (b"",) * 4
     if code:
         return chr(int(code, 16)).encode("utf-8", "surrogatepass")
     return bytes.fromhex((octet or percent).decode()) or character

@@ -5,6 +5,7 @@ from typing import NamedTuple, NoReturn
 
 from dkimctl.errors import DkimctlError
 
+REDACTED = "***"  # stands for what is secret
 TOKEN_LIFETIME = 3600.0  # seconds (interface 3.1)
 _LONG = 64  # characters; a JWT has hundreds, and all begin with the same few
 # RFC 7617 section 2 excludes colons and control characters; surrogates have no UTF-8.
@@ -28,7 +29,7 @@ class Secret:
         return f"{start} ({len(self._text)} characters)".strip()
 
     def __repr__(self) -> str:
-        return "Secret(***)"
+        return f"Secret({REDACTED})"
 
     __str__ = __repr__
 
