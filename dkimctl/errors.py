@@ -110,7 +110,7 @@ class ThreadLimitError(UsageError):
         super().__init__(
             "the system allows this user no further thread",
             hint="raise the limit of processes, which counts threads (`ulimit -u`; in a container "
-            "--pids-limit), or end others",
+            "--pids-limit), or end other processes",
         )
 
 

@@ -59,7 +59,7 @@ def delete_login(session: Session) -> Login | None:
 
     Returns the login, which stays, or None. Raises CredentialsError if a secret may be left.
     """
-    if not session.state_dir.exists():  # and is not created for this
+    if not session.state_dir.exists():  # the lock would create it
         return None
     with logins_lock(session.state_dir):
         logins, unused = read_logins(session.state_dir), read_unused_logins(session.state_dir)

@@ -84,11 +84,11 @@ class TokenProvider:
 
         The clock may be set during a run; the monotonic time may stand still in sleep.
         """
-        taken_at, started = self._taken_at
-        passed = taken_at + self._monotonic() - started
+        taken_at, monotonic_then = self._taken_at
+        by_time_passed = taken_at + self._monotonic() - monotonic_then
         return all(
             token.is_valid(now) and now < token.expires_at - _RENEWAL_MARGIN
-            for now in (self._clock(), passed)
+            for now in (self._clock(), by_time_passed)
         )
 
     def _try(self, request: Callable[[Secret], T], token: Token) -> T:

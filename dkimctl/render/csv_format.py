@@ -18,7 +18,7 @@ RESULT_COLUMNS = (
 )  # fmt: skip
 # What a spreadsheet runs as a formula at the start of a cell (OWASP, "CSV Injection"), also in
 # full width. Every separator, and every quote that is dropped, can start a cell for a program that
-# splits lines otherwise. A quote that is there already is not taken for ours.
+# splits lines otherwise. Text that has our quote already gets another, so it can be undone.
 _FORMULA_START = re.compile(r"""(^|[;|,"])(\s*)(?='*[-=+@\uff1d\uff0b\uff0d\uff20])""")
 
 

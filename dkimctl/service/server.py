@@ -58,7 +58,7 @@ class Server:
                 map=dispatchers,
                 host=host,
                 port=port,
-                threads=0,  # see _start_threads
+                threads=0,  # see start_threads
                 ident=None,
                 clear_untrusted_proxy_headers=True,
                 max_request_header_size=MAX_HEAD,

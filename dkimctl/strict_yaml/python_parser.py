@@ -1,7 +1,8 @@
 """PyYAML's own parser, for platforms where it comes without libyaml.
 
-It differs in tabs, which libyaml reads as YAML 1.2 does (sections 6.2 and 7.4), so that JSON can be
-indented with them; and in escapes of what is no character. Here it accepts and refuses the same.
+It differs from libyaml in tabs, which libyaml reads as YAML 1.2 does (sections 6.2 and 7.4), so
+that JSON can be indented with them; and in escapes of surrogates and of numbers that Unicode does
+not have. This subclass accepts and refuses the same as libyaml.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class PythonParser(Reader, Scanner, Parser):
         return [blanks] if blanks else []
 
     def scan_flow_scalar_non_spaces(self, double: bool, start_mark: Mark) -> list[str]:
-        """A part of a quoted scalar; escapes of what is no character are errors."""
+        """A part of a quoted scalar; escapes of surrogates, or beyond Unicode, are errors."""
         try:
             chunks: list[str] = super().scan_flow_scalar_non_spaces(double, start_mark)
             "".join(chunks).encode()

@@ -17,7 +17,7 @@ _DEFAULT_PORTS = {"http": "80", "https": "443"}
 _LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 
 # Compiled on first use: not every command reads a URL.
-_NEVER = r"[\0-\x20\x7f-\xa0\\\ud800-\udfff]"
+_FORBIDDEN = r"[\0-\x20\x7f-\xa0\\\ud800-\udfff]"
 _URL = r"(?ai)(https?)://([^/?#]*)([^?#]*)(.*)"  # ASCII, since a long s equals an s otherwise
 _AUTHORITY = r"(\[[^][]*\]|[^][:]*)(?::(0*)([0-9]{0,5}))?"
 _HOST_NAME = r"[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*"
@@ -51,7 +51,7 @@ def parse_url(text: str, suggested_scheme: str = "https") -> Url:
     A trailing slash makes no difference. Raises UsageError, whose hint suggests the scheme if the
     URL has none.
     """
-    if re.search(_NEVER, text):
+    if re.search(_FORBIDDEN, text):
         _refuse("contains a space, backslash or control character", "remove it")
     match = re.fullmatch(_URL, text)
     if match is None or not match[2]:

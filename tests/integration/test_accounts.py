@@ -146,7 +146,9 @@ def test_a_login_of_an_older_version_works_until_the_next(cli, specs, account, l
     entries = json.loads(credentials.read_text())
     assert {name[2] for name in names_in(credentials)} == {_respelled(url)}
     credentials.write_text(json.dumps({k: v for k, v in entries.items() if "token" not in k}))
-    assert cli("register", specs, "--refresh").status == 0, "with a token got by the secret"
+    assert cli("register", specs, "--refresh").status == 0, (
+        "with a token that was obtained with the secret"
+    )
     assert {name[2] for name in names_in(credentials)} == {_respelled(url)}
     assert login(account).status == 0
     assert {name[2] for name in names_in(credentials)} == {url}
