@@ -86,7 +86,9 @@ class AliasFollower:
                 finding = _at_end(target, zone, [*failed, *findings])
                 return AliasTarget(finding, zones)
             if len(next_targets) > 1:
-                reason = f"the servers of {printable(target)} disagree on whether it is an alias"
+                reason = (
+                    f"the servers of {printable(target)} give different aliases for it, or none"
+                )
                 return AliasTarget(Finding(Verdict.INCONSISTENT, reason), zones)
             (target,) = next_targets
             failed += [
