@@ -95,13 +95,3 @@ def test_a_token_that_a_header_cannot_carry_is_refused_and_not_quoted(text):
     with pytest.raises(DecodeError) as caught:
         decode_token(json.dumps({"access_token": text}).encode())
     assert str(caught.value) == "access_token is not a bearer token"
-
-
-@pytest.mark.parametrize(
-    ("expires_in", "lifetime"),
-    [(1800, 1800.0), (0.5, 0.5), (0, None), (-1, None), (True, None), ("1800", None),
-     (3601, 3600.0), (1e300, 3600.0), (None, None)],
-)  # fmt: skip
-def test_the_lifetime_of_a_token_is_an_hour_at_most(expires_in, lifetime):
-    data = json.dumps({"access_token": "abc", "expires_in": expires_in}).encode()
-    assert decode_token(data)[1] == lifetime

@@ -42,16 +42,21 @@ def test_a_new_answer_replaces_the_old_one_and_keeps_its_position(write, make_re
         ]
 
 
-@pytest.mark.parametrize(
-    "omitted", ["key_len", "start_date", "default", "enable", "record", "regist_date"]
-)
-def test_what_a_refresh_leaves_out_is_still_known(write, make_registration, omitted):
-    known = make_registration(
+@pytest.fixture
+def known(make_registration):
+    """A registration of which everything is known."""
+    return make_registration(
         start_date="2027-01-01T00:00+00:00",
         default=1,
         enable=False,
         regist_date="2026-11-21T10:15:30+09:00",
     )
+
+
+@pytest.mark.parametrize(
+    "omitted", ["key_len", "start_date", "default", "enable", "record", "regist_date"]
+)
+def test_what_a_refresh_leaves_out_is_still_known(write, known, omitted):
     refreshed = known._replace(code="409", message="already registered")
     with write() as ledger:
         ledger.record([known])
@@ -72,13 +77,7 @@ def test_what_a_refresh_leaves_out_is_still_known(write, make_registration, omit
     ],
     ids=lambda changed: next(iter(changed)),
 )
-def test_what_a_refresh_states_replaces_what_was_known(write, make_registration, changed):
-    known = make_registration(
-        start_date="2027-01-01T00:00+00:00",
-        default=1,
-        enable=False,
-        regist_date="2026-11-21T10:15:30+09:00",
-    )
+def test_what_a_refresh_states_replaces_what_was_known(write, known, changed):
     with write() as ledger:
         ledger.record([known])
         ledger.record([known._replace(**changed)])
