@@ -217,6 +217,13 @@ def needs_tool() -> Callable[[str], str]:
     return program
 
 
+@pytest.fixture(scope="session")
+def needs_root() -> None:
+    """Skip the test unless it can give files to another user."""
+    if not hasattr(os, "geteuid") or os.geteuid() != 0:
+        pytest.skip("only root can give files to another user")
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
     """Say last what was skipped, and how to have it run."""

@@ -63,12 +63,6 @@ def planted(cli, state, scripted_account, scripted_server, make_registration) ->
     return {"DKIMCTL_CLIENT_SECRET": SECRET}
 
 
-@pytest.fixture
-def needs_root() -> None:
-    if os.geteuid() != 0:
-        pytest.skip("only root can make files of another user")
-
-
 def contents(directory: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in sorted(directory.rglob("*")) if path.is_file()}
 

@@ -288,10 +288,7 @@ def test_a_fifo_or_huge_file_in_place_of_the_logins_is_refused(cli, login, accou
     assert (refused.status, "file too large" in refused.err) == (2, True)
 
 
-@pytest.mark.skipif(
-    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give files away"
-)
-def test_credentials_of_another_user_are_not_used(cli, login, account, state):
+def test_credentials_of_another_user_are_not_used(needs_root, cli, login, account, state):
     assert login(account).status == 0
     os.chown(state / "credentials.json", 12345, 12345)
     refused = cli("token")

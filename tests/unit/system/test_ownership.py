@@ -35,12 +35,6 @@ def give(needs_root: None) -> Callable[[Path], None]:
     return lambda path: os.chown(path, OTHER, OTHER, follow_symlinks=False)
 
 
-@pytest.fixture
-def needs_root() -> None:
-    if os.geteuid() != 0:
-        pytest.skip("only root can make files of another user")
-
-
 def fault_in(home: Path) -> Fault | None:
     return fault_of(home / "state" / "ledger.db")
 
