@@ -91,6 +91,19 @@ class TestIssueToken:
         token = client.issue_token("id", Secret("s"))
         assert (token.expires_at, token.obtained_at) == (1_003_600, 1_000_000)
 
+    def test_its_hour_begins_before_it_is_issued(self, scripted_server, http, answering):
+        """However long the response takes."""
+        answering(200, {"access_token": "abc"})
+        times = iter((1_000_000.0, 1_000_020.0))
+        url = scripted_server.url
+        client = Client(auth_url=url, base_url=url, http=http, clock=lambda: next(times))
+        assert client.issue_token("id", Secret("s")).expires_at == 1_003_600
+
+    def test_a_huge_response_is_not_read(self, client, answering):
+        answering(200, b" " * (1 << 20) + b'{"access_token": "abc"}')
+        with pytest.raises(errors.NotProcessed, match="larger than 1 MiB"):
+            client.issue_token("id", Secret("s"))
+
     @pytest.mark.interface("2.1", "other-fields")
     @pytest.mark.interface("4.1", "success")
     def test_unknown_fields_are_ignored(self, client, answering):
@@ -548,6 +561,14 @@ class TestTransport:
         for bundle in (empty, tmp_path / "absent.pem", tmp_path):
             with pytest.raises(errors.UsageError, match="cannot use the certificates"):
                 HttpClient.over_network(timeout=1, ca_bundle=str(bundle))
+
+
+def test_batches_share_a_connection(scripted_server, answering, api_fixture):
+    answering(200, api_fixture("register-created.json"))
+    with connect(scripted_server.url) as client:
+        for _ in range(3):
+            client.register(TOKEN, SPECS)
+    assert (len(scripted_server.requests), scripted_server.connections) == (3, 1)
 
 
 def test_each_thread_keeps_its_own_connection(scripted_server, make_answer):

@@ -64,3 +64,13 @@ def test_a_certificate_that_is_not_trusted_is_not_tried_again():
     assert "--ca-bundle" in error.hint
     refused = failures.unreachable(URL, httpx.ConnectError("Connection refused"))
     assert type(refused) is NotProcessed
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [("407 Proxy Authentication Required", " (407)"), ("Bearer abc", ""), ("4077 x", ""), ("", "")],
+)
+def test_of_the_answer_of_a_proxy_only_the_status_is_told(text, reason):
+    error = failures.unreachable(URL, httpx.ProxyError(text))
+    expected = f"cannot reach service.example: the proxy refused the connection{reason}"
+    assert error.message == expected

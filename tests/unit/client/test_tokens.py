@@ -62,6 +62,31 @@ def test_a_rejected_new_token_is_not_replaced():
     assert service.used == ["cached", "new1"]
 
 
+def test_a_client_that_is_disabled_gets_one_token_and_no_more():
+    """Each of the threads asks again; a token is issued nevertheless (interface 3.2)."""
+    service = TokenService(NOW, rejected=("cached", "new1", "new2"))
+    provider = TokenProvider(issue=service.issue, cached=cached(3600), clock=lambda: NOW)
+    for _ in range(3):
+        with pytest.raises(TokenRejected):
+            provider.call(service.request)
+    assert service.issued == 1
+
+
+def test_a_success_with_the_old_token_does_not_prove_the_new_one():
+    service = TokenService(NOW, rejected=("cached", "new1", "new2"))
+    provider = TokenProvider(issue=service.issue, cached=cached(3600), clock=lambda: NOW)
+
+    def outlast_a_renewal(token):
+        with pytest.raises(TokenRejected):
+            provider.call(service.request)
+        return "answer"
+
+    assert provider.call(outlast_a_renewal) == "answer"
+    with pytest.raises(TokenRejected):
+        provider.call(service.request)
+    assert service.issued == 1
+
+
 def test_a_new_token_that_expires_during_the_run_is_renewed():
     now, service = [NOW], TokenService(NOW)
     provider = TokenProvider(issue=service.issue, clock=lambda: now[0])
