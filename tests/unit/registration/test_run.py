@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from dkimctl.errors import LedgerError
+from dkimctl.errors import LedgerError, MaybeProcessed, NotProcessed, ServiceError
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.models.registration import DomainSpec, key_of
+from dkimctl.models.registration import DomainSpec, Outcome, key_of
 from dkimctl.registration.engine.limits import Limits
 from dkimctl.registration.planning import Planner
 from dkimctl.registration.run import RegistrationRun
@@ -30,14 +30,18 @@ def ledger(open_ledger):
         yield ledger
 
 
+class Observer:
+    settled = waiting = ending = tick = staticmethod(lambda *_: None)
+
+
 @pytest.fixture
 def make_run(ledger):
-    """A run that may send nothing."""
+    """A run that may send nothing, unless `connect` is given."""
 
-    def make(*specs, of=ledger):
+    def make(*specs, of=ledger, connect=lambda: pytest.fail("it connects")):
         return RegistrationRun(
-            specs, of, Planner(of, now=NOW), lambda: pytest.fail("it connects"),
-            observer=None, warn=pytest.fail, limits=Limits(),
+            specs, of, Planner(of, now=NOW), connect,
+            observer=Observer(), warn=pytest.fail, limits=Limits(max_wait=1),
         )  # fmt: skip
 
     return make
@@ -71,3 +75,24 @@ def test_requests_that_this_file_does_not_repeat_are_left_unanswered(ledger, mak
     assert make_run(DomainSpec("A.example", "S1")).left_unanswered() == both[1:]
     without = make_run(DomainSpec("a.example"), DomainSpec("b.example", "s1"))
     assert without.left_unanswered() == both[1:], "one without a selector stands for any"
+
+
+def failing(error):
+    def send(specs):
+        raise error
+
+    return lambda: send
+
+
+def test_a_run_that_ends_before_the_service_got_anything_is_only_an_error(make_run):
+    connect = failing(NotProcessed("busy", retry_after=3600.0))
+    with pytest.raises(ServiceError, match="busy; it asks to wait 3600 s"):
+        make_run(DomainSpec("a.example"), connect=connect).execute(pytest.fail)
+
+
+def test_a_run_that_ends_after_the_service_may_have_got_a_request_has_results(make_run):
+    connect = failing(MaybeProcessed("busy", retry_after=3600.0))
+    run, results = make_run(DomainSpec("a.example"), connect=connect), []
+    run.execute(results.append)
+    assert [result.outcome for result in results] == [Outcome.UNKNOWN]
+    assert "busy; it asks to wait 3600 s" in run.stopped.message

@@ -6,8 +6,10 @@ import itertools
 
 import pytest
 
+from dkimctl.client.wire import Reply
+from dkimctl.errors import RequestRefused
 from dkimctl.models.registration import DomainSpec, Outcome, Registration, Result
-from dkimctl.registration.engine.batches import BatchBuilder, Entry
+from dkimctl.registration.engine.batches import Batch, BatchBuilder, Entry
 
 KNOWN = Result(Registration("known.example"), Outcome.EXISTS)
 
@@ -72,3 +74,51 @@ def test_later_batches_can_be_smaller(size):
     sizes = [len(batch.specs) for batch in iter(intake.next_batch, None)]
     assert sum(sizes) == 8
     assert max(sizes) == size
+
+
+def sent(*all_entries: Entry) -> Batch:
+    """A batch whose entries are in its first request, with their intents in the ledger."""
+    batch = Batch(all_entries)
+    batch.in_flight = batch.to_send
+    batch.take_intent_changes()
+    return batch
+
+
+def test_an_answer_to_some_entries_is_an_answer(make_registration):
+    """The service works: the run goes on, with more requests at once."""
+    batch = sent(*slots("ss"))
+    batch.take_reply(Reply((make_registration("d0.example"),)))
+    assert batch.last_was_answered
+    assert batch.last_failure is None
+    batch.in_flight = batch.still_open(batch.to_send)
+    batch.take_reply(Reply(()))
+    assert not batch.last_was_answered
+    assert batch.was_ever_answered
+
+
+def test_the_intent_of_an_earlier_run_is_dropped_once_it_is_answered(make_registration):
+    entry = Entry(DomainSpec("d0.example", "s1"), is_in_doubt=True)
+    batch = Batch([entry])
+    batch.in_flight = batch.to_send
+    assert batch.take_intent_changes() == ([], []), "the ledger has it"
+    batch.take_reply(Reply((make_registration("d0.example"),)))
+    assert batch.take_intent_changes() == ([entry.spec], [])
+
+
+def test_a_refusal_has_reached_the_service():
+    batch = sent(*slots("s"))
+    batch.mark_refused(RequestRefused("400", "bad"))
+    assert batch.may_have_reached_service
+    [(_, result)] = batch.new_results()
+    assert (result.outcome, result.reason) == (Outcome.INVALID, "bad")
+
+
+def test_the_size_that_the_service_accepts_is_not_that_of_a_last_retry(make_registration):
+    """Or all later batches would have one entry each."""
+    batch = sent(*slots("ssss"))
+    batch.mark_split(RequestRefused("413", ""))
+    for in_flight, answered in (([0, 1], [0, 1]), ([2, 3], [2]), ([3], [3])):
+        batch.in_flight = in_flight
+        replies = (make_registration(f"d{number}.example") for number in answered)
+        batch.take_reply(Reply(tuple(replies)))
+    assert batch.accepted_size() == 2
