@@ -48,20 +48,24 @@ class PythonParser(Reader, Scanner, Parser):
 
     def scan_plain_spaces(self, indent: int, start_mark: Mark) -> list[str] | None:
         """What joins two words of a plain scalar; None if the document ends before the second."""
-        blanks = self._take_blanks()
+        blanks = self._blanks()
+        self.forward(len(blanks))
         breaks = []
         while line_break := self.scan_line_break():  # type: ignore[no-untyped-call]
             breaks.append(line_break)
             self.allow_simple_key = True
             if self.prefix(3) in {"---", "..."} and self.peek(3) in "\0 \t\r\n":
                 return None
-            if "\t" in self._take_blanks()[:indent]:
+            indentation = self._blanks()
+            if "\t" in indentation[:indent]:
+                self.forward(indentation.index("\t"))
                 raise ScannerError(
                     "while scanning a plain scalar",
                     start_mark,
                     "found a tab character that violates indentation",
                     self.get_mark(),
                 )
+            self.forward(len(indentation))
         if breaks:
             return breaks[1:] or [" "]
         return [blanks] if blanks else []
@@ -83,10 +87,10 @@ class PythonParser(Reader, Scanner, Parser):
     def _allows_tab(self) -> bool:
         return bool(self.flow_level) or not self.allow_simple_key
 
-    def _take_blanks(self) -> str:
+    def _blanks(self) -> str:
+        """The blanks that come next."""
         length = 0
         while self.peek(length) in " \t":
             length += 1
         blanks: str = self.prefix(length)
-        self.forward(length)
         return blanks
