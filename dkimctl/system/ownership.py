@@ -73,7 +73,7 @@ def path_fault(path: Path) -> Fault | None:
         return None
     absolute = os.path.join(os.getcwd(), path)  # noqa: PTH109, PTH118 - as written, with its `..`
     faults = (_component_fault(place, status) for place, status in _components(absolute))
-    return next(filter(None, faults), None)
+    return next(filter(None, faults), None) or _owner_fault(path)
 
 
 def file_fault(path: Path, *, private: bool = False) -> Fault | None:
@@ -94,7 +94,7 @@ def status_fault(path: Path, status: os.stat_result, *, private: bool = False) -
         return Fault(f"unsafe file {path}: it is a symbolic link", hint)
     if not stat.S_ISREG(status.st_mode):
         return Fault(f"unsafe file {path}: it is not a regular file", "move it elsewhere")
-    if not _is_trusted(status.st_uid):
+    if not _is_own(status.st_uid):
         return Fault(f"unsafe file {path}: it belongs to another user")
     if private and status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         hint = _chmod("600", str(path), status)
@@ -141,6 +141,17 @@ def _component_fault(place: str, status: os.stat_result) -> Fault | None:
     return _writable(place, status)
 
 
+def _owner_fault(path: Path) -> Fault | None:
+    """That of what is at the end, whose owner must be certain."""
+    try:
+        status = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    if _is_own(status.st_uid):
+        return None
+    return Fault(f"unsafe {_kind(status)} {path.absolute()}: it belongs to another user")
+
+
 def _lets_others_write(status: os.stat_result) -> bool:
     """Whether other users can write to a file, or rename what is in a directory."""
     if stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX:
@@ -155,8 +166,12 @@ def _lets_others_write(status: os.stat_result) -> bool:
 
 
 def _is_trusted(uid: int) -> bool:
-    # In a user namespace root is an unmapped user, and owns the root directory all the same.
-    return uid in (0, os.geteuid()) or uid == os.stat("/").st_uid  # noqa: PTH116
+    # In a user namespace root owns the root directory, but its ID is that of all unmapped users.
+    return _is_own(uid) or uid == os.stat("/").st_uid  # noqa: PTH116
+
+
+def _is_own(uid: int) -> bool:
+    return uid in (0, os.geteuid())
 
 
 def _writable(place: str, status: os.stat_result) -> Fault:

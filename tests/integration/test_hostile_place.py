@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from dkimctl.ledger.account_lock import account_lock
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.service.store import Store
+from needs import NO_NAMESPACE, give_up, program
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX owners and modes")
 
@@ -201,6 +203,20 @@ def test_a_directory_that_another_user_has_made_in_a_shared_one(cli, needs_root)
     assert f"unsafe directory {shared / 'state'}: it belongs to another user" in done.err
     assert "name a directory of your own in DKIMCTL_STATE_DIR" in done.err
     assert list((shared / "state").iterdir()) == []
+
+
+def test_a_directory_of_an_unknown_user_of_a_user_namespace(tmp_path) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("to root of a namespace, the files of root outside are its own")
+    namespace = (program("unshare"), "-U", "-r")
+    if subprocess.run([*namespace, "true"], capture_output=True).returncode:
+        give_up(NO_NAMESPACE)
+    done = subprocess.run(
+        [*namespace, sys.executable, "-m", "dkimctl", "status"], capture_output=True, text=True,
+        env={"HOME": str(tmp_path), "DKIMCTL_STATE_DIR": "/usr"},
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "unsafe directory /usr: it belongs to another user" in done.stderr
 
 
 def test_a_credential_file_of_another_user(cli, state, planted, scripted_server, needs_root):
