@@ -170,7 +170,7 @@ def _require_file(path: Path) -> None:
         if path.is_dir():
             raise UsageError(f"{path} is a directory", hint="name a data file in it")
         prepare_directory(path.parent)
-        refuse(fault_of(path, *side_files), UsageError, hint=_OWN_DIRECTORY)
+        refuse(fault_of(path, *side_files, in_own_group=True), UsageError, hint=_OWN_DIRECTORY)
         if not path.exists():
             path.touch(mode=0o600)  # SQLite creates its side files with the same mode
             path.chmod(0o600)  # the umask may have removed more

@@ -4,7 +4,8 @@ Only the user and root may. The rule has three parts:
 
 - A file belongs to the user or root, is regular and no symbolic link, and only its owner can write
   to it.
-- Its directory belongs to the user or root, and only its owner can write to it.
+- Its directory belongs to the user or root, and only its owner can write to it. That of a file that
+  the user names may be writable by a group without other members.
 - In the directories above, also those to which a symbolic link leads, only the user and root can
   rename what leads to the file. Other users may write to such a directory if it has the sticky bit.
   A group may, if it has no other members. A link belongs to the user or root.
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 _OWN_STATE_DIR = "name a directory of your own in DKIMCTL_STATE_DIR"
+_GROUP_OR_OTHERS = stat.S_IWGRP | stat.S_IWOTH  # may write
 _MAX_LINKS = 40  # as Linux follows
 
 
@@ -42,18 +44,23 @@ def refuse(
         raise error(fault.message, hint=fault.hint or hint)
 
 
-def fault_of(*files: Path, private: bool = False) -> Fault | None:
+def fault_of(*files: Path, private: bool = False, in_own_group: bool = False) -> Fault | None:
     """The first fault of `files`, all in one directory, or of that directory; None if all is safe.
 
     What is missing has no fault. `private` files may not be readable by other users either.
-    Raises OSError.
+    `in_own_group` is that of `directory_fault`. Raises OSError.
     """
     faults = (file_fault(file, private=private) for file in files)
-    return directory_fault(files[0].parent) or next(filter(None, faults), None)
+    return directory_fault(files[0].parent, in_own_group=in_own_group) or next(
+        filter(None, faults), None
+    )
 
 
-def directory_fault(directory: Path) -> Fault | None:
-    """The fault of a directory that holds the user's files. Raises OSError."""
+def directory_fault(directory: Path, *, in_own_group: bool = False) -> Fault | None:
+    """The fault of a directory that holds the user's files. Raises OSError.
+
+    With `in_own_group`, a group without other members may write to it, as to directories above.
+    """
     if sys.platform == "win32":
         return None
     if fault := path_fault(directory):
@@ -62,9 +69,8 @@ def directory_fault(directory: Path) -> Fault | None:
         status = directory.stat()
     except FileNotFoundError:
         return _dangling(directory) if directory.is_symlink() else None
-    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        return _writable(str(directory.absolute()), status)
-    return None
+    is_open = _others_can_write(status) if in_own_group else status.st_mode & _GROUP_OR_OTHERS
+    return _writable(str(directory.absolute()), status) if is_open else None
 
 
 def path_fault(path: Path) -> Fault | None:
@@ -99,7 +105,7 @@ def status_fault(path: Path, status: os.stat_result, *, private: bool = False) -
     if private and status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         hint = _chmod("600", str(path), status)
         return Fault(f"unsafe file {path}: other users can read or change it", hint)
-    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    if status.st_mode & _GROUP_OR_OTHERS:
         return _writable(str(path), status)
     return None
 
@@ -136,7 +142,7 @@ def _components(path: str) -> Iterator[tuple[str, os.stat_result]]:
 def _component_fault(place: str, status: os.stat_result) -> Fault | None:
     if not _is_trusted(status.st_uid):
         return Fault(f"unsafe {_kind(status)} {place}: it belongs to another user")
-    if stat.S_ISLNK(status.st_mode) or not _lets_others_write(status):
+    if stat.S_ISLNK(status.st_mode) or not _others_can_rename(status):
         return None
     return _writable(place, status)
 
@@ -152,10 +158,15 @@ def _owner_fault(path: Path) -> Fault | None:
     return Fault(f"unsafe {_kind(status)} {path.absolute()}: it belongs to another user")
 
 
-def _lets_others_write(status: os.stat_result) -> bool:
-    """Whether other users can write to a file, or rename what is in a directory."""
+def _others_can_rename(status: os.stat_result) -> bool:
+    """Whether other users can rename what is in a directory; for a file, whether they can write."""
     if stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX:
         return False
+    return _others_can_write(status)
+
+
+def _others_can_write(status: os.stat_result) -> bool:
+    """Whether other users can, also as members of its group."""
     if status.st_mode & stat.S_IWOTH:
         return True
     if not status.st_mode & stat.S_IWGRP:

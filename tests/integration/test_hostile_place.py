@@ -14,6 +14,7 @@ import pytest
 from dkimctl.ledger.account_lock import account_lock
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.service.store import Store
+from dkimctl.system.groups import is_own_group
 from needs import NO_NAMESPACE, give_up, program
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX owners and modes")
@@ -301,6 +302,13 @@ class TestTheServicesDataFile:
     def test_that_others_can_write(self, cli, data, name, mode):
         (cli.home / name).chmod(mode)
         self.assert_refused(cli, cli.home / name, data)
+
+    def test_may_be_where_a_group_without_others_can_write(self, cli, data):
+        """As in a directory made under the umask 002, the usual one of Ubuntu."""
+        data.parent.chmod(0o775)
+        if not is_own_group(data.parent.stat().st_gid):
+            pytest.skip("the user's group may have other members")
+        assert cli("service", "client", "list", "--data", data).status == 0
 
     @pytest.mark.parametrize("target", ["data/service.db", "none"])
     def test_that_is_a_link(self, cli, data, target):
