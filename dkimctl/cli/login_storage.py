@@ -97,12 +97,13 @@ def _delete(session: Session, login: Login) -> list[CredentialsError]:
     try:
         session.delete_credentials(login)
     except CredentialsError as error:
-        # Its own hint is about other ways to store a secret.
+        # A keyring's own hint is about other ways to store a secret.
+        is_file = login["credential_store"] == "file"
+        first_step = error.hint if is_file else "check that the keyring can be used"
         return [
             CredentialsError(
                 f"the secret of {login['client_id']} may still be stored: {error.message}",
-                hint=f"check that the {login['credential_store']} can be used, and run "
-                f"`{session.command('logout')}`",
+                hint=f"{first_step}, and run `{session.command('logout')}`",
             )
         ]
     return []

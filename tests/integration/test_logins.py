@@ -200,6 +200,15 @@ def test_profiles_of_one_account_keep_its_secret_until_a_logout(cli, login, live
     assert cli("status").status == 3
 
 
+def test_a_logout_that_cannot_delete_says_what_to_change(cli, login, account, state):
+    assert login(account).status == 0
+    (state / "credentials.json").chmod(0o644)
+    out = cli("logout")
+    assert out.status == 3
+    assert "may still be stored" in out.err
+    assert f"chmod 600 {state}/credentials.json`, and run `dkimctl logout`" in out.err
+
+
 def test_concurrent_logins_to_one_profile_leave_one_secret(cli, live_service, login_process, state):
     accounts = [live_service.create_client() for _ in range(5)]
     running = [login_process(account) for account in accounts]
