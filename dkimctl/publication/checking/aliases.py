@@ -86,9 +86,7 @@ class AliasFollower:
                 finding = _at_end(target, zone, [*failed, *findings])
                 return AliasTarget(finding, zones)
             if len(next_targets) > 1:
-                reason = (
-                    f"the servers of {printable(target)} give different aliases for it, or none"
-                )
+                reason = f"the servers of {printable(target)} give different aliases, or none"
                 return AliasTarget(Finding(Verdict.INCONSISTENT, reason), zones)
             (target,) = next_targets
             failed += [

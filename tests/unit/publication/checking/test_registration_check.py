@@ -238,7 +238,7 @@ def test_servers_that_disagree_on_where_an_alias_leads_are_inconsistent(check_on
         for name, target in (("a.test", "one.example.org"), ("b.test", "two.example.org"))
     ]
     result = check_one(here, zones={"example.net": there})
-    reason = "the servers of k.example.net give different aliases for it, or none"
+    reason = "the servers of k.example.net give different aliases, or none"
     assert result.finding == Finding(Verdict.INCONSISTENT, reason)
 
 
