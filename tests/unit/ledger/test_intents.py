@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+import time
 
 import pytest
 
@@ -57,6 +58,44 @@ def test_an_answer_without_a_selector_leaves_other_selectors_open(ledger):
     ledger.commit(begun=[[DomainSpec("a.example", "s1"), DomainSpec("a.example")]])
     ledger.commit(answered=[Registration("a.example", code="409")])
     assert [intent[:2] for intent in ledger.intents()] == [("a.example", "s1")]
+
+
+def test_what_another_account_has_does_not_answer_a_request_without_selector(ledger):
+    """Its key may be registered, under a selector that the service chose."""
+    ledger.commit(begun=[[DomainSpec("a.example", "s1"), DomainSpec("a.example")]])
+    ledger.commit(answered=[Registration("a.example", "s1", code="409")])
+    assert [intent[:2] for intent in ledger.intents()] == [("a.example", None)]
+
+
+@pytest.mark.skipif(not hasattr(time, "tzset"), reason="needs the time zones of POSIX")
+def test_the_time_of_a_request_is_utc_wherever_this_machine_is(ledger, monkeypatch):
+    try:
+        monkeypatch.setenv("TZ", "UTC-9")
+        time.tzset()
+        ledger.commit(begun=[[DomainSpec("a.example", "s1")]])
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert ledger.intents()[0].sent_at == "2026-11-21T12:00:00+00:00"
+
+
+def test_no_other_program_can_write_between_what_a_commit_reads_and_writes(ledger, path):
+    """Else the commit would fail, after the service has answered."""
+    attempts = []
+
+    class Watched(list):
+        def __iter__(self):
+            try:
+                other.execute("UPDATE account SET client_id = 'you'")
+            except sqlite3.OperationalError as error:
+                attempts.append(str(error))
+            return super().__iter__()
+
+    with contextlib.closing(sqlite3.connect(path, timeout=0)) as other:
+        ledger.commit(begun=[Watched([DomainSpec("a.example", "s1")])])
+    assert attempts
+    assert set(attempts) == {"database is locked"}
+    assert len(ledger.intents()) == 1
 
 
 def test_settled_closes_exactly_its_keys(ledger):

@@ -92,13 +92,23 @@ def test_a_registration_without_a_record_is_ours_unless_the_service_gave_no_data
     empty = make_registration("b.example", code="409", record=DnsRecord("", "", ""))
     taken = make_registration("c.example", code="409", record=None)
     with write() as ledger:
-        ledger.record([unusable, empty, taken])
+        ledger.record([taken, empty, unusable])
         assert list(ledger.ours()) == [unusable, empty]
         assert list(ledger.all()) == [unusable, empty, taken]
         assert {domain for domain, selector in ledger.known_keys() if not selector} == {
             "a.example",
             "b.example",
         }
+
+
+def test_the_registrations_of_a_domain_are_in_the_order_of_their_answers(write, make_registration):
+    """The newest is the one that an entry without selector stands for."""
+    selectors = ["s2", "s10", "a", "s1"]
+    with write() as ledger:
+        for selector in selectors:
+            ledger.record([make_registration(selector=selector)])
+    with write() as ledger:
+        assert [one.selector for one in ledger.of_domain("example.com")] == selectors
 
 
 def test_names_ignore_case_in_another_run(write, make_registration):
