@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from datetime import UTC, datetime
 
@@ -65,6 +66,23 @@ def test_a_damaged_ledger_is_quarantined_before_anything_is_sent(tmp_path, open_
     with open_ledger() as ledger, pytest.raises(LedgerError, match="was quarantined"):
         make_run(DomainSpec("example.com"), of=ledger).prepare(NOW)
     assert list(tmp_path.glob("ledger.db.damaged-*"))
+
+
+@pytest.mark.parametrize("page", range(2, 12))
+def test_nothing_is_sent_with_a_ledger_of_which_any_page_is_damaged(
+    tmp_path, open_ledger, make_run, make_registration, page
+):
+    """Also one that holds nothing about this domain: the answer might not be kept."""
+    with open_ledger() as ledger:
+        ledger.record([make_registration(f"d{number}.example") for number in range(30)])
+        ledger.commit(begun=[[DomainSpec("a.example")]])
+    with contextlib.closing(sqlite3.connect(tmp_path / "ledger.db")) as other:
+        other.execute("PRAGMA wal_checkpoint (TRUNCATE)")
+    with (tmp_path / "ledger.db").open("r+b") as file:
+        file.seek((page - 1) * 4096)
+        file.write(b"\xff" * 4096)
+    with pytest.raises(LedgerError, match="was quarantined"), open_ledger() as ledger:
+        make_run(DomainSpec("new.example", "s1"), of=ledger).execute(pytest.fail)
 
 
 def test_requests_that_this_file_does_not_repeat_are_left_unanswered(ledger, make_run):
