@@ -32,7 +32,7 @@ _Span: TypeAlias = tuple[int, int]  # the first byte, and the one after the last
 class Redactor:
     """Finds what a text quotes of secrets: runs of 12 or more characters, in any of their forms.
 
-    Immutable, so threads can share one.
+    In upper or lower case, since names in DNS have none. Immutable, so threads can share one.
     """
 
     def __init__(self) -> None:
@@ -62,11 +62,13 @@ class Redactor:
         Line breaks and the escapes of JSON and URLs do not hide a run, and none is cut in half.
         """
         spans = [_widened(text, *span) for span in self._find(text, exempt)]
+        plain = unescape(text, JSON_ESCAPE)
+        if plain != text:
+            spans += _locate(text, JSON_ESCAPE, self._find(plain, exempt))
         # Percent-encoding is itself a form that is searched for, so it is decoded last.
-        if any(sign in text for sign in (b"\\", b"\n", b"\r")):
-            spans += self._find_escaped(text, exempt, JSON_ESCAPE)
-        if b"%" in text:
-            spans += self._find_escaped(text, exempt, ESCAPE)
+        if b"%" in plain:
+            decoded = self._find(unescape(plain, ESCAPE), exempt)
+            spans += _locate(text, JSON_ESCAPE, _locate(plain, ESCAPE, decoded))
         if len(spans) > _MAX_SPANS:
             return REDACTED.encode()
         return _replace(text, spans) if spans else text
@@ -78,13 +80,9 @@ class Redactor:
 
     def _find(self, text: bytes, exempt: bytes) -> Iterator[_Span]:
         """The longest spans whose bytes all belong to runs, in order."""
+        text, exempt = text.lower(), exempt.lower()
         spans = (span for span in self._spans(text) if text[slice(*span)] not in exempt)
         return islice(spans, _MAX_SPANS + 1)
-
-    def _find_escaped(
-        self, text: bytes, exempt: bytes, escape: re.Pattern[bytes]
-    ) -> Iterator[_Span]:
-        return _locate(text, escape, self._find(unescape(text, escape), exempt))
 
     def _spans(self, text: bytes) -> Iterator[_Span]:
         end = 0

@@ -109,7 +109,7 @@ def decode_reply(body: bytes, *, is_saved: bool = False) -> Reply:
     With `is_saved`, `body` may be the output of `--format json`, whose items may have no result.
     Raises DecodeError if the body as a whole has another shape.
     """
-    decoded = _decode_body(body)
+    decoded = _decode_body(body, is_saved)
     if len(decoded.items) > _MAX_ITEMS and not is_saved:
         raise DecodeError(f".items has {len(decoded.items)} entries, far more than were requested")
     items, faults, retired = [], [], set()
@@ -162,7 +162,7 @@ def decode_error(body: bytes) -> str:
     return next((text for text in texts if isinstance(text, str) and text), "")
 
 
-def _decode_body(body: bytes) -> _Body:
+def _decode_body(body: bytes, is_saved: bool) -> _Body:
     try:
         return _body_decoder.decode(body)
     except msgspec.ValidationError as error:
@@ -171,7 +171,10 @@ def _decode_body(body: bytes) -> _Body:
         problem = error
     # msgspec rejects the whole body for one escaped lone surrogate, which JSON allows.
     try:
-        repaired = json.dumps(json.loads(body), ensure_ascii=False).encode("utf-8", "replace")
+        # Files may be in UTF-16. In a response, no secret would have been redacted in it.
+        text = body if is_saved else body.decode("utf-8-sig", "surrogatepass")
+        document = json.loads(text)
+        repaired = json.dumps(document, ensure_ascii=False).encode("utf-8", "replace")
         return _body_decoder.decode(repaired)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         raise DecodeError(_describe(problem, "")) from None

@@ -233,6 +233,14 @@ def test_an_item_that_quotes_parts_of_secrets(serve, cli, run, key_records, fiel
     assert (field in publishable) == any("MIG" in zone for zone in zones)
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32"])
+def test_items_in_another_encoding_that_quote_the_token(serve, run, encoding):
+    """Python's json would read them, although nothing was redacted in them."""
+    body = item_with(good="v=DKIM1; p=", message=TOKEN).decode().encode(encoding)
+    server = serve(issuing(lambda request: [hostile.whole(body)]))
+    run("register", "-", "-v", "--format", "json", **environment_of(server.url))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("status", ["200 OK", "403 Forbidden", "500 Oh"])
 @pytest.mark.parametrize("make", [

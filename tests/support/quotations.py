@@ -47,8 +47,11 @@ ESCAPES = {
     "percent": lambda text: quote(text, safe=""),
     "percent twice": lambda text: quote(quote(text, safe=""), safe=""),
     "percent here and there": lambda text: re.sub("[a-m]", lambda c: f"%{ord(c[0]):x}", text),
+    "percent in JSON": lambda text: re.sub("[a-m]", lambda c: f"\\u0025{ord(c[0]):x}", text),
+    "UTF-16": lambda text: text.encode("utf-16-le").decode().rstrip("\0"),
 }
-BREAKS = ["\n", "\r\n", "\\n", "\\r\\n", "\\\\n", "\n    ", "\r\n\t", "\\n  ", "\\u000a", "%0D%0A"]
+BREAKS = ["\n", "\r\n", "\\n", "\\r\\n", "\\\\n", "\n    ", "\r\n\t", "\\n  ", "\\u000a", "%0D%0A",
+          "\0\r\0\n\0 \0"]  # fmt: skip
 
 
 def runs_of(secret: str) -> set[bytes]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import time
+import tracemalloc
 
 import pytest
 from hypothesis import given, settings
@@ -45,6 +46,15 @@ def test_a_piece_is_redacted_and_the_rest_stays(data, token, before, after):
     piece = data.draw(pieces(form(token)), "piece")
     redacted = redacting(token).redact(f"{before}{piece}{after}".encode())
     assert redacted == f"{before}***{after}".encode()
+
+
+@given(data=st.data(), token=tokens)
+def test_upper_and_lower_case_are_the_same(data, token):
+    form = FORMS[data.draw(st.sampled_from([*FORMS]), "form")]
+    piece = data.draw(pieces(form(token)), "piece")
+    redactor = redacting(token)
+    assert redactor.redact(piece.lower().encode()) == b"***"
+    assert redactor.redact(piece.upper().encode()) == b"***"
 
 
 @given(data=st.data(), token=tokens, before=surroundings, after=surroundings)
@@ -150,7 +160,21 @@ def test_a_text_that_quotes_secrets_without_end_is_withheld():
 
 
 NEAR = TOKEN[: RUN - 1]
-FLOODS = ["\\", "\\/", "%", "%25", "\n", "\\n ", f"{NEAR}!", f"{TOKEN[:4]}!!!!", TOKEN, f"{TOKEN}!"]
+FLOODS = [
+    "\\",
+    "\\/",
+    "\0",
+    "\nx",
+    f"{TOKEN}\0",
+    "%",
+    "%25",
+    "\n",
+    "\\n ",
+    f"{NEAR}!",
+    f"{TOKEN[:4]}!!!!",
+    TOKEN,
+    f"{TOKEN}!",
+]
 
 
 @pytest.mark.slow
@@ -165,3 +189,15 @@ def test_hostile_text_takes_time_in_proportion_to_its_length(flood):
         return time.process_time() - began
 
     assert seconds(4 << 20) < max(0.5, 12 * seconds(1 << 20))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("flood", FLOODS)
+def test_hostile_text_takes_a_few_times_its_size_in_memory(flood):
+    redactor = redacting(TOKEN)
+    text = (flood * ((4 << 20) // len(flood))).encode()
+    tracemalloc.start()
+    redactor.redact(text)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 8 * len(text)

@@ -90,6 +90,12 @@ def test_a_number_that_is_no_length_spoils_its_item_alone(number):
     assert len(reply.items) == len(reply.faults) == 1
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+def test_a_response_in_another_encoding_than_utf8_is_refused(encoding):
+    with pytest.raises(DecodeError):
+        decode_reply('{"items": []}'.encode(encoding))
+
+
 @pytest.mark.parametrize("text", ["", "a b", "abc\n", "a\r\nX: y", "é", "a=b"])
 def test_a_token_that_a_header_cannot_carry_is_refused_and_not_quoted(text):
     with pytest.raises(DecodeError) as caught:
