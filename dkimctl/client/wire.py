@@ -16,6 +16,7 @@ _Number = int | float  # a JSON number may be written 1024.0
 _BEARER = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # RFC 6750 section 2.1
 _MAX_TOKEN = 8192  # characters; servers accept no longer header fields
 _MAX_ITEMS = 10_000  # of one response: no request has more
+_MAX_FAULTS = 1_000  # of a saved result: a file with more is something else
 _MAX_INTEGER = 2**53  # what every JSON parser reads exactly (RFC 8259 section 6)
 
 
@@ -124,6 +125,9 @@ def decode_reply(body: bytes, *, is_saved: bool = False) -> Reply:
                 retired.add(items[-1])
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             faults.append(_describe(error, f".items[{index}]"))
+            if is_saved and len(faults) > _MAX_FAULTS:
+                message = f"more than {_MAX_FAULTS:,} items cannot be read: {faults[0]}"
+                raise DecodeError(message) from None
     total = decoded.total
     if isinstance(total, int | float) and total > len(decoded.items):
         faults.append(

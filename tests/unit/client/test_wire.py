@@ -90,6 +90,14 @@ def test_a_number_that_is_no_length_spoils_its_item_alone(number):
     assert len(reply.items) == len(reply.faults) == 1
 
 
+def test_a_saved_result_of_which_hardly_anything_can_be_read_is_refused():
+    body = json.dumps({"items": [1] * 1_001}).encode()
+    assert len(decode_reply(body).faults) == 1_001
+    with pytest.raises(DecodeError, match=r"more than 1,000 items.* at `\$.items\[0\]`"):
+        decode_reply(body, is_saved=True)
+    assert len(decode_reply(body.replace(b"1, ", b"", 1), is_saved=True).faults) == 1_000
+
+
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
 def test_a_response_in_another_encoding_than_utf8_is_refused(encoding):
     with pytest.raises(DecodeError):
