@@ -16,7 +16,7 @@ from dkimctl.errors import UsageError
 from dkimctl.strict_yaml.source import Source
 from dkimctl.text.escaping import printable
 
-MAX_BYTES = 4 << 20  # which it reads in 10 s
+MAX_BYTES = 3 << 20  # which it reads in 10 s
 
 
 class PythonParser(Reader, Scanner, Parser):

@@ -265,8 +265,8 @@ def test_a_value_of_more_than_1024_characters_is_refused_in_its_place(text, plac
 
 
 def test_without_libyaml_a_file_has_at_most_4_mib():
-    with pytest.raises(UsageError, match=r"f\.yaml is larger than 4 MiB.* without libyaml"):
-        load("#" * (4 << 20) + "\n", new_parser=PythonParser)
+    with pytest.raises(UsageError, match=r"f\.yaml is larger than 3 MiB.* without libyaml"):
+        load("#" * (3 << 20) + "\n", new_parser=PythonParser)
 
 
 def test_a_thousand_mistakes_are_all_reported():
