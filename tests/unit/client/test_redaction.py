@@ -188,14 +188,14 @@ def test_hostile_text_takes_time_in_proportion_to_its_length(flood):
         redactor.redact(text)
         return time.process_time() - began
 
-    assert seconds(4 << 20) < max(0.5, 12 * seconds(1 << 20))
+    assert seconds(2 << 20) < max(0.5, 12 * seconds(1 << 19))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("flood", FLOODS)
 def test_hostile_text_takes_a_few_times_its_size_in_memory(flood):
     redactor = redacting(TOKEN)
-    text = (flood * ((4 << 20) // len(flood))).encode()
+    text = (flood * ((1 << 20) // len(flood))).encode()
     tracemalloc.start()
     redactor.redact(text)
     _, peak = tracemalloc.get_traced_memory()
