@@ -74,7 +74,8 @@ def test_an_escaped_piece_is_redacted(data, token, before, after):
 )
 @settings(max_examples=200)
 def test_a_wrapped_piece_is_redacted(data, token, line_break, width):
-    form = FORMS[data.draw(st.sampled_from([*FORMS][:9]), "form")]  # no escapes, which it would cut
+    # No escapes, which it would cut, and no spaces, which it would make indentation.
+    form = FORMS[data.draw(st.sampled_from([*FORMS][:8]), "form")]
     piece = data.draw(pieces(form(token)), "piece")
     lines = [piece[start : start + width] for start in range(0, len(piece), width)]
     redacted = redacting(token).redact(f"<{line_break.join(lines)}>".encode())
