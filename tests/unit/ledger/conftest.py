@@ -32,7 +32,7 @@ def answer(number):
 """
 # Imported before, as this user may not be able to read the Python installation.
 _UNPRIVILEGED = """
-import filelock, shutil, tempfile
+import filelock, shutil, tempfile, urllib.parse
 if os.geteuid() == 0:
     try:
         os.setgroups([])
