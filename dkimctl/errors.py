@@ -108,7 +108,7 @@ class ThreadLimitError(UsageError):
 
     def __init__(self) -> None:
         super().__init__(
-            "the system allows this user no further thread",
+            "the system does not allow another thread",
             hint="raise the limit of processes, which counts threads (`ulimit -u`; in a container "
             "--pids-limit), or end other processes",
         )
