@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from dkimctl.cli import prompt
-from dkimctl.cli.output.streams import Reporter, log
+from dkimctl.cli.output.streams import Reporter
 from dkimctl.errors import CredentialsError, UsageError
 from dkimctl.settings.config import Config, load_config
 from dkimctl.settings.logins import read_logins, stored_login
@@ -52,10 +52,13 @@ class Session:
         self.flags = flags
         self.reporter = reporter
         self.reporter.quiet = bool(flags["quiet"])
+        self.reporter.verbose = bool(flags["verbose"])
         self._resources = ExitStack()
         self._has_opened_ledger = False
-        if flags["verbose"]:
-            _log_to_stderr()
+        if self.reporter.verbose:
+            from dkimctl.cli.output.request_log import log_requests
+
+            log_requests()
 
     def __enter__(self) -> Self:
         return self
@@ -274,16 +277,3 @@ def _read_defaults(document: Document, node: Node) -> Mapping[str, object]:
     from dkimctl.specs.fields import read_defaults
 
     return read_defaults(document, node)
-
-
-def _log_to_stderr() -> None:
-    """For --verbose: one line per request."""
-    import logging
-
-    class Handler(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            log(record.getMessage())
-
-    logger = logging.getLogger("dkimctl.http")
-    logger.addHandler(Handler())
-    logger.setLevel(logging.INFO)

@@ -26,11 +26,14 @@ class Reporter:
     """Reports notes, warnings and errors on stderr.
 
     With `as_json`, `close` writes warnings, errors and summary as one JSON object instead. `quiet`
-    drops notes and the summary.
+    drops notes and the summary; `verbose` cuts no list.
     """
 
-    def __init__(self, *, as_json: bool = False, quiet: bool = False) -> None:
+    def __init__(
+        self, *, as_json: bool = False, quiet: bool = False, verbose: bool = False
+    ) -> None:
         self.quiet = quiet
+        self.verbose = verbose
         self._as_json = as_json
         self._reports: dict[str, list[dict[str, str]]] = {"error": [], "warning": []}
         self._summary: Counts | None = None
