@@ -6,6 +6,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 
 from dkimctl.cli.looks import warn_not_recorded
+from dkimctl.cli.output.alike import AlikeWarnings
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.cli.selection import registered_results, saved_results
 from dkimctl.cli.session import Session
@@ -14,6 +15,7 @@ from dkimctl.ledger.selection import Selection
 from dkimctl.models.registration import Outcome, Registration, RegistrationKey, Result, named
 from dkimctl.publication.looks import same_records
 from dkimctl.render.records import sound_record
+from dkimctl.text.grouping import without_names
 
 
 class Checkable:
@@ -39,14 +41,16 @@ class Checkable:
         self.status = status
 
     def _with_record(self, results: Iterable[Result], reporter: Reporter) -> Iterator[Registration]:
+        warnings = AlikeWarnings(reporter)
         for result in results:
             if sound_record(result) is not None:
                 yield result.registration
                 continue
-            name = named(result.registration)
-            text = f"{name} is not checked: {result.outcome}: {result.reason}"
-            reporter.warn(text, code=result.outcome)
+            name, why = named(result.registration), f"{result.outcome}: {result.reason}"
+            kind = f"not checked: {without_names(why, *result.registration.key)}"
+            warnings.warn(f"{name} is not checked: {why}", kind=kind, code=result.outcome)
             self.status = ExitCode.NO
+        warnings.close()
 
 
 def select_checkable(

@@ -8,12 +8,14 @@ from typing import Annotated
 
 import typer
 
+from dkimctl.cli.output.alike import AlikeWarnings
 from dkimctl.cli.session import Session
 from dkimctl.errors import ExitCode, NegativeAnswer
 from dkimctl.ledger.selection import Selection
 from dkimctl.models.registration import Outcome, Result
 from dkimctl.registration import outcomes
 from dkimctl.text.escaping import few
+from dkimctl.text.grouping import without_values
 
 SelectionArgument = Annotated[
     list[str] | None,
@@ -53,8 +55,11 @@ def saved_results(
     from dkimctl.registration.saved_results import read_saved_results, results_of
 
     saved = read_saved_results(path)
+    warnings = AlikeWarnings(session.reporter)
     for fault in saved.faults:
-        session.reporter.warn(f"{path}: {fault}", code="unreadable")
+        kind = f"{path}: {without_values(str(fault))}"
+        warnings.warn(f"{path}: {fault}", kind=kind, code="unreadable")
+    warnings.close()
     results = results_of(selection.pick(saved.registrations), saved.retired)
     return results, ExitCode.NO if saved.faults else ExitCode.OK
 
@@ -78,8 +83,10 @@ def require_empty(session: Session, selection: Selection) -> None:
 def warn_unmatched(session: Session, selection: Selection) -> ExitCode:
     """Warn about words that select nothing; that is exit code 1."""
     unmatched = selection.unmatched()
+    warnings = AlikeWarnings(session.reporter)
     for word in unmatched:
-        session.reporter.warn(f"{word} is not registered", code="not_registered")
+        warnings.warn(f"{word} is not registered", kind="not registered", code="not_registered")
+    warnings.close()
     return ExitCode.NO if unmatched else ExitCode.OK
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from dkimctl.cli.output.alike import AlikeWarnings
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.errors import NegativeAnswer
 from dkimctl.models.registration import Outcome, Result, named
 from dkimctl.text.escaping import few
+from dkimctl.text.grouping import without_names
 
 if TYPE_CHECKING:
     from dkimctl.cli.session import Session
@@ -21,9 +23,12 @@ _MAX_REASONS = 5
 def report_import(reporter: Reporter, plan: ImportPlan) -> None:
     """Count what was imported, and warn about the rest."""
     _warn_left_out(reporter, plan.skipped)
+    warnings = AlikeWarnings(reporter)
     for conflict in plan.conflicts:
         text = f"{named(conflict.registration)}: {conflict.reason}"
-        reporter.warn(text, code="conflict")
+        kind = without_names(conflict.reason, *conflict.registration.key)
+        warnings.warn(text, kind=kind, code="conflict")
+    warnings.close()
     counts = {
         "imported": len(plan.new),
         "already there": plan.known,
@@ -49,7 +54,7 @@ def report_forgotten(reporter: Reporter, forgotten: int, not_retired: int) -> No
 
 def nothing_retired(reporter: Reporter, statuses: Sequence[RetirementStatus]) -> NegativeAnswer:
     """Warn with reasons; returns the error to end with."""
-    for status in statuses[:_MAX_REASONS]:
+    for status in statuses if reporter.verbose else statuses[:_MAX_REASONS]:
         text = f"{named(status.registration)} is not retired: {status.reason}"
         reporter.warn(text, code="not_retired")
     return NegativeAnswer(

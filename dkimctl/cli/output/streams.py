@@ -38,6 +38,11 @@ class Reporter:
         self._reports: dict[str, list[dict[str, str]]] = {"error": [], "warning": []}
         self._summary: Counts | None = None
 
+    @property
+    def lists_all(self) -> bool:
+        """Whether to list all of many that are alike: asked to, or for a program to read."""
+        return self.verbose or self._as_json
+
     def note(self, text: str) -> None:
         """Report something good to know, such as the next command."""
         if not self.quiet and not self._as_json:
@@ -56,8 +61,10 @@ class Reporter:
     def error(self, error: DkimctlError) -> None:
         """Report what stops the command, or makes its answer a no."""
         if isinstance(error, InputError):
-            for problem in error.problems:
-                self._report("error", str(problem), problem.hint, error.code)
+            from dkimctl.cli.output.problems import problem_lines
+
+            for text, hint in problem_lines(error.problems, lists_all=self.lists_all):
+                self._report("error", text, hint, error.code)
         else:
             self._report("error", error.message, error.hint, error.code)
 
