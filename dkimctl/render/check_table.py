@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 
 from dkimctl.publication.verdicts import Check, Urgency, Verdict, is_good
 from dkimctl.render.grid import BOLD_RED, DIM, GREEN, RED, YELLOW, Grid, hidden_rows
 from dkimctl.render.renderer import Renderer
 from dkimctl.text.escaping import printable
+from dkimctl.text.grouping import Grouping, and_more, without_names
 
+_Block = tuple[list[Check], list[tuple[str, int]]]  # the rows to show; the kinds of the rest
 _HEADER = ("DOMAIN", "SELECTOR", "IN DNS", "START", "URGENCY")
 _URGENCIES = {
     Urgency.SIGNING: "SIGNING NOW WITHOUT DNS",
@@ -24,14 +27,27 @@ _NOT_BAD = (Verdict.DIFFERS, Verdict.NO_ANSWER)
 class CheckTableRenderer(Renderer[Check]):
     """A header, then for each check its row, reason and alias.
 
-    `wanted` is the good verdict. With `only_attention` the good rows are left out.
+    `wanted` is the good verdict. With `only_attention` the good rows are left out, and counted
+    below the table unless it is `quiet`. Of bad rows that are alike only the first `most_alike` are
+    shown, and the rest counted; None: all are shown.
     """
 
-    def __init__(self, width: int, *, wanted: Verdict, colour: bool, only_attention: bool) -> None:
+    def __init__(
+        self,
+        width: int,
+        *,
+        wanted: Verdict,
+        colour: bool,
+        only_attention: bool,
+        quiet: bool = False,
+        most_alike: int | None = None,
+    ) -> None:
         self._width = width
         self._wanted = wanted
         self._colour = colour
         self._only_attention = only_attention
+        self._quiet = quiet
+        self._most_alike = most_alike
         self._checks: list[Check] = []
         self._hidden = 0
 
@@ -44,19 +60,47 @@ class CheckTableRenderer(Renderer[Check]):
 
     def end(self) -> Iterator[str]:
         checks = sorted(self._checks, key=self._rank)
-        if checks:
-            cells = [_cells(check) for check in checks]
-            grid = Grid(_HEADER, cells, self._width, min_last=_MIN_URGENCY, colour=self._colour)
-            yield from grid.header()
-            for check, texts in zip(checks, cells, strict=True):
+        blocks = [self._block(same) for _, same in itertools.groupby(checks, self._rank)]
+        if blocks:
+            yield from self._table(blocks)
+        alike = sum(count for _, rest in blocks for _, count in rest)
+        hidden = 0 if self._quiet else self._hidden
+        if hidden or alike:
+            yield from hidden_rows(hidden, self._width, alike=alike)
+
+    def _table(self, blocks: Sequence[_Block]) -> Iterator[str]:
+        cells = [_cells(check) for shown, _ in blocks for check in shown]
+        grid = Grid(_HEADER, cells, self._width, min_last=_MIN_URGENCY, colour=self._colour)
+        yield from grid.header()
+        remaining = iter(cells)
+        for shown, rest in blocks:
+            style = ""
+            for check in shown:
                 style = _style(check, self._wanted)
-                yield from grid.row(texts, ["", "", style, "", style])
+                yield from grid.row(next(remaining), ["", "", style, "", style])
                 yield from _details(check, grid, style)
-        if self._hidden:
-            yield from hidden_rows(self._hidden, self._width)
+            for kind, count in rest:
+                yield from grid.below(and_more(count, kind), style)
+
+    def _block(self, checks: Iterable[Check]) -> _Block:
+        """What to show of checks of the same rank."""
+        first, *more = checks
+        if self._most_alike is None or is_good(first.finding.verdict, self._wanted):
+            return [first, *more], []
+        grouping = Grouping[str](self._most_alike)
+        shown = [check for check in (first, *more) if grouping.shows(_kind(check))]
+        return shown, list(grouping.rest())
 
     def _rank(self, check: Check) -> tuple[int, bool]:
         return _ORDER.index(check.urgency), is_good(check.finding.verdict, self._wanted)
+
+
+def _kind(check: Check) -> str:
+    """What is said of a check and those that are alike."""
+    verdict, reason, _ = check.finding
+    urgency = f", {_URGENCIES[check.urgency]}" if check.urgency else ""
+    names = without_names(printable(reason), check.sign_domain, check.selector)
+    return ": ".join(filter(None, (f"{verdict}{urgency}", names)))
 
 
 def _details(check: Check, grid: Grid, style: str) -> Iterator[str]:

@@ -105,18 +105,21 @@ def open_check_renderer(
     width: int = 80,
     colour: bool = False,
     only_attention: bool = False,
+    quiet: bool = False,
+    most_alike: int | None = None,
 ) -> Renderer[Check]:
     """The renderer of checks in `fmt`; `wanted` is the good verdict.
 
-    The other options are as for `open_renderer`.
+    The other options are for a table; see CheckTableRenderer.
     """
     match fmt:
         case CheckFormat.TABLE:
             from dkimctl.render.check_table import CheckTableRenderer
 
             return CheckTableRenderer(
-                width, wanted=wanted, colour=colour, only_attention=only_attention
-            )
+                width, wanted=wanted, colour=colour, only_attention=only_attention, quiet=quiet,
+                most_alike=most_alike,
+            )  # fmt: skip
         case CheckFormat.JSON:
             from dkimctl.render.check_items import check_line
             from dkimctl.render.json_format import JsonRenderer

@@ -59,9 +59,19 @@ class Grid:
         return f"\x1b[{style}m{text}\x1b[0m" if style and self._colour else text
 
 
-def hidden_rows(count: int, width: int) -> Iterator[str]:
-    """Lines for below a table that say how many rows it leaves out."""
-    text = f"{count} rows that need no attention are not shown; --format json shows all"
+def hidden_rows(count: int, width: int, *, alike: int = 0) -> Iterator[str]:
+    """Lines for below a table that say how many rows it leaves out.
+
+    `count` need no attention; `alike` are like others that are shown.
+    """
+    left_out = []
+    if count:
+        need = "1 row that needs" if count == 1 else f"{count:,} rows that need"
+        left_out.append(f"{need} no attention")
+    if alike:
+        left_out.append(f"{alike:,} {'row' if alike == 1 else 'rows'} like those above")
+    are = "is" if count + alike == 1 else "are"
+    text = f"{' and '.join(left_out)} {are} not shown; --format table shows all"
     return (f"{line}\n" for line in _wrap(text, max(width, _MIN_WIDTH)))
 
 

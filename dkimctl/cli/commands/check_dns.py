@@ -60,7 +60,7 @@ def check_dns(
     wait: WaitOption = None,
     expect_absent: ExpectAbsentOption = False,
     warn_within: WarnWithinOption = "2d",
-    fmt: FormatOption = CheckFormat.TABLE,
+    fmt: FormatOption = None,
     output: OutputOption = None,
 ) -> int:
     """Check that DNS has the registered records. No token is needed.
@@ -98,6 +98,7 @@ def check_dns(
     return worst_check([status, checkable.status, warn_unmatched(session, selected)])
 
 
-def _may_draw(fmt: CheckFormat, output: Path | None) -> bool:
+def _may_draw(fmt: CheckFormat | None, output: Path | None) -> bool:
     """A table is written at the end; other formats are written to a terminal meanwhile."""
-    return fmt is CheckFormat.TABLE or output is not None or not sys.stdout.isatty()
+    is_table = fmt in (None, CheckFormat.TABLE)
+    return is_table or output is not None or not sys.stdout.isatty()

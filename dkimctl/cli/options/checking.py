@@ -74,7 +74,8 @@ WarnWithinOption = Annotated[
     ),
 ]
 FormatOption = Annotated[
-    CheckFormat, typer.Option("--format", metavar="FORMAT", help=f"{', '.join(CheckFormat)}.")
+    CheckFormat | None,
+    typer.Option("--format", metavar="FORMAT", help=f"{', '.join(CheckFormat)} (default: table)."),
 ]
 
 

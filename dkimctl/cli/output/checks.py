@@ -17,32 +17,37 @@ from dkimctl.publication.verdicts import Check, Urgency, Verdict, is_good
 from dkimctl.render.formats import open_check_renderer
 from dkimctl.render.renderer import CheckFormat, Renderer
 from dkimctl.text.escaping import few
+from dkimctl.text.grouping import MAX_ALIKE
 
 # The text and the hint of the warning about all checks of an urgency.
 _WARNINGS = {
     Urgency.SIGNING: (
         "signing now without DNS, so receivers cannot verify the mail",
-        "publish the records: dkimctl show-dns, then dkimctl check-dns --wait 30m",
+        "publish the records: `dkimctl show-dns`, then `dkimctl check-dns --wait 30m`",
     ),
     Urgency.PARTLY: (
         "signing now, but some servers lack it, so receivers that ask those cannot verify the mail",
-        "wait until all servers have it: dkimctl check-dns --wait 30m",
+        "wait until all servers have it: `dkimctl check-dns --wait 30m`",
     ),
     Urgency.SOON: ("signing starts soon, but DNS is not ready", ""),
 }
+# How the summary calls verdicts where the records should be gone.
+_WORDS_OF_ABSENCE = {Verdict.PUBLISHED: "still in DNS", Verdict.MISSING: "gone"}
 
 
 class CheckSink:
     """Shows checks, emitted one by one, and counts them. `wanted` is the good verdict.
 
-    A table is written by `close`, the other formats meanwhile. Leaving the block with an error
-    keeps a file as it was.
+    A table is written by `close`, the other formats meanwhile. Without a format it is a table that
+    leaves rows out where there are many, unless --verbose is given. Leaving the block with an
+    error keeps a file as it was.
     """
 
     def __init__(
-        self, fmt: CheckFormat, output: Path | None, reporter: Reporter, *, wanted: Verdict
+        self, fmt: CheckFormat | None, output: Path | None, reporter: Reporter, *, wanted: Verdict
     ) -> None:
-        self._fmt = fmt
+        self._fmt = fmt or CheckFormat.TABLE
+        self._shows_all = fmt is not None or reporter.verbose
         self._output = output
         self._reporter = reporter
         self._wanted = wanted
@@ -84,12 +89,15 @@ class CheckSink:
 
     def _open_renderer(self) -> Renderer[Check]:
         is_on_terminal = self._output is None and sys.stdout.isatty()
+        is_cut = is_on_terminal and not self._shows_all and len(self._rows) > LONG_TABLE
         renderer = open_check_renderer(
             self._fmt,
             wanted=self._wanted,
             width=shutil.get_terminal_size((120, 24)).columns,
             colour=self._output is None and shows_colour(sys.stdout),
-            only_attention=is_on_terminal and len(self._rows) > LONG_TABLE,
+            only_attention=is_cut or self._reporter.quiet,
+            quiet=self._reporter.quiet,
+            most_alike=None if self._shows_all or self._output is not None else MAX_ALIKE,
         )
         self._writer.write(renderer.begin())
         self._renderer = renderer
@@ -105,7 +113,12 @@ class CheckSink:
 
     def _report(self) -> None:
         counts = self._counts
-        parts = [f"{verdict} {counts[verdict]}" for verdict in Verdict if counts[verdict]]
+        words = _WORDS_OF_ABSENCE if self._wanted is Verdict.MISSING else {}
+        parts = [
+            f"{words.get(verdict, verdict)} {counts[verdict]}"
+            for verdict in Verdict
+            if counts[verdict]
+        ]
         self._reporter.summarize(", ".join(parts) or "nothing to check", counts)
         for urgency, (text, hint) in _WARNINGS.items():
             if names := self._urgent[urgency]:

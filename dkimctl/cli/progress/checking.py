@@ -75,7 +75,7 @@ class CheckProgress:
             self._reporter.note(f"dkimctl: {text}")
 
     def _good_of_all(self) -> str:
-        word = "absent" if self._wanted is Verdict.MISSING else str(self._wanted)
+        word = "gone" if self._wanted is Verdict.MISSING else str(self._wanted)
         return f"{self._count_good()} of {len(self._last)} {word}"
 
     def _count_good(self) -> int:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.text import Text
 
-from dkimctl.publication.verdicts import Urgency, Verdict
+from dkimctl.publication.verdicts import Check, Urgency, Verdict
 from dkimctl.render.renderer import CheckFormat
 from dkimctl.text.escaping import printable
 from rendering import HOSTILE, HOSTILE_CHECK, check_of, render_checks
@@ -114,7 +114,80 @@ def test_only_rows_that_need_attention(every_verdict, wanted):
     assert f"{wanted}.example" not in text
     assert "retired.example" not in text
     assert len(domains(text)) == len(Verdict) - 2
-    assert text.endswith("2 rows that need no attention are not shown; --format json shows all\n")
+    assert text.endswith("2 rows that need no attention are not shown; --format table shows all\n")
+
+
+def refused(count: int, **more) -> list[Check]:
+    """Checks whose reasons differ only in their own names."""
+    return [
+        check_of(
+            Verdict.NO_ANSWER, f"d{n}.example: TXT s1._domainkey.d{n}.example: 192.0.2.1: REFUSED",
+            sign_domain=f"d{n}.example", fqdn=f"s1._domainkey.d{n}.example", **more,
+        )
+        for n in range(count)
+    ]  # fmt: skip
+
+
+def test_bad_rows_that_are_alike_are_counted():
+    text = table_of(*refused(20_000), width=120, most_alike=20)
+    _, *lines, more, last = text.splitlines()
+    assert len(lines) == 40
+    assert "d19.example" in lines[-1]
+    assert more == "  … and 19,980 more: no answer: DOMAIN: TXT FQDN: 192.0.2.1: REFUSED"
+    assert last == "19,980 rows like those above are not shown; --format table shows all"
+
+
+def test_rows_of_another_urgency_or_reason_are_not_alike():
+    checks = [
+        *refused(3),
+        *refused(3, urgency=Urgency.SIGNING),
+        *(check_of(Verdict.MISSING, sign_domain=f"m{n}.example") for n in range(3)),
+    ]
+    lines = table_of(*checks, width=120, most_alike=2).splitlines()
+    more = [number for number, line in enumerate(lines) if "… and 1 more: " in line]
+    assert len(more) == 3
+    assert lines[more[0]].startswith(
+        "  … and 1 more: no answer, SIGNING NOW WITHOUT DNS: DOMAIN: TXT"
+    )
+    assert more[0] < min(number for number, line in enumerate(lines) if line.startswith("m0."))
+    assert lines[-1].startswith("3 rows like those above are not shown")
+
+
+def test_good_rows_are_not_counted_as_alike():
+    text = table_of(*[check_of()] * 300, width=120, most_alike=20)
+    assert len(text.splitlines()) == 301
+
+
+def test_good_rows_and_rows_that_are_alike_are_counted_together():
+    checks = [check_of(), *refused(22)]
+    text = table_of(*checks, width=120, only_attention=True, most_alike=20)
+    assert text.endswith(
+        "1 row that needs no attention and 2 rows like those above are not shown; --format table "
+        "shows all\n"
+    )
+
+
+def test_quietly_only_bad_rows_are_shown():
+    assert table_of(*[check_of()] * 3, only_attention=True, quiet=True) == ""
+    text = table_of(check_of(), *refused(1), width=120, only_attention=True, quiet=True)
+    assert len(text.splitlines()) == 3
+    assert "d0.example" in text
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(Verdict), st.sampled_from(Urgency), st.sampled_from("ab"))),
+    st.integers(1, 4),
+)
+@settings(max_examples=50)
+def test_no_row_is_lost(kinds, most_alike):
+    checks = [
+        check_of(verdict, reason, sign_domain="x.example", urgency=urgency)
+        for verdict, urgency, reason in kinds
+    ]
+    lines = table_of(*checks, width=200, most_alike=most_alike).splitlines()
+    rows = sum(line.startswith("x.example ") for line in lines)
+    more = [int(line.split()[2]) for line in lines if "… and " in line]
+    assert rows + sum(more) == len(checks)
 
 
 def test_the_number_of_hidden_rows_fits_the_width():
@@ -123,7 +196,7 @@ def test_the_number_of_hidden_rows_fits_the_width():
 
 def test_if_no_row_needs_attention_there_is_no_header():
     text = table_of(*[check_of()] * 300, only_attention=True)
-    assert text == "300 rows that need no attention are not shown; --format json shows all\n"
+    assert text == "300 rows that need no attention are not shown; --format table shows all\n"
 
 
 def test_without_checks_there_is_no_table():

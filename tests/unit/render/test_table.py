@@ -166,12 +166,12 @@ def test_only_rows_that_need_attention(every_outcome: list[Result]) -> None:
         assert hidden not in text
     assert "differs.example" in text
     assert "unknown.example" in text
-    assert text.endswith("3 rows that need no attention are not shown; --format json shows all\n")
+    assert text.endswith("3 rows that need no attention are not shown; --format table shows all\n")
 
 
 def test_if_no_row_needs_attention_there_is_no_header(result: Callable[..., Result]) -> None:
     text = render_text(Format.TABLE, [result()] * 300, only_attention=True)
-    assert text == "300 rows that need no attention are not shown; --format json shows all\n"
+    assert text == "300 rows that need no attention are not shown; --format table shows all\n"
 
 
 def test_without_results_there_is_no_table() -> None:

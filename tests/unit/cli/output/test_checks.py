@@ -34,8 +34,8 @@ def check_of(verdict: Verdict, name: str = "example.com", urgency: Urgency = Urg
 def show(capsys):
     """Show checks; gives the exit code, stdout and stderr."""
 
-    def run(*checks, fmt=CheckFormat.JSON, output=None, wanted=PUBLISHED):
-        reporter = Reporter()
+    def run(*checks, fmt=CheckFormat.JSON, output=None, wanted=PUBLISHED, **reporting):
+        reporter = Reporter(**reporting)
         with CheckSink(fmt, output, reporter, wanted=wanted) as sink:
             for check in checks:
                 sink.emit(check)
@@ -80,6 +80,56 @@ def test_summary_counts_each_verdict(show):
 
 def test_nothing_to_check_is_reported(show):
     assert show()[2] == "dkimctl: nothing to check\n"
+
+
+def test_the_summary_of_expected_absence_says_what_the_verdicts_mean(show):
+    checks = [*map(check_of, [MISSING, PUBLISHED, NO_ANSWER, PUBLISHED])]
+    assert show(*checks, wanted=MISSING)[2] == "dkimctl: still in DNS 2, gone 1, no answer 1\n"
+
+
+def test_the_summary_in_json_has_the_verdicts(show):
+    err = show(check_of(MISSING), wanted=MISSING, as_json=True)[2]
+    assert json.loads(err)["summary"] == {"missing": 1}
+
+
+@pytest.mark.parametrize("fmt", [None, CheckFormat.TABLE])
+def test_quiet_prints_nothing_of_good_records(show, fmt):
+    checks = [check_of(PUBLISHED), check_of(Verdict.RETIRED)]
+    assert show(*checks, fmt=fmt, quiet=True) == (0, "", "")
+
+
+@pytest.mark.parametrize("fmt", [None, CheckFormat.TABLE])
+def test_quiet_prints_what_is_wrong(show, fmt):
+    checks = [
+        check_of(PUBLISHED, "good.example"),
+        check_of(MISSING, "bad.example", Urgency.SIGNING),
+    ]
+    code, out, err = show(*checks, fmt=fmt, quiet=True)
+    assert code == 1
+    assert "bad.example" in out
+    assert "good.example" not in out
+    assert len(out.splitlines()) == 2
+    assert err.startswith("dkimctl: warning: signing now without DNS")
+
+
+@pytest.mark.parametrize("fmt", [fmt for fmt in CheckFormat if fmt is not CheckFormat.TABLE])
+def test_formats_for_programs_are_whole_if_quiet(show, fmt):
+    checks = [check_of(PUBLISHED), check_of(MISSING)]
+    assert show(*checks, fmt=fmt, quiet=True)[1] == show(*checks, fmt=fmt)[1]
+
+
+def test_rows_that_are_alike_are_counted_unless_all_are_asked_for(show, tmp_path):
+    checks = [check_of(MISSING, f"d{n}.example") for n in range(100)]
+    assert "… and 80 more: missing\n" in show(*checks, fmt=None)[1]
+    file = tmp_path / "checks"
+    show(*checks, fmt=None, output=file)
+    for text in (
+        show(*checks, fmt=CheckFormat.TABLE)[1],
+        show(*checks, fmt=None, verbose=True)[1],
+        file.read_text(encoding="utf-8"),
+    ):
+        assert "…" not in text
+        assert len(text.splitlines()) == 101
 
 
 def test_urgent_records_are_named(show):

@@ -116,11 +116,11 @@ def test_rounds_without_a_change_write_nothing(look):
     assert text == "dkimctl: 1 of 3 published; checking the rest again\n"
 
 
-def test_missing_records_are_called_absent_if_expected(look):
+def test_missing_records_are_called_gone_if_expected(look):
     text = look(rounds(checks_of(a=MISSING, b=PUBLISHED), checks_of(b=MISSING)), MISSING)
     assert text.splitlines() == [
-        "dkimctl: 1 of 2 absent; checking the rest again",
-        "dkimctl: s1.b.example: published -> missing (2 of 2 absent)",
+        "dkimctl: 1 of 2 gone; checking the rest again",
+        "dkimctl: s1.b.example: published -> missing (2 of 2 gone)",
     ]
 
 
