@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from types import FrameType
 
-_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")  # SIGHUP: the terminal was closed (not on Windows)
+_ENDINGS = ("SIGTERM", "SIGHUP")  # SIGHUP: the terminal was closed (not on Windows)
+_SIGNALS = ("SIGINT", *_ENDINGS)
 
 
 @contextmanager
@@ -50,13 +51,31 @@ def interrupting() -> Iterator[None]:
 
 
 @contextmanager
-def _handling(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+def ending_like_ctrl_c() -> Iterator[None]:
+    """Within the block, SIGTERM and SIGHUP do what Ctrl-C does, which asyncio handles itself.
+
+    Otherwise like `stopping`.
+    """
+
+    def handle(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as of a job in the background
+            raise KeyboardInterrupt
+        signal.raise_signal(signal.SIGINT)
+
+    with _handling(handle, _ENDINGS):
+        yield
+
+
+@contextmanager
+def _handling(
+    handler: Callable[[int, FrameType | None], None], names: Iterable[str] = _SIGNALS
+) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     # An ExitStack restores every handler, even if a signal raises while it does.
     with ExitStack() as previous:
-        for name in _SIGNALS:
+        for name in names:
             _set_handler(name, handler, previous)
         yield
 

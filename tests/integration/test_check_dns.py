@@ -388,6 +388,22 @@ def test_an_interrupted_wait_for_absence_does_not_claim_to_be_recorded(cli, serv
     assert b"hint: run the same command to check again" in err
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
+def test_a_wait_that_is_terminated_ends_like_an_interrupted_one(cli, serve, two):
+    server = serve("nsd", "")
+    words = ("check-dns", "--sandbox", "--wait", "60s", "--server", server)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        process = cli.start(*words, stdout=-1, stderr=subprocess.PIPE)
+        assert b"0 of 2" in process.stderr.readline()
+        process.send_signal(number)
+        out, err = process.communicate(timeout=60)
+        assert (process.returncode, out) == (130, b"")
+        assert err.splitlines() == [
+            b"dkimctl: error: interrupted",
+            b"hint: run the same command to check again",
+        ]
+
+
 def test_an_unwritable_output_is_reported_before_the_wait(cli, two):
     started = time.monotonic()
     words = ("--wait", "30s", "--server", silent_host(), "--output", "nowhere/checks.json")

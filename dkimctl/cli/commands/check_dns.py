@@ -8,6 +8,7 @@ from pathlib import Path
 import typer
 
 from dkimctl.cli.checkable import select_checkable
+from dkimctl.cli.interruption import ending_like_ctrl_c
 from dkimctl.cli.looks import recorded_looks
 from dkimctl.cli.options.checking import (
     MAX_IN_FLIGHT,
@@ -81,6 +82,7 @@ def check_dns(
     looks = Looks(())
     try:
         with (
+            ending_like_ctrl_c(),
             recorded_looks(session, checkable.counted) as looks,
             CheckSink(fmt, output, session.reporter, wanted=policy.wanted) as sink,
         ):

@@ -10,7 +10,7 @@ import threading
 
 import pytest
 
-from dkimctl.cli.interruption import stopping
+from dkimctl.cli.interruption import ending_like_ctrl_c, stopping
 
 SIGNALS = [
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
@@ -72,6 +72,21 @@ def test_an_ignored_signal_stays_ignored(number, calls):
         signal.raise_signal(number)
     assert calls == []
     assert signal.getsignal(number) is signal.SIG_IGN
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_does_what_ctrl_c_does(number, calls):
+    signal.signal(signal.SIGINT, lambda *_: calls.append("Ctrl-C"))
+    with ending_like_ctrl_c():
+        signal.raise_signal(number)
+    assert calls == ["Ctrl-C"]
+
+
+@pytest.mark.parametrize("number", SIGNALS[1:])
+def test_a_signal_interrupts_where_ctrl_c_is_ignored(number):
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with ending_like_ctrl_c(), pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(number)
 
 
 def test_outside_the_main_thread_nothing_changes(handlers):
