@@ -9,17 +9,16 @@ import contextlib
 import os
 import re
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from dkimctl.errors import LedgerError
 from dkimctl.system.directories import prepare_directory
+from dkimctl.system.locking import try_lock
 from dkimctl.system.ownership import fault_of, refuse
 from dkimctl.system.reading import open_without_following
-
-if TYPE_CHECKING:
-    from filelock import BaseFileLock
 
 _POLL_SECONDS = 0.1
 _HOLDER_READS = 3
@@ -57,18 +56,17 @@ def account_lock(
     with _translate_errors(path):
         prepare_directory(directory)
         refuse(fault_of(path, holder_file), LedgerError)
-        lock = _new_lock(path)
-        is_acquired = _try_acquire(lock)
-    if not is_acquired:
+        unlock = try_lock(path)
+    if unlock is None:
         on_wait(_find_holder(holder_file))
         with _translate_errors(path):
-            lock.acquire(poll_interval=_POLL_SECONDS)
+            unlock = _wait_for_lock(path)
     try:
         with _naming_holder(holder_file):
             yield
     finally:
         with contextlib.suppress(OSError):  # the end of the process releases the lock as well
-            lock.release()
+            unlock()
 
 
 def _name(base_url: str, client_id: str) -> str:
@@ -79,21 +77,10 @@ def _name(base_url: str, client_id: str) -> str:
     return f"register-{hashlib.sha256(account).hexdigest()[:16]}"
 
 
-def _new_lock(path: Path) -> "BaseFileLock":
-    import filelock
-
-    # filelock's fallback is a file whose existence is the lock: a killed process would leave it.
-    return filelock.FileLock(path, mode=0o600, fallback_to_soft=False)
-
-
-def _try_acquire(lock: "BaseFileLock") -> bool:
-    import filelock
-
-    try:
-        lock.acquire(timeout=0)
-    except filelock.Timeout:
-        return False
-    return True
+def _wait_for_lock(path: Path) -> Callable[[], None]:
+    while (unlock := try_lock(path)) is None:
+        time.sleep(_POLL_SECONDS)
+    return unlock
 
 
 def _find_holder(holder_file: Path) -> Holder:
@@ -104,8 +91,6 @@ def _find_holder(holder_file: Path) -> Holder:
     fifth of a second. A wrong process can be named only if it has the ID of the killed one (on
     Windows: also the killed one itself), or if containers share the directory.
     """
-    import time
-
     for attempt in range(_HOLDER_READS):
         if attempt:
             time.sleep(_POLL_SECONDS)
