@@ -16,7 +16,7 @@ _GC_THRESHOLD = 50_000  # objects
 
 def main() -> int:
     """Run the command line and return the exit status."""
-    if sys.argv[1:] == ["--version"]:  # without imports, because scripts ask for it
+    if sys.argv[1:] in (["--version"], ["-V"]):  # without imports, because scripts ask for it
         with contextlib.suppress(OSError):  # the regular way below reports it
             os.write(1, f"dkimctl {__version__}\n".encode())
             return 0

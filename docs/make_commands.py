@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import typer
-
-from dkimctl.cli.main import app
+from dkimctl.cli.main import LazyGroup
 
 PAGE = Path(__file__).with_name("commands.md")
 _HEAD = """# Commands
@@ -20,19 +19,33 @@ Every command also takes `--help` (`-h`). `SELECTION` is any mix of domain names
 `'*.example.com'` and spec files; without any, it is everything registered in the profile. A `TIME`
 is a number of seconds, or a number with `s`, `m`, `h` or `d`.
 """
-_GENERAL = ("verbose", "quiet")
 _Panel = tuple[str, ...]  # the rows of a table of options
 
 
 def page() -> str:
     """The text of the page."""
-    commands = list(_walk(typer.main.get_command(app), ["dkimctl"]))
-    counts = Counter(panel for _, command in commands for panel in _panels(command).items())
-    shared = {name: rows for (name, rows), count in counts.items() if name and count > 1}
+    commands = list(_walk(LazyGroup(), ["dkimctl"]))
+    shared = _shared(command for _, command in commands)
     sections = ["".join(_section(path, command, shared)) for path, command in commands]
     for name, rows in shared.items():
-        sections.append(f"## {name} options\n\n{_table('option', rows)}")
+        sections.append(f"## {_title(name)}\n\n{_table('option', rows)}")
     return "\n".join([_HEAD, *sections])
+
+
+def _shared(commands: Iterable[Any]) -> dict[str, _Panel]:
+    """The rows that several commands have in a panel of the same name."""
+    counts = Counter(
+        (name, row)
+        for command in commands
+        for name, rows in _panels(command).items()
+        for row in rows
+        if name
+    )
+    panels: dict[str, _Panel] = {}
+    for (name, row), count in counts.items():
+        if count > 1:
+            panels[name] = (*panels.get(name, ()), row)
+    return panels
 
 
 def _walk(command: Any, path: list[str]) -> Iterator[tuple[list[str], Any]]:
@@ -52,13 +65,13 @@ def _section(path: list[str], command: Any, shared: dict[str, _Panel]) -> Iterat
     if arguments:
         rows = tuple(f"| `{_usage_of(one)}` | {_cell(one.help)} |" for one in arguments)
         yield f"{_table('argument', rows)}\n"
-    panels = _panels(command)
     links = []
-    for name, rows in panels.items():
-        if shared.get(name) == rows:
-            links.append(f"[{name.lower()} options](#{name.lower()}-options)")
-        else:
-            yield f"{_table(name.lower() or 'option', rows)}\n"
+    for name, rows in _panels(command).items():
+        common = shared.get(name, ())
+        if own := tuple(row for row in rows if row not in common):
+            yield f"{_table(name.lower() or 'option', own)}\n"
+        if taken := [row for row in common if row in rows]:
+            links.append(_link(name) + ("" if len(taken) == len(common) else _names(taken)))
     if links:
         yield f"Also takes: {', '.join(links)}.\n\n"
     yield f"Examples:\n\n```text\n{_examples(command.epilog)}\n```\n"
@@ -68,10 +81,24 @@ def _panels(command: Any) -> dict[str, _Panel]:
     """The rows of each group of options; those without a group first."""
     panels: dict[str, list[str]] = {"": []}
     for option in command.params:
-        if option.param_type_name == "option":
-            name = "General" if option.name in _GENERAL else option.rich_help_panel or ""
+        if option.param_type_name == "option" and not option.hidden:
+            name = option.rich_help_panel or ""
             panels.setdefault(name, []).append(_row(option))
     return {name: tuple(rows) for name, rows in panels.items() if rows}
+
+
+def _link(panel: str) -> str:
+    title = _title(panel).lower()
+    return f"[{title}](#{title.replace(' ', '-')})"
+
+
+def _names(rows: Iterable[str]) -> str:
+    """The first name of each option, in parentheses."""
+    return f" ({', '.join(re.findall('`--[a-z-]+`', row)[0] for row in rows)})"
+
+
+def _title(panel: str) -> str:
+    return panel if " " in panel else f"{panel} options"
 
 
 def _row(option: Any) -> str:

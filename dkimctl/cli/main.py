@@ -3,45 +3,47 @@
 from __future__ import annotations
 
 import importlib
-import itertools
 import os
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Any, TextIO
+from typing import Any, TextIO
 
 import typer
-from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from dkimctl import __version__
+from dkimctl.cli.arguments import wanted_color, wants_json
+from dkimctl.cli.command import Group
+from dkimctl.cli.options.common import common_options, version_option
 from dkimctl.cli.options.shared import examples
 from dkimctl.cli.output.streams import Reporter, open_missing_streams, show_lines, write
 from dkimctl.errors import DkimctlError, ExitCode, Interrupted
 
-# Each is a module of dkimctl.cli.commands.
-COMMANDS = (
-    "login",
-    "logout",
-    "status",
-    "token",
-    "register",
-    "show-dns",
-    "check-dns",
-    "rotate",
-    "ledger",
-    "api",
-    "serve",
-    "service",
-    "completion",
-)
+# By panel of the help. Each is a module of dkimctl.cli.commands.
+_PANELS = {
+    "Account": ("login", "logout", "status"),
+    "Domains": ("register", "show-dns", "check-dns", "rotate", "ledger"),
+    "Scripts": ("token", "api", "completion"),
+    "Embedded service": ("serve", "service"),
+}
+COMMANDS = {name: panel for panel, names in _PANELS.items() for name in names}
 COMPLETE_VARIABLE = "_DKIMCTL_COMPLETE"  # set by a shell's completion script
 
 
-class LazyGroup(TyperGroup):
-    """A group that imports only the command it runs, because importing all is slow."""
+class LazyGroup(Group):
+    """The root: imports only the command it runs, because importing all is slow."""
 
-    def __init__(self, **attributes: Any) -> None:
-        super().__init__(**attributes)
+    def __init__(self) -> None:
+        super().__init__(
+            name="dkimctl",
+            help="Register domains for DKIM signing, pass the DNS records to your DNS tools, and "
+            "check that the right keys are published.",
+            epilog=examples(
+                "dkimctl register --sandbox domains.example.yaml", "dkimctl show-dns --sandbox"
+            ),
+            context_settings={"help_option_names": ["-h", "--help"]},
+            params=[*common_options(takes_session=True), version_option(_show_version)],
+        )
         names: dict[str, Any] = dict.fromkeys(COMMANDS)
         self.commands = names  # for the list and for suggestions; see get_command
 
@@ -49,36 +51,16 @@ class LazyGroup(TyperGroup):
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(f"dkimctl.cli.commands.{cmd_name.replace('-', '_')}")
-        command = typer.main.get_command(module.app)
+        command: Any = typer.main.get_command(module.app)
         command.name = cmd_name
+        command.rich_help_panel = COMMANDS[cmd_name]
         return command
 
 
-app = typer.Typer(
-    cls=LazyGroup,
-    add_completion=False,
-    rich_markup_mode="rich",
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-
-@app.callback(
-    invoke_without_command=True,
-    epilog=examples(
-        "dkimctl register --sandbox domains.example.yaml", "dkimctl show-dns --sandbox"
-    ),
-)
-def root(
-    ctx: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
-) -> None:
-    """Register domains for DKIM signing, pass the DNS records to your DNS tools, and check that
-    the right keys are published.
-    """
-    if version:
+def _show_version(ctx: typer.Context, _option: object, is_given: bool) -> None:
+    if is_given and not ctx.resilient_parsing:
         write([f"dkimctl {__version__}\n"])
-    elif ctx.invoked_subcommand is None:
-        ctx.get_help()  # also prints it, in this markup mode
+        raise typer.Exit
 
 
 def run(args: Sequence[str]) -> int:
@@ -86,7 +68,7 @@ def run(args: Sequence[str]) -> int:
     open_missing_streams()
     for stream in (sys.stdout, sys.stderr):
         _escape_unencodable(stream)
-    reporter = Reporter(as_json=_wants_json(args))
+    reporter = Reporter(as_json=wants_json(args), color=wanted_color(args))
     try:
         status = _dispatch(args, reporter)
     except Exception as error:  # noqa: BLE001 - a traceback helps only developers
@@ -101,9 +83,10 @@ def run(args: Sequence[str]) -> int:
 def _dispatch(args: Sequence[str], reporter: Reporter) -> int:
     if COMPLETE_VARIABLE in os.environ:
         typer.completion.completion_init()  # type: ignore[attr-defined]
-    command = typer.main.get_command(app)
     try:
-        result = command.main(list(args), prog_name="dkimctl", standalone_mode=False, obj=reporter)
+        result = LazyGroup().main(
+            list(args), prog_name="dkimctl", standalone_mode=False, obj=reporter
+        )
     except (KeyboardInterrupt, typer.Abort):
         raise Interrupted from None
     if result == ExitCode.INTERRUPTED:  # Typer caught Ctrl-C
@@ -134,11 +117,6 @@ def _show_traceback() -> None:
         import traceback
 
         show_lines(traceback.format_exc())
-
-
-def _wants_json(args: Sequence[str]) -> bool:
-    """Whether to report errors as JSON; not parsed properly, because that may be what fails."""
-    return ("--format", "json") in itertools.pairwise(args) or "--format=json" in args
 
 
 def _escape_unencodable(stream: TextIO) -> None:

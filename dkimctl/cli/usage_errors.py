@@ -29,10 +29,18 @@ def _message(error: Any) -> str:
         case "NoSuchOption" if not re.fullmatch(_OPTION_NAME, error.option_name):
             return "No such option"
         case "BadParameter":
-            return f"Invalid value for {error.param.get_error_hint(error.ctx)}{_expected(error)}"
+            return f"Invalid value for {_name(error)}{_expected(error)}"
     if unknown := re.fullmatch(_UNKNOWN_COMMAND, text):
         return f"No such command. {unknown[1] or ''}"
     return re.sub(_EXTRA_ARGUMENT, r"\1", text)
+
+
+def _name(error: Any) -> str:
+    """The option, without its short form, or the argument."""
+    if error.param.param_type_name == "option":
+        return f"'{error.param.opts[0]}'"
+    hint: str = error.param.get_error_hint(error.ctx)
+    return hint
 
 
 def _expected(error: Any) -> str:

@@ -8,6 +8,8 @@ from urllib.parse import unquote
 
 import typer
 
+from dkimctl.cli.command import App
+from dkimctl.cli.options.common import ACCOUNT, CONNECTION
 from dkimctl.cli.options.shared import examples, with_session
 from dkimctl.cli.output.streams import write_bytes
 from dkimctl.cli.session import Session
@@ -23,7 +25,7 @@ from dkimctl.strict_yaml.source import read_bytes
 
 _VALID_PATH = r"[!-\"$-~]+"  # printable ASCII without spaces and fragments
 
-app = typer.Typer(add_completion=False)
+app = App()
 
 
 @app.command(
@@ -32,7 +34,7 @@ app = typer.Typer(add_completion=False)
         "dkimctl api POST /domain/dkim --input request.json",
     )
 )
-@with_session
+@with_session(ACCOUNT, CONNECTION)
 def api(
     session: Session,
     method: Annotated[str, typer.Argument(metavar="METHOD", help="HTTP method.")],

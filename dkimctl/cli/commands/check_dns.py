@@ -5,9 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import typer
-
 from dkimctl.cli.checkable import select_checkable
+from dkimctl.cli.command import App
 from dkimctl.cli.interruption import ending_like_ctrl_c
 from dkimctl.cli.looks import recorded_looks
 from dkimctl.cli.options.checking import (
@@ -23,6 +22,7 @@ from dkimctl.cli.options.checking import (
     open_source,
     read_policy,
 )
+from dkimctl.cli.options.common import LEDGER
 from dkimctl.cli.options.shared import OutputOption, examples, with_session
 from dkimctl.cli.output.checks import CheckSink
 from dkimctl.cli.output.destination import require_writable
@@ -38,7 +38,7 @@ from dkimctl.errors import Interrupted
 from dkimctl.publication.looks import Looks
 from dkimctl.render.renderer import CheckFormat
 
-app = typer.Typer(add_completion=False)
+app = App()
 
 
 @app.command(
@@ -50,7 +50,7 @@ app = typer.Typer(add_completion=False)
         "dkimctl check-dns --from retired.json --expect-absent",
     )
 )
-@with_session
+@with_session(LEDGER)
 def check_dns(
     session: Session,
     selection: SelectionArgument = None,

@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
+from dkimctl.cli.command import App
 from dkimctl.cli.main import COMPLETE_VARIABLE
 from dkimctl.cli.options.shared import examples
 from dkimctl.cli.output.streams import write
 
-app = typer.Typer(add_completion=False)
+app = App()
 
 
 class Shell(StrEnum):

@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from dkimctl.cli.command import App
+from dkimctl.cli.options.common import LEDGER
 from dkimctl.cli.options.rotation import AssumeSuccessorsOption
-from dkimctl.cli.options.shared import SAVED_RESULT, TableOrJson, examples, with_session
+from dkimctl.cli.options.shared import (
+    SAVED_RESULT,
+    OutputOption,
+    TableOrJson,
+    examples,
+    with_session,
+)
 from dkimctl.cli.output.ledger import (
     nothing_retired,
     report_forgotten,
     report_import,
     still_in_dns,
+    write_forgotten,
 )
-from dkimctl.cli.output.options import OutputOptions, default_format
-from dkimctl.cli.output.results import write_results
 from dkimctl.cli.selection import read_selection, require_empty, warn_unmatched
 from dkimctl.cli.session import Session
 from dkimctl.errors import ExitCode
-from dkimctl.render.renderer import Format
 
-if TYPE_CHECKING:
-    from dkimctl.rotation.retirement import RetirementStatus
-
-app = typer.Typer(
-    add_completion=False,
+app = App(
     help="Import registrations into the ledger, or forget retired ones.",
     epilog=examples(
         "dkimctl ledger import result.json",
@@ -44,7 +44,7 @@ app = typer.Typer(
         "ssh other dkimctl show-dns --format json | dkimctl ledger import -",
     ),
 )
-@with_session
+@with_session(LEDGER)
 def import_(
     session: Session,
     file: Annotated[
@@ -79,7 +79,7 @@ def import_(
         "dkimctl ledger import forgotten.json",
     )
 )
-@with_session
+@with_session(LEDGER)
 def forget(
     session: Session,
     words: Annotated[
@@ -103,14 +103,12 @@ def forget(
         TableOrJson | None,
         typer.Option(
             "--format",
+            "-f",
             metavar="FORMAT",
             help=f"{', '.join(TableOrJson)} (default: table on a terminal, else json).",
         ),
     ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", metavar="FILE", help="Write the result to this file, atomically."),
-    ] = None,
+    output: OutputOption = None,
 ) -> int:
     """Remove retired registrations (`rotate --retired` lists them) from the ledger.
 
@@ -134,16 +132,7 @@ def forget(
             raise nothing_retired(session.reporter, statuses)
         if not still_published and (in_dns := known.not_seen_gone(forgotten)):
             raise still_in_dns(session, in_dns)
-        _write(forgotten, fmt, output)  # first, so that nothing is lost
+        write_forgotten(session.reporter, forgotten, fmt, output)  # first, so that nothing is lost
         ledger.forget(status.registration for status in forgotten)
     report_forgotten(session.reporter, len(forgotten), len(statuses) - len(forgotten))
     return warn_unmatched(session, selection)
-
-
-def _write(
-    statuses: Sequence[RetirementStatus], fmt: TableOrJson | None, output: Path | None
-) -> None:
-    from dkimctl.rotation.retirement import as_result
-
-    chosen = Format(fmt) if fmt else default_format(output, for_machines=Format.JSON)
-    write_results(map(as_result, statuses), OutputOptions(chosen, output=output), must_arrive=True)

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dkimctl.cli import prompt
+from dkimctl.cli.command import App
 from dkimctl.cli.login_storage import store_login
+from dkimctl.cli.options.common import ACCOUNT, CONNECTION
 from dkimctl.cli.options.shared import examples, with_session
 from dkimctl.cli.session import Session
 from dkimctl.errors import CredentialsError, ExitCode, UsageError
@@ -17,7 +19,7 @@ from dkimctl.settings.logins import LOGIN_KEYS
 if TYPE_CHECKING:
     from dkimctl.credentials.store import CredentialStore
 
-app = typer.Typer(add_completion=False)
+app = App()
 
 _OVERRIDING = (
     "DKIMCTL_AUTH_URL",
@@ -40,7 +42,7 @@ _QUESTIONS = {
         "dkimctl login --credential-store file",
     )
 )
-@with_session
+@with_session(ACCOUNT, CONNECTION)
 def login(
     session: Session,
     secret_stdin: Annotated[

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import typer
-
+from dkimctl.cli.command import App
 from dkimctl.cli.login_storage import delete_login
 from dkimctl.cli.options.shared import examples, with_session
 from dkimctl.cli.session import Session
 from dkimctl.errors import ExitCode, UsageError
 from dkimctl.settings.profile import profiles_with
 
-app = typer.Typer(add_completion=False)
+app = App()
 
 
 @app.command(epilog=examples("dkimctl logout", "dkimctl logout --profile agency"))
-@with_session
+@with_session()
 def logout(session: Session) -> int:
     """Log out: delete the secret and token of a profile. Its URLs, client ID and ledger stay."""
     if session.profile.is_sandbox:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dkimctl.cli.command import App
+from dkimctl.cli.options.common import ACCOUNT, CONNECTION, SENDING
 from dkimctl.cli.options.shared import examples, with_session
 from dkimctl.cli.output.options import OutputOptions
 from dkimctl.cli.output.results import ResultSink
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 
     MakePlanner = Callable[[Ledger], Planner]
 
-app = typer.Typer(add_completion=False)
+app = App()
 
 
 @app.command(
@@ -46,7 +48,7 @@ app = typer.Typer(add_completion=False)
         "dkimctl register --format zone --output dkim.zone - < domains.yaml",
     )
 )
-@with_session
+@with_session(ACCOUNT, CONNECTION, SENDING)
 def register(
     session: Session,
     output: OutputOptions,
@@ -54,7 +56,7 @@ def register(
         str, typer.Argument(metavar="FILE", help="A spec file (YAML); `-` is standard input.")
     ],
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be done, and send nothing.")
+        bool, typer.Option("--dry-run", "-n", help="Show what would be done, and send nothing.")
     ] = False,
     refresh: Annotated[
         bool, typer.Option("--refresh", help="Also send entries that are already in the ledger.")

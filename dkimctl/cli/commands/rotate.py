@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
+from dkimctl.cli.command import App
+from dkimctl.cli.options.common import LEDGER
 from dkimctl.cli.options.rotation import (
     DEFAULTS,
     AssumeSuccessorsOption,
@@ -42,7 +42,7 @@ from dkimctl.cli.session import Session
 if TYPE_CHECKING:
     from dkimctl.rotation.retirement import RetirementPolicy
 
-app = typer.Typer(add_completion=False)
+app = App()
 
 
 @app.command(
@@ -55,7 +55,7 @@ app = typer.Typer(add_completion=False)
         "nsupdate -k KEYFILE remove.txt",
     )
 )
-@with_session
+@with_session(LEDGER)
 def rotate(
     session: Session,
     selection: SelectionArgument = None,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from dkimctl.cli.command import App
 from dkimctl.cli.embedded_service import needs_service_extra, open_key_store
 from dkimctl.cli.options.shared import DataOption, examples
 from dkimctl.cli.output.streams import Reporter
@@ -20,7 +21,7 @@ from dkimctl.settings.values import short_duration
 if TYPE_CHECKING:
     from dkimctl.service.faults.plan import Plan
 
-app = typer.Typer(add_completion=False)
+app = App()
 
 
 @app.command(

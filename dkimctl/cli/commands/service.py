@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
+from dkimctl.cli.command import App
 from dkimctl.cli.embedded_service import open_service_store
 from dkimctl.cli.options.shared import DataOption, examples
 from dkimctl.cli.output.streams import write
 from dkimctl.text.escaping import printable
 
-app = typer.Typer(
-    add_completion=False,
+app = App(
     help="Manage the embedded service: its clients and deliveries.",
     epilog=examples(
         "dkimctl service client create",
@@ -22,11 +22,11 @@ app = typer.Typer(
         "dkimctl service delivery add CLIENT_ID",
     ),
 )
-client = typer.Typer(
+client = App(
     help="Create, list, disable, enable and delete clients.",
     epilog=examples("dkimctl service client create", "dkimctl service client list"),
 )
-delivery = typer.Typer(
+delivery = App(
     help="Add deliveries, which a client can cancel.",
     epilog=examples("dkimctl service delivery add CLIENT_ID"),
 )

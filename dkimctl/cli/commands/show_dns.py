@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from dkimctl.cli.command import App
+from dkimctl.cli.options.common import LEDGER
 from dkimctl.cli.options.shared import SAVED_RESULT, examples, with_session
 from dkimctl.cli.output.options import OutputOptions
 from dkimctl.cli.output.results import show, worst
@@ -29,7 +31,7 @@ from dkimctl.text.escaping import few
 # Formats that no DNS tool reads.
 _WITHOUT_EFFECT = (Format.TABLE, Format.JSON, Format.JSONL, Format.CSV)
 
-app = typer.Typer(add_completion=False)
+app = App()
 
 
 @app.command(
@@ -42,7 +44,7 @@ app = typer.Typer(add_completion=False)
         "dkimctl show-dns --format nsupdate --output FILE && nsupdate -k KEYFILE FILE",
     )
 )
-@with_session
+@with_session(LEDGER)
 def show_dns(
     session: Session,
     output_options: OutputOptions,

@@ -10,6 +10,8 @@ from typing import Annotated
 
 import typer
 
+from dkimctl.cli.command import App
+from dkimctl.cli.options.common import ACCOUNT
 from dkimctl.cli.options.shared import TableOrJson, examples, with_session
 from dkimctl.cli.output.streams import write
 from dkimctl.cli.session import Session
@@ -18,16 +20,16 @@ from dkimctl.models.secret import Token
 from dkimctl.text.durations import format_duration
 from dkimctl.text.escaping import printable
 
-app = typer.Typer(add_completion=False)
+app = App()
 
 
 @app.command(epilog=examples("dkimctl status", "dkimctl status --profile agency --format json"))
-@with_session
+@with_session(ACCOUNT)
 def status(
     session: Session,
     fmt: Annotated[
         TableOrJson,
-        typer.Option("--format", metavar="FORMAT", help=f"{', '.join(TableOrJson)}."),
+        typer.Option("--format", "-f", metavar="FORMAT", help=f"{', '.join(TableOrJson)}."),
     ] = TableOrJson.TABLE,
 ) -> int:
     """Show the profile, and where its secret and token are. Sends nothing.

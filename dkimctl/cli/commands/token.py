@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import typer
-
+from dkimctl.cli.command import App
+from dkimctl.cli.options.common import ACCOUNT, CONNECTION
 from dkimctl.cli.options.shared import examples, with_session
 from dkimctl.cli.output.streams import write
 from dkimctl.cli.session import Session
@@ -11,7 +11,7 @@ from dkimctl.errors import ExitCode
 
 _HINT = "read the token from stdout: TOKEN=$(dkimctl token)"
 
-app = typer.Typer(add_completion=False)
+app = App()
 
 
 @app.command(
@@ -20,7 +20,7 @@ app = typer.Typer(add_completion=False)
         "token=$(dkimctl token) && curl -H @<(printf 'Authorization: Bearer %s' \"$token\") URL",
     )
 )
-@with_session
+@with_session(ACCOUNT, CONNECTION)
 def token(session: Session) -> int:
     """Print a valid access token. It is renewed if less than a minute of it is left."""
     write([f"{session.token_provider.token().reveal()}\n"], must_arrive=True, hint=_HINT)

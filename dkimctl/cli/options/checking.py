@@ -75,7 +75,9 @@ WarnWithinOption = Annotated[
 ]
 FormatOption = Annotated[
     CheckFormat | None,
-    typer.Option("--format", metavar="FORMAT", help=f"{', '.join(CheckFormat)} (default: table)."),
+    typer.Option(
+        "--format", "-f", metavar="FORMAT", help=f"{', '.join(CheckFormat)} (default: table)."
+    ),
 ]
 
 

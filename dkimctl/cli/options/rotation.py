@@ -81,6 +81,7 @@ RetiredFormatOption = Annotated[
     RetiredFormat | None,
     typer.Option(
         "--format",
+        "-f",
         metavar="FORMAT",
         help=f"With --retired: {', '.join(RetiredFormat)} (default: table on a terminal, else "
         "json).",

@@ -10,7 +10,7 @@ from typing import Self
 
 from dkimctl.cli.output.destination import open_writer
 from dkimctl.cli.output.results import LONG_TABLE, worst_check
-from dkimctl.cli.output.streams import Reporter, shows_colour
+from dkimctl.cli.output.streams import Reporter
 from dkimctl.errors import ExitCode, OutputError
 from dkimctl.models.registration import named
 from dkimctl.publication.verdicts import Check, Urgency, Verdict, is_good
@@ -94,7 +94,7 @@ class CheckSink:
             self._fmt,
             wanted=self._wanted,
             width=shutil.get_terminal_size((120, 24)).columns,
-            colour=self._output is None and shows_colour(sys.stdout),
+            colour=self._output is None and self._reporter.shows_colour(sys.stdout),
             only_attention=is_cut or self._reporter.quiet,
             quiet=self._reporter.quiet,
             most_alike=None if self._shows_all or self._output is not None else MAX_ALIKE,

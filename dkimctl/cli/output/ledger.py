@@ -2,22 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dkimctl.cli.output.alike import AlikeWarnings
+from dkimctl.cli.output.options import OutputOptions, default_format
+from dkimctl.cli.output.results import write_results
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.errors import NegativeAnswer
 from dkimctl.models.registration import Outcome, Result, named
+from dkimctl.render.renderer import Format
 from dkimctl.text.escaping import few
 from dkimctl.text.grouping import without_names
 
 if TYPE_CHECKING:
+    from dkimctl.cli.options.shared import TableOrJson
     from dkimctl.cli.session import Session
     from dkimctl.registration.importing import ImportPlan
     from dkimctl.rotation.retirement import RetirementStatus
 
 _MAX_REASONS = 5
+
+
+def write_forgotten(
+    reporter: Reporter,
+    statuses: Iterable[RetirementStatus],
+    fmt: TableOrJson | None,
+    output: Path | None,
+) -> None:
+    """Write what is about to be forgotten. Raises OutputError if it does not arrive."""
+    from dkimctl.rotation.retirement import as_result
+
+    chosen = Format(fmt) if fmt else default_format(output, for_machines=Format.JSON)
+    options = OutputOptions(chosen, output=output)
+    write_results(map(as_result, statuses), options, reporter, must_arrive=True)
 
 
 def report_import(reporter: Reporter, plan: ImportPlan) -> None:

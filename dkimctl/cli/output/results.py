@@ -10,7 +10,7 @@ from typing import NamedTuple, Self
 
 from dkimctl.cli.output.destination import TextWriter, open_writer, write_files
 from dkimctl.cli.output.options import OutputOptions
-from dkimctl.cli.output.streams import Reporter, shows_colour
+from dkimctl.cli.output.streams import Reporter
 from dkimctl.errors import ExitCode, OutputError
 from dkimctl.models.registration import Outcome, Result, named
 from dkimctl.render.formats import open_renderer
@@ -79,6 +79,7 @@ class ResultWriter:
     def __init__(
         self,
         output_options: OutputOptions,
+        reporter: Reporter,
         *,
         expected: int = 0,
         must_arrive: bool = False,
@@ -95,7 +96,7 @@ class ResultWriter:
             zones=output_options.zones,
             provider=output_options.provider,
             width=shutil.get_terminal_size((120, 24)).columns,
-            colour=output_options.output is None and shows_colour(sys.stdout),
+            colour=output_options.output is None and reporter.shows_colour(sys.stdout),
             only_attention=output_options.is_on_terminal and expected > LONG_TABLE,
         )
         self._per_zone = renderer if isinstance(renderer, PerZoneRenderer) else None
@@ -151,7 +152,9 @@ class ResultSink:
         expected: int,
         in_background: bool = False,
     ) -> None:
-        self._writer = ResultWriter(output_options, expected=expected, in_background=in_background)
+        self._writer = ResultWriter(
+            output_options, reporter, expected=expected, in_background=in_background
+        )
         self._reporter = reporter
         self._warns = output_options.fmt is not Format.TABLE  # a table shows the reasons itself
         self._counts: Counter[Outcome] = Counter()
@@ -196,10 +199,14 @@ def show(results: Iterable[Result], output_options: OutputOptions, reporter: Rep
 
 
 def write_results(
-    results: Iterable[Result], output_options: OutputOptions, *, must_arrive: bool = False
+    results: Iterable[Result],
+    output_options: OutputOptions,
+    reporter: Reporter,
+    *,
+    must_arrive: bool = False,
 ) -> None:
     """Write results and nothing else. Raises OutputError."""
-    with ResultWriter(output_options, must_arrive=must_arrive) as writer:
+    with ResultWriter(output_options, reporter, must_arrive=must_arrive) as writer:
         for result in results:
             writer.add(result)
         writer.close()

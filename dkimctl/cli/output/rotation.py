@@ -66,7 +66,7 @@ def show_retired(session: Session, review: Review, options: OutputOptions) -> Ex
     if options.fmt is Format.NSUPDATE:
         _write_deletions(session.reporter, results, options)
     else:
-        write_results(results, options)
+        write_results(results, options, session.reporter)
     _warn_unknown(session.reporter, by_stage[Stage.UNKNOWN])
     _warn_due(session, by_stage[Stage.DUE])
     if results or not by_stage[Stage.DUE]:

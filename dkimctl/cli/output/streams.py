@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, TextIO
 
+from dkimctl.cli.output.colour import Color, shows_colour
 from dkimctl.errors import DkimctlError, InputError, OutputError
 from dkimctl.models.registration import Outcome
 from dkimctl.text.escaping import printable
@@ -30,10 +31,16 @@ class Reporter:
     """
 
     def __init__(
-        self, *, as_json: bool = False, quiet: bool = False, verbose: bool = False
+        self,
+        *,
+        as_json: bool = False,
+        quiet: bool = False,
+        verbose: bool = False,
+        color: Color = Color.AUTO,
     ) -> None:
         self.quiet = quiet
         self.verbose = verbose
+        self._color = color
         self._as_json = as_json
         self._reports: dict[str, list[dict[str, str]]] = {"error": [], "warning": []}
         self._summary: Counts | None = None
@@ -68,6 +75,10 @@ class Reporter:
         else:
             self._report("error", error.message, error.hint, error.code)
 
+    def shows_colour(self, stream: TextIO) -> bool:
+        """Whether to colour what is written to `stream`."""
+        return shows_colour(self._color, stream, os.environ)
+
     def close(self) -> None:
         """Write the JSON object."""
         if self._as_json and (self._summary is not None or any(self._reports.values())):
@@ -84,7 +95,7 @@ class Reporter:
         if self._as_json:
             self._reports[kind].append({"code": code, "message": text, "hint": hint})
             return
-        style = _STYLES[kind] if shows_colour(sys.stderr) else ""
+        style = _STYLES[kind] if self.shows_colour(sys.stderr) else ""
         _write_line(f"dkimctl: {style}{kind}:{style and chr(27) + '[0m'} {printable(text)}")
         if hint:
             _write_line(f"hint: {printable(hint)}")
@@ -99,11 +110,6 @@ def show_lines(text: str) -> None:
     """Write lines that may hold text of others, such as a traceback."""
     for line in text.splitlines():
         _write_line(printable(line))
-
-
-def shows_colour(stream: TextIO) -> bool:
-    """Whether to use colour: on a terminal, unless NO_COLOR is set (no-color.org)."""
-    return stream.isatty() and not os.environ.get("NO_COLOR")
 
 
 def write(chunks: Iterable[str], *, must_arrive: bool = False, hint: str = "") -> None:

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from contextlib import ExitStack, redirect_stderr, suppress
 from typing import TYPE_CHECKING, Any, Self, TextIO, cast
 
-from dkimctl.cli.output.streams import Reporter, shows_colour
+from dkimctl.cli.output.colour import PLAIN_TERMINALS
+from dkimctl.cli.output.streams import Reporter
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
@@ -35,6 +36,7 @@ class ProgressDisplay:
         self._clock = clock
         self._next_draw = clock() + _BAR_AFTER
         self._bar: _Bar | None = None
+        self._colour = reporter.shows_colour(sys.stderr)
 
     def __enter__(self) -> Self:
         return self
@@ -58,7 +60,7 @@ class ProgressDisplay:
         """Draw now that `done` of `total` is done; None: the total is not known."""
         self._next_draw = self._clock() + REDRAW
         try:
-            self._bar = self._bar or _Bar(total)
+            self._bar = self._bar or _Bar(total, colour=self._colour)
             self._bar.show(done, total, text)
         except OSError:  # the terminal is gone; the work goes on
             self.draws = False
@@ -66,7 +68,7 @@ class ProgressDisplay:
 
 
 class _Bar:
-    def __init__(self, total: int | None) -> None:
+    def __init__(self, total: int | None, *, colour: bool) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn
         from rich.table import Column
@@ -74,7 +76,7 @@ class _Bar:
         stream = sys.stderr
         console = Console(
             file=stream, force_terminal=True, force_interactive=True, force_jupyter=False,
-            no_color=not shows_colour(stream),
+            no_color=not colour,
         )  # fmt: skip
         self._bar = BarColumn(complete_style="green", finished_style="green")
         self._column = Column()
@@ -146,4 +148,4 @@ class _Verbatim:
 
 
 def _is_drawable(stream: TextIO) -> bool:
-    return stream.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
+    return stream.isatty() and os.environ.get("TERM") not in PLAIN_TERMINALS

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-import typer
 
-from dkimctl.cli.main import app, run
+from dkimctl.cli.main import LazyGroup, run
 
 SECRET = "s3cr3t+Value/0815="
 
@@ -19,7 +18,7 @@ def commands(command, path=()) -> Iterator[tuple[tuple[str, ...], object]]:
         yield from commands(command.get_command(None, name), (*path, name))
 
 
-COMMANDS = dict(commands(typer.main.get_command(app)))
+COMMANDS = dict(commands(LazyGroup()))
 
 
 def wrong_values(command) -> Iterator[list[str]]:
@@ -52,7 +51,9 @@ def test_what_is_wrong_is_still_said(capsys):
     assert error_of(capsys, SECRET) == "no such command"
     assert error_of(capsys, "regster") == "no such command. Did you mean 'register', 'ledger'?"
     assert error_of(capsys, "ledger", "imprt") == "no such command. Did you mean 'import'?"
-    assert error_of(capsys, "status", "--colour") == "no such option: --colour"
+    assert error_of(capsys, "status", "--banana") == "no such option: --banana"
+    expected = "no such option: --colour (Possible options: --color)"
+    assert error_of(capsys, "status", "--colour") == expected
     assert "(Possible options: --format" in error_of(capsys, "status", "--formt=json")
     expected = "invalid value for '--format': it is not one of table, json"
     assert error_of(capsys, "status", "--format", "yaml") == expected

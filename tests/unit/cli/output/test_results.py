@@ -120,5 +120,5 @@ def test_a_sink_reports_a_file_that_cannot_be_written(results, tmp_path, capsys)
 @pytest.mark.parametrize("fmt", Format)
 def test_no_results_are_a_result_too(fmt, tmp_path):
     path = tmp_path / "results"
-    write_results([], OutputOptions(fmt, zones=["example"], output=path))
+    write_results([], OutputOptions(fmt, zones=["example"], output=path), Reporter())
     assert path.is_file()

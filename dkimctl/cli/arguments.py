@@ -1,0 +1,36 @@
+"""The command line before it is parsed: what must be known even if parsing fails."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from dkimctl.cli.output.colour import Color
+
+_SHORT_FORMAT = "-[nqvy]*f"  # also after the letters of flags, such as in -nf
+
+
+def wants_json(args: Sequence[str]) -> bool:
+    """Whether to report errors as JSON."""
+    return _last_value(args, "--format", _SHORT_FORMAT) == "json"
+
+
+def wanted_color(args: Sequence[str]) -> Color:
+    """What --color asks for; the parser reports an invalid value."""
+    value = _last_value(args, "--color")
+    return next((color for color in Color if color == value), Color.AUTO)
+
+
+def _last_value(args: Iterable[str], option: str, short: str | None = None) -> str | None:
+    """The last value of an option; `short` is a pattern of its short form."""
+    value = None
+    words = iter(args)
+    for word in words:
+        if word == "--":
+            break
+        name, equals, attached = word.partition("=")
+        if name == option:
+            value = attached if equals else next(words, None)
+        elif short and (found := re.match(short, word)):
+            value = word[found.end() :] or next(words, None)
+    return value

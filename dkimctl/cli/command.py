@@ -1,0 +1,106 @@
+"""What all commands and groups have in common: options, help, and how they are declared."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup, TyperOption
+
+from dkimctl.cli.options.common import (
+    COMMON_PANEL,
+    common_options,
+    refuse_profile,
+    session_options,
+    take_flags,
+)
+from dkimctl.cli.output.streams import Reporter
+
+
+class Command(TyperCommand):
+    """A command, with the options that all commands share; see `with_session`."""
+
+    def __init__(self, name: str | None, **settings: Any) -> None:
+        super().__init__(name, **settings)
+        shown = getattr(self.callback, "shown_options", None)
+        self.takes_session = shown is not None
+        self._common = (
+            common_options(takes_session=False) if shown is None else session_options(shown)
+        )
+        self.params = [*self.params, *getattr(self.callback, "options", ()), *self._common]
+
+    def invoke(self, ctx: Any) -> Any:
+        flags = take_flags(ctx, self._common)
+        if self.takes_session:
+            ctx.params["flags"] = flags
+        else:
+            refuse_profile(flags, ctx.command_path)
+            ctx.obj.quiet = bool(flags["quiet"])
+        return super().invoke(ctx)
+
+    def get_help_option(self, ctx: Any) -> TyperOption | None:
+        return _in_common_panel(super().get_help_option(ctx))
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        with _help_colours(ctx.obj):
+            super().format_help(ctx, formatter)
+
+
+class Group(TyperGroup):
+    """A group, which takes the common options too. Without a command it shows its help."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**(settings | {"invoke_without_command": True}))
+        commands: Any = self.commands.values()
+        self.takes_session = any(command.takes_session for command in commands)
+        if commands:
+            self.params = [*self.params, *common_options(takes_session=self.takes_session)]
+
+    def invoke(self, ctx: Any) -> Any:
+        result = super().invoke(ctx)
+        if ctx.invoked_subcommand is None:
+            ctx.get_help()  # also prints it, in this markup mode
+        return result
+
+    def get_help_option(self, ctx: Any) -> TyperOption | None:
+        return _in_common_panel(super().get_help_option(ctx))
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        with _help_colours(ctx.obj):
+            super().format_help(ctx, formatter)
+
+
+class App(typer.Typer):
+    """Declares a command, or a group of commands."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(add_completion=False, cls=Group, **settings)
+
+    def command(self, name: str | None = None, **settings: Any) -> Callable[..., Any]:
+        return super().command(name, cls=Command, **settings)
+
+
+def _in_common_panel(option: TyperOption | None) -> TyperOption | None:
+    if option is not None:
+        option.rich_help_panel = COMMON_PANEL
+    return option
+
+
+@contextmanager
+def _help_colours(reporter: Reporter) -> Iterator[None]:
+    """Colour help as `reporter` does. Typer has settings for that, but not for NO_COLOR."""
+    from typer import rich_utils
+
+    colour = reporter.shows_colour(sys.stdout)
+    rich_utils.FORCE_TERMINAL = colour
+    rich_utils.COLOR_SYSTEM = "standard" if colour else None
+    no_color = os.environ.pop("NO_COLOR", None)
+    try:
+        yield
+    finally:
+        if no_color is not None:
+            os.environ["NO_COLOR"] = no_color
