@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import time
 from collections.abc import Container, Iterable
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from dkimctl.resolver.messages import (
     encode,
     random_id,
 )
+from dkimctl.resolver.query_log import QueryLog
 
 _MAX_TOTAL = 30.0  # seconds
 _MAX_DATAGRAM = 1 << 16  # bytes
@@ -56,9 +58,13 @@ async def burst(
         with socket.socket(family, socket.SOCK_DGRAM) as channel:
             channel.setblocking(False)
             channel.connect((address, port))
-            async with asyncio.timeout(_MAX_TOTAL):
-                await _Burst(channel, questions, options, result).run()
-    except OSError:  # no IPv6, too many open files, port closed, timeout
+            one = _Burst(channel, questions, options, result, QueryLog(address, port))
+            try:
+                async with asyncio.timeout(_MAX_TOTAL):
+                    await one.run()
+            except OSError as error:
+                one.log_unanswered(error)
+    except OSError:  # no IPv6, too many open files
         pass
     return result
 
@@ -70,12 +76,15 @@ class _Burst:
         questions: Iterable[Question],
         options: BurstOptions,
         result: BurstResult,
+        log: QueryLog,
     ) -> None:
         self._result = result
         self._channel = channel
         self._unsent = iter(questions)
         self._options = options
         self._waiting: dict[int, Question] = {}
+        self._log = log
+        self._sent: dict[int, float] | None = {} if log.is_on else None  # when, by message ID
 
     async def run(self) -> None:
         """Raises OSError, such as TimeoutError if no more answers come."""
@@ -88,6 +97,11 @@ class _Burst:
             if self._receive(data):
                 deadline = loop.time() + self._options.silence
             await asyncio.sleep(0)  # let other servers' bursts run
+
+    def log_unanswered(self, error: OSError) -> None:
+        """Log the questions that the error leaves without an answer."""
+        for message_id, started in (self._sent or {}).items():
+            self._log.failed("UDP", self._waiting[message_id], started, error)
 
     def _send(self) -> bool:
         """Send what may be in flight; returns whether there are answers to wait for."""
@@ -103,6 +117,8 @@ class _Burst:
             except BlockingIOError:
                 break
             self._waiting[message_id] = question
+            if self._sent is not None:
+                self._sent[message_id] = time.monotonic()
         return bool(self._waiting)
 
     def _encoded(self, message_id: int, question: Question) -> bytes:
@@ -129,13 +145,19 @@ class _Burst:
         try:
             answer = decode(data, question)
         except TruncatedAnswer:
-            del self._waiting[message_id]
+            self._done(message_id, question, None)
             self._result.truncated += 1
             return
         if answer is None:  # forged or broken; the real answer may still come
             return
-        del self._waiting[message_id]
+        self._done(message_id, question, answer)
         if answer.rcode in self._options.refusals:
             self._result.refused += 1
         else:
             self._result.answers[question] = answer
+
+    def _done(self, message_id: int, question: Question, answer: Answer | None) -> None:
+        """The question is answered; None: the answer is truncated."""
+        del self._waiting[message_id]
+        if self._sent is not None:
+            self._log.answered("UDP", question, answer, self._sent.pop(message_id))

@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 from dkimctl.resolver.behaviour import MAX_FAILURES, ServerBehaviour
 from dkimctl.resolver.burst import BurstOptions, burst
 from dkimctl.resolver.messages import Answer, Question
+from dkimctl.resolver.query_log import QueryLog
 from dkimctl.resolver.tcp import TcpClient, UnreadableAnswer
 from dkimctl.resolver.udp import Reply, exchange
 
@@ -94,6 +95,7 @@ class Server:
         self._timeouts = timeouts
         self._slots = asyncio.Semaphore(max_in_flight)
         self._tcp = TcpClient(address, port, recursion=recursion, timeout=timeouts.tcp)
+        self._log = QueryLog(address, port)
         self._behaviour = ServerBehaviour(needs_udp=needs_udp)
         self._prefetched: dict[Question, Answer] = {}
         self._failures = 0  # in a row
@@ -176,10 +178,12 @@ class Server:
     async def _over_udp(self, question: Question, *, edns: bool) -> Reply | None:
         """None if no reply comes. Raises NoAnswer."""
         try:
-            reply = await exchange(
-                self.address, self.port, question, recursion=self._recursion, edns=edns,
-                waits=self._timeouts.udp,
-            )  # fmt: skip
+            with self._log.exchange("UDP", question) as log_answer:
+                reply = await exchange(
+                    self.address, self.port, question, recursion=self._recursion, edns=edns,
+                    waits=self._timeouts.udp,
+                )  # fmt: skip
+                log_answer(reply.answer)
         except (TimeoutError, ConnectionError):
             return None
         except OSError as error:
@@ -190,7 +194,9 @@ class Server:
     async def _over_tcp(self, question: Question, *, edns: bool) -> Answer:
         """Raises NoAnswer."""
         try:
-            answer = await self._tcp.ask(question, edns=edns)
+            with self._log.exchange("TCP", question) as log_answer:
+                answer = await self._tcp.ask(question, edns=edns)
+                log_answer(answer)
         except UnreadableAnswer:
             raise NoAnswer("its answer cannot be read") from None
         except TimeoutError:

@@ -122,7 +122,7 @@ class _Connection:
             self._writer.write(data)
 
     async def _run(self, address: str, port: int) -> None:
-        failure: Exception = EOFError()
+        failure: Exception = EOFError("the connection was closed")
         try:
             reader, self._writer = await asyncio.open_connection(address, port)
             self._writer.write(self._unsent)
@@ -150,7 +150,7 @@ class _Connection:
                     raise
                 continue
             if not data:
-                raise EOFError
+                raise EOFError("the connection was closed")
             self._received += data
             self._take_messages()
 
@@ -175,4 +175,4 @@ class _Connection:
                 self.answered += 1
                 future.set_result(answer)
                 return
-        future.set_exception(UnreadableAnswer())
+        future.set_exception(UnreadableAnswer("it cannot be read"))

@@ -1,4 +1,4 @@
-"""The log of --verbose: a line on stderr for each request."""
+"""The log of --verbose: a line on stderr for each request, and for each question to DNS."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 
 from dkimctl.cli.output.streams import log
 
-_LOGGERS = ("dkimctl.http",)
+_LOGGERS = ("dkimctl.http", "dkimctl.dns")
 
 
 class _Handler(logging.Handler):
@@ -15,7 +15,7 @@ class _Handler(logging.Handler):
 
 
 def log_requests() -> None:
-    """Write the requests that are logged from now on to stderr."""
+    """Write what is asked of the service and of DNS from now on to stderr."""
     handler = _Handler()
     for name in _LOGGERS:
         logger = logging.getLogger(name)
