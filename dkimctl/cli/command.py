@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -42,11 +43,16 @@ class Command(TyperCommand):
             ctx.obj.quiet = bool(flags["quiet"])
         return super().invoke(ctx)
 
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        pieces = super().collect_usage_pieces(ctx)
+        return [re.sub(r"^\{([\w.]+)\}$", r"\1", piece) for piece in pieces]  # FILE, not {FILE}
+
     def get_help_option(self, ctx: Any) -> TyperOption | None:
         return _in_common_panel(super().get_help_option(ctx))
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        with _help_colours(ctx.obj):
+        self.help = _unwrapped(self.help)
+        with _help_settings(ctx.obj):
             super().format_help(ctx, formatter)
 
 
@@ -70,7 +76,7 @@ class Group(TyperGroup):
         return _in_common_panel(super().get_help_option(ctx))
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        with _help_colours(ctx.obj):
+        with _help_settings(ctx.obj):
             super().format_help(ctx, formatter)
 
 
@@ -90,14 +96,25 @@ def _in_common_panel(option: TyperOption | None) -> TyperOption | None:
     return option
 
 
+def _unwrapped(text: str | None) -> str:
+    """Each paragraph on one line, for Typer to wrap, unless it has indented lines."""
+    paragraphs = (text or "").split("\n\n")
+    return "\n\n".join(
+        paragraph if "\n " in paragraph else paragraph.replace("\n", " ")
+        for paragraph in paragraphs
+    )
+
+
 @contextmanager
-def _help_colours(reporter: Reporter) -> Iterator[None]:
-    """Colour help as `reporter` does. Typer has settings for that, but not for NO_COLOR."""
+def _help_settings(reporter: Reporter) -> Iterator[None]:
+    """Have Typer colour its help as `reporter` does, and keep it narrow."""
     from typer import rich_utils
 
     colour = reporter.shows_colour(sys.stdout)
     rich_utils.FORCE_TERMINAL = colour
     rich_utils.COLOR_SYSTEM = "standard" if colour else None
+    rich_utils.RANGE_STRING = ""  # it stands beside the metavar, and takes room from all texts
+    # rich has no argument for it that Typer passes on.
     no_color = os.environ.pop("NO_COLOR", None)
     try:
         yield

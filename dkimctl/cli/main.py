@@ -39,7 +39,9 @@ class LazyGroup(Group):
             help="Register domains for DKIM signing, pass the DNS records to your DNS tools, and "
             "check that the right keys are published.",
             epilog=examples(
-                "dkimctl register --sandbox domains.example.yaml", "dkimctl show-dns --sandbox"
+                "dkimctl register --sandbox domains.example.yaml",
+                "dkimctl show-dns --sandbox",
+                "dkimctl register --help",
             ),
             context_settings={"help_option_names": ["-h", "--help"]},
             params=[*common_options(takes_session=True), version_option(_show_version)],

@@ -46,7 +46,10 @@ def api(
         ),
     ] = None,
 ) -> int:
-    """Send any bearer-protected request, and print the response body unchanged."""
+    """Send any bearer-protected request, and print the response.
+
+    The response body is printed unchanged.
+    """
     _check_method(method)
     path = _relative_path(session.account.base_url, path)
     body = None if body_file is None else read_bytes(body_file)

@@ -52,9 +52,10 @@ def import_(
         typer.Argument(metavar="FILE", help=SAVED_RESULT),
     ],
 ) -> int:
-    """Import the registrations of a saved result, so that they are not sent again.
+    """Import the registrations of a saved result.
 
-    Registrations that are already in the ledger do not change. Nothing is sent.
+    They are not sent again then. Registrations that are already in the ledger do not change.
+    Nothing is sent.
     """
     from dkimctl.registration.importing import import_results
     from dkimctl.registration.saved_results import read_saved_results, results_of
@@ -110,10 +111,11 @@ def forget(
     ] = None,
     output: OutputOption = None,
 ) -> int:
-    """Remove retired registrations (`rotate --retired` lists them) from the ledger.
+    """Remove retired registrations from the ledger.
 
-    What is forgotten is printed; `ledger import` takes the JSON back. Nothing is forgotten until
-    `check-dns` has seen that all of the records are gone from DNS. Nothing is sent.
+    `rotate --retired` lists them. What is forgotten is printed; `ledger import` takes the JSON
+    back. Nothing is forgotten until `check-dns` has seen that all of the records are gone from
+    DNS. Nothing is sent.
     """
     from dkimctl.rotation.retirement import RetirementPolicy
     from dkimctl.rotation.review import read_known_keys

@@ -78,7 +78,7 @@ def register(
         ),
     ] = False,
 ) -> int:
-    """Register the domains of a spec file for DKIM signing, and show their DNS records.
+    """Register the domains of a spec file, and show their DNS records.
 
     Domains that are registered already are not sent again, so a second run changes nothing.
     """

@@ -71,7 +71,9 @@ def rotate(
     assume_successors: AssumeSuccessorsOption = False,
     output: OutputOption = None,
 ) -> int:
-    """Print specs (YAML) for the successors of old keys, to be registered. Nothing is sent.
+    """Print specs (YAML) for the successors of old keys.
+
+    They are for `register`; nothing is sent.
 
     With --retired, list the old records that may be removed from DNS. Their successors are checked
     in DNS first.

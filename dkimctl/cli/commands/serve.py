@@ -33,15 +33,20 @@ app = App()
 )
 def serve(
     ctx: typer.Context,
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    host: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Address to listen on.")
+    ] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port to listen on; 0 picks a free one.")
+        int,
+        typer.Option(metavar="PORT", min=0, max=65535, help="Port to listen on; 0: a free one."),
     ] = 8025,
     data: DataOption = None,
     max_domains: Annotated[
-        int, typer.Option(min=1, help="Maximum number of domains in one request.")
+        int, typer.Option(metavar="N", min=1, help="Most domains in one request.")
     ] = 50,
-    threads: Annotated[int, typer.Option(min=1, max=64, help="Number of worker threads.")] = 8,
+    threads: Annotated[
+        int, typer.Option(metavar="N", min=1, max=64, help="Worker threads, 1 to 64.")
+    ] = 8,
     faults: Annotated[
         str | None,
         typer.Option(
@@ -51,9 +56,10 @@ def serve(
         ),
     ] = None,
 ) -> int:
-    """Run the embedded service over HTTP, for other machines or tools, until Ctrl-C.
+    """Run the embedded service over HTTP, until Ctrl-C.
 
-    The service does not support TLS: put a TLS proxy in front of it for access over a network.
+    It is for other machines or tools. The service does not support TLS: put a TLS proxy in front
+    of it for access over a network.
     """
     with needs_service_extra():
         from dkimctl.service.app import create_app

@@ -58,7 +58,10 @@ def show_dns(
         ),
     ] = None,
 ) -> int:
-    """Show the DNS records of what is registered, from the ledger; nothing is sent."""
+    """Show the DNS records of what is registered.
+
+    They come from the ledger; nothing is sent.
+    """
     selected = read_selection(session, selection)
     if saved is not None:
         return _show_saved(session, output_options, saved, selected)

@@ -22,6 +22,9 @@ app = App()
 )
 @with_session(ACCOUNT, CONNECTION)
 def token(session: Session) -> int:
-    """Print a valid access token. It is renewed if less than a minute of it is left."""
+    """Print a valid access token.
+
+    It is renewed if less than a minute of it is left.
+    """
     write([f"{session.token_provider.token().reveal()}\n"], must_arrive=True, hint=_HINT)
     return ExitCode.OK

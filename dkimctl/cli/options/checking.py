@@ -50,7 +50,7 @@ MaxInFlightOption = Annotated[
         metavar="N",
         min=1,
         max=1000,
-        help="Parallel queries to one server.",
+        help="Parallel queries to one server, 1 to 1000.",
         rich_help_panel=_SERVERS_PANEL,
     ),
 ]

@@ -28,12 +28,15 @@ _SESSION_ONLY = ("profile", "sandbox", "config")
 
 def session_options(shown: Collection[str]) -> list[TyperOption]:
     """The options of a command with a session; its help shows `shown` and the common ones."""
-    return [*_profile_settings(shown), *_session_options(), *_stream_options()]
+    return [*_profile_settings(shown), *_session_options(), *_stream_options(takes_session=True)]
 
 
 def common_options(*, takes_session: bool) -> list[TyperOption]:
     """Those that may also stand before a command: of a group, or a command without session."""
-    return [*(_session_options() if takes_session else ()), *_stream_options()]
+    return [
+        *(_session_options() if takes_session else ()),
+        *_stream_options(takes_session=takes_session),
+    ]
 
 
 def version_option(show: Callable[..., None]) -> TyperOption:
@@ -87,12 +90,12 @@ def _profile_settings(shown: Collection[str]) -> list[TyperOption]:
         option("auth_url", "URL", "URL that issues access tokens."),
         option("base_url", "URL", "URL of the service."),
         option("client_id", "ID", "Client ID."),
-        option("credential_store", "keyring|file", "Where to store the secret and token."),
+        option("credential_store", "STORE", "keyring or file, for secret and token."),
         option("batch_size", "N", "Domains per request (default: 50)."),
-        option("concurrency", "N", "Number of parallel requests (default: 8)."),
-        option("timeout", "TIME", "Longest wait for a response (default: 30s)."),
+        option("concurrency", "N", "Parallel requests (default: 8)."),
+        option("timeout", "TIME", "Longest wait for an answer (default: 30s)."),
         option("max_wait", "TIME", "Longest Retry-After to honour (default: 5m)."),
-        option("ca_bundle", "FILE", "PEM file of CAs to trust instead of the system's."),
+        option("ca_bundle", "FILE", "PEM file of CAs to trust, not the system's."),
         option("proxy", "URL", "Proxy for all requests."),
     ]
 
@@ -110,7 +113,7 @@ def _session_options() -> list[TyperOption]:
     ]
 
 
-def _stream_options() -> list[TyperOption]:
+def _stream_options(*, takes_session: bool) -> list[TyperOption]:
     return [
         _common(
             ["color", "--color"],
@@ -121,9 +124,10 @@ def _stream_options() -> list[TyperOption]:
         ),
         _common(
             ["verbose", "--verbose", "-v"],
-            "Log each request to stderr.",
+            "Log each request; shorten no list.",
             is_flag=True,
             default=False,
+            hidden=not takes_session,
         ),
         _common(
             ["quiet", "--quiet", "-q"],

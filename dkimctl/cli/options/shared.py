@@ -28,8 +28,7 @@ DataOption = Annotated[
 
 # What --from of `check-dns` and `show-dns`, and `ledger import`, read.
 SAVED_RESULT = (
-    "JSON output of register, show-dns, rotate --retired or ledger forget, or a response of the "
-    "service; `-` is standard input."
+    "JSON that a command of dkimctl printed, or a response of the service; `-` is standard input."
 )
 
 OutputOption = Annotated[
