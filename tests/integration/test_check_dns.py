@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -235,6 +236,57 @@ def test_a_lame_server_means_no_answer(check, serve, cli, program):
     assert "REFUSED" in items["example.net"]["reason"]
 
 
+def test_equal_answers_are_counted(cli, serve, on_terminal):
+    register(cli, *(f"d{number}.example" for number in range(23)), key_len=1024)
+    words = ("check-dns", "--sandbox", "--server", serve("nsd", ""))
+    done = cli(*words)
+    lines = done.out.splitlines()
+    assert done.status == 4
+    assert sum(line.startswith("d") for line in lines) == 20
+    assert lines[-2].startswith("  … and 3 more: no answer: TXT FQDN: ")
+    assert lines[-2].endswith("it answers REFUSED")
+    for more in (["--verbose"], ["--format", "table"]):
+        whole = cli(*words, *more).out
+        assert sum(line.startswith("d") for line in whole.splitlines()) == 23
+        assert "more" not in whole
+    _, shown = on_terminal([str(word) for word in (*words, "--format", "table")])
+    assert "d22.example" in shown
+
+
+def test_quiet_says_nothing_if_all_is_published(cli, serve, two):
+    words = ("check-dns", "--sandbox", "--quiet", "--server")
+    done = cli(*words, serve("nsd", published(two)))
+    assert (done.status, done.out, done.err) == (0, "", "")
+    left = published({"b.example.com": two["b.example.com"]})
+    done = cli(*words, serve("knotd", left))
+    assert (done.status, done.err) == (1, "")
+    assert "a.example.com" in done.out
+    assert "b.example.com" not in done.out
+
+
+def test_verbose_logs_each_question_and_what_came_back(cli, serve, two):
+    server = serve("nsd", published({"a.example.com": two["a.example.com"]}))
+    done = cli("check-dns", "--sandbox", "--verbose", "--format", "csv", "--server", server)
+    lines = [line for line in done.err.splitlines() if " UDP: " in line]
+    assert re.fullmatch(
+        rf"dkimctl: {server} UDP: TXT s1\._domainkey\.a\.example\.com: NOERROR aa, "
+        r'"v=DKIM1;.*…", \d+ ms',
+        lines[0],
+    )
+    assert re.fullmatch(
+        rf"dkimctl: {server} UDP: TXT s1\._domainkey\.b\.example\.com: NXDOMAIN aa, no record, "
+        r"zone example\.com, \d+ ms",
+        lines[1],
+    )
+
+
+def test_what_dns_says_is_escaped_in_the_log(cli, serve, two):
+    server = serve("nsd", txt(name_of("a.example.com"), b"\xff\x1b[31m"))
+    done = cli("check-dns", "--sandbox", "--verbose", "--server", server)
+    assert "\x1b" not in done.err
+    assert r"\udcff\x1b[31m" in done.err
+
+
 BROKEN = 'zone "example.net" { type primary; file "there-is-none"; };'
 
 
@@ -260,13 +312,16 @@ def test_the_table_starts_with_domains_signing_without_dns(cli, serve, on_termin
     assert any("signing now without DNS" in line and "z.example.com" in line for line in lines[3:])
 
 
-def test_expect_absent_wants_old_records_gone(check, serve, two):
+def test_expect_absent_wants_old_records_gone(cli, check, serve, two):
     left = published({"b.example.com": two["b.example.com"]})
     server = serve("knotd", left)
     done, items = check([server], "--expect-absent")
     assert done.status == 1
     assert items["a.example.com"]["verdict"] == "missing"
     assert items["b.example.com"]["verdict"] == "published"
+    assert json.loads(done.err)["summary"] == {"missing": 1, "published": 1}
+    text = cli("check-dns", "--sandbox", "--expect-absent", "--server", server).err
+    assert text == "dkimctl: still in DNS 1, gone 1\n"
     assert check([server], "--expect-absent", "a.example.com")[0].status == 0
 
 
