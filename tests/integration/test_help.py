@@ -40,6 +40,7 @@ def test_a_misspelt_command_or_option_is_suggested(cli):
 
 def test_the_version_is_printed(cli):
     first, second = cli("--version"), cli("--version", "--help")
+    assert cli("-V") == first
     assert (first.status, first.out[:8]) == (0, "dkimctl ")
     assert second.status == 0
 

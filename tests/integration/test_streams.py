@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from documents import example
+
 ENTRY = "- {sign_domain: example.com, selector: s1, key_len: 2048, enable: false}\n"
 HOSTILE = '\x1b]0;owned\x07\x1b[2J\n[red]x[/red] :smile: \u202e\x9b31m\r; "'
 
@@ -171,6 +173,46 @@ def test_colour_is_used_only_on_terminals_without_no_color(cli, on_terminal):
     status, shown = on_terminal(words)
     assert status == 0
     assert "\x1b[" not in shown
+
+
+def test_tables_are_coloured_in_a_pipe_if_asked_and_dns_formats_never(cli):
+    cli.write("one.yaml", ENTRY)
+    colour = ("--color", "always")
+    planned = cli("register", "--sandbox", "-n", "-f", "table", "one.yaml", *colour)
+    assert "\x1b[" in planned.out
+    assert cli(*colour, "register", "--sandbox", "one.yaml").status == 0
+    shown = cli("show-dns", "--sandbox", "-f", "table", env={"FORCE_COLOR": "1"})
+    assert "\x1b[" in shown.out
+    for fmt in ("zone", "nsupdate", "value", "json", "csv"):
+        done = cli("show-dns", "--sandbox", "-f", fmt, *colour)
+        assert done.status == 0
+        assert done.out
+        assert "\x1b" not in done.out
+    cli("show-dns", "--sandbox", "-f", "table", *colour, "-o", "table.txt")
+    assert "\x1b" not in (cli.home / "table.txt").read_text(encoding="utf-8")
+
+
+def test_a_table_in_a_pager_is_coloured_as_the_docs_say(cli, shell, needs_tool):
+    needs_tool("less")
+    cli.write("one.yaml", ENTRY)
+    assert cli("register", "--sandbox", "one.yaml").status == 0
+    assert "\x1b[32mexists" in shell(example("less -R"), {"DKIMCTL_PROFILE": "sandbox"}).stdout
+
+
+@pytest.mark.parametrize(
+    ("environment", "coloured"),
+    [({"TERM": "dumb"}, False), ({"TERM": "xterm", "CLICOLOR_FORCE": "1"}, True),
+     ({"TERM": "dumb", "FORCE_COLOR": "1"}, True)],
+)  # fmt: skip
+def test_the_terminal_and_the_environment_decide_about_colour(
+    cli, on_terminal, environment, coloured
+):
+    cli.write("one.yaml", ENTRY)
+    cli.environment |= environment
+    for words in (["register", "--sandbox", "-n", "one.yaml"], ["--help"], ["status", "-p", "x"]):
+        assert ("\x1b[" in on_terminal(words)[1]) is coloured, words
+    assert "\x1b[" not in on_terminal(["--color", "never", "status", "-p", "x"])[1]
+    assert "\x1b[" in on_terminal(["--color", "always", "status", "-p", "x"])[1]
 
 
 @pytest.mark.parametrize("columns", [80, 120, 200])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 import re
@@ -163,7 +164,8 @@ def converse(
 
     primary, secondary = pty.openpty()
     fcntl.ioctl(secondary, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
-    environment = {k: v for k, v in cli.environment.items() if k != "COLUMNS"} | {"TERM": "xterm"}
+    environment = {"TERM": "xterm"} | cli.environment
+    del environment["COLUMNS"]
     process = cli.start(
         *words, stdin=secondary, stdout=secondary, stderr=secondary, start_new_session=True,
         preexec_fn=lambda: fcntl.ioctl(secondary, termios.TIOCSCTTY, 0), env=environment,
@@ -179,6 +181,7 @@ def converse(
 
 
 def _talk(primary: int, answers: list[tuple[str, str]]) -> str:
+    decode = codecs.getincrementaldecoder("utf-8")().decode  # a read may end within a character
     shown, seen, deadline = "", 0, time.monotonic() + LIMIT
     while time.monotonic() < deadline:
         if not select.select([primary], [], [], 0.2)[0]:
@@ -189,7 +192,7 @@ def _talk(primary: int, answers: list[tuple[str, str]]) -> str:
             return shown
         if not data:
             return shown
-        shown += data.decode()
+        shown += decode(data)
         if answers and answers[0][0] in shown[seen:]:
             seen = len(shown)
             os.write(primary, (answers.pop(0)[1] + "\n").encode())

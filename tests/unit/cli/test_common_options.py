@@ -1,0 +1,192 @@
+"""The options that every command shares, after the command and before it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from dkimctl.cli.main import run
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    """An empty home, without settings of the environment."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.chdir(tmp_path)
+    for name in ("DKIMCTL_PROFILE", "DKIMCTL_CONFIG", "NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE"):
+        monkeypatch.delenv(name, raising=False)
+    profiles = "".join(f"  {name}: {{base_url: 'https://{name}.example'}}\n" for name in "ab")
+    (tmp_path / "config.yaml").write_text(f"profiles:\n{profiles}", encoding="utf-8")
+
+
+@pytest.fixture
+def told(capsys):
+    """Run a command line; gives (exit status, stdout, stderr)."""
+
+    def told(line: str):
+        status = run(line.split())
+        shown = capsys.readouterr()
+        return status, shown.out, shown.err
+
+    return told
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["status --config config.yaml --profile a", "--config config.yaml status -p a",
+     "--config config.yaml -p a status", "-p b --config config.yaml status --profile a",
+     "--profile=b status --config config.yaml -pa", "-p nope --config config.yaml status -p a"],
+)  # fmt: skip
+def test_the_profile_may_be_named_before_the_command_and_the_nearest_wins(told, line):
+    assert re.search(r"(?m)^base url +https://a\.example\b", told(line)[1])
+
+
+@pytest.mark.parametrize("line", ["status --sandbox", "--sandbox status", "-p sandbox status"])
+def test_the_sandbox_may_be_chosen_before_the_command(told, line):
+    status, out, _ = told(line)
+    assert status == 0
+    assert re.search(r"(?m)^profile +sandbox$", out)
+
+
+@pytest.mark.parametrize(
+    "line", ["status --sandbox -p a", "--sandbox status -p a", "-p a status --sandbox"]
+)
+def test_the_sandbox_and_another_profile_are_an_error(told, line):
+    status, _, err = told(f"--config config.yaml {line}")
+    assert status == 2
+    assert "--sandbox and --profile name two profiles" in err
+
+
+@pytest.mark.parametrize(
+    "line", ["-p nope ledger import x", "ledger -p nope import x", "ledger import x -p nope",
+             "-p b ledger -p nope import x", "-p b ledger import x -p nope"]
+)  # fmt: skip
+def test_they_may_stand_before_and_after_a_group(told, tmp_path, line):
+    (tmp_path / "x").write_text('{"items": []}', encoding="utf-8")
+    status, _, err = told(line)
+    assert (status, "unknown profile nope" in err) == (2, True)
+
+
+@pytest.mark.parametrize("line", ["-q {}", "{} -q", "-v {} -q"])
+def test_quiet_may_stand_before_the_command(told, tmp_path, line):
+    (tmp_path / "one.yaml").write_text("[]", encoding="utf-8")
+    command = "register -n --sandbox one.yaml"
+    assert told(command)[2] != ""
+    assert told(line.format(command))[2] == ""
+
+
+@pytest.mark.parametrize("command", ["serve", "service client list", "completion bash"])
+@pytest.mark.parametrize("option", ["--profile a", "--sandbox", "--config config.yaml"])
+def test_a_command_without_a_profile_refuses_one(told, command, option):
+    status, out, err = told(f"{option} {command}")
+    assert (status, out) == (2, "")
+    name = option.split()[0]
+    assert err == (
+        f"dkimctl: error: {name} has no effect on `dkimctl {command.removesuffix(' bash')}`\n"
+        "hint: leave it out: no profile is used\n"
+    )
+
+
+@pytest.mark.parametrize("line", ["-q completion bash", "completion -q bash", "-v completion bash"])
+def test_a_command_without_a_profile_takes_the_options_of_the_streams(told, line):
+    status, out, err = told(line)
+    assert (status, err) == (0, "")
+    assert "_dkimctl" in out
+
+
+@pytest.mark.parametrize("line", ["", "-q", "ledger", "service", "service client", "-q service"])
+def test_a_group_without_a_command_shows_its_help(told, line):
+    status, out, err = told(line)
+    words = line.replace("-q", "").split()
+    assert (status, err) == (0, "")
+    assert out.split() == told(" ".join([*words, "--help"]))[1].split()
+    assert out.split()[:2] == ["Usage:", "dkimctl"]
+
+
+def options_in(help_text: str) -> set[str]:
+    return set(re.findall(r"--[a-z-]+", help_text.partition("Examples")[0]))
+
+
+COMMON = {"--profile", "--sandbox", "--config", "--color", "--verbose", "--quiet", "--help"}
+LEDGER = {"--base-url", "--client-id"}
+
+
+@pytest.mark.parametrize(
+    ("command", "own"),
+    [("logout", set()), ("ledger", set()), ("", {"--version"}),
+     ("ledger import", LEDGER), ("token", {"--proxy", "--auth-url", "--timeout"} | LEDGER)],
+)  # fmt: skip
+def test_help_shows_the_options_that_mean_something(told, command, own):
+    shown = options_in(told(f"{command} --help")[1])
+    assert shown >= COMMON | own
+    assert "--batch-size" not in shown
+    assert command == "token" or shown == COMMON | own
+
+
+def test_what_help_does_not_show_is_still_taken(told):
+    assert "--max-wait" not in told("show-dns --help")[1]
+    assert told("show-dns --sandbox --max-wait 3m --proxy http://localhost:1 --timeout 2")[0] != 2
+
+
+def test_common_options_stand_below_the_others(told):
+    panels = re.findall(r"╭─ ([A-Z][\w ]+?) ─", told("register --help")[1])
+    assert panels == ["Arguments", "Options", "Output", "Profile settings", "Common options"]
+
+
+@pytest.mark.parametrize("width", [80, 120, 200])
+@pytest.mark.parametrize("command", ["", "register", "status", "logout", "ledger", "serve"])
+def test_help_fits_the_terminal(told, monkeypatch, width, command):
+    monkeypatch.setenv("COLUMNS", str(width))
+    lines = told(f"{command} --help")[1].splitlines()
+    assert max(map(len, lines)) <= width
+    texts = [line.rstrip(" │") for line in lines if line.startswith("│")]
+    assert all(len(text.split()) > 0 for text in texts)
+
+
+@pytest.mark.parametrize("words", ["--help", "", "register -h", "ledger", "--color never ledger"])
+@pytest.mark.parametrize(
+    ("environment", "option", "coloured"),
+    [({}, "", False), ({}, "--color always", True), ({"FORCE_COLOR": "1"}, "", True),
+     ({"CLICOLOR_FORCE": "1"}, "", True), ({"FORCE_COLOR": "1"}, "--color never", False),
+     ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, "", False),
+     ({"NO_COLOR": "1"}, "--color always", True), ({"GITHUB_ACTIONS": "true"}, "", False),
+     ({"TERM": "dumb"}, "--color always", True)],
+)  # fmt: skip
+def test_help_is_coloured_as_asked(told, monkeypatch, words, environment, option, coloured):
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    status, out, err = told(f"{words.replace('--color never', '')} {option}")
+    assert (status, err) == (0, "")
+    assert ("\x1b[" in out) is coloured
+    assert ("\x1b[1;36m" in out) is coloured
+
+
+@pytest.mark.parametrize("line", ["status", "regster", "--color always", "status --banana"])
+def test_errors_are_coloured_as_asked(told, line):
+    red = "\x1b[1;31merror:\x1b[0m"
+    line = "status --profile nope" if line in ("status", "--color always") else line
+    assert red in told(f"--color always {line}")[2]
+    assert "\x1b" not in told(f"--color never {line}")[2]
+    assert "\x1b" not in told(line)[2]
+
+
+@pytest.mark.parametrize("line", ["--color red status", "status --color red", "--color=red --help"])
+def test_an_unknown_colour_choice_is_a_usage_error(told, line):
+    status, out, err = told(line)
+    assert (status, out) == (2, "")
+    assert "invalid value for '--color': it is not one of auto, always, never" in err
+
+
+def test_the_short_forms(told, tmp_path):
+    (tmp_path / "one.yaml").write_text("[]", encoding="utf-8")
+    assert told("-V") == told("--version")
+    assert told("status --sandbox -f json")[1].startswith("{")
+    assert told("status -p sandbox -fjson")[1].startswith("{")
+    assert told("register --sandbox -nf json one.yaml -o out.json")[0] == 0
+    assert (tmp_path / "out.json").exists()
+
+
+def test_errors_are_json_where_the_short_form_asks_for_it(told):
+    assert told("status -p nope -f json")[2].startswith('{"errors"')
