@@ -95,4 +95,5 @@ def _retired_keys(session: Session) -> Mapping[RegistrationKey, str]:
     if not domains:
         return {}
     rotated = [one for one in ledger.all() if one.key.sign_domain in domains]
-    return keys_past_grace(rotated, ledger.histories(), datetime.now(UTC))
+    reasons = keys_past_grace(rotated, ledger.histories(), datetime.now(UTC))
+    return {key: session.reporter.complete(reason) for key, reason in reasons.items()}

@@ -103,7 +103,7 @@ def _delete(session: Session, login: Login) -> list[CredentialsError]:
         return [
             CredentialsError(
                 f"the secret of {login['client_id']} may still be stored: {error.message}",
-                hint=f"{first_step}, and run `{session.command('logout')}`",
+                hint=f"{first_step}, and run `dkimctl logout`",
             )
         ]
     return []

@@ -10,18 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from dkimctl.cli import prompt
+from dkimctl.cli.output.named_commands import given_options, options_of
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.errors import CredentialsError, UsageError
 from dkimctl.settings.config import Config, load_config
 from dkimctl.settings.logins import read_logins, stored_login
 from dkimctl.settings.paths import config_path, state_dir
-from dkimctl.settings.precedence import resolve_profile
-from dkimctl.settings.profile import (
-    DEFAULT_PROFILE,
-    Profile,
-    require_account,
-    require_ledger_account,
-)
+from dkimctl.settings.precedence import Settings, resolve_settings
+from dkimctl.settings.profile import Profile, require_account, require_ledger_account
+from dkimctl.settings.used_profile import read_used_profile
 
 if TYPE_CHECKING:
     from dkimctl.cli.embedded_service import Sandbox
@@ -53,6 +50,7 @@ class Session:
         self.reporter = reporter
         self.reporter.quiet = bool(flags["quiet"])
         self.reporter.verbose = bool(flags["verbose"])
+        self.reporter.command_options = given_options(flags, os.environ)
         self._resources = ExitStack()
         self._has_opened_ledger = False
         if self.reporter.verbose:
@@ -71,31 +69,43 @@ class Session:
         return state_dir(os.environ)
 
     @cached_property
-    def config(self) -> Config:
+    def config_file(self) -> Path:
         flag = self.flags["config"]
         if flag == "":
             raise UsageError("in --config: the file name is empty", hint="write --config FILE")
-        path = config_path(flag, os.environ)
-        required = bool(flag or os.environ.get("DKIMCTL_CONFIG"))
-        return load_config(path, required=required, read_defaults=_read_defaults)
+        return config_path(flag, os.environ)
+
+    @cached_property
+    def config(self) -> Config:
+        required = bool(self.flags["config"] or os.environ.get("DKIMCTL_CONFIG"))
+        return load_config(self.config_file, required=required, read_defaults=_read_defaults)
 
     def set_flag(self, key: str, value: str) -> None:
-        """Use `value` as if it were given as an option; call it before reading `profile`."""
+        """Use `value` as if it were given as an option; call it before reading `settings`."""
         self.flags[key] = value
 
     @cached_property
-    def profile(self) -> Profile:
-        return self.resolve_profile()
+    def settings(self) -> Settings:
+        """The profile, with the source of each value."""
+        return self.resolve_settings()
 
-    def resolve_profile(self, *, may_be_new: bool = False) -> Profile:
+    @property
+    def profile(self) -> Profile:
+        return self.settings.profile
+
+    def resolve_settings(self, *, may_be_new: bool = False) -> Settings:
         """The profile, combined from all sources. Raises UsageError for an unknown one."""
-        return resolve_profile(
+        settings = resolve_settings(
             flags=self.flags,
             environ=os.environ,
             config=self.config,
+            config_file=str(self.config_file),
             logins=self.logins,
+            used=lambda: read_used_profile(self.state_dir),
             may_be_new=may_be_new,
         )
+        self.reporter.command_options = options_of(settings, self.flags)
+        return settings
 
     @cached_property
     def logins(self) -> Mapping[str, Mapping[str, str]]:
@@ -184,12 +194,6 @@ class Session:
         profile = self.profile
         return Limits(profile.batch_size, profile.concurrency, profile.max_wait, profile.timeout)
 
-    def command(self, name: str, rest: str = "") -> str:
-        """The command line for the command `name` in this profile."""
-        profile = self.profile.name
-        option = "" if profile == DEFAULT_PROFILE else f"--profile {profile}"
-        return " ".join(filter(None, ("dkimctl", name, option, rest)))
-
     def read_specs(self, path: str) -> list[DomainSpec]:
         """The entries of a spec file, with the profile's defaults."""
         from dkimctl.specs.loading import read_specs
@@ -244,7 +248,7 @@ class Session:
         if secret is None:
             raise CredentialsError(
                 f"the profile {self.profile.name} has no client secret",
-                hint=f"run `{self.command('login')}`, or set DKIMCTL_CLIENT_SECRET; "
+                hint="run `dkimctl login`, or set DKIMCTL_CLIENT_SECRET; "
                 "--sandbox works without an account",
             )
         return self.client.issue_token(self.account.client_id, secret)

@@ -33,7 +33,7 @@ def unreachable(url: str, error: Exception) -> NotProcessed:
         return NoService(message, hint="for a private CA, name its PEM file in --ca-bundle")
     return NotProcessed(
         message,
-        hint="check the network, the proxy and the profile's URLs (dkimctl login --help)",
+        hint="check the network, the proxy and the profile's URLs: `dkimctl status` shows them",
     )
 
 

@@ -1,90 +1,162 @@
-"""Which source of a setting wins: option, environment, config file, login, default."""
+"""Which source of a setting wins: option, environment, config file, login, default.
 
-from collections.abc import Mapping
-from typing import Any
+The profile's name is an option, else in the environment, else in the config file, else what
+`profile use` chose, else the default.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 from dkimctl.errors import UsageError, naming
 from dkimctl.settings.config import Config
 from dkimctl.settings.logins import settings_of
 from dkimctl.settings.profile import DEFAULT_PROFILE, Profile
+from dkimctl.settings.sources import (
+    DEFAULT,
+    LOGIN,
+    PROFILE_USE,
+    Source,
+    SourceKind,
+    option,
+    variable,
+)
 from dkimctl.settings.values import CHECKS, SANDBOX, SANDBOX_FIXED, parse_value, profile_name
+from dkimctl.text.escaping import few
 
 _IN_ENVIRONMENT = ("auth_url", "base_url", "client_id")
+_MAX_KNOWN = 20  # profiles in a message
 
 
-def resolve_profile(
+class Settings(NamedTuple):
+    """A profile, and the source of its name (by the key `profile`) and of each of its keys."""
+
+    profile: Profile
+    sources: Mapping[str, Source]
+
+
+def resolve_settings(
     *,
     flags: Mapping[str, Any],
     environ: Mapping[str, str],
     config: Config,
     logins: Mapping[str, Mapping[str, str]],
+    config_file: str = "",
+    used: Callable[[], str | None] = lambda: None,
     may_be_new: bool = False,
-) -> Profile:
+) -> Settings:
     """Resolve every key: option > environment > config file > login > default.
 
     `flags` has the options by profile key, and `profile` and `sandbox`; None means not given.
-    Raises UsageError for an invalid value, and for an unknown profile unless it `may_be_new`.
+    `used` returns the profile that `profile use` chose, if any. Raises UsageError for an invalid
+    value, and for an unknown profile unless it `may_be_new`.
     """
-    name = _name(flags, environ, config)
+    name, source = resolve_name(
+        flags=flags, environ=environ, config=config, config_file=config_file, used=used
+    )
     from_flags = _from_flags(flags)
-    from_config = config.profiles.get(name, {})
+    config_source = Source(SourceKind.CONFIG, config_file)
+    from_config = _sourced(config.profiles.get(name, {}), lambda _: config_source)
     if name == SANDBOX:
         _refuse_fixed(from_flags)
         # One request keeps all processors busy making keys; several would each take longer.
-        default = {"concurrency": 1}
-        return Profile(name, **{**default, **from_config, **from_flags, **SANDBOX_FIXED})
-    given = {**_from_environment(environ), **from_flags}
-    if not may_be_new and "auth_url" not in given and "base_url" not in given:
-        _require_known(name, {DEFAULT_PROFILE, SANDBOX, *config.profiles, *logins})
-    return Profile(name, **{**settings_of(logins.get(name, {})), **from_config, **given})
+        lowest = _sourced({"concurrency": 1}, lambda _: DEFAULT)
+        highest = _sourced(from_flags, option) | _sourced(SANDBOX_FIXED, lambda _: DEFAULT)
+    else:
+        from_environment = _from_environment(environ)
+        if not may_be_new and not {"auth_url", "base_url"} & {*from_flags, *from_environment}:
+            _require_known(name, source, {DEFAULT_PROFILE, SANDBOX, *config.profiles, *logins})
+        lowest = _sourced(settings_of(logins.get(name, {})), lambda _: LOGIN)
+        highest = _sourced(from_environment, variable) | _sourced(from_flags, option)
+    resolved = lowest | from_config | highest
+    sources = dict.fromkeys(Profile._fields[1:], DEFAULT)
+    sources |= {key: found for key, (_, found) in resolved.items()}
+    return Settings(
+        Profile(name, **{key: value for key, (value, _) in resolved.items()}),
+        {"profile": source, **sources},
+    )
 
 
-def _name(flags: Mapping[str, Any], environ: Mapping[str, str], config: Config) -> str:
+def resolve_name(
+    *,
+    flags: Mapping[str, Any],
+    environ: Mapping[str, str],
+    config: Config,
+    config_file: str = "",
+    used: Callable[[], str | None] = lambda: None,
+) -> tuple[str, Source]:
+    """The name of the profile, and its source. Raises UsageError if it is invalid."""
     if flags.get("sandbox"):
         if flags.get("profile") not in {None, SANDBOX}:
             raise UsageError(
                 "--sandbox and --profile name two profiles", hint="give only one of them"
             )
-        return SANDBOX
+        return SANDBOX, option("sandbox")
     if flags.get("profile") is not None:
-        return _profile_name(flags["profile"], "--profile")
-    if variable := environ.get("DKIMCTL_PROFILE"):
-        return _profile_name(variable, "DKIMCTL_PROFILE")
-    return config.default_profile or DEFAULT_PROFILE
+        return _profile_name(flags["profile"], option("profile"))
+    if text := environ.get("DKIMCTL_PROFILE"):
+        return _profile_name(text, variable("profile"))
+    if config.default_profile:
+        return config.default_profile, Source(SourceKind.CONFIG, config_file)
+    if name := used():
+        return name, PROFILE_USE
+    return DEFAULT_PROFILE, DEFAULT
 
 
-def _profile_name(text: str, source: str) -> str:
-    with naming(source):
-        return profile_name(text)
+def _profile_name(text: str, source: Source) -> tuple[str, Source]:
+    with naming(source.name):
+        return profile_name(text), source
+
+
+def _sourced(
+    values: Mapping[str, Any], source_of: Callable[[str], Source]
+) -> dict[str, tuple[Any, Source]]:
+    return {key: (value, source_of(key)) for key, value in values.items()}
 
 
 def _from_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        key: parse_value(key, str(flags[key]), f"--{key.replace('_', '-')}")
+        key: parse_value(key, str(flags[key]), option(key).name)
         for key in CHECKS
         if flags.get(key) is not None
     }
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
-    variables = {key: f"DKIMCTL_{key.upper()}" for key in _IN_ENVIRONMENT}
-    return {
-        key: parse_value(key, environ[variable], variable)
-        for key, variable in variables.items()
-        if environ.get(variable)
-    }
+    given = ((key, variable(key).name) for key in _IN_ENVIRONMENT)
+    return {key: parse_value(key, environ[name], name) for key, name in given if environ.get(name)}
 
 
 def _refuse_fixed(from_flags: Mapping[str, Any]) -> None:
     for key in SANDBOX_FIXED:
         if key in from_flags:
-            option = key.replace("_", "-")
-            raise UsageError(f"--{option} of the sandbox is fixed", hint=f"omit --{option}")
+            name = option(key).name
+            raise UsageError(f"{name} of the sandbox is fixed", hint=f"omit {name}")
 
 
-def _require_known(name: str, known: set[str]) -> None:
-    if name not in known:
-        raise UsageError(
-            f"unknown profile {name}; known profiles: {', '.join(sorted(known))}",
-            hint=f"create it: dkimctl login --profile {name} --auth-url URL --base-url URL",
-        )
+def _require_known(name: str, source: Source, known: set[str]) -> None:
+    if name in known:
+        return
+    where = "" if source.kind is SourceKind.OPTION else f" ({_cause(source)})"
+    raise UsageError(
+        f"unknown profile {name}{where}; known profiles: {few(sorted(known), _MAX_KNOWN)}",
+        hint=f"{_suggestion(name, source, known)} `dkimctl login --profile {name}`",
+    )
+
+
+def _cause(source: Source) -> str:
+    return {
+        SourceKind.ENVIRONMENT: f"in {source.name}",
+        SourceKind.CONFIG: "default_profile of the config file",
+        SourceKind.PROFILE_USE: "chosen with `dkimctl profile use`",
+    }[source.kind]
+
+
+def _suggestion(name: str, source: Source, known: set[str]) -> str:
+    """The hint's first words; how to create the profile follows."""
+    from difflib import get_close_matches
+
+    for similar in get_close_matches(name, sorted(known), 1):
+        return f"did you mean {similar}? If not, create {name} with"
+    if source.kind is SourceKind.PROFILE_USE:
+        return "choose another with `dkimctl profile use NAME`, or create it with"
+    return "see `dkimctl profile list`, or create it with"

@@ -29,8 +29,12 @@ _NAME = r"[A-Za-z0-9._-]+"
 _INTEGER = r"[0-9]{1,9}"
 
 
+def is_profile_name(text: str) -> bool:
+    return re.fullmatch(_NAME, text) is not None
+
+
 def profile_name(text: str) -> str:
-    if not re.fullmatch(_NAME, text):
+    if not is_profile_name(text):
         hint = "use letters, digits, dots, hyphens and underscores"
         raise UsageError("invalid profile name", hint=hint)
     return text

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dkimctl.errors import InputError, UsageError
 from dkimctl.settings.config import Config, load_config
 from dkimctl.settings.logins import LOGIN_KEYS, read_logins
-from dkimctl.settings.precedence import resolve_profile
+from dkimctl.settings.precedence import resolve_settings
 from dkimctl.settings.profile import Profile
 from dkimctl.specs.fields import read_defaults
 from dkimctl.text.escaping import printable
@@ -104,7 +104,7 @@ def resolved(**sources) -> Profile | UsageError:
     """The profile that these sources give, or the error."""
     told = {"flags": {}, "environ": {}, "config": Config(), "logins": {}} | sources
     try:
-        return resolve_profile(**told)
+        return resolve_settings(**told).profile
     except UsageError as error:
         return error
 

@@ -264,8 +264,8 @@ class TestRetired:
         assert "retired: 1" in done.err
         assert "(s=)" in done.err
         assert "--format nsupdate --output remove.txt && nsupdate -k KEYFILE remove.txt" in done.err
-        assert "check-dns --profile sandbox --from retired.json --expect-absent" in done.err
-        assert "dkimctl ledger forget --profile sandbox" in done.err
+        assert "check-dns --sandbox --from retired.json --expect-absent" in done.err
+        assert "dkimctl ledger forget --sandbox DOMAIN..." in done.err
         again = cli("show-dns", "--from", "-", "--format", "json", stdin=done.out)
         assert (again.status, again.json) == (0, done.json)
 
@@ -292,7 +292,7 @@ class TestRetired:
         assert (done.status, done.json["count"]) == (1, 1)
         assert "mail.example.net (selector s1) is due, but check first: its successor" in done.err
         assert "never seen published" in done.err
-        assert "dkimctl check-dns --profile sandbox mail.example.net" in done.err
+        assert "dkimctl check-dns --sandbox mail.example.net" in done.err
 
     def test_an_old_look_does_not_count(self, cli, pair, ledger):
         with ledger(days=1.1) as opened:
@@ -337,7 +337,7 @@ class TestRetired:
             opened.note_replacements({key_of(name, "s2"): "s1" for name in names})
         done = cli(*NO_CHECK)
         assert done.status == 1
-        assert f"then: dkimctl check-dns --profile sandbox{domains}\n" in done.err
+        assert f"then run `dkimctl check-dns --sandbox{domains}`\n" in done.err
 
     def test_where_it_is_not_known_which_key_replaces_which(self, cli, import_, ledger):
         import_("example.org", "s1", days=200)

@@ -133,7 +133,7 @@ def forget(
         if statuses and not forgotten:
             raise nothing_retired(session.reporter, statuses)
         if not still_published and (in_dns := known.not_seen_gone(forgotten)):
-            raise still_in_dns(session, in_dns)
+            raise still_in_dns(in_dns)
         write_forgotten(session.reporter, forgotten, fmt, output)  # first, so that nothing is lost
         ledger.forget(status.registration for status in forgotten)
     report_forgotten(session.reporter, len(forgotten), len(statuses) - len(forgotten))

@@ -98,7 +98,7 @@ def _refuse_plaintext(store: CredentialStore) -> None:
 
 def _ask_for_missing(session: Session) -> None:
     for key, question in _QUESTIONS.items():
-        if getattr(session.resolve_profile(may_be_new=True), key) is not None:
+        if getattr(session.resolve_settings(may_be_new=True).profile, key) is not None:
             continue
         if not prompt.is_interactive():
             option = key.replace("_", "-")
@@ -114,7 +114,7 @@ def _refuse_config(session: Session) -> None:
     """Other values in the config file would override what is stored."""
     profile = session.profile
     if profile.is_sandbox:
-        raise UsageError("the sandbox needs no login", hint="dkimctl register --sandbox FILE")
+        raise UsageError("the sandbox needs no login", hint="run `dkimctl register --sandbox FILE`")
     for key, value in session.config.profiles.get(profile.name, {}).items():
         if key in LOGIN_KEYS and value != getattr(profile, key):
             raise UsageError(

@@ -145,4 +145,4 @@ def _register(
 
 def _warn(session: Session, texts: Sequence[str]) -> None:
     for text in texts:
-        session.reporter.warn(text)
+        session.reporter.warn(session.reporter.complete(text))

@@ -112,6 +112,7 @@ def _print_successors(
         rotation = Rotation([], [], [])
     older_than = options["--older-than"]
     comment = f"Successors of keys older than {older_than}, for `dkimctl register FILE`"
+    comment = session.reporter.complete(comment)
     write_chunks(render_spec_yaml(rotation.successors, comment), output)
     report_rotation(session.reporter, rotation, start_date=policy.start_date, older_than=older_than)
     return warn_unmatched(session, selection)

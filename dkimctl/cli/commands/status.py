@@ -48,6 +48,7 @@ def status(
         "problem": None,
     }
     facts |= {"secret_source": "none needed"} if profile.is_sandbox else _credentials(session)
+    facts["problem"] = session.reporter.complete(str(facts["problem"] or "")) or None
     write([json.dumps(facts, indent=1) + "\n"] if fmt is TableOrJson.JSON else _lines(facts))
     return ExitCode.OK if facts["secret_source"] or facts["token"] else ExitCode.AUTH
 
@@ -56,7 +57,7 @@ def _credentials(session: Session) -> Mapping[str, object]:
     """The facts about the secret and token, of which neither is shown in full."""
     profile = session.profile
     if not (profile.auth_url and profile.base_url and profile.client_id):
-        return {"problem": f"not logged in: run `{session.command('login')}`"}
+        return {"problem": "not logged in: run `dkimctl login`"}
     try:
         source = session.credentials.secret_source(session.stored_account)
         token = session.credentials.get_token(session.stored_account)
@@ -66,7 +67,7 @@ def _credentials(session: Session) -> Mapping[str, object]:
     if token is not None:
         facts |= {"token": token.access_token.masked(), "token_expires_at": _expiry(token)}
     elif source is None:
-        facts["problem"] = f"no secret is stored: run `{session.command('login')}`"
+        facts["problem"] = "no secret is stored: run `dkimctl login`"
     return facts
 
 

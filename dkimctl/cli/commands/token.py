@@ -9,7 +9,7 @@ from dkimctl.cli.output.streams import write
 from dkimctl.cli.session import Session
 from dkimctl.errors import ExitCode
 
-_HINT = "read the token from stdout: TOKEN=$(dkimctl token)"
+_HINT = "read the token from stdout: `TOKEN=$(dkimctl token)`"
 
 app = App()
 

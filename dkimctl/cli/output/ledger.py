@@ -18,7 +18,6 @@ from dkimctl.text.grouping import without_names
 
 if TYPE_CHECKING:
     from dkimctl.cli.options.shared import TableOrJson
-    from dkimctl.cli.session import Session
     from dkimctl.registration.importing import ImportPlan
     from dkimctl.rotation.retirement import RetirementStatus
 
@@ -74,7 +73,7 @@ def report_forgotten(reporter: Reporter, forgotten: int, not_retired: int) -> No
 def nothing_retired(reporter: Reporter, statuses: Sequence[RetirementStatus]) -> NegativeAnswer:
     """Warn with reasons; returns the error to end with."""
     for status in statuses if reporter.verbose else statuses[:_MAX_REASONS]:
-        text = f"{named(status.registration)} is not retired: {status.reason}"
+        text = f"{named(status.registration)} is not retired: {reporter.complete(status.reason)}"
         reporter.warn(text, code="not_retired")
     return NegativeAnswer(
         f"none of the {len(statuses)} selected registrations is retired; nothing was forgotten",
@@ -83,13 +82,13 @@ def nothing_retired(reporter: Reporter, statuses: Sequence[RetirementStatus]) ->
     )
 
 
-def still_in_dns(session: Session, verdicts: Mapping[str, str]) -> NegativeAnswer:
+def still_in_dns(verdicts: Mapping[str, str]) -> NegativeAnswer:
     """The error for records that may still be in DNS; `verdicts` is by name of the registration."""
     names = [f"{name}: {verdict}" for name, verdict in verdicts.items()]
-    check = session.command("check-dns", "DOMAIN")
     return NegativeAnswer(
         f"may still be in DNS: {len(names)} ({few(names)}); nothing was forgotten",
-        hint=f"delete the records and run `{check}`, or forget them with --still-published",
+        hint="delete the records and run `dkimctl check-dns DOMAIN`, or forget them with "
+        "--still-published",
     )
 
 

@@ -81,13 +81,14 @@ def _warn_due(session: Session, due: Sequence[RetirementStatus]) -> None:
     if not due:
         return
     for status in due[:_MAX_REASONS]:
-        text = f"{named(status.registration)} is due, but check first: {status.reason}"
+        reason = session.reporter.complete(status.reason)
+        text = f"{named(status.registration)} is due, but check first: {reason}"
         session.reporter.warn(text, code="due")
     domains = list(dict.fromkeys(status.registration.sign_domain for status in due))
-    selection = " ".join(domains) if len(domains) <= _MAX_REASONS else ""
+    selection = " ".join(["", *domains]) if len(domains) <= _MAX_REASONS else ""
     session.reporter.warn(
         f"not listed until their successors are published: {len(due)}",
-        hint=f"publish what is missing, then: {session.command('check-dns', selection)}",
+        hint=f"publish what is missing, then run `dkimctl check-dns{selection}`",
         code="due",
     )
 
@@ -134,14 +135,12 @@ def _report_retired(session: Session, count: int) -> None:
         "before you delete its record, check that mail sent now is signed with the new selector "
         "(s=)"
     )
-    listing = session.command("rotate", "--retired --format")
-    check = session.command("check-dns", "--from retired.json --expect-absent")
     note(
-        f"dkimctl: next, to delete: {listing} nsupdate --output remove.txt && nsupdate -k KEYFILE "
-        "remove.txt"
+        "dkimctl: next, to delete: `dkimctl rotate --retired --format nsupdate --output remove.txt "
+        "&& nsupdate -k KEYFILE remove.txt`"
     )
     note(
-        f"dkimctl: next, to check that they are gone: {listing} json --output retired.json && "
-        f"{check}"
+        "dkimctl: next, to check that they are gone: `dkimctl rotate --retired --format json "
+        "--output retired.json && dkimctl check-dns --from retired.json --expect-absent`"
     )
-    note(f"dkimctl: and then: {session.command('ledger forget', 'DOMAIN...')}")
+    note("dkimctl: and then: `dkimctl ledger forget DOMAIN...`")

@@ -54,10 +54,10 @@ def finish_run(
         session.reporter.error(stopped)
         return worst([shown.status, stopped.exit_code])
     if output_options.fmt is Format.TABLE and shown.counts:
-        command = session.command("show-dns", "--format zone")
-        session.reporter.note(f"dkimctl: next, for your DNS: {command}")
-        command = session.command("check-dns", "--wait 30m")
-        session.reporter.note(f"dkimctl: then check that it is published: {command}")
+        session.reporter.note("dkimctl: next, for your DNS: `dkimctl show-dns --format zone`")
+        session.reporter.note(
+            "dkimctl: then check that it is published: `dkimctl check-dns --wait 30m`"
+        )
     return shown.status
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, TextIO
 
 from dkimctl.cli.output.colour import Color, shows_colour
+from dkimctl.cli.output.named_commands import CommandOptions, complete_commands
 from dkimctl.errors import DkimctlError, InputError, OutputError
 from dkimctl.models.registration import Outcome
 from dkimctl.text.escaping import printable
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     Counts = Mapping[Outcome, int] | Mapping[Verdict, int]
 
 _PIECE = 64  # chunks in a write: a write for each would take as long as making them
-IN_LEDGER = "what was registered is in the ledger: dkimctl show-dns"
+IN_LEDGER = "what was registered is in the ledger: `dkimctl show-dns`"
 _STYLES = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m"}
 
 
@@ -27,7 +28,8 @@ class Reporter:
     """Reports notes, warnings and errors on stderr.
 
     With `as_json`, `close` writes warnings, errors and summary as one JSON object instead. `quiet`
-    drops notes and the summary; `verbose` cuts no list.
+    drops notes and the summary; `verbose` cuts no list. Notes, hints and `complete` add
+    `command_options` to the commands that they name.
     """
 
     def __init__(
@@ -41,6 +43,7 @@ class Reporter:
         self.quiet = quiet
         self.verbose = verbose
         self._color = color
+        self.command_options = CommandOptions()
         self._as_json = as_json
         self._reports: dict[str, list[dict[str, str]]] = {"error": [], "warning": []}
         self._summary: Counts | None = None
@@ -49,11 +52,17 @@ class Reporter:
     def lists_all(self) -> bool:
         """Whether to list all of many that are alike: asked to, or for a program to read."""
         return self.verbose or self._as_json
+    def complete(self, text: str) -> str:
+        """`text` with the options of the profile in use in each command in backticks.
+
+        For our own texts only: those of others are shown as they are.
+        """
+        return complete_commands(text, self.command_options)
 
     def note(self, text: str) -> None:
         """Report something good to know, such as the next command."""
         if not self.quiet and not self._as_json:
-            _write_line(printable(text))
+            _write_line(printable(self.complete(text)))
 
     def summarize(self, text: str, counts: Counts) -> None:
         """Report the result of a run, in words and as numbers."""
@@ -92,6 +101,7 @@ class Reporter:
             _write_line(json.dumps(document))
 
     def _report(self, kind: str, text: str, hint: str, code: str) -> None:
+        hint = self.complete(hint)
         if self._as_json:
             self._reports[kind].append({"code": code, "message": text, "hint": hint})
             return

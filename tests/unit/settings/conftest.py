@@ -8,7 +8,7 @@ import pytest
 
 from dkimctl.errors import InputError, UsageError
 from dkimctl.settings.config import Config, load_config
-from dkimctl.settings.precedence import resolve_profile
+from dkimctl.settings.precedence import resolve_settings
 from dkimctl.settings.profile import Profile
 from dkimctl.specs.fields import read_defaults
 
@@ -19,9 +19,9 @@ def _resolve(
     config: Config | None = None,
     logins: Mapping | None = None,
 ) -> Profile:
-    return resolve_profile(
+    return resolve_settings(
         flags=flags or {}, environ=environ or {}, config=config or Config(), logins=logins or {}
-    )
+    ).profile
 
 
 @pytest.fixture(scope="session")

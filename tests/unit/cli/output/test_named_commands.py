@@ -1,0 +1,108 @@
+"""Commands that messages name run with the profile in use."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+
+from dkimctl.cli.output.named_commands import (
+    CommandOptions,
+    complete_commands,
+    given_options,
+    options_of,
+)
+from dkimctl.settings.config import Config
+from dkimctl.settings.precedence import resolve_settings
+
+AGENCY = CommandOptions("--profile agency")
+
+
+@pytest.mark.parametrize(
+    ("text", "completed"),
+    [
+        ("run `dkimctl login`", "run `dkimctl login --profile agency`"),
+        ("`dkimctl check-dns --wait 30m`", "`dkimctl check-dns --profile agency --wait 30m`"),
+        ("`dkimctl ledger forget a.example`", "`dkimctl ledger forget --profile agency a.example`"),
+        (
+            "`dkimctl rotate | dkimctl register -`",
+            "`dkimctl rotate --profile agency | dkimctl register --profile agency -`",
+        ),
+        (
+            "`dkimctl rotate > x && dkimctl register x`",
+            "`dkimctl rotate --profile agency > x && dkimctl register --profile agency x`",
+        ),
+        ("`TOKEN=$(dkimctl token)`", "`TOKEN=$(dkimctl token --profile agency)`"),
+        ("first `dkimctl show-dns`, then `nsupdate`",
+         "first `dkimctl show-dns --profile agency`, then `nsupdate`"),
+    ],
+)  # fmt: skip
+def test_commands_in_backticks_get_the_profile(text, completed):
+    assert complete_commands(text, AGENCY) == completed
+    assert complete_commands(completed, AGENCY) == completed, "once"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "dkimctl: the login is there",
+        "`dkimctl serve`",
+        "`dkimctl service client create`",
+        "`dkimctl completion bash`",
+        "`dkimctl --help`",
+        "`dkimctl register --help`",
+        "`dkimctl profile list`",
+        "`dkimctl profile use NAME`",
+        "`dkimctl login --profile other`",
+        "`dkimctl register --sandbox FILE`",
+        "`mydkimctl login`",
+        "an odd ` backtick dkimctl login",
+    ],
+)
+def test_everything_else_stays_as_it_is(text):
+    assert complete_commands(text, AGENCY) == text
+
+
+def test_without_options_nothing_changes():
+    assert complete_commands("`dkimctl login`", CommandOptions()) == "`dkimctl login`"
+
+
+@pytest.mark.parametrize("name", ["c.yaml", "my config.yaml", "it's.yaml", "$HOME/c"])
+def test_the_config_file_is_quoted_for_a_shell(name):
+    options = given_options({"profile": "t", "sandbox": False, "config": name}, {})
+    completed = complete_commands("`dkimctl login --credential-store file`", options)
+    words = shlex.split(completed.strip("`"))
+    assert words == ["dkimctl", "login", "--profile", "t", "--config", name,
+                     "--credential-store", "file"]  # fmt: skip
+    assert "--profile" not in complete_commands("`dkimctl profile list`", options)
+    assert "--config" in complete_commands("`dkimctl profile list`", options)
+
+
+NOTHING = {"profile": None, "sandbox": False, "config": None}
+
+
+@pytest.mark.parametrize(
+    ("flags", "environ", "config", "option"),
+    [
+        ({}, {}, Config(), ""),
+        ({"profile": "t"}, {"DKIMCTL_PROFILE": "x"}, Config(), "--profile t"),
+        ({"profile": "default"}, {}, Config(), "--profile default"),
+        ({}, {"DKIMCTL_PROFILE": "t"}, Config(), "--profile t"),
+        ({}, {}, Config(default_profile="t"), "--profile t"),
+        ({"sandbox": True}, {}, Config(), "--sandbox"),
+        ({"profile": "sandbox"}, {}, Config(), "--sandbox"),
+    ],
+)
+def test_the_profile_is_named_wherever_it_comes_from(flags, environ, config, option):
+    settings = resolve_settings(
+        flags=flags, environ=environ, config=config, logins={"t": {}, "x": {}}
+    )
+    assert options_of(settings, NOTHING | flags).profile == option
+    if config == Config():
+        assert given_options(NOTHING | flags, environ).profile == option
+
+
+@pytest.mark.parametrize("name", ["a secret", "`x`", "", "a;b"])
+def test_a_word_that_is_no_profile_name_is_never_shown(name):
+    assert not any(given_options(NOTHING | {"profile": name}, {}))
+    assert not any(given_options(NOTHING, {"DKIMCTL_PROFILE": name}))
