@@ -11,6 +11,7 @@
     │   └── RequestRefused          1: the service refused a request as a whole
     ├── CredentialsError            3: no usable client ID, secret or credential store
     ├── AuthenticationError         3: the service refused the client or the token
+    │   ├── ClientRefused           3: a wrong client ID or secret, or a deleted client
     │   └── TokenRejected           3: 401 or 403 for a request with a token
     ├── OutputError                 4: the result could not be written
     ├── Interrupted                 130: stopped by Ctrl-C or a signal
@@ -150,6 +151,17 @@ class AuthenticationError(DkimctlError):
 
     exit_code = ExitCode.AUTH
     code = "authentication"
+
+
+class ClientRefused(AuthenticationError):
+    """The service refused the client ID or secret. `detail` is its own message, or ""."""
+
+    def __init__(self, detail: str, *, refused: str = "secret", hint: str) -> None:
+        super().__init__(
+            f"the service refused the client ID or {refused}" + (f": {detail}" if detail else ""),
+            hint=hint,
+        )
+        self.detail = detail
 
 
 class TokenRejected(AuthenticationError):

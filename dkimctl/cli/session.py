@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 from dkimctl.cli import prompt
 from dkimctl.cli.output.named_commands import given_options, options_of
 from dkimctl.cli.output.streams import Reporter
-from dkimctl.errors import CredentialsError, UsageError
+from dkimctl.errors import UsageError
 from dkimctl.settings.config import Config, load_config
 from dkimctl.settings.logins import read_logins, stored_login
 from dkimctl.settings.paths import config_path, state_dir
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from dkimctl.ledger.account_lock import Holder
     from dkimctl.ledger.ledger import Ledger
     from dkimctl.models.registration import DomainSpec
-    from dkimctl.models.secret import Token
     from dkimctl.registration.engine.limits import Limits
     from dkimctl.registration.engine.retrying import Send
     from dkimctl.strict_yaml.document import Document
@@ -173,12 +172,13 @@ class Session:
 
         if self.profile.is_sandbox:
             return TokenProvider(issue=self._sandbox.issue_token)
-        return TokenProvider(
-            issue=self._issue_token,
-            cached=self.credentials.get_token(self.stored_account),
-            persist=lambda token: self.credentials.set_token(self.stored_account, token),
-            discard=self._discard_token,
-        )
+        from dkimctl.cli.tokens import open_token_provider
+
+        return open_token_provider(self)
+
+    def at_end(self, callback: Callable[..., object], *args: Any, **options: Any) -> None:
+        """Call `callback` when the session is closed."""
+        self._resources.callback(callback, *args, **options)
 
     def connect(self) -> Send:
         """A function that sends a batch of entries to the service, from any thread."""
@@ -241,28 +241,6 @@ class Session:
         return HttpClient.over_network(
             timeout=profile.timeout, ca_bundle=profile.ca_bundle, proxy=profile.proxy
         )
-
-    def _issue_token(self) -> Token:
-        # Only read when needed, because a keyring may be slow or ask to be unlocked.
-        secret = self.credentials.get_secret(self.stored_account)
-        if secret is None:
-            raise CredentialsError(
-                f"the profile {self.profile.name} has no client secret",
-                hint="run `dkimctl login`, or set DKIMCTL_CLIENT_SECRET; "
-                "--sandbox works without an account",
-            )
-        return self.client.issue_token(self.account.client_id, secret)
-
-    def _discard_token(self, token: Token) -> None:
-        """Forget a token that the service refused; the user's own is theirs to remove."""
-        self.credentials.discard_token(self.stored_account, token)
-        if token.obtained_at is None:
-            # Reported at the end: this may be a worker thread, under the progress display.
-            self._resources.callback(
-                self.reporter.warn,
-                "the service refused the token in DKIMCTL_ACCESS_TOKEN (403)",
-                hint="unset the variable, or set it to a valid token",
-            )
 
     @cached_property
     def _sandbox(self) -> Sandbox:

@@ -13,6 +13,7 @@ import httpx
 
 from dkimctl.errors import (
     AuthenticationError,
+    ClientRefused,
     MaybeProcessed,
     NoService,
     NotProcessed,
@@ -65,8 +66,8 @@ def token_error(
 ) -> AuthenticationError | NotProcessed:
     """For any status of the token endpoint but 200 (interface 7.1)."""
     if status in (400, 401, 403):
-        return AuthenticationError(
-            f"the service refused the client ID or secret{_suffix(detail)}",
+        return ClientRefused(
+            detail,
             hint="the secret is wrong or the client was deleted; run `dkimctl login` again",
         )
     if status == 405:

@@ -120,13 +120,7 @@ class TokenProvider:
             try:
                 return self._renew(renewals)
             except CredentialsError as error:
-                raise TokenRejected(
-                    rejection.message,
-                    hint="the token may have expired, and a new one cannot be obtained: "
-                    f"{error.message}; {error.hint}",
-                    status=rejection.status,
-                    body=rejection.body,
-                ) from None
+                raise _irreplaceable(rejected, rejection, error) from None
 
     def _renew(self, renewals: int) -> Token:
         """Obtain a token. `renewals` is their number before the caller waited for the lock.
@@ -147,3 +141,18 @@ class TokenProvider:
         self._is_unproven = True
         self._persist(token)
         return token
+
+
+def _irreplaceable(
+    token: Token, rejection: TokenRejected, error: CredentialsError
+) -> TokenRejected:
+    """The error for a token that the service refused, and that `error` keeps from being renewed."""
+    message = rejection.message
+    hint = (
+        "the token may have expired, and a new one cannot be obtained: "
+        f"{error.message}; {error.hint}"
+    )
+    if token.obtained_at is None and rejection.status == 403:
+        message = "the service refused the token in DKIMCTL_ACCESS_TOKEN (403)"
+        hint = "set the variable to a valid token, or unset it and run `dkimctl login`"
+    return TokenRejected(message, hint=hint, status=rejection.status, body=rejection.body)

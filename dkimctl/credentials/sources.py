@@ -18,6 +18,9 @@ _TOKEN_VARIABLE = "DKIMCTL_ACCESS_TOKEN"  # noqa: S105 - the variable's name
 _SECRET_VARIABLE = "DKIMCTL_CLIENT_SECRET"  # noqa: S105
 
 
+IN_ENVIRONMENT = "environment"  # the name of the store
+
+
 class EnvironmentStore(CredentialStore):
     """Credentials from the environment, and the tokens obtained with them, in memory only.
 
@@ -32,7 +35,7 @@ class EnvironmentStore(CredentialStore):
 
     @property
     def name(self) -> str:
-        return "environment"
+        return IN_ENVIRONMENT
 
     def secret_source(self, account: Account) -> str | None:
         if super().get_secret(account) is not None:

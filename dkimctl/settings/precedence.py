@@ -4,6 +4,7 @@ The profile's name is an option, else in the environment, else in the config fil
 `profile use` chose, else the default.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -100,6 +101,18 @@ def resolve_name(
     if name := used():
         return name, PROFILE_USE
     return DEFAULT_PROFILE, DEFAULT
+
+
+def exported_proxy(environ: Mapping[str, str]) -> tuple[str, Source] | None:
+    """The proxy that requests use if no setting names one, without its password, if any.
+
+    The HTTP library reads these variables (not for plain HTTP, which is for loopback only).
+    """
+    for name in ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
+        if text := environ.get(name):
+            shown = re.sub(r"\A([A-Za-z0-9]+://)?.*@", r"\1***@", text, flags=re.DOTALL)
+            return shown, Source(SourceKind.ENVIRONMENT, name)
+    return None
 
 
 def _profile_name(text: str, source: Source) -> tuple[str, Source]:

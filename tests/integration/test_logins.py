@@ -76,7 +76,7 @@ def test_login_creates_a_profile_and_asks_for_missing_values(cli, on_terminal, a
         ["login", "--profile", "new", "--credential-store", "file",
          "--auth-url", account["DKIMCTL_AUTH_URL"]],
         [
-            ("Service URL", account["DKIMCTL_BASE_URL"]),
+            ("Base URL", account["DKIMCTL_BASE_URL"]),
             ("Client ID", account["DKIMCTL_CLIENT_ID"]),
             ("Client secret", account["DKIMCTL_CLIENT_SECRET"]),
         ],
@@ -113,10 +113,78 @@ def test_a_wrong_secret_is_not_stored(cli, login, account):
     assert not (cli.home / ".local/state/dkimctl").exists()
 
 
-def test_login_refuses_while_the_environment_would_win(cli, login, account):
-    done = cli("login", env=account)
+@pytest.mark.parametrize("exported", ["DKIMCTL_CLIENT_SECRET", "DKIMCTL_ACCESS_TOKEN"])
+def test_login_refuses_an_exported_secret_or_token(login, cli, account, exported):
+    cli.environment[exported] = "a secret"
+    done = login(account)
     assert done.status == 2
-    assert "unset DKIMCTL_AUTH_URL" in done.err
+    assert f"the environment sets {exported}, which every command uses" in done.err
+    assert f"`unset {exported}`" in done.err
+    assert "a secret" not in done.err
+
+
+def test_urls_and_client_id_of_the_environment_are_answers(cli, account):
+    secret = account.pop("DKIMCTL_CLIENT_SECRET")
+    words = ("login", "--credential-store", "file", "--secret-stdin")
+    done = cli(*words, stdin=secret, env=account)
+    assert done.status == 0, done.err
+    status = cli("status", "--format", "json").json
+    assert status["client_id"] == account["DKIMCTL_CLIENT_ID"]
+    assert status["sources"]["base_url"]["kind"] == "login"
+    assert cli("token").status == 0, "without the variables"
+
+
+def test_a_malformed_answer_is_asked_for_again(on_terminal, account):
+    wrong = [("Auth URL", "auth.example"), ("Auth URL", "http://auth.example"),
+             ("Auth URL", account["DKIMCTL_AUTH_URL"]), ("Base URL", ""),
+             ("Base URL", account["DKIMCTL_BASE_URL"]), ("Client ID", "id:secret"),
+             ("Client ID", account["DKIMCTL_CLIENT_ID"]), ("Client secret", ""),
+             ("Client secret", account["DKIMCTL_CLIENT_SECRET"])]  # fmt: skip
+    status, shown = on_terminal(["login", "--credential-store", "file"], wrong)
+    assert status == 0, shown
+    for reason in ("Auth URL: the URL lacks a scheme", "Auth URL: http:// is allowed for loopback",
+                   "Base URL: the answer is empty", "Client ID: the client ID is empty, or",
+                   "Client secret: the secret is empty"):  # fmt: skip
+        assert f"warning:\x1b[0m {reason}" in shown
+    assert "id:secret" not in shown.replace("id:secret\r\n", "", 1), "only echoed"
+
+
+@pytest.mark.parametrize(
+    ("words", "answer", "said", "expected"),
+    [
+        ([], "nonsense", "Auth URL: the URL lacks a scheme or host", 2),
+        (["--auth-url", "https://a.example", "--base-url", "https://a.example", "--client-id", "i"],
+         "\u20ac", "the secret contains", 3),
+    ],
+)  # fmt: skip
+def test_the_third_malformed_answer_is_the_last(on_terminal, words, answer, said, expected):
+    question = "Client secret" if words else "Auth URL"
+    status, shown = on_terminal(
+        ["login", "--credential-store", "file", *words], [(question, answer)] * 3
+    )
+    assert (status, shown.count("warning:")) == (expected, 2)
+    assert f"error:\x1b[0m {said}" in shown
+
+
+@pytest.mark.parametrize("words", [[], ["--auth-url", "https://a.example", "--base-url",
+                                        "https://a.example", "--client-id", "id"]])  # fmt: skip
+@pytest.mark.parametrize(
+    ("key", "expected", "said"),
+    [("\x03", 130, "interrupted"), ("\x04", None, "no answer to the prompt")],
+)
+def test_ctrl_c_or_the_end_of_input_at_a_prompt(
+    cli, on_terminal, state, words, key, expected, said
+):
+    question = "Client secret" if words else "Auth URL"
+    status, shown = on_terminal(["login", "--credential-store", "file", *words], [(question, key)])
+    assert status == (expected or (3 if words else 2))
+    assert f"{said}\r\n" in shown
+    (line,) = (line for line in shown.splitlines() if line.endswith(said))
+    assert line.startswith("dkimctl: "), "a line of its own"
+    if expected:
+        assert "hint: nothing was stored" in shown
+        assert "ledger" not in shown
+    assert not state.exists()
 
 
 def test_login_without_a_terminal_never_asks(cli, account):
@@ -152,6 +220,68 @@ def test_without_a_keyring_the_message_names_two_alternatives(cli, account):
     assert done.status == 3
     assert "DKIMCTL_CLIENT_SECRET" in done.err
     assert "--credential-store file" in done.err
+
+
+@pytest.mark.parametrize(
+    ("base_url", "said"),
+    [
+        ("http://127.0.0.1:1", "base URL: cannot reach 127.0.0.1:1: "),
+        ("https://absent.invalid", "base URL: cannot reach absent.invalid: "),
+        ("HTTPS", "base URL: cannot reach "),
+    ],
+)
+def test_a_base_url_that_does_not_answer_stores_nothing(cli, login, account, state, base_url, said):
+    if base_url == "HTTPS":
+        base_url = account["DKIMCTL_BASE_URL"].replace("http://", "https://")
+    done = login(account | {"DKIMCTL_BASE_URL": base_url}, "--timeout", "1s")
+    assert done.status == 4
+    assert f"error: {said}" in done.err
+    assert "auth URL" not in done.err
+    assert not (state / "credentials.json").exists()
+    assert not (state / "logins.json").exists()
+
+
+def test_an_auth_url_that_does_not_answer_is_named(login, account):
+    done = login(account | {"DKIMCTL_AUTH_URL": "http://127.0.0.1:1"})
+    assert (done.status, "error: auth URL: cannot reach 127.0.0.1:1" in done.err) == (4, True)
+
+
+def test_a_disabled_client_can_log_in_and_is_warned(cli, login, live_service, account):
+    live_service.operate("client", "disable", account["DKIMCTL_CLIENT_ID"])
+    done = login(account)
+    assert done.status == 0
+    assert "warning: base URL: the service refused the access token (403)" in done.err
+    assert "temporarily disabled" in done.err
+    assert cli("status").status == 0
+
+
+PAGE = b"<!DOCTYPE html><title>Welcome</title>"
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "warning"),
+    [
+        (200, {"items": []}, ""),
+        (400, {"message": "Bad Request"}, ""),
+        (405, PAGE, ""),
+        (200, PAGE, "answered 200 with a web page"),
+        (404, {"message": "Not Found"}, "answered 404"),
+        (302, b"", "answered 302"),
+        (401, {"message": "Unauthorized"}, "refused the access token (401)"),
+        (503, {"message": "Service Unavailable"}, "answered 503"),
+    ],
+)
+def test_what_the_base_url_answers(
+    cli, login, scripted_server, scripted_account, make_answer, status, body, warning
+):
+    scripted_server.registering = make_answer(status, body)
+    done = login(scripted_account)
+    assert done.status == 0, done.err
+    assert done.err.count("warning: base URL: ") == bool(warning)
+    assert warning in done.err
+    tried = [(request.method, request.path) for request in scripted_server.requests[1:]]
+    assert tried == [("GET", "/domain/dkim")], "which registers nothing"
+    assert cli("status").status == 0
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="file modes are POSIX")

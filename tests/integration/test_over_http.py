@@ -32,8 +32,8 @@ def test_after_a_login_on_a_terminal_no_command_asks_again(cli, on_terminal, acc
     status, shown = on_terminal(
         ["login", "--credential-store", "file"],
         [
-            ("Authorization URL", account["DKIMCTL_AUTH_URL"]),
-            ("Service URL", account["DKIMCTL_BASE_URL"]),
+            ("Auth URL", account["DKIMCTL_AUTH_URL"]),
+            ("Base URL", account["DKIMCTL_BASE_URL"]),
             ("Client ID", account["DKIMCTL_CLIENT_ID"]),
             ("Client secret", account["DKIMCTL_CLIENT_SECRET"]),
         ],

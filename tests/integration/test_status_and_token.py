@@ -192,4 +192,56 @@ def test_the_users_own_token_is_named_if_the_service_refuses_it(cli, account):
     assert (done.status, done.err.count(said)) == (0, 1)
     assert "an-older-token" not in done.err + done.out
     done = cli("api", "DELETE", "/send/1", env=own | {"DKIMCTL_CLIENT_SECRET": ""})
-    assert (done.status, done.err.count(said)) == (3, 1)
+    assert (done.status, done.err.count(said)) == (3, 0)
+    assert "error: the service refused the token in DKIMCTL_ACCESS_TOKEN (403)\n" in done.err
+    assert "hint: set the variable to a valid token, or unset it and run `dkimctl" in done.err
+
+
+def test_a_wrong_secret_of_the_environment_is_told_as_such(cli, login, account):
+    assert login(account).status == 0
+    done = cli("token", "--profile", "default", env={"DKIMCTL_CLIENT_SECRET": "wrong"})
+    assert (done.status, done.out) == (3, "")
+    said = "refused the client ID or the secret in DKIMCTL_CLIENT_SECRET: invalid_client\n"
+    assert said in done.err
+    assert "or unset it and run `dkimctl login --profile default`" in done.err
+
+
+def test_status_says_where_each_setting_comes_from(cli, login, account, tmp_path):
+    config = cli.write("config.yaml", "profiles: {t: {batch_size: 7, timeout: 5s}}\n")
+    environment = {"DKIMCTL_CONFIG": config, "DKIMCTL_PROFILE": "t"}
+    cli.environment |= environment
+    assert login(account).status == 0
+    words = ("status", "--concurrency", "3")
+    more = {"DKIMCTL_CLIENT_ID": "other", "HTTPS_PROXY": "http://user:hunter2@proxy.example:3128"}
+    done = cli(*words, "--format", "json", env=more)
+    sources = done.json["sources"]
+    assert sources["profile"] == {"kind": "environment", "name": "DKIMCTL_PROFILE"}
+    assert sources["base_url"] == {"kind": "login", "name": None}
+    assert sources["client_id"] == {"kind": "environment", "name": "DKIMCTL_CLIENT_ID"}
+    assert sources["concurrency"] == {"kind": "option", "name": "--concurrency"}
+    assert sources["batch_size"] == sources["timeout"] == {"kind": "config", "name": config}
+    assert sources["max_wait"] == {"kind": "default", "name": None}
+    assert sources["proxy"] == {"kind": "environment", "name": "HTTPS_PROXY"}
+    assert done.json["proxy"] == "http://***@proxy.example:3128"
+    assert (done.json["batch_size"], done.json["concurrency"]) == (7, 3)
+    table = cli(*words, env=more)
+    assert "3  (option --concurrency)\n" in table.out
+    assert f"7  (config file {config})\n" in table.out
+    assert "hunter2" not in done.out + table.out
+    secret = cli("status", "--format", "json").json["sources"]["secret_source"]
+    assert secret == {"kind": "login", "name": None}
+    exported = cli("status", "--format", "json", env=account | {"DKIMCTL_ACCESS_TOKEN": "mine"})
+    assert exported.json["sources"]["token"]["name"] == "DKIMCTL_ACCESS_TOKEN"
+    assert exported.json["sources"]["secret_source"]["name"] == "DKIMCTL_CLIENT_SECRET"
+
+
+@pytest.mark.parametrize("columns", [80, 200])
+def test_the_lines_of_status_fit_the_terminal(cli, logged_in, on_terminal, columns):
+    config = cli.write("c.yaml", "profiles: {default: {batch_size: 7}}\n")
+    words = ["status", "--config", str(cli.home / config), "--timeout", "7s"]
+    status, shown = on_terminal(words, size=(40, columns))
+    lines = shown.splitlines()
+    assert status == 0
+    assert "(option --timeout)" in shown
+    long = {str(cli.home), "credentials.json"}
+    assert all(len(line) <= columns or any(part in line for part in long) for line in lines)

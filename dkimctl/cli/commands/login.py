@@ -8,31 +8,24 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dkimctl.cli import prompt
+from dkimctl.cli.base_url_check import naming_url, require_base_url
 from dkimctl.cli.command import App
+from dkimctl.cli.login_dialogue import ask_for_missing, ask_for_secret
 from dkimctl.cli.login_storage import store_login
 from dkimctl.cli.options.common import ACCOUNT, CONNECTION
 from dkimctl.cli.options.shared import examples, with_session
 from dkimctl.cli.session import Session
-from dkimctl.errors import CredentialsError, ExitCode, UsageError
+from dkimctl.errors import CredentialsError, ExitCode, ServiceError, UsageError
 from dkimctl.settings.logins import LOGIN_KEYS
 
 if TYPE_CHECKING:
     from dkimctl.credentials.store import CredentialStore
+    from dkimctl.models.secret import Secret, Token
 
 app = App()
 
-_OVERRIDING = (
-    "DKIMCTL_AUTH_URL",
-    "DKIMCTL_BASE_URL",
-    "DKIMCTL_CLIENT_ID",
-    "DKIMCTL_CLIENT_SECRET",
-    "DKIMCTL_ACCESS_TOKEN",
-)
-_QUESTIONS = {
-    "auth_url": "Authorization URL (https://…)",
-    "base_url": "Service URL (https://…)",
-    "client_id": "Client ID",
-}
+_EXPORTED_SECRETS = ("DKIMCTL_CLIENT_SECRET", "DKIMCTL_ACCESS_TOKEN")
+_NOTHING_STORED = "nothing was stored"
 
 
 @app.command(
@@ -57,18 +50,21 @@ def login(
 ) -> int:
     """Log in: verify a client ID and secret, and store them.
 
-    Prompts for missing values. The secret is never taken from the command line.
+    Takes URLs and client ID from options, the environment and the config file, and prompts for
+    the rest. The secret is never taken from the command line. Both URLs are tried; nothing is
+    registered.
     """
     _refuse_environment()
-    _ask_for_missing(session)
-    _refuse_config(session)
-    account, store = session.account, session.credential_store
-    store.has_secret(account)  # reports an unusable store before the secret is typed
-    if not allow_plaintext_keyring:
-        _refuse_plaintext(store)
-    secret = prompt.read_client_secret(from_stdin=secret_stdin)
-    token = session.client.issue_token(account.client_id, secret)
-    store_login(session, secret, token)
+    with prompt.interruptible(_NOTHING_STORED):
+        ask_for_missing(session)
+        _refuse_config(session)
+        account, store = session.account, session.credential_store
+        store.has_secret(account)  # reports an unusable store before the secret is typed
+        if not allow_plaintext_keyring:
+            _refuse_plaintext(store)
+        secret = ask_for_secret(session, from_stdin=secret_stdin)
+        token = _try_out(session, secret)
+        store_login(session, secret, token)
     session.reporter.note(
         f"dkimctl: logged in as {account.client_id} at {account.base_url} "
         f"(profile {session.profile.name}); the secret is in the {store.name}"
@@ -76,13 +72,24 @@ def login(
     return ExitCode.OK
 
 
+def _try_out(session: Session, secret: Secret) -> Token:
+    """A token, with which the service was asked for nothing. Raises what either URL says."""
+    try:
+        token = session.client.issue_token(session.account.client_id, secret)
+    except ServiceError as error:
+        raise naming_url("auth URL", error) from None
+    require_base_url(session, token)
+    return token
+
+
 def _refuse_environment() -> None:
-    """Variables would override what is stored."""
-    overriding = [name for name in _OVERRIDING if os.environ.get(name)]
-    if overriding:
+    """Later commands would use these instead of what is stored."""
+    exported = [name for name in _EXPORTED_SECRETS if os.environ.get(name)]
+    if exported:
         raise UsageError(
-            f"the environment sets {', '.join(overriding)}, which would override the login",
-            hint=f"unset {' '.join(overriding)}, or use these variables instead of logging in",
+            f"the environment sets {' and '.join(exported)}, which every command uses instead of "
+            "a login",
+            hint=f"to log in, first run `unset {' '.join(exported)}`",
         )
 
 
@@ -94,20 +101,6 @@ def _refuse_plaintext(store: CredentialStore) -> None:
             hint="run `dkimctl login --credential-store file` for a file that only you can read, "
             "or `dkimctl login --allow-plaintext-keyring`",
         )
-
-
-def _ask_for_missing(session: Session) -> None:
-    for key, question in _QUESTIONS.items():
-        if getattr(session.resolve_settings(may_be_new=True).profile, key) is not None:
-            continue
-        if not prompt.is_interactive():
-            option = key.replace("_", "-")
-            raise UsageError(
-                f"{key} is not set, and there is no terminal to ask for it",
-                hint=f"give --{option}, or set DKIMCTL_{key.upper()} and the other variables "
-                "instead of logging in",
-            )
-        session.set_flag(key, prompt.ask(question))
 
 
 def _refuse_config(session: Session) -> None:

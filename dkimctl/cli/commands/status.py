@@ -1,8 +1,9 @@
-"""`dkimctl status`: the profile, and where its credentials are."""
+"""`dkimctl status`: the profile, where its settings come from, and where its credentials are."""
 
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -13,12 +14,14 @@ import typer
 from dkimctl.cli.command import App
 from dkimctl.cli.options.common import ACCOUNT
 from dkimctl.cli.options.shared import TableOrJson, examples, with_session
+from dkimctl.cli.output.settings import setting_lines
 from dkimctl.cli.output.streams import write
 from dkimctl.cli.session import Session
 from dkimctl.errors import CredentialsError, ExitCode
 from dkimctl.models.secret import Token
+from dkimctl.settings.precedence import exported_proxy
+from dkimctl.settings.sources import LOGIN, Source, variable
 from dkimctl.text.durations import format_duration
-from dkimctl.text.escaping import printable
 
 app = App()
 
@@ -32,24 +35,32 @@ def status(
         typer.Option("--format", "-f", metavar="FORMAT", help=f"{', '.join(TableOrJson)}."),
     ] = TableOrJson.TABLE,
 ) -> int:
-    """Show the profile, and where its secret and token are. Sends nothing.
+    """Show the profile, where each setting comes from, and where its secret and token are.
 
-    The exit code is 3 if there is neither a secret nor a token.
+    Sends nothing. The exit code is 3 if there is neither a secret nor a token.
     """
-    profile = session.profile
+    profile, sources = session.profile, dict(session.settings.sources)
+    settings = profile._asdict()
     facts: dict[str, object] = {
-        "profile": profile.name,
-        "auth_url": profile.auth_url,
-        "base_url": profile.base_url,
-        "client_id": profile.client_id,
+        "profile": settings.pop("name"),
+        "auth_url": settings.pop("auth_url"),
+        "base_url": settings.pop("base_url"),
+        "client_id": settings.pop("client_id"),
         "secret_source": None,
         "token": None,
         "token_expires_at": None,
         "problem": None,
+        **settings,
     }
     facts |= {"secret_source": "none needed"} if profile.is_sandbox else _credentials(session)
-    facts["problem"] = session.reporter.complete(str(facts["problem"] or "")) or None
-    write([json.dumps(facts, indent=1) + "\n"] if fmt is TableOrJson.JSON else _lines(facts))
+    sources |= _credential_sources(session, facts)
+    if not (profile.proxy or profile.is_sandbox) and (proxy := exported_proxy(os.environ)):
+        facts["proxy"], sources["proxy"] = proxy
+    if fmt is TableOrJson.JSON:
+        named = {key: {"kind": kind, "name": name or None} for key, (kind, name) in sources.items()}
+        write([json.dumps(facts | {"sources": named}, indent=1) + "\n"])
+    else:
+        write(setting_lines(_shown(facts), sources))
     return ExitCode.OK if facts["secret_source"] or facts["token"] else ExitCode.AUTH
 
 
@@ -57,18 +68,38 @@ def _credentials(session: Session) -> Mapping[str, object]:
     """The facts about the secret and token, of which neither is shown in full."""
     profile = session.profile
     if not (profile.auth_url and profile.base_url and profile.client_id):
-        return {"problem": "not logged in: run `dkimctl login`"}
+        return _problem(session, "not logged in: run `dkimctl login`")
     try:
         source = session.credentials.secret_source(session.stored_account)
         token = session.credentials.get_token(session.stored_account)
     except CredentialsError as error:
-        return {"problem": f"{error.message}: {error.hint}"}
+        return _problem(session, f"{error.message}: {error.hint}")
     facts: dict[str, object] = {"secret_source": source}
     if token is not None:
         facts |= {"token": token.access_token.masked(), "token_expires_at": _expiry(token)}
     elif source is None:
-        facts["problem"] = "no secret is stored: run `dkimctl login`"
+        facts |= _problem(session, "no secret is stored: run `dkimctl login`")
     return facts
+
+
+def _problem(session: Session, text: str) -> dict[str, object]:
+    return {"problem": session.reporter.complete(text)}
+
+
+def _credential_sources(session: Session, facts: Mapping[str, object]) -> dict[str, Source]:
+    from dkimctl.credentials.sources import IN_ENVIRONMENT
+
+    if session.profile.is_sandbox:
+        return {}
+    sources = {}
+    if secret_source := facts["secret_source"]:
+        is_exported = secret_source == IN_ENVIRONMENT
+        sources["secret_source"] = variable("client_secret") if is_exported else LOGIN
+    if facts["token"]:
+        # Only the user's own has no known expiry.
+        is_stored = facts["token_expires_at"] is not None
+        sources["token"] = LOGIN if is_stored else variable("access_token")
+    return sources
 
 
 def _expiry(token: Token) -> str | None:
@@ -77,15 +108,16 @@ def _expiry(token: Token) -> str | None:
     return datetime.fromtimestamp(token.expires_at, UTC).isoformat(timespec="seconds")
 
 
-def _lines(facts: Mapping[str, object]) -> list[str]:
-    shown = {key.replace("_", " "): _shown(key, value) for key, value in facts.items() if value}
-    width = max(map(len, shown))
-    return [f"{key:<{width}}  {text}\n" for key, text in shown.items()]
-
-
-def _shown(key: str, value: object) -> str:
-    text = printable(str(value))
-    if key != "token_expires_at":
-        return text
-    left = datetime.fromisoformat(text).timestamp() - time.time()
-    return f"{text} (in {format_duration(left)})"
+def _shown(facts: Mapping[str, object]) -> dict[str, str]:
+    """What is set, as a table shows it."""
+    texts = {key: str(value) for key, value in facts.items() if value and key != "problem"}
+    for key in ("timeout", "max_wait"):
+        texts[key] = f"{facts[key]:g} s"
+    if defaults := facts["defaults"]:
+        texts["defaults"] = json.dumps(defaults)
+    if expires_at := texts.get("token_expires_at"):
+        left = datetime.fromisoformat(expires_at).timestamp() - time.time()
+        texts["token_expires_at"] += f" (in {format_duration(left)})"
+    if problem := facts["problem"]:
+        texts["problem"] = str(problem)
+    return texts

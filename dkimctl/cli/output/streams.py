@@ -52,6 +52,7 @@ class Reporter:
     def lists_all(self) -> bool:
         """Whether to list all of many that are alike: asked to, or for a program to read."""
         return self.verbose or self._as_json
+
     def complete(self, text: str) -> str:
         """`text` with the options of the profile in use in each command in backticks.
 

@@ -8,6 +8,7 @@ import pytest
 from dkimctl.client import failures
 from dkimctl.errors import (
     AuthenticationError,
+    ClientRefused,
     MaybeProcessed,
     NoService,
     NotProcessed,
@@ -42,7 +43,7 @@ def test_how_long_the_service_asks_to_wait_is_kept(status, kind):
 
 @pytest.mark.parametrize(
     ("status", "kind"),
-    [(400, AuthenticationError), (401, AuthenticationError), (403, AuthenticationError),
+    [(400, ClientRefused), (401, ClientRefused), (403, ClientRefused),
      (405, AuthenticationError), (302, NoService), (404, NoService), (429, NotProcessed),
      (500, NotProcessed)],
 )  # fmt: skip
