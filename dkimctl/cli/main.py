@@ -27,7 +27,6 @@ _PANELS = {
     "Embedded service": ("serve", "service"),
 }
 COMMANDS = {name: panel for panel, names in _PANELS.items() for name in names}
-COMPLETE_VARIABLE = "_DKIMCTL_COMPLETE"  # set by a shell's completion script
 
 
 class LazyGroup(Group):
@@ -70,6 +69,10 @@ def run(args: Sequence[str]) -> int:
     open_missing_streams()
     for stream in (sys.stdout, sys.stderr):
         _escape_unencodable(stream)
+    if "_DKIMCTL_COMPLETE" in os.environ:  # set by a shell's completion script
+        from dkimctl.cli.completion.protocol import answer
+
+        return answer(LazyGroup())
     reporter = Reporter(as_json=wants_json(args), color=wanted_color(args))
     try:
         status = _dispatch(args, reporter)
@@ -83,8 +86,6 @@ def run(args: Sequence[str]) -> int:
 
 
 def _dispatch(args: Sequence[str], reporter: Reporter) -> int:
-    if COMPLETE_VARIABLE in os.environ:
-        typer.completion.completion_init()  # type: ignore[attr-defined]
     try:
         result = LazyGroup().main(
             list(args), prog_name="dkimctl", standalone_mode=False, obj=reporter

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from dkimctl.errors import LedgerError
 from dkimctl.ledger.errors import damage_error, primary_code, require_row_id
 from dkimctl.ledger.schema import migrate, migrated_copy, version_of
+from dkimctl.system.databases import sqlite_uri
 from dkimctl.system.directories import prepare_directory
 from dkimctl.system.locking import lock_file_of
 from dkimctl.system.ownership import Fault, fault_of, refuse
@@ -39,7 +40,7 @@ def open_for_writing(path: Path, base_url: str, client_id: str) -> OpenedAccount
     Raises LedgerError, OSError and sqlite3.Error.
     """
     prepare_directory(path.parent)
-    refuse(_fault_of(path), LedgerError)
+    refuse(ledger_fault(path), LedgerError)
     _create_if_missing(path)
     connection = _connect(path, "mode=rw")
     try:
@@ -64,7 +65,7 @@ def open_read_only(path: Path, base_url: str, client_id: str) -> OpenedAccount:
 
     Raises LedgerError, OSError and sqlite3.Error.
     """
-    refuse(_fault_of(path), LedgerError)
+    refuse(ledger_fault(path), LedgerError)
     connection = _connect_read_only(path)
     try:
         connection = migrated_copy(connection, path)
@@ -88,12 +89,7 @@ def size_of(path: Path) -> int:
         return 0
 
 
-def sqlite_uri(uri: str) -> str:
-    """A file URI as SQLite reads it: without a host, so a Windows share is part of the path."""
-    return uri if uri.startswith("file:///") else uri.replace("file:", "file://", 1)
-
-
-def _fault_of(path: Path) -> Fault | None:
+def ledger_fault(path: Path) -> Fault | None:
     side_files = (side_file(path, suffix) for suffix in ("-wal", "-shm", "-journal"))
     return fault_of(path, *side_files, lock_file_of(path))
 

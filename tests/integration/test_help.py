@@ -1,8 +1,7 @@
-"""Help and shell completion."""
+"""Help, and the completion scripts in the repository."""
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -49,25 +48,3 @@ def test_the_version_is_printed(cli):
 def test_the_completion_scripts_in_the_repository_are_up_to_date(cli, shell):
     stored = (COMPLETIONS / f"dkimctl.{shell}").read_text(encoding="utf-8")
     assert cli("completion", shell).out == stored
-
-
-def test_bash_completes_commands_and_options(cli, needs_tool):
-    script = (
-        "source <(dkimctl completion bash); "
-        'COMP_WORDS=(dkimctl "$@"); COMP_CWORD=$#; _dkimctl_completion dkimctl; '
-        'echo "${COMPREPLY[*]}"'
-    )
-
-    def complete(*words: str) -> str:
-        done = subprocess.run(
-            [needs_tool("bash"), "-c", script, "bash", *words],
-            cwd=cli.home, env=cli.environment, capture_output=True, text=True, check=True,
-        )  # fmt: skip
-        return done.stdout.strip()
-
-    assert complete("reg") == "register"
-    assert complete("service", "cl") == "client"
-    assert complete("register", "--dry") == "--dry-run"
-    assert complete("show-dns", "--format", "z") == "zone"
-    assert complete("ledger", "f") == "forget"
-    assert complete("rotate", "--retired", "--format", "n") == "nsupdate"

@@ -2,36 +2,38 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+import sys
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
 
 from dkimctl.cli.command import App
-from dkimctl.cli.main import COMPLETE_VARIABLE
+from dkimctl.cli.completion.scripts import INSTALLATIONS, SCRIPTS, Shell
 from dkimctl.cli.options.shared import examples
 from dkimctl.cli.output.streams import write
 
 app = App()
 
 
-class Shell(StrEnum):
-    """The supported shells."""
+def _instructions() -> Iterator[str]:
+    """How to install the scripts, as lines of a shell."""
+    for shell, installations in INSTALLATIONS.items():
+        for place, commands in installations:
+            yield f"# {shell}{place}"
+            yield from commands
 
-    BASH = "bash"
-    ZSH = "zsh"
-    FISH = "fish"
 
+@app.command(epilog=examples(*_instructions()))
+def completion(
+    ctx: typer.Context, shell: Annotated[Shell, typer.Argument(help="The shell.")]
+) -> None:
+    """Print a shell's completion script.
 
-@app.command(
-    epilog=examples(
-        "dkimctl completion bash > ~/.local/share/bash-completion/completions/dkimctl",
-        "dkimctl completion fish > ~/.config/fish/completions/dkimctl.fish",
-    )
-)
-def completion(shell: Annotated[Shell, typer.Argument(help="The shell.")]) -> None:
-    """Print a shell's completion script."""
-    from typer.completion import get_completion_script  # type: ignore[attr-defined]
-
-    script = get_completion_script(prog_name="dkimctl", complete_var=COMPLETE_VARIABLE, shell=shell)
-    write([script + "\n"])
+    The examples install it for you alone. Start a new shell afterwards.
+    """
+    write([SCRIPTS[shell]])
+    if sys.stdout.isatty():
+        commands = "; ".join(INSTALLATIONS[shell][0].commands)
+        ctx.obj.note(f"dkimctl: to install this script, run: {commands}")
+        ctx.obj.note("dkimctl: `dkimctl completion --help` has other places for it")

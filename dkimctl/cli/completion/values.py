@@ -1,0 +1,130 @@
+"""The values that an option or argument can take, by its metavar.
+
+Everything is only read: no file is created, no lock taken, no keyring opened, nothing sent.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from dkimctl.cli.session import Session
+
+MOST_DOMAINS = 200  # a list that nobody would read further
+_HTTP_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+_CREDENTIAL_STORES = ("keyring", "file")
+_KEY_LENGTHS = ("1024", "2048")  # interface 2.3
+
+
+class Files(StrEnum):
+    """The files that the shell offers as well."""
+
+    NONE = "none"
+    ALL = "files"
+    SPECS = "specs"
+    DIRECTORIES = "directories"
+
+
+class Candidate(NamedTuple):
+    """A word that can follow, and what it means."""
+
+    value: str
+    help: str = ""
+
+
+class Request(NamedTuple):
+    """What is asked for: values that begin with `prefix`."""
+
+    prefix: str
+    typed: Mapping[str, Sequence[str]]  # the values on the line by the name of their option
+
+    def session(self) -> Session:
+        """A session with the profile that the line names."""
+        from dkimctl.cli.output.streams import Reporter
+        from dkimctl.cli.session import Session
+
+        flags: dict[str, Any] = defaultdict(lambda: None)
+        flags |= {name: values[-1] or True for name, values in self.typed.items() if values}
+        flags["verbose"], flags["quiet"] = False, True
+        _require_regular(flags["config"])
+        return Session(flags, Reporter(quiet=True))
+
+
+class Source(NamedTuple):
+    """Where values come from."""
+
+    find: Callable[[Request], Iterable[Candidate]]
+    files: Files = Files.NONE
+
+
+def source_of(parameter: Any) -> Source | None:
+    """The source of an option's or argument's values; None if they are free text."""
+    metavar = parameter.metavar or ""
+    if choices := getattr(parameter.type, "choices", ()) or ("|" in metavar and metavar.split("|")):
+        return Source(partial(_fixed, choices))
+    return _SOURCES.get(metavar)
+
+
+def _fixed(words: Iterable[object], _request: Request) -> Iterable[Candidate]:
+    return [Candidate(str(word)) for word in words]
+
+
+def _profiles(request: Request) -> Iterable[Candidate]:
+    from dkimctl.settings.profile import DEFAULT_PROFILE
+    from dkimctl.settings.values import SANDBOX
+
+    session = request.session()
+    of_config, logins = session.config.profiles, session.logins
+    for name in {DEFAULT_PROFILE: None, **of_config, **logins, SANDBOX: None}:
+        settings = {**logins.get(name, {}), **of_config.get(name, {})}
+        client_id = settings.get("client_id")
+        meaning = f"client ID {client_id}" if client_id else ""
+        yield Candidate(name, "the embedded service" if name == SANDBOX else meaning)
+
+
+def _domains(request: Request) -> Iterable[Candidate]:
+    from dkimctl.ledger.prefixes import domains_with_prefix
+    from dkimctl.settings.profile import require_ledger_account
+
+    session = request.session()
+    base_url, client_id = require_ledger_account(session.profile)
+    path = session.state_dir / "ledger.db"
+    domains = domains_with_prefix(path, base_url, client_id, request.prefix, MOST_DOMAINS)
+    return map(Candidate, domains)
+
+
+def _clients(request: Request) -> Iterable[Candidate]:
+    from dkimctl.service.client_names import read_client_states
+    from dkimctl.settings.paths import data_dir
+
+    given = request.typed.get("data")
+    path = Path(given[-1]) if given else data_dir() / "service.db"
+    return [Candidate(*client) for client in read_client_states(path)]
+
+
+def _nothing(_request: Request) -> Iterable[Candidate]:
+    return ()
+
+
+def _require_regular(path: str | None) -> None:
+    """Raise OSError for what could keep the shell waiting, such as standard input."""
+    if path is not None and not Path(path).is_file():
+        raise FileNotFoundError
+
+
+_SOURCES = {
+    "FILE": Source(_nothing, Files.ALL),
+    "DIR": Source(_nothing, Files.DIRECTORIES),
+    "NAME": Source(_profiles),
+    "SELECTION...": Source(_domains, Files.SPECS),
+    "[SELECTION]...": Source(_domains, Files.SPECS),
+    "CLIENT_ID": Source(_clients),
+    "STORE": Source(partial(_fixed, _CREDENTIAL_STORES)),
+    "METHOD": Source(partial(_fixed, _HTTP_METHODS)),
+    "BITS": Source(partial(_fixed, _KEY_LENGTHS)),
+}
