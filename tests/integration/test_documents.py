@@ -155,6 +155,16 @@ def test_the_benchmarks_run(cli, shell, needs_tool):
     assert "once: checkdmarc" in done.stdout
 
 
-def test_completion(shell, cli):
-    shell(example("dkimctl completion"), {})
-    assert "_dkimctl_completion" in (cli.home / "dkimctl.bash").read_text()
+@pytest.mark.parametrize(
+    ("block", "installed"),
+    [
+        (example("bash > ~/.local"), ".local/share/bash-completion/completions/dkimctl"),
+        (example("bash > ~/.dkimctl"), ".dkimctl-completion.bash"),
+        (example("zsh > ~/.zfunc"), ".zfunc/_dkimctl"),
+        (example("source <(dkimctl completion zsh)"), ".zshrc"),
+        (example("fish > ~/.config"), ".config/fish/completions/dkimctl.fish"),
+    ],
+)
+def test_completion(shell, cli, block, installed):
+    shell(block, {})
+    assert "dkimctl" in (cli.home / installed).read_text()

@@ -15,12 +15,14 @@ _NOT_INSTALLED = "is not installed"
 _SYSTEM_DIRECTORIES = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 # Debian's packages, and the programs in each that tests need.
 PACKAGES = {
+    "bash-completion": ("dh_bash-completion",),
     "bind9": ("named",),
     "bind9-dnsutils": ("dig", "nsupdate"),
     "bind9-utils": ("dnssec-keygen", "dnssec-signzone", "named-checkzone"),
     "curl": ("curl",),
     "dbus": ("dbus-run-session", "dbus-send"),
     "faketime": ("faketime",),
+    "fish": ("fish",),
     "gnome-keyring": ("gnome-keyring-daemon",),
     "iproute2": ("ip",),
     "knot": ("knotd",),
@@ -35,6 +37,7 @@ PACKAGES = {
     "pdns-backend-sqlite3": ("pdns_server",),
     "pdns-server": ("pdns_server", "pdnsutil"),
     "unbound": ("unbound",),
+    "zsh": ("zsh",),
 }
 
 

@@ -28,6 +28,7 @@ class InteractiveShell:
         import struct
         import termios
 
+        self.shell = shell
         self._ran = home / "ran"
         self._primary, secondary = pty.openpty()
         fcntl.ioctl(secondary, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 200, 0, 0))

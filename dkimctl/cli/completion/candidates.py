@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from dkimctl.cli.completion.line import Line
 from dkimctl.cli.completion.typed import TypedWords
-from dkimctl.cli.completion.values import Candidate, Files, Request, source_of
+from dkimctl.cli.completion.values import Candidate, Files, Request, Source, source_of
 from dkimctl.text.escaping import printable
 
 # In no shell is anything in such a word expanded, or in need of quotes.
@@ -59,9 +59,16 @@ def _values(parameter: Any, typed: TypedWords, start: str, prefix: str = "") -> 
     source = source_of(parameter)
     if source is None:
         return Completion()
-    values = source.find(Request(start, typed.values))
-    plain = (each for each in values if not each.value.startswith("-"))
+    plain = [value for value in _found(source, start, typed) if not value.value.startswith("-")]
     return Completion(_matching(plain, start), source.files, prefix)
+
+
+def _found(source: Source, start: str, typed: TypedWords) -> list[Candidate]:
+    """What a source has; nothing if its file is missing or damaged, or the profile is unknown."""
+    try:
+        return list(source.find(Request(start, typed.values)))
+    except Exception:  # noqa: BLE001 - the user is typing; running the command reports it
+        return []
 
 
 def _commands(typed: TypedWords, start: str, with_help: bool) -> Iterator[Candidate]:

@@ -147,7 +147,9 @@ function __dkimctl_show
     set -l token (commandline -ct)
     switch "$__dkimctl_files"
         case specs
-            __fish_complete_suffix --complete="$token" .yaml .yml .json
+            # What fish completes for a command that it does not know: files.
+            complete -C "__dkimctl_files $token" |
+                string match -r -- '.*(?:/|\.ya?ml|\.json)$'
         case directories
             set -l option (string match -r -- '^--[a-z-]+=' "$token")
             __fish_complete_directories (string replace -- "$option" '' "$token") '' |
