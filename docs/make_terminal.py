@@ -20,7 +20,7 @@ from dkimctl.dkim import record_name
 from dkimctl.models.registration import DnsRecord, DomainSpec, Outcome, Registration, Result
 from dkimctl.publication.verdicts import Check, Finding, Urgency, Verdict
 from dkimctl.render.check_table import CheckTableRenderer
-from dkimctl.render.renderer import render_all
+from dkimctl.render.renderer import TableLayout, render_all
 from dkimctl.render.table import TableRenderer
 from dkimctl.specs.loading import read_specs
 
@@ -53,7 +53,7 @@ def words(svg: str) -> list[str]:
 def _lines() -> Iterator[str]:
     specs = read_specs(str(SPECS))
     yield "$ dkimctl register domains.example.yaml"
-    table = TableRenderer(_WIDTH, colour=True, only_attention=False)
+    table = TableRenderer(TableLayout(_WIDTH, colour=True))
     results = [Result(_registration(spec), Outcome.CREATED) for spec in specs]
     yield from _wrapped(render_all(table, results))
     yield "$ dkimctl check-dns"

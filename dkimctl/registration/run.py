@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from dkimctl.errors import DkimctlError, LedgerError
-from dkimctl.models.registration import DomainSpec, Result, key_of
+from dkimctl.models.registration import DomainSpec, Outcome, Result, key_of
 from dkimctl.registration.preflight import inspect_entries
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class RegistrationRun:
     ) -> None:
         from dkimctl.registration.engine.engine import RegistrationEngine  # a plan needs none
 
+        self.counts_if_nothing_sent: Counter[Outcome] = Counter()
         self._specs = specs
         self._ledger = ledger
         self._planner = planner
@@ -76,18 +78,24 @@ class RegistrationRun:
     def execute(self, emit: Callable[[Result], None]) -> None:
         """Push one result for each entry to `emit`, in the file's order.
 
-        Raises what ended the run, if that was before anything was sent or emitted.
+        Raises what ended the run, if that was before anything was sent or emitted. Then
+        `counts_if_nothing_sent` has the outcomes.
         """
+        unsent = self.counts_if_nothing_sent
         has_emitted = False
 
         def emit_unless_moot(result: Result) -> None:
             nonlocal has_emitted
-            if not has_emitted and self.stopped and not self._engine.may_have_reached_service:
-                raise self.stopped
-            has_emitted = True
-            emit(result)
+            is_moot = self.stopped and not self._engine.may_have_reached_service
+            if unsent or (is_moot and not has_emitted):
+                unsent[result.outcome] += 1
+            else:
+                has_emitted = True
+                emit(result)
 
         self._engine.run(self._specs, emit_unless_moot)
+        if unsent and self.stopped:
+            raise self.stopped
 
     def left_unanswered(self) -> list[Intent]:
         """Requests of earlier runs that were never answered, and that this file does not repeat."""

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, assert_never
 
 from dkimctl.models.registration import Result
 from dkimctl.render.renderer import (
+    DEFAULT_LAYOUT,
     CheckFormat,
     Format,
     PerZoneFormat,
     PerZoneRenderer,
     Provider,
     Renderer,
+    TableLayout,
 )
 
 if TYPE_CHECKING:
@@ -26,22 +28,17 @@ def open_renderer(
     origin: str | None = None,
     zones: Sequence[str] = (),
     provider: Provider = Provider.ROUTE53,
-    width: int = 80,
-    colour: bool = False,
-    only_attention: bool = False,
+    layout: TableLayout = DEFAULT_LAYOUT,
 ) -> Renderer[Result] | PerZoneRenderer:
     """The renderer of results in `fmt`; a PerZoneRenderer for the formats in PER_ZONE.
 
     The table, and formats with `zones`, keep results until the end; the others keep none.
     `ttl` is in seconds (DNS formats). Names are relative to `origin` (zone). `provider` is for
-    terraform. `width` is in columns, `colour` adds ANSI codes, and `only_attention` leaves out
-    rows that need none (table).
+    terraform, `layout` for the table.
     """
     match fmt:
         case Format.TABLE:
-            from dkimctl.render.table import TableRenderer
-
-            return TableRenderer(width, colour=colour, only_attention=only_attention)
+            return _open_table(layout, zones)
         case Format.JSON:
             from dkimctl.render.json_format import JsonRenderer, result_line
 
@@ -68,6 +65,16 @@ def open_renderer(
             return ValueRenderer()
         case _:
             return _open_per_zone(fmt, zones, ttl, provider)
+
+
+def _open_table(layout: TableLayout, zones: Sequence[str]) -> Renderer[Result]:
+    if layout.is_plan:
+        from dkimctl.render.plan_table import PlanTableRenderer
+
+        return PlanTableRenderer(layout, zones)
+    from dkimctl.render.table import TableRenderer
+
+    return TableRenderer(layout)
 
 
 def _open_per_zone(

@@ -44,34 +44,55 @@ class Grid:
 
     def row(self, cells: Sequence[str], styles: Sequence[str]) -> Iterator[str]:
         """The lines of one row. A style is an ANSI code, or "" for none."""
+        if all(map(_fits, cells, self._widths)):  # almost always
+            yield self._line(cells, styles)
+            return
         for line in zip_longest(*map(_wrap, cells, self._widths), fillvalue=""):
-            *texts, last = line
-            padded = map(_padded, texts, self._widths)
-            styled = map(self.styled, (*padded, last), styles)
-            yield _GAP.join(styled).rstrip(" ") + "\n"
+            yield self._line(line, styles)
 
     def below(self, text: str, style: str) -> Iterator[str]:
         """The lines of `text` below a row."""
         for line in _wrap(text, self._width - len(INDENT)):
             yield f"{INDENT}{self.styled(line, style)}\n"
 
+    def _line(self, texts: Sequence[str], styles: Sequence[str]) -> str:
+        *others, last = texts
+        padded = [*map(_padded, others, self._widths), last]
+        if self._colour:
+            padded = [*map(self.styled, padded, styles)]
+        return _GAP.join(padded).rstrip(" ") + "\n"
+
     def styled(self, text: str, style: str) -> str:
         return f"\x1b[{style}m{text}\x1b[0m" if style and self._colour else text
 
 
-def hidden_rows(count: int, width: int, *, alike: int = 0) -> Iterator[str]:
-    """Lines for below a table that say how many rows it leaves out.
+NEED_NO_ATTENTION = ("needs no attention", "need no attention")
 
-    `count` need no attention; `alike` are like others that are shown.
+
+def hidden_rows(
+    count: int,
+    width: int,
+    *,
+    alike: int = 0,
+    which: tuple[str, str] = NEED_NO_ATTENTION,
+    shown_by: str = "--format table",
+) -> Iterator[str]:
+    """Lines for below a table that say how many rows it leaves out, and what shows all.
+
+    `which` says of `count` rows, of one or of several, why; `alike` are like others that are shown.
     """
     left_out = []
     if count:
-        need = "1 row that needs" if count == 1 else f"{count:,} rows that need"
-        left_out.append(f"{need} no attention")
+        one, several = which
+        left_out.append(f"1 row that {one}" if count == 1 else f"{count:,} rows that {several}")
     if alike:
         left_out.append(f"{alike:,} {'row' if alike == 1 else 'rows'} like those above")
     are = "is" if count + alike == 1 else "are"
-    text = f"{' and '.join(left_out)} {are} not shown; --format table shows all"
+    return wrapped(f"{' and '.join(left_out)} {are} not shown; {shown_by} shows all", width)
+
+
+def wrapped(text: str, width: int) -> Iterator[str]:
+    """The lines of `text`, at most `width` columns wide (at least 40)."""
     return (f"{line}\n" for line in _wrap(text, max(width, _MIN_WIDTH)))
 
 
@@ -80,7 +101,8 @@ def _column_widths(rows: Sequence[Sequence[str]], width: int, min_last: int) -> 
 
     Only the last may be wider than a third, so that one long domain does not squeeze all rows.
     """
-    *others, last = (max(map(_columns, column)) for column in zip(*rows, strict=True))
+    *others, last = (max(map(columns_of, column)) for column in zip(*rows, strict=True))
+    min_last = min(min_last, last)
     others = [min(widest, width // 3) for widest in others]
     available = width - len(_GAP) * len(others)
     if sum(others) > available - min_last:
@@ -90,7 +112,7 @@ def _column_widths(rows: Sequence[Sequence[str]], width: int, min_last: int) -> 
     return [*others, min(last, max(available - sum(others), 1))]
 
 
-def _columns(text: str) -> int:
+def columns_of(text: str) -> int:
     """The width of a printable text on a terminal."""
     if text.isascii():
         return len(text)
@@ -99,20 +121,24 @@ def _columns(text: str) -> int:
     return cell_len(text)
 
 
+def _fits(text: str, width: int) -> bool:
+    return columns_of(text) <= width
+
+
 def _padded(text: str, width: int) -> str:
-    return text + " " * (width - _columns(text))
+    return text + " " * (width - columns_of(text))
 
 
 def _wrap(text: str, width: int) -> list[str]:
     """`text` in lines of at most `width` columns, broken between words where possible."""
-    if _columns(text) <= width:
+    if _fits(text, width):
         return [text]
     from rich.cells import chop_cells
 
     lines = [""]
     for word in text.split(" "):
         longer = f"{lines[-1]} {word}" if lines[-1] else word
-        if _columns(longer) <= width:
+        if _fits(longer, width):
             lines[-1] = longer
         else:
             lines += chop_cells(word, width)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from dkimctl.errors import UsageError
 from dkimctl.models.registration import SOUND, USABLE, DnsRecord, Result
@@ -68,6 +68,24 @@ def contains(zone: str, fqdn: str) -> bool:
 def enclosing_zone(fqdn: str, zones: Iterable[str]) -> str | None:
     """The longest of `zones` that contains `fqdn`, or None."""
     return max((zone for zone in zones if contains(zone, fqdn)), key=len, default=None)
+
+
+def zone_finder(zones: Iterable[str]) -> Callable[[str], str | None]:
+    """The function that finds the longest of `zones` that contains a name, or None.
+
+    For many names: unlike `enclosing_zone` it takes no longer for many zones.
+    """
+    by_name = {zone.lower(): zone for zone in zones}
+
+    def find(fqdn: str) -> str | None:
+        name = fqdn.lower()
+        while name:
+            if name in by_name:
+                return by_name[name]
+            name = name.partition(".")[2]
+        return None
+
+    return find
 
 
 def relative_name(fqdn: str, zone: str, *, apex: str) -> str:

@@ -54,6 +54,27 @@ class Provider(StrEnum):
     GOOGLE = "google"
 
 
+class TableLayout(NamedTuple):
+    """How a table looks, and what it leaves out.
+
+    `width` is in columns, `colour` adds ANSI codes, and `wide` adds a column. `only_attention`
+    leaves out rows that need none; `shown_by` names what shows all. Of the rows with the same
+    reason, `most_alike` are shown and the rest counted; None: all are shown. A plan has totals, and
+    no records.
+    """
+
+    width: int = 80
+    colour: bool = False
+    wide: bool = False
+    only_attention: bool = False
+    shown_by: str = "--format table"
+    most_alike: int | None = None
+    is_plan: bool = False
+
+
+DEFAULT_LAYOUT = TableLayout()
+
+
 class Renderer(ABC, Generic[ItemT]):
     """A format that makes one text, from items (results or checks) added one by one.
 

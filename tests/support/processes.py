@@ -51,6 +51,7 @@ class Cli:
         self.prefix: list[str] = []
         self.environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
         self.environment |= {"HOME": str(home), "USERPROFILE": str(home), "COLUMNS": "120"}
+        self.environment["PAGER"] = "cat"  # no pager, which would wait for keys
         self.environment["PATH"] = os.pathsep.join(
             [str(Path(sys.executable).parent), self.environment.get("PATH", "")]
         )

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dkimctl.models.registration import DnsRecord, Result
 from dkimctl.publication.verdicts import Check, Finding, ServerFinding, Verdict
 from dkimctl.render.formats import open_check_renderer, open_renderer
-from dkimctl.render.renderer import CheckFormat, Format, ZoneFile, render_all
+from dkimctl.render.renderer import CheckFormat, Format, TableLayout, ZoneFile, render_all
 
 # Values of sound records (RFC 6376: printable ASCII), with keys of over 4,096 bits.
 VALUES = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), min_size=1, max_size=900)
@@ -54,6 +54,11 @@ def txt_value(presentation: str) -> str:
 def render_text(fmt: Format, results: Iterable[Result], **options: object) -> str:
     """`results` in a format that is one text."""
     return "".join(render_all(open_renderer(fmt, **options), results))
+
+
+def render_table(results: Iterable[Result], *, zones: Sequence[str] = (), **layout) -> str:
+    """`results` as a table with such a TableLayout."""
+    return render_text(Format.TABLE, results, zones=zones, layout=TableLayout(**layout))
 
 
 def render_files(

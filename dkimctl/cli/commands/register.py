@@ -15,19 +15,18 @@ from dkimctl.cli.command import App
 from dkimctl.cli.options.common import ACCOUNT, CONNECTION, SENDING
 from dkimctl.cli.options.shared import examples, with_session
 from dkimctl.cli.output.options import OutputOptions
-from dkimctl.cli.output.results import ResultSink
 from dkimctl.cli.output.run_summary import (
     finish_run,
     nothing_sent_error,
+    open_sink,
     show_plan,
-    warn_of_early_start,
-    warn_of_unanswered,
 )
+from dkimctl.cli.output.summaries import Doing
 from dkimctl.cli.output.zones import resolve_zones
 from dkimctl.cli.session import Session
 from dkimctl.errors import DkimctlError
 from dkimctl.models.registration import DomainSpec
-from dkimctl.registration.planning import Planner, plan
+from dkimctl.registration.planning import Planner
 from dkimctl.registration.preflight import inspect_entries
 from dkimctl.registration.run import RegistrationRun, assign_from, record_names
 
@@ -96,18 +95,23 @@ def register(
         if dry_run:
             planner = make_planner(session.open_ledger(for_writing=False))
             _warn(session, inspect_entries(specs, planner, datetime.now(UTC)))
-            return show_plan(session.reporter, plan(specs, planner), output)
+            return show_plan(session.reporter, specs, planner, output)
         output = resolve_zones(output, record_names(specs), session.reporter.note)
-        return _register(session, specs, make_planner, output)
+        doing = Doing.REFRESHING if refresh else Doing.REGISTERING
+        return _register(session, specs, make_planner, output, doing)
 
 
 def _register(
-    session: Session, specs: Sequence[DomainSpec], make_planner: MakePlanner, output: OutputOptions
+    session: Session,
+    specs: Sequence[DomainSpec],
+    make_planner: MakePlanner,
+    output: OutputOptions,
+    doing: Doing,
 ) -> int:
     from dkimctl.cli.interruption import stopping
     from dkimctl.cli.progress.registering import RegistrationProgress
 
-    sink = ResultSink(output, session.reporter, expected=len(specs), in_background=True)
+    sink = open_sink(session, output, doing, len(specs))
     with ExitStack() as lock, sink:
         lock.enter_context(session.lock_account())
         ledger = session.open_ledger(for_writing=True)
@@ -134,13 +138,11 @@ def _register(
             except DkimctlError as error:
                 if error is not run.stopped:
                     raise
-                raise nothing_sent_error(session.reporter, error, len(specs)) from None
+                raise nothing_sent_error(session.reporter, run, error, doing) from None
             unanswered = [] if run.stopped else run.left_unanswered()
             lock.close()  # the next run need not wait for the reader of this one
             shown = sink.close()
-    warn_of_unanswered(session.reporter, unanswered)
-    warn_of_early_start(session.reporter, run.begun_early)
-    return finish_run(session, run.stopped, shown, output)
+    return finish_run(session, run, unanswered, shown, output)
 
 
 def _warn(session: Session, texts: Sequence[str]) -> None:

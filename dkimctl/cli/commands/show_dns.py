@@ -62,6 +62,7 @@ def show_dns(
 
     They come from the ledger; nothing is sent.
     """
+    output_options.require_zones_fit()
     selected = read_selection(session, selection)
     if saved is not None:
         return _show_saved(session, output_options, saved, selected)

@@ -71,6 +71,14 @@ def result_options() -> list[TyperOption]:
             "Write one file per zone to this directory.",
             type=Path,
         ),
+        _option(
+            ["wide", "--wide"],
+            None,
+            "Add the service's result code and message to the table.",
+            type=None,
+            is_flag=True,
+            default=False,
+        ),
     ]
 
 

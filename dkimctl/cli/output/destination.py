@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -28,10 +29,22 @@ class TextWriter(Protocol):
 
 
 def open_writer(
-    output: Path | None, *, must_arrive: bool = False, in_background: bool = False
+    output: Path | None,
+    *,
+    must_arrive: bool = False,
+    in_background: bool = False,
+    is_paged: bool = False,
 ) -> TextWriter:
-    """A writer to the file `output`, or to stdout (see StdoutWriter for its options)."""
+    """A writer to the file `output`, or to stdout (see StdoutWriter for its options).
+
+    What `is_paged` goes through the user's pager if stdout is a terminal.
+    """
     if output is None:
+        if is_paged and sys.stdout.isatty():
+            from dkimctl.cli.output.pager import PagedWriter, find_pager
+
+            if pager := find_pager(os.environ):
+                return PagedWriter(pager)
         return StdoutWriter(must_arrive=must_arrive, in_background=in_background)
     return _FileWriter(output)
 

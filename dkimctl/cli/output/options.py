@@ -10,12 +10,14 @@ from typing import NamedTuple
 from dkimctl.errors import UsageError, naming
 from dkimctl.render.renderer import PER_ZONE, Format, Provider
 
+_WITH_ZONES = (Format.NSUPDATE, *PER_ZONE)
+
 
 class OutputOptions(NamedTuple):
     """The output options of `register` and `show-dns`.
 
-    `is_default`: no format was named. `ttl` is in seconds. Zones are A-labels in lower case,
-    without trailing dot.
+    `is_default`: no format was named. `wide` adds columns to a table. `ttl` is in seconds. Zones
+    are A-labels in lower case, without trailing dot.
     """
 
     fmt: Format
@@ -27,6 +29,7 @@ class OutputOptions(NamedTuple):
     provider: Provider = Provider.ROUTE53
     output: Path | None = None
     output_dir: Path | None = None
+    wide: bool = False
 
     @property
     def is_on_terminal(self) -> bool:
@@ -43,12 +46,19 @@ class OutputOptions(NamedTuple):
         """Whether the records must lie in certain zones."""
         return self.finds_zones or self.origin is not None or bool(self.zones)
 
+    def require_zones_fit(self) -> None:
+        """Raise UsageError for the table of records with zones; that of a plan counts by zone."""
+        if self.fmt is Format.TABLE and self.has_zones:
+            option = "--find-zones" if self.finds_zones else "--zone"
+            _require_fit(option, True, self.fmt, _WITH_ZONES)
+
     def require_zones_for(self, names: Sequence[str]) -> None:
         """Raise UsageError for names outside the zones, or several zones without `--output-dir`."""
         zones = self.zones if self.origin is None else [self.origin]
-        from dkimctl.render.records import enclosing_zone, outside_zones
+        from dkimctl.render.records import outside_zones, zone_finder
 
-        zone_of = {name: enclosing_zone(name, zones) for name in names}
+        find_zone = zone_finder(zones)
+        zone_of = {name: find_zone(name) for name in names}
         if outside := [name for name, zone in zone_of.items() if zone is None]:
             raise outside_zones(outside, zones)
         different = sorted({zone for zone in zone_of.values() if zone is not None})
@@ -69,10 +79,11 @@ def read_output_options(
     provider: Provider | None,
     output: Path | None,
     output_dir: Path | None,
+    wide: bool,
 ) -> OutputOptions:
     """Check these options, and gather them. Raises UsageError."""
     output_options = OutputOptions(
-        fmt=fmt or default_format(output),
+        fmt=fmt or (Format.TABLE if wide else default_format(output)),
         is_default=fmt is None,
         ttl=ttl,
         origin=None if origin is None else read_zone("--origin", origin),
@@ -81,11 +92,14 @@ def read_output_options(
         provider=provider or Provider.ROUTE53,
         output=output,
         output_dir=output_dir,
+        wide=wide,
     )
     _require_fit("--origin", origin, output_options.fmt, [Format.ZONE])
-    _require_fit("--zone", zone, output_options.fmt, [Format.NSUPDATE, *PER_ZONE])
-    _require_fit("--find-zones", find_zones, output_options.fmt, [Format.NSUPDATE, *PER_ZONE])
+    # Zones fit the table of a plan; `require_zones_fit` refuses them for other tables.
+    _require_fit("--zone", zone, output_options.fmt, [Format.TABLE, *_WITH_ZONES])
+    _require_fit("--find-zones", find_zones, output_options.fmt, [Format.TABLE, *_WITH_ZONES])
     _require_fit("--provider", provider, output_options.fmt, [Format.TERRAFORM])
+    _require_fit("--wide", wide, output_options.fmt, [Format.TABLE])
     _require_fit("--output-dir", output_dir, output_options.fmt, PER_ZONE)
     if output is not None and output_dir is not None:
         raise UsageError("--output cannot be combined with --output-dir", hint="remove one of them")

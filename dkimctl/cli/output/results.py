@@ -5,32 +5,28 @@ from __future__ import annotations
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import NamedTuple, Self
 
+from dkimctl.cli.output.attention import AttentionWarnings
 from dkimctl.cli.output.destination import TextWriter, open_writer, write_files
 from dkimctl.cli.output.options import OutputOptions
 from dkimctl.cli.output.streams import Reporter
+from dkimctl.cli.output.summaries import Doing, summary
 from dkimctl.errors import ExitCode, OutputError
-from dkimctl.models.registration import Outcome, Result, named
+from dkimctl.models.registration import Outcome, Result
 from dkimctl.render.formats import open_renderer
-from dkimctl.render.renderer import Format, PerZoneRenderer, Renderer
+from dkimctl.render.renderer import (
+    DEFAULT_LAYOUT,
+    Format,
+    PerZoneRenderer,
+    Renderer,
+    TableLayout,
+)
+from dkimctl.text.grouping import MAX_ALIKE
 
 LONG_TABLE = 200  # rows; a longer table on a terminal shows only those that need attention
 
-# In the order of the summary.
-_WORDS = {
-    Outcome.CREATED: "created",
-    Outcome.EXISTS: "already there",
-    Outcome.PENDING: "to create",
-    Outcome.RETIRED: "retired",
-    Outcome.DIFFERS: "differs",
-    Outcome.TAKEN: "taken",
-    Outcome.INVALID: "invalid",
-    Outcome.UNUSABLE: "unusable",
-    Outcome.FAILED: "failed",
-    Outcome.UNKNOWN: "unknown",
-}
 _EXIT_CODES = {
     Outcome.CREATED: ExitCode.OK,
     Outcome.EXISTS: ExitCode.OK,
@@ -42,17 +38,6 @@ _EXIT_CODES = {
     Outcome.UNUSABLE: ExitCode.NO,
     Outcome.FAILED: ExitCode.SERVICE,
     Outcome.UNKNOWN: ExitCode.SERVICE,
-}
-_HINTS = {
-    Outcome.DIFFERS: "change the entry, or register another selector; it is not sent again",
-    Outcome.TAKEN: "choose another selector, or ask the service's operator who owns it",
-    Outcome.INVALID: "fix the entry and run the same command again",
-    Outcome.UNUSABLE: "do not publish it; register another selector, and report it to the "
-    "service's operator",
-    Outcome.FAILED: "run the same command again later",
-    Outcome.UNKNOWN: "if the entry has a selector, run the same command again; if not, ask the "
-    "service's operator whether it is registered: if so, write its selector into the entry; if "
-    "not, add --retry-unknown",
 }
 
 
@@ -72,8 +57,9 @@ class Shown(NamedTuple):
 class ResultWriter:
     """Writes results, added one by one, as `output_options` say.
 
-    `expected` is how many there will be, where that is known. The rest is as for `open_writer`.
-    `close` raises OutputError; leaving the block with an error keeps a file as it was.
+    Width and colour of the `layout` are those of stdout. Only a table `is_paged`; the rest is as
+    for `open_writer`. `close` raises OutputError; leaving the block with an error keeps a file as
+    it was.
     """
 
     def __init__(
@@ -81,11 +67,13 @@ class ResultWriter:
         output_options: OutputOptions,
         reporter: Reporter,
         *,
-        expected: int = 0,
+        layout: TableLayout = DEFAULT_LAYOUT,
+        is_paged: bool = False,
         must_arrive: bool = False,
         in_background: bool = False,
     ) -> None:
         self._options = output_options
+        self._is_paged = is_paged and output_options.fmt is Format.TABLE
         self._must_arrive = must_arrive
         self._in_background = in_background
         self._writer: TextWriter | None = None
@@ -95,9 +83,11 @@ class ResultWriter:
             origin=output_options.origin,
             zones=output_options.zones,
             provider=output_options.provider,
-            width=shutil.get_terminal_size((120, 24)).columns,
-            colour=output_options.output is None and reporter.shows_colour(sys.stdout),
-            only_attention=output_options.is_on_terminal and expected > LONG_TABLE,
+            layout=layout._replace(
+                width=shutil.get_terminal_size((120, 24)).columns,
+                colour=output_options.output is None and reporter.shows_colour(sys.stdout),
+                wide=output_options.wide,
+            ),
         )
         self._per_zone = renderer if isinstance(renderer, PerZoneRenderer) else None
         self._renderer = renderer if isinstance(renderer, Renderer) else None
@@ -132,6 +122,7 @@ class ResultWriter:
             self._options.output,
             must_arrive=self._must_arrive,
             in_background=self._in_background,
+            is_paged=self._is_paged,
         )
         self._writer.write(text)
         return self._writer
@@ -140,24 +131,38 @@ class ResultWriter:
 class ResultSink:
     """Shows results, emitted one by one, and reports what needs attention.
 
-    `expected` is how many there will be. With `in_background`, `emit` never waits for the reader
-    of stdout.
+    `doing` is what the command does. `expected` is how many results there will be: of more than
+    200 on a terminal only those that need attention are shown, unless the format was named.
+    `shown_by` says what shows all. With `in_background`, `emit` never waits for the reader of
+    stdout.
     """
 
     def __init__(
         self,
         output_options: OutputOptions,
         reporter: Reporter,
+        doing: Doing,
         *,
-        expected: int,
+        expected: int = 0,
+        shown_by: str = "--format table",
         in_background: bool = False,
     ) -> None:
+        is_cut = output_options.is_default and not reporter.verbose
+        is_long = output_options.is_on_terminal and expected > LONG_TABLE
+        layout = TableLayout(
+            only_attention=is_cut and is_long,
+            shown_by=shown_by,
+            most_alike=MAX_ALIKE if is_cut else None,
+            is_plan=doing is Doing.PLANNING,
+        )
         self._writer = ResultWriter(
-            output_options, reporter, expected=expected, in_background=in_background
+            output_options, reporter, layout=layout, is_paged=True, in_background=in_background
         )
         self._reporter = reporter
-        self._warns = output_options.fmt is not Format.TABLE  # a table shows the reasons itself
+        self._doing = doing
         self._counts: Counter[Outcome] = Counter()
+        # A table shows the reasons itself.
+        self._warnings = None if output_options.fmt is Format.TABLE else AttentionWarnings(reporter)
 
     def __enter__(self) -> Self:
         self._writer.__enter__()
@@ -167,32 +172,36 @@ class ResultSink:
         self._writer.__exit__(kind)
 
     def emit(self, result: Result) -> None:
-        outcome = result.outcome
-        if self._warns and outcome in _HINTS:
-            _warn(result, self._reporter, with_hint=not self._counts[outcome])
-        self._counts[outcome] += 1
+        if self._warnings is not None:
+            self._warnings.add(result)
+        self._counts[result.outcome] += 1
         self._writer.add(result)
 
     def close(self) -> Shown:
-        """Write the rest and the summary."""
+        """Write the rest, the warnings and the summary."""
         failure = None
         try:
             self._writer.close()
         except OutputError as error:
             failure = error
-        self._reporter.summarize(summary(self._counts), self._counts)
+        if self._warnings is not None:
+            self._warnings.close()
+        self._reporter.summarize(summary(self._counts, self._doing), self._counts)
         if failure is not None:
             self._reporter.error(failure)
         return Shown(self._counts, failure)
 
 
-def show(results: Iterable[Result], output_options: OutputOptions, reporter: Reporter) -> Shown:
-    """Show results that are known already."""
-    expected = 0
-    if output_options.fmt is Format.TABLE and output_options.is_on_terminal:
-        results = list(results)
-        expected = len(results)
-    with ResultSink(output_options, reporter, expected=expected) as sink:
+def show(
+    results: Iterable[Result],
+    output_options: OutputOptions,
+    reporter: Reporter,
+    doing: Doing = Doing.SHOWING,
+    *,
+    expected: int = 0,
+) -> Shown:
+    """Show results that are known already; the options are as for ResultSink."""
+    with ResultSink(output_options, reporter, doing, expected=expected) as sink:
         for result in results:
             sink.emit(result)
         return sink.close()
@@ -212,12 +221,6 @@ def write_results(
         writer.close()
 
 
-def summary(counts: Mapping[Outcome, int]) -> str:
-    """How many domains came to what, such as "created 3, already there 2"."""
-    parts = [f"{word} {counts[outcome]}" for outcome, word in _WORDS.items() if counts.get(outcome)]
-    return ", ".join(parts) or "nothing to do"
-
-
 def worst(codes: Iterable[ExitCode]) -> ExitCode:
     """The one that stands for all: 130, then 3, 4, 2, 1, 0."""
     return _first(codes, ExitCode.SERVICE, ExitCode.USAGE, ExitCode.NO)
@@ -235,8 +238,3 @@ def _first(codes: Iterable[ExitCode], *order: ExitCode) -> ExitCode:
     given = set(codes)
     always = (ExitCode.INTERRUPTED, ExitCode.AUTH)
     return next((code for code in (*always, *order) if code in given), ExitCode.OK)
-
-
-def _warn(result: Result, reporter: Reporter, *, with_hint: bool) -> None:
-    text = f"{named(result.registration)}: {result.outcome}: {result.reason}"
-    reporter.warn(text, hint=_HINTS[result.outcome] if with_hint else "", code=result.outcome)

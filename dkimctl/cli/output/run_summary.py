@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from dkimctl.cli.output.options import OutputOptions
-from dkimctl.cli.output.results import Shown, show, summary, worst
+from dkimctl.cli.output.results import ResultSink, Shown, show, worst
 from dkimctl.cli.output.streams import Reporter
+from dkimctl.cli.output.summaries import Doing, summary
+from dkimctl.cli.output.zones import resolve_zones
 from dkimctl.errors import DkimctlError, ExitCode, Interrupted, ServiceError, UsageError
-from dkimctl.models.registration import Outcome, Result, named
+from dkimctl.models.registration import DomainSpec, Outcome, named
+from dkimctl.registration.planning import Planner, plan
+from dkimctl.registration.run import RegistrationRun, record_names
 from dkimctl.render.renderer import Format
 from dkimctl.text.escaping import few
 
@@ -23,7 +26,9 @@ if TYPE_CHECKING:
 _UNFINISHED = (Outcome.PENDING, Outcome.UNKNOWN, Outcome.FAILED)
 
 
-def show_plan(reporter: Reporter, results: Iterable[Result], output: OutputOptions) -> int:
+def show_plan(
+    reporter: Reporter, specs: Sequence[DomainSpec], planner: Planner, output: OutputOptions
+) -> int:
     """Show what `register` would do; returns the exit code. Raises UsageError for other formats."""
     if output.is_default:
         output = output._replace(fmt=Format.TABLE)
@@ -31,18 +36,39 @@ def show_plan(reporter: Reporter, results: Iterable[Result], output: OutputOptio
         raise UsageError(
             f"a plan has no DNS records to show as {output.fmt}", hint="use --format table or json"
         )
-    shown = show(results, output, reporter)
+    output = resolve_zones(output, record_names(specs), reporter.note, for_plan=True)
+    results = plan(specs, planner)
+    shown = show(results, output, reporter, Doing.PLANNING, expected=len(specs))
     # The service was not asked: what is unknown is so in the ledger, and a no.
     return shown.status if shown.failure else min(shown.status, ExitCode.NO)
 
 
+def open_sink(session: Session, output: OutputOptions, doing: Doing, expected: int) -> ResultSink:
+    """Where the results of a run go; a slow reader of stdout does not hold it up."""
+    return ResultSink(
+        output,
+        session.reporter,
+        doing,
+        expected=expected,
+        shown_by=f"`{session.command('show-dns')}` or --format table",
+        in_background=True,
+    )
+
+
 def finish_run(
-    session: Session, stopped: DkimctlError | None, shown: Shown, output_options: OutputOptions
+    session: Session,
+    run: RegistrationRun,
+    unanswered: Sequence[Intent],
+    shown: Shown,
+    output_options: OutputOptions,
 ) -> int:
     """Report why the run ended early, or what to do next; returns the exit code.
 
-    Raises Interrupted for a run that was interrupted.
+    `unanswered` are requests of earlier runs. Raises Interrupted for a run that was interrupted.
     """
+    _warn_of_unanswered(session.reporter, unanswered)
+    _warn_of_early_start(session.reporter, run.begun_early)
+    stopped = run.stopped
     if isinstance(stopped, Interrupted):
         raise _interrupted(shown.counts)
     if stopped is None and (count := shown.counts[Outcome.PENDING]):
@@ -61,14 +87,16 @@ def finish_run(
     return shown.status
 
 
-def nothing_sent_error(reporter: Reporter, stopped: DkimctlError, count: int) -> DkimctlError:
+def nothing_sent_error(
+    reporter: Reporter, run: RegistrationRun, stopped: DkimctlError, doing: Doing
+) -> DkimctlError:
     """The error to end with where there are no results to show."""
-    counts = Counter({Outcome.PENDING: count})
-    reporter.summarize(summary(counts), counts)
+    counts = run.counts_if_nothing_sent
+    reporter.summarize(summary(counts, doing), counts)
     return _interrupted(counts) if isinstance(stopped, Interrupted) else stopped
 
 
-def warn_of_unanswered(reporter: Reporter, intents: Sequence[Intent]) -> None:
+def _warn_of_unanswered(reporter: Reporter, intents: Sequence[Intent]) -> None:
     """Warn of requests of earlier runs that were never answered."""
     if not intents:
         return
@@ -79,7 +107,7 @@ def warn_of_unanswered(reporter: Reporter, intents: Sequence[Intent]) -> None:
     )
 
 
-def warn_of_early_start(reporter: Reporter, names: Sequence[str]) -> None:
+def _warn_of_early_start(reporter: Reporter, names: Sequence[str]) -> None:
     """Warn of new keys that sign already: the clock here is slow, or they were sent too late."""
     if not names:
         return

@@ -10,7 +10,11 @@ _MANY = 100  # names, whose lookups may take longer than a second
 
 
 def resolve_zones(
-    output_options: OutputOptions, fqdns: Iterable[str], note: Callable[[str], None]
+    output_options: OutputOptions,
+    fqdns: Iterable[str],
+    note: Callable[[str], None],
+    *,
+    for_plan: bool = False,
 ) -> OutputOptions:
     """The options for records of these names; with `--find-zones`, DNS is asked for the zones.
 
@@ -19,6 +23,8 @@ def resolve_zones(
     """
     if not output_options.has_zones:
         return output_options
+    if not for_plan:
+        output_options.require_zones_fit()
     names = list(fqdns)
     if output_options.finds_zones:
         from dkimctl.resolver.nameservers import system_nameservers

@@ -20,7 +20,7 @@ LIGHT = [fmt for fmt in STREAMED if fmt is not Format.TABLE]
 
 def whole(fmt: Format, results: Iterable[Result]) -> str:
     """The whole output of a format for results in the zone `example`."""
-    renderer = open_renderer(fmt, zones=["example"] if fmt in PER_ZONE else (), width=80)
+    renderer = open_renderer(fmt, zones=["example"] if fmt in PER_ZONE else ())
     if fmt in PER_ZONE:
         for result in results:
             renderer.add(result)

@@ -12,17 +12,16 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from dkimctl.models.registration import DnsRecord, Outcome, Result
-from dkimctl.render.renderer import Format
 from dkimctl.text.escaping import printable
-from rendering import render_text
+from rendering import render_table
 
 WIDTHS = [80, 120, 200]
 LONG_DOMAIN = ".".join(["d" * 59] * 4)
 HOSTILE = "[red]x[/] :smile: \x1b[2J\n\u202eevil 日本語のメッセージ [link=x]y"
 
 
-def table_of(*results: Result, width: int = 80, colour: bool = False) -> str:
-    return render_text(Format.TABLE, results, width=width, colour=colour)
+def table_of(*results: Result, **layout: object) -> str:
+    return render_table(results, **layout)
 
 
 def assert_readable(text: str, results: list[Result], width: int) -> None:
@@ -48,15 +47,9 @@ def test_a_row_has_all_columns_and_a_record_below(
     result: Callable[..., Result], width: int
 ) -> None:
     header, row, name, value, *_ = table_of(result(), width=width).splitlines()
-    assert header.split() == ["DOMAIN", "SELECTOR", "OUTCOME", "BITS", "START", "RESULT"]
-    assert re.split(" {2,}", row) == [
-        "example.com",
-        "s1",
-        "created",
-        "2048",
-        "2026-03-01T00:00+09:00",
-        "201 created",
-    ]
+    assert header.split() == ["DOMAIN", "SELECTOR", "OUTCOME", "BITS", "START"]
+    cells = ["example.com", "s1", "created", "2048", "2026-03-01T00:00+09:00"]
+    assert re.split(" {2,}", row) == cells
     assert name.split() == ["FQDN", "s1._domainkey.example.com", "TXT"]
     assert value == result().registration.record.value
 
@@ -71,24 +64,26 @@ def test_cells_are_aligned_with_their_titles(every_outcome: list[Result], width:
         assert [row[at:].split()[0] for row in rows] == words
 
 
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_wide_table_has_the_answer_of_the_service(
+    result: Callable[..., Result], width: int
+) -> None:
+    header, row, *_ = table_of(result(Outcome.EXISTS), width=width, wide=True).splitlines()
+    assert re.split(" {2,}", header)[-1] == "RESULT"
+    assert re.split(" {2,}", row)[-1] == "201 created"
+
+
 def test_a_reason_is_below_its_row(result: Callable[..., Result]) -> None:
     text = table_of(result(Outcome.TAKEN, record=None, code="409", reason="another account has it"))
     assert text.splitlines()[2:] == ["  another account has it", ""]
 
 
-def test_a_reason_equal_to_the_message_is_not_repeated(result: Callable[..., Result]) -> None:
-    text = table_of(result(Outcome.INVALID, record=None, message="bad", reason="bad"))
+@pytest.mark.parametrize("wide", [False, True])
+def test_a_reason_is_there_once_even_if_it_is_the_message(
+    result: Callable[..., Result], wide: bool
+) -> None:
+    text = table_of(result(Outcome.INVALID, record=None, message="bad", reason="bad"), wide=wide)
     assert text.count("bad") == 1
-
-
-def test_a_plan_has_one_line_for_each_entry(result: Callable[..., Result]) -> None:
-    absent = dict.fromkeys(("selector", "key_len", "start_date", "record", "code", "message"))
-    plan = [result(Outcome.PENDING, **(absent | {"sign_domain": f"{n}.example"})) for n in "ab"]
-    _, *rows = table_of(*plan).splitlines()
-    assert [row.split() for row in rows] == [
-        ["a.example", "-", "pending", "-", "-", "-"],
-        ["b.example", "-", "pending", "-", "-", "-"],
-    ]
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -102,7 +97,7 @@ def test_a_long_domain_wraps_without_squeezing_other_rows(
     end = lines[0].index("SELECTOR")
     folded = lines[1 : next(n for n, line in enumerate(lines) if "FQDN" in line)]
     assert "".join(line[:end].strip() for line in folded) == LONG_DOMAIN
-    assert any(line.startswith("a.example ") and "201 created" in line for line in lines)
+    assert any(line.startswith("a.example ") and "2026-03-01T00:00" in line for line in lines)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -115,7 +110,7 @@ def test_control_characters_and_markup_have_no_effect(
     hostile = result(
         Outcome.UNUSABLE, start_date=None, record=record, message=HOSTILE, reason=reason
     )
-    text = table_of(hostile, width=width, colour=colour)
+    text = table_of(hostile, width=width, colour=colour, wide=True)
     plain = Text.from_ansi(text).plain
     assert_readable(plain, [hostile], width)
     unfolded = "".join(plain.split())
@@ -125,11 +120,13 @@ def test_control_characters_and_markup_have_no_effect(
 
 
 @settings(deadline=None, max_examples=60)
-@given(text=st.text(st.characters(), max_size=200), width=st.integers(40, 200))
-def test_any_text_fits_the_width(result: Callable[..., Result], text: str, width: int) -> None:
+@given(text=st.text(st.characters(), max_size=200), width=st.integers(40, 200), wide=st.booleans())
+def test_any_text_fits_the_width(
+    result: Callable[..., Result], text: str, width: int, wide: bool
+) -> None:
     record = DnsRecord(text, "TXT", text)
     results = [result(sign_domain=text, selector=text, message=text, record=record, reason=text)]
-    assert_readable(table_of(*results, width=width), results, width)
+    assert_readable(table_of(*results, width=width, wide=wide), results, width)
 
 
 @pytest.mark.parametrize(
@@ -161,17 +158,56 @@ def test_the_outcome_is_coloured(
 
 
 def test_only_rows_that_need_attention(every_outcome: list[Result]) -> None:
-    text = render_text(Format.TABLE, every_outcome, only_attention=True)
+    text = table_of(*every_outcome, only_attention=True, shown_by="`dkimctl show-dns`")
     for hidden in ("created.example", "exists.example", "pending.example"):
         assert hidden not in text
     assert "differs.example" in text
     assert "unknown.example" in text
-    assert text.endswith("3 rows that need no attention are not shown; --format table shows all\n")
+    assert text.replace("\n", " ").endswith(
+        "3 rows that need no attention are not shown; `dkimctl show-dns` shows all "
+    )
 
 
 def test_if_no_row_needs_attention_there_is_no_header(result: Callable[..., Result]) -> None:
-    text = render_text(Format.TABLE, [result()] * 300, only_attention=True)
+    text = table_of(*[result()] * 300, only_attention=True)
     assert text == "300 rows that need no attention are not shown; --format table shows all\n"
+
+
+def failed(result: Callable[..., Result], count: int, reason: str) -> list[Result]:
+    names = (f"d{n}.example" for n in range(count))
+    fields = {"record": None, "code": "500", "message": None}
+    return [
+        result(Outcome.FAILED, sign_domain=name, reason=reason.format(name=name), **fields)
+        for name in names
+    ]
+
+
+def test_of_rows_with_the_same_reason_most_are_counted(result: Callable[..., Result]) -> None:
+    results = [
+        *failed(result, 30, "the service answered 500"),
+        *failed(result, 25, "{name} is refused"),
+        *[result(Outcome.EXISTS)] * 40,
+    ]
+    text = table_of(*results, most_alike=20)
+    assert text.count("the service answered 500") == 20 + 1
+    assert text.count("example is refused") == 20
+    assert text.count("exists") == 40
+    assert text.endswith(
+        "… and 10 more: failed: the service answered 500\n… and 5 more: failed: DOMAIN is refused\n"
+    )
+
+
+def test_all_rows_may_be_shown(result: Callable[..., Result]) -> None:
+    text = table_of(*failed(result, 30, "the service answered 500"))
+    assert text.count("the service answered 500") == 30
+    assert "more" not in text
+
+
+@pytest.mark.parametrize("width", [40, *WIDTHS])
+def test_the_count_of_rows_fits_the_width(result: Callable[..., Result], width: int) -> None:
+    results = failed(result, 30, HOSTILE * 3)
+    text = table_of(*results, width=width, most_alike=20)
+    assert_readable(text, [], width)
 
 
 def test_without_results_there_is_no_table() -> None:

@@ -12,12 +12,12 @@ from dkimctl.cli.output.options import OutputOptions
 from dkimctl.cli.output.results import (
     ResultSink,
     Shown,
-    summary,
     worst,
     worst_check,
     write_results,
 )
 from dkimctl.cli.output.streams import Reporter
+from dkimctl.cli.output.summaries import Doing
 from dkimctl.errors import ExitCode, OutputError
 from dkimctl.models.registration import Outcome, Registration, Result
 from dkimctl.render.renderer import Format
@@ -47,22 +47,6 @@ def test_what_could_not_be_written_is_4_at_least():
     assert shown.status == 4
 
 
-def test_says_how_many_came_to_what() -> None:
-    counts = Counter({Outcome.TAKEN: 1, Outcome.EXISTS: 2, Outcome.CREATED: 3})
-    assert summary(counts) == "created 3, already there 2, taken 1"
-
-
-def test_has_a_word_for_every_outcome() -> None:
-    assert summary(dict.fromkeys(Outcome, 1)) == (
-        "created 1, already there 1, to create 1, retired 1, differs 1, taken 1, invalid 1, "
-        "unusable 1, failed 1, unknown 1"
-    )
-
-
-def test_nothing_is_said_as_well() -> None:
-    assert summary({}) == summary({Outcome.CREATED: 0}) == "nothing to do"
-
-
 class Unclosed(Exception):
     """Ends a block early."""
 
@@ -72,13 +56,13 @@ def results():
     return [
         Result(Registration("a.example", "s1", 2048), Outcome.EXISTS),
         Result(Registration("b.example"), Outcome.TAKEN, "it belongs to another client"),
-        Result(Registration("c.example"), Outcome.TAKEN, "it belongs to another client"),
+        Result(Registration("c.example"), Outcome.TAKEN, "c.example is disputed"),
     ]
 
 
 def test_a_sink_writes_each_result_counts_it_and_warns_once_with_a_hint(results, tmp_path, capsys):
     path = tmp_path / "results.csv"
-    with ResultSink(OutputOptions(Format.CSV, output=path), Reporter(), expected=3) as sink:
+    with ResultSink(OutputOptions(Format.CSV, output=path), Reporter(), Doing.REGISTERING) as sink:
         for result in results:
             sink.emit(result)
         assert not path.exists()  # whole or not at all
@@ -99,7 +83,7 @@ def test_a_run_that_fails_leaves_the_file_as_it_was(results, tmp_path, fmt):
     path = tmp_path / "results"
     path.write_text("before")
     output = OutputOptions(fmt, zones=["example"], output=path)
-    with contextlib.suppress(Unclosed), ResultSink(output, Reporter(), expected=3) as sink:
+    with contextlib.suppress(Unclosed), ResultSink(output, Reporter(), Doing.REGISTERING) as sink:
         sink.emit(results[0])
         raise Unclosed
     assert path.read_text() == "before"
@@ -108,7 +92,7 @@ def test_a_run_that_fails_leaves_the_file_as_it_was(results, tmp_path, fmt):
 
 def test_a_sink_reports_a_file_that_cannot_be_written(results, tmp_path, capsys):
     output = OutputOptions(Format.JSON, output=tmp_path / "nowhere" / "results")
-    with ResultSink(output, Reporter(), expected=3) as sink:
+    with ResultSink(output, Reporter(), Doing.REGISTERING) as sink:
         for result in results:
             sink.emit(result)
         shown = sink.close()
