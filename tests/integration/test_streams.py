@@ -228,16 +228,84 @@ def test_the_value_is_complete_at_any_terminal_width(cli, on_terminal, columns):
     assert max(map(len, others)) <= columns
 
 
-def test_a_long_table_shows_only_problems_and_the_summary(cli, on_terminal):
+def many(cli, count=250):
     specs = "".join(
-        f"- {{sign_domain: d{n}.example, selector: s, enable: false}}\n" for n in range(250)
+        f"- {{sign_domain: d{n}.example, selector: s, enable: false}}\n" for n in range(count)
     )
-    cli.write("many.yaml", specs)
-    status, shown = on_terminal(["register", "--dry-run", "--sandbox", "many.yaml"])
+    return cli.write("many.yaml", specs)
+
+
+def test_a_long_plan_shows_all_that_is_to_be_created(cli, on_terminal):
+    cli("register", "--sandbox", "-", stdin="- {sign_domain: old.example, selector: s}\n")
+    specs = many(cli)
+    with (cli.home / specs).open("a") as file:
+        file.write("- {sign_domain: old.example, selector: s}\n")
+    words = ["register", "--dry-run", "--sandbox", specs]
+    status, shown = on_terminal(words)
     assert status == 0
-    assert "d7.example" not in shown.replace("(d0.example", "")
-    assert "250 rows that need no attention" in shown
-    assert "to create 250" in shown
+    assert all(f"\nd{n}.example " in shown for n in range(250))
+    assert "\nold.example " not in shown
+    assert "1 row that exists already is not shown; --format table shows all" in shown
+    assert shown.splitlines()[-1] == "dkimctl: already there 1, to create 250"
+    assert "\nold.example " in on_terminal([*words, "--format", "table"])[1]
+    assert "\nold.example " in cli(*words).out, "a plan in a pipe is not cut"
+
+
+@pytest.mark.slow
+def test_a_long_run_shows_only_problems_and_says_what_shows_all(cli, on_terminal):
+    words = ["register", "--sandbox", many(cli)]
+    cli(*words)
+    status, shown = on_terminal(words)
+    assert status == 0
+    assert "d7.example" not in shown
+    assert "`dkimctl show-dns --profile sandbox` or --format table shows all" in shown
+    for showing in (["show-dns", "--sandbox"], [*words, "--format", "table"]):
+        assert on_terminal(showing)[1].count("FQDN  s._domainkey.d") == 250
+
+
+@pytest.mark.slow
+def test_long_output_goes_through_the_pager(cli, on_terminal):
+    words = ["register", "--sandbox", many(cli, 30)]
+    cli.environment["PAGER"] = "wc -l | sed 's/^/counted: /'"
+    for more in (["--dry-run"], [], ["--format", "table"]):
+        status, shown = on_terminal([*words, *more])
+        assert status == 0
+        counted, *rest = shown[shown.index("counted: ") :].splitlines()
+        assert int(counted.split()[1]) > 30
+        assert rest[0].startswith("dkimctl: "), "the summary comes after the pager has ended"
+    assert "counted: " in on_terminal(["show-dns", "--sandbox"])[1]
+    assert "counted: " not in on_terminal([*words, "--format", "json"])[1]
+    assert "counted: " not in on_terminal(["show-dns", "--sandbox", "d1.example"])[1]
+    assert "counted: " not in cli("show-dns", "--sandbox", "--format", "table").out
+    on_terminal(["show-dns", "--sandbox", "--format", "table", "--output", "table.txt"])
+    assert "counted: " not in (cli.home / "table.txt").read_text()
+
+
+@pytest.mark.slow
+def test_many_equal_reasons_share_a_warning(cli, scripted_server, scripted_account, make_answer):
+    issue_token = scripted_server.answer
+
+    def refuse(request):
+        if request.path == "/oauth2/token":
+            return issue_token(request)
+        entries = json.loads(request.body)["domains"]
+        items = [entry | {"result": {"code": "400", "message": "not now"}} for entry in entries]
+        return make_answer(200, {"items": items, "count": len(items), "total": len(items)})
+
+    scripted_server.answer = refuse
+    words = ["register", many(cli)]
+    done = cli(*words, env=scripted_account)
+    assert done.status == 1
+    *_, warning, hint, summary = done.err.splitlines()
+    assert warning.startswith("dkimctl: warning: invalid: not now: 250 (d0.example (selector s), ")
+    assert warning.endswith("d19.example (selector s), … and 230 more)")
+    assert hint.startswith("hint: fix the entry")
+    assert summary == "dkimctl: invalid 250"
+    assert cli(*words, "--verbose", env=scripted_account).err.count("invalid: not now") == 250
+    errors = json.loads(cli(*words, "--format", "json", env=scripted_account).err)
+    assert len(errors["warnings"]) == 250
+    table = cli(*words, "--format", "table", env=scripted_account).out
+    assert table.count("not now") == 250
 
 
 def test_quiet_leaves_only_warnings_and_errors(cli):

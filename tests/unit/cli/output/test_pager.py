@@ -1,0 +1,137 @@
+"""Long tables on a terminal go through a pager."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dkimctl.cli.output.pager import pager_environment
+from terminals import Shown, run_on_terminal
+
+PROGRAM = """
+import os
+from dkimctl.cli.output.destination import open_writer
+writer = open_writer(None, is_paged=True)
+for number in range(int(os.environ["LINES_TO_WRITE"])):
+    writer.write(f"line {number}" + os.environ.get("REST", "") + "\\n")
+writer.close()
+print("the summary")
+"""
+FULL = 30  # lines, more than fit the terminal of 24
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+
+
+@pytest.fixture
+def show(tmp_path) -> Callable[..., Shown]:
+    """Write lines on a terminal of 24 lines and 80 columns, with such an environment."""
+
+    def run(lines: int = FULL, keys: str = "", **environ: str) -> Shown:
+        environment = {"PATH": os.environ["PATH"], "TERM": "xterm", "LINES_TO_WRITE": str(lines)}
+        return run_on_terminal([sys.executable, "-c", PROGRAM], environment | environ, keys=keys)
+
+    return run
+
+
+def script(path: Path, text: str) -> str:
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.fixture
+def pager(tmp_path) -> str:
+    """A pager that marks every line, and shows what it is told by the environment."""
+    return script(tmp_path / "pager", 'echo "LESS=$LESS"; sed "s/^/paged /"')
+
+
+def test_more_than_a_screen_goes_through_the_pager_and_the_rest_comes_after(show, pager):
+    shown = show(PAGER=pager)
+    assert shown.status == 0
+    assert shown.lines[0] == "LESS=FRX"
+    assert shown.lines[1:] == [*(f"paged line {n}" for n in range(FULL)), "the summary"]
+
+
+@pytest.mark.parametrize("lines", [0, 1, 23])
+def test_what_fits_the_screen_does_not(show, pager, lines):
+    assert show(lines, PAGER=pager).lines == [*(f"line {n}" for n in range(lines)), "the summary"]
+
+
+@pytest.mark.parametrize(("columns", "is_paged"), [(80, False), (60, True)])
+def test_long_lines_take_several(show, pager, columns, is_paged):
+    shown = show(11, PAGER=pager, REST="x" * 70 + "\x1b[32my\x1b[0m" * 60, COLUMNS=str(columns))
+    assert shown.lines[0].startswith("LESS=") is is_paged
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [
+        {"PAGER": ""},
+        {"PAGER": " "},
+        {"PAGER": "cat"},
+        {"PAGER": "/nowhere/pager -x"},
+        {"PAGER": "no-such-pager"},
+        {"PAGER": "/nowhere/pager 2>&-; exit 127"},
+        {"TERM": "dumb"},
+        {"TERM": "dumb", "PAGER": "false"},
+        {"PATH": "/nowhere"},
+    ],
+)
+def test_without_a_pager_all_is_printed(show, environ):
+    assert show(**environ).lines == [*(f"line {n}" for n in range(FULL)), "the summary"]
+
+
+def test_the_pager_is_a_command_of_the_shell(show):
+    shown = show(PAGER="tail -n 1 | sed 's/line/the last is/'")
+    assert shown.lines == [f"the last is {FULL - 1}", "the summary"]
+
+
+@pytest.mark.parametrize("name", ["less", "more"])
+def test_without_a_choice_it_is_less_or_else_more(show, tmp_path, name):
+    script(tmp_path / name, f'echo "this is {name}"; /bin/cat')
+    script(tmp_path / "more", 'echo "this is more"; /bin/cat') if name == "less" else None
+    shown = show(PATH=str(tmp_path))
+    assert (shown.status, shown.lines[0]) == (0, f"this is {name}")
+
+
+def test_a_pager_that_ends_early_is_not_an_error(show):
+    shown = show(100_000, PAGER="head -n 1")
+    assert (shown.status, shown.lines) == (0, ["line 0", "the summary"])
+    shown = show(100_000, PAGER="(exit 3)")
+    assert (shown.status, shown.lines) == (0, ["the summary"])
+
+
+def test_ctrl_c_is_for_the_pager(show, tmp_path):
+    patient = script(
+        tmp_path / "patient", "trap 'echo interrupted; exit 0' INT; echo ready; read x </dev/tty"
+    )
+    shown = show(PAGER=patient, keys="\x03")
+    assert shown.status == 0
+    assert "interrupted" in shown.text
+    assert shown.lines[-1] == "the summary"
+    assert "Traceback" not in shown.text
+
+
+def test_a_pager_that_ctrl_c_ends_is_not_an_error(show, tmp_path):
+    shown = show(PAGER="echo ready; exec sleep 60", keys="\x03")
+    assert (shown.status, shown.text) == (0, "ready\r\n^Cthe summary\r\n")
+
+
+def test_the_options_of_less_stay_and_it_shows_colours():
+    assert pager_environment({}) == {"LESS": "FRX"}
+    assert pager_environment({"LESS": "-i -Pname", "A": "b"}) == {"LESS": "-R -i -Pname", "A": "b"}
+    assert pager_environment({"LESS": ""}) == {"LESS": "-R "}
+
+
+def test_only_a_terminal_has_a_pager(show, pager):
+    import subprocess
+
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, stdin=subprocess.DEVNULL,
+        env={"PAGER": pager, "TERM": "xterm", "LINES_TO_WRITE": str(FULL)},
+    )  # fmt: skip
+    assert done.stdout.splitlines() == [*(f"line {n}" for n in range(FULL)), "the summary"]
