@@ -66,11 +66,13 @@ def test_the_spec_file_of_the_readme_is_valid(cli):
 def test_login_register_show_dns_and_api(cli, shell, needs_tool, at_service):
     needs_tool("named-checkzone")
     shell(example("--secret-stdin"), at_service)
-    done = shell(example("--dry-run"), at_service)
+    done = shell(example("--dry-run domains.yaml"), at_service)
     names = re.findall(r"_domainkey\.(\S+)\. ", done.stdout)
     assert names == ["example.com", "mail.example.com"]
     again = shell(example("--assign-selector"), at_service)
     assert "already there 2" in again.stderr
+    planned = shell(example("--zone example.net"), at_service)
+    assert re.search(r"(?m)^ZONE +EXISTS\nexample.com +2\n", planned.stdout)
     shell(example("--format zone --output dkim.zone"), at_service)
     assert (cli.home / "dkim.zone").read_text().count(" IN TXT ") == 2
     shell(example("named-checkzone"), at_service)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import subprocess
 from contextlib import closing
@@ -51,8 +52,42 @@ def test_the_table_shows_every_domain(cli, registered):
         assert any(values["fqdn"] in line for line in lines)
         row = next(line for line in lines if line.startswith(item["sign_domain"]))
         assert item["selector"] in row
-        assert "201 created" in row
+        assert "201 created" not in done.out
     assert "already there 3" in done.err
+
+
+@pytest.mark.parametrize("command", [["register", EXAMPLE], ["show-dns"]])
+def test_a_wide_table_shows_what_the_service_answered(cli, registered, command):
+    done = cli(*command, "--sandbox", "--wide")
+    assert done.out.count("  201 created\n") == len(registered)
+
+
+def test_show_dns_counts_records(cli, registered):
+    assert cli("show-dns", "--sandbox").err == "dkimctl: 3 records\n"
+    assert cli("show-dns", "--sandbox", "news.example.com").err == "dkimctl: 1 record\n"
+    saved = cli("show-dns", "--sandbox", "--format", "json").out
+    assert cli("show-dns", "--from", "-", stdin=saved).err == "dkimctl: 3 records\n"
+
+
+def test_a_plan_counts_by_zone(cli, registered):
+    words = ["register", "--dry-run", "--sandbox", "-", "--format", "table"]
+    specs = f"{EXAMPLE.read_text()}\n  - {{sign_domain: new.example.org, selector: s}}\n"
+    done = cli(*words, "--zone", "example.com", "--zone", "example.org", stdin=specs)
+    assert done.status == 0
+    assert re.search(
+        r"(?m)^ZONE +PENDING  EXISTS\nexample.com +0 +3\nexample.org +1 +0\n", done.out
+    )
+    outside = cli(*words, "--zone", "example.com", stdin=specs)
+    assert (outside.status, outside.out) == (2, "")
+    assert "not in the zone example.com: s._domainkey.new.example.org" in outside.err
+
+
+@pytest.mark.parametrize("command", [["register", EXAMPLE], ["show-dns"]])
+@pytest.mark.parametrize("option", [["--zone", "example.com"], ["--find-zones"]])
+def test_zones_are_not_for_a_table_of_records(cli, registered, command, option):
+    done = cli(*command, "--sandbox", "--format", "table", *option)
+    assert (done.status, done.out) == (2, "")
+    assert f"{option[0]} has no effect with --format table" in done.err
 
 
 def test_a_plan_sends_and_writes_nothing(cli):

@@ -303,7 +303,7 @@ def test_many_equal_reasons_share_a_warning(cli, scripted_server, scripted_accou
     assert summary == "dkimctl: invalid 250"
     assert cli(*words, "--verbose", env=scripted_account).err.count("invalid: not now") == 250
     errors = json.loads(cli(*words, "--format", "json", env=scripted_account).err)
-    assert len(errors["warnings"]) == 250
+    assert sum(warning["code"] == "invalid" for warning in errors["warnings"]) == 250
     table = cli(*words, "--format", "table", env=scripted_account).out
     assert table.count("not now") == 250
 

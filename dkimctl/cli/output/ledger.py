@@ -14,14 +14,12 @@ from dkimctl.errors import NegativeAnswer
 from dkimctl.models.registration import Outcome, Result, named
 from dkimctl.render.renderer import Format
 from dkimctl.text.escaping import few
-from dkimctl.text.grouping import without_names
+from dkimctl.text.grouping import MAX_ALIKE, without_names
 
 if TYPE_CHECKING:
     from dkimctl.cli.options.shared import TableOrJson
     from dkimctl.registration.importing import ImportPlan
     from dkimctl.rotation.retirement import RetirementStatus
-
-_MAX_REASONS = 5
 
 
 def write_forgotten(
@@ -72,7 +70,7 @@ def report_forgotten(reporter: Reporter, forgotten: int, not_retired: int) -> No
 
 def nothing_retired(reporter: Reporter, statuses: Sequence[RetirementStatus]) -> NegativeAnswer:
     """Warn with reasons; returns the error to end with."""
-    for status in statuses if reporter.verbose else statuses[:_MAX_REASONS]:
+    for status in statuses if reporter.lists_all else statuses[:MAX_ALIKE]:
         text = f"{named(status.registration)} is not retired: {reporter.complete(status.reason)}"
         reporter.warn(text, code="not_retired")
     return NegativeAnswer(

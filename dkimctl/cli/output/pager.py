@@ -16,6 +16,7 @@ from typing import IO
 from dkimctl.cli.output.streams import StdoutWriter
 
 _NOT_STARTED = (126, 127)  # exit codes of a shell that cannot run a command
+_NO_PAGER_ON = (None, "", "dumb", "unknown")  # values of TERM
 _PLAIN_WORD = re.compile(r"[\w./+-]+")  # the name of a program, and no syntax of a shell
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")
 # Quit if it fits on one screen, show colours, and leave the text on the screen.
@@ -58,7 +59,7 @@ def find_pager(environ: Mapping[str, str]) -> str | None:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return None
     is_windows = os.name == "nt"
-    if not is_windows and environ.get("TERM", "dumb") == "dumb":
+    if not is_windows and environ.get("TERM") in _NO_PAGER_ON:
         return None
     pager = environ.get("PAGER")
     if pager is None:

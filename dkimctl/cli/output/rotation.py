@@ -13,14 +13,13 @@ from dkimctl.errors import ExitCode
 from dkimctl.models.registration import Outcome, Result, named
 from dkimctl.render.renderer import Format, render_all
 from dkimctl.text.escaping import few
+from dkimctl.text.grouping import MAX_ALIKE
 
 if TYPE_CHECKING:
     from dkimctl.cli.session import Session
     from dkimctl.rotation.retirement import RetirementStatus
     from dkimctl.rotation.review import Review
     from dkimctl.rotation.successors import Rotation
-
-_MAX_REASONS = 5
 
 
 def report_rotation(
@@ -80,12 +79,12 @@ def show_retired(session: Session, review: Review, options: OutputOptions) -> Ex
 def _warn_due(session: Session, due: Sequence[RetirementStatus]) -> None:
     if not due:
         return
-    for status in due[:_MAX_REASONS]:
+    for status in due if session.reporter.lists_all else due[:MAX_ALIKE]:
         reason = session.reporter.complete(status.reason)
         text = f"{named(status.registration)} is due, but check first: {reason}"
         session.reporter.warn(text, code="due")
     domains = list(dict.fromkeys(status.registration.sign_domain for status in due))
-    selection = " ".join(["", *domains]) if len(domains) <= _MAX_REASONS else ""
+    selection = " ".join(["", *domains]) if len(domains) <= MAX_ALIKE else ""
     session.reporter.warn(
         f"not listed until their successors are published: {len(due)}",
         hint=f"publish what is missing, then run `dkimctl check-dns{selection}`",

@@ -50,7 +50,7 @@ def open_sink(session: Session, output: OutputOptions, doing: Doing, expected: i
         session.reporter,
         doing,
         expected=expected,
-        shown_by=f"`{session.command('show-dns')}` or --format table",
+        shown_by=session.reporter.complete("`dkimctl show-dns` or --format table"),
         in_background=True,
     )
 
