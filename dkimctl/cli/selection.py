@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Iterator, Sequence
 from typing import Annotated
 
@@ -10,7 +11,7 @@ import typer
 
 from dkimctl.cli.output.alike import AlikeWarnings
 from dkimctl.cli.session import Session
-from dkimctl.errors import ExitCode, NegativeAnswer
+from dkimctl.errors import ExitCode, NegativeAnswer, UsageError
 from dkimctl.ledger.selection import Selection
 from dkimctl.models.registration import Outcome, Result
 from dkimctl.registration import outcomes
@@ -76,7 +77,8 @@ def require_empty(session: Session, selection: Selection) -> None:
     raise NegativeAnswer(
         f"nothing is registered in the profile {session.profile.name}"
         + (f" that matches {few(unmatched)}" if unmatched else ""),
-        hint="run `dkimctl register FILE` first; `dkimctl show-dns` shows everything registered",
+        hint=_file_hint(unmatched)
+        or "run `dkimctl register FILE` first; `dkimctl show-dns` shows everything registered",
     )
 
 
@@ -93,4 +95,19 @@ def warn_unmatched(session: Session, selection: Selection) -> ExitCode:
 def _to_domain(word: str) -> str:
     from dkimctl.specs.names import parse_domain
 
-    return parse_domain(word)
+    try:
+        return parse_domain(word)
+    except UsageError as error:
+        if hint := _file_hint([word]):
+            raise UsageError(error.message, hint=hint) from None
+        raise
+
+
+def _file_hint(words: Sequence[str]) -> str:
+    """For words that select nothing, and are the names of files here; else ""."""
+    if not any(map(os.path.exists, words)):
+        return ""
+    return (
+        "it is a file here: name a spec file as in ./list.txt, and put globs in quotes, as in "
+        "'*.example.com'"
+    )

@@ -14,9 +14,9 @@ _GLOB_CHARACTERS = frozenset("*?[")
 
 
 def is_file(word: str) -> bool:
-    """Whether a word of a selection is the name of a spec file."""
+    """Whether a word of a selection is the name of a spec file; a URL is none."""
     separators = os.sep + (os.altsep or "")
-    return (
+    return "://" not in word and (
         word == "-"
         or word.lower().endswith(_FILE_SUFFIXES)
         or any(separator in word for separator in separators)

@@ -10,6 +10,7 @@ from dkimctl.models.registration import USABLE, DomainSpec, Outcome, Registratio
 from dkimctl.registration import outcomes
 from dkimctl.strict_yaml.source import read_bytes
 
+_HINT = "name a file written by --format json, or a response of the service"
 _MAX_SIZE = 1 << 29  # bytes; 100,000 registrations are 85 MB
 
 
@@ -31,15 +32,30 @@ def read_saved_results(path: str) -> SavedResults:
     """
     from dkimctl.client.wire import DecodeError, decode_reply
 
+    data = read_bytes(path, largest=_MAX_SIZE)
     try:
-        reply = decode_reply(read_bytes(path, largest=_MAX_SIZE), is_saved=True)
+        reply = decode_reply(data, is_saved=True)
     except DecodeError as error:
         name = "<stdin>" if path == "-" else path
-        raise UsageError(
-            f"{name} is not a saved result: {error}",
-            hint="name a file written by --format json, or a response of the service",
-        ) from None
+        raise _not_saved(data, name, str(error)) from None
     return SavedResults(reply.items, reply.faults, reply.retired)
+
+
+def _not_saved(data: bytes, name: str, reason: str) -> UsageError:
+    """The error for a file of another kind; `reason` is why it is no JSON of that shape."""
+    from dkimctl.text.lookalikes import Lookalike, lookalike
+
+    kind = lookalike(data)
+    hint = _HINT
+    if kind in (Lookalike.SPECS, Lookalike.DOMAINS):
+        hint = f"{_HINT}; `dkimctl register` takes a list of domains"
+    if kind in (Lookalike.SAVED, Lookalike.UTF_16):
+        kind = None  # what JSON itself lacks
+    if kind:
+        reason = f"it {kind.value}"
+    elif not data.lstrip().startswith((b"{", b"[")):
+        reason = "it is not JSON"
+    return UsageError(f"{name} is not a saved result: {reason}", hint=hint)
 
 
 def results_of(

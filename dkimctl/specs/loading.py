@@ -11,7 +11,7 @@ from dkimctl.dkim import MAX_NAME
 from dkimctl.errors import InputError, Problem
 from dkimctl.models.registration import DomainSpec, RegistrationKey, key_of
 from dkimctl.specs.fields import read_defaults, read_entry
-from dkimctl.specs.names import is_a_label, key_name_length
+from dkimctl.specs.names import is_a_label, is_ordinary, key_name_length
 from dkimctl.strict_yaml.document import Document, NewParser
 from dkimctl.strict_yaml.nodes import Node
 from dkimctl.strict_yaml.source import read_bytes
@@ -19,6 +19,13 @@ from dkimctl.text.escaping import quoted
 
 _KEYS = ("domains", "defaults")
 _EXAMPLE = "write a list such as '- example.com', or [] for no domains"
+_SYNTAX_ADVICE = {
+    "while scanning an alias": (
+        "a wildcard (*) cannot be a signing domain; and without quotes, YAML takes it for an alias",
+        "list each signing domain, without the *.",
+    )
+}
+_SUFFIXES = (".yaml", ".yml", ".json", ".txt", ".csv")
 _MAX_ENTRIES = 250_000  # to check and plan them takes up to 8 s and 350 MB
 _MAX_A_LABELS = 3_000_000  # characters; to check them takes 5 s
 
@@ -29,7 +36,8 @@ def read_specs(path: str, *, defaults: Mapping[str, object] | None = None) -> li
     Raises UsageError if it cannot be read, InputError if it is wrong.
     """
     name = "<stdin>" if path == "-" else path
-    return load_specs(read_bytes(path), name, defaults=defaults)
+    data = read_bytes(path, hint_if_missing=_domain_hint(path))
+    return load_specs(data, name, defaults=defaults)
 
 
 def load_specs(
@@ -44,14 +52,35 @@ def load_specs(
     `defaults` are the profile's fields, already checked. Those of the file take precedence over
     them, and the fields of an entry over both. Raises InputError with every problem found.
     """
-    with _no_garbage_collection(), Document(data, name, new_parser=new_parser) as document:
-        reader = _Reader(document)
-        root = document.root()
-        if root is None:
-            raise InputError([Problem(name, 1, 1, "the file is empty", _EXAMPLE)])
-        reader.read(root)
+    reader = _Reader()
+    try:
+        with (
+            _no_garbage_collection(),
+            Document(data, name, new_parser=new_parser, syntax_advice=_SYNTAX_ADVICE) as document,
+        ):
+            reader.read(document, name)
+    except InputError:
+        _refuse_lookalike(data, name, reader)
+        raise
     _apply_defaults(reader.specs, {**(defaults or {}), **reader.defaults})
     return reader.specs
+
+
+def _refuse_lookalike(data: bytes, name: str, reader: _Reader) -> None:
+    """If the file is no spec file at all, one problem says so, in place of all the others."""
+    if reader.has_list:
+        return
+    from dkimctl.specs.lookalikes import advice
+
+    if advised := advice(data, name, reader.keys):
+        raise InputError([Problem(name, 1, 1, *advised)]) from None
+
+
+def _domain_hint(path: str) -> str:
+    """For a `path` that is rather a domain, and no file; else ""."""
+    is_domain = is_ordinary(path) and not path.endswith(_SUFFIXES)
+    command = f"echo '- {path}' | dkimctl register -"
+    return f"for the domain itself: `{command}`, or write it into a file" if is_domain else ""
 
 
 @contextlib.contextmanager
@@ -77,39 +106,50 @@ def _apply_defaults(specs: list[DomainSpec], defaults: Mapping[str, Any]) -> Non
 
 
 class _Reader:
-    """Collects entries and defaults: `defaults:` may come after the entries."""
+    """Collects entries and defaults: `defaults:` may come after the entries.
 
-    def __init__(self, document: Document) -> None:
+    `keys` are those of the file's mapping, if it is one; `has_list`: it is meant as a spec file.
+    """
+
+    _document: Document
+
+    def __init__(self) -> None:
         self.specs: list[DomainSpec] = []
         self.defaults: dict[str, Any] = {}
-        self._document = document
+        self.keys: set[str] = set()
+        self.has_list = False
         self._lines: list[int] = []  # of `specs`
         self._a_labels = 0  # characters
         # Positions in `specs`: of each domain's first entry, and of all where there are several.
         self._first: dict[str, int] = {}
         self._repeated: dict[str, dict[RegistrationKey, int]] = {}
 
-    def read(self, root: Node) -> None:
-        if self._document.is_mapping(root):
+    def read(self, document: Document, name: str) -> None:
+        self._document = document
+        root = document.root()
+        if root is None:
+            raise InputError([Problem(name, 1, 1, "the file is empty", _EXAMPLE)])
+        if document.is_mapping(root):
             self._read_mapping(root)
         else:
             self._read_entries(root, "a spec file")
 
     def _read_mapping(self, root: Node) -> None:
-        keys = set()
         for key, value in self._document.pairs(root, "a spec file"):
-            keys.add(key.value)
+            self.keys.add(key.value)
             if key.value == "domains":
+                self.has_list = True
                 self._read_entries(value, "domains")
             elif key.value == "defaults":
                 self.defaults = read_defaults(self._document, value)
             else:
                 self._document.unknown_key(key, "a spec file", _KEYS)
-        if "domains" not in keys:
+        if "domains" not in self.keys:
             self._document.problem(root, "a spec file needs a list", "write it below domains:")
 
     def _read_entries(self, node: Node, what: str) -> None:
         for count, item in enumerate(self._document.items(node, what)):
+            self.has_list = True
             if count == _MAX_ENTRIES:
                 message = f"more than {_MAX_ENTRIES:,} entries"
                 self._document.stop(item, message, "split the file into several")

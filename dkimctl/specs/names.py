@@ -21,12 +21,22 @@ _NOT_LDH = r"[^A-Za-z0-9-]"
 
 # These patterns are text, which `re` compiles only if there is a mistake.
 _OTHER_THINGS = (
+    (r"\A(?:sign_)?domain:", "lacks a space after the colon", "write 'sign_domain: example.com'"),
     (r"\s", "contains a space or line break", "write only the domain name"),
+    (r"[,;]", "is not one domain name", "write each domain by itself, without commas"),
     (r"/", "is a URL or a path", "write only the domain name, such as example.com"),
     (r"@", "is an email address", "write only the part after the @"),
-    (r"\*", "is a wildcard", "DKIM has no wildcards: list each signing domain"),
+    (r"\*", "is a wildcard, which cannot be a signing domain", "list each signing domain"),
+    (
+        r"[\u00ab\u00bb\u2018-\u201f\"'`]",
+        "contains quotation marks",
+        "write the name without quotes, or in plain ones",
+    ),
     (r"_", "contains an underscore", "write the domain itself, without _domainkey"),
 )
+# A URL; its host is all of it that may be shown, since the rest can hold a password.
+_URL = r"([a-z][a-z0-9+.-]*://)(?:[^/?#]*@)?([^/?#@:]*)"
+_KEY_NAME = r"(?:.*\.)?_domainkey\.(.+)"
 
 
 def parse_domain(text: str) -> str:
@@ -65,6 +75,11 @@ def parse_selector(text: str) -> str:
     return text
 
 
+def is_ordinary(name: str) -> bool:
+    """Whether `name` is a signing domain that is written as `parse_domain` returns it."""
+    return _ORDINARY.fullmatch(name) is not None
+
+
 def is_a_label(label: str) -> bool:
     """Whether a label in lower case is, or pretends to be, internationalized (RFC 5890 2.3.2.1)."""
     return label.startswith("xn--")
@@ -79,11 +94,21 @@ def key_name_length(domain: str, selector: str | None) -> int:
 
 
 def _refuse_other_things(name: str, text: str) -> None:
+    if url := re.match(_URL, name):
+        _refuse(url[1] + url[2], "is a URL", f"write only the domain name{_if_domain(url[2])}")
+    if key := re.fullmatch(_KEY_NAME, name):
+        hint = f"write the signing domain alone{_if_domain(key[1])}"
+        _refuse(text, "is the name of a key record", hint)
     for pattern, what, hint in _OTHER_THINGS:
         if re.search(pattern, name):
             _refuse(text, what, hint)
     if _is_address(name):
         _refuse(text, "is an IP address", "write the signing domain's name")
+
+
+def _if_domain(name: str) -> str:
+    """For a hint: `name` after a colon, if it needs no further check."""
+    return f": {name}" if is_ordinary(name) else ""
 
 
 def _to_ascii(name: str, text: str) -> str:

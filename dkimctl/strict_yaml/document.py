@@ -6,12 +6,12 @@ entries needs the memory of one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NoReturn, Self, TypeGuard, TypeVar
 
 from dkimctl.errors import UsageError
 from dkimctl.strict_yaml.nodes import Converter, Mark, Node, Scalar
-from dkimctl.strict_yaml.problems import Problems
+from dkimctl.strict_yaml.problems import Problems, syntax_hint
 from dkimctl.strict_yaml.source import MAX_VALUE_BYTES, Source
 from dkimctl.text.escaping import printable, quoted
 
@@ -27,19 +27,6 @@ _WRITE_PAIRS = "write lines of the form 'KEY: VALUE'"
 _WRITE_VALUE = "write the value itself here"
 _MAX_GUESS = 60  # characters; comparing takes quadratic time
 _MAX_SYNTAX_MESSAGE = 200  # characters; it may quote the file
-# Hints for syntax errors: the first whose fragment is in the parser's message applies.
-_SYNTAX_HINTS = (
-    ("mapping values", "check the indentation, and put text that contains ': ' in quotes"),
-    (
-        "cannot start any token",
-        "indent with spaces, not tabs; text that begins with @, ` or % needs quotes",
-    ),
-    ("tab character", "indent with spaces, not tabs"),
-    ("end of stream", "close the quotation mark or bracket"),
-    ("' or '", "close the bracket, or add the missing comma"),
-    ("directive", "remove the line that begins with %"),
-)
-_SYNTAX_HINT = "check the indentation, quotes and brackets here and on the line before"
 
 
 class Document:
@@ -48,11 +35,21 @@ class Document:
     A context manager: inside, call `root` first, then walk with `pairs`, `items` and `value`. On
     exit, or where reading on is useless (YAML syntax, nesting), it raises InputError with all
     problems found so far, in the order of the file.
+
+    `syntax_advice` has message and hint for what the parser was doing when it met an error.
     """
 
-    def __init__(self, data: bytes, name: str, *, new_parser: NewParser | None = None) -> None:
+    def __init__(
+        self,
+        data: bytes,
+        name: str,
+        *,
+        new_parser: NewParser | None = None,
+        syntax_advice: Mapping[str, tuple[str, str]] = {},
+    ) -> None:
         import yaml
 
+        self._syntax_advice = syntax_advice
         self._source = Source(data, name)
         self._problems = Problems(name)
         self._depth = 0
@@ -245,11 +242,13 @@ class Document:
         mark, context = error.problem_mark, error.context_mark
         if error.context == "while scanning a quoted scalar":
             self._refuse_cut(context)
+        if advice := self._syntax_advice.get(error.context):
+            self._report(context, *advice)
+            return
         message = f"invalid YAML: {text}"
         if context and context.line != mark.line:
             message += f" ({error.context} that begins on line {context.line + 1})"
-        hint = next((hint for part, hint in _SYNTAX_HINTS if part in text), _SYNTAX_HINT)
-        self._report(mark, message, hint)
+        self._report(mark, message, syntax_hint(text))
 
     def _report(self, mark: Mark, message: str, hint: str) -> None:
         self._refuse_cut(mark)

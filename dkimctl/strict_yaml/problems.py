@@ -8,6 +8,20 @@ from dkimctl.strict_yaml.nodes import Mark
 MAX_LISTED = 1_000
 MAX_COUNTED = 5_000  # then reading ends: to check what is invalid takes long
 
+# Hints for syntax errors: the first whose fragment is in the parser's message applies.
+_SYNTAX_HINTS = (
+    ("mapping values", "check the indentation, and put text that contains ': ' in quotes"),
+    (
+        "cannot start any token",
+        "indent with spaces, not tabs; text that begins with @, ` or % needs quotes",
+    ),
+    ("tab character", "indent with spaces, not tabs"),
+    ("end of stream", "close the quotation mark or bracket"),
+    ("' or '", "close the bracket, or add the missing comma"),
+    ("directive", "remove the line that begins with %"),
+)
+_SYNTAX_HINT = "check the indentation, quotes and brackets here and on the line before"
+
 
 class Problems:
     """Collects the problems of a file that is called `name`."""
@@ -49,3 +63,8 @@ class Problems:
                 )
             )
         return InputError(problems)
+
+
+def syntax_hint(text: str) -> str:
+    """What to do about a syntax error of which the parser says `text`."""
+    return next((hint for part, hint in _SYNTAX_HINTS if part in text), _SYNTAX_HINT)

@@ -26,7 +26,7 @@ _CONTINUATION = bytes(range(0x80, 0xC0))  # bytes of a character after its first
 _DIRECTIVE = re.compile(rb"(?:\A(?:\xef\xbb\xbf)?|[\r\n])%")
 
 
-def read_bytes(path: str, *, largest: int = MAX_BYTES) -> bytes:
+def read_bytes(path: str, *, largest: int = MAX_BYTES, hint_if_missing: str = "") -> bytes:
     """The content of a file or pipe, or of standard input for `-`.
 
     Raises UsageError if it cannot be read, or has more than `largest` bytes.
@@ -37,11 +37,15 @@ def read_bytes(path: str, *, largest: int = MAX_BYTES) -> bytes:
         return _bounded(sys.stdin.buffer, "<stdin>", largest)
     try:
         if Path(path).is_dir():
-            raise UsageError(f"{printable(path)} is a directory", hint="name a file in it")
+            from dkimctl.strict_yaml.missing import directory
+
+            raise directory(path)
         with Path(path).open("rb") as file:
             return _bounded(file, path, largest)
     except FileNotFoundError:
-        raise UsageError(f"no such file: {printable(path)}", hint="check the path") from None
+        from dkimctl.strict_yaml.missing import missing
+
+        raise missing(path, hint_if_missing) from None
     except OSError as error:
         reason = error.strerror or "it cannot be opened"
         raise UsageError(

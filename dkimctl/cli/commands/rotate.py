@@ -38,6 +38,7 @@ from dkimctl.cli.selection import (
     warn_unmatched,
 )
 from dkimctl.cli.session import Session
+from dkimctl.text.durations import with_unit
 
 if TYPE_CHECKING:
     from dkimctl.rotation.retirement import RetirementPolicy
@@ -110,7 +111,7 @@ def _print_successors(
     if rotation is None:
         require_empty(session, selection)
         rotation = Rotation([], [], [])
-    older_than = options["--older-than"]
+    older_than = with_unit(options["--older-than"])
     comment = f"Successors of keys older than {older_than}, for `dkimctl register FILE`"
     comment = session.reporter.complete(comment)
     write_chunks(render_spec_yaml(rotation.successors, comment), output)

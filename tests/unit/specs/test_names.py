@@ -34,7 +34,13 @@ def test_signing_domains_become_a_labels(text, expected):
         ("192.0.2.1", "is an IP address"),
         ("2001:db8::1", "is an IP address"),
         ("[2001:db8::1]", "is an IP address"),
-        ("https://example.com", "is a URL or a path"),
+        ("https://example.com", "is a URL"),
+        ("example.com/mail", "is a URL or a path"),
+        ("s1._domainkey.example.com", "is the name of a key record"),
+        ("_domainkey.example.com", "is the name of a key record"),
+        ("example.com,example.net", "is not one domain name"),
+        ("sign_domain:example.com", "lacks a space after the colon"),
+        ("\u201cexample.com\u201d", "contains quotation marks"),
         ("a@example.com", "is an email address"),
         ("*.example.com", "is a wildcard"),
         ("localhost", "is a single label"),
@@ -111,3 +117,20 @@ def test_selectors_are_labels_joined_by_dots(text):
 def test_other_selectors_are_refused(text):
     with pytest.raises(UsageError):
         parse_selector(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["https://example.com/a?b", "smtp://me:s3cr3t@example.com:25", "s1._domainkey.example.com",
+     "_domainkey.Example.com."],
+)  # fmt: skip
+def test_the_domain_within_another_name_is_suggested(text):
+    with pytest.raises(UsageError) as caught:
+        parse_domain(text)
+    assert caught.value.hint.endswith(": example.com")
+    assert "s3cr3t" not in caught.value.message
+
+
+def test_a_wildcard_cannot_be_a_signing_domain():
+    with pytest.raises(UsageError, match="wildcard, which cannot be a signing domain"):
+        parse_domain("*.example.com")

@@ -9,19 +9,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dkimctl.errors import UsageError
-from dkimctl.text.durations import DAY, parse_duration
+from dkimctl.text.durations import DAY, parse_duration, with_unit
 
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("30", 30), ("30s", 30), ("0.5s", 0.5), ("5m", 300), ("24h", DAY), ("180d", 180 * DAY)],
+    [
+        ("30", 30),
+        ("30s", 30),
+        ("0.5s", 0.5),
+        ("5m", 300),
+        ("24h", DAY),
+        ("180d", 180 * DAY),
+        ("26w", 182 * DAY),
+    ],
 )
 def test_units(text, seconds):
     assert parse_duration(text) == seconds
 
 
 @pytest.mark.parametrize(
-    "text", ["", "0", "-1", "1w", "1 h", "1h30m", "nan", "inf", "1e3", "٣", "9d9"]
+    "text", ["", "0", "-1", "1y", "6mo", "1 h", "1h30m", "nan", "inf", "1e3", "٣", "9d9"]
 )
 def test_other_text_is_not_a_duration(text):
     with pytest.raises(UsageError, match="invalid duration"):
@@ -34,6 +42,27 @@ def test_limits():
         parse_duration("2d", longest=DAY)
     with pytest.raises(UsageError):
         parse_duration("999999999d")
+
+
+@pytest.mark.parametrize(
+    ("text", "longest", "hint"),
+    [
+        ("soon", 90 * DAY, "write 30s, 5m, 2h, 14d or 26w"),
+        ("1y", 90 * DAY, "the units are s, m (minutes), h, d and w (weeks)"),
+        ("2 weeks", 90 * DAY, "without a space"),
+        ("100d", 90 * DAY, "write at most 90d"),
+        ("3d", DAY, "write at most 24h"),
+        ("x", DAY, "write 30s, 5m or 24h"),
+    ],
+)
+def test_the_hint_says_what_can_be_written(text, longest, hint):
+    with pytest.raises(UsageError) as caught:
+        parse_duration(text, longest=longest)
+    assert hint in caught.value.hint
+
+
+def test_a_bare_number_is_shown_with_its_unit():
+    assert (with_unit("180"), with_unit("26w")) == ("180s", "26w")
 
 
 @given(st.text())

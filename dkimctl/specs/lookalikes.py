@@ -1,0 +1,99 @@
+"""What to say of a file that is no spec file at all, such as a plain list of domains."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection
+from pathlib import PurePath
+
+from dkimctl.text.escaping import printable
+from dkimctl.text.lookalikes import (
+    Lookalike,
+    has_mark,
+    header,
+    is_domain,
+    is_domain_column,
+    lookalike,
+)
+
+_LIST = "write a list such as '- example.com'"
+_SAVED = "`dkimctl ledger import` and --from read it; a spec file is a list such as '- example.com'"
+_HINTS = {
+    Lookalike.BINARY: "save it as text in UTF-8, with one '- example.com' a line",
+    Lookalike.UTF_16: "save it as UTF-8; in PowerShell, with `Out-File -Encoding utf8`",
+    Lookalike.HTML: f"download the file itself, or {_LIST}",
+    Lookalike.SAVED: _SAVED,
+    Lookalike.SAVED_LINES: _SAVED,
+    Lookalike.ZONE: f"{_LIST}, of the domains that appear in From: addresses",
+    Lookalike.ADDRESSES: "write only the part after each @, with '- ' before it",
+    Lookalike.URLS: "write only the domain of each, with '- ' before it",
+    Lookalike.DOMAINS_IN_A_LINE: "write each domain on a line of its own, with '- ' before it",
+    Lookalike.NO_SPACE: "begin each item with a hyphen and a space, as in '- example.com'",
+}
+_ENCODINGS = (Lookalike.BINARY, Lookalike.UTF_16, Lookalike.NO_SPACE)
+_UNSAFE = "FILE"  # in place of a name that a shell or a terminal could misread
+
+
+def advice(data: bytes, name: str, keys: Collection[str] = ()) -> tuple[str, str] | None:
+    """What the file seems to be, and what to do; None if it may be meant as a spec file.
+
+    `keys` are those of its mapping, if it is one. `<stdin>` is a `name` as well.
+    """
+    if "sign_domain" in keys and not _has_several_lines(data):
+        return "an entry that is in no list", "begin it with '- ', and indent its other lines by 2"
+    if "profiles" in keys or "default_profile" in keys:
+        return "the file is a config file, not a spec file", f"give it to --config; here, {_LIST}"
+    if keys and all(map(is_domain, keys)):
+        return (
+            "the domains are the keys of a mapping, not a list",
+            "write each as '- sign_domain: example.com', and its other fields below that",
+        )
+    kind = lookalike(data)
+    if keys and kind not in (Lookalike.SAVED, Lookalike.SAVED_LINES, Lookalike.JSON_LINES):
+        return None
+    if kind is None or kind in (Lookalike.SPECS, Lookalike.EMPTY):
+        return None
+    what = kind.value if kind in _ENCODINGS else f"{kind.value}, not YAML"
+    return f"the file {what}", _HINTS.get(kind) or _conversion(kind, data, name)
+
+
+def _has_several_lines(data: bytes) -> bool:
+    return lookalike(data) in (Lookalike.JSON_LINES, Lookalike.SAVED_LINES)
+
+
+def _conversion(kind: Lookalike, data: bytes, name: str) -> str:
+    """The command that makes a spec file of it, where one does, after what it does."""
+    is_safe = shlex.quote(name) == name == printable(name) and not name.startswith("-")
+    file = name if is_safe else _UNSAFE
+    target = "specs.yaml" if PurePath(name).name == "domains.yaml" else "domains.yaml"
+    match kind:
+        case Lookalike.DOMAINS:
+            what, command = "begin each line with '- '", "sed 's/^/- /'"
+        case Lookalike.JSON_LINES:
+            what, command = "put the objects into a list, [{...}, {...}]", "jq -s ."
+        case _:
+            what = "write each row as '- {sign_domain: example.com, selector: s1}'"
+            command = _awk(data)
+    if not command:
+        return what
+    if name == "<stdin>":
+        return f"{what}, such as with `{_reading(command, '', data)}`"
+    return f"{what}: `{_reading(command, f' {file}', data)} > {target}`"
+
+
+def _reading(command: str, file: str, data: bytes) -> str:
+    return f"tail -c +4{file} | {command}" if has_mark(data) else f"{command}{file}"
+
+
+def _awk(data: bytes) -> str:
+    """The command for a table whose headings say which columns it needs; else ""."""
+    delimiter, words = header(data)
+    names = [word.lower() for word in words]
+    domain = next((at for at, word in enumerate(names, 1) if is_domain_column(word)), None)
+    if domain is None:
+        return ""
+    fields = f'"- {{sign_domain: " ${domain}'
+    if "selector" in names:
+        fields += f' ", selector: " ${names.index("selector") + 1}'
+    separator = r"'\t'" if delimiter == "\t" else f"'{delimiter}'"
+    return f'awk -F{separator} \'NR > 1 {{sub(/\\r$/, ""); print {fields} "}}"}}\''
