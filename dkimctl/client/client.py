@@ -8,9 +8,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Self
 
-from dkimctl.client.failures import registration_error, token_error, token_rejected
+from dkimctl.client.failures import registration_error, token_error, token_rejected, unusable
 from dkimctl.client.http import MAX_BODY, HttpClient, HttpRequest, HttpResponse
 from dkimctl.client.redaction import Redactor
+from dkimctl.client.unreachable import requires_tls
 from dkimctl.client.wire import (
     DecodeError,
     Reply,
@@ -90,6 +91,8 @@ class Client:
             )
         except MaybeProcessed as error:
             raise NotProcessed(error.message, hint=error.hint) from None
+        if wrong_scheme := requires_tls(url, response.status, response.body):
+            raise wrong_scheme
         if response.status != 200:
             detail = self._detail(self._redactor.redact(response.body))
             raise token_error(url, response.status, detail, response.retry_after)
@@ -97,7 +100,7 @@ class Client:
             token, lifetime = decode_token(response.body)
         except DecodeError as error:
             raise NotProcessed(
-                f"the response from {url} has no token: {error}", hint="check --auth-url"
+                unusable(url, error, response.body), hint="check --auth-url"
             ) from None
         self.redact_also(token)
         return Token(token, requested_at + (lifetime or TOKEN_LIFETIME), requested_at)
@@ -109,11 +112,12 @@ class Client:
         NotProcessed if it had no effect (NoService: and never will), MaybeProcessed if that is
         unknown.
         """
+        url = f"{self._base_url}/domain/dkim"
         response = self._send(
             token,
             HttpRequest(
                 "POST",
-                f"{self._base_url}/domain/dkim",
+                url,
                 _bearer(token),
                 "application/json",
                 encode_registration(specs),
@@ -122,17 +126,17 @@ class Client:
             ),
         )
         if response.status not in (200, 400, 500):
-            raise self._registration_error(response)
+            raise self._registration_error(url, response)
         try:
             reply = decode_reply(response.body)
         except DecodeError as error:
             if response.status == 200:
                 raise MaybeProcessed(
-                    f"the service's response is not usable: {error}", hint="check --base-url"
+                    unusable(url, error, response.body), hint="check --base-url"
                 ) from None
-            raise self._registration_error(response) from None
+            raise self._registration_error(url, response) from None
         if response.status != 200 and not reply.items:
-            raise self._registration_error(response)
+            raise self._registration_error(url, response)
         return reply
 
     def request(
@@ -155,6 +159,8 @@ class Client:
     def _send(self, token: Secret, request: HttpRequest) -> HttpResponse:
         self.redact_also(token)
         response = self._http.send(request)
+        if wrong_scheme := requires_tls(request.url, response.status, response.body):
+            raise wrong_scheme
         # Text of the request itself, such as a domain that is part of a secret, is no leak.
         body = self._redactor.redact(response.body, exempt=request.body or b"")
         response = response._replace(body=body)
@@ -162,9 +168,11 @@ class Client:
             raise token_rejected(response.status, self._detail(body), body)
         return response
 
-    def _registration_error(self, response: HttpResponse) -> ServiceError | RequestRefused:
+    def _registration_error(
+        self, url: str, response: HttpResponse
+    ) -> ServiceError | RequestRefused:
         detail = self._detail(response.body)
-        return registration_error(response.status, detail, response.retry_after)
+        return registration_error(url, response.status, detail, response.retry_after)
 
     def _detail(self, redacted: bytes) -> str:
         """The message of an error response, or "" if it has none or contains a short secret."""

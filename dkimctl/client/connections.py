@@ -185,7 +185,10 @@ def _tls_context(ca_bundle: str | None) -> ssl.SSLContext:
         return context
     except (OSError, ValueError) as error:
         source = ca_bundle or "named by SSL_CERT_FILE, SSL_CERT_DIR or SSLKEYLOGFILE"
+        reason = "it has no certificate in PEM format"
+        if not isinstance(error, ssl.SSLError):
+            reason = getattr(error, "strerror", None) or str(error)
         raise UsageError(
-            f"cannot use the certificates {source}: {error}",
+            f"cannot use the certificates {source}: {reason}",
             hint="name a PEM file of CA certificates in --ca-bundle",
         ) from error

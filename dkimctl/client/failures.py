@@ -6,11 +6,11 @@ the service's own message, without secrets, or "".
 
 from __future__ import annotations
 
-import re
 from urllib.parse import urlsplit
 
 import httpx
 
+from dkimctl.client.unreachable import option_of, origin_of
 from dkimctl.errors import (
     AuthenticationError,
     ClientRefused,
@@ -26,16 +26,7 @@ from dkimctl.errors import (
 # Nothing at that address can have registered anything. Other 4xx may come from a gateway that
 # gave up waiting for a request that is still being processed.
 _NO_SUCH_SERVICE = (404, 405, 406, 407, 410, 411, 415)
-
-
-def unreachable(url: str, error: Exception) -> NotProcessed:
-    message = f"cannot reach {host_of(url)}: {_reason(error)}"
-    if "CERTIFICATE_VERIFY_FAILED" in message:
-        return NoService(message, hint="for a private CA, name its PEM file in --ca-bundle")
-    return NotProcessed(
-        message,
-        hint="check the network, the proxy and the profile's URLs: `dkimctl status` shows them",
-    )
+_TLS_ALERT = r"b'\x15\x03"  # in place of an HTTP status line, as the HTTP library quotes it
 
 
 def timed_out(url: str) -> MaybeProcessed:
@@ -44,12 +35,17 @@ def timed_out(url: str) -> MaybeProcessed:
     )
 
 
-def cut_off(url: str, error: Exception) -> MaybeProcessed:
-    # Only a NetworkError's text quotes neither the request, with its token, nor the response.
-    reason = f": {error}" if isinstance(error, httpx.NetworkError) else ", or is not HTTP"
+def cut_off(url: str, error: Exception) -> MaybeProcessed | NoService:
+    message = f"the response from {origin_of(url)} was cut off"
+    if not url.startswith("http:"):
+        hint = "try again later; check the profile's URLs if it persists"
+        return MaybeProcessed(message + _reason(error), hint=hint)
+    https = f"write https:// in {option_of(url)}"
+    if _TLS_ALERT in str(error):
+        return NoService(f"the server at {origin_of(url)} uses TLS", hint=https)
     return MaybeProcessed(
-        f"the response from {host_of(url)} was cut off{reason}",
-        hint="try again later; check the profile's URLs if it persists",
+        f"{message}{_reason(error)}; does the server use TLS?",
+        hint=f"if so, {https}; else try again later",
     )
 
 
@@ -74,11 +70,11 @@ def token_error(
         return AuthenticationError(
             f"{url} does not issue tokens (405){_suffix(detail)}", hint="check --auth-url"
         )
-    kind = NoService if _is_no_service(status) else NotProcessed
-    return kind(
-        f"{url} answered {status}{_suffix(detail)}",
-        hint="try again later; check --auth-url if it persists",
-        retry_after=retry_after,
+    message = f"{url} answered {status}{_suffix(detail)}"
+    if _is_no_service(status):
+        return NoService(message, hint=_url_hint(url, "--auth-url", "/oauth2/token", status))
+    return NotProcessed(
+        message, hint="try again later; check --auth-url if it persists", retry_after=retry_after
     )
 
 
@@ -96,7 +92,7 @@ def token_rejected(status: int, detail: str, body: bytes) -> TokenRejected:
 
 
 def registration_error(
-    status: int, detail: str, retry_after: float | None
+    url: str, status: int, detail: str, retry_after: float | None
 ) -> ServiceError | RequestRefused:
     """For a response to a registration that has no items (interface 7.3, 7.4)."""
     if status in (400, 413, 422):
@@ -107,9 +103,10 @@ def registration_error(
             hint="try again later, with a lower --concurrency if it persists",
             retry_after=retry_after,
         )
-    message = f"the service answered {status}{_suffix(detail)}"
     if _is_no_service(status):
-        return NoService(message, hint="check --base-url")
+        hint = _url_hint(url, "--base-url", "/domain/dkim", status)
+        return NoService(f"{url} answered {status}{_suffix(detail)}", hint=hint)
+    message = f"the service answered {status}{_suffix(detail)}"
     return MaybeProcessed(
         message, hint="try again later; check --base-url", retry_after=retry_after
     )
@@ -120,22 +117,27 @@ def host_of(url: str) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """The reason of an error, if its text can contain neither a header nor a response."""
-    if isinstance(error, httpx.ConnectError | httpx.TimeoutException | UnicodeError):
-        return str(error)
-    if isinstance(error, httpx.ProxyError):
-        return f"the proxy refused the connection{_proxy_status(error)}"
-    return "the request could not be sent"
-
-
-def _proxy_status(error: httpx.ProxyError) -> str:
-    """Only the status: the rest of a proxy's response could quote what it was sent."""
-    status, _, _ = str(error).partition(" ")
-    return f" ({status})" if re.fullmatch("[1-5][0-9][0-9]", status) else ""
+    """Only a NetworkError's text quotes neither the request, with its token, nor the response."""
+    return f": {error}" if isinstance(error, httpx.NetworkError) else ", or is not HTTP"
 
 
 def _suffix(detail: str) -> str:
     return f": {detail}" if detail else ""
+
+
+def unusable(url: str, error: Exception, body: bytes) -> str:
+    """What is wrong with a response of status 200. Nothing of it is quoted."""
+    what = "it is a web page, not JSON" if body.lstrip()[:1] == b"<" else str(error)
+    return f"the response from {url} is not usable: {what}"
+
+
+def _url_hint(url: str, option: str, path: str, status: int) -> str:
+    """What to do where nothing of the service answers; `path` was added to the option's URL."""
+    if url.count(path) > 1:
+        return f"write {option} without {path}, which is added to it"
+    if 300 <= status < 400:
+        return f"redirects are not followed; check {option}, its http:// or https:// and its path"
+    return f"check {option}, to which {path} is added"
 
 
 def _is_no_service(status: int) -> bool:

@@ -22,7 +22,8 @@ from dkimctl.client.connections import (
     remote_address,
     require_close_notify,
 )
-from dkimctl.client.failures import cut_off, host_of, not_loopback, timed_out, unreachable
+from dkimctl.client.failures import cut_off, host_of, not_loopback, timed_out
+from dkimctl.client.unreachable import unreachable
 from dkimctl.errors import DkimctlError, MaybeProcessed
 from dkimctl.models.secret import Secret
 

@@ -66,7 +66,8 @@ def api(
     write_bytes(response.body)
     if 200 <= response.status < 300:
         return ExitCode.OK
-    raise _status_error(response.status)
+    url = session.account.base_url + path.partition("?")[0]  # a query may hold a secret
+    raise _status_error(url, response.status)
 
 
 def _check_method(method: str) -> None:
@@ -94,8 +95,11 @@ def _relative_path(base_url: str, path: str) -> str:
     return path
 
 
-def _status_error(status: int) -> DkimctlError:
-    message = f"the service answered {status}"
+def _status_error(url: str, status: int) -> DkimctlError:
+    message = f"{url} answered {status}"
+    if status == 404:
+        hint = "see the response body on stdout; check the path, and --base-url, which precedes it"
+        return NegativeAnswer(message, hint=hint)
     if 400 <= status < 500:
         return NegativeAnswer(message, hint="see the response body on stdout")
     if 300 <= status < 400:

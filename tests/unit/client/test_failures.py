@@ -23,20 +23,20 @@ NO_SERVICE = (300, 301, 302, 307, 308, 399, 404, 405, 406, 407, 410, 411, 415)
 @pytest.mark.parametrize("status", [100, 204, 299, *NO_SERVICE, 402, 408, 409, 418, 499, 500, 503])
 def test_only_where_there_is_no_service_a_registration_was_certainly_not_made(status):
     """A gateway may answer 408 for a request that is still being processed."""
-    error = failures.registration_error(status, "", 7.0)
+    error = failures.registration_error(URL, status, "", 7.0)
     assert type(error) is (NoService if status in NO_SERVICE else MaybeProcessed)
 
 
 @pytest.mark.parametrize("status", [400, 413, 422])
 def test_a_batch_that_is_refused_as_a_whole(status):
-    error = failures.registration_error(status, "too many", None)
+    error = failures.registration_error(URL, status, "too many", None)
     assert type(error) is RequestRefused
     assert (error.status, error.detail) == (str(status), "too many")
 
 
 @pytest.mark.parametrize(("status", "kind"), [(429, Throttled), (503, MaybeProcessed)])
 def test_how_long_the_service_asks_to_wait_is_kept(status, kind):
-    error = failures.registration_error(status, "busy", 7.0)
+    error = failures.registration_error(URL, status, "busy", 7.0)
     assert (type(error), error.retry_after) == (kind, 7.0)
     assert failures.token_error(URL, status, "busy", 7.0).retry_after == 7.0
 
@@ -58,20 +58,41 @@ def test_the_text_of_a_response_that_is_not_http_is_not_told():
     assert "reset" in failures.cut_off(URL, httpx.ReadError("connection reset")).message
 
 
-def test_a_certificate_that_is_not_trusted_is_not_tried_again():
-    text = "[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed"
-    error = failures.unreachable(URL, httpx.ConnectError(text))
-    assert type(error) is NoService
-    assert "--ca-bundle" in error.hint
-    refused = failures.unreachable(URL, httpx.ConnectError("Connection refused"))
-    assert type(refused) is NotProcessed
-
-
 @pytest.mark.parametrize(
-    ("text", "reason"),
-    [("407 Proxy Authentication Required", " (407)"), ("Bearer abc", ""), ("4077 x", ""), ("", "")],
-)
-def test_of_the_answer_of_a_proxy_only_the_status_is_told(text, reason):
-    error = failures.unreachable(URL, httpx.ProxyError(text))
-    expected = f"cannot reach service.example: the proxy refused the connection{reason}"
-    assert error.message == expected
+    ("url", "add"),
+    [("https://service.example/domain/dkim", "check --base-url, to which /domain/dkim is added"),
+     ("https://service.example/domain/dkim/domain/dkim", "write --base-url without /domain/dkim")],
+)  # fmt: skip
+def test_where_there_is_no_service_the_url_is_told(url, add):
+    error = failures.registration_error(url, 404, "", None)
+    assert error.message == f"{url} answered 404"
+    assert add in error.hint
+    issuer = url.replace("/domain/dkim", "/oauth2/token")
+    error = failures.token_error(issuer, 404, "no", None)
+    assert error.message == f"{issuer} answered 404: no"
+    assert add.replace("--base-url", "--auth-url").replace("/domain/dkim", "/oauth2/token") in (
+        error.hint
+    )
+
+
+def test_a_redirect_is_not_followed_and_the_hint_says_so():
+    assert "redirects are not followed" in failures.token_error(URL, 301, "", None).hint
+
+
+def test_a_tls_alert_in_answer_to_http_means_that_nothing_was_processed():
+    line = bytearray(b"\x15\x03\x01\x00\x02\x02F")
+    alert = httpx.RemoteProtocolError(f"illegal status line: {line}")
+    error = failures.cut_off("http://127.0.0.1:8443/oauth2/token", alert)
+    assert type(error) is NoService
+    assert error.message == "the server at http://127.0.0.1:8443 uses TLS"
+    assert error.hint == "write https:// in --auth-url"
+    assert type(failures.cut_off(URL, alert)) is MaybeProcessed
+    reset = failures.cut_off("http://127.0.0.1:8443/x", httpx.ReadError("reset"))
+    assert type(reset) is MaybeProcessed
+    assert "does the server use TLS?" in reset.message
+
+
+def test_a_web_page_in_place_of_json_is_called_so():
+    page = failures.unusable(URL, ValueError("invalid character"), b"\n<html>")
+    assert page == f"the response from {URL} is not usable: it is a web page, not JSON"
+    assert "invalid character" in failures.unusable(URL, ValueError("invalid character"), b"nope")
