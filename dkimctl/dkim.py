@@ -7,13 +7,14 @@ from typing import NamedTuple
 from dkimctl.models.registration import DnsRecord, Registration
 from dkimctl.models.secret import REDACTED
 
-_PRINTABLE = re.compile(r"[ -~]+")
-_TAG_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
-_TOLERATED_NAME = re.compile(r"[A-Za-z][!-:<>-~]*")  # that verifiers accept
+# These patterns are text, which `re` compiles only if a record needs it.
+_PRINTABLE = r"[ -~]+"
+_TAG_NAME = r"[A-Za-z][A-Za-z0-9_]*"
+_TOLERATED_NAME = r"[A-Za-z][!-:<>-~]*"  # that verifiers accept
 _TAGS = frozenset(("v", "g", "h", "k", "n", "p", "s", "t"))  # of RFC 6376 and 4871
 # A selector that the service chose may contain an underscore, which DNS allows.
 _LABEL = r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)"
-_NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
+_NAME = rf"{_LABEL}(?:\.{_LABEL})*"
 MAX_NAME = 253  # RFC 1035 2.3.4 allows 255 octets on the wire, which are 253 characters of text
 _MAX_VALUE = 4096  # characters; a key of 16,384 bits has 2,766
 _MIN_BITS = 1024  # RFC 8301 section 3.2: verifiers reject shorter keys
@@ -92,12 +93,12 @@ def record_name(selector: str, sign_domain: str) -> str:
 
 def is_name(text: str) -> bool:
     """Whether `text` is a DNS name of letters, digits, hyphens and underscores; no final dot."""
-    return len(text) <= MAX_NAME and _NAME.fullmatch(text) is not None
+    return len(text) <= MAX_NAME and re.fullmatch(_NAME, text) is not None
 
 
 def is_tag_name(name: str) -> bool:
     """Whether `name` is a tag name by the grammar (RFC 6376 section 3.2)."""
-    return name in _TAGS or _TAG_NAME.fullmatch(name) is not None
+    return name in _TAGS or re.fullmatch(_TAG_NAME, name) is not None
 
 
 def parse_tag_list(text: str, *, tolerant: bool = False) -> dict[str, str]:
@@ -113,7 +114,9 @@ def parse_tag_list(text: str, *, tolerant: bool = False) -> dict[str, str]:
     for spec in specs:
         name, equals, value = spec.partition("=")
         name = name.strip()
-        if not (equals and (is_tag_name(name) or (tolerant and _TOLERATED_NAME.fullmatch(name)))):
+        if not (
+            equals and (is_tag_name(name) or (tolerant and re.fullmatch(_TOLERATED_NAME, name)))
+        ):
             raise KeyRecordError("it is not a list of tag=value pairs")
         if name in tags:
             raise KeyRecordError(f"its tag {name}= occurs twice")
@@ -128,7 +131,7 @@ def parse_key_record(value: str) -> KeyRecord:
     """
     if len(value) > _MAX_VALUE:
         raise KeyRecordError(f"it has {len(value)} characters, more than {_MAX_VALUE}")
-    if not _PRINTABLE.fullmatch(value):
+    if not re.fullmatch(_PRINTABLE, value):
         raise KeyRecordError("it is empty or holds characters other than printable ASCII")
     tags = parse_tag_list(value)
     if "v" in tags and (next(iter(tags)) != "v" or tags["v"] != "DKIM1"):

@@ -22,9 +22,7 @@ from dkimctl.system.reading import open_without_following
 
 _POLL_SECONDS = 0.1
 _HOLDER_READS = 3
-_HOLDER = re.compile(
-    rb"([1-9]\d{0,9}) (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d)\n"  # process ID, since
-)
+_HOLDER = rb"([1-9]\d{0,9}) (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d)\n"  # process ID, since
 _MAX_HOLDER_BYTES = 64
 
 
@@ -143,7 +141,7 @@ def _write_holder(holder_file: Path, content: bytes) -> None:
 def _read_holder(holder_file: Path) -> Holder:
     try:
         with open(holder_file, "rb", opener=open_without_following) as file:
-            match = _HOLDER.fullmatch(file.read(_MAX_HOLDER_BYTES))
+            match = re.fullmatch(_HOLDER, file.read(_MAX_HOLDER_BYTES))
     except OSError:
         return _UNKNOWN
     return Holder(int(match[1]), match[2].decode()) if match else _UNKNOWN

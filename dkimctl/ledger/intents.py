@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
@@ -168,11 +167,15 @@ def _intent(spec: DomainSpec, sent_at: str) -> Intent:
 
 
 def _encoded(specs: Iterable[DomainSpec]) -> str:
+    import json
+
     return json.dumps([(spec.sign_domain, spec.selector) for spec in specs])
 
 
 def _decoded(entries: Any) -> list[DomainSpec]:
     """The entries of a row. Raises sqlite3.DatabaseError for any other content."""
+    import json
+
     try:
         return [_spec(entry) for entry in json.loads(entries)]
     except (TypeError, ValueError, RecursionError) as error:

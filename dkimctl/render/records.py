@@ -15,7 +15,7 @@ MAX_STRING = 255  # bytes in one character-string (RFC 1035 section 3.3)
 _PLAIN_IN_QUOTES = bytes(set(range(0x20, 0x7F)) - set(b'"\\'))
 _PLAIN_IN_NAME = bytes(byte for byte in range(0x80) if chr(byte).isalnum()) + b"_.-"
 
-_PLAIN_NAME = re.compile(r"[A-Za-z0-9_.-]*[A-Za-z0-9_-]")
+_PLAIN_NAME = r"[A-Za-z0-9_.-]*[A-Za-z0-9_-]"
 
 _MAX_LISTED = 10  # names in one error
 
@@ -54,7 +54,7 @@ def txt_data(value: str) -> str:
 
 def owner_name(fqdn: str) -> str:
     """`fqdn` as an absolute name in a master file, with a trailing dot; dots separate labels."""
-    if _PLAIN_NAME.fullmatch(fqdn):  # almost always
+    if re.fullmatch(_PLAIN_NAME, fqdn):  # almost always
         return f"{fqdn}."
     return _escaped(_encoded(fqdn.removesuffix(".")), _PLAIN_IN_NAME) + "."
 

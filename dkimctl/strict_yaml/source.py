@@ -20,10 +20,10 @@ MAX_VALUE_BYTES = 4 << 20  # the parser holds a value that it reads several time
 
 # Refused are control characters, and NEL, LS and PS: for YAML 1.1 these are line breaks, but
 # editors do not count them.
-_REFUSED = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+_REFUSED = "[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]"  # compiled when used
 _ALLOWED_ASCII = b"\t\n\r" + bytes(range(0x20, 0x7F))
 _CONTINUATION = bytes(range(0x80, 0xC0))  # bytes of a character after its first
-_DIRECTIVE = re.compile(rb"(?:\A(?:\xef\xbb\xbf)?|[\r\n])%")
+_DIRECTIVE = rb"(?:\A(?:\xef\xbb\xbf)?|[\r\n])%"
 
 
 def read_bytes(path: str, *, largest: int = MAX_BYTES, hint_if_missing: str = "") -> bytes:
@@ -110,7 +110,7 @@ class Source:
             byte = chunk[error.start]
             message = f"byte 0x{byte:02x} is not UTF-8: the file is binary, or in another encoding"
             raise self._error(place, message, "save it as UTF-8 text") from None
-        if refused := _REFUSED.search(text):
+        if refused := re.search(_REFUSED, text):
             place = self._position + len(text[: refused.start()].encode())
             message = f"the character U+{ord(refused[0]):04X} is not allowed"
             hint = "remove it; a file with many is binary or UTF-16: save it as UTF-8 text"
@@ -118,7 +118,7 @@ class Source:
 
     def _refuse_directives(self, end: int) -> None:
         """Refuse them here: the parser's time grows with the square of their number."""
-        if directive := _DIRECTIVE.search(self._data, max(self._position - 1, 0), end):
+        if directive := re.compile(_DIRECTIVE).search(self._data, max(self._position - 1, 0), end):
             hint = "remove the line that begins with %"
             raise self._error(directive.end() - 1, "YAML directives are not supported", hint)
 

@@ -82,6 +82,8 @@ def is_loopback(host: str) -> bool:
 
 def other_loopback_urls(text: str) -> list[str]:
     """The URLs that differ from this canonical one only in the name of this machine."""
+    if not any(host in text for host in _LOOPBACK_HOSTS):
+        return []
     url = parse_url(text)
     if url.host not in _LOOPBACK_HOSTS:
         return []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -121,6 +120,8 @@ def _warn_of_early_start(reporter: Reporter, names: Sequence[str]) -> None:
 
 
 def _interrupted(counts: Mapping[Outcome, int]) -> Interrupted:
+    import shlex
+
     total = sum(counts.values())
     done = total - sum(counts.get(outcome, 0) for outcome in _UNFINISHED)
     command = shlex.join(["dkimctl", *sys.argv[1:]])
