@@ -15,7 +15,10 @@ app = App()
 @app.command(epilog=examples("dkimctl logout", "dkimctl logout --profile agency"))
 @with_session()
 def logout(session: Session) -> int:
-    """Log out: delete the secret and token of a profile. Its URLs, client ID and ledger stay."""
+    """Log out: delete the secret and token of a profile.
+
+    Its URLs, client ID and ledger stay.
+    """
     if session.profile.is_sandbox:
         raise UsageError("the sandbox has no login", hint="name another --profile")
     name = session.profile.name

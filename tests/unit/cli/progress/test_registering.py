@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dkimctl.cli.output.colour import Color
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.cli.progress.registering import RegistrationProgress
 from dkimctl.models.registration import Outcome, Registration, Result
@@ -48,9 +49,18 @@ def terminal_settings(monkeypatch):
 def watch(clock):
     """Run `work(progress, reporter)`; gives all that came on stderr."""
 
-    def run(work, total=5000, *, stream=None, verbose=False, may_draw=True, quiet=False):
+    def run(
+        work,
+        total=5000,
+        *,
+        stream=None,
+        verbose=False,
+        may_draw=True,
+        quiet=False,
+        color=Color.AUTO,
+    ):
         stream = io.StringIO() if stream is None else stream
-        reporter = Reporter(quiet=quiet)
+        reporter = Reporter(quiet=quiet, color=color)
         with redirect_stderr(stream):
             with RegistrationProgress(
                 total, reporter, verbose=verbose, may_draw=may_draw, clock=clock
@@ -214,6 +224,15 @@ def test_no_color_is_honoured(watch, long_run, monkeypatch):
     assert re.search(r"\x1b\[32m━", watch(long_run, stream=Terminal()))
     monkeypatch.setenv("NO_COLOR", "1")
     assert not re.search(r"\x1b\[[\d;]*m", watch(long_run, stream=Terminal()))
+
+
+@pytest.mark.parametrize("no_color", ["", "1"])
+def test_the_colour_option_overrides_no_color(watch, long_run, monkeypatch, no_color):
+    monkeypatch.setenv("NO_COLOR", no_color)
+    shown = watch(long_run, stream=Terminal(), color=Color.ALWAYS)
+    assert re.search(r"\x1b\[32m━", shown)
+    shown = watch(long_run, stream=Terminal(), color=Color.NEVER)
+    assert not re.search(r"\x1b\[[\d;]*m", shown)
 
 
 def test_closed_terminal_does_not_end_the_run(watch, clock, long_run):
