@@ -124,7 +124,7 @@ def _stream_options(*, takes_session: bool) -> list[TyperOption]:
         ),
         _common(
             ["verbose", "--verbose", "-v"],
-            "Log each request; shorten no list.",
+            "Log requests and DNS queries; shorten no list.",
             is_flag=True,
             default=False,
             hidden=not takes_session,
