@@ -41,6 +41,7 @@ class Command(TyperCommand):
         else:
             refuse_profile(flags, ctx.command_path)
             ctx.obj.quiet = bool(flags["quiet"])
+            ctx.obj.verbose = bool(flags["verbose"])
         return super().invoke(ctx)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:

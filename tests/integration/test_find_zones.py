@@ -183,6 +183,15 @@ def test_a_file_for_each_zone_that_dns_knows(cli, alone):
     assert zones == ["zone delegated.example.com.", "zone example.net.", "zone example.com."]
 
 
+def test_verbose_logs_the_lookups(alone):
+    words = ("--sandbox", "--format", "octodns", "--find-zones", "--verbose")
+    done = alone("register", "-", *words, stdin="[{sign_domain: example.net, selector: s1}]")
+    assert done.returncode == 0, done.stderr
+    lines = [line for line in done.stderr.splitlines() if "127.0.0.1 UDP: " in line]
+    start = "dkimctl: 127.0.0.1 UDP: SOA s1._domainkey.example.net: NXDOMAIN aa, no record, zone "
+    assert lines[0].startswith(f"{start}example.net, ")
+
+
 def test_many_lookups_are_announced_and_need_no_ledger(cli, alone):
     one = "- {sign_domain: d0.example.com, selector: s1, enable: false, key_len: 1024}"
     done = cli("register", "--sandbox", "-", "--format", "json", stdin=one)

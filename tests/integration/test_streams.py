@@ -344,6 +344,37 @@ def test_all_problems_of_a_file_are_reported_as_json(cli):
     assert {error["code"] for error in errors} == {"input"}
 
 
+def test_problems_that_are_alike_are_counted(cli):
+    cli.write("bad.yaml", "".join(f"- bad {number}.example\n" for number in range(30)))
+    done = cli("register", "--sandbox", "bad.yaml")
+    *listed, more, hint = done.err.splitlines()
+    assert (done.status, len(listed)) == (2, 20)
+    assert 'bad.yaml:20:3: an entry: "bad 19.example" contains a space' in listed[-1]
+    assert more == (
+        "dkimctl: error: bad.yaml: … and 10 more like these (lines 21 to 30; --verbose lists them)"
+    )
+    assert hint == "hint: write only the domain name"
+    assert len(cli("register", "--sandbox", "bad.yaml", "-v").err.splitlines()) == 60
+    done = cli("register", "--sandbox", "bad.yaml", "--format", "json")
+    assert len(json.loads(done.err)["errors"]) == 30
+
+
+def test_verbose_lists_the_problems_of_all_files(cli):
+    cli.write("bad.yaml", "".join(f"key{number}: x\n" for number in range(30)))
+    words = ("--faults", "bad.yaml")
+    assert "--verbose lists them" in cli("serve", *words).err
+    assert len(cli("serve", *words, "--verbose").err.splitlines()) >= 60
+
+
+def test_words_that_are_not_registered_are_counted(cli):
+    cli.write("one.yaml", ENTRY)
+    cli("register", "--sandbox", "one.yaml")
+    words = ["example.com", *(f"d{number}.example" for number in range(30))]
+    lines = cli("show-dns", "--sandbox", *words).err.splitlines()
+    assert sum("is not registered" in line for line in lines) == 20
+    assert any("… and 10 more: not registered (--verbose lists all)" in line for line in lines)
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="names an encoding of POSIX locales")
 def test_an_ascii_terminal_is_tolerated(cli):
     environment = {"PYTHONIOENCODING": "ascii"}
