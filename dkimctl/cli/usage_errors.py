@@ -10,8 +10,9 @@ from typer.exceptions import TyperException
 from dkimctl.errors import UsageError
 
 _OPTION_NAME = r"--[a-z-]{1,30}|-[a-zA-Z]"
-_UNKNOWN_COMMAND = r"(?s)No such command .*?(Did you mean [a-z', -]+\?)?\.?"
+_UNKNOWN_COMMAND = r"(?s)No such command '(.*)'\."
 _EXTRA_ARGUMENT = r"(?s)(Got unexpected extra argument).*"
+_REFUSED_VALUE = r"(?s)'(.*)' is not "
 
 
 def usage_error(error: TyperException) -> UsageError:
@@ -19,7 +20,8 @@ def usage_error(error: TyperException) -> UsageError:
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "dkimctl"
     text = " ".join(_message(error).split()).rstrip(".")
-    return UsageError(text[:1].lower() + text[1:], hint=f"run `{path} --help`")
+    hint = _hint(error, context)
+    return UsageError(text[:1].lower() + text[1:], hint=hint or f"run `{path} --help`")
 
 
 def _message(error: Any) -> str:
@@ -28,11 +30,35 @@ def _message(error: Any) -> str:
     match type(error).__name__:
         case "NoSuchOption" if not re.fullmatch(_OPTION_NAME, error.option_name):
             return "No such option"
+        case "NoSuchOption":
+            return f"No such option: {error.option_name}"
         case "BadParameter":
             return f"Invalid value for {_name(error)}{_expected(error)}"
-    if unknown := re.fullmatch(_UNKNOWN_COMMAND, text):
-        return f"No such command. {unknown[1] or ''}"
+    if text.startswith("No such command "):
+        return "No such command"
     return re.sub(_EXTRA_ARGUMENT, r"\1", text)
+
+
+def _hint(error: Any, context: Any) -> str:
+    """What to type instead; "" if nothing is known."""
+    from dkimctl.cli import usage_hints
+
+    match type(error).__name__:
+        case "BadOptionUsage":
+            return usage_hints.for_no_value(error)
+        case _ if context is None:
+            return ""
+        case "NoSuchOption":
+            return usage_hints.for_option(error.option_name, context)
+        case "BadParameter" if value := re.match(_REFUSED_VALUE, error.message):
+            return usage_hints.for_value(value[1], error.param)
+        case "MissingParameter":
+            return usage_hints.for_missing(context)
+    if error.message.startswith("Got unexpected extra argument"):
+        return usage_hints.for_extra(context)
+    if unknown := re.match(_UNKNOWN_COMMAND, error.message):
+        return usage_hints.for_command(unknown[1], context.command, context.command_path)
+    return ""
 
 
 def _name(error: Any) -> str:
