@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import typer
 
+from dkimctl.cli.completion.candidates import complete_line
+from dkimctl.cli.completion.line import split_line
 from dkimctl.cli.completion.protocol import LINE, SHELL, WORD_BREAKS
 from dkimctl.cli.completion.scripts import INSTALLATIONS, Shell
 from dkimctl.cli.completion.values import MOST_DOMAINS, source_of
-from dkimctl.cli.main import app
+from dkimctl.cli.main import LazyGroup
 from needs import give_up
 from shells import InteractiveShell
 
@@ -22,6 +23,7 @@ BASH_WORD_BREAKS = " \t\n\"'@><=;|&(:"
 # Metavars of text that nothing here could know.
 FREE_TEXT = {
     "URL", "ID", "[CLIENT_ID]", "N", "SECONDS", "TIME", "ZONE", "TEMPLATE", "PATH", "IP[:PORT]",
+    "ADDRESS", "PORT",
 }  # fmt: skip
 CONFIG = """\
 profiles:
@@ -60,7 +62,7 @@ def registered(cli) -> None:
 
 def tree(command=None, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], object]]:
     """All commands, with the words that call them."""
-    command = typer.main.get_command(app) if command is None else command
+    command = LazyGroup() if command is None else command
     yield words, command
     for name in getattr(command, "commands", ()):
         yield from tree(command.get_command(None, name), (*words, name))
@@ -69,9 +71,7 @@ def tree(command=None, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str,
 def test_all_values_can_be_completed_or_are_free_text():
     for words, command in tree():
         for parameter in command.params:
-            if getattr(parameter, "is_flag", False) or parameter.type.name in {"integer", "range"}:
-                continue
-            if "range" in parameter.type.name or parameter.name == "host":
+            if getattr(parameter, "is_flag", False):
                 continue
             assert source_of(parameter) or parameter.metavar in FREE_TEXT, (
                 f"{' '.join(words)} {parameter.opts}: add {parameter.metavar} to _SOURCES of "
@@ -79,14 +79,17 @@ def test_all_values_can_be_completed_or_are_free_text():
             )
 
 
-def test_all_commands_and_options_follow_from_the_command_tree(ask):
+def test_all_commands_and_options_follow_from_the_command_tree():
+    def names(*words: str) -> list[str]:
+        line = split_line(" ".join(["dkimctl", *words]))
+        return [value for value, _ in complete_line(LazyGroup(), line, with_help=True).candidates]
+
     for words, command in tree():
-        names = [line.partition("\t")[0] for line in ask(" ".join(["dkimctl", *words, ""]))[1]]
-        options = [line.partition("\t")[0] for line in ask(" ".join(["dkimctl", *words, "--"]))[1]]
         if hasattr(command, "commands"):
-            assert names == list(command.commands)
-        expected = {name for option in command.params for name in option.opts if name[:2] == "--"}
-        assert expected <= set(options) | {"--install-completion", "--show-completion"}
+            assert names(*words, "") == list(command.commands)
+        shown = [option for option in command.params if not getattr(option, "hidden", False)]
+        expected = {name for option in shown for name in option.opts if name.startswith("--")}
+        assert {"--help", *expected} == set(names(*words, "--"))
 
 
 def test_values_of_options_are_offered_in_every_spelling(ask):
@@ -97,7 +100,9 @@ def test_values_of_options_are_offered_in_every_spelling(ask):
     assert ask("dkimctl show-dns --format=", "bash")[1][0] == "table"
     whole = ask("dkimctl show-dns --format=te", "bash", **{WORD_BREAKS: " \t\n"})
     assert whole == ("none", ["--format=terraform"]), "as if `=` were no end of a word"
-    assert ask("dkimctl show-dns --credential-store ")[1] == ["keyring", "file"]
+    assert ask("dkimctl login --credential-store ")[1] == ["keyring", "file"]
+    assert ask("dkimctl show-dns -f te")[1] == ["terraform"]
+    assert ask("dkimctl --color n")[1] == ask("dkimctl status --color n")[1] == ["never"]
     assert ask("dkimctl show-dns --provider c")[1] == ["cloudflare"]
     assert ask("dkimctl rotate --key-len ")[1] == ["1024", "2048"]
     assert ask("dkimctl api d")[1] == ["DELETE"]
@@ -117,6 +122,7 @@ def test_profiles_are_offered_with_their_client_ids(ask, cli):
     offered = ["default", "test\tclient ID client-of-test", "sandbox\tthe embedded service"]
     assert ask("dkimctl status --profile ") == ("none", offered)
     assert ask("dkimctl status --profile=t", "bash") == ("none", ["test"])
+    assert ask("dkimctl -p t") == ask("dkimctl status -p t") == ("none", offered[1:2])
     del cli.environment["DKIMCTL_CONFIG"]
     assert ask("dkimctl status --config config.yaml --profile t")[1] == [offered[1]]
     assert ask("dkimctl status --config ~/config.yaml --profile t")[1] == [offered[1]]
@@ -129,6 +135,9 @@ def test_domains_are_those_of_the_profile_on_the_line(ask):
     for command in ("show-dns", "check-dns", "rotate", "ledger forget"):
         assert ask(f"dkimctl {command} --sandbox ") == ("specs", both)
     assert ask("dkimctl show-dns --profile sandbox mail.example.net e")[1] == ["example.com"]
+    assert ask("dkimctl --sandbox show-dns e")[1] == ["example.com"]
+    assert ask("dkimctl -p test show-dns -p sandbox e")[1] == ["example.com"]
+    assert ask("dkimctl -p test show-dns e")[1] == []
     assert ask("dkimctl show-dns --profile=sandbox E")[1] == ["example.com"]
     assert ask("dkimctl show-dns ", DKIMCTL_PROFILE="sandbox")[1] == both
     assert ask("dkimctl show-dns --profile test ")[1] == []
@@ -249,9 +258,11 @@ def test_tab_completes_in_a_real_shell(installed, cli):
         "service cl\tdis\tcl\t": "service client disable client-1",
         "show-dns --form\tte\t": "show-dns --format terraform",
         "show-dns --format=te\t": "show-dns --format=terraform",
-        "status --profile t\t": "status --profile test",
+        "status -p t\t": "status -p test",
+        "show-dns -f te\t": "show-dns -f terraform",
         "status --profile=t\t": "status --profile=test",
         "show-dns --sandbox ex\tmai\t": "show-dns --sandbox example.com mail.example.net",
+        "--sandbox show-dns ex\t": "--sandbox show-dns example.com",
         "show-dns --sandbox 'mai\t": "show-dns --sandbox mail.example.net",
         "show-dns o\t": "show-dns o",
         "show-dns on\t": "show-dns one.yaml",
