@@ -161,7 +161,7 @@ def test_a_disabled_client_gets_an_explanation_and_a_deleted_one_no_token(
     disabled = cli("register", specs, env=account)
     assert disabled.status == 3
     assert "temporarily disabled" in disabled.err
-    assert "dkimctl: not registered 1\n" in disabled.err
+    assert "dkimctl: not registered 2\n" in disabled.err
     live_service.operate("client", "enable", client_id)
     assert cli("register", specs, env=account).status == 0
     live_service.operate("client", "delete", client_id)
@@ -169,7 +169,7 @@ def test_a_disabled_client_gets_an_explanation_and_a_deleted_one_no_token(
     deleted = cli("register", "--refresh", specs, env=account)
     assert deleted.status == 3
     assert "invalid_client" in deleted.err
-    assert "dkimctl: not refreshed 1\n" in deleted.err
+    assert "dkimctl: not refreshed 2\n" in deleted.err
 
 
 def test_a_port_in_use_is_a_usage_error(cli, live_service):

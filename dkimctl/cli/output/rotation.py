@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from dkimctl.rotation.review import Review
     from dkimctl.rotation.successors import Rotation
 
+_MAX_TYPED = 5  # domains in a command to copy
+
 
 def report_rotation(
     reporter: Reporter, rotation: Rotation, *, start_date: str, older_than: str
@@ -84,7 +86,7 @@ def _warn_due(session: Session, due: Sequence[RetirementStatus]) -> None:
         text = f"{named(status.registration)} is due, but check first: {reason}"
         session.reporter.warn(text, code="due")
     domains = list(dict.fromkeys(status.registration.sign_domain for status in due))
-    selection = " ".join(["", *domains]) if len(domains) <= MAX_ALIKE else ""
+    selection = " ".join(["", *domains]) if len(domains) <= _MAX_TYPED else ""
     session.reporter.warn(
         f"not listed until their successors are published: {len(due)}",
         hint=f"publish what is missing, then run `dkimctl check-dns{selection}`",
