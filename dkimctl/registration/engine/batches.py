@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, NamedTuple
@@ -22,13 +21,20 @@ _MAX_WARNINGS = 3  # of one kind, for one answer
 _UNSETTLED = frozenset((Outcome.UNKNOWN, Outcome.FAILED))
 
 
-@dataclass(slots=True)
 class Entry:
-    """One entry of the file; `result` is None until it is known and in the ledger."""
+    """One entry of the file; `result` is None until it is known and in the ledger.
 
-    spec: DomainSpec
-    result: Result | None = None
-    is_in_doubt: bool = False  # an earlier run sent it and got no answer
+    `is_in_doubt`: an earlier run sent it and got no answer.
+    """
+
+    __slots__ = ("is_in_doubt", "result", "spec")
+
+    def __init__(
+        self, spec: DomainSpec, result: Result | None = None, *, is_in_doubt: bool = False
+    ) -> None:
+        self.spec = spec
+        self.result = result
+        self.is_in_doubt = is_in_doubt
 
 
 class IntentChanges(NamedTuple):
