@@ -9,9 +9,10 @@ from typing import Generic, TypeVar
 
 MAX_ALIKE = 20  # shown of each kind
 
-_QUOTED = re.compile(r'"[^"]*"')
-_NUMBER = re.compile(r"\d+")
-_NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?")
+# These patterns are text, which `re` compiles only if there is something to group.
+_QUOTED = r'"[^"]*"'
+_NUMBER = r"\d+"
+_NAME = r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?"
 
 Kind = TypeVar("Kind", bound=Hashable)
 
@@ -44,7 +45,7 @@ def and_more(count: int, kind: str) -> str:
 
 def without_values(text: str) -> str:
     """`text` without its quoted words and numbers, which differ between messages of a kind."""
-    return _NUMBER.sub("0", _QUOTED.sub('""', text))
+    return re.sub(_NUMBER, "0", re.sub(_QUOTED, '""', text))
 
 
 def without_names(text: str, sign_domain: str, selector: str | None) -> str:
@@ -57,7 +58,7 @@ def without_names(text: str, sign_domain: str, selector: str | None) -> str:
     while "." in above:
         placeholders[above] = "ZONE"
         above = above.partition(".")[2]
-    return _NAME.sub(lambda match: _replaced(match[0], placeholders), text)
+    return re.sub(_NAME, lambda match: _replaced(match[0], placeholders), text)
 
 
 def _replaced(name: str, placeholders: Mapping[str, str]) -> str:
