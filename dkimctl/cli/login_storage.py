@@ -6,7 +6,7 @@ login is written first, and a login that is replaced stays in the file until its
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import TypeAlias
 
@@ -15,13 +15,15 @@ from dkimctl.cli.session import Session
 from dkimctl.errors import CredentialsError, UsageError
 from dkimctl.models.secret import Secret, Token
 from dkimctl.settings.logins import (
+    LOGIN_KEYS,
     login_of,
     logins_lock,
     read_logins,
     read_unused_logins,
     write_logins,
 )
-from dkimctl.settings.profile import profiles_with
+from dkimctl.settings.profile import profiles_with, stored_settings
+from dkimctl.settings.used_profile import read_used_profile, write_used_profile
 
 Login: TypeAlias = Mapping[str, str]
 
@@ -54,21 +56,76 @@ def store_login(session: Session, secret: Secret, token: Token) -> None:
             session.reporter.warn(error.message, hint=error.hint)
 
 
-def delete_login(session: Session) -> Login | None:
+def delete_login(session: Session, name: str, *, with_others: Collection[str] = ()) -> bool:
     """Delete the secret and token of the profile's login, and those of unused logins.
 
-    Returns the login, which stays, or None. Raises CredentialsError if a secret may be left.
+    The login itself stays. False if nothing was stored. Raises UsageError if the login is also
+    that of profiles other than `with_others`, CredentialsError if a secret may be left.
     """
     if not session.state_dir.exists():  # the lock would create it
-        return None
+        return False
     with logins_lock(session.state_dir):
         logins, unused = read_logins(session.state_dir), read_unused_logins(session.state_dir)
-        login = logins.get(session.profile.name)
-        errors = [] if login is None else _delete(session, login)
+        login = login_to_delete(session, name, logins)
+        was_stored = login is not None and _may_have_credentials(session, login)
+        errors = []
+        if login is not None:
+            if was_stored and {*others_with(session, name, login, logins)} - {*with_others}:
+                raise UsageError("another profile uses the login now", hint="run this again")
+            errors += _delete(session, login)
         errors += _delete_unused(session, logins, unused)
     if errors:
         raise errors[0]
-    return login
+    return was_stored
+
+
+def delete_profile(session: Session, name: str) -> list[str]:
+    """Delete a profile's login, with its secret and token, and its choice by `profile use`.
+
+    Other profiles with the same login keep the secret and token; returns their names. A kill
+    leaves a login without a secret at worst, and a choice of a profile that is gone, which is an
+    error until another is chosen. Raises CredentialsError if a secret may be left.
+    """
+    if not session.state_dir.exists():
+        return []
+    with logins_lock(session.state_dir):
+        logins, unused = read_logins(session.state_dir), read_unused_logins(session.state_dir)
+        login = login_to_delete(session, name, logins)
+        others = [] if login is None else others_with(session, name, login, logins)
+        errors = [] if login is None or others else _delete(session, login)
+        if errors:
+            raise errors[0]
+        remaining = {key: each for key, each in logins.items() if key != name}
+        if remaining != logins:
+            write_logins(session.state_dir, remaining, unused)
+        errors = _delete_unused(session, remaining, unused)
+        if read_used_profile(session.state_dir) == name:
+            write_used_profile(session.state_dir, None)
+    if errors:
+        raise errors[0]
+    return others
+
+
+def login_to_delete(session: Session, name: str, logins: Mapping[str, Login]) -> Login | None:
+    """The login of a profile: its own or, if it has none, what its config file says."""
+    settings = logins.get(name) or stored_settings(name, session.config, logins)
+    if not all(settings.get(key) for key in LOGIN_KEYS):
+        return None
+    return {key: settings[key] for key in LOGIN_KEYS}
+
+
+def others_with(
+    session: Session, name: str, login: Login, logins: Mapping[str, Login]
+) -> list[str]:
+    """The other profiles that use the credentials of `login`."""
+    return [other for other in profiles_with(login, session.config, logins) if other != name]
+
+
+def _may_have_credentials(session: Session, login: Login) -> bool:
+    try:
+        return session.has_credentials(login)
+    except CredentialsError:
+        return True
 
 
 def _store_credentials(session: Session, secret: Secret, token: Token) -> None:

@@ -21,7 +21,7 @@ from dkimctl.errors import DkimctlError, ExitCode, Interrupted
 
 # By panel of the help. Each is a module of dkimctl.cli.commands.
 _PANELS = {
-    "Account": ("login", "logout", "status"),
+    "Account": ("login", "logout", "status", "profile"),
     "Domains": ("register", "show-dns", "check-dns", "rotate", "ledger"),
     "Scripts": ("token", "api", "completion"),
     "Embedded service": ("serve", "service"),

@@ -51,6 +51,7 @@ class Session:
         self.reporter.verbose = bool(flags["verbose"])
         self.reporter.command_options = given_options(flags, os.environ)
         self._resources = ExitStack()
+        self._stores: dict[StoreKind, CredentialStore] = {}
         self._has_opened_ledger = False
         if self.reporter.verbose:
             from dkimctl.cli.output.request_log import log_requests
@@ -131,6 +132,11 @@ class Session:
         """Delete the secret and token of a stored login."""
         self._open_store(login["credential_store"]).delete(_account_of(login))
 
+    def has_credentials(self, login: Mapping[str, Any]) -> bool:
+        """Whether a secret or token of a login is stored. Raises CredentialsError."""
+        entries = self._open_store(login["credential_store"]).entries(_account_of(login))
+        return any(text is not None for text in entries.values())
+
     @cached_property
     def credentials(self) -> CredentialStore:
         """Where this run reads the secret and token."""
@@ -146,12 +152,15 @@ class Session:
     def _open_store(self, kind: StoreKind) -> CredentialStore:
         from dkimctl.credentials.sources import open_store
 
-        return open_store(
-            kind,
-            self.state_dir,
-            seconds=_INTERACTIVE_KEYRING_TIMEOUT if prompt.is_interactive() else _KEYRING_TIMEOUT,
-            notify=lambda text: self.reporter.note(f"dkimctl: {text}"),
-        )
+        if kind not in self._stores:
+            seconds = _INTERACTIVE_KEYRING_TIMEOUT if prompt.is_interactive() else _KEYRING_TIMEOUT
+            self._stores[kind] = open_store(
+                kind,
+                self.state_dir,
+                seconds=seconds,
+                notify=lambda text: self.reporter.note(f"dkimctl: {text}"),
+            )
+        return self._stores[kind]
 
     @cached_property
     def client(self) -> Client:

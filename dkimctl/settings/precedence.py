@@ -5,13 +5,13 @@ The profile's name is an option, else in the environment, else in the config fil
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dkimctl.errors import UsageError, naming
 from dkimctl.settings.config import Config
 from dkimctl.settings.logins import settings_of
-from dkimctl.settings.profile import DEFAULT_PROFILE, Profile
+from dkimctl.settings.profile import DEFAULT_PROFILE, Profile, known_profiles
 from dkimctl.settings.sources import (
     DEFAULT,
     LOGIN,
@@ -25,6 +25,7 @@ from dkimctl.settings.values import CHECKS, SANDBOX, SANDBOX_FIXED, parse_value,
 from dkimctl.text.escaping import few
 
 _IN_ENVIRONMENT = ("auth_url", "base_url", "client_id")
+_TYPED = Source(SourceKind.OPTION)
 _MAX_KNOWN = 20  # profiles in a message
 
 
@@ -65,7 +66,7 @@ def resolve_settings(
     else:
         from_environment = _from_environment(environ)
         if not may_be_new and not {"auth_url", "base_url"} & {*from_flags, *from_environment}:
-            _require_known(name, source, {DEFAULT_PROFILE, SANDBOX, *config.profiles, *logins})
+            require_known(name, known_profiles(config, logins), source)
         lowest = _sourced(settings_of(logins.get(name, {})), lambda _: LOGIN)
         highest = _sourced(from_environment, variable) | _sourced(from_flags, option)
     resolved = lowest | from_config | highest
@@ -146,12 +147,13 @@ def _refuse_fixed(from_flags: Mapping[str, Any]) -> None:
             raise UsageError(f"{name} of the sandbox is fixed", hint=f"omit {name}")
 
 
-def _require_known(name: str, source: Source, known: set[str]) -> None:
+def require_known(name: str, known: Sequence[str], source: Source = _TYPED) -> None:
+    """Raise UsageError if the profile is none of the `known` ones."""
     if name in known:
         return
     where = "" if source.kind is SourceKind.OPTION else f" ({_cause(source)})"
     raise UsageError(
-        f"unknown profile {name}{where}; known profiles: {few(sorted(known), _MAX_KNOWN)}",
+        f"unknown profile {name}{where}; known profiles: {few(known, _MAX_KNOWN)}",
         hint=f"{_suggestion(name, source, known)} `dkimctl login --profile {name}`",
     )
 
@@ -164,11 +166,11 @@ def _cause(source: Source) -> str:
     }[source.kind]
 
 
-def _suggestion(name: str, source: Source, known: set[str]) -> str:
+def _suggestion(name: str, source: Source, known: Sequence[str]) -> str:
     """The hint's first words; how to create the profile follows."""
     from difflib import get_close_matches
 
-    for similar in get_close_matches(name, sorted(known), 1):
+    for similar in get_close_matches(name, known, 1):
         return f"did you mean {similar}? If not, create {name} with"
     if source.kind is SourceKind.PROFILE_USE:
         return "choose another with `dkimctl profile use NAME`, or create it with"

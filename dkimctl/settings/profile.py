@@ -1,7 +1,7 @@
 """A profile: the settings that a command uses."""
 
 from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from dkimctl.errors import UsageError
 from dkimctl.settings.config import Config
@@ -57,13 +57,25 @@ def profiles_with(
     login: Mapping[str, str], config: Config, logins: Mapping[str, Mapping[str, str]]
 ) -> list[str]:
     """The names of the profiles that use the credentials of `login`."""
-    default = {"credential_store": Profile._field_defaults["credential_store"]}
     names = []
     for name in {**logins, **config.profiles}:
-        settings = {**default, **logins.get(name, {}), **config.profiles.get(name, {})}
+        settings = stored_settings(name, config, logins)
         if all(settings.get(key) == value for key, value in login.items()):
             names.append(name)
     return names
+
+
+def stored_settings(
+    name: str, config: Config, logins: Mapping[str, Mapping[str, str]]
+) -> dict[str, Any]:
+    """What the config file and the login of a profile set, whatever options and environment say."""
+    default = {"credential_store": Profile._field_defaults["credential_store"]}
+    return {**default, **logins.get(name, {}), **config.profiles.get(name, {})}
+
+
+def known_profiles(config: Config, logins: Mapping[str, object]) -> list[str]:
+    """The names of all profiles, of which two always exist."""
+    return sorted({DEFAULT_PROFILE, SANDBOX, *config.profiles, *logins})
 
 
 def _required(profile: Profile, key: str) -> str:

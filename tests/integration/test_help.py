@@ -8,7 +8,8 @@ import pytest
 
 COMPLETIONS = Path(__file__).parents[2] / "completions"
 COMMANDS = [
-    ["login"], ["logout"], ["register"], ["show-dns"], ["api"], ["serve"], ["completion"],
+    ["login"], ["logout"], ["status"], ["profile"], ["profile", "list"], ["profile", "use"],
+    ["profile", "delete"], ["register"], ["show-dns"], ["api"], ["serve"], ["completion"],
     ["rotate"], ["ledger"], ["ledger", "import"], ["ledger", "forget"],
     ["service"], ["service", "client"], ["service", "client", "create"],
     ["service", "client", "list"], ["service", "client", "disable"],

@@ -72,10 +72,13 @@ class Machine:
         shutil.copytree(self.home, home)
         return Machine(self._server, home)
 
-    def log_in(self, store: str, account: dict[str, str], *, kill_at: int = 0):
+    def log_in(
+        self, store: str, account: dict[str, str], *, profile: str = "default", kill_at: int = 0
+    ):
         urls = [account["DKIMCTL_AUTH_URL"], account["DKIMCTL_BASE_URL"]]
         words = ["login", "--auth-url", urls[0], "--base-url", urls[1], "--secret-stdin"]
         words += ["--client-id", account["DKIMCTL_CLIENT_ID"], "--credential-store", store]
+        words += ["--profile", profile]
         return self(*words, stdin=account["DKIMCTL_CLIENT_SECRET"], kill_at=kill_at)
 
     def stored(self) -> str:
@@ -141,6 +144,31 @@ def test_a_killed_login_is_found_by_logout_and_repaired_by_login(
         assert_the_next_login_works(killed.copy(f"login-{step}"), store, account, other)
         assert_it_is_logged_in_or_says_what_to_do(killed)
     assert step > 6
+
+
+@pytest.mark.parametrize("store", ["file", "keyring"])
+def test_a_killed_deletion_of_a_profile_is_finished_by_the_next(machine, live_service, store):
+    account, other = live_service.create_client(), live_service.create_client()
+    assert machine.log_in(store, other).status == 0
+    assert machine("profile", "use", "default").status == 0
+    assert machine.log_in(store, account, profile="p").status == 0
+    assert machine("profile", "use", "p").status == 0
+    for step in itertools.count(1):
+        killed = machine.copy(f"killed-{step}")
+        status = killed("profile", "delete", "p", "--yes", kill_at=step).status
+        if status == 0:
+            break
+        assert status == -9
+        again = killed("profile", "delete", "p", "--yes")
+        # After the last step nothing is left to delete.
+        assert again.status == 0 or "unknown profile p" in again.err
+        used = killed("status", "--format", "json").json
+        assert (used["profile"], used["client_id"]) == ("default", other["DKIMCTL_CLIENT_ID"])
+        stored = killed.stored()
+        assert account["DKIMCTL_CLIENT_SECRET"] not in stored
+        assert account["DKIMCTL_CLIENT_ID"] not in stored
+        assert killed("token").status == 0
+    assert step > 5
 
 
 @pytest.mark.parametrize("store", ["file", "keyring"])

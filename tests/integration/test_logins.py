@@ -135,11 +135,11 @@ def test_urls_and_client_id_of_the_environment_are_answers(cli, account):
 
 
 def test_a_malformed_answer_is_asked_for_again(on_terminal, account):
-    wrong = [("Auth URL", "auth.example"), ("Auth URL", "http://auth.example"),
-             ("Auth URL", account["DKIMCTL_AUTH_URL"]), ("Base URL", ""),
-             ("Base URL", account["DKIMCTL_BASE_URL"]), ("Client ID", "id:secret"),
-             ("Client ID", account["DKIMCTL_CLIENT_ID"]), ("Client secret", ""),
-             ("Client secret", account["DKIMCTL_CLIENT_SECRET"])]  # fmt: skip
+    wrong = [("Auth URL (", "auth.example"), ("Auth URL (", "http://auth.example"),
+             ("Auth URL (", account["DKIMCTL_AUTH_URL"]), ("Base URL (", ""),
+             ("Base URL (", account["DKIMCTL_BASE_URL"]), ("Client ID (", "id:secret"),
+             ("Client ID (", account["DKIMCTL_CLIENT_ID"]), ("Client secret (", ""),
+             ("Client secret (", account["DKIMCTL_CLIENT_SECRET"])]  # fmt: skip
     status, shown = on_terminal(["login", "--credential-store", "file"], wrong)
     assert status == 0, shown
     for reason in ("Auth URL: the URL lacks a scheme", "Auth URL: http:// is allowed for loopback",
@@ -158,7 +158,7 @@ def test_a_malformed_answer_is_asked_for_again(on_terminal, account):
     ],
 )  # fmt: skip
 def test_the_third_malformed_answer_is_the_last(on_terminal, words, answer, said, expected):
-    question = "Client secret" if words else "Auth URL"
+    question = "Client secret (" if words else "Auth URL ("
     status, shown = on_terminal(
         ["login", "--credential-store", "file", *words], [(question, answer)] * 3
     )
@@ -175,7 +175,7 @@ def test_the_third_malformed_answer_is_the_last(on_terminal, words, answer, said
 def test_ctrl_c_or_the_end_of_input_at_a_prompt(
     cli, on_terminal, state, words, key, expected, said
 ):
-    question = "Client secret" if words else "Auth URL"
+    question = "Client secret (" if words else "Auth URL ("
     status, shown = on_terminal(["login", "--credential-store", "file", *words], [(question, key)])
     assert status == (expected or (3 if words else 2))
     assert f"{said}\r\n" in shown
@@ -326,6 +326,10 @@ def test_profiles_of_one_account_keep_its_secret_until_a_logout(cli, login, live
     assert cli("status").status == 0
     assert login(account, "--profile", "p2").status == 0
     out = cli("logout", "--profile", "p2")
+    assert out.status == 2
+    assert "logging out of p2 also logs out default: they use the same login" in out.err
+    assert cli("status").status == 0
+    out = cli("logout", "--profile", "p2", "--yes")
     assert (out.status, "and of default, which used the same login" in out.err) == (0, True)
     assert cli("status").status == 3
 
@@ -361,7 +365,25 @@ def test_a_profile_of_the_config_file_keeps_its_secret(cli, login, live_service,
     assert login(live_service.create_client()).status == 0
     assert cli("status", "--profile", "agency").status == 0
     assert login(account).status == 0
-    assert "and of agency, which used the same login" in cli("logout").err
+    assert "also logs out agency" in cli("logout").err
+    assert "and of agency, which used the same login" in cli("logout", "-y").err
+    assert login(account).status == 0
+    assert login(live_service.create_client()).status == 0
+    assert cli("logout", "--profile", "agency").status == 0, "although its login is default's"
+    assert cli("status", "--profile", "agency").status == 3
+
+
+@pytest.mark.parametrize(("answer", "expected"), [("n", 1), ("", 1), ("y", 0), ("\x03", 130)])
+def test_logout_asks_before_it_logs_out_another_profile(
+    cli, login, on_terminal, account, answer, expected
+):
+    assert login(account).status == login(account, "--profile", "p2").status == 0
+    status, shown = on_terminal(["logout", "--profile", "p2"], [("Go on? [y/N]", answer)])
+    assert status == expected
+    assert "Logging out of p2 also logs out default" in shown
+    assert ("nothing was deleted" in shown) is (expected != 0)
+    assert cli("status").status == (3 if expected == 0 else 0)
+    assert cli("logout").status == (0 if expected == 0 else 2), "nothing is left to ask about"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")

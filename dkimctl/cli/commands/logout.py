@@ -2,33 +2,59 @@
 
 from __future__ import annotations
 
+from dkimctl.cli import prompt
 from dkimctl.cli.command import App
-from dkimctl.cli.login_storage import delete_login
-from dkimctl.cli.options.shared import examples, with_session
+from dkimctl.cli.login_storage import delete_login, login_to_delete, others_with
+from dkimctl.cli.options.shared import YesOption, examples, with_session
 from dkimctl.cli.session import Session
-from dkimctl.errors import ExitCode, UsageError
-from dkimctl.settings.profile import profiles_with
+from dkimctl.errors import CredentialsError, ExitCode, UsageError
 
 app = App()
 
 
-@app.command(epilog=examples("dkimctl logout", "dkimctl logout --profile agency"))
+@app.command(
+    epilog=examples(
+        "dkimctl logout", "dkimctl logout --profile agency", "dkimctl logout --profile agency --yes"
+    )
+)
 @with_session()
-def logout(session: Session) -> int:
+def logout(session: Session, yes: YesOption = False) -> int:
     """Log out: delete the secret and token of a profile.
 
-    Its URLs, client ID and ledger stay.
+    Its URLs, client ID and ledger stay. If other profiles use the same login, asks first.
     """
     if session.profile.is_sandbox:
         raise UsageError("the sandbox has no login", hint="name another --profile")
     name = session.profile.name
-    login = delete_login(session)
-    if login is None:
+    others = _others_logged_in(session, name)
+    if others and not (yes or _ask(name, ", ".join(others))):
+        session.reporter.note("dkimctl: nothing was deleted")
+        return ExitCode.NO
+    if not delete_login(session, name, with_others=others):
         session.reporter.note(f"dkimctl: the profile {name} is not logged in")
         return ExitCode.OK
     session.reporter.note(f"dkimctl: logged out of the profile {name}")
-    profiles = profiles_with(login, session.config, session.logins)
-    others = ", ".join(other for other in profiles if other != name)
     if others:
-        session.reporter.note(f"dkimctl: and of {others}, which used the same login")
+        session.reporter.note(f"dkimctl: and of {', '.join(others)}, which used the same login")
     return ExitCode.OK
+
+
+def _others_logged_in(session: Session, name: str) -> list[str]:
+    """The other profiles that are logged in with the same secret."""
+    login = login_to_delete(session, name, session.logins)
+    if login is None:
+        return []
+    others = others_with(session, name, login, session.logins)
+    try:
+        return others if others and session.has_credentials(login) else []
+    except CredentialsError:
+        return others
+
+
+def _ask(name: str, others: str) -> bool:
+    """Raises UsageError if there is no terminal."""
+    what = f"logging out of {name} also logs out {others}: they use the same login"
+    if not prompt.is_interactive():
+        raise UsageError(what, hint="add --yes to log out of all of them")
+    with prompt.interruptible("nothing was deleted"):
+        return prompt.confirm(f"{what[:1].upper()}{what[1:]}. Go on?")

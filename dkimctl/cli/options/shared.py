@@ -39,6 +39,11 @@ OutputOption = Annotated[
 ]
 
 
+YesOption = Annotated[
+    bool, typer.Option("--yes", "-y", help="Answer the question with yes, without asking.")
+]
+
+
 class TableOrJson(StrEnum):
     """The values of `status --format` and `ledger forget --format`."""
 

@@ -1,0 +1,145 @@
+"""What `profile` shows."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from dkimctl.cli.output.streams import Reporter
+from dkimctl.cli.session import Session
+from dkimctl.errors import CredentialsError, LedgerError
+from dkimctl.settings.logins import LOGIN_KEYS
+from dkimctl.settings.precedence import resolve_name
+from dkimctl.settings.profile import DEFAULT_PROFILE, known_profiles, stored_settings
+from dkimctl.settings.sources import Source, SourceKind
+from dkimctl.settings.used_profile import read_used_profile
+from dkimctl.settings.values import SANDBOX, SANDBOX_FIXED
+from dkimctl.text.escaping import printable
+
+_HEADER = ("", "PROFILE", "CLIENT ID", "BASE URL", "FROM", "LOGGED IN")
+_LOGGED_IN = {True: "yes", False: "no", None: "unknown"}
+
+
+def describe_profiles(session: Session) -> list[dict[str, Any]]:
+    """Each profile as its sources define it: options and environment only choose the one in use."""
+    used, source = resolve_name(
+        flags=session.flags,
+        environ=os.environ,
+        config=session.config,
+        config_file=str(session.config_file),
+        used=lambda: read_used_profile(session.state_dir),
+    )
+    names = known_profiles(session.config, session.logins)
+    if used not in names:
+        session.reporter.warn(
+            f"the profile in use, {used}, does not exist ({source})",
+            hint=f"choose one of the list, or run `dkimctl login --profile {used}`",
+        )
+    return [
+        {
+            "name": name,
+            "in_use": name == used,
+            "chosen_by": {"kind": source.kind, "name": source.name or None}
+            if name == used
+            else None,
+            **_account(session, name),
+            "defined_in": _origins(session, name),
+            "logged_in": _is_logged_in(session, name),
+        }
+        for name in names
+    ]
+
+
+def profile_rows(reporter: Reporter, profiles: Sequence[dict[str, Any]]) -> Iterator[str]:
+    from dkimctl.render.grid import BOLD, GREEN, Grid
+
+    cells = [_cells(profile) for profile in profiles]
+    width = shutil.get_terminal_size((120, 24)).columns
+    colour = reporter.shows_colour(sys.stdout)
+    grid = Grid(_HEADER, cells, width, min_last=len(_HEADER[-1]), colour=colour)
+    yield from grid.header()
+    for profile, texts in zip(profiles, cells, strict=True):
+        mark = BOLD if profile["in_use"] else ""
+        state = GREEN if profile["logged_in"] else ""
+        yield from grid.row(texts, [mark, mark, "", "", "", state])
+        if chosen_by := profile["chosen_by"]:
+            source = Source(SourceKind(chosen_by["kind"]), chosen_by["name"] or "")
+            yield from grid.below(f"in use, by {printable(str(source))}", "")
+
+
+def report_deletion(
+    session: Session, name: str, others: Sequence[str], *, domains: int, was_used: bool
+) -> None:
+    """Say what is gone, and what remains."""
+    note, config = session.reporter.note, session.config.profiles.get(name)
+    stays = config is not None or name == DEFAULT_PROFILE
+    note(f"dkimctl: deleted {'the login of ' if stays else ''}the profile {name}")
+    if others:
+        note(f"dkimctl: the secret stays for {', '.join(others)}, with the same login")
+    if config is not None:
+        keys = f" ({', '.join(config)})" if config else ""
+        note(f"dkimctl: it is still in {session.config_file}{keys}")
+    if domains:
+        kept = "1 domain stays" if domains == 1 else f"{domains} domains stay"
+        note(f"dkimctl: its {kept} in the ledger")
+    if was_used:
+        note(f"dkimctl: the profile {DEFAULT_PROFILE} is used from now on")
+
+
+def count_domains(session: Session, name: str) -> int:
+    """How many domains the ledger has of the profile's account; warns if it cannot be read."""
+    from dkimctl.ledger.ledger import Ledger
+
+    settings = stored_settings(name, session.config, session.logins)
+    base_url, client_id = settings.get("base_url"), settings.get("client_id")
+    if not (base_url and client_id):
+        return 0
+    path = session.state_dir / "ledger.db"
+    try:
+        with Ledger.open_existing(path, base_url=base_url, client_id=client_id) as ledger:
+            return ledger.count_domains(base_url, client_id)
+    except LedgerError as error:
+        session.reporter.warn(error.message, hint=error.hint, code=error.code)
+        return 0
+
+
+def _cells(profile: dict[str, Any]) -> tuple[str, ...]:
+    logged_in = _LOGGED_IN[profile["logged_in"]]
+    return (
+        "*" if profile["in_use"] else "",
+        profile["name"],
+        printable(profile["client_id"] or "-"),
+        printable(profile["base_url"] or "-"),
+        ", ".join(profile["defined_in"]),
+        "not needed" if profile["name"] == SANDBOX else logged_in,
+    )
+
+
+def _account(session: Session, name: str) -> dict[str, Any]:
+    settings = stored_settings(name, session.config, session.logins)
+    if name == SANDBOX:
+        settings |= SANDBOX_FIXED
+    return {key: settings.get(key) for key in LOGIN_KEYS}
+
+
+def _origins(session: Session, name: str) -> list[str]:
+    origins = []
+    if name in session.config.profiles:
+        origins.append("config")
+    if name in session.logins:
+        origins.append("login")
+    return origins or ["built in"]
+
+
+def _is_logged_in(session: Session, name: str) -> bool | None:
+    """None if the store cannot be used."""
+    account = _account(session, name)
+    if name == SANDBOX or not all(account.values()):
+        return name == SANDBOX
+    try:
+        return session.has_credentials(account)
+    except CredentialsError:
+        return None
