@@ -34,11 +34,14 @@ _COMMANDS = {
 # Options of other programs, and what to do instead.
 _SECRETS = "--secret --client-secret --password --token --access-token --api-key --key"
 _OPTIONS = {
-    "--key-len --keylen --key-length --bits --start-date --enable --default": (
+    ("register", "--key-len --keylen --key-length --bits --start-date --enable --default"): (
         "write it in the spec file, such as 'key_len: 2048' below defaults:"
     ),
-    "--file --input --from-file --domain --domains": (
+    ("register", "--file --input --from-file --domain --domains"): (
         "list the domains in a spec file, and name it by itself: `dkimctl register FILE`"
+    ),
+    ("api", "--data --body --json --file -d"): (
+        "write the body into a file, and add --input FILE (`-` is standard input)"
     ),
 }
 _FORMATS = ("--yaml", "--yml", "--xml", "--html", "--text", "--txt")
@@ -59,10 +62,9 @@ def for_option(typed: str, context: Any) -> str:
         return f"write --format and one of {', '.join(choices)}"
     if name in _SECRETS.split():
         return "no option takes a secret: `dkimctl login` asks for it, or reads --secret-stdin"
-    if context.command.name == "register":
-        for words, hint in _OPTIONS.items():
-            if name in words.split():
-                return hint
+    for (command, words), hint in _OPTIONS.items():
+        if context.command.name == command and name in words.split():
+            return hint
     near = _near(name, (one for one in known if one.startswith("--")), cutoff=0.7)
     return f"did you mean {near}?" if near else ""
 
@@ -107,7 +109,9 @@ def for_no_value(error: Any) -> str:
 def for_missing(context: Any) -> str:
     """For a missing argument: the first example of the command's help."""
     example = re.search(_EXAMPLE, context.command.epilog or "")
-    return f"for example, `{example[1]}`" if example else ""
+    takes_file = any(one.metavar == "FILE" for one in context.command.params if one.required)
+    pipe = "; - is standard input" if takes_file else ""
+    return f"for example, `{example[1]}`{pipe}" if example else ""
 
 
 def for_extra(context: Any) -> str:
@@ -116,7 +120,7 @@ def for_extra(context: Any) -> str:
     if context.command.name == "register":
         return "give one file; `cat *.yaml | dkimctl register -` joins several lists"
     names = " ".join(str(one.metavar or one.name).upper() for one in arguments)
-    return f"`{context.command_path}` takes {f'only {names}' if names else 'only options'}"
+    return f"`{context.command_path}` takes only {names or 'options'}: see its --help"
 
 
 def _choices(option: Any) -> list[str]:

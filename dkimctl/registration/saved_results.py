@@ -49,6 +49,8 @@ def _not_saved(data: bytes, name: str, reason: str) -> UsageError:
     hint = _HINT
     if kind in (Lookalike.SPECS, Lookalike.DOMAINS):
         hint = f"{_HINT}; `dkimctl register` takes a list of domains"
+    if kind in (Lookalike.SAVED_LINES, Lookalike.CSV, Lookalike.ZONE):
+        hint = "write it with --format json instead"
     if kind in (Lookalike.SAVED, Lookalike.UTF_16):
         kind = None  # what JSON itself lacks
     if kind:

@@ -10,7 +10,7 @@ from typing import Any
 
 from dkimctl.dkim import is_name
 from dkimctl.errors import UsageError
-from dkimctl.specs.names import parse_domain, parse_selector
+from dkimctl.specs.names import is_ordinary, parse_domain, parse_selector
 from dkimctl.strict_yaml.document import Document
 from dkimctl.strict_yaml.nodes import Converter, Node, invalid_value
 from dkimctl.text.escaping import quoted
@@ -21,6 +21,7 @@ _START_DATE = (
     r"(?::(?P<seconds>[0-9]{2}))?(?:Z|[+-][0-9]{2}:[0-5][0-9])"
 )
 _DATE_AND_PERHAPS_TIME = r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[Tt ]([0-9]{2}:[0-9]{2}))?"
+_LONG_NAME = 254  # characters, more than any domain has
 _LONG = 64  # characters, more than any date has
 
 # The entries of a file have few different values, except for their domains.
@@ -134,6 +135,11 @@ def _read_mapping(
         name = key.value
         if convert := fields.get(name):
             values[name] = read_value(value, name, convert)
+        elif "." in name and is_ordinary(name[:_LONG_NAME].lower()):
+            message = f"{what} has no key {quoted(name)}: it is a domain"
+            document.problem(
+                key, message, "write 'sign_domain: example.com' above its other fields"
+            )
         else:
             document.unknown_key(key, what, fields)
     return values

@@ -21,7 +21,11 @@ _NOT_LDH = r"[^A-Za-z0-9-]"
 
 # These patterns are text, which `re` compiles only if there is a mistake.
 _OTHER_THINGS = (
-    (r"\A(?:sign_)?domain:", "lacks a space after the colon", "write 'sign_domain: example.com'"),
+    (
+        r"\A(?:sign_)?domain\s*[:=]",
+        "needs a colon and a space after sign_domain",
+        "write 'sign_domain: example.com'",
+    ),
     (r"\s", "contains a space or line break", "write only the domain name"),
     (r"[,;]", "is not one domain name", "write each domain by itself, without commas"),
     (r"/", "is a URL or a path", "write only the domain name, such as example.com"),

@@ -17,6 +17,8 @@ _SYNTAX_HINTS = (
     ),
     ("tab character", "indent with spaces, not tabs"),
     ("end of stream", "close the quotation mark or bracket"),
+    ("expected '-'", "indent the lines of an item alike, two spaces more than its '- '"),
+    ("expected <block end>", "indent the lines of an item alike, two spaces more than its '- '"),
     ("' or '", "close the bracket, or add the missing comma"),
     ("directive", "remove the line that begins with %"),
 )

@@ -102,7 +102,9 @@ def test_what_is_wrong_is_still_said(capsys):
         ("register", "for example, `dkimctl register domains.yaml`"),
         ("api GET", "for example, `dkimctl api DELETE /send/123`"),
         ("register a.yaml b.yaml", "give one file; `cat *.yaml | dkimctl register -`"),
-        ("status x", "`dkimctl status` takes only options"),
+        ("register --sandbox", "for example, `dkimctl register domains.yaml`; - is standard input"),
+        ("api POST /x --data {}", "write the body into a file, and add --input FILE"),
+        ("status x", "`dkimctl status` takes only options: see its --help"),
     ],
 )  # fmt: skip
 def test_the_hint_says_what_to_type(line, hint, capsys):

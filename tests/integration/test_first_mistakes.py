@@ -1,0 +1,170 @@
+"""What newcomers type: each mistake is answered with what is wrong, and what to type instead."""
+
+from __future__ import annotations
+
+import pytest
+
+import hostile
+from ports import free_port
+
+SECRET = "a-secret-nobody-else-is-to-see"
+TOKEN = hostile.whole(b'{"access_token": "a-token"}')
+
+
+@pytest.fixture
+def serve():
+    """Start a HostileServer that ends with the test."""
+    with hostile.servers() as start:
+        yield start
+
+
+@pytest.fixture
+def told(cli):
+    """Run a command that fails with one error, and give its message and hint."""
+    cli.skip_backoff()
+
+    def told(*words, status=2, **options):
+        done = cli(*words, **options)
+        assert done.status == status, done.err
+        assert SECRET not in done.err
+        error, hint = (line for line in done.err.splitlines() if not line.startswith("dkimctl: w"))
+        return error.removeprefix("dkimctl: error: "), hint.removeprefix("hint: ")
+
+    return told
+
+
+def account_of(auth_url, base_url=None):
+    return {
+        "DKIMCTL_AUTH_URL": auth_url,
+        "DKIMCTL_BASE_URL": base_url or auth_url,
+        "DKIMCTL_CLIENT_ID": "id",
+        "DKIMCTL_CLIENT_SECRET": SECRET,
+    }
+
+
+def test_a_domain_in_place_of_a_file(told):
+    error, hint = told("register", "--sandbox", "example.com")
+    assert error == "no such file: example.com"
+    assert "`echo '- example.com' | dkimctl register -" in hint
+
+
+def test_a_file_with_a_similar_name_is_suggested(told, cli):
+    cli.write("domains.yaml", "- example.com\n")
+    cli.write("zones.yaml", "- example.com\n")
+    for name in ("domains.yml", "domian.yaml", "Domains.yaml", "domain"):
+        error, hint = told("register", "--sandbox", name)
+        assert (error, hint) == (f"no such file: {name}", "did you mean domains.yaml?")
+    assert told("check-dns", "--sandbox", "domains.yml")[1] == "did you mean domains.yaml?"
+    assert told("register", "--sandbox", "missing.yaml")[1] == "check the path"
+
+
+def test_directories_urls_and_patterns_are_no_files(told, cli):
+    (cli.home / "specs").mkdir()
+    cli.write("specs/b.yaml", "[]")
+    assert "such as specs/b.yaml" in told("register", "--sandbox", "specs")[1].replace("\\", "/")
+    error, hint = told("register", "--sandbox", f"https://me:{SECRET}@example.com/x.yaml")
+    assert (error, "download it first" in hint) == ("a URL is not a file", True)
+    assert "without quotes" in told("register", "--sandbox", "~/domains.yaml")[1]
+    assert "no file matches" in told("register", "--sandbox", "*.yaml")[1]
+    assert told("register", "--sandbox", "")[0] == "the file name is empty"
+
+
+@pytest.mark.parametrize(
+    ("word", "error", "hint"),
+    [
+        (f"https://me:{SECRET}@example.com/x", '"https://example.com" is a URL', ": example.com"),
+        ("user@example.com", '"user@example.com" is an email address', "after the @"),
+        ("s1._domainkey.example.com", "is the name of a key record", ": example.com"),
+        ("example.com,example.net", "is not one domain name", "without commas"),
+    ],
+)
+def test_other_things_than_domains(told, word, error, hint):
+    message, advice = told("show-dns", "--sandbox", word)
+    assert message.endswith(error)
+    assert advice.endswith(hint)
+
+
+def test_names_of_files_that_a_shell_made_of_a_glob(told, cli):
+    cli.write("notes", "")
+    cli.write("list.txt", "")
+    assert "put globs in quotes" in told("show-dns", "--sandbox", "notes")[1]
+    assert "as in ./list.txt" in told("show-dns", "--sandbox", "list.txt", status=1)[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "hint"),
+    [
+        ("", "it is empty", "written by --format json"),
+        ("- example.com\n", "it is a spec file (YAML)", "takes a list of domains"),
+        ("hello\n", "it is not JSON", "written by --format json"),
+        ("a,sign_domain\nb,example.com\n", "it is a table (CSV)", "with --format json instead"),
+        ("{}", "missing required field `items`", "written by --format json"),
+    ],
+)
+def test_what_is_not_a_saved_result(told, text, reason, hint):
+    for command in (
+        ["ledger", "import", "--sandbox", "-"],
+        ["show-dns", "--sandbox", "--from", "-"],
+    ):
+        error, advice = told(*command, stdin=text)
+        assert error.startswith("<stdin> is not a saved result: ")
+        assert reason in error
+        assert hint in advice
+
+
+def test_https_to_a_server_without_tls(told, account):
+    here, there = (
+        account["DKIMCTL_AUTH_URL"],
+        account["DKIMCTL_AUTH_URL"].replace("http", "https"),
+    )
+    error, hint = told("token", env=account | {"DKIMCTL_AUTH_URL": there}, status=4)
+    assert error == f"the server at {there} does not use TLS"
+    assert hint == f"for this machine, write {here} in --auth-url"
+    wrong = account | {"DKIMCTL_BASE_URL": there}
+    error, hint = told("api", "GET", "/x", env=wrong, status=4)
+    assert hint == f"for this machine, write {here} in --base-url"
+
+
+def test_http_to_a_server_with_tls(told, serve):
+    body = b"<html>The plain HTTP request was sent to HTTPS port</html>"
+    server = serve(lambda request: [hostile.whole(body, "400 Bad Request")])
+    error, hint = told("token", env=account_of(server.url), status=4)
+    assert error == f"the server at {server.url} uses TLS"
+    assert hint == "write https:// in --auth-url"
+
+
+@pytest.mark.parametrize(
+    ("host", "days", "is_known", "what"),
+    [("127.0.0.1", 30, False, "is self-signed"), ("127.0.0.1", -1, True, "has expired"),
+     ("other.example", 30, True, "is for another IP address")],
+)  # fmt: skip
+def test_what_is_wrong_with_a_certificate(told, serve, tmp_path, host, days, is_known, what):
+    bundle, tls = hostile.make_certificate(tmp_path, host, days=days)
+    server = serve(lambda request: [TOKEN], tls)
+    more = ["--ca-bundle", bundle] if is_known else []
+    error, hint = told("token", *more, env=account_of(server.url), status=4)
+    assert error == f"cannot trust {server.url}: its certificate {what}"
+    assert hint
+
+
+def test_where_nothing_listens(told):
+    url = f"http://127.0.0.1:{free_port()}"
+    error, hint = told("token", env=account_of(url), status=4)
+    assert error == f"cannot reach {url}: the connection was refused"
+    assert "check host and port of --auth-url" in hint
+
+
+def test_a_404_names_its_url(told, serve, cli):
+    cli.write("domains.yaml", "- {sign_domain: example.com, selector: s1, key_len: 2048}\n")
+    server = serve(
+        lambda request: [TOKEN if b" /auth/" in request else hostile.whole(b"", "404 Not Found")]
+    )
+    good = account_of(f"{server.url}/auth", server.url)
+    error, hint = told("token", env=account_of(server.url), status=4)
+    assert error == f"{server.url}/oauth2/token answered 404"
+    assert hint == "check --auth-url, to which /oauth2/token is added"
+    error, _ = told("api", "GET", f"/send/1?key={SECRET}", env=good, status=1)
+    assert error == f"{server.url}/send/1 answered 404"
+    done = cli("register", "domains.yaml", env=good)
+    assert done.status == 4
+    assert f"error: {server.url}/domain/dkim answered 404\nhint: check --base-url, to" in done.err
