@@ -47,10 +47,9 @@ class OutputOptions(NamedTuple):
         return self.finds_zones or self.origin is not None or bool(self.zones)
 
     def require_zones_fit(self) -> None:
-        """Raise UsageError for the table of records with zones; that of a plan counts by zone."""
-        if self.fmt is Format.TABLE and self.has_zones:
-            option = "--find-zones" if self.finds_zones else "--zone"
-            _require_fit(option, True, self.fmt, _WITH_ZONES)
+        """Raise UsageError for zones where records are written without; a plan counts by zone."""
+        _require_fit("--zone", self.zones and not self.finds_zones, self.fmt, _WITH_ZONES)
+        _require_fit("--find-zones", self.finds_zones, self.fmt, _WITH_ZONES)
 
     def require_zones_for(self, names: Sequence[str]) -> None:
         """Raise UsageError for names outside the zones, or several zones without `--output-dir`."""
@@ -95,9 +94,10 @@ def read_output_options(
         wide=wide,
     )
     _require_fit("--origin", origin, output_options.fmt, [Format.ZONE])
-    # Zones fit the table of a plan; `require_zones_fit` refuses them for other tables.
-    _require_fit("--zone", zone, output_options.fmt, [Format.TABLE, *_WITH_ZONES])
-    _require_fit("--find-zones", find_zones, output_options.fmt, [Format.TABLE, *_WITH_ZONES])
+    # A plan is a table by default, also in a pipe; see `require_zones_fit` for other commands.
+    for_plan = fmt or Format.TABLE
+    _require_fit("--zone", zone, for_plan, [Format.TABLE, *_WITH_ZONES])
+    _require_fit("--find-zones", find_zones, for_plan, [Format.TABLE, *_WITH_ZONES])
     _require_fit("--provider", provider, output_options.fmt, [Format.TERRAFORM])
     _require_fit("--wide", wide, output_options.fmt, [Format.TABLE])
     _require_fit("--output-dir", output_dir, output_options.fmt, PER_ZONE)
