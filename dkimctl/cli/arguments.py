@@ -7,12 +7,22 @@ from collections.abc import Iterable, Sequence
 
 from dkimctl.cli.output.colour import Color
 
+_SHORT_PROFILE = "-[nqvy]*p"
 _SHORT_FORMAT = "-[nqvy]*f"  # also after the letters of flags, such as in -nf
 
 
 def wants_json(args: Sequence[str]) -> bool:
     """Whether to report errors as JSON."""
     return _last_value(args, "--format", _SHORT_FORMAT) == "json"
+
+
+def given_profile(args: Sequence[str]) -> dict[str, str | bool | None]:
+    """The flags that choose the profile and the config file."""
+    return {
+        "profile": _last_value(args, "--profile", _SHORT_PROFILE),
+        "sandbox": "--sandbox" in args,
+        "config": _last_value(args, "--config"),
+    }
 
 
 def wanted_color(args: Sequence[str]) -> Color:

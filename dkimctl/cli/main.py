@@ -12,10 +12,11 @@ import typer
 from typer.exceptions import TyperException
 
 from dkimctl import __version__
-from dkimctl.cli.arguments import wanted_color, wants_json
+from dkimctl.cli.arguments import given_profile, wanted_color, wants_json
 from dkimctl.cli.command import Group
 from dkimctl.cli.options.common import common_options, version_option
 from dkimctl.cli.options.shared import examples
+from dkimctl.cli.output.named_commands import given_options
 from dkimctl.cli.output.streams import Reporter, open_missing_streams, show_lines, write
 from dkimctl.errors import DkimctlError, ExitCode, Interrupted
 
@@ -78,6 +79,8 @@ def run(args: Sequence[str]) -> int:
         status = _dispatch(args, reporter)
     except Exception as error:  # noqa: BLE001 - a traceback helps only developers
         _show_traceback()
+        if isinstance(error, TyperException):  # there was no session to know them
+            reporter.command_options = given_options(given_profile(args), os.environ)
         reported = _as_dkimctl_error(error)
         reporter.error(reported)
         status = reported.exit_code

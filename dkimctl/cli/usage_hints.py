@@ -23,6 +23,7 @@ _COMMANDS = {
     "login": "auth signin config configure init setup credentials credential account",
     "logout": "signout",
     "status": "whoami info",
+    "profile list": "profiles accounts",
     "rotate": "renew rollover roll rotation keys key successor retire",
     "ledger forget": "delete remove rm forget unregister deregister purge",
     "serve": "server run start daemon listen",

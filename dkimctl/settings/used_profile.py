@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from dkimctl.errors import UsageError
-from dkimctl.settings.values import profile_name
+from dkimctl.settings.values import is_profile_name
 from dkimctl.system.ownership import fault_of, refuse, status_fault
 from dkimctl.system.reading import read_regular
 from dkimctl.system.writing import delete_leftovers, write_private
@@ -27,13 +27,15 @@ def read_used_profile(state_dir: Path) -> str | None:
 
     try:
         refuse(fault_of(path), UsageError)
-        return profile_name(read_regular(path, _MAX_SIZE, check=check).decode().strip())
+        data = read_regular(path, _MAX_SIZE, check=check)
     except FileNotFoundError:
         return None
-    except UnicodeDecodeError:
-        raise _unusable(path, "the file is damaged") from None
     except OSError as error:
         raise _unusable(path, error.strerror or "cannot be read") from None
+    name = data.decode("ascii", "replace").strip()
+    if not is_profile_name(name):
+        raise _unusable(path, "the file is damaged")
+    return name
 
 
 def write_used_profile(state_dir: Path, name: str | None) -> None:
@@ -55,4 +57,4 @@ def _path(state_dir: Path) -> Path:
 
 def _unusable(path: Path, reason: str) -> UsageError:
     message = f"cannot use {printable(str(path))}: {reason}"
-    return UsageError(message, hint="fix or delete it, then run `dkimctl profile use` again")
+    return UsageError(message, hint="fix or delete it, then run `dkimctl profile use NAME` again")

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from documents import example
+
 ENTRY = "- {sign_domain: example.com, selector: s1, key_len: 2048, enable: false}\n"
 
 
@@ -98,6 +100,14 @@ def test_use_says_what_takes_precedence(cli, login, account, config):
     assert in_use(cli) == ("a", "profile use"), "which did not change"
     assert cli("profile", "use", "default").status == 0
     assert in_use(cli) == ("default", "default")
+
+
+def test_the_commands_of_the_documentation(login, account, shell, cli):
+    assert login(account, "--profile", "agency").status == 0
+    done = shell(example("dkimctl profile list", "sh"), {})
+    assert "agency" in done.stdout
+    assert "the profile agency is used from now on" in done.stderr
+    assert [*listed(cli)] == ["default", "sandbox"]
 
 
 @pytest.mark.parametrize("verb", ["use", "delete"])

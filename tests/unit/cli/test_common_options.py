@@ -47,7 +47,7 @@ def test_the_profile_may_be_named_before_the_command_and_the_nearest_wins(told, 
 def test_the_sandbox_may_be_chosen_before_the_command(told, line):
     status, out, _ = told(line)
     assert status == 0
-    assert re.search(r"(?m)^profile +sandbox$", out)
+    assert re.search(r"(?m)^profile +sandbox +\(option --(sandbox|profile)\)$", out)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ LEDGER = {"--base-url", "--client-id"}
 
 @pytest.mark.parametrize(
     ("command", "own"),
-    [("logout", set()), ("ledger", set()), ("", {"--version"}),
+    [("logout", {"--yes"}), ("ledger", set()), ("", {"--version"}),
      ("ledger import", LEDGER), ("token", {"--proxy", "--auth-url", "--timeout"} | LEDGER)],
 )  # fmt: skip
 def test_help_shows_the_options_that_mean_something(told, command, own):

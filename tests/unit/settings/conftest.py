@@ -31,6 +31,18 @@ def resolve() -> Callable[..., Profile]:
 
 
 @pytest.fixture(scope="session")
+def sources() -> Callable[..., Mapping[str, str]]:
+    """The source of each key as words; every argument is optional."""
+
+    def sources(**given: object) -> Mapping[str, str]:
+        nothing = {"flags": {}, "environ": {}, "config": Config(), "logins": {}}
+        settings = resolve_settings(**{**nothing, "config_file": "/c.yaml", **given})
+        return {key: str(source) for key, source in settings.sources.items()}
+
+    return sources
+
+
+@pytest.fixture(scope="session")
 def refusal() -> Callable[..., UsageError]:
     """The error of resolving a profile."""
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from dkimctl.errors import UsageError
 from dkimctl.settings.config import Config
+from dkimctl.settings.precedence import exported_proxy
 from dkimctl.settings.profile import Profile
 
 HTTPS = "https://auth.example"
@@ -148,3 +150,82 @@ def test_the_fixed_keys_of_the_sandbox_are_refused(refusal, problems, key, value
     assert option in refusal(flags={"sandbox": True, key: value}).message
     (problem,) = problems(f"profiles:\n  sandbox:\n    {key}: {value}\n")
     assert problem == f"config.yaml:3:5: {key} of the sandbox is fixed"
+
+
+def test_each_value_comes_with_its_source(sources):
+    found = sources(
+        flags={"timeout": "5s"},
+        environ={"DKIMCTL_BASE_URL": HTTPS, "DKIMCTL_PROFILE": "t"},
+        config=Config(profiles={"t": {"client_id": "me", "base_url": HTTPS}}),
+        logins={"t": {"auth_url": HTTPS, "client_id": "another"}},
+    )
+    assert found == {
+        "profile": "environment variable DKIMCTL_PROFILE",
+        "auth_url": "login",
+        "base_url": "environment variable DKIMCTL_BASE_URL",
+        "client_id": "config file /c.yaml",
+        "batch_size": "default",
+        "concurrency": "default",
+        "timeout": "option --timeout",
+        "max_wait": "default",
+        "ca_bundle": "default",
+        "proxy": "default",
+        "credential_store": "default",
+        "defaults": "default",
+    }
+
+
+def test_the_source_of_the_profiles_name(sources):
+    logins = {name: {} for name in "abc"}
+    used = {"used": lambda: "a", "logins": logins}
+    config = {"config": Config(default_profile="b")}
+    environment = {"environ": {"DKIMCTL_PROFILE": "c"}}
+    assert sources()["profile"] == "default"
+    assert sources(**used)["profile"] == "profile use"
+    assert sources(**used, **config)["profile"] == "config file /c.yaml"
+    assert sources(**used, **config, **environment)["profile"].endswith("DKIMCTL_PROFILE")
+    flags = {"flags": {"sandbox": True}}
+    assert sources(**used, **config, **environment, **flags)["profile"] == "option --sandbox"
+
+
+def test_what_profile_use_chose_is_not_read_without_need(sources):
+    def used():
+        raise AssertionError
+
+    sources(flags={"profile": "sandbox"}, used=used)
+    sources(config=Config(default_profile="sandbox"), used=used)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"environ": {"DKIMCTL_PROFILE": "x"}}, "unknown profile x (in DKIMCTL_PROFILE)"),
+        (
+            {"config": Config(default_profile="x")},
+            "unknown profile x (default_profile of the config file)",
+        ),
+        ({"used": lambda: "x"}, "unknown profile x (chosen with `dkimctl profile use`)"),
+    ],
+)
+def test_an_unknown_profile_says_who_named_it(sources, given, said):
+    with pytest.raises(UsageError) as caught:
+        sources(**given)
+    assert caught.value.message.startswith(f"{said}; known profiles: default, sandbox")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("http://proxy.example:3128", "http://proxy.example:3128"),
+        ("http://me:hunter2@proxy.example:3128", "http://***@proxy.example:3128"),
+        ("me:hunt@er2@proxy.example", "***@proxy.example"),
+        ("http://me:hunt/er2@proxy.example", "http://***@proxy.example"),
+        ("socks5h://me:hunter2\n@proxy.example", "socks5h://***@proxy.example"),
+    ],
+)
+def test_the_proxy_of_the_environment_is_shown_without_its_password(text, shown):
+    proxy = exported_proxy({"HTTPS_PROXY": text, "ALL_PROXY": "http://other"})
+    assert proxy is not None
+    assert proxy[0] == shown
+    assert str(proxy[1]) == "environment variable HTTPS_PROXY"
+    assert exported_proxy({"https_proxy": ""}) is None
