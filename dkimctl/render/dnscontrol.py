@@ -15,10 +15,7 @@ class DnscontrolRenderer(PerZoneRenderer):
 
     suffix = "js"
 
-    def _texts(self, zone: str, records: Sequence[DnsRecord]) -> Iterator[Iterator[str]]:
-        yield self._chunks(zone, records)
-
-    def _chunks(self, zone: str, records: Sequence[DnsRecord]) -> Iterator[str]:
+    def _text(self, zone: str, records: Sequence[DnsRecord]) -> Iterator[str]:
         yield f"D_EXTEND({json.dumps(zone)}"
         for record in records:
             name = json.dumps(relative_name(record.fqdn, zone, apex="@"))

@@ -27,11 +27,13 @@ def open_renderer(
     ttl: int = 3600,
     origin: str | None = None,
     zones: Sequence[str] = (),
+    per_zone: bool = False,
     provider: Provider = Provider.ROUTE53,
     layout: TableLayout = DEFAULT_LAYOUT,
 ) -> Renderer[Result] | PerZoneRenderer:
     """The renderer of results in `fmt`; a PerZoneRenderer for the formats in PER_ZONE.
 
+    With `per_zone` also for zone and nsupdate, which can do both.
     The table, and formats with `zones`, keep results until the end; the others keep none.
     `ttl` is in seconds (DNS formats). Names are relative to `origin` (zone). `provider` is for
     terraform, `layout` for the table.
@@ -52,13 +54,9 @@ def open_renderer(
 
             return CsvRenderer(RESULT_COLUMNS, result_row)
         case Format.ZONE:
-            from dkimctl.render.zone import ZoneRenderer
-
-            return ZoneRenderer(ttl, origin)
+            return _open_zone(ttl, origin, zones if per_zone else None)
         case Format.NSUPDATE:
-            from dkimctl.render.nsupdate import NsupdateRenderer
-
-            return NsupdateRenderer(zones, ttl)
+            return _open_nsupdate(zones, ttl, per_zone=per_zone)
         case Format.VALUE:
             from dkimctl.render.value import ValueRenderer
 
@@ -75,6 +73,22 @@ def _open_table(layout: TableLayout, zones: Sequence[str]) -> Renderer[Result]:
     from dkimctl.render.table import TableRenderer
 
     return TableRenderer(layout)
+
+
+def _open_zone(
+    ttl: int, origin: str | None, zones: Sequence[str] | None
+) -> Renderer[Result] | PerZoneRenderer:
+    from dkimctl.render.zone import ZoneFilesRenderer, ZoneRenderer
+
+    return ZoneRenderer(ttl, origin) if zones is None else ZoneFilesRenderer(zones, ttl)
+
+
+def _open_nsupdate(
+    zones: Sequence[str], ttl: int, *, per_zone: bool
+) -> Renderer[Result] | PerZoneRenderer:
+    from dkimctl.render.nsupdate import NsupdateFilesRenderer, NsupdateRenderer
+
+    return NsupdateFilesRenderer(zones, ttl) if per_zone else NsupdateRenderer(zones, ttl)
 
 
 def _open_per_zone(

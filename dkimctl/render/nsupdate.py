@@ -14,7 +14,7 @@ from dkimctl.render.records import (
     sound_record,
     txt_data,
 )
-from dkimctl.render.renderer import Renderer
+from dkimctl.render.renderer import PerZoneRenderer, Renderer
 
 # Octets of changes in an update, which is one DNS message of at most 65,535 octets: the rest is
 # for its header, the zone's name, and a signature (TSIG) with two names.
@@ -44,10 +44,14 @@ class _UpdateRenderer(Renderer[Result]):
 
     def end(self) -> Iterator[str]:
         for zone, records in by_zone(self._records, self._zones).items():
-            for update in self._updates(records):
-                yield f"zone {owner_name(zone)}\n"
-                yield from map(self._change, update)
-                yield "send\n"
+            yield from self.updates_of(zone, records)
+
+    def updates_of(self, zone: str, records: Sequence[DnsRecord]) -> Iterator[str]:
+        """The updates of one zone."""
+        for update in self._updates(records):
+            yield f"zone {owner_name(zone)}\n"
+            yield from map(self._change, update)
+            yield "send\n"
 
     def _record_of(self, result: Result) -> DnsRecord | None:
         return publishable(result)
@@ -85,6 +89,15 @@ class NsupdateRenderer(_UpdateRenderer):
     def _size(self, record: DnsRecord) -> int:
         strings = character_strings(record.value)
         return 2 * _head_size(record) + sum(map(len, strings)) + len(strings)
+
+
+class NsupdateFilesRenderer(PerZoneRenderer):
+    """The same updates in a script for each zone, whose servers or TSIG keys may differ."""
+
+    suffix = "nsupdate"
+
+    def _text(self, zone: str, records: Sequence[DnsRecord]) -> Iterator[str]:
+        return NsupdateRenderer([zone], self._ttl).updates_of(zone, records)
 
 
 class NsupdateDeletionRenderer(_UpdateRenderer):

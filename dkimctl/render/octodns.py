@@ -16,10 +16,10 @@ class OctodnsRenderer(PerZoneRenderer):
 
     suffix = "yaml"
 
-    def _texts(self, zone: str, records: Sequence[DnsRecord]) -> Iterator[Iterator[str]]:
-        yield self._chunks(zone, records)
+    def stem(self, zone: str) -> str:
+        return zone  # octoDNS looks for a file of this name
 
-    def _chunks(self, zone: str, records: Sequence[DnsRecord]) -> Iterator[str]:
+    def _text(self, zone: str, records: Sequence[DnsRecord]) -> Iterator[str]:
         yield "---\n"
 
         def name_of(record: DnsRecord) -> str:

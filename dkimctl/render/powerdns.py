@@ -15,14 +15,11 @@ class PowerdnsRenderer(PerZoneRenderer):
 
     suffix = "json"
 
-    def _texts(
+    def _text(
         self,
         zone: str,  # noqa: ARG002
         records: Sequence[DnsRecord],
-    ) -> Iterator[Iterator[str]]:
-        yield self._chunks(records)
-
-    def _chunks(self, records: Sequence[DnsRecord]) -> Iterator[str]:
+    ) -> Iterator[str]:
         yield '{"rrsets": ['
         for number, record in enumerate(records):
             rrset = {

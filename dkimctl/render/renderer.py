@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
@@ -30,7 +31,11 @@ class Format(StrEnum):
     VALUE = "value"
 
 
-# The formats whose files are about one zone each.
+# Windows devices, which no file there can be named after, with any suffix.
+_DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)", re.IGNORECASE)
+_MAX_STEM = 200  # characters; a file name may have 255 bytes
+
+# The formats whose files are always about one zone each.
 PerZoneFormat: TypeAlias = Literal[
     Format.OCTODNS, Format.DNSCONTROL, Format.ROUTE53, Format.POWERDNS, Format.TERRAFORM
 ]
@@ -98,10 +103,15 @@ class Renderer(ABC, Generic[ItemT]):
 
 
 class ZoneFile(NamedTuple):
-    """A file about one zone: its name, such as `example.com.yaml`, and chunks of its text."""
+    """A file about one zone: its name, such as `example.com.yaml`, and chunks of its text.
+
+    `records` is their number.
+    """
 
     name: str
     chunks: Iterable[str]
+    zone: str
+    records: int
 
 
 class PerZoneRenderer(ABC):
@@ -123,13 +133,33 @@ class PerZoneRenderer(ABC):
     def files(self) -> Iterator[ZoneFile]:
         """The files. Raises UsageError that lists the records outside all zones."""
         for zone, records in by_zone(self._records, self._zones).items():
-            for number, chunks in enumerate(self._texts(zone, records), start=1):
+            stem = self.stem(zone)
+            for number, part in enumerate(self._parts(records), start=1):
                 counted = f".{number}" if number > 1 else ""
-                yield ZoneFile(f"{zone}{counted}.{self.suffix}", chunks)
+                name = f"{stem}{counted}.{self.suffix}"
+                yield ZoneFile(name, self._text(zone, part), zone, len(part))
+
+    def stem(self, zone: str) -> str:
+        """What the names of the zone's files begin with: its name, if systems allow that."""
+        return file_stem(zone)
+
+    def _parts(self, records: Sequence[DnsRecord]) -> Iterable[Sequence[DnsRecord]]:
+        """The records of each file of a zone."""
+        return [records]
 
     @abstractmethod
-    def _texts(self, zone: str, records: Sequence[DnsRecord]) -> Iterator[Iterable[str]]:
-        """The text of each file of the zone, in chunks."""
+    def _text(self, zone: str, records: Sequence[DnsRecord]) -> Iterable[str]:
+        """The text of a file, in chunks."""
+
+
+def file_stem(zone: str) -> str:
+    """`zone` as the start of a file name that every system allows, Windows included."""
+    if len(zone) > _MAX_STEM:
+        import hashlib
+
+        digest = hashlib.sha256(zone.encode()).hexdigest()[:8]
+        zone = f"{zone[:_MAX_STEM]}-{digest}"
+    return f"_{zone}" if _DEVICE.match(zone) else zone
 
 
 def render_all(renderer: Renderer[ItemT], items: Iterable[ItemT]) -> Iterator[str]:

@@ -19,36 +19,32 @@ class Route53Renderer(PerZoneRenderer):
 
     suffix = "json"
 
-    def _texts(
+    def _parts(self, records: Sequence[DnsRecord]) -> Iterator[Sequence[DnsRecord]]:
+        start = characters = 0
+        for end, record in enumerate(records):
+            more = len(txt_data(record.value))
+            if end - start == _MAX_RECORDS or (end > start and characters + more > _MAX_CHARACTERS):
+                yield records[start:end]
+                start, characters = end, 0
+            characters += more
+        yield records[start:]
+
+    def _text(
         self,
         zone: str,  # noqa: ARG002
         records: Sequence[DnsRecord],
-    ) -> Iterator[list[str]]:
-        batch: list[str] = []
-        characters = 0
-        for record in records:
-            value = txt_data(record.value)
-            if batch and (len(batch) == _MAX_RECORDS or characters + len(value) > _MAX_CHARACTERS):
-                yield [_batch(batch)]
-                batch, characters = [], 0
-            batch.append(json.dumps(_upsert(record, value, self._ttl)))
-            characters += len(value)
-        if batch:
-            yield [_batch(batch)]
+    ) -> Iterator[str]:
+        lines = ",\n".join(json.dumps(_upsert(record, self._ttl)) for record in records)
+        yield f'{{"Changes": [\n{lines}\n]}}\n'
 
 
-def _upsert(record: DnsRecord, value: str, ttl: int) -> dict[str, object]:
+def _upsert(record: DnsRecord, ttl: int) -> dict[str, object]:
     return {
         "Action": "UPSERT",
         "ResourceRecordSet": {
             "Name": owner_name(record.fqdn),
             "Type": "TXT",
             "TTL": ttl,
-            "ResourceRecords": [{"Value": value}],
+            "ResourceRecords": [{"Value": txt_data(record.value)}],
         },
     }
-
-
-def _batch(changes: Sequence[str]) -> str:
-    lines = ",\n".join(changes)
-    return f'{{"Changes": [\n{lines}\n]}}\n'

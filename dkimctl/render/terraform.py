@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import assert_never
 
 from dkimctl.models.registration import DnsRecord
@@ -28,7 +28,7 @@ class TerraformRenderer(PerZoneRenderer):
         super().__init__(zones, ttl)
         self._provider = provider
 
-    def _texts(self, zone: str, records: Sequence[DnsRecord]) -> Iterator[list[str]]:
+    def _text(self, zone: str, records: Sequence[DnsRecord]) -> list[str]:
         provider = self._provider
         variable = f"zone_{_identifier(zone)}"
         what = "managed zone's name" if provider is Provider.GOOGLE else "zone's ID"
@@ -42,7 +42,7 @@ class TerraformRenderer(PerZoneRenderer):
             "variable": {variable: described},
             "resource": {_RESOURCES[provider]: resources},
         }
-        yield [json.dumps(document, indent=2) + "\n"]
+        return [json.dumps(document, indent=2) + "\n"]
 
 
 def _resource(record: DnsRecord, ttl: int, provider: Provider, zone: str) -> dict[str, object]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dkimctl.models.registration import Registration, Result
+from collections.abc import Iterator, Sequence
+
+from dkimctl.models.registration import DnsRecord, Registration, Result
 from dkimctl.render.records import (
     contains,
     outside_zones,
@@ -11,7 +13,7 @@ from dkimctl.render.records import (
     relative_name,
     txt_data,
 )
-from dkimctl.render.renderer import Renderer
+from dkimctl.render.renderer import PerZoneRenderer, Renderer
 from dkimctl.text.escaping import printable
 
 
@@ -26,7 +28,7 @@ class ZoneRenderer(Renderer[Result]):
         self._origin = origin
 
     def begin(self) -> str:
-        return "" if self._origin is None else f"$ORIGIN {owner_name(self._origin)}\n"
+        return "" if self._origin is None else _origin_line(self._origin)
 
     def add(self, result: Result) -> str:
         record = publishable(result)
@@ -34,8 +36,37 @@ class ZoneRenderer(Renderer[Result]):
             return ""
         origin = self._origin
         name = owner_name(record.fqdn) if origin is None else _relative(record.fqdn, origin)
-        comment = _comment(result.registration)
-        return f"; {comment}\n{name} {self._ttl} IN TXT {txt_data(record.value)}\n"
+        return _lines(name, record, self._ttl, _comment(result.registration))
+
+
+class ZoneFilesRenderer(PerZoneRenderer):
+    """A file for each zone, for $INCLUDE in its zone file: names are relative to the zone."""
+
+    suffix = "zone"
+
+    def __init__(self, zones: Sequence[str], ttl: int) -> None:
+        super().__init__(zones, ttl)
+        self._comments: dict[str, str] = {}
+
+    def add(self, result: Result) -> None:
+        super().add(result)
+        if record := publishable(result):
+            self._comments[record.fqdn] = _comment(result.registration)
+
+    def _text(self, zone: str, records: Sequence[DnsRecord]) -> Iterator[str]:
+        # $ORIGIN is only for this file: after an $INCLUDE, the old one is back (RFC 1035, 5.1).
+        yield f"; DKIM records of {zone}, to $INCLUDE in its zone file\n{_origin_line(zone)}"
+        for record in records:
+            name = _relative(record.fqdn, zone)
+            yield _lines(name, record, self._ttl, self._comments[record.fqdn])
+
+
+def _origin_line(zone: str) -> str:
+    return f"$ORIGIN {owner_name(zone)}\n"
+
+
+def _lines(name: str, record: DnsRecord, ttl: int, comment: str) -> str:
+    return f"; {comment}\n{name} {ttl} IN TXT {txt_data(record.value)}\n"
 
 
 def _relative(fqdn: str, origin: str) -> str:

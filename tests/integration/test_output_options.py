@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from processes import converse
+
 SPECS = """
 defaults: {enable: false, key_len: 1024}
 domains:
@@ -25,13 +27,18 @@ def registered(cli):
     ("words", "said"),
     [
         (("--format", "octodns"), "--format octodns needs the zones of your DNS"),
-        (("--format", "zone", "--zone", "example.com"), "--zone has no effect with --format zone"),
+        (("--format", "csv", "--zone", "example.com"), "--zone has no effect with --format csv"),
         (("--format", "json", "--origin", "example.com"), "--origin has no effect"),
         (("--format", "octodns"), "--find-zones"),
-        (("--format", "zone", "--find-zones"), "--find-zones has no effect with --format zone"),
+        (("--format", "value", "--find-zones"), "--find-zones has no effect with --format value"),
         (("--format", "octodns", *ZONES, "--find-zones"), "cannot be combined with"),
         (("--format", "zone", "--provider", "google"), "--provider has no effect"),
-        (("--format", "zone", "--output-dir", "d"), "--output-dir has no effect"),
+        (("--format", "json", "--output-dir", "d"), "--output-dir has no effect"),
+        (("--format", "zone", "--output-dir", "d"), "--output-dir needs the zones of your DNS"),
+        (("--format", "nsupdate", "--output-dir", "d"), "--output-dir needs the zones"),
+        (("--origin", "example.com", "--zone", "example.com"), "cannot be combined with --zone"),
+        (("--origin", "example.com", "--find-zones"), "cannot be combined with --find-zones"),
+        (("--origin", "example.com", "--output-dir", "d"), "cannot be combined with --output-dir"),
         (
             ("--format", "octodns", *ZONES, "--output", "f", "--output-dir", "d"),
             "cannot be combined with",
@@ -56,6 +63,95 @@ def test_each_zone_has_a_file(cli, registered):
     files = {path.name: path for path in (cli.home / "out" / "put").iterdir()}
     assert set(files) == {"example.com.json", "example.net.json"}
     assert len(json.loads(files["example.com.json"].read_text())["rrsets"]) == 2
+    assert (
+        "dkimctl: wrote 2 files in out/put: example.com.json (2 records), example.net.json "
+        "(1 record)\n"
+    ) in done.err
+
+
+@pytest.mark.parametrize("command", [("show-dns",), ("register", "-")])
+def test_zone_files_are_the_default_in_a_directory(cli, command):
+    words = ("--sandbox", *ZONES, "--zone", "mail.example.com", "--output-dir", "zones")
+    assert cli("register", "--sandbox", "-", "-q", stdin=SPECS).status == 0
+    done = cli(*command, *words, stdin=SPECS)
+    assert (done.status, done.out) == (0, "")
+    texts = {path.name: path.read_text() for path in (cli.home / "zones").iterdir()}
+    assert set(texts) == {"example.com.zone", "example.net.zone", "mail.example.com.zone"}
+    for name, text in texts.items():
+        assert f"$ORIGIN {name.removesuffix('zone')}\n" in text
+        assert text.count("\ns1._domainkey 3600 IN TXT ") == 1
+    assert "wrote 3 files in zones: example.com.zone (1 record), " in done.err
+
+
+def test_zone_files_are_the_default_in_a_directory_on_a_terminal_too(cli, registered):
+    words = ("show-dns", "--sandbox", *ZONES, "--output-dir", "zones")
+    status, shown = converse(cli, words)
+    assert (status, "wrote 2 files in zones" in shown) == (0, True), shown
+
+
+def test_one_zone_goes_to_stdout_or_a_file(cli, registered):
+    words = ("show-dns", "--sandbox", "example.net", "--format", "zone", *ZONES)
+    to_stdout = cli(*words)
+    assert to_stdout.status == 0
+    assert "\n$ORIGIN example.net.\n" in to_stdout.out
+    assert "no records, so nothing written, for example.com\n" in to_stdout.err
+    to_file = cli(*words, "--output", "net.zone")
+    assert (to_file.status, to_file.out) == (0, "")
+    assert (cli.home / "net.zone").read_text() == to_stdout.out
+    assert "dkimctl: wrote net.zone (1 record)\n" in to_file.err
+
+
+def test_nsupdate_has_one_script_or_one_for_each_zone(cli, registered):
+    words = ("show-dns", "--sandbox", "--format", "nsupdate", *ZONES)
+    whole = cli(*words).out
+    assert whole.count("\nzone ") + whole.startswith("zone ") == 2
+    assert cli(*words, "--output-dir", "scripts").status == 0
+    names = ("example.com.nsupdate", "example.net.nsupdate")
+    assert "".join((cli.home / "scripts" / name).read_text() for name in names) == whole
+
+
+def test_zones_without_records_have_no_file_and_old_ones_stay_and_are_told(cli, registered):
+    words = ("show-dns", "--sandbox", "--format", "zone", "--output-dir", "zones", *ZONES)
+    assert cli(*words, "--zone", "unused.example").status == 0
+    old = (cli.home / "zones" / "example.com.zone").read_text()
+    cli.write("zones/notes.txt", "mine")
+    cli.write("zones/sold.example.zone", "mine")
+    done = cli(*words, "--zone", "unused.example", "example.net")
+    assert (done.status, done.out) == (0, "")
+    assert "no records, so nothing written, for example.com, unused.example\n" in done.err
+    assert "warning: of an earlier run, and not up to date, in zones: example.com.zone" in done.err
+    assert "hint: delete them" in done.err
+    assert "also in zones, and not written by this run: sold.example.zone\n" in done.err
+    assert "notes.txt" not in done.err
+    assert (cli.home / "zones" / "example.com.zone").read_text() == old
+
+
+def test_batches_left_by_an_earlier_run_are_told(cli):
+    entries = "".join(f"- {{sign_domain: d{n}.example.com, selector: s1}}\n" for n in range(70))
+    specs = "defaults: {enable: false, key_len: 1024}\ndomains:\n" + entries
+    words = ("--sandbox", "--format", "route53", "--zone", "example.com", "--output-dir", "out")
+    assert cli("register", "-", *words, stdin=specs).status == 0
+    done = cli("show-dns", *words, "d1.example.com")
+    assert "not up to date, in out: example.com.2.json\n" in done.err
+
+
+def test_what_could_be_written_before_an_error_is_told(cli, registered):
+    (cli.home / "zones" / "example.net.zone").mkdir(parents=True)
+    done = cli("show-dns", "--sandbox", *ZONES, "--output-dir", "zones")
+    assert (done.status, done.out) == (4, "")
+    assert "wrote 1 of 2 files in zones: example.com.zone (2 records)\n" in done.err
+    assert "error: cannot write zones/example.net.zone" in done.err
+
+
+def test_the_list_of_files_is_cut(cli):
+    domains = [f"d{n}.example" for n in range(25)]
+    specs = "defaults: {enable: false, key_len: 1024}\ndomains:\n"
+    specs += "".join(f"- {{sign_domain: {domain}, selector: s1}}\n" for domain in domains)
+    zones = [word for domain in domains for word in ("--zone", domain)]
+    done = cli("register", "--sandbox", "-", *zones, "--output-dir", "zones", stdin=specs)
+    assert done.status == 0
+    assert "wrote 25 files in zones: d0.example.zone (1 record), d1.example.zone" in done.err
+    assert "d19.example.zone (1 record), … and 5 more\n" in done.err
 
 
 @pytest.mark.parametrize("command", [("show-dns",), ("register", "-")])

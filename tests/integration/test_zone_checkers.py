@@ -40,6 +40,60 @@ def test_a_zone_with_our_lines_is_accepted(cli, needs_tool, checker, words):
     assert done.returncode != 0
 
 
+@pytest.mark.parametrize("checker", CHECKERS)
+def test_a_zone_that_includes_its_file_is_accepted(cli, needs_tool, checker):
+    needs_tool(checker)
+    assert cli("register", "--sandbox", "-", "-q", stdin=SPECS).status == 0
+    done = cli("show-dns", "--sandbox", "--zone", "example.com", "--output-dir", ".")
+    assert done.status == 0, done.err
+    include = "$INCLUDE example.com.zone\n"
+    if checker == "ldns-read-zone":  # it has no $INCLUDE
+        include = (cli.home / "example.com.zone").read_text()
+    # With a name that is outside of the zone if the file changes the origin for what follows.
+    after = 'after 60 IN TXT "x"\n'
+    cli.write("whole.zone", "$ORIGIN example.com.\n" + APEX + include + after)
+    command = [word.format(file="whole.zone") for word in CHECKERS[checker]]
+    done = subprocess.run(command, cwd=cli.home, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_bind_reads_the_file_of_each_zone(cli, needs_tool):
+    needs_tool("named-checkzone")
+    assert cli("register", "--sandbox", "-", "-q", stdin=SPECS).status == 0
+    zones = ("example.com", "mail.example.com")
+    words = [word for zone in zones for word in ("--zone", zone)]
+    assert cli("show-dns", "--sandbox", *words, "--output-dir", "dkim").status == 0
+    found = {}
+    for zone in zones:
+        cli.write(f"{zone}.zone", f"$ORIGIN {zone}.\n@ 60 SOA ns root 1 2 3 4 5\n@ 60 NS ns\n"
+                  f"ns 60 A 127.0.0.1\n$INCLUDE dkim/{zone}.zone\n")  # fmt: skip
+        command = ["named-checkzone", "-i", "none", "-D", zone, f"{zone}.zone"]
+        done = subprocess.run(command, cwd=cli.home, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        found[zone] = sorted(
+            line.split()[0] for line in done.stdout.splitlines() if "DKIM1" in line
+        )
+    assert found == {
+        "example.com": [
+            "2026.dotted-one._domainkey.example.com.",
+            "s1._domainkey.example.com.",
+            "s1._domainkey.xn--bcher-kva.example.com.",
+        ],
+        "mail.example.com": ["s3._domainkey.mail.example.com."],
+    }
+
+
+def test_domains_outside_the_zones_are_listed_and_nothing_is_written(cli):
+    assert cli("register", "--sandbox", "-", "-q", stdin=SPECS).status == 0
+    done = cli("show-dns", "--sandbox", "--zone", "mail.example.com", "--output-dir", "out")
+    assert (done.status, done.out) == (2, "")
+    assert (
+        "not in the zone mail.example.com: 2026.dotted-one._domainkey.example.com, s1." in done.err
+    )
+    assert "hint: " in done.err
+    assert not (cli.home / "out").exists()
+
+
 def test_domains_outside_the_origin_are_listed_and_nothing_is_written(cli):
     assert cli("register", "--sandbox", "-", "-q", stdin=SPECS).status == 0
     done = cli("show-dns", "--sandbox", "--origin", "mail.example.com", "--output", "out.zone")

@@ -73,8 +73,8 @@ def render_files(
 
 def render_file(fmt: Format, results: Iterable[Result], **options: object) -> str:
     """The text of the one file for example.com."""
-    [(_, chunks)] = render_files(fmt, results, ["example.com"], **options)
-    return "".join(chunks)
+    [file] = render_files(fmt, results, ["example.com"], **options)
+    return "".join(file.chunks)
 
 
 HOSTILE = "[red]x[/] :smile: \x1b[2J\x9b1m\n\r\u202eevil\x7f\udcff 日本語の [link=x]y"

@@ -11,9 +11,7 @@ from typing import Protocol, TextIO
 
 from dkimctl.cli.output.streams import IN_LEDGER, StdoutWriter
 from dkimctl.errors import OutputError
-from dkimctl.render.renderer import ZoneFile
 from dkimctl.system.writing import atomic_writer
-from dkimctl.text.escaping import few
 
 
 class TextWriter(Protocol):
@@ -59,26 +57,6 @@ def write_chunks(chunks: Iterable[str], output: Path | None, *, must_arrive: boo
         writer.abort()
         raise
     writer.close()
-
-
-def write_files(files: Iterable[ZoneFile], output: Path | None, output_dir: Path | None) -> None:
-    """Write one file for each zone into `output_dir`; without it, the only one like `write_chunks`.
-
-    Raises OutputError.
-    """
-    zone_files = list(files)
-    if output_dir is not None:
-        _make_directory(output_dir)
-        for file in zone_files:
-            write_chunks(file.chunks, output_dir / file.name)
-        return
-    if len(zone_files) > 1:
-        names = few([file.name for file in zone_files])
-        raise OutputError(
-            f"the result is {len(zone_files)} files ({names}), which need a directory",
-            hint=f"name one with --output-dir; {IN_LEDGER}",
-        )
-    write_chunks(zone_files[0].chunks if zone_files else (), output)
 
 
 def require_writable(output: Path) -> None:
@@ -134,7 +112,8 @@ class _Abandoned(Exception):
     """Thrown into `atomic_writer`, which then keeps the file as it was."""
 
 
-def _make_directory(path: Path) -> None:
+def make_directory(path: Path) -> None:
+    """Create a missing directory for results. Raises OutputError."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 from dkimctl.errors import UsageError, naming
 from dkimctl.render.renderer import PER_ZONE, Format, Provider
+from dkimctl.text.escaping import listed
 
-_WITH_ZONES = (Format.NSUPDATE, *PER_ZONE)
+_WITH_ZONES = (Format.ZONE, Format.NSUPDATE, *PER_ZONE)
 
 
 class OutputOptions(NamedTuple):
@@ -51,6 +52,17 @@ class OutputOptions(NamedTuple):
         _require_fit("--zone", self.zones and not self.finds_zones, self.fmt, _WITH_ZONES)
         _require_fit("--find-zones", self.finds_zones, self.fmt, _WITH_ZONES)
 
+    @property
+    def is_per_zone(self) -> bool:
+        """Whether the result is one or more files for each zone."""
+        match self.fmt:
+            case Format.ZONE:
+                return self.finds_zones or bool(self.zones)
+            case Format.NSUPDATE:  # one script may be about several zones
+                return self.output_dir is not None
+            case _:
+                return self.fmt in PER_ZONE
+
     def require_zones_for(self, names: Sequence[str]) -> None:
         """Raise UsageError for names outside the zones, or several zones without `--output-dir`."""
         zones = self.zones if self.origin is None else [self.origin]
@@ -61,10 +73,12 @@ class OutputOptions(NamedTuple):
         if outside := [name for name, zone in zone_of.items() if zone is None]:
             raise outside_zones(outside, zones)
         different = sorted({zone for zone in zone_of.values() if zone is not None})
-        if self.fmt in PER_ZONE and len(different) > 1 and self.output_dir is None:
+        if self.is_per_zone and len(different) > 1 and self.output_dir is None:
+            absolute = "; without zones, names are absolute, in one file"
             raise UsageError(
-                f"the result is a file for each of {len(different)} zones: {', '.join(different)}",
-                hint="name a directory with --output-dir, or select the domains of one zone",
+                f"the result is a file for each of {len(different)} zones: {listed(different)}",
+                hint="name a directory with --output-dir, or select the domains of one zone"
+                + (absolute if self.fmt is Format.ZONE else ""),
             )
 
 
@@ -82,7 +96,7 @@ def read_output_options(
 ) -> OutputOptions:
     """Check these options, and gather them. Raises UsageError."""
     output_options = OutputOptions(
-        fmt=fmt or (Format.TABLE if wide else default_format(output)),
+        fmt=fmt or (Format.TABLE if wide else default_format(output or output_dir)),
         is_default=fmt is None,
         ttl=ttl,
         origin=None if origin is None else read_zone("--origin", origin),
@@ -100,17 +114,24 @@ def read_output_options(
     _require_fit("--find-zones", find_zones, for_plan, [Format.TABLE, *_WITH_ZONES])
     _require_fit("--provider", provider, output_options.fmt, [Format.TERRAFORM])
     _require_fit("--wide", wide, output_options.fmt, [Format.TABLE])
-    _require_fit("--output-dir", output_dir, output_options.fmt, PER_ZONE)
-    if output is not None and output_dir is not None:
-        raise UsageError("--output cannot be combined with --output-dir", hint="remove one of them")
-    if find_zones and zone:
-        raise UsageError("--zone cannot be combined with --find-zones", hint="remove one of them")
-    if output_options.fmt in PER_ZONE and not output_options.has_zones:
+    _require_fit("--output-dir", output_dir, output_options.fmt, _WITH_ZONES)
+    _refuse_both(("--output", output), ("--output-dir", output_dir))
+    _refuse_both(("--zone", zone), ("--find-zones", find_zones))
+    _refuse_both(("--origin", origin), ("--zone", zone))
+    _refuse_both(("--origin", origin), ("--find-zones", find_zones))
+    _refuse_both(("--origin", origin), ("--output-dir", output_dir))
+    if not output_options.has_zones and (output_dir is not None or output_options.fmt in PER_ZONE):
+        option = f"--format {output_options.fmt}" if output_dir is None else "--output-dir"
         raise UsageError(
-            f"--format {output_options.fmt} needs the zones of your DNS",
+            f"{option} needs the zones of your DNS",
             hint="name each with --zone ZONE, or look them up in DNS with --find-zones",
         )
     return output_options
+
+
+def _refuse_both(one: tuple[str, object], other: tuple[str, object]) -> None:
+    if one[1] and other[1]:
+        raise UsageError(f"{one[0]} cannot be combined with {other[0]}", hint="remove one of them")
 
 
 def default_format(output: Path | None, *, for_machines: Format = Format.ZONE) -> Format:

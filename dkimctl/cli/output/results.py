@@ -9,10 +9,11 @@ from collections.abc import Iterable
 from typing import NamedTuple, Self
 
 from dkimctl.cli.output.attention import AttentionWarnings
-from dkimctl.cli.output.destination import TextWriter, open_writer, write_files
+from dkimctl.cli.output.destination import TextWriter, open_writer
 from dkimctl.cli.output.options import OutputOptions
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.cli.output.summaries import Doing, summary
+from dkimctl.cli.output.zone_files import write_zone_files
 from dkimctl.errors import ExitCode, OutputError
 from dkimctl.models.registration import Outcome, Result
 from dkimctl.render.formats import open_renderer
@@ -57,9 +58,9 @@ class Shown(NamedTuple):
 class ResultWriter:
     """Writes results, added one by one, as `output_options` say.
 
-    Width and colour of the `layout` are those of stdout. Only a table `is_paged`; the rest is as
-    for `open_writer`. `close` raises OutputError; leaving the block with an error keeps a file as
-    it was.
+    Width and colour of the `layout` are those of stdout. Only a table `is_paged`. `reporter` is
+    told which files were written, if there is one for each zone. The rest is as for `open_writer`.
+    `close` raises OutputError; leaving the block with an error keeps a file as it was.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class ResultWriter:
     ) -> None:
         self._options = output_options
         self._is_paged = is_paged and output_options.fmt is Format.TABLE
+        self._reporter = reporter
         self._must_arrive = must_arrive
         self._in_background = in_background
         self._writer: TextWriter | None = None
@@ -82,6 +84,7 @@ class ResultWriter:
             ttl=output_options.ttl,
             origin=output_options.origin,
             zones=output_options.zones,
+            per_zone=output_options.is_per_zone,
             provider=output_options.provider,
             layout=layout._replace(
                 width=shutil.get_terminal_size((120, 24)).columns,
@@ -108,8 +111,7 @@ class ResultWriter:
 
     def close(self) -> None:
         if self._per_zone is not None:
-            options = self._options
-            write_files(self._per_zone.files(), options.output, options.output_dir)
+            write_zone_files(self._per_zone, self._options, self._reporter)
         elif self._renderer is not None:
             writer = self._writer or self._begin(self._renderer.begin())
             for text in self._renderer.end():

@@ -24,7 +24,7 @@ def whole(fmt: Format, results: Iterable[Result]) -> str:
     if fmt in PER_ZONE:
         for result in results:
             renderer.add(result)
-        [(name, chunks)] = renderer.files()
+        [(name, chunks, *_)] = renderer.files()
         assert name.startswith("example.")
         return "".join(chunks)
     return "".join(render_all(renderer, results))

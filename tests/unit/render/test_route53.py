@@ -49,10 +49,11 @@ def test_batches_keep_the_limits_of_the_api(result, length, count) -> None:
         for n in range(count)
     ]
     files = render_files(Format.ROUTE53, many, ["example.com"])
-    assert [name for name, _ in files[:2]] == ["example.com.json", "example.com.2.json"]
+    assert [file.name for file in files[:2]] == ["example.com.json", "example.com.2.json"]
     names = []
-    for _, chunks in files:
-        changes = json.loads("".join(chunks))["Changes"]
+    for file in files:
+        changes = json.loads("".join(file.chunks))["Changes"]
+        assert len(changes) == file.records
         sets = [change["ResourceRecordSet"] for change in changes]
         # An UPSERT counts twice: of 1,000 records, and of 32,000 characters.
         assert 2 * len(sets) <= 1000

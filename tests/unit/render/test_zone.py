@@ -16,10 +16,13 @@ from hypothesis import strategies as st
 
 from dkimctl.models.registration import DnsRecord, Outcome, Result
 from dkimctl.render.renderer import Format
-from rendering import render_text
+from rendering import render_files, render_text
 
 ANY_TEXT = st.text(st.characters())
 PRINTABLE_ASCII = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), max_size=1500)
+
+
+ZONES = ["example.com", "mail.example.com", "example.net"]
 
 
 def zone_text(*results: Result, ttl: int = 3600) -> str:
@@ -65,6 +68,43 @@ def test_names_are_absolute_when_included_in_a_zone(result: Callable[..., Result
     zone = dns.zone.from_text(apex + zone_text(*results), origin="example.com.")
     names = {name.to_text() for name, _ in zone.iterate_rdatasets(dns.rdatatype.TXT)}
     assert names == {"s1._domainkey", "s1._domainkey.mail"}
+
+
+def test_a_file_for_each_zone_is_included_in_it(result: Callable[..., Result], tmp_path) -> None:
+    domains = ("example.com", "www.example.com", "mail.example.com", "example.net")
+    results = [result(sign_domain=domain) for domain in domains]
+    apex = "@ 60 IN SOA ns.example.com. root.example.com. 1 2 3 4 5\n@ 60 IN NS ns.example.com.\n"
+    found = {}
+    for file in render_files(Format.ZONE, results, ZONES, per_zone=True):
+        (tmp_path / file.name).write_text("".join(file.chunks))
+        text = f'$INCLUDE {tmp_path / file.name}\nafter 60 IN TXT "x"\n'
+        # For the origin of the whole, `after` must be a name of it again.
+        origin = dns.name.from_text(file.zone)
+        zone = dns.zone.from_text(apex + text, origin=origin, allow_include=True)
+        found[file.zone] = {
+            name.derelativize(origin).to_text(omit_final_dot=True)
+            for name, _ in zone.iterate_rdatasets(dns.rdatatype.TXT)
+        }
+    assert found == {
+        "example.com": {
+            "s1._domainkey.example.com", "s1._domainkey.www.example.com", "after.example.com",
+        },
+        "mail.example.com": {"s1._domainkey.mail.example.com", "after.mail.example.com"},
+        "example.net": {"s1._domainkey.example.net", "after.example.net"},
+    }  # fmt: skip
+
+
+def test_the_file_of_a_zone_has_the_comments_and_the_ttl(result: Callable[..., Result]) -> None:
+    record = DnsRecord("s1._domainkey.example.com", "TXT", "v=DKIM1; p=AAAA")
+    [file] = render_files(
+        Format.ZONE, [result(record=record)], ["example.com"], per_zone=True, ttl=300
+    )
+    assert "".join(file.chunks) == (
+        "; DKIM records of example.com, to $INCLUDE in its zone file\n"
+        "$ORIGIN example.com.\n"
+        "; example.com selector s1, 2048 bits, result 201 created\n"
+        's1._domainkey 300 IN TXT "v=DKIM1; p=AAAA"\n'
+    )
 
 
 @pytest.mark.parametrize("outcome", Outcome)

@@ -1,0 +1,99 @@
+"""Write a file for each zone, and say which."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from dkimctl.cli.output.destination import make_directory, write_chunks
+from dkimctl.cli.output.options import OutputOptions
+from dkimctl.cli.output.streams import IN_LEDGER, Reporter
+from dkimctl.errors import OutputError
+from dkimctl.render.renderer import PerZoneRenderer, ZoneFile
+from dkimctl.text.escaping import few, listed
+
+
+def write_zone_files(renderer: PerZoneRenderer, options: OutputOptions, reporter: Reporter) -> None:
+    """Write the files of `renderer`; without `output_dir`, the only one like `write_chunks`.
+
+    Each file is replaced as a whole, or left as it is. Raises OutputError, and UsageError for
+    records outside all zones.
+    """
+    files = list(renderer.files())
+    if options.output_dir is not None:
+        _write_into(options.output_dir, files, reporter)
+        _report_leftovers(options.output_dir, files, renderer, options.zones, reporter)
+    elif len(files) > 1:
+        names = few([file.name for file in files])
+        raise OutputError(
+            f"the result is {len(files)} files ({names}), which need a directory",
+            hint=f"name one with --output-dir; {IN_LEDGER}",
+        )
+    else:
+        write_chunks(files[0].chunks if files else (), options.output)
+        if files and options.output is not None:
+            reporter.note(f"dkimctl: wrote {options.output} ({_records(files[0])})")
+    _report_empty(files, options.zones, reporter)
+
+
+def _write_into(directory: Path, files: Sequence[ZoneFile], reporter: Reporter) -> None:
+    make_directory(directory)
+    written: list[str] = []
+    try:
+        for file in files:
+            write_chunks(file.chunks, directory / file.name)
+            written.append(f"{file.name} ({_records(file)})")
+    finally:  # also after an error or Ctrl-C: these files are new, the others as they were
+        if written:
+            of = "" if len(written) == len(files) else f" of {len(files)}"
+            word = "file" if len(files) == 1 else "files"
+            reporter.note(
+                f"dkimctl: wrote {len(written)}{of} {word} in {directory}: {listed(written)}"
+            )
+
+
+def _records(file: ZoneFile) -> str:
+    return "1 record" if file.records == 1 else f"{file.records} records"
+
+
+def _report_empty(files: Sequence[ZoneFile], zones: Sequence[str], reporter: Reporter) -> None:
+    written = {file.zone for file in files}
+    if empty := [zone for zone in dict.fromkeys(zones) if zone not in written]:
+        reporter.note(f"dkimctl: no records, so nothing written, for {listed(empty)}")
+
+
+def _report_leftovers(
+    directory: Path,
+    files: Sequence[ZoneFile],
+    renderer: PerZoneRenderer,
+    zones: Sequence[str],
+    reporter: Reporter,
+) -> None:
+    """Warn of files that are out of date, and name those that may be."""
+    written = {file.name for file in files}
+    stems = {renderer.stem(zone) for zone in zones}
+    outdated: list[str] = []
+    others: list[str] = []
+    for name, stem in sorted(_zone_files(directory, renderer.suffix)):
+        if name not in written:
+            (outdated if stem in stems else others).append(name)
+    if outdated:
+        reporter.warn(
+            f"of an earlier run, and not up to date, in {directory}: {listed(outdated)}",
+            hint="delete them: there are no records for them any more",
+            code="outdated_file",
+        )
+    if others:
+        reporter.note(
+            f"dkimctl: also in {directory}, and not written by this run: {listed(others)}"
+        )
+
+
+def _zone_files(directory: Path, suffix: str) -> Iterator[tuple[str, str]]:
+    """The files that look like ours: their names, and these without number and suffix."""
+    ours = re.compile(rf"([\w-]+(?:\.[\w-]+)*?)(?:\.[0-9]+)?\.{re.escape(suffix)}", re.ASCII)
+    for name in os.listdir(directory):  # noqa: PTH208 - names are enough
+        if match := ours.fullmatch(name):
+            yield name, match[1]
