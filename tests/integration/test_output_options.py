@@ -204,6 +204,43 @@ def test_an_unwritable_output_loses_no_registration(cli, words):
     assert cli("show-dns", "--sandbox").out.count(" IN TXT ") == 3
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("show-dns",),
+        ("show-dns", "--format", "powerdns", *ZONES[:2], "*example.com"),
+        ("register", "-"),
+        ("rotate",),
+        ("rotate", "--retired", "--no-check"),
+        ("check-dns", "--format", "json", "--server", "127.0.0.1:9"),
+    ],
+)
+def test_a_dash_is_stdout(cli, registered, words):
+    to_stdout = cli(*words, "--sandbox", stdin=SPECS)
+    with_dash = cli(*words, "--sandbox", "--output", "-", stdin=SPECS)
+    assert with_dash == to_stdout
+    assert with_dash.out
+    assert not (cli.home / "-").exists()
+
+
+def test_what_is_forgotten_goes_to_stdout_with_a_dash(cli, registered):
+    words = ("ledger", "forget", "--sandbox", "--force", "--still-published", "example.net")
+    done = cli(*words, "--output", "-")
+    assert (done.status, done.json["count"]) == (0, 1)
+    assert not (cli.home / "-").exists()
+
+
+def test_on_a_terminal_a_dash_has_the_defaults_of_the_terminal(cli, registered):
+    status, shown = converse(cli, ("show-dns", "--sandbox", "example.com", "--output", "-"))
+    assert (status, "OUTCOME" in shown) == (0, True), shown
+
+
+def test_a_file_may_be_named_dash(cli, registered):
+    done = cli("show-dns", "--sandbox", "--output", "./-")
+    assert (done.status, done.out) == (0, "")
+    assert (cli.home / "-").read_text().count(" IN TXT ") == 3
+
+
 def test_a_device_is_written_directly(cli, registered):
     piped = cli("show-dns", "--sandbox", "--output", "/dev/stdout")
     assert (piped.status, piped.out) == (0, cli("show-dns", "--sandbox").out)

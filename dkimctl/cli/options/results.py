@@ -16,6 +16,12 @@ from dkimctl.render.renderer import Format, Provider
 
 _PANEL = "Output"
 _MAX_TTL = 2**31 - 1  # RFC 2181, section 8
+OUTPUT_HELP = "Write the result to this file, atomically; `-` is stdout."
+
+
+def read_output(text: str) -> Path | None:
+    """The file that --output names; None for stdout."""
+    return None if text == "-" else Path(text)
 
 
 def result_options() -> list[TyperOption]:
@@ -62,8 +68,8 @@ def result_options() -> list[TyperOption]:
         _option(
             ["output", "--output", "-o"],
             "FILE",
-            "Write the result to this file, atomically.",
-            type=Path,
+            OUTPUT_HELP,
+            type=read_output,
         ),
         _option(
             ["output_dir", "--output-dir"],

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dkimctl.cli.options.results import result_options
+from dkimctl.cli.options.results import OUTPUT_HELP, read_output, result_options
 from dkimctl.cli.output.options import OutputOptions, read_output_options
 from dkimctl.cli.session import Session
 from dkimctl.errors import naming
@@ -33,9 +33,7 @@ SAVED_RESULT = (
 
 OutputOption = Annotated[
     Path | None,
-    typer.Option(
-        "--output", "-o", metavar="FILE", help="Write the result to this file, atomically."
-    ),
+    typer.Option("--output", "-o", metavar="FILE", parser=read_output, help=OUTPUT_HELP),
 ]
 
 
