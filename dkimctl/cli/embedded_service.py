@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import shlex
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,18 +35,65 @@ def needs_service_extra() -> Iterator[None]:
         ) from error
 
 
-def open_service_store(data: Path | None, encryptor: PrivateKeyEncryptor | None = None) -> Store:
-    """Open the service's data file; by default the one in the user's data directory."""
+def open_service_store(data: Path | None, *, may_create: bool = False) -> Store:
+    """Open the service's data file; by default the one in the user's data directory.
+
+    Raises UsageError if it is missing, unless it `may_create` it.
+    """
     with needs_service_extra():
         from dkimctl.service.store import Store
-    return Store.open(data or data_dir() / "service.db", encryptor)
+    path = data or _default_data()
+    if not may_create and _is_missing(path):
+        option = data_option(data)
+        create = f"create it with `dkimctl service client create{option}`"
+        raise UsageError(
+            f"{path}: the service has no such data file",
+            hint=f"check the name, or {create}" if data else f"{create}, or name one with --data",
+        )
+    _require_directory(data)
+    return Store.open(path)
 
 
-def open_key_store(data: Path | None) -> Store:
-    """The same for commands that make keys: they need the passphrase of the file, if it has one."""
+def open_served_store(data: Path | None) -> Store:
+    """Open or create the data file to serve. Raises UsageError."""
+    _require_directory(data)
+    return _open_key_store(data or _default_data())
+
+
+def data_option(data: Path | None) -> str:
+    """The option that names the data file in a command, after a space."""
+    return f" --data {shlex.quote(str(data))}" if data else ""
+
+
+def _default_data() -> Path:
+    return data_dir() / "service.db"
+
+
+def _require_directory(data: Path | None) -> None:
+    """Only the default directory is created: the name of another may have a typo."""
+    if data is not None and _is_missing(data.parent):
+        raise UsageError(
+            f"{data}: the directory {data.parent} does not exist",
+            hint="create the directory, or name another data file with --data",
+        )
+
+
+def _is_missing(path: Path) -> bool:
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:  # reported when it is opened
+        return False
+    return False
+
+
+def _open_key_store(path: Path) -> Store:
+    """For commands that make keys: they need the passphrase of the file, if it has one."""
     with needs_service_extra():
         from dkimctl.service.passphrase import require_no_passphrase
-    store = open_service_store(data, _encryptor_from_environment())
+        from dkimctl.service.store import Store
+    store = Store.open(path, _encryptor_from_environment())
     if store.encryptor is None:
         try:
             with store.reading() as connection:
@@ -74,7 +122,7 @@ class Sandbox:
     """The service in this process, with its own data file and one client."""
 
     def __init__(self) -> None:
-        self._store = open_key_store(data_dir() / "sandbox.db")
+        self._store = _open_key_store(data_dir() / "sandbox.db")
         from dkimctl.service.app import create_app
 
         # Failures show in the answers; without a handler Python would print them as well.

@@ -74,7 +74,7 @@ def create_client(
     if client_id is None:
         client_id = "".join(secrets.choice(_ID_ALPHABET) for _ in range(_ID_LENGTH))
     if secret is None:
-        secret = secrets.token_urlsafe(_SECRET_BYTES)
+        secret = new_secret()
     _check_sendable(client_id, secret)
     row = {
         "client_id": client_id,
@@ -90,6 +90,11 @@ def create_client(
             f"the client ID {client_id!r} already exists", hint="choose another client ID"
         ) from None
     return ClientCredentials(client_id, secret)
+
+
+def new_secret() -> str:
+    """A secret that cannot be guessed."""
+    return secrets.token_urlsafe(_SECRET_BYTES)
 
 
 def list_clients(store: Store) -> list[ClientSummary]:
@@ -122,6 +127,12 @@ def delete_client(store: Store, client_id: str) -> None:
     Raises NegativeAnswer for an unknown or deleted client.
     """
     _change_state(store, client_id, ClientState.DELETED)
+
+
+def withdraw_client(store: Store, client_id: str) -> None:
+    """Remove a client that was just created, and whose secret nobody knows."""
+    with store.writing() as connection:
+        connection.execute(delete(clients).where(clients.c.client_id == client_id))
 
 
 def authenticate(store: Store, client_id: str, secret: str) -> bool:

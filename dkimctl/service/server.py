@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import ipaddress
 import json
 import logging
 import select
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, NoReturn
@@ -26,7 +28,10 @@ MAX_HEAD = 16 * 1024  # bytes; a bearer token has about 1,000
 
 TIME_LIMIT = 30.0  # seconds to receive a request, and to send its answer
 _IDLE_LIMIT = 60  # seconds between requests
-_LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1", "[::]": "::1"}  # noqa: S104 - only shown
+_LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - only shown
+_ADDRESSES = (
+    "use --host 127.0.0.1 for this machine alone, or --host 0.0.0.0 for all its IPv4 addresses"
+)
 _MAX_CONNECTIONS = 200  # with a body in memory each: 250 MiB
 
 
@@ -36,7 +41,10 @@ def hang_up() -> NoReturn:
 
 
 class Server:
-    """A listening server. `url` is its address; `run` serves until SystemExit or Ctrl-C.
+    """A listening server; `run` serves until SystemExit or Ctrl-C.
+
+    `addresses` are those it listens on, with their ports, and `local_url` is how this machine
+    reaches it, over loopback, or None. `is_local`: other machines cannot.
 
     It closes a connection if receiving the request, or sending the answer, takes more than
     `time_limit` seconds in total. `threads` is how many there are, at most as many as asked for.
@@ -69,10 +77,7 @@ class Server:
                 asyncore_use_poll=hasattr(select, "poll"),  # select() is limited to 1,024 files
             )
         except (OSError, ValueError) as error:
-            raise UsageError(
-                f"cannot listen on {host} port {port}: {error}",
-                hint="free the port, or choose another one with --port",
-            ) from error
+            raise _listening_error(host, port, error) from error
         self.threads = start_threads(self._server.task_dispatcher, threads)
         if not self.threads:
             self.close()
@@ -82,10 +87,9 @@ class Server:
                 channel: Any = partial(_TimeLimitedChannel, time_limit)
                 listener.channel_class = channel
         logging.getLogger("waitress").setLevel(logging.ERROR)  # it warns of every long queue
-        if host == "*" or port == 0:  # then each address has its own port
-            host, port = self._first_address()
-        name = _LOOPBACK.get(host, host).strip("[]")
-        self.url = f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
+        self.addresses = self._listening_addresses()
+        self.is_local = all(_is_loopback(address) for address, _ in self.addresses)
+        self.local_url = _local_url(host, self.addresses)
 
     def run(self) -> None:
         self._server.run()
@@ -93,13 +97,47 @@ class Server:
     def close(self) -> None:
         self._server.close()
 
-    def _first_address(self) -> tuple[str, int]:
+    def _listening_addresses(self) -> list[tuple[str, int]]:
         server: Any = self._server
         if isinstance(server, MultiSocketServer):
-            host, port = min(server.effective_listen)  # 0.0.0.0 rather than ::
+            listening = sorted(set(server.effective_listen))  # IPv4 before IPv6
         else:
-            host, port = server.effective_host, server.effective_port
-        return host, int(port)
+            listening = [(server.effective_host, server.effective_port)]
+        return [(host, int(port)) for host, port in listening]
+
+
+def _is_loopback(address: str) -> bool:
+    return ipaddress.ip_address(address.partition("%")[0]).is_loopback
+
+
+def _local_url(host: str, addresses: Sequence[tuple[str, int]]) -> str | None:
+    """The URL at loopback. Clients know no name of it but localhost."""
+    named = host.lower() == "localhost" and len({port for _, port in addresses}) == 1
+    for address, port in addresses:
+        name = _LOOPBACK.get(address, address)
+        if _is_loopback(name):
+            name = f"[{name}]" if ":" in name else name
+            return f"http://{'localhost' if named else name}:{port}"
+    return None
+
+
+def _listening_error(host: str, port: int, error: OSError | ValueError) -> UsageError:
+    where = f"cannot listen on {host} port {port}: "
+    if isinstance(error, ValueError):  # waitress could not resolve it
+        return UsageError(f"{where}there is no host of this name", hint=_ADDRESSES)
+    if error.errno == errno.EADDRINUSE:
+        return UsageError(
+            f"{where}another program uses this port",
+            hint="stop that program, or choose another port with --port; 0 picks a free one",
+        )
+    if error.errno == errno.EADDRNOTAVAIL:
+        return UsageError(f"{where}this machine has no such address", hint=_ADDRESSES)
+    if isinstance(error, PermissionError):
+        return UsageError(
+            f"{where}the system does not allow it",
+            hint="choose a port from 1024 on with --port; those below are for administrators",
+        )
+    return UsageError(f"{where}{error.strerror or error}", hint=_ADDRESSES)
 
 
 def start_threads(dispatcher: ThreadedTaskDispatcher, most: int) -> int:

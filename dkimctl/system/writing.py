@@ -17,6 +17,24 @@ def write_private(path: Path, text: str) -> None:
         file.write(text)
 
 
+def create_private(path: Path, text: str) -> None:
+    """Write a new file that only its owner can read, whatever the umask; or none, on error.
+
+    Raises FileExistsError for a file that exists, or a link, and OSError.
+    """
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with open(descriptor, "w", encoding="utf-8", newline="\n") as file:  # noqa: PTH123
+            file.write(text)
+            file.flush()
+            os.fsync(descriptor)
+        path.chmod(0o600)  # the umask may have removed more
+        sync_directory(path.parent)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+
+
 @contextlib.contextmanager
 def atomic_writer(path: Path, *, mode: int | None = None) -> Iterator[TextIO]:
     """A text file to write, which replaces the one at `path` at the end, or not at all on error.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -317,6 +318,14 @@ class TestTheServicesDataFile:
         self.assert_refused(cli, link, link)
         assert not (cli.home / "none").exists()
 
+    @pytest.mark.parametrize("mode", [0o777, 0o1777])
+    def test_a_secret_is_not_written_where_others_can_replace_it(self, cli, data, mode):
+        (cli.home / "open").mkdir()
+        (cli.home / "open").chmod(mode)
+        words = ("service", "client", "create", "--data", data, "--output", "open/secret.txt")
+        self.assert_one_refused(cli, cli.home / "open", *words)
+        assert cli("service", "client", "list", "--data", data).out == ""
+
     @pytest.mark.parametrize("name", ["/", ".", ""])
     def test_that_is_a_directory(self, cli, name):
         done = cli("service", "client", "list", "--data", name)
@@ -346,11 +355,15 @@ def test_what_is_created_is_private_whatever_the_umask(cli, login, account, umas
     for _ in range(2):  # the second run uses what the first one has made
         assert login(account).status == 0
         assert cli("register", "--sandbox", "-", stdin=SPECS).status == 0
-        assert cli("service", "client", "create", "--data", "made/deep/service.db").status == 0
+        assert cli("service", "client", "create").status == 0
+        shutil.rmtree(cli.home / "made", ignore_errors=True)
+        (cli.home / "made").mkdir()
+        done = cli("service", "client", "create", "--output", "made/secret.txt")
+        assert done.status == 0, done.err
         assert cli("show-dns", "--sandbox").status == 0
     made = [path for name in (".local", "made") for path in (cli.home / name).rglob("*")]
-    made += [cli.home / ".local", cli.home / "made"]
+    made.append(cli.home / ".local")
     assert {path.name for path in made} >= {"credentials.json", "logins.json", "ledger.db",
-                                            "sandbox.db", "service.db", "deep"}  # fmt: skip
+                                            "sandbox.db", "service.db", "secret.txt"}  # fmt: skip
     modes = {path: path.stat().st_mode & 0o777 for path in made}
     assert modes == {path: 0o700 if path.is_dir() else 0o600 for path in made}

@@ -1,9 +1,16 @@
-"""`dkimctl service client list` with a data file that another program has changed."""
+"""`dkimctl service`: its data file, the secrets of new clients, and the list of them."""
 
 from __future__ import annotations
 
+import json
+import re
 import sqlite3
+import stat
+import sys
 from contextlib import closing
+from pathlib import Path
+
+import pytest
 
 DATA = ("--data", "service.db")
 
@@ -30,3 +37,130 @@ def test_an_unknown_state_is_a_usage_error(cli):
     done = cli("service", "client", "list", *DATA)
     assert (done.status, done.out) == (2, "")
     assert "invalid client 'odd\\x1b'" in done.err
+
+
+def _tree(cli) -> set[str]:
+    return {str(path.relative_to(cli.home)) for path in cli.home.rglob("*")}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("client", "list"),
+        ("client", "disable", "someone"),
+        ("client", "enable", "someone"),
+        ("client", "delete", "someone"),
+        ("delivery", "add", "someone"),
+    ],
+)
+@pytest.mark.parametrize("data", [(), ("--data", "typo.db"), ("--data", "no/such/typo.db")])
+def test_a_missing_data_file_is_not_created(cli, words, data):
+    before = _tree(cli)
+    done = cli("service", *words, *data)
+    assert (done.status, done.out) == (2, "")
+    assert f"{data[1] if data else 'service.db'}: the service has no such data file\n" in done.err
+    option = " --data " + data[1] if data else ""
+    assert f"create it with `dkimctl service client create{option}`" in done.err
+    assert _tree(cli) == before
+
+
+@pytest.mark.parametrize("words", [("serve", "--port", 0), ("service", "client", "create")])
+def test_a_directory_that_was_named_is_not_created(cli, words):
+    before = _tree(cli)
+    done = cli(*words, "--data", "typo/service.db")
+    assert (done.status, done.out) == (2, "")
+    assert "typo/service.db: the directory typo does not exist" in done.err
+    assert _tree(cli) == before
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX modes")
+def test_the_default_directory_is_created_for_its_owner(cli):
+    assert cli("service", "client", "create").status == 0
+    directory = cli.home / ".local" / "share" / "dkimctl"
+    assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+    assert stat.S_IMODE((directory / "service.db").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("status",), ("show-dns",), ("check-dns",), ("rotate",), ("rotate", "--retired"),
+        ("register", "--dry-run", "-"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("profile", [(), ("--sandbox",)])
+def test_commands_that_only_read_create_nothing(cli, words, profile):
+    before = _tree(cli)
+    cli(*words, *profile, stdin="- example.com\n")
+    assert _tree(cli) == before
+
+
+def test_token_without_an_account_creates_nothing(cli):
+    before = _tree(cli)
+    assert cli("token").status == 2
+    assert _tree(cli) == before
+
+
+def test_the_secret_of_a_new_client_goes_to_a_file(cli, live_service, login):
+    words = ("--data", str(live_service.cli.home / "service.db"))
+    cli.at_start("import os\nos.umask(0)\n")
+    done = cli("service", "client", "create", *words, "--output", "secret.txt")
+    assert done.status == 0
+    secret = (cli.home / "secret.txt").read_text()
+    assert re.fullmatch(r"\S{48}\n", secret)
+    assert secret.strip() not in done.out + done.err
+    if sys.platform != "win32":
+        assert stat.S_IMODE((cli.home / "secret.txt").stat().st_mode) == 0o600
+    client_id = done.out.strip()
+    assert f"--client-id {client_id} --secret-stdin < secret.txt\n" in done.err
+    url = live_service.url
+    logged_in = cli(
+        "login", "--auth-url", url, "--base-url", url, "--client-id", client_id,
+        "--credential-store", "file", "--secret-stdin", stdin=secret,
+    )  # fmt: skip
+    assert logged_in.status == 0, logged_in.err
+
+
+def test_a_dash_prints_the_secret(cli):
+    for words in ((), ("--output", "-")):
+        done = cli("service", "client", "create", *DATA, *words)
+        assert set(json.loads(done.out)) == {"client_id", "client_secret"}
+        client_id = json.loads(done.out)["client_id"]
+        assert f"dkimctl login --auth-url URL --base-url URL --client-id {client_id}\n" in done.err
+
+
+@pytest.mark.parametrize("kind", ["file", "link", "dangling link"])
+def test_a_secret_replaces_no_file(cli, kind):
+    cli.write("mine.txt", "mine")
+    name = "mine.txt" if kind == "file" else "link.txt"
+    if kind != "file":
+        (cli.home / name).symlink_to("mine.txt" if kind == "link" else "nothing.txt")
+    done = cli("service", "client", "create", *DATA, "--output", name)
+    assert (done.status, done.out) == (2, "")
+    assert f"{name} exists, and is not overwritten" in done.err
+    assert (cli.home / "mine.txt").read_text() == "mine"
+    assert not (cli.home / "nothing.txt").exists()
+    assert cli("service", "client", "list", *DATA).out == ""
+
+
+def test_a_client_whose_secret_could_not_be_written_does_not_exist(cli):
+    done = cli("service", "client", "create", *DATA, "--output", "no/secret.txt")
+    assert (done.status, done.out) == (4, "")
+    assert "cannot write no/secret.txt" in done.err
+    assert cli("service", "client", "list", *DATA).out == ""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_client_whose_secret_could_not_be_printed_does_not_exist(cli):
+    with Path("/dev/full").open("w") as full:
+        assert cli.start("service", "client", "create", "me", *DATA, stdout=full).wait(30) == 4
+    assert cli("service", "client", "list", *DATA).out == ""
+    assert cli("service", "client", "create", "me", *DATA).status == 0
+
+
+@pytest.mark.parametrize("client_id", ["taken", "a:b"])
+def test_no_secret_is_left_of_a_client_that_was_not_created(cli, client_id):
+    assert cli("service", "client", "create", "taken", *DATA).status == 0
+    done = cli("service", "client", "create", client_id, *DATA, "--output", "secret.txt")
+    assert (done.status, done.out) == (2, "")
+    assert not (cli.home / "secret.txt").exists()

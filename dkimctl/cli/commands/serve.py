@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import shlex
 import signal
 from contextlib import closing
-from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from dkimctl.cli.command import App
-from dkimctl.cli.embedded_service import needs_service_extra, open_key_store
+from dkimctl.cli.embedded_service import needs_service_extra, open_served_store
 from dkimctl.cli.options.shared import DataOption, examples
+from dkimctl.cli.output.serving import announce
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.errors import ExitCode
 from dkimctl.settings.values import short_duration
@@ -28,13 +27,15 @@ app = App()
     epilog=examples(
         "dkimctl serve",
         "dkimctl serve --port 8025 --data service.db",
+        "dkimctl serve --host 0.0.0.0",
         "dkimctl serve --faults faults.yaml",
     )
 )
 def serve(
     ctx: typer.Context,
     host: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Address to listen on.")
+        str,
+        typer.Option(metavar="ADDRESS", help="Address to listen on; 0.0.0.0: all IPv4 addresses."),
     ] = "127.0.0.1",
     port: Annotated[
         int,
@@ -67,7 +68,7 @@ def serve(
         from dkimctl.service.faults.plan import read_plan
         from dkimctl.service.server import Server, hang_up
     plan = read_plan(faults, read_duration=short_duration) if faults is not None else None
-    with closing(open_key_store(data)) as store:
+    with closing(open_served_store(data)) as store:
         service = create_app(store, max_domains=max_domains)
         if plan:
             _announce_faults(ctx.obj, plan)
@@ -77,20 +78,11 @@ def serve(
             ctx.obj.warn(
                 f"the system allows only {server.threads} of {threads} worker threads (ulimit -u)"
             )
-        _announce(ctx.obj, server.url, data)
+        announce(ctx.obj, server, data)
         signal.signal(signal.SIGTERM, _stop)
         with closing(server):
             server.run()
     return ExitCode.OK
-
-
-def _announce(reporter: Reporter, url: str, data: Path | None) -> None:
-    option = f" --data {shlex.quote(str(data))}" if data else ""
-    reporter.note(f"dkimctl: serving on {url} (both auth URL and base URL); press Ctrl-C to stop")
-    reporter.note(f"dkimctl: to create a client: dkimctl service client create{option}")
-    reporter.note(
-        f"dkimctl: then log in: dkimctl login --auth-url {url} --base-url {url} --client-id ID"
-    )
 
 
 def _announce_faults(reporter: Reporter, plan: Plan) -> None:

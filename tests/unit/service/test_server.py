@@ -32,7 +32,7 @@ def app(environ, start_response):
     return [bytes(size)]
 
 server = Server(app, sys.argv[1], 0, 2, time_limit={LIMIT})
-print(server.url, flush=True)
+print(server.local_url, flush=True)
 server.run()
 """
 REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
