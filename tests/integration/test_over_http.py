@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
+import time
 import uuid
 
 import pytest
@@ -176,7 +178,47 @@ def test_a_port_in_use_is_a_usage_error(cli, live_service):
     port = live_service.url.rpartition(":")[2]
     done = cli("serve", "--port", port, "--data", "other.db")
     assert done.status == 2
-    assert f"port {port}" in done.err
+    assert f"cannot listen on 127.0.0.1 port {port}: another program uses this port" in done.err
+    assert "hint: stop that program, or choose another port with --port" in done.err
+
+
+@pytest.mark.parametrize(
+    ("host", "said"),
+    [
+        ("203.0.113.254", "this machine has no such address"),
+        ("no-such-host.invalid", "there is no host of this name"),
+    ],
+)
+def test_a_host_that_is_not_this_machine_is_a_usage_error(cli, host, said):
+    done = cli("serve", "--host", host, "--port", 0, "--data", "other.db")
+    assert (done.status, done.out) == (2, "")
+    assert f"cannot listen on {host} port 0: {said}\n" in done.err
+    assert "hint: use --host 127.0.0.1 for this machine alone" in done.err
+
+
+@pytest.mark.slow
+def test_the_login_that_serve_prints_for_this_machine_works(cli):
+    """Also where it listens on all addresses: a client refuses http:// to the others."""
+    with (cli.home / "serve.log").open("wb") as log:
+        served = cli.start(
+            "serve", "--host", "0.0.0.0", "--port", 0, "--data", "s.db", stderr=log
+        )  # fmt: skip
+    try:
+        deadline = time.monotonic() + 60
+        while "through the TLS proxy: " not in (text := (cli.home / "serve.log").read_text()):
+            assert served.poll() is None, text
+            assert time.monotonic() < deadline, text
+            time.sleep(0.05)
+        assert re.search(r"serving on 0\.0\.0\.0:\d+ \(all IPv4 addresses", text)
+        create = re.search(r"create a client: dkimctl (.*)\n", text)[1].split()
+        client_id = cli(*create).out.strip()
+        login = re.search(r"on this machine: dkimctl (.*) --client-id ID\n", text)[1].split()
+        words = ("--client-id", client_id, "--credential-store", "file", "--secret-stdin")
+        done = cli(*login, *words, stdin=(cli.home / "secret.txt").read_text())
+        assert done.status == 0, done.err
+    finally:
+        served.terminate()
+        served.wait(60)
 
 
 def fetch(curl: str, url: str, *words: str):

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from dkimctl.service.server import Server
 
 _ALL = {4: "all IPv4 addresses of this machine", 6: "all IPv6 addresses of this machine"}
+_PROXY = "https://PROXY"
 
 
 def announce(reporter: Reporter, server: Server, data: Path | None) -> None:
@@ -33,18 +34,23 @@ def announce(reporter: Reporter, server: Server, data: Path | None) -> None:
             hint="put a TLS proxy in front, and give its https:// URL to clients",
             code="plain_http",
         )
-    reporter.note(f"dkimctl: to create a client: dkimctl service client create{data_option(data)}")
-    for where, its_url in _ways_to_log_in(url, is_local=server.is_local):
+    reporter.note(
+        "dkimctl: to create a client: dkimctl service client create --output secret.txt"
+        + data_option(data)
+    )
+    for how, its_url in _ways_to_log_in(url, is_local=server.is_local):
         reporter.note(
-            f"dkimctl: then log in{where}: dkimctl login --auth-url {its_url} --base-url {its_url} "
+            f"dkimctl: {how}: dkimctl login --auth-url {its_url} --base-url {its_url} "
             "--client-id ID"
         )
 
 
 def _ways_to_log_in(url: str | None, *, is_local: bool) -> Sequence[tuple[str, str]]:
-    here = [(" on this machine", url)] if url else []
-    proxy = (" through the TLS proxy", "https://PROXY")
-    return [("", url)] if is_local and url else [*here, proxy]
+    if url is None:
+        return [("then log in through the TLS proxy", _PROXY)]
+    if is_local:
+        return [("then log in", url)]
+    return [("then log in on this machine", url), ("or through the TLS proxy", _PROXY)]
 
 
 def _place(host: str, port: int) -> str:
