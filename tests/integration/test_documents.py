@@ -65,7 +65,7 @@ def test_the_spec_file_of_the_readme_is_valid(cli):
 
 def test_login_register_show_dns_and_api(cli, shell, needs_tool, at_service):
     needs_tool("named-checkzone")
-    shell(example("--secret-stdin"), at_service)
+    shell(example('"$BASE_URL" --client-id "$CLIENT_ID" \\\n'), at_service)
     done = shell(example("--dry-run domains.yaml"), at_service)
     names = re.findall(r"_domainkey\.(\S+)\. ", done.stdout)
     assert names == ["example.com", "mail.example.com"]
@@ -128,9 +128,10 @@ def port():
 def test_the_services_own_side(cli, shell, port):
     serve = example("service client create")
     done = shell(serve.replace(" &\n", f" &{WAIT}", 1) + STOP, {"PORT": port}, timeout=60)
-    client = json.loads((cli.home / "client.json").read_text())
-    assert f"{client['client_id']}\tactive" in done.stdout
-    shell(example("client disable"), {"CLIENT_ID": client["client_id"]})
+    [client_id] = re.findall(r"(\S+)\tactive", done.stdout)
+    assert f"logged in as {client_id} at http://127.0.0.1:{port}" in done.stderr
+    assert not (cli.home / "secret.txt").exists()
+    shell(example("client disable"), {"CLIENT_ID": client_id})
     assert "deleted" in cli("service", "client", "list", "--data", "service.db").out
 
 

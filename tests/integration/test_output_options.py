@@ -119,8 +119,8 @@ def test_zones_without_records_have_no_file_and_old_ones_stay_and_are_told(cli, 
     done = cli(*words, "--zone", "unused.example", "example.net")
     assert (done.status, done.out) == (0, "")
     assert "no records, so nothing written, for example.com, unused.example\n" in done.err
-    assert "warning: of an earlier run, and not up to date, in zones: example.com.zone" in done.err
-    assert "hint: delete them" in done.err
+    warning = "warning: this run has no records for files of earlier runs in zones: "
+    assert f"{warning}example.com.zone\nhint: delete them, unless the selection" in done.err
     assert "also in zones, and not written by this run: sold.example.zone\n" in done.err
     assert "notes.txt" not in done.err
     assert (cli.home / "zones" / "example.com.zone").read_text() == old
@@ -132,7 +132,7 @@ def test_batches_left_by_an_earlier_run_are_told(cli):
     words = ("--sandbox", "--format", "route53", "--zone", "example.com", "--output-dir", "out")
     assert cli("register", "-", *words, stdin=specs).status == 0
     done = cli("show-dns", *words, "d1.example.com")
-    assert "not up to date, in out: example.com.2.json\n" in done.err
+    assert "no records for files of earlier runs in out: example.com.2.json\n" in done.err
 
 
 def test_what_could_be_written_before_an_error_is_told(cli, registered):
@@ -152,6 +152,8 @@ def test_the_list_of_files_is_cut(cli):
     assert done.status == 0
     assert "wrote 25 files in zones: d0.example.zone (1 record), d1.example.zone" in done.err
     assert "d19.example.zone (1 record), … and 5 more\n" in done.err
+    verbose = cli("show-dns", "--sandbox", *zones, "--output-dir", "zones", "--verbose")
+    assert "d24.example.zone (1 record)" in verbose.err
 
 
 @pytest.mark.parametrize("command", [("show-dns",), ("register", "-")])

@@ -49,9 +49,8 @@ def _write_into(directory: Path, files: Sequence[ZoneFile], reporter: Reporter) 
         if written:
             of = "" if len(written) == len(files) else f" of {len(files)}"
             word = "file" if len(files) == 1 else "files"
-            reporter.note(
-                f"dkimctl: wrote {len(written)}{of} {word} in {directory}: {listed(written)}"
-            )
+            names = _listed(written, reporter)
+            reporter.note(f"dkimctl: wrote {len(written)}{of} {word} in {directory}: {names}")
 
 
 def _records(file: ZoneFile) -> str:
@@ -61,7 +60,7 @@ def _records(file: ZoneFile) -> str:
 def _report_empty(files: Sequence[ZoneFile], zones: Sequence[str], reporter: Reporter) -> None:
     written = {file.zone for file in files}
     if empty := [zone for zone in dict.fromkeys(zones) if zone not in written]:
-        reporter.note(f"dkimctl: no records, so nothing written, for {listed(empty)}")
+        reporter.note(f"dkimctl: no records, so nothing written, for {_listed(empty, reporter)}")
 
 
 def _report_leftovers(
@@ -71,29 +70,39 @@ def _report_leftovers(
     zones: Sequence[str],
     reporter: Reporter,
 ) -> None:
-    """Warn of files that are out of date, and name those that may be."""
+    """Warn of files of these zones that may be out of date, and name those of others."""
     written = {file.name for file in files}
     stems = {renderer.stem(zone) for zone in zones}
     outdated: list[str] = []
     others: list[str] = []
     for name, stem in sorted(_zone_files(directory, renderer.suffix)):
-        if name not in written:
-            (outdated if stem in stems else others).append(name)
+        if name not in written and stem in stems:
+            outdated.append(name)
+        elif name not in written and "." in stem:  # main.tf.json is about no zone
+            others.append(name)
     if outdated:
+        names = _listed(outdated, reporter)
         reporter.warn(
-            f"of an earlier run, and not up to date, in {directory}: {listed(outdated)}",
-            hint="delete them: there are no records for them any more",
+            f"this run has no records for files of earlier runs in {directory}: {names}",
+            hint="delete them, unless the selection left out their records",
             code="outdated_file",
         )
     if others:
-        reporter.note(
-            f"dkimctl: also in {directory}, and not written by this run: {listed(others)}"
-        )
+        names = _listed(others, reporter)
+        reporter.note(f"dkimctl: also in {directory}, and not written by this run: {names}")
+
+
+def _listed(names: Sequence[str], reporter: Reporter) -> str:
+    return listed(names, len(names)) if reporter.lists_all else listed(names)
 
 
 def _zone_files(directory: Path, suffix: str) -> Iterator[tuple[str, str]]:
     """The files that look like ours: their names, and these without number and suffix."""
     ours = re.compile(rf"([\w-]+(?:\.[\w-]+)*?)(?:\.[0-9]+)?\.{re.escape(suffix)}", re.ASCII)
-    for name in os.listdir(directory):  # noqa: PTH208 - names are enough
+    try:
+        names = os.listdir(directory)  # noqa: PTH208 - names are enough
+    except OSError:  # a directory may be writable and not readable
+        return
+    for name in names:
         if match := ours.fullmatch(name):
             yield name, match[1]
