@@ -137,6 +137,8 @@ def test_values_that_are_checked_later_are_not_quoted_either(words, capsys, tmp_
 )
 def test_an_unknown_client_is_not_quoted(command, capsys, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
+    assert run(["service", "client", "create"]) == 0
+    capsys.readouterr()
     assert run(["service", *command.split(), f"id:{SECRET}"]) == 1
     told = capsys.readouterr().err
     assert "the client does not exist" in told
