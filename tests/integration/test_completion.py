@@ -293,6 +293,7 @@ def test_on_a_terminal_it_says_where_the_script_belongs(on_terminal, cli):
     for shell in Shell:
         status, shown = on_terminal(["completion", shell])
         assert status == 0
-        assert f"to install this script, run: {INSTALLATIONS[shell][0].commands[0]}" in shown
+        for command in INSTALLATIONS[shell][0].commands:
+            assert f"\r\n  {command}\r\n" in shown
         done = cli("completion", shell)
         assert (done.status, done.err) == (0, "")

@@ -34,6 +34,6 @@ def completion(
     """
     write([SCRIPTS[shell]])
     if sys.stdout.isatty():
-        commands = "; ".join(INSTALLATIONS[shell][0].commands)
-        ctx.obj.note(f"dkimctl: to install this script, run: {commands}")
-        ctx.obj.note("dkimctl: `dkimctl completion --help` has other places for it")
+        ctx.obj.note("dkimctl: to install this script (--help has other places for it), run:")
+        for command in INSTALLATIONS[shell][0].commands:
+            ctx.obj.note(f"  {command}")
