@@ -233,6 +233,8 @@ def test_a_run_that_stops_early_shows_its_results_and_is_4(
         ["show-dns", "--config", "absent.yaml"],
         ["show-dns", "--sandbox", "a@b.example"],
         ["register", "--dry-run", "--format", "zone", "--sandbox", "-"],
+        ["register", "--dry-run", "--output-dir", "d", "--zone", "a.example", "--sandbox", "-"],
+        ["register", "--format", "zone", "--wide", "--sandbox", "-"],
         ["api", "GET", "https://elsewhere.example/"],
         ["api", "GET", "//elsewhere.example/"],
         ["api", "G T", "/x"],

@@ -35,6 +35,8 @@ def show_plan(
         raise UsageError(
             f"a plan has no DNS records to show as {output.fmt}", hint="use --format table or json"
         )
+    if output.output_dir is not None:
+        raise UsageError("--output-dir has no effect with --dry-run", hint="use --output FILE")
     output = resolve_zones(output, record_names(specs), reporter.note, for_plan=True)
     results = plan(specs, planner)
     shown = show(results, output, reporter, Doing.PLANNING, expected=len(specs))
