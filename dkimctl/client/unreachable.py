@@ -28,32 +28,44 @@ _CERTIFICATE_FAULTS = {
 }
 # What OpenSSL makes of an answer that is not TLS.
 _NOT_TLS = "WRONG_VERSION_NUMBER|RECORD_LAYER_FAILURE|UNKNOWN_PROTOCOL|PACKET_LENGTH|HTTP_REQUEST"
+_NO_HANDSHAKE = "handshake operation timed out"
 _SPEAKS_TLS = rb"(?i)plain HTTP|HTTP request to an HTTPS"  # nginx and Apache; Go
 
 
 def unreachable(url: str, error: Exception) -> NotProcessed:
     """The error for a request that was certainly not sent."""
-    for cause in _causes(error):
-        match cause:
-            case ssl.SSLCertVerificationError():
-                return _untrusted(url, cause)
-            case ssl.SSLError() if re.search(_NOT_TLS, cause.reason or ""):
-                return _without_tls(url)
-            case ConnectionRefusedError():
-                return NotProcessed(
-                    f"cannot reach {origin_of(url)}: the connection was refused",
-                    hint=f"nothing listens there: check host and port of {option_of(url)}, "
-                    "and the proxy if there is one",
-                )
-            case socket.gaierror() if cause.errno != socket.EAI_AGAIN:
-                return NotProcessed(
-                    f"cannot reach {origin_of(url)}: there is no such host",
-                    hint=f"check the host name in {option_of(url)}, and that of the proxy if any",
-                )
+    known = (_of_cause(url, cause) for cause in _causes(error))
+    if explained := next(filter(None, known), None):
+        return explained
+    if _NO_HANDSHAKE in str(error):
+        return _no_handshake(url)
     message = f"cannot reach {origin_of(url)}: {_reason(error)}"
     if "CERTIFICATE_VERIFY_FAILED" in message:
         return NoService(message, hint=_CA_BUNDLE)
     return NotProcessed(message, hint=_CHECK)
+
+
+def _of_cause(url: str, cause: BaseException) -> NotProcessed | None:
+    """The error for what the system or OpenSSL says; None if that is not of a kind known here."""
+    match cause:
+        case ssl.SSLCertVerificationError():
+            return _untrusted(url, cause)
+        case ssl.SSLEOFError():
+            return _no_handshake(url)
+        case ssl.SSLError() if re.search(_NOT_TLS, cause.reason or ""):
+            return _without_tls(url)
+        case ConnectionRefusedError():
+            return NotProcessed(
+                f"cannot reach {origin_of(url)}: the connection was refused",
+                hint=f"nothing listens there: check host and port of {option_of(url)}, "
+                "and the proxy if there is one",
+            )
+        case socket.gaierror() if cause.errno != socket.EAI_AGAIN:
+            return NotProcessed(
+                f"cannot reach {origin_of(url)}: there is no such host",
+                hint=f"check the host name in {option_of(url)}, and that of the proxy if any",
+            )
+    return None
 
 
 def requires_tls(url: str, status: int, body: bytes) -> NoService | None:
@@ -89,13 +101,30 @@ def _untrusted(url: str, error: ssl.SSLCertVerificationError) -> NoService:
 
 
 def _without_tls(url: str) -> NoService:
+    return NoService(
+        f"the server at {origin_of(url)} does not use TLS",
+        hint=_http_hint(url)
+        or f"check the port in {option_of(url)}, and the proxy if there is one",
+    )
+
+
+def _no_handshake(url: str) -> NotProcessed:
+    """A server without TLS may wait for the rest of a request, or end the connection."""
+    hint = _http_hint(url)
+    return NotProcessed(
+        f"cannot reach {origin_of(url)}: it does not answer the TLS handshake",
+        hint=f"{hint}, if it does not use TLS" if hint else _CHECK,
+    )
+
+
+def _http_hint(url: str) -> str:
+    """What to write for a server of this machine that does not use TLS; "" for others."""
     from dkimctl.text.urls import is_loopback
 
-    option, origin = option_of(url), origin_of(url)
-    hint = f"check the port in {option}, and the proxy if there is one"
-    if is_loopback(urlsplit(url).hostname or ""):
-        hint = f"for this machine, write {origin.replace('https:', 'http:')} in {option}"
-    return NoService(f"the server at {origin} does not use TLS", hint=hint)
+    if not is_loopback(urlsplit(url).hostname or ""):
+        return ""
+    here = origin_of(url).replace("https:", "http:")
+    return f"for this machine, write {here} in {option_of(url)}"
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import socket
+from contextlib import suppress
+from threading import Thread
+
 import pytest
 
 import hostile
@@ -112,17 +116,33 @@ def test_what_is_not_a_saved_result(told, text, reason, hint):
         assert hint in advice
 
 
-def test_https_to_a_server_without_tls(told, account):
-    here, there = (
-        account["DKIMCTL_AUTH_URL"],
-        account["DKIMCTL_AUTH_URL"].replace("http", "https"),
-    )
-    error, hint = told("token", env=account | {"DKIMCTL_AUTH_URL": there}, status=4)
-    assert error == f"the server at {there} does not use TLS"
-    assert hint == f"for this machine, write {here} in --auth-url"
+def test_https_to_the_embedded_service(told, account):
+    here = account["DKIMCTL_AUTH_URL"]
+    there = here.replace("http:", "https:")
+    wrong = account | {"DKIMCTL_AUTH_URL": there}
+    error, hint = told("token", "--timeout", "1s", env=wrong, status=4)
+    assert error == f"cannot reach {there}: it does not answer the TLS handshake"
+    assert hint == f"for this machine, write {here} in --auth-url, if it does not use TLS"
     wrong = account | {"DKIMCTL_BASE_URL": there}
-    error, hint = told("api", "GET", "/x", env=wrong, status=4)
-    assert hint == f"for this machine, write {here} in --base-url"
+    error, hint = told("api", "GET", "/x", "--timeout", "1s", env=wrong, status=4)
+    assert f"write {here} in --base-url" in hint
+
+
+def test_https_to_a_server_without_tls(told):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        Thread(target=_answer_in_plain_text, args=[listener], daemon=True).start()
+        url = f"https://127.0.0.1:{listener.getsockname()[1]}"
+        error, hint = told("token", env=account_of(url), status=4)
+    assert error == f"the server at {url} does not use TLS"
+    assert hint == f"for this machine, write {url.replace('https:', 'http:')} in --auth-url"
+
+
+def _answer_in_plain_text(listener):
+    connection, _ = listener.accept()
+    with connection, suppress(OSError):
+        connection.recv(65536)
+        connection.sendall(hostile.whole(b"", "400 Bad Request"))
+        connection.recv(65536)
 
 
 def test_http_to_a_server_with_tls(told, serve):

@@ -74,6 +74,21 @@ def test_a_server_without_tls(reason):
     assert here.hint == "for this machine, write http://[::1]:8025 in --base-url"
 
 
+@pytest.mark.parametrize(
+    "error",
+    [wrapped(ssl.SSLEOFError(8, "EOF occurred in violation of protocol")),
+     httpx.ConnectTimeout("_ssl.c:989: The handshake operation timed out")],
+)  # fmt: skip
+def test_a_server_that_does_not_answer_the_handshake_is_tried_again(error):
+    there = unreachable(URL, error)
+    assert type(there) is NotProcessed
+    assert there.message.endswith("it does not answer the TLS handshake")
+    assert "check the network" in there.hint
+    here = unreachable("https://127.0.0.1:8025/oauth2/token", error)
+    expected = "for this machine, write http://127.0.0.1:8025 in --auth-url, if it does not use TLS"
+    assert here.hint == expected
+
+
 def test_other_failures_of_tls_are_tried_again():
     assert type(unreachable(URL, wrapped(not_tls("TLSV1_ALERT_INTERNAL_ERROR")))) is NotProcessed
 
