@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from dkimctl.cli.command import App
-from dkimctl.cli.options.common import ACCOUNT
+from dkimctl.cli.options.common import ACCOUNT, CONNECTION, SENDING
 from dkimctl.cli.options.shared import TableOrJson, examples, with_session
 from dkimctl.cli.output.settings import setting_lines
 from dkimctl.cli.output.streams import write
@@ -27,7 +27,7 @@ app = App()
 
 
 @app.command(epilog=examples("dkimctl status", "dkimctl status --profile agency --format json"))
-@with_session(ACCOUNT)
+@with_session(ACCOUNT, CONNECTION, SENDING)
 def status(
     session: Session,
     fmt: Annotated[
@@ -35,9 +35,10 @@ def status(
         typer.Option("--format", "-f", metavar="FORMAT", help=f"{', '.join(TableOrJson)}."),
     ] = TableOrJson.TABLE,
 ) -> int:
-    """Show the profile, where each setting comes from, and where its secret and token are.
+    """Show the profile, and where each of its settings comes from.
 
-    Sends nothing. The exit code is 3 if there is neither a secret nor a token.
+    Also shows where its secret and token are. Sends nothing. The exit code is 3 if there is neither
+    a secret nor a token.
     """
     profile, sources = session.profile, dict(session.settings.sources)
     settings = profile._asdict()
