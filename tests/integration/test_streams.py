@@ -258,7 +258,7 @@ def test_a_long_run_shows_only_problems_and_says_what_shows_all(cli, on_terminal
     status, shown = on_terminal(words)
     assert status == 0
     assert "d7.example" not in shown
-    assert "`dkimctl show-dns --profile sandbox` or --format table shows all" in shown
+    assert "`dkimctl show-dns --sandbox` or --format table shows all" in shown
     for showing in (["show-dns", "--sandbox"], [*words, "--format", "table"]):
         assert on_terminal(showing)[1].count("FQDN  s._domainkey.d") == 250
 

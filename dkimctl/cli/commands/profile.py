@@ -46,7 +46,10 @@ def list_(
         typer.Option("--format", "-f", metavar="FORMAT", help=f"{', '.join(TableOrJson)}."),
     ] = TableOrJson.TABLE,
 ) -> int:
-    """List the profiles, with their accounts, and which one is used. Sends nothing."""
+    """List the profiles, with their accounts, and which one is used.
+
+    Sends nothing.
+    """
     profiles = describe_profiles(session)
     if fmt is TableOrJson.JSON:
         import json
