@@ -9,7 +9,7 @@ import pytest
 
 HEAVY = ("httpx", "msgspec", "rich", "keyring", "cryptography", "falcon", "sqlalchemy", "idna",
          "click", "pydantic", "asyncio", "email")  # fmt: skip
-IDLE = {"filelock", "tenacity", "dns"} | ({"platformdirs"} if sys.platform == "linux" else set())
+IDLE = {"filelock", "tenacity", "dns"}
 IMPORTED = """
 import sys
 sys.argv = sys.argv[1:]
