@@ -103,6 +103,22 @@ def test_login_asks_for_the_secret(on_terminal, at_service):
     assert status == 0, shown
 
 
+def test_the_readme_from_top_to_bottom_with_the_service_of_this_machine(cli, shell, port):
+    cli.write("domains.yaml", example("s2027", "yaml"))
+    serve = example("\nAUTH_URL=").replace("8025", port).replace(" &\n", f" &{WAIT}", 1)
+    login = example('--client-id "$CLIENT_ID"\n').replace("\n", " --credential-store file")
+    steps = (
+        serve,
+        f"{login} --secret-stdin < secret.txt\n",
+        example("--dry-run domains.yaml"),
+        example("--format zone --output dkim.zone"),
+    )
+    done = shell("".join(steps) + STOP, {"PORT": port}, timeout=60)
+    assert f"at http://127.0.0.1:{port} (profile default)" in done.stderr
+    assert re.search(r"to create 2\n.*created 2\n", done.stderr, re.DOTALL)
+    assert (cli.home / "dkim.zone").read_text().count(" IN TXT ") == 2
+
+
 def test_ci_with_the_environment_alone(cli, shell, at_service):
     cli.write("domains.yaml", SPECS.replace("example.", "ci.example."))
     shell(example("DKIMCTL_CLIENT_SECRET="), at_service)
@@ -126,7 +142,7 @@ def port():
 
 
 def test_the_services_own_side(cli, shell, port):
-    serve = example("service client create")
+    serve = example("client create --data")
     done = shell(serve.replace(" &\n", f" &{WAIT}", 1) + STOP, {"PORT": port}, timeout=60)
     [client_id] = re.findall(r"(\S+)\tactive", done.stdout)
     assert f"logged in as {client_id} at http://127.0.0.1:{port}" in done.stderr
