@@ -104,7 +104,7 @@ def test_what_is_wrong_is_still_said(capsys):
         ("register", "for example, `dkimctl register domains.yaml`"),
         ("api GET", "for example, `dkimctl api DELETE /send/123`"),
         ("register a.yaml b.yaml", "give one file; `cat *.yaml | dkimctl register -`"),
-        ("register --sandbox", "for example, `dkimctl register --sandbox domains.yaml`; - is stand"),
+        ("register --sandbox", "for example, `dkimctl register --sandbox domains.yaml`;"),
         ("api POST /x --data {}", "write the body into a file, and add --input FILE"),
         ("status x", "`dkimctl status` takes only options: see its --help"),
     ],
