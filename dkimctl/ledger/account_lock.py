@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from dkimctl.errors import LedgerError
 from dkimctl.system.directories import prepare_directory
-from dkimctl.system.locking import try_lock
+from dkimctl.system.locking import try_lock, wait_for_lock
 from dkimctl.system.ownership import fault_of, refuse
 from dkimctl.system.reading import open_without_following
 
@@ -58,7 +58,7 @@ def account_lock(
     if unlock is None:
         on_wait(_find_holder(holder_file))
         with _translate_errors(path):
-            unlock = _wait_for_lock(path)
+            unlock = wait_for_lock(path)
     try:
         with _naming_holder(holder_file):
             yield
@@ -73,12 +73,6 @@ def _name(base_url: str, client_id: str) -> str:
 
     account = json.dumps([base_url, client_id]).encode()
     return f"register-{hashlib.sha256(account).hexdigest()[:16]}"
-
-
-def _wait_for_lock(path: Path) -> Callable[[], None]:
-    while (unlock := try_lock(path)) is None:
-        time.sleep(_POLL_SECONDS)
-    return unlock
 
 
 def _find_holder(holder_file: Path) -> Holder:

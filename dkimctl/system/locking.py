@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import math
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from dkimctl.system.reading import open_without_following
 
 _HELD = (errno.EAGAIN, errno.EACCES)  # by another process; file systems differ
+_POLL_SECONDS = 0.05
 
 
 def lock_file_of(path: Path) -> Path:
@@ -26,16 +29,21 @@ def locked(path: Path) -> Iterator[None]:
     Its directory exists. Raises OSError, among them TimeoutError if another process holds the lock
     for five seconds.
     """
-    import filelock
-
-    lock = filelock.FileLock(lock_file_of(path), timeout=5, mode=0o600)
+    unlock = wait_for_lock(lock_file_of(path), seconds=5)
     try:
-        acquired = lock.acquire()
-    except filelock.Timeout:
-        reason = f"another process holds the lock {lock.lock_file}"
-        raise TimeoutError(errno.ETIMEDOUT, reason) from None
-    with acquired:
         yield
+    finally:
+        unlock()
+
+
+def wait_for_lock(path: Path, *, seconds: float = math.inf) -> Callable[[], None]:
+    """Lock as `try_lock` does, as soon as possible. Raises OSError, also TimeoutError."""
+    deadline = time.monotonic() + seconds
+    while (unlock := try_lock(path)) is None:
+        if time.monotonic() > deadline:
+            raise TimeoutError(errno.ETIMEDOUT, f"another process holds the lock {path}")
+        time.sleep(_POLL_SECONDS)
+    return unlock
 
 
 def try_lock(path: Path) -> Callable[[], None] | None:
