@@ -357,6 +357,7 @@ def test_login_and_later_commands_keep_both_in_the_store_only(serve, cli, run):
 ARGUMENTS = {
     "login": ["login", "--client-id", CLIENT_ID, "--credential-store", "file", "--secret-stdin"],
     "status": ["status", "--format", "json"],
+    "profile": ["profile", "list"],
     "token": ["token"],
     "api": ["api", "DELETE", "/send/1"],
     "register": ["register", "-", "--max-wait", "1s"],
@@ -417,6 +418,13 @@ def test_no_command_leaks_whatever_the_service_does(serve, run, cli, say, logged
         assert done.returncode in (0, 1, 2, 3, 4), name
 
 
+def answered_at_login(request):
+    """An answer to the request by which `login` tries the base URL, but to no other."""
+    if request.startswith(b"GET /domain/dkim "):
+        return [hostile.whole(b"{}", "405 Method Not Allowed")]
+    return hostile.drip(b"HTTP/1.1 200 OK")
+
+
 def allow_a_core():
     import resource
 
@@ -427,8 +435,9 @@ def allow_a_core():
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 @pytest.mark.parametrize("words", [["api", "GET", "/x"], ["register", "-"]])
 def test_neither_the_process_nor_ctrl_c_leaks(serve, cli, words):
-    server = serve(issuing(lambda request: hostile.drip(b"HTTP/1.1 200 OK")))
-    log_in(lambda *w, stdin, **e: cli(*w, stdin=stdin, env=e), server.url)
+    server = serve(issuing(answered_at_login))
+    done = log_in(lambda *w, stdin, **e: cli(*w, stdin=stdin, env=e), server.url)
+    assert done.status == 0
     environment = cli.environment | {"DKIMCTL_DEBUG": "1"}
     process = cli.start(
         *words, "-v", "--timeout", "2s", env=environment, preexec_fn=allow_a_core,
@@ -438,7 +447,7 @@ def test_neither_the_process_nor_ctrl_c_leaks(serve, cli, words):
     process.stdin.close()
     process.stdin = None
     deadline = time.monotonic() + LIMIT
-    while len(server.requests) < 2 and time.monotonic() < deadline:
+    while len(server.requests) < 3 and time.monotonic() < deadline:
         time.sleep(0.02)
     here = Path("/proc", str(process.pid))
     for name in ("cmdline", "environ"):
