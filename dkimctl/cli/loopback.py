@@ -14,6 +14,7 @@ def warn_of_other_names(ledger: Ledger, base_url: str, client_id: str, reporter:
 
     They are different accounts, since servers may answer differently, but easily confused.
     """
+    from dkimctl.text.grouping import counted
     from dkimctl.text.urls import other_loopback_urls
 
     urls = other_loopback_urls(base_url)
@@ -21,9 +22,8 @@ def warn_of_other_names(ledger: Ledger, base_url: str, client_id: str, reporter:
         return
     for url in urls:
         if count := ledger.count_domains(url, client_id):
-            domains = "1 domain" if count == 1 else f"{count} domains"
             reporter.warn(
-                f"the ledger has {domains} of {url}, and none of {base_url}, which is another "
-                "account",
+                f"the ledger has {counted(count, 'domain')} of {url}, and none of {base_url}, "
+                "which is another account",
                 hint=f"if you mean that one, use --base-url {url}",
             )

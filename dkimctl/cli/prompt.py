@@ -41,12 +41,18 @@ def ask(question: str, check: Callable[[str], object], complain: Complain) -> st
     return _until_valid(answer, UsageError, complain)
 
 
-def confirm(question: str) -> bool:
-    """Whether the answer to a question is yes; anything but y or yes means no."""
-    try:
-        return _read_line(f"{question} [y/N]").lower() in {"y", "yes"}
-    except _EndOfInput:
-        return False
+def may_delete(question: str, *, refusal: UsageError) -> bool:
+    """Whether the answer to a question is yes; anything but y or yes means no.
+
+    Raises `refusal` if there is no terminal, Interrupted at Ctrl-C.
+    """
+    if not is_interactive():
+        raise refusal
+    with interruptible("nothing was deleted"):
+        try:
+            return _read_line(f"{question} [y/N]").lower() in {"y", "yes"}
+        except _EndOfInput:
+            return False
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from dkimctl.errors import UsageError
 from dkimctl.models.registration import DomainSpec, named
 from dkimctl.specs.advice import doubtful, signs_by, warnings
 from dkimctl.text.escaping import few
+from dkimctl.text.grouping import counted
 
 if TYPE_CHECKING:
     from dkimctl.registration.planning import Planner
@@ -36,10 +37,10 @@ def inspect_entries(specs: Iterable[DomainSpec], planner: Planner, now: datetime
 
 
 def _too_late(specs: Sequence[DomainSpec]) -> UsageError:
-    count = "1 successor" if len(specs) == 1 else f"{len(specs)} successors"
     return UsageError(
-        f"{count} would sign at once, before DNS has the record, since the start_date is not in "
-        f"the future: {few([named(spec) for spec in specs])}; nothing was sent",
+        f"{counted(len(specs), 'successor')} would sign at once, before DNS has the record, since "
+        f"the start_date is not in the future: {few([named(spec) for spec in specs])}; "
+        "nothing was sent",
         hint="get specs with a new start_date from `dkimctl rotate > successors.yaml`, and "
         "register those; for keys that another machine has registered, remove replaces:",
     )

@@ -22,11 +22,10 @@ from dkimctl.settings.sources import (
     variable,
 )
 from dkimctl.settings.values import CHECKS, SANDBOX, SANDBOX_FIXED, parse_value, profile_name
-from dkimctl.text.escaping import few
+from dkimctl.text.grouping import listed
 
 _IN_ENVIRONMENT = ("auth_url", "base_url", "client_id")
 _TYPED = Source(SourceKind.OPTION)
-_MAX_KNOWN = 20  # profiles in a message
 
 
 class Settings(NamedTuple):
@@ -153,7 +152,7 @@ def require_known(name: str, known: Sequence[str], source: Source = _TYPED) -> N
         return
     where = "" if source.kind is SourceKind.OPTION else f" ({_cause(source)})"
     raise UsageError(
-        f"unknown profile {name}{where}; known profiles: {few(known, _MAX_KNOWN)}",
+        f"unknown profile {name}{where}; known profiles: {listed(known)}",
         hint=f"{_suggestion(name, source, known)} `dkimctl login --profile {name}`",
     )
 

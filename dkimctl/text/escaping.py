@@ -33,12 +33,6 @@ def few(words: Sequence[str], limit: int = 5) -> str:
     return ", ".join(words[:limit]) + (", …" if len(words) > limit else "")
 
 
-def listed(words: Sequence[str], limit: int = 20) -> str:
-    """`words` for a message that shows the whole list, as long as it is not too long."""
-    more = len(words) - limit
-    return ", ".join(words[:limit]) + (f", … and {more:,} more" if more > 0 else "")
-
-
 def _is_visible(char: str) -> bool:
     return (char.isprintable() and char not in _HIDDEN) or char in _SPACES
 

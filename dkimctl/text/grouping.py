@@ -1,10 +1,10 @@
-"""Lists of things of which many are alike: the first of each kind are shown, the rest counted."""
+"""Many things in a message: the first, or the first of each kind, are shown, the rest counted."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Generic, TypeVar
 
 MAX_ALIKE = 20  # shown of each kind
@@ -36,6 +36,18 @@ class Grouping(Generic[Kind]):
         for kind, count in self._counts.items():
             if count > self._most:
                 yield kind, count - self._most
+
+
+def counted(count: int, noun: str) -> str:
+    """Such as `1 domain`, or `3 domains`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def listed(words: Sequence[str], *, count: int = 0, most: int | None = MAX_ALIKE) -> str:
+    """The first `most` words, and how many more there are: of `count`, if `words` are not all."""
+    shown = words[:most]
+    more = max(count, len(words)) - len(shown)
+    return ", ".join(shown) + (f", … and {more:,} more" if more else "")
 
 
 def and_more(count: int, kind: str) -> str:

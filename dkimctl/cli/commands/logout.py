@@ -52,9 +52,8 @@ def _others_logged_in(session: Session, name: str) -> list[str]:
 
 
 def _ask(name: str, others: str) -> bool:
-    """Raises UsageError if there is no terminal."""
     what = f"logging out of {name} also logs out {others}: they use the same login"
-    if not prompt.is_interactive():
-        raise UsageError(what, hint="add --yes to log out of all of them")
-    with prompt.interruptible("nothing was deleted"):
-        return prompt.confirm(f"{what[:1].upper()}{what[1:]}. Go on?")
+    return prompt.may_delete(
+        f"{what[:1].upper()}{what[1:]}. Go on?",
+        refusal=UsageError(what, hint="add --yes to log out of all of them"),
+    )

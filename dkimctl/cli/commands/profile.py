@@ -10,7 +10,13 @@ import typer
 from dkimctl.cli import prompt
 from dkimctl.cli.command import App
 from dkimctl.cli.login_storage import delete_profile
-from dkimctl.cli.options.shared import TableOrJson, YesOption, examples, with_session
+from dkimctl.cli.options.shared import (
+    TableOrJson,
+    TableOrJsonOption,
+    YesOption,
+    examples,
+    with_session,
+)
 from dkimctl.cli.output.profiles import (
     count_domains,
     describe_profiles,
@@ -41,10 +47,7 @@ NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the p
 @with_session()
 def list_(
     session: Session,
-    fmt: Annotated[
-        TableOrJson,
-        typer.Option("--format", "-f", metavar="FORMAT", help=f"{', '.join(TableOrJson)}."),
-    ] = TableOrJson.TABLE,
+    fmt: TableOrJsonOption = TableOrJson.TABLE,
 ) -> int:
     """List the profiles, with their accounts, and which one is used.
 
@@ -124,10 +127,8 @@ def _require_profile(session: Session, name: str) -> None:
 
 
 def _ask(name: str) -> bool:
-    """Raises UsageError if there is no terminal."""
-    if not prompt.is_interactive():
-        raise UsageError(
-            f"there is no terminal to ask whether to delete the profile {name}", hint="add --yes"
-        )
-    with prompt.interruptible("nothing was deleted"):
-        return prompt.confirm(f"Delete the profile {name}, with its login, secret and token?")
+    message = f"there is no terminal to ask whether to delete the profile {name}"
+    return prompt.may_delete(
+        f"Delete the profile {name}, with its login, secret and token?",
+        refusal=UsageError(message, hint="add --yes"),
+    )

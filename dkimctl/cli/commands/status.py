@@ -7,13 +7,10 @@ import os
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Annotated
-
-import typer
 
 from dkimctl.cli.command import App
 from dkimctl.cli.options.common import ACCOUNT, CONNECTION, SENDING
-from dkimctl.cli.options.shared import TableOrJson, examples, with_session
+from dkimctl.cli.options.shared import TableOrJson, TableOrJsonOption, examples, with_session
 from dkimctl.cli.output.settings import setting_lines
 from dkimctl.cli.output.streams import write
 from dkimctl.cli.session import Session
@@ -30,10 +27,7 @@ app = App()
 @with_session(ACCOUNT, CONNECTION, SENDING)
 def status(
     session: Session,
-    fmt: Annotated[
-        TableOrJson,
-        typer.Option("--format", "-f", metavar="FORMAT", help=f"{', '.join(TableOrJson)}."),
-    ] = TableOrJson.TABLE,
+    fmt: TableOrJsonOption = TableOrJson.TABLE,
 ) -> int:
     """Show the profile, and where each of its settings comes from.
 

@@ -35,18 +35,22 @@ OutputOption = Annotated[
     Path | None,
     typer.Option("--output", "-o", metavar="FILE", parser=read_output, help=OUTPUT_HELP),
 ]
-
-
 YesOption = Annotated[
     bool, typer.Option("--yes", "-y", help="Answer the question with yes, without asking.")
 ]
 
 
 class TableOrJson(StrEnum):
-    """The values of `status --format` and `ledger forget --format`."""
+    """The formats of `status`, `profile list` and `ledger forget`."""
 
     TABLE = "table"
     JSON = "json"
+
+
+TableOrJsonOption = Annotated[
+    TableOrJson,
+    typer.Option("--format", "-f", metavar="FORMAT", help=f"{', '.join(TableOrJson)}."),
+]
 
 
 def with_session(*shown: Collection[str]) -> Callable[[Callable[..., int]], Callable[..., int]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.models.registration import Outcome, Result, named
-from dkimctl.text.grouping import MAX_ALIKE, without_names
+from dkimctl.text.grouping import MAX_ALIKE, listed, without_names
 
 _HINTS = {
     Outcome.DIFFERS: "change the entry, or register another selector; it is not sent again",
@@ -79,6 +79,5 @@ class _Alike:
         reason = self._kind if len(self._reasons) > 1 else next(iter(self._reasons))
         if self.count == 1:
             return f"{self._names[0]}: {outcome}: {reason}"
-        more = self.count - len(self._names)
-        names = ", ".join(self._names) + (f", … and {more:,} more" if more else "")
+        names = listed(self._names, count=self.count)
         return f"{outcome}: {reason}: {self.count:,} ({names})"

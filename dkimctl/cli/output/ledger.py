@@ -14,7 +14,7 @@ from dkimctl.errors import NegativeAnswer
 from dkimctl.models.registration import Outcome, Result, named
 from dkimctl.render.renderer import Format
 from dkimctl.text.escaping import few
-from dkimctl.text.grouping import MAX_ALIKE, without_names
+from dkimctl.text.grouping import without_names
 
 if TYPE_CHECKING:
     from dkimctl.cli.options.shared import TableOrJson
@@ -70,9 +70,11 @@ def report_forgotten(reporter: Reporter, forgotten: int, not_retired: int) -> No
 
 def nothing_retired(reporter: Reporter, statuses: Sequence[RetirementStatus]) -> NegativeAnswer:
     """Warn with reasons; returns the error to end with."""
-    for status in statuses if reporter.lists_all else statuses[:MAX_ALIKE]:
+    warnings = AlikeWarnings(reporter)
+    for status in statuses:
         text = f"{named(status.registration)} is not retired: {reporter.complete(status.reason)}"
-        reporter.warn(text, code="not_retired")
+        warnings.warn(text, kind="not retired", code="not_retired")
+    warnings.close()
     return NegativeAnswer(
         f"none of the {len(statuses)} selected registrations is retired; nothing was forgotten",
         hint="`dkimctl rotate --retired` lists the retired ones; --force forgets the others as "

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from dkimctl.errors import UsageError, naming
 from dkimctl.render.renderer import PER_ZONE, Format, Provider
-from dkimctl.text.escaping import listed
+from dkimctl.text.grouping import listed
 
 _WITH_ZONES = (Format.ZONE, Format.NSUPDATE, *PER_ZONE)
 
@@ -47,10 +47,11 @@ class OutputOptions(NamedTuple):
         """Whether the records must lie in certain zones."""
         return self.finds_zones or self.origin is not None or bool(self.zones)
 
-    def require_zones_fit(self) -> None:
+    def require_zones_fit(self, *, for_plan: bool = False) -> None:
         """Raise UsageError for zones where records are written without; a plan counts by zone."""
-        _require_fit("--zone", self.zones and not self.finds_zones, self.fmt, _WITH_ZONES)
-        _require_fit("--find-zones", self.finds_zones, self.fmt, _WITH_ZONES)
+        fitting = (Format.TABLE,) if for_plan else _WITH_ZONES
+        _require_fit("--zone", self.zones, self.fmt, fitting)
+        _require_fit("--find-zones", self.finds_zones, self.fmt, fitting)
 
     @property
     def is_per_zone(self) -> bool:
@@ -108,10 +109,6 @@ def read_output_options(
         wide=wide,
     )
     _require_fit("--origin", origin, output_options.fmt, [Format.ZONE])
-    # A plan is a table by default, also in a pipe; see `require_zones_fit` for other commands.
-    for_plan = fmt or Format.TABLE
-    _require_fit("--zone", zone, for_plan, [Format.TABLE, *_WITH_ZONES])
-    _require_fit("--find-zones", find_zones, for_plan, [Format.TABLE, *_WITH_ZONES])
     _require_fit("--provider", provider, output_options.fmt, [Format.TERRAFORM])
     _require_fit("--wide", wide, output_options.fmt, [Format.TABLE])
     _require_fit("--output-dir", output_dir, output_options.fmt, _WITH_ZONES)

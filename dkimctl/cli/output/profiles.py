@@ -18,6 +18,7 @@ from dkimctl.settings.sources import Source, SourceKind
 from dkimctl.settings.used_profile import read_used_profile
 from dkimctl.settings.values import SANDBOX, SANDBOX_FIXED
 from dkimctl.text.escaping import printable
+from dkimctl.text.grouping import counted
 
 _HEADER = ("", "PROFILE", "CLIENT ID", "BASE URL", "FROM", "LOGGED IN")
 _LOGGED_IN = {True: "yes", False: "no", None: "unknown"}
@@ -83,8 +84,7 @@ def report_deletion(
         keys = f" ({', '.join(config)})" if config else ""
         note(f"dkimctl: it is still in {session.config_file}{keys}")
     if domains:
-        kept = "1 domain stays" if domains == 1 else f"{domains} domains stay"
-        note(f"dkimctl: its {kept} in the ledger")
+        note(f"dkimctl: the ledger keeps its {counted(domains, 'domain')}")
     if was_used:
         note(f"dkimctl: the profile {DEFAULT_PROFILE} is used from now on")
 

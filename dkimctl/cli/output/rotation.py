@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from dkimctl.cli.output.alike import AlikeWarnings
 from dkimctl.cli.output.destination import write_chunks
 from dkimctl.cli.output.options import OutputOptions
 from dkimctl.cli.output.results import worst_check, write_results
@@ -13,7 +14,6 @@ from dkimctl.errors import ExitCode
 from dkimctl.models.registration import Outcome, Result, named
 from dkimctl.render.renderer import Format, render_all
 from dkimctl.text.escaping import few
-from dkimctl.text.grouping import MAX_ALIKE
 
 if TYPE_CHECKING:
     from dkimctl.cli.session import Session
@@ -81,10 +81,12 @@ def show_retired(session: Session, review: Review, options: OutputOptions) -> Ex
 def _warn_due(session: Session, due: Sequence[RetirementStatus]) -> None:
     if not due:
         return
-    for status in due if session.reporter.lists_all else due[:MAX_ALIKE]:
+    warnings = AlikeWarnings(session.reporter)
+    for status in due:
         reason = session.reporter.complete(status.reason)
         text = f"{named(status.registration)} is due, but check first: {reason}"
-        session.reporter.warn(text, code="due")
+        warnings.warn(text, kind="due, but check first", code="due")
+    warnings.close()
     domains = list(dict.fromkeys(status.registration.sign_domain for status in due))
     selection = " ".join(["", *domains]) if len(domains) <= _MAX_TYPED else ""
     session.reporter.warn(

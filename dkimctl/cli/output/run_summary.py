@@ -17,6 +17,7 @@ from dkimctl.registration.planning import Planner, plan
 from dkimctl.registration.run import RegistrationRun, record_names
 from dkimctl.render.renderer import Format
 from dkimctl.text.escaping import few
+from dkimctl.text.grouping import counted
 
 if TYPE_CHECKING:
     from dkimctl.cli.session import Session
@@ -74,7 +75,7 @@ def finish_run(
         raise _interrupted(shown.counts)
     if stopped is None and (count := shown.counts[Outcome.PENDING]):
         stopped = ServiceError(
-            f"the service kept throttling {count} {'domain' if count == 1 else 'domains'} (429)",
+            f"the service kept throttling {counted(count, 'domain')} (429)",
             hint="run the same command again later, with a lower --concurrency",
         )
     if stopped is not None:

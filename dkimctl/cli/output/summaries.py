@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from enum import Enum
 
 from dkimctl.models.registration import USABLE, Outcome
+from dkimctl.text.grouping import counted
 
 Counts = Mapping[Outcome, int]
 
@@ -39,10 +40,7 @@ def summary(counts: Counts, doing: Doing = Doing.REGISTERING) -> str:
     parts = []
     if doing is Doing.SHOWING:
         words = {outcome: word for outcome, word in words.items() if outcome not in USABLE}
-        parts = _records(sum(counts.get(outcome, 0) for outcome in USABLE))
+        records = sum(counts.get(outcome, 0) for outcome in USABLE)
+        parts = [counted(records, "record")] if records else []
     parts += [f"{word} {counts[outcome]}" for outcome, word in words.items() if counts.get(outcome)]
     return ", ".join(parts) or ("no records" if doing is Doing.SHOWING else "nothing to do")
-
-
-def _records(count: int) -> list[str]:
-    return [f"{count} {'record' if count == 1 else 'records'}"] if count else []

@@ -12,7 +12,8 @@ from dkimctl.cli.output.options import OutputOptions
 from dkimctl.cli.output.streams import IN_LEDGER, Reporter
 from dkimctl.errors import OutputError
 from dkimctl.render.renderer import PerZoneRenderer, ZoneFile
-from dkimctl.text.escaping import few, listed
+from dkimctl.text.escaping import few
+from dkimctl.text.grouping import MAX_ALIKE, counted, listed
 
 
 def write_zone_files(renderer: PerZoneRenderer, options: OutputOptions, reporter: Reporter) -> None:
@@ -34,7 +35,9 @@ def write_zone_files(renderer: PerZoneRenderer, options: OutputOptions, reporter
     else:
         write_chunks(files[0].chunks if files else (), options.output)
         if files and options.output is not None:
-            reporter.note(f"dkimctl: wrote {options.output} ({_records(files[0])})")
+            reporter.note(
+                f"dkimctl: wrote {options.output} ({counted(files[0].records, 'record')})"
+            )
     _report_empty(files, options.zones, reporter)
 
 
@@ -44,17 +47,14 @@ def _write_into(directory: Path, files: Sequence[ZoneFile], reporter: Reporter) 
     try:
         for file in files:
             write_chunks(file.chunks, directory / file.name)
-            written.append(f"{file.name} ({_records(file)})")
+            written.append(f"{file.name} ({counted(file.records, 'record')})")
     finally:  # also after an error or Ctrl-C: these files are new, the others as they were
         if written:
-            of = "" if len(written) == len(files) else f" of {len(files)}"
-            word = "file" if len(files) == 1 else "files"
+            of = "" if len(written) == len(files) else f"{len(written)} of "
             names = _listed(written, reporter)
-            reporter.note(f"dkimctl: wrote {len(written)}{of} {word} in {directory}: {names}")
-
-
-def _records(file: ZoneFile) -> str:
-    return "1 record" if file.records == 1 else f"{file.records} records"
+            reporter.note(
+                f"dkimctl: wrote {of}{counted(len(files), 'file')} in {directory}: {names}"
+            )
 
 
 def _report_empty(files: Sequence[ZoneFile], zones: Sequence[str], reporter: Reporter) -> None:
@@ -93,7 +93,7 @@ def _report_leftovers(
 
 
 def _listed(names: Sequence[str], reporter: Reporter) -> str:
-    return listed(names, len(names)) if reporter.lists_all else listed(names)
+    return listed(names, most=None if reporter.lists_all else MAX_ALIKE)
 
 
 def _zone_files(directory: Path, suffix: str) -> Iterator[tuple[str, str]]:

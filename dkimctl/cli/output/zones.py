@@ -23,8 +23,7 @@ def resolve_zones(
     """
     if not output_options.has_zones:
         return output_options
-    if not for_plan:
-        output_options.require_zones_fit()
+    output_options.require_zones_fit(for_plan=for_plan)
     names = list(fqdns)
     if output_options.finds_zones:
         from dkimctl.resolver.nameservers import system_nameservers

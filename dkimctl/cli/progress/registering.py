@@ -11,6 +11,7 @@ from dkimctl.cli.output.streams import Reporter
 from dkimctl.cli.progress.display import ProgressDisplay
 from dkimctl.models.registration import GOOD, Outcome, Result
 from dkimctl.text.durations import format_duration
+from dkimctl.text.grouping import counted
 
 # All in seconds.
 _LINE_EVERY = 5.0
@@ -66,7 +67,7 @@ class RegistrationProgress:
         if now >= self._next_wait_note or until > self._noted_until + _MUCH_LONGER:
             self._next_wait_note = now + _LINE_EVERY
             self._noted_until = until
-            domains = "1 domain" if entries == 1 else f"{entries} domains"
+            domains = counted(entries, "domain")
             self._reporter.note(
                 f"dkimctl: waiting {format_duration(seconds)} for {domains}: {reason}"
             )
@@ -74,7 +75,7 @@ class RegistrationProgress:
 
     def ending(self, requests: int, seconds: float) -> None:
         """The run ends early, but waits for answers to its last requests, at most `seconds`."""
-        count = "1 request" if requests == 1 else f"{requests} requests"
+        count = counted(requests, "request")
         self._reporter.note(
             f"dkimctl: stopping; {count} in flight, waiting up to {format_duration(seconds)} for "
             "answers (Ctrl-C to exit at once)"
