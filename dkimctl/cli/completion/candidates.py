@@ -28,20 +28,17 @@ def complete_line(root: Any, line: Line, *, with_help: bool) -> Completion:
     """The completion of a line; nothing is imported for help that the shell does not show."""
     if line.redirects:
         return Completion(files=Files.ALL)
-    typed = TypedWords(root)
-    for word in line.words:
-        typed.read(word)
+    typed = TypedWords(root, line.words)
     if typed.is_unknown:
         return Completion()
-    if typed.awaiting is not None:
-        return _values(typed.awaiting, typed, line.current)
-    if line.current.startswith("-") and not typed.only_arguments:
+    is_value = typed.next is not None and typed.next.param_type_name == "option"
+    if line.current.startswith("-") and not is_value and "--" not in line.words:
         return _option(typed, line.current)
+    if typed.next is not None:
+        return _values(typed.next, typed, line.current)
     if typed.is_group:
         return Completion(_matching(_commands(typed, line.current, with_help), line.current))
-    if typed.argument is None:
-        return Completion([] if line.current else _matching(_options(typed), ""))
-    return _values(typed.argument, typed, line.current)
+    return Completion([] if line.current else _matching(_options(typed), ""))
 
 
 def _option(typed: TypedWords, word: str) -> Completion:
@@ -83,9 +80,7 @@ def _commands(typed: TypedWords, start: str, with_help: bool) -> Iterator[Candid
 
 
 def _options(typed: TypedWords) -> Iterator[Candidate]:
-    for option in typed.unused_options:
-        for name in (*option.opts, *option.secondary_opts):
-            yield Candidate(name, option.help or "")
+    return (Candidate(name, option.help or "") for name, option in typed.option_names())
 
 
 def _matching(candidates: Iterable[Candidate], start: str) -> list[Candidate]:

@@ -9,10 +9,7 @@ ROOT = LazyGroup()
 
 
 def read(*words: str) -> TypedWords:
-    typed = TypedWords(ROOT)
-    for word in words:
-        typed.read(word)
-    return typed
+    return TypedWords(ROOT, words)
 
 
 def test_options_have_their_values_however_they_are_attached():
@@ -21,36 +18,36 @@ def test_options_have_their_values_however_they_are_attached():
     assert typed.values["zone"] == ["b", "c"]
     assert typed.values["sandbox"] == typed.values["verbose"] == [""]
     assert typed.values["selection"] == ["x"]
-    assert not typed.awaiting
+    assert typed.next.name == "selection"
 
 
 def test_an_option_waits_for_its_value():
-    assert read("show-dns", "--format").awaiting.name == "fmt"
-    assert read("show-dns", "--format", "--profile").awaiting is None, "a value like any other"
+    assert read("show-dns", "--format").next.name == "fmt"
+    assert read("show-dns", "-vf").next.name == "fmt"
+    typed = read("show-dns", "--format", "--profile")
+    assert typed.values["fmt"] == ["--profile"], "a value like any other"
+    assert typed.next.name == "selection"
 
 
 def test_an_option_that_was_given_is_not_offered_again_unless_it_is_repeatable():
-    names = {option.name for option in read("show-dns", "--zone", "a", "--ttl", "1").unused_options}
-    assert "zone" in names
-    assert "ttl" not in names
+    names = dict(read("show-dns", "--zone", "a", "--ttl", "1").option_names())
+    assert "--zone" in names
+    assert "--ttl" not in names
 
 
 def test_a_command_is_found_in_its_groups():
-    typed = read("service", "client")
-    assert typed.is_group
-    typed.read("delete")
-    assert typed.argument.name == "client_id"
-    typed.read("one")
-    assert typed.argument is None
+    assert read("service", "client").is_group
+    assert read("service", "client", "delete").next.name == "client_id"
+    assert read("service", "client", "delete", "one").next is None
 
 
 def test_after_two_hyphens_all_words_are_arguments():
     typed = read("show-dns", "--", "--sandbox")
     assert "sandbox" not in typed.values
     assert typed.values["selection"] == ["--sandbox"]
-    assert read("register", "-").argument is None, "a hyphen alone is an argument"
+    assert read("register", "-").next is None, "a hyphen alone is an argument"
 
 
-def test_an_unknown_option_takes_no_value_and_an_unknown_command_ends_it():
-    assert read("show-dns", "--wrong", "x").values["selection"] == ["x"]
+def test_after_an_unknown_option_reading_goes_on_and_an_unknown_command_ends_it():
+    assert read("show-dns", "--wrong", "--profile", "x").values["profile"] == ["x"]
     assert read("wrong").is_unknown
