@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dkimctl.cli.session import Session
-from dkimctl.errors import NoService, ServiceError, TokenRejected
+from dkimctl.errors import ServiceError, TokenRejected
 
 if TYPE_CHECKING:
     from dkimctl.client.http import HttpResponse
@@ -35,10 +35,8 @@ def require_base_url(session: Session, token: Token) -> None:
 
 def naming_url(name: str, error: ServiceError) -> ServiceError:
     """The error with the name of the URL whose host failed."""
-    hint = f"check the {name}, the network and the proxy; nothing was stored"
-    if isinstance(error, NoService):
-        hint = error.hint
-    return type(error)(f"{name}: {error.message}", hint=hint, retry_after=error.retry_after)
+    message = f"{name}: {error.message}; nothing was stored"
+    return type(error)(message, hint=error.hint, retry_after=error.retry_after)
 
 
 def _warn_if_strange(session: Session, response: HttpResponse) -> None:
