@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dkimctl.errors import UsageError
-from dkimctl.settings.values import parse_value
+from dkimctl.settings.values import is_profile_name, parse_value
 from dkimctl.system.directories import prepare_directory
 from dkimctl.system.locking import lock_file_of, locked
 from dkimctl.system.ownership import fault_of, refuse, status_fault
@@ -128,9 +128,12 @@ def _parse(data: bytes, path: Path) -> tuple[dict[str, dict[str, str]], list[dic
     try:
         content = json.loads(data)
         unused = [_checked(login, path) for login in content.pop(_UNUSED, ())]
-        return {name: _checked(login, path) for name, login in content.items()}, unused
+        logins = {name: _checked(login, path) for name, login in content.items()}
     except (ValueError, RecursionError, AttributeError, TypeError, KeyError):
         raise _unusable(path, "the file is damaged") from None
+    if not all(map(is_profile_name, logins)):  # they are shown, completed and typed
+        raise _unusable(path, "the file is damaged")
+    return logins, unused
 
 
 def _checked(login: Mapping[str, Any], path: Path) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 
 import pytest
@@ -91,6 +92,16 @@ def test_credentials_are_stored_with_the_urls_of_the_profiles_own_login_first():
 def test_the_state_directory_is_private(tmp_path):
     log_in(tmp_path / "state", PROD)
     assert (tmp_path / "state").stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("name", ["\x1b[31m", "two words", "\u202ea", ""])
+def test_a_login_with_a_name_that_no_profile_has_is_a_usage_error(tmp_path, name):
+    log_in(tmp_path, PROD)
+    path = tmp_path / "logins.json"
+    (login,) = json.loads(path.read_text()).values()
+    path.write_text(json.dumps({name: login}))
+    with pytest.raises(UsageError, match="the file is damaged"):
+        read_logins(tmp_path)
 
 
 @pytest.mark.parametrize(
