@@ -79,20 +79,23 @@ def delete_login(session: Session, name: str, *, with_others: Collection[str] = 
     return was_stored
 
 
-def delete_profile(session: Session, name: str) -> list[str]:
+def delete_profile(session: Session, name: str) -> tuple[bool, list[str]]:
     """Delete a profile's login, with its secret and token, and its choice by `profile use`.
 
-    Other profiles with the same login keep the secret and token; returns their names. A kill
-    leaves a login without a secret at worst, and a choice of a profile that is gone, which is an
-    error until another is chosen. Raises CredentialsError if a secret may be left.
+    Returns whether there was a login, and the names of other profiles with the same one, which
+    keep the secret and token. A kill leaves a login without a secret at worst, and a choice of a
+    profile that is gone, which is an error until another is chosen. Raises CredentialsError if a
+    secret may be left.
     """
     if not session.state_dir.exists():
-        return []
+        return False, []
     with logins_lock(session.state_dir):
         logins, unused = read_logins(session.state_dir), read_unused_logins(session.state_dir)
         login = login_to_delete(session, name, logins)
         others = [] if login is None else others_with(session, name, login, logins)
-        errors = [] if login is None or others else _delete(session, login)
+        own = None if others else login
+        existed = name in logins or (own is not None and _may_have_credentials(session, own))
+        errors = [] if own is None else _delete(session, own)
         if errors:
             raise errors[0]
         remaining = {key: each for key, each in logins.items() if key != name}
@@ -103,7 +106,7 @@ def delete_profile(session: Session, name: str) -> list[str]:
             write_used_profile(session.state_dir, None)
     if errors:
         raise errors[0]
-    return others
+    return existed, others
 
 
 def login_to_delete(session: Session, name: str, logins: Mapping[str, Login]) -> Login | None:

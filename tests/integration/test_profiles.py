@@ -155,6 +155,15 @@ def test_a_shared_secret_stays_for_the_others(cli, login, account, config):
     assert cli("status", "--profile", "q").status == 3
 
 
+@pytest.mark.parametrize("name", ["default", "eu"])
+def test_a_profile_without_a_login_has_none_to_delete(cli, config, name):
+    path = config("profiles: {eu: {base_url: 'https://eu.example'}}")
+    done = cli("profile", "delete", name, "-y")
+    assert done.status == 0
+    kept = f"dkimctl: it is still in {path} (base_url)\n" if name == "eu" else ""
+    assert done.err == f"dkimctl: the profile {name} has no login\n{kept}"
+
+
 def test_the_sandbox_cannot_be_deleted(cli):
     done = cli("profile", "delete", "sandbox", "--yes")
     assert (done.status, "cannot be deleted" in done.err) == (2, True)

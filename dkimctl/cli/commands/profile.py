@@ -111,8 +111,8 @@ def delete(session: Session, name: NameArgument, yes: YesOption = False) -> int:
         session.reporter.note("dkimctl: nothing was deleted")
         return ExitCode.NO
     domains = count_domains(session, name)
-    others = delete_profile(session, name)
-    report_deletion(session, name, others, domains=domains, was_used=was_used)
+    existed, others = delete_profile(session, name)
+    report_deletion(session, name, others, existed=existed, domains=domains, was_used=was_used)
     return ExitCode.OK
 
 

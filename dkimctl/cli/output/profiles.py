@@ -72,13 +72,22 @@ def profile_rows(reporter: Reporter, profiles: Sequence[dict[str, Any]]) -> Iter
 
 
 def report_deletion(
-    session: Session, name: str, others: Sequence[str], *, domains: int, was_used: bool
+    session: Session,
+    name: str,
+    others: Sequence[str],
+    *,
+    existed: bool,
+    domains: int,
+    was_used: bool,
 ) -> None:
     """Say what is gone, and what remains."""
     note, config = session.reporter.note, session.config.profiles.get(name)
     stays = config is not None or name == DEFAULT_PROFILE
-    note(f"dkimctl: deleted {'the login of ' if stays else ''}the profile {name}")
-    if others:
+    if existed or not stays:
+        note(f"dkimctl: deleted {'the login of ' if stays else ''}the profile {name}")
+    else:
+        note(f"dkimctl: the profile {name} has no login")
+    if existed and others:
         note(f"dkimctl: the secret stays for {', '.join(others)}, with the same login")
     if config is not None:
         keys = f" ({', '.join(config)})" if config else ""
