@@ -21,7 +21,14 @@ from dkimctl.settings.sources import (
     option,
     variable,
 )
-from dkimctl.settings.values import CHECKS, SANDBOX, SANDBOX_FIXED, parse_value, profile_name
+from dkimctl.settings.values import (
+    CHECKS,
+    SANDBOX,
+    SANDBOX_FIXED,
+    is_shown,
+    parse_value,
+    profile_name,
+)
 from dkimctl.text.grouping import listed
 
 _IN_ENVIRONMENT = ("auth_url", "base_url", "client_id")
@@ -151,9 +158,10 @@ def require_known(name: str, known: Sequence[str], source: Source = _TYPED) -> N
     if name in known:
         return
     where = "" if source.kind is SourceKind.OPTION else f" ({_cause(source)})"
+    shown, what = (name, f" {name}") if is_shown(name) else ("NAME", "")
     raise UsageError(
-        f"unknown profile {name}{where}; known profiles: {listed(known)}",
-        hint=f"{_suggestion(name, source, known)} `dkimctl login --profile {name}`",
+        f"unknown profile{what}{where}; known profiles: {listed(known)}",
+        hint=f"{_suggestion(shown, source, known)} `dkimctl login --profile {shown}`",
     )
 
 

@@ -1,7 +1,8 @@
 """The valid values of each profile key, whether from an option, a variable or a file.
 
 A check converts text to a value or raises UsageError; its caller names the source. Only a profile
-name is ever quoted: any other text may be a secret in the wrong place, or contain a password.
+name is ever quoted, and no long one: any other text may be a secret in the wrong place, or contain
+a password.
 """
 
 from __future__ import annotations
@@ -26,11 +27,17 @@ SANDBOX_FIXED: Mapping[str, str] = {
 
 # Compiled on first use: no command needs all of them.
 _NAME = r"[A-Za-z0-9._-]+"
+_MAX_SHOWN = 30  # characters of an unknown profile's name; secrets have more
 _INTEGER = r"[0-9]{1,9}"
 
 
 def is_profile_name(text: str) -> bool:
     return re.fullmatch(_NAME, text) is not None
+
+
+def is_shown(name: str) -> bool:
+    """Whether messages quote the name of an unknown profile: -p means a password elsewhere."""
+    return is_profile_name(name) and len(name) <= _MAX_SHOWN
 
 
 def profile_name(text: str) -> str:

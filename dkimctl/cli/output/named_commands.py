@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dkimctl.settings.sources import SourceKind
-from dkimctl.settings.values import SANDBOX, is_profile_name
+from dkimctl.settings.values import SANDBOX, is_shown
 
 if TYPE_CHECKING:
     from dkimctl.settings.precedence import Settings
@@ -34,9 +34,10 @@ class CommandOptions(NamedTuple):
 
 
 def given_options(flags: Mapping[str, Any], environ: Mapping[str, str]) -> CommandOptions:
-    """The options for messages before the profile is known. An invalid name is never shown."""
+    """The options for messages before the profile is known, without what may be a secret."""
     name = SANDBOX if flags["sandbox"] else flags["profile"] or environ.get("DKIMCTL_PROFILE")
-    return CommandOptions(_profile_option(name or ""), _config_option(flags))
+    option = _profile_option(name) if name and is_shown(name) else ""
+    return CommandOptions(option, _config_option(flags))
 
 
 def options_of(settings: Settings, flags: Mapping[str, Any]) -> CommandOptions:
@@ -71,8 +72,6 @@ def _with_options(command: re.Match[str], options: CommandOptions) -> str:
 
 
 def _profile_option(name: str) -> str:
-    if not is_profile_name(name):
-        return ""
     return "--sandbox" if name == SANDBOX else f"--profile {name}"
 
 

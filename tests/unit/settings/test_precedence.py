@@ -10,6 +10,7 @@ from dkimctl.settings.precedence import exported_proxy
 from dkimctl.settings.profile import Profile
 
 HTTPS = "https://auth.example"
+TOKEN = "K3OusQdIy72bcW2vXwoxII_k5Axen0-xzuotPcmgW9Yd"  # also valid as a name
 
 
 def test_without_any_source_the_defaults_apply(resolve):
@@ -194,6 +195,16 @@ def test_what_profile_use_chose_is_not_read_without_need(sources):
 
     sources(flags={"profile": "sandbox"}, used=used)
     sources(config=Config(default_profile="sandbox"), used=used)
+
+
+@pytest.mark.parametrize(
+    "given", [{"flags": {"profile": TOKEN}}, {"environ": {"DKIMCTL_PROFILE": TOKEN}}]
+)
+def test_a_word_as_long_as_a_secret_is_not_quoted_as_a_profile(sources, given):
+    with pytest.raises(UsageError, match="unknown profile") as caught:
+        sources(**given)
+    assert TOKEN not in f"{caught.value.message} {caught.value.hint}"
+    assert caught.value.hint.endswith("create it with `dkimctl login --profile NAME`")
 
 
 @pytest.mark.parametrize(
