@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
 import typer
@@ -19,7 +20,7 @@ from dkimctl.cli.options.common import (
     session_options,
     take_flags,
 )
-from dkimctl.cli.output.streams import Reporter
+from dkimctl.cli.output.streams import Reporter, write
 
 
 class Command(TyperCommand):
@@ -53,7 +54,7 @@ class Command(TyperCommand):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         self.help = _unwrapped(self.help)
-        with _help_settings(ctx.obj):
+        with _writing_help(ctx.obj):
             super().format_help(ctx, formatter)
 
 
@@ -70,14 +71,14 @@ class Group(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         result = super().invoke(ctx)
         if ctx.invoked_subcommand is None:
-            ctx.get_help()  # also prints it, in this markup mode
+            _show_help(ctx, None, True)
         return result
 
     def get_help_option(self, ctx: Any) -> TyperOption | None:
         return _in_common_panel(super().get_help_option(ctx))
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        with _help_settings(ctx.obj):
+        with _writing_help(ctx.obj):
             super().format_help(ctx, formatter)
 
 
@@ -94,7 +95,14 @@ class App(typer.Typer):
 def _in_common_panel(option: TyperOption | None) -> TyperOption | None:
     if option is not None:
         option.rich_help_panel = COMMON_PANEL
+        option.callback = _show_help
     return option
+
+
+def _show_help(ctx: Any, _option: object, is_given: bool) -> None:
+    if is_given and not ctx.resilient_parsing:
+        ctx.get_help()  # also prints it, in this markup mode
+        raise typer.Exit
 
 
 def _unwrapped(text: str | None) -> str:
@@ -107,8 +115,11 @@ def _unwrapped(text: str | None) -> str:
 
 
 @contextmanager
-def _help_settings(reporter: Reporter) -> Iterator[None]:
-    """Have Typer colour its help as `reporter` does, and keep it narrow."""
+def _writing_help(reporter: Reporter) -> Iterator[None]:
+    """Have Typer colour its help as `reporter` does, and keep it narrow.
+
+    What it prints is written as results are: a reader that goes away is not an error.
+    """
     from typer import rich_utils
 
     colour = reporter.shows_colour(sys.stdout)
@@ -117,8 +128,13 @@ def _help_settings(reporter: Reporter) -> Iterator[None]:
     rich_utils.RANGE_STRING = ""  # it stands beside the metavar, and takes room from all texts
     # rich has no argument for it that Typer passes on.
     no_color = os.environ.pop("NO_COLOR", None)
+    # As stdout, since rich draws what its encoding can hold.
+    text = io.TextIOWrapper(io.BytesIO(), sys.stdout.encoding, sys.stdout.errors, newline="")
     try:
-        yield
+        with redirect_stdout(text):
+            yield
     finally:
         if no_color is not None:
             os.environ["NO_COLOR"] = no_color
+    text.seek(0)
+    write([text.read()], hint="check where it goes")

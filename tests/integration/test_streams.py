@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -100,6 +101,16 @@ def test_a_closed_pipe_is_not_an_error(cli):
     assert len(cli("show-dns", "--sandbox", "--format", "jsonl").out.splitlines()) == 60
 
 
+@pytest.mark.parametrize("words", [["--help"], ["ledger"], ["register", "--help"]])
+def test_help_in_a_closed_pipe_is_not_an_error(cli, words):
+    reading, writing = os.pipe()
+    os.close(reading)
+    process = cli.start(*words, stdout=writing, stderr=subprocess.PIPE)
+    os.close(writing)
+    _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (0, b"")
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_a_full_disk_is_reported_but_does_not_stop_the_run(cli):
     specs = "".join(f"- {{sign_domain: d{n}.example, selector: s}}\n" for n in range(30))
@@ -115,9 +126,10 @@ def test_a_full_disk_is_reported_but_does_not_stop_the_run(cli):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_a_version_that_cannot_be_written_is_an_error(cli):
+@pytest.mark.parametrize("words", [["--version"], ["--help"], ["ledger"], ["status", "--help"]])
+def test_a_version_or_help_that_cannot_be_written_is_an_error(cli, words):
     with Path("/dev/full").open("wb") as full:
-        process = cli.start("--version", stdout=full, stderr=subprocess.PIPE)
+        process = cli.start(*words, stdout=full, stderr=subprocess.PIPE)
         _, err = process.communicate(timeout=60)
     assert process.returncode == 4
     assert b"could not be written" in err
