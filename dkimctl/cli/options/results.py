@@ -12,6 +12,7 @@ from typing import Any
 import typer
 from typer.core import TyperOption
 
+from dkimctl.errors import UsageError
 from dkimctl.render.renderer import Format, Provider
 
 _PANEL = "Output"
@@ -20,7 +21,9 @@ OUTPUT_HELP = "Write the result to this file, atomically; `-` is stdout."
 
 
 def read_output(text: str) -> Path | None:
-    """The file that --output names; None for stdout."""
+    """The file that --output names; None for stdout. Raises UsageError for an empty name."""
+    if not text:
+        raise UsageError("in --output: the file name is empty", hint="write --output FILE")
     return None if text == "-" else Path(text)
 
 

@@ -144,3 +144,11 @@ def test_an_unknown_client_is_not_quoted(command, capsys, tmp_path, monkeypatch)
     told = capsys.readouterr().err
     assert "the client does not exist" in told
     assert "s3cr3t" not in told
+
+
+@pytest.mark.parametrize("command", ["show-dns --sandbox", "service client create"])
+def test_an_output_needs_a_name(command, capsys):
+    assert run([*command.split(), "--output", ""]) == 2
+    assert capsys.readouterr().err == (
+        "dkimctl: error: in --output: the file name is empty\nhint: write --output FILE\n"
+    )
