@@ -42,7 +42,7 @@ def open_service_store(data: Path | None, *, may_create: bool = False) -> Store:
     """
     with needs_service_extra():
         from dkimctl.service.store import Store
-    path = data or _default_data()
+    path = data or default_data()
     if not may_create and _is_missing(path):
         option = data_option(data)
         create = f"create it with `dkimctl service client create{option}`"
@@ -57,7 +57,7 @@ def open_service_store(data: Path | None, *, may_create: bool = False) -> Store:
 def open_served_store(data: Path | None) -> Store:
     """Open or create the data file to serve. Raises UsageError."""
     _require_directory(data)
-    return _open_key_store(data or _default_data())
+    return _open_key_store(data or default_data())
 
 
 def data_option(data: Path | None) -> str:
@@ -65,7 +65,8 @@ def data_option(data: Path | None) -> str:
     return f" --data {shlex.quote(str(data))}" if data else ""
 
 
-def _default_data() -> Path:
+def default_data() -> Path:
+    """The data file that is used if none is named."""
     return data_dir() / "service.db"
 
 

@@ -9,14 +9,13 @@ from typing import Annotated
 
 import typer
 
-from dkimctl.cli.output.alike import AlikeWarnings
+from dkimctl.cli.output.alike import AlikeWarnings, warn_unreadable
 from dkimctl.cli.session import Session
 from dkimctl.errors import ExitCode, NegativeAnswer, UsageError
 from dkimctl.ledger.selection import Selection
 from dkimctl.models.registration import Outcome, Result
 from dkimctl.registration import outcomes
 from dkimctl.text.escaping import few
-from dkimctl.text.grouping import without_values
 
 SelectionArgument = Annotated[
     list[str] | None,
@@ -56,11 +55,7 @@ def saved_results(
     from dkimctl.registration.saved_results import read_saved_results, results_of
 
     saved = read_saved_results(path)
-    warnings = AlikeWarnings(session.reporter)
-    for fault in saved.faults:
-        kind = f"{path}: {without_values(str(fault))}"
-        warnings.warn(f"{path}: {fault}", kind=kind, code="unreadable")
-    warnings.close()
+    warn_unreadable(session.reporter, path, saved.faults)
     results = results_of(selection.pick(saved.registrations), saved.retired)
     return results, ExitCode.NO if saved.faults else ExitCode.OK
 

@@ -68,6 +68,10 @@ class Session:
     def state_dir(self) -> Path:
         return state_dir(os.environ)
 
+    @property
+    def ledger_file(self) -> Path:
+        return self.state_dir / "ledger.db"
+
     @cached_property
     def config_file(self) -> Path:
         flag = self.flags["config"]
@@ -219,7 +223,7 @@ class Session:
 
         base_url, client_id = require_ledger_account(self.profile)
         open_ = Ledger.open if for_writing else Ledger.open_existing
-        ledger = open_(self.state_dir / "ledger.db", base_url=base_url, client_id=client_id)
+        ledger = open_(self.ledger_file, base_url=base_url, client_id=client_id)
         self._resources.enter_context(ledger)
         if not self._has_opened_ledger:
             self._has_opened_ledger = True

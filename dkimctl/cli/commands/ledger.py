@@ -17,6 +17,7 @@ from dkimctl.cli.options.shared import (
     examples,
     with_session,
 )
+from dkimctl.cli.output.alike import warn_unreadable
 from dkimctl.cli.output.ledger import (
     nothing_retired,
     report_forgotten,
@@ -65,8 +66,7 @@ def import_(
         ledger = session.open_ledger(for_writing=True)
         ledger.check()
         plan = import_results(ledger, results_of(saved.registrations, saved.retired))
-    for fault in saved.faults:
-        session.reporter.warn(f"{file}: {fault}", code="unreadable")
+    warn_unreadable(session.reporter, file, saved.faults)
     report_import(session.reporter, plan)
     is_complete = not (saved.faults or plan.conflicts or plan.skipped)
     return ExitCode.OK if is_complete else ExitCode.NO

@@ -64,10 +64,9 @@ class Source(NamedTuple):
 
 def source_of(parameter: Any) -> Source | None:
     """The source of an option's or argument's values; None if they are free text."""
-    metavar = parameter.metavar or ""
-    if choices := getattr(parameter.type, "choices", ()) or ("|" in metavar and metavar.split("|")):
+    if choices := getattr(parameter.type, "choices", ()):
         return Source(partial(_fixed, choices))
-    return _SOURCES.get(metavar)
+    return _SOURCES.get(parameter.metavar)
 
 
 def _fixed(words: Iterable[object], _request: Request) -> Iterable[Candidate]:
@@ -75,14 +74,12 @@ def _fixed(words: Iterable[object], _request: Request) -> Iterable[Candidate]:
 
 
 def _profiles(request: Request) -> Iterable[Candidate]:
-    from dkimctl.settings.profile import DEFAULT_PROFILE
+    from dkimctl.settings.profile import known_profiles, stored_settings
     from dkimctl.settings.values import SANDBOX
 
     session = request.session()
-    of_config, logins = session.config.profiles, session.logins
-    for name in {DEFAULT_PROFILE: None, **of_config, **logins, SANDBOX: None}:
-        settings = {**logins.get(name, {}), **of_config.get(name, {})}
-        client_id = settings.get("client_id")
+    for name in known_profiles(session.config, session.logins):
+        client_id = stored_settings(name, session.config, session.logins).get("client_id")
         meaning = f"client ID {client_id}" if client_id else ""
         yield Candidate(name, "the embedded service" if name == SANDBOX else meaning)
 
@@ -93,17 +90,18 @@ def _domains(request: Request) -> Iterable[Candidate]:
 
     session = request.session()
     base_url, client_id = require_ledger_account(session.profile)
-    path = session.state_dir / "ledger.db"
-    domains = domains_with_prefix(path, base_url, client_id, request.prefix, MOST_DOMAINS)
+    domains = domains_with_prefix(
+        session.ledger_file, base_url, client_id, request.prefix, MOST_DOMAINS
+    )
     return map(Candidate, domains)
 
 
 def _clients(request: Request) -> Iterable[Candidate]:
+    from dkimctl.cli.embedded_service import default_data
     from dkimctl.service.client_names import read_client_states
-    from dkimctl.settings.paths import data_dir
 
     given = request.typed.get("data")
-    path = Path(given[-1]) if given else data_dir() / "service.db"
+    path = Path(given[-1]) if given else default_data()
     return [Candidate(*client) for client in read_client_states(path)]
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from dkimctl.cli.output.streams import Reporter
-from dkimctl.text.grouping import MAX_ALIKE, Grouping, and_more
+from dkimctl.text.grouping import MAX_ALIKE, Grouping, and_more, without_values
 
 
 class AlikeWarnings:
@@ -25,3 +27,12 @@ class AlikeWarnings:
         for (kind, code), count in self._grouping.rest():
             text = f"{and_more(count, kind)} (--verbose lists all)"
             self._reporter.warn(text, code=code)
+
+
+def warn_unreadable(reporter: Reporter, path: str, faults: Iterable[object]) -> None:
+    """Warn about the items of a saved result that cannot be read."""
+    warnings = AlikeWarnings(reporter)
+    for fault in faults:
+        kind = f"{path}: {without_values(str(fault))}"
+        warnings.warn(f"{path}: {fault}", kind=kind, code="unreadable")
+    warnings.close()

@@ -13,10 +13,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import IO
 
+from dkimctl.cli.output.colour import PLAIN_TERMINALS
 from dkimctl.cli.output.streams import StdoutWriter
 
 _NOT_STARTED = (126, 127)  # exit codes of a shell that cannot run a command
-_NO_PAGER_ON = (None, "", "dumb", "unknown")  # values of TERM
+_NO_PAGER_ON = (None, "", *PLAIN_TERMINALS)  # values of TERM
 _PLAIN_WORD = re.compile(r"[\w./+-]+")  # the name of a program, and no syntax of a shell
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")
 # Quit if it fits on one screen, show colours, and leave the text on the screen.

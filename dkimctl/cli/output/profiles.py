@@ -106,9 +106,10 @@ def count_domains(session: Session, name: str) -> int:
     base_url, client_id = settings.get("base_url"), settings.get("client_id")
     if not (base_url and client_id):
         return 0
-    path = session.state_dir / "ledger.db"
     try:
-        with Ledger.open_existing(path, base_url=base_url, client_id=client_id) as ledger:
+        with Ledger.open_existing(
+            session.ledger_file, base_url=base_url, client_id=client_id
+        ) as ledger:
             return ledger.count_domains(base_url, client_id)
     except LedgerError as error:
         session.reporter.warn(error.message, hint=error.hint, code=error.code)
