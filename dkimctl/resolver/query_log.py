@@ -1,4 +1,4 @@
-"""The log of --verbose: each question to a name server, and what came back."""
+"""The log of --verbose: each query to a name server, and its answer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _log = logging.getLogger("dkimctl.dns")
 
 
 class QueryLog:
-    """Logs the questions to one server. If logging is off, it costs next to nothing."""
+    """Logs the queries to one server. If logging is off, it costs next to nothing."""
 
     def __init__(self, address: str, port: int) -> None:
         self._address = address

@@ -124,7 +124,7 @@ def _stream_options(*, takes_session: bool) -> list[TyperOption]:
         ),
         _common(
             ["verbose", "--verbose", "-v"],
-            "Log requests and DNS queries; shorten no list.",
+            "Log requests and DNS queries; show lists in full.",
             is_flag=True,
             default=False,
             hidden=not takes_session,

@@ -1,4 +1,4 @@
-"""The log of --verbose: a line on stderr for each request, and for each question to DNS."""
+"""The log of --verbose: a line on stderr for each request, and for each DNS query."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class _Handler(logging.Handler):
 
 
 def log_requests() -> None:
-    """Write what is asked of the service and of DNS from now on to stderr."""
+    """Log requests to the service, and DNS queries, from now on."""
     handler = _Handler()
     for name in _LOGGERS:
         logger = logging.getLogger(name)
