@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
@@ -14,8 +13,7 @@ from dkimctl.errors import CredentialsError
 from dkimctl.models.secret import Secret
 from dkimctl.system.directories import prepare_directory
 from dkimctl.system.locking import lock_file_of, locked
-from dkimctl.system.ownership import fault_of, refuse, status_fault
-from dkimctl.system.reading import read_regular
+from dkimctl.system.ownership import fault_of, read_safe, refuse
 from dkimctl.system.writing import delete_leftovers, write_private
 
 _MAX_SIZE = 16 * 1024 * 1024  # bytes; a login has some 2,000
@@ -62,7 +60,7 @@ class FileStore(CredentialStore):
 
     def _load(self) -> _Entries:
         try:
-            entries = _decode(_read_private(self._path))
+            entries = _decode(read_safe(self._path, _MAX_SIZE, CredentialsError, private=True))
         except FileNotFoundError:
             return {}
         except OSError as error:
@@ -94,16 +92,3 @@ def _decode(data: bytes) -> _Entries | None:
     if not isinstance(entries, dict) or not all(isinstance(text, str) for text in entries.values()):
         return None
     return {name: Secret(text) for name, text in entries.items()}
-
-
-def _read_private(path: Path) -> bytes:
-    """The content of a file that other users can neither read nor change.
-
-    Raises CredentialsError for any other, OSError if it cannot be read.
-    """
-
-    def check(status: os.stat_result) -> None:
-        refuse(status_fault(path, status, private=True), CredentialsError)
-
-    refuse(fault_of(path, private=True), CredentialsError)
-    return read_regular(path, _MAX_SIZE, check=check)

@@ -6,7 +6,6 @@ A login is in the file before its secret is stored, and until its secret is dele
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,8 +15,7 @@ from dkimctl.errors import UsageError
 from dkimctl.settings.values import is_profile_name, parse_value
 from dkimctl.system.directories import prepare_directory
 from dkimctl.system.locking import lock_file_of, locked
-from dkimctl.system.ownership import fault_of, refuse, status_fault
-from dkimctl.system.reading import read_regular
+from dkimctl.system.ownership import fault_of, read_safe, refuse
 from dkimctl.system.writing import delete_leftovers, write_private
 from dkimctl.text.escaping import printable
 
@@ -108,13 +106,8 @@ def _path(state_dir: Path) -> Path:
 
 def _read(state_dir: Path) -> tuple[dict[str, dict[str, str]], list[dict[str, str]]]:
     path = _path(state_dir)
-
-    def check(status: os.stat_result) -> None:
-        refuse(status_fault(path, status), UsageError)
-
     try:
-        refuse(fault_of(path), UsageError)
-        data = read_regular(path, _MAX_SIZE, check=check)
+        data = read_safe(path, _MAX_SIZE, UsageError)
     except FileNotFoundError:
         return {}, []
     except OSError as error:

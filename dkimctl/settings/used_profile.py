@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from dkimctl.errors import UsageError
 from dkimctl.settings.values import is_profile_name
-from dkimctl.system.ownership import fault_of, refuse, status_fault
-from dkimctl.system.reading import read_regular
+from dkimctl.system.ownership import read_safe
 from dkimctl.system.writing import delete_leftovers, write_private
 from dkimctl.text.escaping import printable
 
@@ -21,13 +19,8 @@ def read_used_profile(state_dir: Path) -> str | None:
     Raises UsageError if the file cannot be read or is damaged, or if other users can change it.
     """
     path = _path(state_dir)
-
-    def check(status: os.stat_result) -> None:
-        refuse(status_fault(path, status), UsageError)
-
     try:
-        refuse(fault_of(path), UsageError)
-        data = read_regular(path, _MAX_SIZE, check=check)
+        data = read_safe(path, _MAX_SIZE, UsageError)
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -24,6 +24,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from dkimctl.system.reading import read_regular
+
 _OWN_STATE_DIR = "name a directory of your own in DKIMCTL_STATE_DIR"
 _GROUP_OR_OTHERS = stat.S_IWGRP | stat.S_IWOTH  # may write
 _MAX_LINKS = 40  # as Linux follows
@@ -89,6 +91,21 @@ def file_fault(path: Path, *, private: bool = False) -> Fault | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     return status_fault(path, status, private=private)
+
+
+def read_safe(
+    path: Path, max_size: int, error: Callable[..., Exception], *, private: bool = False
+) -> bytes:
+    """The content of a file that no other user can change or, if it is `private`, read.
+
+    Raises `error` for any other, OSError if it cannot be read.
+    """
+
+    def check(status: os.stat_result) -> None:
+        refuse(status_fault(path, status, private=private), error)
+
+    refuse(fault_of(path, private=private), error)
+    return read_regular(path, max_size, check=check)
 
 
 def status_fault(path: Path, status: os.stat_result, *, private: bool = False) -> Fault | None:

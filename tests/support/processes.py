@@ -173,7 +173,7 @@ def converse(
     )  # fmt: skip
     os.close(secondary)
     try:
-        shown = _talk(primary, list(answers))
+        shown = talk(primary, [(question, f"{answer}\n") for question, answer in answers])
         return process.wait(LIMIT), shown
     finally:
         process.kill()
@@ -181,7 +181,8 @@ def converse(
         os.close(primary)
 
 
-def _talk(primary: int, answers: list[tuple[str, str]]) -> str:
+def talk(primary: int, answers: list[tuple[str, str]]) -> str:
+    """Type each answer at its question; gives all that the terminal showed until its end."""
     decode = codecs.getincrementaldecoder("utf-8")().decode  # a read may end within a character
     shown, seen, deadline = "", 0, time.monotonic() + LIMIT
     while time.monotonic() < deadline:
@@ -196,5 +197,5 @@ def _talk(primary: int, answers: list[tuple[str, str]]) -> str:
         shown += decode(data)
         if answers and answers[0][0] in shown[seen:]:
             seen = len(shown)
-            os.write(primary, (answers.pop(0)[1] + "\n").encode())
+            os.write(primary, answers.pop(0)[1].encode())
     raise AssertionError(f"the command did not end; it showed: {shown}")

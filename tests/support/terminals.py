@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import select
 import subprocess
-import time
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-LIMIT = 60.0  # seconds that a program may take
+from processes import LIMIT, talk
 
 
 def is_harmless(text: str) -> bool:
@@ -33,12 +31,11 @@ def run_on_terminal(
     environment: Mapping[str, str],
     *,
     keys: str = "",
-    cue: str = "ready",
     size: tuple[int, int] = (24, 80),
 ) -> Shown:
     """Run a command in a session of its own, on a terminal of `size` (lines, columns).
 
-    `keys` are typed as soon as it shows the `cue`.
+    `keys` are typed as soon as it shows "ready".
     """
     import fcntl
     import pty
@@ -54,27 +51,9 @@ def run_on_terminal(
     )  # fmt: skip
     os.close(secondary)
     try:
-        text = _converse(primary, keys, cue)
+        text = talk(primary, [("ready", keys)] if keys else [])
         return Shown(process.wait(LIMIT), text)
     finally:
         process.kill()
         process.wait()
         os.close(primary)
-
-
-def _converse(primary: int, keys: str, cue: str) -> str:
-    text, deadline = "", time.monotonic() + LIMIT
-    while time.monotonic() < deadline:
-        if not select.select([primary], [], [], 0.2)[0]:
-            continue
-        try:
-            data = os.read(primary, 65536)
-        except OSError:  # the other side is closed
-            return text
-        if not data:
-            return text
-        text += data.decode()
-        if keys and cue in text:
-            os.write(primary, keys.encode())
-            keys = ""
-    raise AssertionError(f"the command did not end; it showed: {text}")
