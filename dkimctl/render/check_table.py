@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from dkimctl.publication.verdicts import Check, Urgency, Verdict, is_good
 from dkimctl.render.grid import BOLD_RED, DIM, GREEN, RED, YELLOW, Grid, hidden_rows
-from dkimctl.render.renderer import Renderer
+from dkimctl.render.renderer import Renderer, TableLayout
 from dkimctl.text.escaping import printable
 from dkimctl.text.grouping import Grouping, and_more, without_names
 
@@ -27,32 +27,19 @@ _NOT_BAD = (Verdict.DIFFERS, Verdict.NO_ANSWER)
 class CheckTableRenderer(Renderer[Check]):
     """A header, then for each check its row, reason and alias.
 
-    `wanted` is the good verdict. With `only_attention` the good rows are left out, and counted
-    below the table unless it is `quiet`. Of bad rows that are alike only the first `most_alike` are
-    shown, and the rest counted; None: all are shown.
+    `wanted` is the good verdict. The rows that need no attention are the good ones; below the
+    table they are counted, unless it is `quiet`.
     """
 
-    def __init__(
-        self,
-        width: int,
-        *,
-        wanted: Verdict,
-        colour: bool,
-        only_attention: bool,
-        quiet: bool = False,
-        most_alike: int | None = None,
-    ) -> None:
-        self._width = width
+    def __init__(self, layout: TableLayout, *, wanted: Verdict, quiet: bool = False) -> None:
+        self._layout = layout
         self._wanted = wanted
-        self._colour = colour
-        self._only_attention = only_attention
         self._quiet = quiet
-        self._most_alike = most_alike
         self._checks: list[Check] = []
         self._hidden = 0
 
     def add(self, check: Check) -> str:
-        if self._only_attention and is_good(check.finding.verdict, self._wanted):
+        if self._layout.only_attention and is_good(check.finding.verdict, self._wanted):
             self._hidden += 1
         else:
             self._checks.append(check)
@@ -66,11 +53,12 @@ class CheckTableRenderer(Renderer[Check]):
         alike = sum(count for _, rest in blocks for _, count in rest)
         hidden = 0 if self._quiet else self._hidden
         if hidden or alike:
-            yield from hidden_rows(hidden, self._width, alike=alike)
+            yield from hidden_rows(hidden, self._layout.width, alike=alike)
 
     def _table(self, blocks: Sequence[_Block]) -> Iterator[str]:
         cells = [_cells(check) for shown, _ in blocks for check in shown]
-        grid = Grid(_HEADER, cells, self._width, min_last=_MIN_URGENCY, colour=self._colour)
+        layout = self._layout
+        grid = Grid(_HEADER, cells, layout.width, min_last=_MIN_URGENCY, colour=layout.colour)
         yield from grid.header()
         remaining = iter(cells)
         for shown, rest in blocks:
@@ -85,9 +73,9 @@ class CheckTableRenderer(Renderer[Check]):
     def _block(self, checks: Iterable[Check]) -> _Block:
         """What to show of checks of the same rank."""
         first, *more = checks
-        if self._most_alike is None or is_good(first.finding.verdict, self._wanted):
+        if self._layout.most_alike is None or is_good(first.finding.verdict, self._wanted):
             return [first, *more], []
-        grouping = Grouping[str](self._most_alike)
+        grouping = Grouping[str](self._layout.most_alike)
         shown = [check for check in (first, *more) if grouping.shows(_kind(check))]
         return shown, list(grouping.rest())
 

@@ -123,11 +123,8 @@ def open_check_renderer(
     fmt: CheckFormat,
     *,
     wanted: Verdict,
-    width: int = 80,
-    colour: bool = False,
-    only_attention: bool = False,
+    layout: TableLayout = DEFAULT_LAYOUT,
     quiet: bool = False,
-    most_alike: int | None = None,
 ) -> Renderer[Check]:
     """The renderer of checks in `fmt`; `wanted` is the good verdict.
 
@@ -137,10 +134,7 @@ def open_check_renderer(
         case CheckFormat.TABLE:
             from dkimctl.render.check_table import CheckTableRenderer
 
-            return CheckTableRenderer(
-                width, wanted=wanted, colour=colour, only_attention=only_attention, quiet=quiet,
-                most_alike=most_alike,
-            )  # fmt: skip
+            return CheckTableRenderer(layout, wanted=wanted, quiet=quiet)
         case CheckFormat.JSON:
             from dkimctl.render.check_items import check_line
             from dkimctl.render.json_format import JsonRenderer

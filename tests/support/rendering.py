@@ -102,6 +102,12 @@ HOSTILE_CHECK = check_of(
 
 
 def render_checks(
-    fmt: CheckFormat, checks: Iterable[Check], *, wanted: Verdict = Verdict.PUBLISHED, **options
+    fmt: CheckFormat,
+    checks: Iterable[Check],
+    *,
+    wanted: Verdict = Verdict.PUBLISHED,
+    quiet: bool = False,
+    **layout,
 ) -> str:
-    return "".join(render_all(open_check_renderer(fmt, wanted=wanted, **options), checks))
+    renderer = open_check_renderer(fmt, wanted=wanted, layout=TableLayout(**layout), quiet=quiet)
+    return "".join(render_all(renderer, checks))

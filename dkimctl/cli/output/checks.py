@@ -15,7 +15,7 @@ from dkimctl.errors import ExitCode, OutputError
 from dkimctl.models.registration import named
 from dkimctl.publication.verdicts import Check, Urgency, Verdict, is_good
 from dkimctl.render.formats import open_check_renderer
-from dkimctl.render.renderer import CheckFormat, Renderer
+from dkimctl.render.renderer import CheckFormat, Renderer, TableLayout
 from dkimctl.text.escaping import few
 from dkimctl.text.grouping import MAX_ALIKE
 
@@ -93,11 +93,13 @@ class CheckSink:
         renderer = open_check_renderer(
             self._fmt,
             wanted=self._wanted,
-            width=shutil.get_terminal_size((120, 24)).columns,
-            colour=self._output is None and self._reporter.shows_colour(sys.stdout),
-            only_attention=is_cut or self._reporter.quiet,
+            layout=TableLayout(
+                width=shutil.get_terminal_size((120, 24)).columns,
+                colour=self._output is None and self._reporter.shows_colour(sys.stdout),
+                only_attention=is_cut or self._reporter.quiet,
+                most_alike=None if self._shows_all or self._output is not None else MAX_ALIKE,
+            ),
             quiet=self._reporter.quiet,
-            most_alike=None if self._shows_all or self._output is not None else MAX_ALIKE,
         )
         self._writer.write(renderer.begin())
         self._renderer = renderer
