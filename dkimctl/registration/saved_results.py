@@ -43,15 +43,15 @@ def read_saved_results(path: str) -> SavedResults:
 
 def _not_saved(data: bytes, name: str, reason: str) -> UsageError:
     """The error for a file of another kind; `reason` is why it is no JSON of that shape."""
-    from dkimctl.text.lookalikes import Lookalike, lookalike
+    from dkimctl.text.file_kinds import FileKind, guess_kind
 
-    kind = lookalike(data)
+    kind = guess_kind(data)
     hint = _HINT
-    if kind in (Lookalike.SPECS, Lookalike.DOMAINS):
+    if kind in (FileKind.SPECS, FileKind.DOMAINS):
         hint = f"{_HINT}; `dkimctl register` takes a list of domains"
-    if kind in (Lookalike.SAVED_LINES, Lookalike.CSV, Lookalike.ZONE):
+    if kind in (FileKind.SAVED_LINES, FileKind.CSV, FileKind.ZONE):
         hint = "write it with --format json instead"
-    if kind in (Lookalike.SAVED, Lookalike.UTF_16):
+    if kind in (FileKind.SAVED, FileKind.UTF_16):
         kind = None  # what JSON itself lacks
     if kind:
         reason = f"it {kind.value}"

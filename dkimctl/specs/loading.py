@@ -60,17 +60,17 @@ def load_specs(
         ):
             reader.read(document, name)
     except InputError:
-        _refuse_lookalike(data, name, reader)
+        _refuse_other_file(data, name, reader)
         raise
     _apply_defaults(reader.specs, {**(defaults or {}), **reader.defaults})
     return reader.specs
 
 
-def _refuse_lookalike(data: bytes, name: str, reader: _Reader) -> None:
+def _refuse_other_file(data: bytes, name: str, reader: _Reader) -> None:
     """If the file is no spec file at all, one problem says so, in place of all the others."""
     if reader.has_list:
         return
-    from dkimctl.specs.lookalikes import advice
+    from dkimctl.specs.other_files import advice
 
     if advised := advice(data, name, reader.keys):
         raise InputError([Problem(name, 1, 1, *advised)]) from None

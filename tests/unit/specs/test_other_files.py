@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dkimctl.errors import InputError
 from dkimctl.specs.loading import load_specs
-from dkimctl.specs.lookalikes import advice
+from dkimctl.specs.other_files import advice
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "specs"
 SAID = {

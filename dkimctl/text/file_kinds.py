@@ -1,4 +1,4 @@
-"""What a file seems to be that is not what it should be. Nothing of it is ever quoted."""
+"""The kind of a file, guessed from its beginning. Nothing of it is ever quoted."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SAVED = r'\s*\{\s*"items"\s*:'
 _DELIMITERS = ",;\t"
 
 
-class Lookalike(Enum):
+class FileKind(Enum):
     """A kind of file; its value names it in a message."""
 
     EMPTY = "is empty"
@@ -48,16 +48,16 @@ class Lookalike(Enum):
     SPECS = "is a spec file (YAML)"
 
 
-def lookalike(data: bytes) -> Lookalike | None:
+def guess_kind(data: bytes) -> FileKind | None:
     """What `data` seems to be, from its first 64 KiB; None if it is nothing of the kind."""
     head = data[:_HEAD]
     if head.startswith(_MAGIC):
-        return Lookalike.BINARY
+        return FileKind.BINARY
     if head.startswith(tuple(mark for mark, _ in _UTF_16)):
-        return Lookalike.UTF_16
+        return FileKind.UTF_16
     text = head.removeprefix(codecs.BOM_UTF8).decode("utf-8", "replace")
     lines = [line[:_LONG] for line in text.splitlines()[: 10 * _LINES] if line.strip()]
-    return _of_lines(lines[:_LINES]) if lines else Lookalike.EMPTY
+    return _of_lines(lines[:_LINES]) if lines else FileKind.EMPTY
 
 
 def has_mark(data: bytes) -> bool:
@@ -83,45 +83,45 @@ def is_domain_column(word: str) -> bool:
     return re.fullmatch(_HEADER, word) is not None
 
 
-def _of_lines(lines: Sequence[str]) -> Lookalike | None:
+def _of_lines(lines: Sequence[str]) -> FileKind | None:
     first = lines[0].lstrip()
     if first.startswith("<"):
-        return Lookalike.HTML
+        return FileKind.HTML
     if first.startswith(("{", "[")):
         return _of_json(lines)
     if any(re.match(_ZONE, line) for line in lines):
-        return Lookalike.ZONE
+        return FileKind.ZONE
     content = [line.strip() for line in lines if not line.lstrip().startswith("#")]
     if not content:
-        return Lookalike.EMPTY
+        return FileKind.EMPTY
     if content[0].startswith(("- ", "domains:", "defaults:", "---")) or content[0] == "-":
-        return Lookalike.SPECS
+        return FileKind.SPECS
     return next(_of_content(content), None)
 
 
-def _of_json(lines: Sequence[str]) -> Lookalike | None:
+def _of_json(lines: Sequence[str]) -> FileKind | None:
     if re.match(_SAVED, " ".join(lines[:2])):
-        return Lookalike.SAVED
+        return FileKind.SAVED
     if len(lines) > 1 and all(line.lstrip().startswith("{") for line in lines[:2]):
         is_saved = re.match(_SAVED_LINE, lines[0])
-        return Lookalike.SAVED_LINES if is_saved else Lookalike.JSON_LINES
-    return Lookalike.SAVED_LINES if re.match(_SAVED_LINE, lines[0]) else None
+        return FileKind.SAVED_LINES if is_saved else FileKind.JSON_LINES
+    return FileKind.SAVED_LINES if re.match(_SAVED_LINE, lines[0]) else None
 
 
-def _of_content(lines: Sequence[str]) -> Iterator[Lookalike]:
+def _of_content(lines: Sequence[str]) -> Iterator[FileKind]:
     for pattern, kind in (
-        (_DOMAIN, Lookalike.DOMAINS),
-        (_ADDRESS, Lookalike.ADDRESSES),
-        (_URL, Lookalike.URLS),
-        (_NO_SPACE, Lookalike.NO_SPACE),
+        (_DOMAIN, FileKind.DOMAINS),
+        (_ADDRESS, FileKind.ADDRESSES),
+        (_URL, FileKind.URLS),
+        (_NO_SPACE, FileKind.NO_SPACE),
     ):
         if all(re.fullmatch(pattern, line) for line in lines):
             yield kind
     if _is_table(lines):
-        yield Lookalike.CSV
+        yield FileKind.CSV
     words = re.split(r"[\s,;]+", " ".join(lines))
     if all(re.fullmatch(_DOMAIN, word) for word in words if word):
-        yield Lookalike.DOMAINS_IN_A_LINE
+        yield FileKind.DOMAINS_IN_A_LINE
 
 
 def _is_table(lines: Sequence[str]) -> bool:

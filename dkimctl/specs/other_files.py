@@ -7,30 +7,30 @@ from collections.abc import Collection
 from pathlib import PurePath
 
 from dkimctl.text.escaping import printable
-from dkimctl.text.lookalikes import (
-    Lookalike,
+from dkimctl.text.file_kinds import (
+    FileKind,
+    guess_kind,
     has_mark,
     header,
     is_domain,
     is_domain_column,
-    lookalike,
 )
 
 _LIST = "write a list such as '- example.com'"
 _SAVED = "`dkimctl ledger import` and --from read it; a spec file is a list such as '- example.com'"
 _HINTS = {
-    Lookalike.BINARY: "save it as text in UTF-8, with one '- example.com' a line",
-    Lookalike.UTF_16: "save it as UTF-8; in PowerShell, with `Out-File -Encoding utf8`",
-    Lookalike.HTML: f"download the file itself, or {_LIST}",
-    Lookalike.SAVED: _SAVED,
-    Lookalike.SAVED_LINES: _SAVED,
-    Lookalike.ZONE: f"{_LIST}, of the domains that appear in From: addresses",
-    Lookalike.ADDRESSES: "write only the part after each @, with '- ' before it",
-    Lookalike.URLS: "write only the domain of each, with '- ' before it",
-    Lookalike.DOMAINS_IN_A_LINE: "write each domain on a line of its own, with '- ' before it",
-    Lookalike.NO_SPACE: "begin each item with a hyphen and a space, as in '- example.com'",
+    FileKind.BINARY: "save it as text in UTF-8, with one '- example.com' a line",
+    FileKind.UTF_16: "save it as UTF-8; in PowerShell, with `Out-File -Encoding utf8`",
+    FileKind.HTML: f"download the file itself, or {_LIST}",
+    FileKind.SAVED: _SAVED,
+    FileKind.SAVED_LINES: _SAVED,
+    FileKind.ZONE: f"{_LIST}, of the domains that appear in From: addresses",
+    FileKind.ADDRESSES: "write only the part after each @, with '- ' before it",
+    FileKind.URLS: "write only the domain of each, with '- ' before it",
+    FileKind.DOMAINS_IN_A_LINE: "write each domain on a line of its own, with '- ' before it",
+    FileKind.NO_SPACE: "begin each item with a hyphen and a space, as in '- example.com'",
 }
-_ENCODINGS = (Lookalike.BINARY, Lookalike.UTF_16, Lookalike.NO_SPACE)
+_MAY_BE_YAML = (FileKind.BINARY, FileKind.UTF_16, FileKind.NO_SPACE)
 _UNSAFE = "FILE"  # in place of a name that a shell or a terminal could misread
 
 
@@ -48,28 +48,28 @@ def advice(data: bytes, name: str, keys: Collection[str] = ()) -> tuple[str, str
             "the domains are the keys of a mapping, not a list",
             "write each as '- sign_domain: example.com', and its other fields below that",
         )
-    kind = lookalike(data)
-    if keys and kind not in (Lookalike.SAVED, Lookalike.SAVED_LINES, Lookalike.JSON_LINES):
+    kind = guess_kind(data)
+    if keys and kind not in (FileKind.SAVED, FileKind.SAVED_LINES, FileKind.JSON_LINES):
         return None
-    if kind is None or kind in (Lookalike.SPECS, Lookalike.EMPTY):
+    if kind is None or kind in (FileKind.SPECS, FileKind.EMPTY):
         return None
-    what = kind.value if kind in _ENCODINGS else f"{kind.value}, not YAML"
+    what = kind.value if kind in _MAY_BE_YAML else f"{kind.value}, not YAML"
     return f"the file {what}", _HINTS.get(kind) or _conversion(kind, data, name)
 
 
 def _has_several_lines(data: bytes) -> bool:
-    return lookalike(data) in (Lookalike.JSON_LINES, Lookalike.SAVED_LINES)
+    return guess_kind(data) in (FileKind.JSON_LINES, FileKind.SAVED_LINES)
 
 
-def _conversion(kind: Lookalike, data: bytes, name: str) -> str:
+def _conversion(kind: FileKind, data: bytes, name: str) -> str:
     """The command that makes a spec file of it, where one does, after what it does."""
     is_safe = shlex.quote(name) == name == printable(name) and not name.startswith("-")
     file = name if is_safe else _UNSAFE
     target = "specs.yaml" if PurePath(name).name == "domains.yaml" else "domains.yaml"
     match kind:
-        case Lookalike.DOMAINS:
+        case FileKind.DOMAINS:
             what, command = "begin each line with '- '", "sed 's/^/- /'"
-        case Lookalike.JSON_LINES:
+        case FileKind.JSON_LINES:
             what, command = "put the objects into a list, [{...}, {...}]", "jq -s ."
         case _:
             what = "write each row as '- {sign_domain: example.com, selector: s1}'"
