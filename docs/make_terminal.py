@@ -53,13 +53,11 @@ def words(svg: str) -> list[str]:
 def _lines() -> Iterator[str]:
     specs = read_specs(str(SPECS))
     yield "$ dkimctl register domains.example.yaml"
-    table = TableRenderer(TableLayout(_WIDTH, colour=True))
+    layout = TableLayout(_WIDTH, colour=True)
     results = [Result(_registration(spec), Outcome.CREATED) for spec in specs]
-    yield from _wrapped(render_all(table, results))
+    yield from _wrapped(render_all(TableRenderer(layout), results))
     yield "$ dkimctl check-dns"
-    check_table = CheckTableRenderer(
-        _WIDTH, wanted=Verdict.PUBLISHED, colour=True, only_attention=False
-    )
+    check_table = CheckTableRenderer(layout, wanted=Verdict.PUBLISHED)
     checks = map(_check, specs, (Verdict.PUBLISHED, Verdict.TRUNCATED, Verdict.MISSING))
     yield from _wrapped(render_all(check_table, checks))
 
