@@ -31,10 +31,10 @@ from dkimctl.registration import outcomes
 from dkimctl.registration.matching import match
 from dkimctl.registration.saved_results import results_of
 from dkimctl.render.records import publishable
-from dkimctl.render.renderer import PER_ZONE, Format, Provider
+from dkimctl.render.renderer import PER_ZONE, Format, Provider, TableLayout
 from dkimctl.text.escaping import printable
 from mutations import JSON_SCALARS, documents, flow, json_tree
-from rendering import render_files, render_text
+from rendering import render_files, render_table, render_text
 from terminals import is_harmless
 
 API = Path(__file__).parents[1] / "fixtures" / "api"
@@ -111,7 +111,7 @@ def test_a_body_is_decoded_or_refused_with_a_reason(body, is_saved):
 def test_a_reply_is_rendered_in_every_format(body):
     results = saved_results(body)
     for fmt in set(Format) - set(PER_ZONE):
-        text = render_text(fmt, results, ttl=60, width=80)
+        text = render_text(fmt, results, ttl=60, layout=TableLayout(width=80))
         text.encode()
         assert all(map(is_harmless, text.replace("\t", " ").split("\n")))
     inside = [result for result in results if is_in_zones(result)]
@@ -226,7 +226,7 @@ def test_a_registration_has_results_or_an_error(service, status, headers, body):
     for result in results:
         assert SECRET not in str(result)
         assert is_harmless(printable(result.reason))
-    lines = render_text(Format.TABLE, results, width=100).split("\n")
+    lines = render_table(results, width=100).split("\n")
     assert all(map(is_harmless, lines))
 
 
