@@ -136,10 +136,19 @@ def _wrap(text: str, width: int) -> list[str]:
     from rich.cells import chop_cells
 
     lines = [""]
-    for word in text.split(" "):
+    for word in _words(text, width):
         longer = f"{lines[-1]} {word}" if lines[-1] else word
         if _fits(longer, width):
             lines[-1] = longer
         else:
             lines += chop_cells(word, width)
     return lines if lines[0] else lines[1:]
+
+
+def _words(text: str, width: int) -> list[str]:
+    """What spaces separate; a command in backticks that fits is one word, to copy it as a whole."""
+    pieces = text.split("`")
+    for at in range(1, len(pieces) - 1, 2):
+        if columns_of(pieces[at]) <= width - len("``"):
+            pieces[at] = pieces[at].replace(" ", "\0")
+    return [word.replace("\0", " ") for word in "`".join(pieces).split(" ")]

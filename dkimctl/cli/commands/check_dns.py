@@ -84,7 +84,9 @@ def check_dns(
         with (
             ending_like_ctrl_c(),
             recorded_looks(session, checkable.counted) as looks,
-            CheckSink(fmt, output, session.reporter, wanted=policy.wanted) as sink,
+            CheckSink(
+                fmt, output, session.reporter, wanted=policy.wanted, selection=selection or ()
+            ) as sink,
         ):
             with progress:
                 check_publication(

@@ -69,6 +69,7 @@ def login(
         f"dkimctl: logged in as {account.client_id} at {account.base_url} "
         f"(profile {session.profile.name}); the secret is in the {store.name}"
     )
+    session.reporter.note("dkimctl: next, with a spec file: `dkimctl register --dry-run FILE`")
     return ExitCode.OK
 
 

@@ -20,6 +20,7 @@ from dkimctl.cli.output.run_summary import (
     nothing_sent_error,
     open_sink,
     show_plan,
+    warn_of_entries,
 )
 from dkimctl.cli.output.summaries import Doing
 from dkimctl.cli.output.zones import resolve_zones
@@ -94,15 +95,16 @@ def register(
         )
         if dry_run:
             planner = make_planner(session.open_ledger(for_writing=False))
-            _warn(session, inspect_entries(specs, planner, datetime.now(UTC)))
+            warn_of_entries(session.reporter, inspect_entries(specs, planner, datetime.now(UTC)))
             return show_plan(session.reporter, specs, planner, output)
         output = resolve_zones(output, record_names(specs), session.reporter.note)
         doing = Doing.REFRESHING if refresh else Doing.REGISTERING
-        return _register(session, specs, make_planner, output, doing)
+        return _register(session, file, specs, make_planner, output, doing)
 
 
 def _register(
     session: Session,
+    file: str,
     specs: Sequence[DomainSpec],
     make_planner: MakePlanner,
     output: OutputOptions,
@@ -111,7 +113,7 @@ def _register(
     from dkimctl.cli.interruption import stopping
     from dkimctl.cli.progress.registering import RegistrationProgress
 
-    sink = open_sink(session, output, doing, len(specs))
+    sink = open_sink(session, file, output, doing, len(specs))
     with ExitStack() as lock, sink:
         lock.enter_context(session.lock_account())
         ledger = session.open_ledger(for_writing=True)
@@ -130,7 +132,7 @@ def _register(
             warn=session.reporter.warn,
             limits=session.limits,
         )
-        _warn(session, run.prepare(datetime.now(UTC)))
+        warn_of_entries(session.reporter, run.prepare(datetime.now(UTC)))
         with stopping(run.stop):
             try:
                 with progress:
@@ -142,9 +144,4 @@ def _register(
             unanswered = [] if run.stopped else run.left_unanswered()
             lock.close()  # the next run need not wait for the reader of this one
             shown = sink.close()
-    return finish_run(session, run, unanswered, shown, output)
-
-
-def _warn(session: Session, texts: Sequence[str]) -> None:
-    for text in texts:
-        session.reporter.warn(session.reporter.complete(text))
+    return finish_run(session, file, run, unanswered, shown, output)

@@ -115,7 +115,10 @@ def _print_successors(
     comment = f"Successors of keys older than {older_than}, for `dkimctl register FILE`"
     comment = session.reporter.complete(comment)
     write_chunks(render_spec_yaml(rotation.successors, comment), output)
-    report_rotation(session.reporter, rotation, start_date=policy.start_date, older_than=older_than)
+    report_rotation(
+        session.reporter, rotation,
+        start_date=policy.start_date, older_than=older_than, output=output,
+    )  # fmt: skip
     return warn_unmatched(session, selection)
 
 
@@ -137,5 +140,8 @@ def _list_retired(
     if not known.selected:
         require_empty(session, selection)
     review = review_now(session, known, policy) if look else Review(known.statuses(policy))
-    status = show_retired(session, review, output_options)
+    status = show_retired(
+        session, review, output_options, words or (),
+        assume_successors=policy.assume_successors,
+    )  # fmt: skip
     return worst_check([status, warn_unmatched(session, selection)])

@@ -5,9 +5,11 @@ from __future__ import annotations
 import shutil
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
+from dkimctl.cli.output import next_steps
 from dkimctl.cli.output.destination import open_writer
 from dkimctl.cli.output.results import LONG_TABLE, worst_check
 from dkimctl.cli.output.streams import Reporter
@@ -19,24 +21,22 @@ from dkimctl.render.renderer import CheckFormat, Renderer, TableLayout
 from dkimctl.text.escaping import few
 from dkimctl.text.grouping import MAX_ALIKE
 
-# The text and the hint of the warning about all checks of an urgency.
+# The text of the warning about all checks of an urgency.
 _WARNINGS = {
-    Urgency.SIGNING: (
-        "signing now without DNS, so receivers cannot verify the mail",
-        "publish the records: `dkimctl show-dns`, then `dkimctl check-dns --wait 30m`",
-    ),
+    Urgency.SIGNING: "signing now without DNS, so receivers cannot verify the mail",
     Urgency.PARTLY: (
-        "signing now, but some servers lack it, so receivers that ask those cannot verify the mail",
-        "wait until all servers have it: `dkimctl check-dns --wait 30m`",
+        "signing now, but some servers lack it, so receivers that ask those cannot verify the mail"
     ),
-    Urgency.SOON: ("signing starts soon, but DNS is not ready", ""),
+    Urgency.SOON: "signing starts soon, but DNS is not ready",
 }
 # How the summary calls verdicts where the records should be gone.
 _WORDS_OF_ABSENCE = {Verdict.PUBLISHED: "still in DNS", Verdict.MISSING: "gone"}
 
 
 class CheckSink:
-    """Shows checks, emitted one by one, and counts them. `wanted` is the good verdict.
+    """Shows checks, emitted one by one, and counts them.
+
+    `wanted` is the good verdict; `selection` are the words that select what is checked.
 
     A table is written by `close`, the other formats meanwhile. Without a format it is a table that
     leaves rows out where there are many, unless --verbose is given. Leaving the block with an
@@ -44,13 +44,20 @@ class CheckSink:
     """
 
     def __init__(
-        self, fmt: CheckFormat | None, output: Path | None, reporter: Reporter, *, wanted: Verdict
+        self,
+        fmt: CheckFormat | None,
+        output: Path | None,
+        reporter: Reporter,
+        *,
+        wanted: Verdict,
+        selection: Sequence[str] = (),
     ) -> None:
         self._fmt = fmt or CheckFormat.TABLE
         self._shows_all = fmt is not None or reporter.verbose
         self._output = output
         self._reporter = reporter
         self._wanted = wanted
+        self._selection = selection
         self._counts: Counter[Verdict] = Counter()
         self._urgent: dict[Urgency, list[str]] = {urgency: [] for urgency in _WARNINGS}
         self._rows: list[Check] = []  # of a table; their number decides which are shown
@@ -122,10 +129,18 @@ class CheckSink:
             if counts[verdict]
         ]
         self._reporter.summarize(", ".join(parts) or "nothing to check", counts)
-        for urgency, (text, hint) in _WARNINGS.items():
+        wait = next_steps.wait_for(self._selection)
+        publish = f"{next_steps.publish(self._selection)}, then {wait}"
+        for urgency, text in _WARNINGS.items():
             if names := self._urgent[urgency]:
                 which = f"{len(names)} ({few(names)})"
+                if urgency is Urgency.PARTLY:
+                    hint = f"wait until all servers have it: {wait}"
+                else:
+                    hint = f"publish the records: {publish}"
                 self._reporter.warn(f"{text}: {which}", hint=hint, code=urgency)
+        if counts[Verdict.MISSING] and not words and not any(self._urgent.values()):
+            self._reporter.note(f"dkimctl: to publish what is missing: {publish}")
 
 
 def _exit_code(verdict: Verdict, wanted: Verdict) -> ExitCode:

@@ -76,10 +76,10 @@ def _profile_option(name: str) -> str:
 
 
 def _config_option(flags: Mapping[str, Any]) -> str:
-    return f"--config {_as_typed(flags['config'])}" if flags["config"] else ""
+    return f"--config {as_typed(flags['config'])}" if flags["config"] else ""
 
 
-def _as_typed(word: str) -> str:
+def as_typed(word: str) -> str:
     """The word as a shell needs it."""
     if sys.platform == "win32":
         import subprocess

@@ -214,10 +214,13 @@ def write_results(
     output_options: OutputOptions,
     reporter: Reporter,
     *,
+    is_paged: bool = False,
     must_arrive: bool = False,
 ) -> None:
     """Write results and nothing else. Raises OutputError."""
-    with ResultWriter(output_options, reporter, must_arrive=must_arrive) as writer:
+    with ResultWriter(
+        output_options, reporter, is_paged=is_paged, must_arrive=must_arrive
+    ) as writer:
         for result in results:
             writer.add(result)
         writer.close()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dkimctl.cli.output import next_steps
 from dkimctl.cli.output.alike import AlikeWarnings
 from dkimctl.cli.output.destination import write_chunks
 from dkimctl.cli.output.options import OutputOptions
@@ -25,7 +28,12 @@ _MAX_TYPED = 5  # domains in a command to copy
 
 
 def report_rotation(
-    reporter: Reporter, rotation: Rotation, *, start_date: str, older_than: str
+    reporter: Reporter,
+    rotation: Rotation,
+    *,
+    start_date: str,
+    older_than: str,
+    output: Path | None,
 ) -> None:
     """Say how many domains are due, and warn about others."""
     if rotation.undated:
@@ -43,8 +51,12 @@ def report_rotation(
     if rotation.successors:
         reporter.note(
             f"dkimctl: due: {len(rotation.successors)}; signing with the new keys starts at "
-            f"{start_date}: register these specs, publish the records before then, and check them "
-            "with `dkimctl check-dns`"
+            f"{start_date}: publish their records before then"
+        )
+        reporter.note(f"dkimctl: next: {_register_successors(output)}")
+        reporter.note(
+            "dkimctl: 14 days after that start: `dkimctl rotate --retired` lists the old records "
+            "to remove"
         )
     else:
         reporter.note(
@@ -53,7 +65,23 @@ def report_rotation(
         )
 
 
-def show_retired(session: Session, review: Review, options: OutputOptions) -> ExitCode:
+def _register_successors(output: Path | None) -> str:
+    if output is not None:
+        return next_steps.register_file(output)
+    if not sys.stdout.isatty():
+        return "`dkimctl register FILE`"
+    rotate = next_steps.same_command(more=("--output", "successors.yaml"))
+    return f"`{rotate} && dkimctl register successors.yaml`"
+
+
+def show_retired(
+    session: Session,
+    review: Review,
+    options: OutputOptions,
+    selection: Sequence[str],
+    *,
+    assume_successors: bool,
+) -> ExitCode:
     """Write retired registrations, or the deletions of their records, and say what to do next.
 
     Warns about those that are due and cannot be listed; returns the exit code.
@@ -67,11 +95,17 @@ def show_retired(session: Session, review: Review, options: OutputOptions) -> Ex
     if options.fmt is Format.NSUPDATE:
         _write_deletions(session.reporter, results, options)
     else:
-        write_results(results, options, session.reporter)
+        write_results(results, options, session.reporter, is_paged=True)
     _warn_unknown(session.reporter, by_stage[Stage.UNKNOWN])
     _warn_due(session, by_stage[Stage.DUE])
-    if results or not by_stage[Stage.DUE]:
-        _report_retired(session, len(results))
+    if results:
+        assumed = ("--assume-successors",) if assume_successors else ()
+        _report_retired(session.reporter, len(results), options.fmt, selection, assumed)
+    elif not by_stage[Stage.DUE]:
+        session.reporter.note(
+            "dkimctl: nothing is retired: a key is retired when its successor has been enabled and "
+            "published for 14 days, and has started that long ago"
+        )
     return worst_check(
         ExitCode.SERVICE if status.registration in review.unanswered else ExitCode.NO
         for status in by_stage[Stage.DUE]
@@ -125,25 +159,22 @@ def _write_deletions(reporter: Reporter, results: Sequence[Result], options: Out
         )
 
 
-def _report_retired(session: Session, count: int) -> None:
-    note = session.reporter.note
-    if not count:
-        note(
-            "dkimctl: nothing is retired: a key is retired when its successor has been enabled and "
-            "published for 14 days, and has started that long ago"
-        )
-        return
-    note(
+def _report_retired(
+    reporter: Reporter, count: int, fmt: Format, selection: Sequence[str], options: Sequence[str]
+) -> None:
+    list_them = next_steps.rotate_retired(selection, *options)
+    reporter.note(
         f"dkimctl: retired: {count}; the service does not tell when it stops using a selector: "
         "before you delete its record, check that mail sent now is signed with the new selector "
         "(s=)"
     )
-    note(
-        "dkimctl: next, to delete: `dkimctl rotate --retired --format nsupdate --output remove.txt "
-        "&& nsupdate -k KEYFILE remove.txt`"
+    if fmt is not Format.NSUPDATE:
+        reporter.note(
+            f"dkimctl: next, to delete: `{list_them} --format nsupdate --output remove.txt && "
+            "nsupdate -k KEYFILE remove.txt`"
+        )
+    reporter.note(
+        f"dkimctl: next, to check that they are gone: `{list_them} --format json --output "
+        "retired.json && dkimctl check-dns --from retired.json --expect-absent`"
     )
-    note(
-        "dkimctl: next, to check that they are gone: `dkimctl rotate --retired --format json "
-        "--output retired.json && dkimctl check-dns --from retired.json --expect-absent`"
-    )
-    note("dkimctl: and then: `dkimctl ledger forget DOMAIN...`")
+    reporter.note(f"dkimctl: and then: {next_steps.forget(selection, *options)}")

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from dkimctl.cli.output import next_steps
 from dkimctl.cli.output.options import OutputOptions
 from dkimctl.cli.output.results import ResultSink, Shown, show, worst
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.cli.output.summaries import Doing, summary
 from dkimctl.cli.output.zones import resolve_zones
 from dkimctl.errors import DkimctlError, ExitCode, Interrupted, ServiceError, UsageError
-from dkimctl.models.registration import DomainSpec, Outcome, named
+from dkimctl.models.registration import USABLE, DomainSpec, Outcome, named
 from dkimctl.registration.planning import Planner, plan
 from dkimctl.registration.run import RegistrationRun, record_names
 from dkimctl.render.renderer import Format
@@ -41,24 +41,31 @@ def show_plan(
     output = resolve_zones(output, record_names(specs), reporter.note, for_plan=True)
     results = plan(specs, planner)
     shown = show(results, output, reporter, Doing.PLANNING, expected=len(specs))
+    if shown.counts[Outcome.PENDING]:
+        command = next_steps.same_command(without=("--dry-run", "-n"))
+        reporter.note(f"dkimctl: nothing was sent; next: `{command}`")
     # The service was not asked: what is unknown is so in the ledger, and a no.
     return shown.status if shown.failure else min(shown.status, ExitCode.NO)
 
 
-def open_sink(session: Session, output: OutputOptions, doing: Doing, expected: int) -> ResultSink:
+def open_sink(
+    session: Session, file: str, output: OutputOptions, doing: Doing, expected: int
+) -> ResultSink:
     """Where the results of a run go; a slow reader of stdout does not hold it up."""
+    shown_by = next_steps.show_all(next_steps.selection_of(file))
     return ResultSink(
         output,
         session.reporter,
         doing,
         expected=expected,
-        shown_by=session.reporter.complete("`dkimctl show-dns` or --format table"),
+        shown_by=session.reporter.complete(shown_by),
         in_background=True,
     )
 
 
 def finish_run(
     session: Session,
+    file: str,
     run: RegistrationRun,
     unanswered: Sequence[Intent],
     shown: Shown,
@@ -81,12 +88,22 @@ def finish_run(
     if stopped is not None:
         session.reporter.error(stopped)
         return worst([shown.status, stopped.exit_code])
-    if output_options.fmt is Format.TABLE and shown.counts:
-        session.reporter.note("dkimctl: next, for your DNS: `dkimctl show-dns --format zone`")
-        session.reporter.note(
-            "dkimctl: then check that it is published: `dkimctl check-dns --wait 30m`"
-        )
+    _report_next(session.reporter, file, shown, output_options)
     return shown.status
+
+
+def _report_next(
+    reporter: Reporter, file: str, shown: Shown, output_options: OutputOptions
+) -> None:
+    """Say how to publish the records, unless they were written for that, and to check them."""
+    if not USABLE & shown.counts.keys():
+        return
+    # A selection with entries that are not registered would end with exit code 1.
+    selection = next_steps.selection_of(file) if shown.counts.keys() <= USABLE else ()
+    if output_options.fmt is Format.TABLE:
+        reporter.note(f"dkimctl: next, publish the records: {next_steps.publish(selection)}")
+        reporter.note(f"dkimctl: or as zone files: {next_steps.write_zone_files(selection)}")
+    reporter.note(f"dkimctl: then check that they are published: {next_steps.wait_for(selection)}")
 
 
 def nothing_sent_error(
@@ -96,6 +113,12 @@ def nothing_sent_error(
     counts = run.counts_if_nothing_sent
     reporter.summarize(summary(counts, doing), counts)
     return _interrupted(counts) if isinstance(stopped, Interrupted) else stopped
+
+
+def warn_of_entries(reporter: Reporter, texts: Sequence[str]) -> None:
+    """Warn of what is odd in the specs."""
+    for text in texts:
+        reporter.warn(reporter.complete(text))
 
 
 def _warn_of_unanswered(reporter: Reporter, intents: Sequence[Intent]) -> None:
@@ -123,12 +146,9 @@ def _warn_of_early_start(reporter: Reporter, names: Sequence[str]) -> None:
 
 
 def _interrupted(counts: Mapping[Outcome, int]) -> Interrupted:
-    import shlex
-
     total = sum(counts.values())
     done = total - sum(counts.get(outcome, 0) for outcome in _UNFINISHED)
-    command = shlex.join(["dkimctl", *sys.argv[1:]])
     return Interrupted(
         f"interrupted: {done} of {total} domains are done",
-        hint=f"the answers so far are in the ledger; to go on: {command}",
+        hint=f"the answers so far are in the ledger; to go on: {next_steps.same_command()}",
     )

@@ -212,3 +212,9 @@ def test_the_count_of_rows_fits_the_width(result: Callable[..., Result], width: 
 
 def test_without_results_there_is_no_table() -> None:
     assert table_of() == ""
+
+
+def test_a_command_is_not_broken(result: Callable[..., Result]) -> None:
+    command = "`dkimctl show-dns --profile agency --format table`"
+    text = table_of(*[result()] * 300, width=60, only_attention=True, shown_by=command)
+    assert text == (f"300 rows that need no attention are not shown;\n{command} shows all\n")

@@ -75,7 +75,9 @@ def test_worst_verdict_is_the_exit_code(show, verdicts, wanted, expected):
 
 def test_summary_counts_each_verdict(show):
     _, _, err = show(*map(check_of, [MISSING, PUBLISHED, NO_ANSWER, MISSING]))
-    assert err == "dkimctl: published 1, missing 2, no answer 1\n"
+    summary, hint = err.splitlines()
+    assert summary == "dkimctl: published 1, missing 2, no answer 1"
+    assert "`dkimctl show-dns --format nsupdate --output" in hint
 
 
 def test_nothing_to_check_is_reported(show):

@@ -1,0 +1,31 @@
+"""The commands that notes and hints name run as they stand."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from dkimctl.cli.output import next_steps
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="quoted for another shell")
+
+
+@pytest.mark.parametrize(
+    ("file", "words"),
+    [("-", ""), ("a.yaml", " a.yaml"), ("list", " ./list"), ("my list.yaml", " 'my list.yaml'")],
+)
+def test_a_spec_file_is_selected(file, words):
+    check = next_steps.wait_for(next_steps.selection_of(file))
+    assert check == f"`dkimctl check-dns{words} --wait 30m`"
+
+
+def test_what_is_retired_is_forgotten_as_it_was_selected():
+    assert "forget '*' --output" in next_steps.forget(())
+    with_options = next_steps.forget(["*.example.com"], "--assume-successors")
+    assert "forget '*.example.com' --assume-successors --output" in with_options
+
+
+def test_the_same_command_is_quoted_again(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["dkimctl", "register", "-n", "my list.yaml"])
+    assert next_steps.same_command(without=["-n"]) == "dkimctl register 'my list.yaml'"
