@@ -341,11 +341,7 @@ def test_help_and_completion_work_in_an_unsafe_place(cli, state, planted) -> Non
     for words in (["--version"], ["--help"], ["register", "--help"], ["completion", "bash"]):
         done = cli(*words)
         assert (done.status, done.err) == (0, ""), words
-    completing = {
-        "_DKIMCTL_COMPLETE": "complete_bash",
-        "COMP_WORDS": "dkimctl st",
-        "COMP_CWORD": "1",
-    }
+    completing = {"_DKIMCTL_COMPLETE": "bash", "_DKIMCTL_COMPLETE_LINE": "dkimctl st"}
     assert "status" in cli(env=completing).out
 
 

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("resource", reason="memory is measured with getrusage")
 
 MAX_MEMORY = 400 << 20  # bytes
-MAX_TIME = 10.0  # s of CPU time: other programs run as well
+MAX_TIME = 15.0  # s of CPU time, which grows where other programs share the processor
 FULL, SMALL = 64 << 20, 8 << 20  # bytes
 
 # Runs a command, and prints its exit code, its peak memory in bytes and its CPU time in seconds.
