@@ -137,4 +137,4 @@ def _writing_help(reporter: Reporter) -> Iterator[None]:
         if no_color is not None:
             os.environ["NO_COLOR"] = no_color
     text.seek(0)
-    write([text.read()], hint="check where it goes")
+    write([text.read()])

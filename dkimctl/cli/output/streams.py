@@ -123,7 +123,9 @@ def show_lines(text: str) -> None:
         _write_line(printable(line))
 
 
-def write(chunks: Iterable[str], *, must_arrive: bool = False, hint: str = "") -> None:
+def write(
+    chunks: Iterable[str], *, must_arrive: bool = False, hint: str = "check where it goes"
+) -> None:
     """Write a result to stdout.
 
     Raises OutputError if it cannot be written. A reader that goes away (`| head`) is not an error,
