@@ -389,7 +389,7 @@ class TestWaiting:
 
 def test_the_summary_counts_every_outcome(cli, registering):
     done = cli("register", "-", "--format", "zone", stdin=specs(3))
-    assert done.err.splitlines()[-1] == "dkimctl: created 3"
+    assert "dkimctl: created 3" in done.err.splitlines()
     quiet = cli("register", "-", "--quiet", stdin=specs(3))
     assert "already" not in quiet.err
 

@@ -119,13 +119,13 @@ def test_files_are_left_to_the_shell(ask):
 
 @pytest.mark.usefixtures("registered")
 def test_profiles_are_offered_with_their_client_ids(ask, cli):
-    offered = ["default", "test\tclient ID client-of-test", "sandbox\tthe embedded service"]
+    offered = ["default", "sandbox\tthe embedded service", "test\tclient ID client-of-test"]
     assert ask("dkimctl status --profile ") == ("none", offered)
     assert ask("dkimctl status --profile=t", "bash") == ("none", ["test"])
-    assert ask("dkimctl -p t") == ask("dkimctl status -p t") == ("none", offered[1:2])
+    assert ask("dkimctl -p t") == ask("dkimctl status -p t") == ("none", offered[2:])
     del cli.environment["DKIMCTL_CONFIG"]
-    assert ask("dkimctl status --config config.yaml --profile t")[1] == [offered[1]]
-    assert ask("dkimctl status --config ~/config.yaml --profile t")[1] == [offered[1]]
+    assert ask("dkimctl status --config config.yaml --profile t")[1] == [offered[2]]
+    assert ask("dkimctl status --config ~/config.yaml --profile t")[1] == [offered[2]]
     assert ask("dkimctl status --profile t")[1] == []
 
 

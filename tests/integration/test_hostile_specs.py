@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("resource", reason="memory is measured with getrusage")
 
 MAX_MEMORY = 400 << 20  # bytes
-MAX_TIME = 15.0  # s of CPU time, which grows where other programs share the processor
+MAX_TIME = 30.0  # s of CPU time: 8 on a fast machine that does nothing else
 FULL, SMALL = 64 << 20, 8 << 20  # bytes
 
 # Runs a command, and prints its exit code, its peak memory in bytes and its CPU time in seconds.
@@ -150,6 +150,6 @@ def test_no_spec_file_takes_much_memory_or_time(kind, tmp_path):
         assert problem in done.stderr.splitlines()[0]
         assert len(done.stderr) < 1 << 20
     else:
-        assert (int(status), done.stderr) == (0, "dkimctl: to create 250000\n")
+        assert (int(status), done.stderr.splitlines()[0]) == (0, "dkimctl: to create 250000")
     assert int(memory) < MAX_MEMORY
     assert float(seconds) < MAX_TIME

@@ -419,7 +419,7 @@ class TestForgetting:
     def test_a_retired_key_is_not_published_again(self, life, retired):
         refused = life.cli("show-dns", "--from", retired, "--format", "nsupdate")
         assert (refused.status, refused.out) == (1, "")
-        assert "rotate --retired --format nsupdate" in refused.err
+        assert "--retired --format nsupdate" in refused.err
 
     def test_between_the_deletion_and_forgetting(self, life, retired):
         life.remove_retired()

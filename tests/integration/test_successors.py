@@ -193,7 +193,7 @@ class TestNothingDue:
         [
             (("register",), "", "nothing to do"),
             (("register", "--dry-run"), "", "nothing to do"),
-            (("show-dns",), "", "nothing to do"),
+            (("show-dns",), "", "no records"),
             (("show-dns", "--format", "json"), '{"items": [\n], "count": 0, "total": 0}\n', "{}"),
             (("check-dns", "--wait", "30m"), "", "nothing to check"),
             (("rotate",), "[]\n", "nothing is due"),
