@@ -150,6 +150,7 @@ def test_no_spec_file_takes_much_memory_or_time(kind, tmp_path):
         assert problem in done.stderr.splitlines()[0]
         assert len(done.stderr) < 1 << 20
     else:
-        assert (int(status), done.stderr.splitlines()[0]) == (0, "dkimctl: to create 250000")
+        assert int(status) == 0
+        assert done.stderr.startswith("dkimctl: to create 250000\n")
     assert int(memory) < MAX_MEMORY
     assert float(seconds) < MAX_TIME

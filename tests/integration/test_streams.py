@@ -258,7 +258,7 @@ def test_a_long_plan_shows_all_that_is_to_be_created(cli, on_terminal):
     assert all(f"\nd{n}.example " in shown for n in range(250))
     assert "\nold.example " not in shown
     assert "1 row that exists already is not shown; --format table shows all" in shown
-    assert "dkimctl: already there 1, to create 250" in shown.splitlines()
+    assert shown.splitlines()[-2] == "dkimctl: already there 1, to create 250"
     assert "\nold.example " in on_terminal([*words, "--format", "table"])[1]
     assert "\nold.example " in cli(*words).out, "a plan in a pipe is not cut"
 
@@ -270,7 +270,7 @@ def test_a_long_run_shows_only_problems_and_says_what_shows_all(cli, on_terminal
     status, shown = on_terminal(words)
     assert status == 0
     assert "d7.example" not in shown
-    assert "`dkimctl show-dns --sandbox many.yaml --format table` shows all" in shown
+    assert "`dkimctl show-dns --sandbox many.yaml` shows all" in shown
     for showing in (["show-dns", "--sandbox"], [*words, "--format", "table"]):
         assert on_terminal(showing)[1].count("FQDN  s._domainkey.d") == 250
 

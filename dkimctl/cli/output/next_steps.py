@@ -37,7 +37,7 @@ def wait_for(selection: Sequence[str]) -> str:
 
 
 def show_all(selection: Sequence[str]) -> str:
-    return f"`dkimctl show-dns{_typed(selection)} --format table`"
+    return f"`dkimctl show-dns{_typed(selection)}`"
 
 
 def register_file(file: object) -> str:
