@@ -102,9 +102,11 @@ def test_from_serve_to_forget(terminal, service, life):
     terminal.type(add.replace("KEYFILE", key_file))
     terminal.type(check)
     assert f"published {COUNT}" in terminal.shown
+    rotate = terminal.printed("rotate")
 
     terminal.environment["TODAY"] = "2027-07-01 10:00:00"
-    terminal.type("dkimctl rotate --profile agency 'shop1?.*' --selector s2 --key-len 1024")
+    few = rotate.replace("domains.yaml", "'shop1?.*'")
+    terminal.type(f"{few} --selector s2 --key-len 1024")
     retire = terminal.printed("--retired")
     terminal.type(terminal.printed("successors.yaml"))
     assert "created 10" in terminal.shown
@@ -121,4 +123,4 @@ def test_from_serve_to_forget(terminal, service, life):
     terminal.type(forget)
     assert f"forgot 10, kept {COUNT}" in terminal.shown
     terminal.type("dkimctl check-dns --profile agency")
-    assert terminal.shown.endswith(f"dkimctl: published {COUNT}\r\n")
+    assert f"dkimctl: published {COUNT}\r\n" in terminal.shown

@@ -141,6 +141,9 @@ class CheckSink:
                 self._reporter.warn(f"{text}: {which}", hint=hint, code=urgency)
         if counts[Verdict.MISSING] and not words and not any(self._urgent.values()):
             self._reporter.note(f"dkimctl: to publish what is missing: {publish}")
+        if counts and counts[Verdict.PUBLISHED] == counts.total():
+            rotate = next_steps.rotate(self._selection)
+            self._reporter.note(f"dkimctl: to replace the keys, every six months or so: {rotate}")
 
 
 def _exit_code(verdict: Verdict, wanted: Verdict) -> ExitCode:

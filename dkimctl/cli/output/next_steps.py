@@ -44,6 +44,10 @@ def register_file(file: object) -> str:
     return f"`dkimctl register{_typed([str(file)])}`"
 
 
+def rotate(selection: Sequence[str]) -> str:
+    return f"`dkimctl rotate{_typed(selection)}`"
+
+
 def rotate_retired(selection: Sequence[str], *options: str) -> str:
     """The command that lists retired keys, without backticks."""
     return f"dkimctl rotate{_typed(selection)} --retired{_typed(options)}"

@@ -73,6 +73,13 @@ def test_worst_verdict_is_the_exit_code(show, verdicts, wanted, expected):
     assert json.loads(out)["count"] == len(verdicts)
 
 
+def test_the_next_step_after_all_is_published_is_to_rotate(show):
+    _, _, err = show(*map(check_of, [PUBLISHED, PUBLISHED]))
+    assert "`dkimctl rotate`" in err
+    assert "rotate" not in show(*map(check_of, [PUBLISHED, MISSING]))[2]
+    assert "rotate" not in show(check_of(MISSING), wanted=MISSING)[2]
+
+
 def test_summary_counts_each_verdict(show):
     _, _, err = show(*map(check_of, [MISSING, PUBLISHED, NO_ANSWER, MISSING]))
     summary, hint = err.splitlines()
