@@ -42,7 +42,7 @@ def values(text: str) -> list[str]:
 
 def test_a_saved_result_gives_the_same_records_without_state(cli, saved):
     done = cli("show-dns", "--from", "records.json", "--format", "value")
-    assert (done.status, done.err) == (0, "dkimctl: created 2\n")
+    assert (done.status, done.err) == (0, "dkimctl: 2 records\n")
     assert values(done.out) == [item["setting_values"]["value"] for item in saved]
     assert [path.name for path in cli.home.iterdir()] == ["records.json"]
     again = cli("show-dns", "--from", "-", "--format", "json", stdin=done.out and response(*saved))
