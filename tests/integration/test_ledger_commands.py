@@ -72,7 +72,7 @@ def elsewhere(cli):
 
 class TestImport:
     def test_another_machine_continues_where_the_first_stopped(self, cli, account, elsewhere):
-        specs = cli.write("domains.yaml", SPECS)
+        specs = cli.write("domains.yaml", SPECS.replace("example", "moved"))
         first = cli("register", specs, "--format", "json", env=account)
         assert first.status == 0
         elsewhere()
