@@ -9,7 +9,7 @@ import pytest
 
 from documents import example
 
-ENTRY = "- {sign_domain: example.com, selector: s1, key_len: 2048, enable: false}\n"
+ENTRY = "- {sign_domain: profiles.example, selector: s1, key_len: 2048, enable: false}\n"
 
 
 @pytest.fixture
@@ -138,7 +138,7 @@ def test_deleting_a_profile_leaves_its_ledger(cli, login, account, state):
     assert account["DKIMCTL_CLIENT_SECRET"] not in (state / "credentials.json").read_text()
     assert not (state / "profile").exists()
     assert login(account).status == 0
-    assert "s1._domainkey.example.com" in cli("show-dns").out
+    assert "s1._domainkey.profiles.example" in cli("show-dns").out
 
 
 def test_a_shared_secret_stays_for_the_others(cli, login, account, config):

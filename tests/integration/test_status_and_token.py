@@ -164,7 +164,7 @@ def refusing(cli, scripted_server, make_answer, login):
     return scripted_server
 
 
-ENTRY = "- {sign_domain: example.com, selector: s1, key_len: 2048, enable: false}\n"
+ENTRY = "- {sign_domain: status.example, selector: s1, key_len: 2048, enable: false}\n"
 
 
 @pytest.mark.parametrize("words", [["api", "GET", "/x"], ["register", "-"]])
