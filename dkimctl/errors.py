@@ -10,6 +10,7 @@
     ├── NegativeAnswer              1: the answer to the question asked is no
     │   └── RequestRefused          1: the service refused a request as a whole
     ├── CredentialsError            3: no usable client ID, secret or credential store
+    ├── DnsRefused                  3: a DNS server or provider refused access
     ├── AuthenticationError         3: the service refused the client or the token
     │   ├── ClientRefused           3: a wrong client ID or secret, or a deleted client
     │   └── TokenRejected           3: 401 or 403 for a request with a token
@@ -32,7 +33,7 @@ from typing import NamedTuple
 
 
 class ExitCode(IntEnum):
-    """The exit status of a command. If several apply: 130, 3, 4, 1, 0."""
+    """The exit status of a command. If several apply: 130, 3, 4, 2, 1, 0."""
 
     OK = 0
     NO = 1
@@ -146,6 +147,13 @@ class CredentialsError(DkimctlError):
     code = "credentials"
 
 
+class DnsRefused(DkimctlError):
+    """A DNS server or provider refused the credentials, or what was asked of it."""
+
+    exit_code = ExitCode.AUTH
+    code = "dns_refused"
+
+
 class AuthenticationError(DkimctlError):
     """The service refused the client credentials (interface 7.1) or the token (7.2)."""
 
@@ -193,7 +201,7 @@ class Interrupted(DkimctlError):
         self,
         message: str = "interrupted",
         *,
-        hint: str = "what was registered so far is in the ledger; run the same command to continue",
+        hint: str = "what was done so far is kept; to go on, run the same command again",
     ) -> None:
         super().__init__(message, hint=hint)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NoReturn
 
-from dkimctl.dkim import MAX_NAME
+from dkimctl.dkim import MAX_NAME, is_name
 from dkimctl.errors import UsageError
 from dkimctl.text.escaping import printable, quoted
 
@@ -64,6 +64,16 @@ def parse_domain(text: str) -> str:
     if labels[-1].isdigit():
         _refuse(text, "ends in a number", "write a domain name: no top-level domain is a number")
     return ".".join(labels)
+
+
+def parse_zone(text: str) -> str:
+    """A zone's name; unlike a signing domain's it may be one label, or hold an underscore.
+
+    Raises UsageError.
+    """
+    name = text.lower().removesuffix(".")
+    is_number = name.rpartition(".")[2].isdigit()  # of an address
+    return name if is_name(name) and not is_number else parse_domain(text)
 
 
 def parse_selector(text: str) -> str:

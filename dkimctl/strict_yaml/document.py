@@ -117,7 +117,7 @@ class Document:
 
     def items(self, node: Node, what: str) -> Iterator[Node]:
         """The items of a list; `what` names it in the problem if it is not one."""
-        if not isinstance(node, self._yaml.SequenceStartEvent):
+        if not self.is_list(node):
             message = f"{what} must be a list, not {self._kind_of(node)}"
             self.problem(node, message, "begin each item with '- ', or write [] for an empty list")
             return
@@ -150,6 +150,9 @@ class Document:
 
     def is_mapping(self, node: Node) -> bool:
         return isinstance(node, self._yaml.MappingStartEvent)
+
+    def is_list(self, node: Node) -> bool:
+        return isinstance(node, self._yaml.SequenceStartEvent)
 
     def unknown_key(self, key: Scalar, what: str, known: Iterable[str]) -> None:
         """Report that `what` has no such key, with a suggestion."""

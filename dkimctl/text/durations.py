@@ -30,6 +30,12 @@ def with_unit(text: str) -> str:
     return text if text[-1:].isalpha() else f"{text}s"
 
 
+def written_duration(seconds: float) -> str:
+    """A duration as `parse_duration` reads it, with the largest unit but weeks: `180d`."""
+    unit = next((one for one in "dhm" if seconds % _SECONDS[one] == 0), "s")
+    return f"{seconds / _SECONDS[unit]:.9f}".rstrip("0").rstrip(".") + unit
+
+
 def _hint(text: str, seconds: float, longest: float) -> str:
     if seconds > longest:
         return f"write at most {longest // DAY:.0f}d" if longest > DAY else "write at most 24h"

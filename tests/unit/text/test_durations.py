@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dkimctl.errors import UsageError
-from dkimctl.text.durations import DAY, parse_duration, with_unit
+from dkimctl.text.durations import DAY, parse_duration, with_unit, written_duration
 
 
 @pytest.mark.parametrize(
@@ -69,3 +69,13 @@ def test_a_bare_number_is_shown_with_its_unit():
 def test_any_text_gives_seconds_or_an_error(text):
     with contextlib.suppress(UsageError):
         assert 0 < parse_duration(text) <= 3650 * DAY
+
+
+@pytest.mark.parametrize("text", ["180d", "36h", "90m", "45s", "0.5s"])
+def test_a_duration_is_written_as_it_was(text):
+    assert written_duration(parse_duration(text)) == text
+
+
+@given(st.integers(1, 10**8))
+def test_what_is_written_is_read_again(seconds):
+    assert parse_duration(written_duration(seconds)) == seconds
