@@ -88,11 +88,12 @@ class KeyringStore(CredentialStore):
     def is_plaintext_keyring(self) -> bool:
         return self._call(_is_plaintext)
 
+    def read_entry(self, service: str, name: str) -> Secret | None:
+        """An entry that anything may have stored, or None. Raises CredentialsError."""
+        return self._call(lambda backend: _require_text(backend.get_password(service, name)))
+
     def _read(self, account: Account, kind: Kind) -> Secret | None:
-        entry = entry_name(account, kind)
-        return self._call(
-            lambda backend: _require_text(backend.get_password(entry, account.client_id))
-        )
+        return self.read_entry(entry_name(account, kind), account.client_id)
 
     def _write(self, account: Account, kind: Kind, text: Secret) -> None:
         entry = entry_name(account, kind)

@@ -28,7 +28,7 @@ SANDBOX_FIXED: Mapping[str, str] = {
 # Compiled on first use: no command needs all of them.
 _NAME = r"[A-Za-z0-9._-]+"
 _MAX_SHOWN = 30  # characters of an unknown profile's name; secrets have more
-_INTEGER = r"[0-9]{1,9}"
+_INTEGER = r"[0-9]{1,10}"
 
 
 def is_profile_name(text: str) -> bool:
@@ -53,7 +53,7 @@ def parse_value(key: str, text: str, source: str) -> object:
         return CHECKS[key](text)
 
 
-def _service_url(text: str) -> str:
+def service_url(text: str) -> str:
     """An https URL, or an http URL of this machine, in canonical form."""
     from dkimctl.text.urls import is_loopback, parse_url
 
@@ -70,7 +70,9 @@ def _proxy_url(text: str) -> str:
     return str(parse_url(text, "http"))
 
 
-def _integer(lowest: int, highest: int) -> Check:
+def integer(lowest: int, highest: int) -> Check:
+    """The check of a whole number in decimal digits."""
+
     def check(text: str) -> int:
         if re.fullmatch(_INTEGER, text) and lowest <= int(text) <= highest:
             return int(text)
@@ -99,7 +101,8 @@ def _credential_store(text: str) -> str:
     return text
 
 
-def _path(text: str) -> str:
+def file_path(text: str) -> str:
+    """A path whose `~` is expanded."""
     try:
         return str(Path(text).expanduser())
     except RuntimeError:
@@ -108,14 +111,14 @@ def _path(text: str) -> str:
 
 # In the order of the documentation. `defaults` is missing because it is not a single value.
 CHECKS: Mapping[str, Check] = {
-    "auth_url": _service_url,
-    "base_url": _service_url,
+    "auth_url": service_url,
+    "base_url": service_url,
     "client_id": _client_id,
-    "batch_size": _integer(1, 10_000),
-    "concurrency": _integer(1, 64),
+    "batch_size": integer(1, 10_000),
+    "concurrency": integer(1, 64),
     "timeout": short_duration,
     "max_wait": short_duration,
-    "ca_bundle": _path,
+    "ca_bundle": file_path,
     "proxy": _proxy_url,
     "credential_store": _credential_store,
 }

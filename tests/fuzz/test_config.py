@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from configs import read_config
 from dkimctl.errors import InputError, UsageError
-from dkimctl.settings.config import Config, load_config
+from dkimctl.settings.config import Config
 from dkimctl.settings.logins import LOGIN_KEYS, read_logins
 from dkimctl.settings.precedence import resolve_settings
 from dkimctl.settings.profile import Profile
-from dkimctl.specs.fields import read_defaults
 from dkimctl.text.escaping import printable
 from mutations import JSON_SCALARS, YAML_SCALARS, block, documents, flow, json_tree
 from terminals import is_harmless
@@ -54,10 +55,49 @@ def mappings(required, optional):
     )
 
 
+REFERENCES = ("env/A", "keyring/a", "env/", "env/a-b", "keyring/a b", r'"env/\e"')
+SETTINGS = mappings(
+    {},
+    {
+        "token": st.sampled_from(("hunter2", *REFERENCES, ["hunter2"], (("a", "hunter2"),))),
+        "url": st.sampled_from(("https://me:hunter2@a.example", "https://a.example", *REFERENCES)),
+        "limit": st.sampled_from(("5", "0.5", "true", "9" * 400, "~", "01", ["1", (("a", "2"),)])),
+    },
+)
+TARGET = {
+    "zones": st.lists(
+        st.sampled_from(
+            ("example.com.", "'*.example.net'", "'*'", "日本.jp", "'*.日本.jp'", "a..b", r'"\e*"',
+             "https://me:hunter2@a.example", "192.0.2.1", "_domainkey.a", "[", "'[!a'", "''", "~")
+        ), max_size=3),
+    "profiles": st.lists(NAMES, max_size=2),
+    "server": st.sampled_from(
+        ("192.0.2.1", "'[::1]:53'", "ns1.a.example:5353", "192.0.2.1:0", "https://hunter2@a",
+         r'"fe80::1%\e[2J"', "fe80::1%eth0", "日本.jp", "a" * 300)
+    ),
+    "key_file": PATHS,
+    "class": st.sampled_from(("octodns_a.A", "A", "os.system", r'"a.\e"', "a.ä", "''")),
+    "settings": SETTINGS,
+    "ttl": NUMBERS,
+    "secret": st.just("hunter2"),
+}  # fmt: skip
+ROTATION = dict.fromkeys(("max_age", "lead", "grace", "limit"), NUMBERS)
+NOTIFY = {
+    "command": st.sampled_from(
+        ("a -b 'c d'", "'\"'", r'"a\0"', r'"\uD800"', "''", ["a", "b"], ["''"], [], "~")
+    ),
+    "webhook": URLS | st.sampled_from(REFERENCES),
+    "recheck": NUMBERS,
+    "token": st.just("hunter2"),
+}
 TREES = mappings(
     {"profiles": st.dictionaries(NAMES, mappings({}, PROFILE), max_size=3).map(
         lambda mapping: (*mapping.items(),))},
-    {"default_profile": NAMES},
+    {"default_profile": NAMES,
+     "dns": st.lists(mappings(
+         {"provider": st.sampled_from(("rfc2136", "octodns", "route53"))}, TARGET), max_size=3),
+     "rotation": mappings({}, ROTATION),
+     "notify": mappings({}, NOTIFY)},
 )  # fmt: skip
 FILES = documents(TREES, scalars=YAML_SCALARS, writers=(block, flow))
 LOGIN = st.fixed_dictionaries(
@@ -87,7 +127,7 @@ def loaded(path: Path, data: bytes):
     """The config, or the problems of the file."""
     path.write_bytes(data)
     try:
-        return load_config(path, required=True, read_defaults=read_defaults)
+        return read_config(path)
     except InputError as error:
         return error.problems
 
@@ -115,6 +155,23 @@ def is_safe(url: str | None) -> bool:
     return url is None or url.startswith(("https://", *loopback))
 
 
+def assert_valid(config: Config) -> None:
+    """Check what the rest of the program relies on, of targets, rotation and notices."""
+    for target in config.dns:
+        assert 1 <= target.ttl < 1 << 31
+        assert bool(target.server) == (target.provider == "rfc2136")
+        assert bool(target.class_name) == (target.provider == "octodns")
+        assert all(zone == zone.lower().rstrip(".") and zone.isascii() for zone in target.zones)
+        assert is_harmless(f"{target.zones} {target.server} {target.class_name}")
+        assert "hunter2" not in str(target)
+    assert timedelta() < config.rotation.lead < config.rotation.max_age
+    assert config.rotation.limit >= 1
+    assert all(isinstance(word, str) for word in config.notify.command)
+    webhook = config.notify.webhook
+    assert webhook.startswith(("env/", "keyring/")) or is_safe(webhook.lower() or None)
+    assert "hunter2" not in webhook
+
+
 @given(FILES)
 def test_a_config_file_is_read_or_each_problem_has_a_position(config_file, data):
     config = loaded(config_file, data)
@@ -126,6 +183,7 @@ def test_a_config_file_is_read_or_each_problem_has_a_position(config_file, data)
             assert is_harmless(printable(f"{problem} {problem.hint}"))
             assert "hunter2" not in f"{problem.message} {problem.hint}"
         return
+    assert_valid(config)
     for name in {*config.profiles, "default", "sandbox"}:
         profile = resolved(flags={"profile": name}, config=config)
         if isinstance(profile, UsageError):

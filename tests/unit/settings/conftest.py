@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from configs import read_config
 from dkimctl.errors import InputError, UsageError
-from dkimctl.settings.config import Config, load_config
+from dkimctl.settings.config import Config
 from dkimctl.settings.precedence import resolve_settings
 from dkimctl.settings.profile import Profile
-from dkimctl.specs.fields import read_defaults
 
 
 def _resolve(
@@ -62,7 +62,7 @@ def load(tmp_path: Path) -> Callable[[str], Config]:
     def load(text: str) -> Config:
         path = tmp_path / "config.yaml"
         path.write_text(text, encoding="utf-8")
-        return load_config(path, required=True, read_defaults=read_defaults)
+        return read_config(path)
 
     return load
 

@@ -8,24 +8,27 @@ from pathlib import Path
 
 import pytest
 
+from configs import read_config
 from dkimctl.errors import InputError, UsageError
-from dkimctl.settings.config import Config, load_config
+from dkimctl.settings.config import Config
+from dkimctl.settings.dns_targets import DnsTarget
+from dkimctl.settings.notices import NoticeSettings
 from dkimctl.settings.profile import Profile
-from dkimctl.specs.fields import read_defaults
+from dkimctl.settings.rotation import RotationSettings
 
 ROOT = Path(__file__).parents[3]
 
 
 def test_a_missing_config_file_is_an_error_only_if_it_was_named(tmp_path):
     path = tmp_path / "none" / "config.yaml"
-    assert load_config(path, required=False, read_defaults=read_defaults) == Config()
+    assert read_config(path, required=False) == Config()
     with pytest.raises(UsageError, match="no such file"):
-        load_config(path, required=True, read_defaults=read_defaults)
+        read_config(path)
 
 
 def test_a_directory_as_config_file_is_an_error(tmp_path):
     with pytest.raises(UsageError, match="is a directory"):
-        load_config(tmp_path, required=False, read_defaults=read_defaults)
+        read_config(tmp_path, required=False)
 
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "---\n", "{}\n", "profiles: {}\n"])
@@ -38,7 +41,7 @@ def test_without_a_config_file_yaml_is_not_imported(tmp_path):
         "import sys, pathlib; from dkimctl.settings.config import load_config;"
         "from dkimctl.settings.logins import read_logins;"
         f"load_config(pathlib.Path({str(tmp_path / 'none')!r}), required=False,"
-        " read_defaults=lambda document, node: {});"
+        " read_defaults=lambda document, node: {}, parse_zone=str);"
         "read_logins(pathlib.Path('none'));"
         "print(sorted({'yaml', 'json', 'difflib', 'platformdirs', 'idna'} & set(sys.modules)))"
     )
@@ -91,7 +94,7 @@ def test_a_secret_in_the_config_file_is_refused_and_not_quoted(load, key, text):
 
 def test_the_example_config_shows_every_key_with_its_default(resolve):
     path = ROOT / "config.example.yaml"
-    config = load_config(path, required=True, read_defaults=read_defaults)
+    config = read_config(path)
     profile = resolve(config=config)
     text = path.read_text(encoding="utf-8")
     default = Profile("default")
@@ -100,3 +103,44 @@ def test_the_example_config_shows_every_key_with_its_default(resolve):
         assert key == "name" or f"{key}:" in text
         if key not in without_default:
             assert getattr(profile, key) == getattr(default, key)
+
+
+def test_the_example_config_shows_the_defaults_of_rotation_and_notices():
+    path = ROOT / "config.example.yaml"
+    config = read_config(path)
+    text = path.read_text(encoding="utf-8")
+    assert (config.dns, config.rotation, config.notify) == Config()[2:]
+    for key in (*RotationSettings._fields, "recheck"):
+        assert f"\n  {key}: " in text
+
+
+def test_the_targets_and_notices_that_the_example_config_comments_out_are_valid(load, tmp_path):
+    text = (ROOT / "config.example.yaml").read_text(encoding="utf-8")
+    dns = text[text.index("# dns:") : text.index("\n\n# When `dkimctl rotate run`")]
+    notify = text[text.index("notify:") :].replace("# command", "command")
+    config = load(
+        "\n".join(line.removeprefix("# ") for line in dns.splitlines())
+        + f"\n{notify.replace('# webhook', 'webhook')}"
+    )
+    assert config.dns == (
+        DnsTarget(
+            "rfc2136",
+            zones=("example.com", "*.example.net"),
+            server="192.0.2.1",
+            key_file=str(tmp_path / "tsig.key"),
+        ),
+        DnsTarget(
+            "octodns",
+            profiles=("default",),
+            class_name="octodns_route53.Route53Provider",
+            settings={
+                "access_key_id": "env/AWS_ACCESS_KEY_ID",
+                "secret_access_key": "keyring/route53",
+            },
+        ),
+    )
+    assert config.notify == NoticeSettings(
+        ("/usr/local/bin/page", "--json"), "https://hooks.example.com/x"
+    )
+    keys = {"class" if key == "class_name" else key for key in DnsTarget._fields}
+    assert all(f"{key}: " in dns or f"{key}:\n" in dns for key in keys)
