@@ -23,7 +23,7 @@ from dkimctl.client.connections import (
     require_close_notify,
 )
 from dkimctl.client.failures import cut_off, host_of, not_loopback, timed_out
-from dkimctl.client.unreachable import unreachable
+from dkimctl.client.unreachable import origin_of, unreachable
 from dkimctl.errors import DkimctlError, MaybeProcessed
 from dkimctl.models.secret import Secret
 
@@ -50,7 +50,7 @@ _READ_STARTED = (".start_tls.started", ".receive_response_headers.started")
 
 class HttpRequest(NamedTuple):
     """What to send. `authorization` is the header's value (RFC 9110 section 11.6.2), `max_body`
-    the response's size limit in bytes.
+    the response's size limit in bytes. A URL that is a secret is not logged.
 
     A request that `is_last` closes its connection, so that surplus data after its response is
     never taken for the response to another request.
@@ -58,11 +58,12 @@ class HttpRequest(NamedTuple):
 
     method: str
     url: str
-    authorization: Secret
+    authorization: Secret | None
     content_type: str | None = None
     body: bytes | None = None
     is_last: bool = True
     max_body: int = MAX_BODY
+    has_secret_url: bool = False
 
 
 class HttpResponse(NamedTuple):
@@ -122,7 +123,8 @@ class HttpClient:
             outcome = str(response.status)
         finally:
             elapsed, sent = (time.monotonic() - started) * 1000, len(request.body or b"")
-            target = f"{request.method} {request.url}"
+            url = origin_of(request.url) if request.has_secret_url else request.url
+            target = f"{request.method} {url}"
             _log.info("%s: %s, %.0f ms, %d bytes sent", target, outcome, elapsed, sent)
         return response
 
@@ -157,7 +159,9 @@ class HttpClient:
         return response
 
     def _exchange(self, request: HttpRequest, deadline: ResponseDeadline) -> HttpResponse:
-        headers = {"Authorization": request.authorization.reveal()}
+        headers = {}
+        if request.authorization is not None:
+            headers["Authorization"] = request.authorization.reveal()
         if request.content_type is not None:
             headers["Content-Type"] = request.content_type
         if request.is_last:

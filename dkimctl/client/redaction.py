@@ -74,9 +74,10 @@ class Redactor:
         return _replace(text, spans) if spans else text
 
     def has_short_secret(self, text: str) -> bool:
-        """Whether `text` contains a whole secret that is too short for `redact`."""
+        """Whether `text` contains a whole secret that is too short for `redact`, in any form."""
         data = text.encode("utf-8", "surrogatepass")
-        return any(form in data for form in self._short)
+        texts = (data.lower(), unescape(data, ESCAPE).lower())
+        return any(form in one for form in self._short for one in texts)
 
     def _find(self, text: bytes, exempt: bytes) -> Iterator[_Span]:
         """The longest spans whose bytes all belong to runs, in order."""

@@ -11,6 +11,7 @@ _URL_SAFE = bytes.maketrans(b"+/", b"-_")  # RFC 4648 section 5
 # The characters of base64 before those that a secret alone determines, if 0, 1 or 2 bytes that are
 # no part of it share its first group of three: so with "Bearer TOKEN" in base64.
 _SHARED = (0, 2, 3)
+_SHORTEST = 4  # bytes
 _LINE_BREAK = re.compile(rb"\n[\n \t\0]*")
 _BLOCK = 1 << 16  # bytes that re.sub gets at once: it takes 60 times their memory
 # What does not end a run: line breaks, with the indentation after them, the NULs of UTF-16, and
@@ -41,9 +42,9 @@ def forms_of(secret: str) -> set[bytes]:
 
 
 def short_forms_of(secret: str) -> set[bytes]:
-    """`secret` as it is and in base64."""
-    data = secret.encode("utf-8", "surrogatepass")
-    return {data, b64encode(data).rstrip(b"=")}
+    """`secret` as it is, and its other forms, without those that would occur by chance."""
+    data = secret.encode("utf-8", "surrogatepass").lower()
+    return {data, *(form for form in forms_of(secret) if len(form) >= _SHORTEST)}
 
 
 def unescape(text: bytes, escape: re.Pattern[bytes]) -> bytes:

@@ -152,8 +152,29 @@ def test_a_short_secret_is_not_redacted_but_known():
     redactor = redacting("items")
     assert redactor.redact(b'{"items": []}') == b'{"items": []}'
     assert redactor.has_short_secret("no items")
-    assert redactor.has_short_secret("aXRlbXM=")
     assert not redactor.has_short_secret("nothing")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "aXRlbXM=",
+        base64.b64encode(b"user:items").decode(),
+        base64.b64encode(b"users:items").decode(),
+        b"items".hex(),
+        b"items".hex(":").upper(),
+        "ITEMS",
+        "it%65ms",
+        r"it\u0065ms",
+        r"it\nems",
+    ],
+)
+def test_a_short_secret_is_known_in_each_form(text):
+    assert redacting("items").has_short_secret(f"quoted: {text}!")
+
+
+def test_a_secret_of_one_character_has_no_other_forms():
+    assert not redacting("x").has_short_secret("nothing is quoted, in 78 words")
 
 
 def test_a_text_that_quotes_secrets_without_end_is_withheld():
