@@ -1,4 +1,4 @@
-"""One `register` per account at a time.
+"""One `register`, `rotate run` and notification per account at a time: each has its own lock.
 
 The lock is held by the operating system, so a killed process leaves no stale lock. The holder
 writes its process ID to a `.holder` file next to the lock file, since Windows does not let a
@@ -11,6 +11,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator
+from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,17 +40,30 @@ class Holder(NamedTuple):
 _UNKNOWN = Holder(None, "")
 
 
+class Purpose(StrEnum):
+    """What a lock is for; its files begin with this word."""
+
+    REGISTER = "register"
+    ROTATE = "rotate"
+    NOTIFY = "notify"
+
+
 @contextlib.contextmanager
 def account_lock(
-    directory: Path, *, base_url: str, client_id: str, on_wait: Callable[[Holder], None]
+    directory: Path,
+    *,
+    base_url: str,
+    client_id: str,
+    on_wait: Callable[[Holder], None],
+    purpose: Purpose = Purpose.REGISTER,
 ) -> Iterator[None]:
-    """Hold the lock of one account, a file in `directory` (created if it is missing).
+    """Hold a lock of one account, a file in `directory` (created if it is missing).
 
     While another process holds it, `on_wait` is called once and then this waits without
     limit; Ctrl-C stops waiting. Raises LedgerError if the lock cannot be used, or if other users
     can change its files.
     """
-    name = _name(base_url, client_id)
+    name = _name(purpose, base_url, client_id)
     path, holder_file = directory / f"{name}.lock", directory / f"{name}.holder"
     with _translate_errors(path):
         prepare_directory(directory)
@@ -67,12 +81,12 @@ def account_lock(
             unlock()
 
 
-def _name(base_url: str, client_id: str) -> str:
+def _name(purpose: Purpose, base_url: str, client_id: str) -> str:
     import hashlib
     import json
 
     account = json.dumps([base_url, client_id]).encode()
-    return f"register-{hashlib.sha256(account).hexdigest()[:16]}"
+    return f"{purpose}-{hashlib.sha256(account).hexdigest()[:16]}"
 
 
 def _find_holder(holder_file: Path) -> Holder:

@@ -11,12 +11,12 @@ from collections.abc import Container, Iterable, Mapping
 from datetime import datetime, timedelta
 from functools import lru_cache
 
+from dkimctl.ledger.columns import text_of, time_of, written
 from dkimctl.ledger.registrations import IS_OURS
 from dkimctl.models.history import KeyHistory
 from dkimctl.models.registration import Registration, RegistrationKey, key_of, utc_time
 
 _SKEW = timedelta(days=1)  # a clock may differ so much from that of the service
-# As bytes: the driver fails on all rows if one that something else wrote is not valid text.
 _SELECT = """
 SELECT sign_domain, selector, code IS '201', enable IS 0, CAST(regist_date AS BLOB),
   CAST(enabled_at AS BLOB), CAST(disabled_at AS BLOB), CAST(replaces AS BLOB),
@@ -58,6 +58,12 @@ SELECT DISTINCT new.sign_domain FROM history AS new JOIN registration AS old
   AND old.selector = new.replaces
 WHERE new.account_id = ?
 """
+_BEGUN = """
+SELECT sign_domain, selector, CAST(replaces AS BLOB) FROM history
+WHERE account_id = ?1 AND replaces IS NOT NULL AND NOT EXISTS (
+  SELECT * FROM registration
+  WHERE account_id = ?1 AND sign_domain = history.sign_domain AND selector = history.selector)
+"""
 _DELETE = "DELETE FROM history WHERE account_id = ? AND sign_domain = ? AND selector = ?"
 
 
@@ -69,9 +75,28 @@ def select_histories(
     return {key_of(str(row[0]), str(row[1])): _history(*row[2:]) for row in rows}
 
 
+def select_history(
+    connection: sqlite3.Connection, account_id: int, sign_domain: str, selector: str | None
+) -> KeyHistory | None:
+    """The history of one registration; None: the account has no such registration."""
+    name = (account_id, sign_domain, selector or "")
+    row = connection.execute(f"{_SELECT} {_ONE}", name).fetchone()
+    return None if row is None else _history(*row[2:])
+
+
 def select_rotated_domains(connection: sqlite3.Connection, account_id: int) -> set[str]:
     """The signing domains, in lower case, with a key that another was made to replace."""
     return {str(row[0]).lower() for row in connection.execute(_ROTATED, (account_id,))}
+
+
+def select_begun_successors(
+    connection: sqlite3.Connection, account_id: int
+) -> dict[RegistrationKey, str]:
+    """The keys that were made to replace another and have no registration; with its selector."""
+    rows = connection.execute(_BEGUN, (account_id,))
+    return {
+        key_of(str(domain), str(selector)): text_of(old) or "" for domain, selector, old in rows
+    }
 
 
 def note_answers(
@@ -92,12 +117,13 @@ def note_answers(
         needs_no_row = _tells_its_history(answer) or answer.is_taken
         if needs_no_row and not may_be_known:
             continue
-        name = (account_id, answer.sign_domain, answer.selector or "")
-        row = connection.execute(f"{_SELECT} {_ONE}", name).fetchone() if may_be_known else None
-        if row is not None or not needs_no_row:
-            known = KeyHistory() if row is None else _history(*row[2:])
-            enabled_at, disabled_at = _times_after(answer, known, at)
-            rows.append((*name, _written(enabled_at), _written(disabled_at)))
+        known = None
+        if may_be_known:
+            known = select_history(connection, account_id, *answer[:2])
+        if known is not None or not needs_no_row:
+            enabled_at, disabled_at = _times_after(answer, known or KeyHistory(), at)
+            name = (account_id, answer.sign_domain, answer.selector or "")
+            rows.append((*name, written(enabled_at), written(disabled_at)))
     connection.executemany(_UPSERT, rows)
 
 
@@ -158,23 +184,11 @@ def _history(
     enabled, disabled, replaces, published, looked, verdict = columns
     if was_registered and enabled is None and disabled is None:
         enabled, disabled = (None, regist_date) if is_disabled else (regist_date, None)
-    published_at = _time(published)
-    registered_at = _time(regist_date) if published_at else None
+    published_at = time_of(published)
+    registered_at = time_of(regist_date) if published_at else None
     if published_at and registered_at and published_at < registered_at - _SKEW:
         published_at = None
     return KeyHistory(
-        _time(enabled), _time(disabled), _text(replaces), published_at, _time(looked),
-        _text(verdict),
+        time_of(enabled), time_of(disabled), text_of(replaces), published_at, time_of(looked),
+        text_of(verdict),
     )  # fmt: skip
-
-
-def _time(value: bytes | None) -> datetime | None:
-    return None if value is None else utc_time(_text(value))
-
-
-def _text(value: bytes | None) -> str | None:
-    return None if value is None else value.decode("utf-8", "backslashreplace")
-
-
-def _written(time: datetime | None) -> str | None:
-    return None if time is None else time.isoformat(timespec="seconds")

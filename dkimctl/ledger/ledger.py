@@ -12,6 +12,12 @@ from pathlib import Path
 from typing import Self
 
 from dkimctl.ledger.accounts import count_domains
+from dkimctl.ledger.alarms import replace_alarms, select_alarms
+from dkimctl.ledger.closed_keys import (
+    delete_closed_keys,
+    insert_closed_keys,
+    select_closed_keys,
+)
 from dkimctl.ledger.damage import (
     file_identity,
     find_quarantined,
@@ -26,6 +32,7 @@ from dkimctl.ledger.histories import (
     note_answers,
     note_looks,
     note_replacements,
+    select_begun_successors,
     select_histories,
     select_rotated_domains,
 )
@@ -48,17 +55,19 @@ from dkimctl.ledger.registrations import (
     select_registrations,
     select_signing_domains,
 )
+from dkimctl.models.alarm import Alarm
+from dkimctl.models.closed_key import ClosedKey
 from dkimctl.models.history import KeyHistory
 from dkimctl.models.registration import DomainSpec, Registration, RegistrationKey
 
 
 class Ledger:
-    """The registrations, open intents and histories of one account.
+    """The registrations, open intents, histories, closed keys and alarms of one account.
 
     Every failure is a LedgerError. A registration that belongs to another account (409 without
     data, interface 7.3) has no record. Use a ledger only in the thread that opened it. It caches
     what it has read, so open it for writing only under the account's lock, unless you note
-    looks alone.
+    looks or replace alarms alone.
     """
 
     def __init__(
@@ -147,6 +156,32 @@ class Ledger:
         with translate_errors(self._path):
             return select_rotated_domains(self._connection, self._account_id)
 
+    def begun_successors(self) -> dict[RegistrationKey, str]:
+        """The keys that are noted to replace another, whose selector it gives, but not registered.
+
+        Their requests may have been sent: see `intents`.
+        """
+        with translate_errors(self._path):
+            return select_begun_successors(self._connection, self._account_id)
+
+    def closed_keys(self) -> list[ClosedKey]:
+        """The keys that `retire` has closed, sorted by signing domain and selector."""
+        with translate_errors(self._path):
+            return list(select_closed_keys(self._connection, self._account_id))
+
+    def alarms(self) -> list[Alarm]:
+        """The alarms, sorted by subject and problem."""
+        with translate_errors(self._path):
+            return list(select_alarms(self._connection, self._account_id))
+
+    def replace_alarms(self, old: Iterable[Alarm], new: Iterable[Alarm]) -> None:
+        """Replace the alarms `old` by `new`; all or nothing, and durable on return.
+
+        Others stay: another run may have added them meanwhile.
+        """
+        with self._transaction():
+            replace_alarms(self._connection, self._account_id, old, new)
+
     def note_looks(self, verdicts: Mapping[RegistrationKey, str]) -> None:
         """Store what all authoritative servers have now for some registrations; durable on return.
 
@@ -167,14 +202,17 @@ class Ledger:
 
     def forget(self, registrations: Iterable[Registration]) -> None:
         """Delete registrations and their histories, but no intents; durable on return."""
-        deleted = list(registrations)
-        try:
-            with self._transaction():
-                delete_registrations(self._connection, self._account_id, deleted)
-                keys = [registration.key for registration in deleted]
-                delete_histories(self._connection, self._account_id, keys)
-        finally:
-            self._cached_domains = None
+        with self._deleting(list(registrations)):
+            pass
+
+    def retire(self, replaced: Mapping[Registration, str | None]) -> None:
+        """Close registrations, each with the selector of its successor; durable on return.
+
+        They and their histories are deleted. Of each a ClosedKey stays, until its key is recorded
+        again.
+        """
+        with self._deleting(list(replaced)):
+            insert_closed_keys(self._connection, self._account_id, self._now(), replaced)
 
     def record(self, registrations: Sequence[Registration]) -> None:
         """Store answers of the service, replacing earlier ones; durable on return."""
@@ -242,11 +280,24 @@ class Ledger:
             now = self._now()
             note_answers(self._connection, self._account_id, now, answered, domains)
             record_registrations(self._connection, self._account_id, answered)
+            delete_closed_keys(self._connection, self._account_id, answered)
             update_requests(self._connection, remaining)
             new = insert_requests(self._connection, self._account_id, now, begun)
         open_requests.update(remaining)
         open_requests.add(new)
         domains.update(answer.sign_domain.lower() for answer in answered)
+
+    @contextlib.contextmanager
+    def _deleting(self, registrations: Sequence[Registration]) -> Iterator[None]:
+        """A transaction that ends with deleting registrations and their histories."""
+        try:
+            with self._transaction():
+                yield
+                delete_registrations(self._connection, self._account_id, registrations)
+                keys = [registration.key for registration in registrations]
+                delete_histories(self._connection, self._account_id, keys)
+        finally:
+            self._cached_domains = None
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:

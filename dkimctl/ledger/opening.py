@@ -119,9 +119,20 @@ def _connect_read_only(path: Path) -> sqlite3.Connection:
     except sqlite3.OperationalError as error:
         if primary_code(error) not in _NO_SIDE_FILES:
             raise
+        if error.sqlite_errorcode == sqlite3.SQLITE_READONLY_ROLLBACK and _undo_killed_change(path):
+            return _connect_and_read(path, "mode=ro")
         _require_no_log(path, error)
     # Safe, as nothing can write here and the log is empty.
     return _connect_and_read(path, "mode=ro&immutable=1")
+
+
+def _undo_killed_change(path: Path) -> bool:
+    """Whether half of a change, which a kill has left where there is no log, could be undone."""
+    try:
+        _connect_and_read(path, "mode=rw").close()
+    except sqlite3.OperationalError:  # nothing can be written here
+        return False
+    return True
 
 
 def _connect_and_read(path: Path, parameters: str) -> sqlite3.Connection:

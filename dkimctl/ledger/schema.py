@@ -2,7 +2,7 @@
 
 `PRAGMA user_version` holds the version: 0 is a file without tables, 1 has no table for open
 requests, 2 none for publications, 3 no `history`, which has replaced that. 4 may have several
-accounts whose URLs are equivalent.
+accounts whose URLs are equivalent. 5 has no tables for closed keys and alarms.
 """
 
 from __future__ import annotations
@@ -87,9 +87,33 @@ DROP TABLE publication
 """
 # With the old name, a run of version 4 that goes on would add answers to an account that is gone.
 _OPEN_REQUESTS = "ALTER TABLE sending RENAME TO open_request"
+# See ClosedKey and Alarm; times as in `history`.
+_CLOSED_KEYS = """
+CREATE TABLE closed_key (
+  account_id INTEGER NOT NULL REFERENCES account (id),
+  sign_domain TEXT NOT NULL COLLATE NOCASE,
+  selector TEXT NOT NULL COLLATE NOCASE,
+  "default" INTEGER,
+  created_at TEXT,
+  started_at TEXT,
+  replaced_by TEXT,
+  closed_at TEXT NOT NULL,
+  PRIMARY KEY (account_id, sign_domain, selector)
+);
+CREATE TABLE alarm (
+  account_id INTEGER NOT NULL REFERENCES account (id),
+  subject TEXT NOT NULL,
+  problem TEXT NOT NULL,
+  first_seen TEXT NOT NULL,
+  looked_at TEXT NOT NULL,
+  told_at TEXT,
+  PRIMARY KEY (account_id, subject, problem)
+)
+"""
 # Each step upgrades a file by one version.
-_STEPS = (_REGISTRATIONS, _SENDINGS, _PUBLICATIONS, _HISTORIES, _OPEN_REQUESTS)
+_STEPS = (_REGISTRATIONS, _SENDINGS, _PUBLICATIONS, _HISTORIES, _OPEN_REQUESTS, _CLOSED_KEYS)
 _VERSION = len(_STEPS)
+_CANONICAL_URLS = 5  # since this version
 
 
 def migrate(connection: sqlite3.Connection, path: Path) -> None:
@@ -102,7 +126,8 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
         for step in _STEPS[version:]:
             for statement in step.split(";"):
                 connection.execute(statement)
-        merge_equivalent_accounts(connection)
+        if version < _CANONICAL_URLS:
+            merge_equivalent_accounts(connection)
         connection.execute(f"PRAGMA user_version = {_VERSION}")
 
 

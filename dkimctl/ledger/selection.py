@@ -6,11 +6,24 @@ import fnmatch
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Protocol, TypeVar
 
-from dkimctl.models.registration import DomainSpec, Registration, RegistrationKey, key_of
+from dkimctl.models.registration import DomainSpec, RegistrationKey, key_of
+from dkimctl.text.dns_names import is_glob
 
 _FILE_SUFFIXES = (".yaml", ".yml", ".json")
-_GLOB_CHARACTERS = frozenset("*?[")
+
+
+class _Selectable(Protocol):
+    """A registration, or a closed key."""
+
+    @property
+    def sign_domain(self) -> str: ...
+    @property
+    def key(self) -> RegistrationKey: ...
+
+
+_SelectableT = TypeVar("_SelectableT", bound=_Selectable)
 
 
 def is_file(word: str) -> bool:
@@ -45,7 +58,7 @@ class Selection:
             if is_file(word):
                 for spec in read_specs(word):
                     self._add(spec.sign_domain, spec.selector)
-            elif not _GLOB_CHARACTERS.isdisjoint(word):
+            elif is_glob(word):
                 self._globs[word] = re.compile(fnmatch.translate(word.lower()))
             else:
                 self._add(to_domain(word), None)
@@ -55,9 +68,9 @@ class Selection:
         """Whether it selects nothing, whatever is registered: its words are files without specs."""
         return not (self._is_all or self._globs or self._names)
 
-    def pick(self, registrations: Iterable[Registration]) -> Iterator[Registration]:
-        """The selected ones of `registrations`."""
-        return iter(registrations) if self._is_all else filter(self._has, registrations)
+    def pick(self, keys: Iterable[_SelectableT]) -> Iterator[_SelectableT]:
+        """The selected ones of registrations or closed keys."""
+        return iter(keys) if self._is_all else filter(self._has, keys)
 
     def unmatched(self) -> list[str]:
         """The words that have selected nothing, once `pick` is exhausted."""
@@ -68,10 +81,10 @@ class Selection:
         word = domain if selector is None else f"{domain} (selector {selector})"
         self._names[domain if selector is None else key_of(domain, selector)] = word
 
-    def _has(self, registration: Registration) -> bool:
-        domain = registration.sign_domain
+    def _has(self, one: _Selectable) -> bool:
+        domain = one.sign_domain
         words = [word for word, glob in self._globs.items() if glob.match(domain)]
-        for name in (domain, registration.key):
+        for name in (domain, one.key):
             word = self._names.get(name)
             if word is not None:
                 words.append(word)

@@ -9,15 +9,15 @@ import sqlite3
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple, get_type_hints
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dkimctl.errors import LedgerError
-from dkimctl.ledger.intents import Intent
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.models.history import KeyHistory
+from dkimctl.models.alarm import Alarm
 from dkimctl.models.registration import DnsRecord, DomainSpec, Outcome, Registration, key_of
 from dkimctl.registration import outcomes
 from dkimctl.render.renderer import PER_ZONE, Format
@@ -38,6 +38,11 @@ COLUMNS = {
         "published_at", "looked_at", "verdict",
     ),
     "account": ("id", "base_url", "client_id"),
+    "closed_key": (
+        "account_id", "sign_domain", "selector", "default", "created_at", "started_at",
+        "replaced_by", "closed_at",
+    ),
+    "alarm": ("account_id", "subject", "problem", "first_seen", "looked_at", "told_at"),
 }  # fmt: skip
 CELLS = [(table, column) for table, columns in COLUMNS.items() for column in columns]
 CONTENTS = [cell for cell in CELLS if cell[1] not in {"id", "account_id"}]
@@ -73,7 +78,7 @@ SQL = ("DROP TABLE {table}", "ALTER TABLE {table} RENAME TO other", "DELETE FROM
        "PRAGMA user_version = {number}", "DROP TABLE {table}; CREATE VIEW {table} AS SELECT 1",
        "DROP TABLE {table}; CREATE TABLE {table} (id, account_id, looked_at, entries)",
        "CREATE TRIGGER t AFTER INSERT ON {table} BEGIN SELECT RAISE(ABORT, 'no'); END")  # fmt: skip
-TYPES = Registration.__annotations__
+NOW = datetime(2026, 11, 30, 1, 33, 20, tzinfo=UTC)
 ANSWER = Path(__file__).parents[1] / "fixtures" / "api" / "register-created.json"
 VALUE = json.loads(ANSWER.read_bytes())["items"][0]["setting_values"]["value"]
 
@@ -89,8 +94,12 @@ def registration(sign_domain: str, code: str) -> Registration:
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A ledger with rows in every table, whose columns accept any value."""
     path = tmp_path_factory.mktemp("sound") / "ledger.db"
-    with Ledger.open(path, **ACCOUNT, clock=lambda: 1_796_000_000.0) as ledger:
+    with Ledger.open(path, **ACCOUNT, clock=NOW.timestamp) as ledger:
         ledger.record([registration("a.example", "201"), registration("b.example", "409")])
+        over = [registration("c.example", "201"), registration("d.example", "201")]
+        ledger.record(over)
+        ledger.retire(dict.fromkeys(over, "s2"))
+        ledger.replace_alarms([], [Alarm(f"{one}.example s1", "missing", NOW, NOW) for one in "ab"])
         ledger.commit(
             begun=[
                 [DomainSpec("a.example", "s2"), DomainSpec("c.example")],
@@ -161,13 +170,16 @@ def require_sound(path: Path) -> None:
         lambda ledger: ledger.intents(),
         lambda ledger: ledger.intents_of("a.example"),
         lambda ledger: ledger.histories(),
+        lambda ledger: ledger.begun_successors(),
+        lambda ledger: ledger.closed_keys(),
+        lambda ledger: ledger.alarms(),
     ):
         value = read(lambda ask=ask: asked_of(path, ask))
         require_explained(value)
         if isinstance(value, dict):
-            for pair, history in value.items():
+            for pair, one in value.items():
                 assert all(isinstance(word, str) for word in pair)
-                require_sound_history(history)
+                require_sound_one(one)
         elif isinstance(value, list):
             for one in value:
                 require_sound_one(one)
@@ -179,22 +191,19 @@ def asked_of(path: Path, ask: Callable[[Ledger], object]) -> object:
         return ask(ledger)
 
 
-def require_sound_history(history: KeyHistory) -> None:
-    for name, value in history._asdict().items():
-        if name.endswith("_at"):
-            assert value is None or (isinstance(value, datetime) and value.tzinfo is UTC)
-        else:
-            assert value is None or isinstance(value, str)
-
-
-def require_sound_one(item: Registration | Intent) -> None:
-    if isinstance(item, Intent):
-        assert isinstance(item.sign_domain, str)
-        assert item.selector is None or isinstance(item.selector, str)
-        assert isinstance(item.sent_at, str)
+def require_sound_one(item: NamedTuple | str) -> None:
+    """Assert that all values have the types that the class states; times are in UTC."""
+    if isinstance(item, str):
         return
+    types = get_type_hints(type(item))
     for name, value in item._asdict().items():
-        assert isinstance(value, TYPES[name]), (name, value)
+        assert isinstance(value, types[name]), (name, value)
+        assert not isinstance(value, datetime) or value.tzinfo is UTC
+    if isinstance(item, Registration):
+        require_renderable(item)
+
+
+def require_renderable(item: Registration) -> None:
     assert item.record is None or all(isinstance(part, str) for part in item.record)
     result = outcomes.verified(item, Outcome.EXISTS)
     for fmt in set(Format) - set(PER_ZONE):
@@ -244,6 +253,9 @@ def test_a_writer_continues_with_damaged_rows_or_refuses_them(damage, changes):
             lambda: ledger.note_replacements({key_of("b.example", "s1"): "s0"}),
             lambda: ledger.commit(answered=[answer], begun=[[DomainSpec("d.example")]]),
             lambda: ledger.forget([Registration("b.example", "s1")]),
+            lambda: ledger.retire(dict.fromkeys(ledger.of_domain("a.example"), "s2")),
+            lambda: ledger.commit(answered=[registration("c.example", "201")]),
+            lambda: ledger.replace_alarms(ledger.alarms(), [Alarm("a", "b", NOW, NOW, NOW)]),
             ledger.check,
         ):
             require_explained(read(use))
@@ -260,6 +272,9 @@ COMMANDS = (
     ["rotate", "--older-than", "1d"],
     ["rotate", "--retired", "--no-check"],
     ["rotate", "--retired", "--no-check", "--assume-successors"],
+    ["rotate", "status"],
+    ["rotate", "status", "--timeline"],
+    ["rotate", "status", "--format", "json"],
     ["ledger", "forget", "a.example", "--force"],
 )
 
@@ -287,5 +302,5 @@ def test_commands_work_with_the_sound_ledger(command_line, sound, words):
 
 def test_the_sound_ledger_is_sound(sound):
     require_sound(sound)
-    for ask in (Ledger.all, Ledger.intents, Ledger.histories):
+    for ask in (Ledger.all, Ledger.intents, Ledger.histories, Ledger.closed_keys, Ledger.alarms):
         assert len(list(asked_of(sound, lambda ledger, ask=ask: list(ask(ledger))))) >= 2

@@ -11,5 +11,6 @@ def make_version_4(path: Path) -> None:
     """Give a ledger the version that kept accounts with equivalent URLs apart."""
     with contextlib.closing(sqlite3.connect(path)) as connection:
         connection.executescript(
+            "DROP TABLE closed_key; DROP TABLE alarm; "
             "ALTER TABLE open_request RENAME TO sending; PRAGMA user_version = 4"
         )

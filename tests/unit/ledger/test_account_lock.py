@@ -19,7 +19,7 @@ import filelock
 import pytest
 
 from dkimctl.errors import LedgerError
-from dkimctl.ledger.account_lock import Holder, account_lock
+from dkimctl.ledger.account_lock import Holder, Purpose, account_lock
 
 ACCOUNT = {"base_url": "https://api.example", "client_id": "me"}
 UNKNOWN = Holder(None, "")
@@ -322,3 +322,13 @@ def test_a_file_system_without_locks_is_reported(directory, monkeypatch, code):
 
     monkeypatch.setattr("fcntl.flock", flock)
     assert_unusable(directory, directory, os.strerror(code))
+
+
+def test_the_locks_of_two_purposes_are_independent(directory):
+    with (
+        account_lock(directory, **ACCOUNT, on_wait=refuse_to_wait, purpose=Purpose.ROTATE),
+        account_lock(directory, **ACCOUNT, on_wait=refuse_to_wait),
+        pytest.raises(WouldWait),
+        account_lock(directory, **ACCOUNT, on_wait=refuse_to_wait, purpose=Purpose.ROTATE),
+    ):
+        pass

@@ -31,6 +31,11 @@ def replace(path, start, content):
     path.write_bytes(whole)
 
 
+def data_page_of(path):
+    """The number of the last page with a DNS record."""
+    return path.read_bytes().rindex(b"v=DKIM1") // PAGE
+
+
 def pages_of(path):
     return path.stat().st_size // PAGE
 
@@ -38,7 +43,7 @@ def pages_of(path):
 DAMAGES = {
     "header": lambda path: replace(path, 0, random_bytes(100)),
     "first page but header": lambda path: replace(path, 100, random_bytes(PAGE - 100)),
-    "middle page": lambda path: replace(path, pages_of(path) // 2 * PAGE, random_bytes(PAGE)),
+    "middle page": lambda path: replace(path, data_page_of(path) * PAGE, random_bytes(PAGE)),
     "last page": lambda path: replace(path, (pages_of(path) - 1) * PAGE, random_bytes(PAGE)),
     "cut short": lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]),
     "cut in a page": lambda path: path.write_bytes(path.read_bytes()[: 2 * PAGE + 99]),

@@ -14,6 +14,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from dkimctl.ledger.intents import Intent
 from dkimctl.ledger.ledger import Ledger
+from dkimctl.models.alarm import Alarm
+from dkimctl.models.closed_key import ClosedKey
 from dkimctl.models.history import KeyHistory
 from dkimctl.models.registration import DnsRecord, DomainSpec, Registration, key_of
 
@@ -45,6 +47,20 @@ ANSWERS = st.lists(
     ),
     max_size=4,
     unique_by=lambda answer: answer.key,
+)
+
+TIMES = st.integers(0, 10**10).map(lambda seconds: datetime.fromtimestamp(seconds, UTC))
+ALARMS = st.lists(
+    st.builds(
+        Alarm,
+        subject=st.sampled_from(("a.example s1", "A.example s1", "zone é.example", "service")),
+        problem=st.sampled_from(("missing", "Missing", "")),
+        first_seen=TIMES,
+        looked_at=TIMES,
+        told_at=st.none() | TIMES,
+    ),
+    max_size=3,
+    unique_by=lambda alarm: alarm[:2],
 )
 
 
@@ -99,6 +115,8 @@ class LedgerAndModel(RuleBasedStateMachine):
         self.answers = {}
         self.intents = {}
         self.histories = {}
+        self.closed = {}
+        self.alarms = {}
         self.ledger = self.open()
 
     def open(self):
@@ -116,23 +134,23 @@ class LedgerAndModel(RuleBasedStateMachine):
         self.ledger.commit(answered=answered, settled=keys(settled), begun=sent)
         for answer in answered:
             pair = folded(*answer[:2])
+            self.closed.pop(pair, None)
             old = self.answers.get(pair)
             self.answers[pair] = answer if old is None else merged(old, answer)
             settled = [*settled, answer[:2]]
             if not answer.is_taken:
                 settled.append((answer.sign_domain, None))
-                self.answer(answer)
+                self.answer(answer, is_new=old is None)
         for pair in [*settled, *begun]:
             self.intents.pop(lowered(*pair), None)
         for pair in begun:
             self.intents[lowered(*pair)] = Intent(*pair, f"1970-01-01T00:00:{self.now:02}+00:00")
 
-    def answer(self, answer):
+    def answer(self, answer, *, is_new):
+        """A new key that is disabled is so since its registration; another one since now."""
         known = self.histories.get(answer.key, KeyHistory())
-        is_new_and_disabled = known.enabled_at is known.disabled_at is None and (
-            answer.enable is False and answer.code == "201" and answer.regist_date
-        )
-        if is_new_and_disabled:
+        is_dated = answer.code == "201" and answer.regist_date
+        if is_new and is_dated and answer.enable is False:
             disabled_at = datetime.fromisoformat(answer.regist_date)
             self.histories[answer.key] = known._replace(disabled_at=disabled_at)
         else:
@@ -167,6 +185,28 @@ class LedgerAndModel(RuleBasedStateMachine):
             self.answers.pop(folded(*pair), None)
             self.histories.pop(lowered(*pair), None)
 
+    @rule(pairs=ASCII_PAIRS, successor=st.sampled_from((None, "s9")))
+    def retire(self, pairs, successor):
+        self.now += 1
+        retired = [
+            self.answers.pop(key) for pair in pairs if (key := folded(*pair)) in self.answers
+        ]
+        self.ledger.retire(dict.fromkeys(retired, successor))
+        for one in retired:
+            history = self.histories.pop(one.key, KeyHistory())
+            started_at = one.starts_at and max(one.starts_at, history.enabled_at or one.starts_at)
+            self.closed[folded(*one[:2])] = ClosedKey(
+                one.sign_domain, one.selector or "", one.default or 0, one.created_at, started_at,
+                successor, self.time,
+            )  # fmt: skip
+
+    @rule(old=ALARMS, new=ALARMS)
+    def replace_alarms(self, old, new):
+        self.ledger.replace_alarms(old, new)
+        for alarm in old:
+            self.alarms.pop(alarm[:2], None)
+        self.alarms |= {alarm[:2]: alarm for alarm in new}
+
     @rule()
     def reopen(self):
         self.ledger.close()
@@ -184,6 +224,8 @@ class LedgerAndModel(RuleBasedStateMachine):
     def all_is_there(self):
         assert list(self.ledger.all()) == [answer for _, answer in sorted(self.answers.items())]
         assert self.ledger.intents() == list(self.intents.values())
+        assert self.ledger.closed_keys() == [key for _, key in sorted(self.closed.items())]
+        assert self.ledger.alarms() == sorted(self.alarms.values(), key=lambda alarm: alarm[:2])
         ours = {answer.key for answer in self.answers.values() if not answer.is_taken}
         known = {key: history for key, history in self.histories.items() if key in ours}
         assert without_accents(self.ledger.histories()) == without_accents(known)

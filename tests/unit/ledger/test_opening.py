@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
 import time
 from pathlib import PurePosixPath, PureWindowsPath
 
@@ -137,6 +138,43 @@ def test_a_log_in_a_read_only_directory_is_read_or_reported(
         assert f"{log.name} holds changes to it" in output
         assert f"make {path.parent} writable" in output
     assert log.read_bytes() == contents[log]
+
+
+# As on a file system that has no write-ahead log.
+KILLED_IN_A_CHANGE = """
+import signal
+with Ledger.open(path, **ACCOUNT) as ledger:
+    ledger.record([answer(number) for number in range(100)])
+connection = sqlite3.connect(path, isolation_level=None)
+connection.execute("PRAGMA journal_mode = DELETE")
+connection.execute("PRAGMA cache_size = 1")
+connection.execute("BEGIN IMMEDIATE")
+connection.execute("UPDATE registration SET value = 'half'")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
+def test_a_reader_undoes_a_change_that_was_killed(path, start, read):
+    start(KILLED_IN_A_CHANGE).wait()
+    journal = path.with_name("ledger.db-journal")
+    assert journal.stat().st_size > 0
+    with read() as ledger:
+        assert {one.record.value for one in ledger.all()} == {"v" * 415}
+    assert not journal.exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
+def test_a_change_that_was_killed_is_reported_where_it_cannot_be_undone(elsewhere, path, start):
+    start(KILLED_IN_A_CHANGE).wait()
+    for file in path.parent.glob("ledger.db*"):
+        copy = elsewhere.path / file.name
+        copy.write_bytes(file.read_bytes())
+        copy.chmod(0o644)
+    elsewhere.path.chmod(0o555)
+    output = elsewhere.run(COUNT, elsewhere.path / "ledger.db")
+    assert "ledger.db-journal holds changes to it" in output
+    assert f"make {elsewhere.path} writable" in output
 
 
 def test_a_ledger_that_the_user_cannot_read_is_reported(elsewhere, write):
