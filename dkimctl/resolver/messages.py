@@ -26,7 +26,7 @@ _IN = 1
 _PAYLOAD = 1232  # bytes; larger UDP answers are fragmented, and fragments are often lost
 _HEADER = struct.Struct("!6H")
 _TYPE_AND_CLASS = struct.Struct("!2H")
-_TXT_IN = b"\0\0\x10\0\x01"  # end of the name, type and class
+_TXT_IN = b"\0\x10\0\x01"  # type and class
 # Header flags.
 _RESPONSE, _AUTHORITATIVE, _TRUNCATED, _DESIRED, _AVAILABLE = 0x8000, 0x0400, 0x0200, 0x0100, 0x80
 AUTHENTIC, CHECKING_DISABLED = 0x20, 0x10  # AD and CD (RFC 4035 section 3, RFC 6840 section 5.7)
@@ -92,8 +92,13 @@ def make_question(name: dns.name.Name | str, rdtype: int) -> Question:
 
 def make_txt_question(fqdn: str) -> Question:
     """The question for the TXT records of a name with plain labels (dkim.is_name)."""
+    return Question(plain_name(fqdn) + _TXT_IN, TXT)
+
+
+def plain_name(fqdn: str) -> bytes:
+    """A name with plain labels (dkim.is_name) on the wire, in lower case."""
     labels = [bytes((len(label),)) + label for label in fqdn.lower().encode("ascii").split(b".")]
-    return Question(b"".join(labels) + _TXT_IN, TXT)
+    return b"".join(labels) + b"\0"
 
 
 def random_id() -> int:
@@ -123,7 +128,7 @@ def decode(wire: bytes, question: Question) -> Answer | None:
         return None
     if flags & _TRUNCATED:
         raise TruncatedAnswer
-    if question.rdtype == TXT:
+    if question.rdtype in (TXT, SOA):
         start = _HEADER.size + len(section)
         usual = _read_usual(wire, flags, start, (answers, authority)) if questions else None
         if usual is not None:
@@ -137,7 +142,7 @@ def decode(wire: bytes, question: Question) -> Answer | None:
 
 
 def _read_usual(wire: bytes, flags: int, start: int, counts: tuple[int, int]) -> Answer | None:
-    """A usual answer to a TXT question, without dnspython; else None.
+    """A usual answer to a TXT question, or a negative one, without dnspython; else None.
 
     `start` is where the question section ends; `counts` are those of answers and authority.
     """
@@ -211,10 +216,15 @@ def has_edns(wire: bytes) -> bool:
 
 
 def rcode_name(answer: Answer) -> str:
-    """The name of its RCODE, such as SERVFAIL (RFC 1035 section 4.1.1)."""
+    """The name of its RCODE."""
+    return rcode_text(answer.rcode)
+
+
+def rcode_text(rcode: int) -> str:
+    """The name of an RCODE, such as SERVFAIL (RFC 1035 section 4.1.1)."""
     import dns.rcode
 
-    return dns.rcode.to_text(dns.rcode.Rcode.make(answer.rcode))
+    return dns.rcode.to_text(dns.rcode.Rcode.make(rcode))
 
 
 def name_above(name: str) -> str:

@@ -1,51 +1,15 @@
-"""Addresses of DNS servers, and the resolvers that this machine uses."""
+"""The resolvers that this machine uses."""
 
 from __future__ import annotations
 
-import ipaddress
-import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from dkimctl.errors import ServiceError, UsageError
 from dkimctl.resolver.messages import USEFUL, Answer, Question, rcode_name
 from dkimctl.resolver.server import NoAnswer, Server
 from dkimctl.resolver.validation import ask_validated, validated
-from dkimctl.text.escaping import printable, quoted
-
-PORT = 53
-
-
-class Address(NamedTuple):
-    """An IP address and a port."""
-
-    host: str
-    port: int = PORT
-
-    def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return self.host if self.port == PORT else f"{host}:{self.port}"
-
-
-def parse_address(text: str) -> Address:
-    """Parse `192.0.2.1`, `192.0.2.1:5353`, `2001:db8::1` or `[::1]:5353`.
-
-    Raises UsageError.
-    """
-    with_port = re.fullmatch(r"\[([^\]]*)\](?::([0-9]{1,5}))?|([^:]*):([0-9]{1,5})", text)
-    host, port = text, str(PORT)
-    if with_port:
-        host, port = with_port[1] or with_port[3] or "", with_port[2] or with_port[4] or port
-    try:
-        address = Address(str(ipaddress.ip_address(host)), int(port))
-    except ValueError:
-        address = None
-    if address is None or not 0 < address.port < 1 << 16:
-        raise UsageError(
-            f"invalid DNS server address {quoted(text)}",
-            hint="write an IP address, such as 192.0.2.1, 192.0.2.1:5353 or [2001:db8::1]:5353",
-        )
-    return address
+from dkimctl.text.addresses import Address, parse_address
+from dkimctl.text.escaping import printable
 
 
 def system_nameservers() -> list[Address]:

@@ -55,7 +55,7 @@ class QueryLog:
         self._write(transport, question, ": ".join(filter(None, ("no answer", why))), started)
 
     def _write(self, transport: str, question: Question, text: str, started: float) -> None:
-        from dkimctl.resolver.nameservers import Address
+        from dkimctl.text.addresses import Address
 
         server, elapsed = Address(self._address, self._port), (time.monotonic() - started) * 1000
         _log.info("%s %s: %s: %s, %.0f ms", server, transport, question, text, elapsed)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from dkimctl.errors import ServiceError, UsageError
 from dkimctl.resolver.messages import SOA, Answer, Question, make_question, to_text
-from dkimctl.resolver.nameservers import Address, RecursiveResolver
+from dkimctl.resolver.nameservers import RecursiveResolver
 from dkimctl.resolver.server import NoAnswer
+from dkimctl.text.addresses import Address
 from dkimctl.text.escaping import printable
 
 if TYPE_CHECKING:
@@ -107,7 +108,9 @@ async def _find_zones(
 def _apex_above(name: dns.name.Name, answer: Answer) -> dns.name.Name | None:
     """The apex of the name's zone, if the answer has it; the SOA of an alias's target is not it."""
     if answer.message is None:
-        return None
+        import dns.name
+
+        return dns.name.from_text(answer.zone) if answer.zone else None
     for rrset in (*answer.message.answer, *answer.message.authority):
         if rrset.rdtype == SOA and name.is_subdomain(rrset.name):
             return rrset.name

@@ -1,10 +1,8 @@
-"""Addresses of DNS servers, and the system's resolvers."""
+"""The system's resolvers."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import ipaddress
 
 import dns.flags
 import dns.message
@@ -13,72 +11,11 @@ import dns.rdatatype
 import dns.rrset
 import pytest
 from dns.edns import EDEOption
-from hypothesis import given
-from hypothesis import strategies as st
 
-from dkimctl.errors import UsageError
 from dkimctl.resolver.messages import make_txt_question
-from dkimctl.resolver.nameservers import (
-    Address,
-    RecursiveResolver,
-    parse_address,
-    system_nameservers,
-)
+from dkimctl.resolver.nameservers import RecursiveResolver, system_nameservers
 from dkimctl.resolver.server import NoAnswer
-
-
-@pytest.mark.parametrize(
-    ("text", "address", "shown"),
-    [
-        ("192.0.2.1", Address("192.0.2.1", 53), "192.0.2.1"),
-        ("192.0.2.1:53", Address("192.0.2.1", 53), "192.0.2.1"),
-        ("192.0.2.1:5353", Address("192.0.2.1", 5353), "192.0.2.1:5353"),
-        ("192.0.2.1:00053", Address("192.0.2.1", 53), "192.0.2.1"),
-        ("192.0.2.1:65535", Address("192.0.2.1", 65535), "192.0.2.1:65535"),
-        ("2001:db8::1", Address("2001:db8::1", 53), "2001:db8::1"),
-        ("2001:DB8:0::1", Address("2001:db8::1", 53), "2001:db8::1"),
-        ("::1:53", Address("::1:53", 53), "::1:53"),
-        ("[::1]", Address("::1", 53), "::1"),
-        ("[::1]:5353", Address("::1", 5353), "[::1]:5353"),
-        ("fe80::1%eth0", Address("fe80::1%eth0", 53), "fe80::1%eth0"),
-        ("[fe80::1%eth0]:5353", Address("fe80::1%eth0", 5353), "[fe80::1%eth0]:5353"),
-    ],
-)
-def test_address_is_parsed(text, address, shown):
-    assert parse_address(text) == address
-    assert str(address) == shown
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "", " ", "localhost", "ns1.example.com", "ns1.example.com:53", "192.0.2", "192.0.2.256",
-        "192.0.2.1:", "192.0.2.1:0", "192.0.2.1:65536", "192.0.2.1:999999", "192.0.2.1:-1",
-        "192.0.2.1:dns", "192.0.2.1 ", "192.0.2.1\n", "192.0.2.1:53\n", "192.0.2.1/24",
-        "0x7f000001", "192.0.2.01", "1", "[::1", "::1]", "[::1]:", "[::1]:0", "[]", "[]:53", ":53",
-        "[[::1]]:53",
-        "::1::2", "[::1]5353", "udp://192.0.2.1", "192.0.2.1:\u0665\u0663", "\u0661.2.3.4",
-    ],
-)  # fmt: skip
-def test_invalid_address_is_refused_with_an_example(text):
-    with pytest.raises(UsageError) as caught:
-        parse_address(text)
-    assert "invalid DNS server address" in caught.value.message
-    assert "192.0.2.1:5353" in caught.value.hint
-
-
-@given(st.text(st.characters(), max_size=40) | st.text("0123456789.:[]%abf", max_size=40))
-def test_any_text_is_an_address_or_a_usage_error(text):
-    with contextlib.suppress(UsageError):
-        address = parse_address(text)
-        ipaddress.ip_address(address.host)
-        assert 0 < address.port < 65536
-
-
-@given(st.ip_addresses(), st.integers(1, 65535))
-def test_shown_address_is_parsed_back(ip, port):
-    address = Address(str(ip), port)
-    assert parse_address(str(address)) == address
+from dkimctl.text.addresses import Address, parse_address
 
 
 def test_system_nameservers_are_addresses():
