@@ -8,8 +8,9 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from dkimctl.resolver.authorities import Zone, ZoneServers
 from dkimctl.resolver.messages import NXDOMAIN, REFUSED, USEFUL, Answer, Question, rcode_name
-from dkimctl.resolver.nameservers import Address, RecursiveResolver
+from dkimctl.resolver.nameservers import RecursiveResolver
 from dkimctl.resolver.server import NameServer, NoAnswer, NoRoute, Server
+from dkimctl.text.addresses import Address
 
 _MAX_LOOKUPS = 32  # at a time, at a resolver that others use as well
 _MAX_DELEGATIONS = 4  # below the zone of the signing domain

@@ -1,0 +1,1 @@
+"""Tell people of problems, once when they begin and once when they are over."""

@@ -1,0 +1,1 @@
+"""Put the registered records into DNS, and remove retired ones."""

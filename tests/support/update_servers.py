@@ -1,0 +1,148 @@
+"""Name servers on loopback that take updates of example.com with a TSIG key, and what they have."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import dns.query
+import dns.rdatatype
+import dns.zone
+
+from dkimctl.models.registration import DnsRecord, Registration
+from dkimctl.models.secret import Secret
+from dkimctl.publication.publishing.changes import Action, Change, NameState
+from dkimctl.publication.publishing.rfc2136 import Rfc2136Target
+from dkimctl.publication.publishing.tsig_key import TsigKey
+from dkimctl.text.addresses import Address
+from dns_servers import SECRET, Server, make_database, running, serving
+from ports import free_port
+
+UPDATED = ("named", "knotd", "pdns_server")
+
+# Records that no change may touch, in forms that are easily lost.
+ZONE = r"""$ORIGIN example.com.
+$TTL 60
+@ SOA ns.example.com. root.example.com. 1 3600 600 86400 60
+@ NS ns.example.com.
+@ MX 10 mail.example.com.
+@ TXT "v=spf1 -all"
+@ CAA 0 issue "ca.example.net"
+ns A 127.0.0.1
+mail 7 A 127.0.0.2
+kept TXT "as it" " was"
+kept TXT "another; with \"quotes\" and \\ and \255"
+_domainkey TXT "o=-"
+other._domainkey 5 TXT "v=DKIM1; p=other"
+s1._domainkey HINFO "also" "kept"
+s1._domainkey.alias CNAME key.example.net.
+sub NS ns.sub
+ns.sub A 127.0.0.3
+"""
+_PDNS = """
+local-address=127.0.0.1
+local-port={port}
+socket-dir={directory}
+daemon=no
+guardian=no
+dnsupdate=yes
+"""
+_SCHEMAS = (
+    Path("/usr/share/pdns-backend-sqlite3/schema/schema.sqlite3.sql"),
+    Path("/usr/share/doc/pdns-backend-sqlite3/schema.sqlite3.sql"),
+)
+
+EMPTY = NameState()
+
+Need = Callable[[str], str]
+ZoneRecord = tuple[str, str, int, bytes]
+
+
+@contextlib.contextmanager
+def serving_updates(
+    program: str,
+    directory: Path,
+    need: Need,
+    zone: str = ZONE,
+    *,
+    more: str = "",
+    key: str = "dkim",
+) -> Iterator[Server]:
+    """A server that lets the key `dkim` change example.com; see `dns_servers.serving`.
+
+    PowerDNS lets `key` do so.
+    """
+    directory.mkdir(exist_ok=True)
+    file = directory / "example.zone"
+    file.write_text(zone)
+    if program != "pdns_server":
+        with serving(program, file, directory, need, more=more) as server:
+            yield server
+        return
+    port = free_port()
+    schema = next((path for path in _SCHEMAS if path.exists()), None)
+    make_database(
+        schema or Path(need("pdns-backend-sqlite3")),
+        directory,
+        _PDNS.format(port=port, directory=directory) + more,
+    )
+    for words in (
+        ("load-zone", "example.com", str(file)),
+        ("set-kind", "example.com", "primary"),
+        ("import-tsig-key", "dkim", "hmac-sha256", SECRET),
+        ("set-meta", "example.com", "TSIG-ALLOW-DNSUPDATE", key),
+    ):
+        command = [need("pdnsutil"), f"--config-dir={directory}", *words]
+        subprocess.run(command, check=True, capture_output=True)
+    command = [need("pdns_server"), f"--config-dir={directory}"]
+    with running(command, directory / "pdns.log", port) as server:
+        yield server
+
+
+def open_target(
+    port: int,
+    *,
+    key: str = "dkim",
+    algorithm: str = "hmac-sha256",
+    secret: str = SECRET,
+    **options: object,
+) -> Rfc2136Target:
+    """The target for a server on loopback; without `key`, unsigned."""
+    tsig_key = TsigKey(key, algorithm, Secret(secret)) if key else None
+    return Rfc2136Target("test", Address("127.0.0.1", port), 3600, tsig_key, **options)
+
+
+def change(name: str, value: str | None, before: NameState = EMPTY) -> Change:
+    """What a plan has for the name of a record and what is there before."""
+    action = Action.REPLACE if before.values else Action.CREATE
+    if value is None:
+        action = Action.REMOVE
+    selector, _, domain = name.partition("._domainkey.")
+    record = DnsRecord(name, "TXT", value or "")
+    registration = Registration(domain, selector, record=record)
+    return Change(registration, record, action, before, value, 3600)
+
+
+def transfer(server: Server) -> set[ZoneRecord]:
+    """All records of example.com but the SOA record: name, type, TTL and data on the wire."""
+    zone = dns.zone.Zone("example.com", relativize=False)
+    dns.query.inbound_xfr(server.host, zone, port=server.port, timeout=10)
+    return {
+        (str(name).lower(), dns.rdatatype.to_text(data.rdtype), ttl, data.to_wire())
+        for name, ttl, data in zone.iterate_rdatas()
+        if data.rdtype != dns.rdatatype.SOA
+    }
+
+
+def serial(server: Server) -> int:
+    """The serial number of the zone."""
+    soa = server.ask("example.com", "SOA")[0]
+    return soa.serial
+
+
+def slow_clock(seconds: float) -> Callable[[], float]:
+    """A clock that many seconds late."""
+    return lambda: time.time() - seconds
