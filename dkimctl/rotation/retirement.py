@@ -23,7 +23,7 @@ from dkimctl.rotation.succession import Histories, Succession, Successor
 # Mail signed with the old key may wait in queues for five days (RFC 5321 4.5.4.1), and is verified
 # again when it is read or forwarded; the rest is time to notice that signing has not moved.
 GRACE_PERIOD = timedelta(days=14)
-_NEVER = datetime.max.replace(tzinfo=UTC)
+NEVER = datetime.max.replace(tzinfo=UTC)
 
 
 class Stage(StrEnum):
@@ -44,20 +44,35 @@ class RetirementPolicy(NamedTuple):
     """Looks at DNS before `seen_since` are too old to rely on.
 
     `assume_successors`: a newer key replaces the older ones, unless it is recorded which it does.
-    `published_now`: the keys that a look at DNS has just found; no other look counts then.
+    `published_now`: the keys that a look at DNS has just found; no other look counts then. `grace`:
+    for how long a successor must have taken over.
     """
 
     now: datetime
     seen_since: datetime
     assume_successors: bool = False
     published_now: Container[RegistrationKey] | None = None
+    grace: timedelta = GRACE_PERIOD
+
+
+class Takeover(NamedTuple):
+    """What a successor means for the old key.
+
+    `took_over`: since when it does all that it must; NEVER: it was not seen published.
+    """
+
+    successor: Successor
+    took_over: datetime
+    stage: Stage
+    reason: str
 
 
 class RetirementStatus(NamedTuple):
     """The stage of a registration; `reason` says by which successor, or what is missing.
 
     `successors` are the keys of which one must be seen published, of a registration that is due or
-    retired. `is_over`: 14 days have passed since one of them took over; it was published then.
+    retired. `is_over`: the grace period has passed since one of them took over, and was published.
+    `takeover` is by the successor that decides, if there is any.
     """
 
     registration: Registration
@@ -65,6 +80,7 @@ class RetirementStatus(NamedTuple):
     reason: str
     successors: Sequence[Registration] = ()
     is_over: bool = False
+    takeover: Takeover | None = None
 
 
 def retirement_statuses(
@@ -72,13 +88,13 @@ def retirement_statuses(
 ) -> Iterator[RetirementStatus]:
     """The status of each of `registrations`, which are all those of their domains.
 
-    A registration that was enabled and has begun is retired when, for 14 days, a key that replaces
-    it has started, is enabled, and is published; and was seen to be so since `policy.seen_since`.
-    Oldest first within each domain.
+    A registration that was enabled and has begun is retired when, for `policy.grace`, a key that
+    replaces it has started, is enabled, and is published; and was seen to be so since
+    `policy.seen_since`. Oldest first within each domain.
     """
     for of_domain in by_signing_domain(registrations).values():
         succession = Succession(of_domain, histories)
-        for registration in sorted(of_domain, key=lambda one: one.starts_at or _NEVER):
+        for registration in sorted(of_domain, key=lambda one: one.starts_at or NEVER):
             history = histories.get(registration.key, KeyHistory())
             reason = _why_not_old(registration, history, policy.now)
             if reason:
@@ -88,13 +104,17 @@ def retirement_statuses(
 
 
 def keys_past_grace(
-    registrations: Iterable[Registration], histories: Histories, now: datetime
+    registrations: Iterable[Registration],
+    histories: Histories,
+    now: datetime,
+    grace: timedelta = GRACE_PERIOD,
 ) -> dict[RegistrationKey, str]:
     """The keys whose grace period is over, each with a reason that names its successor."""
+    policy = RetirementPolicy(now, now, grace=grace)
     return {
         status.registration.key: f"{status.successors[0].selector} has replaced it; to remove it "
         f"from the ledger: `dkimctl ledger forget {status.registration.sign_domain}`"
-        for status in retirement_statuses(registrations, histories, RetirementPolicy(now, now))
+        for status in retirement_statuses(registrations, histories, policy)
         if status.is_over
     }
 
@@ -136,35 +156,30 @@ def _status(
     takeovers = sorted((_takeover(one, policy) for one in successors), key=_rank)
     best = takeovers[0]
     deciding = [one.successor.registration for one in takeovers if one.stage in _DECIDING]
-    is_over = best.took_over <= policy.now - GRACE_PERIOD
-    return RetirementStatus(old, best.stage, best.reason, deciding, is_over)
+    is_over = best.took_over <= policy.now - policy.grace
+    return RetirementStatus(old, best.stage, best.reason, deciding, is_over, best)
 
 
-class _Takeover(NamedTuple):
-    """What a successor means for the old key; `took_over`: since when it does all that it must."""
-
-    successor: Successor
-    took_over: datetime
-    stage: Stage
-    reason: str
-
-
-def _takeover(successor: Successor, policy: RetirementPolicy) -> _Takeover:
+def _takeover(successor: Successor, policy: RetirementPolicy) -> Takeover:
     begins = max(successor.starts_at, successor.enabled_at)
     published = successor.history.published_at
     if published is not None and published > policy.now:
         published = None  # a wrong clock has told it: look again
-    took_over = _NEVER if published is None else max(begins, published)
+    took_over = NEVER if published is None else max(begins, published)
     text = _description(successor, policy.now)
-    if max(begins, published or begins) > policy.now - GRACE_PERIOD:
-        wait = "run `dkimctl check-dns`" if published is None else f"wait until {_end(took_over)}"
-        return _Takeover(successor, took_over, Stage.WAITING, f"{text}: {wait}")
+    if max(begins, published or begins) > policy.now - policy.grace:
+        wait = (
+            "run `dkimctl check-dns`"
+            if published is None
+            else f"wait until {_end(took_over, policy)}"
+        )
+        return Takeover(successor, took_over, Stage.WAITING, f"{text}: {wait}")
     if published is not None and _is_seen(successor, policy):
-        return _Takeover(successor, took_over, Stage.RETIRED, text)
-    return _Takeover(successor, took_over, Stage.DUE, text)
+        return Takeover(successor, took_over, Stage.RETIRED, text)
+    return Takeover(successor, took_over, Stage.DUE, text)
 
 
-def _rank(takeover: _Takeover) -> tuple[int, datetime, datetime]:
+def _rank(takeover: Takeover) -> tuple[int, datetime, datetime]:
     return _STAGES.index(takeover.stage), takeover.took_over, takeover.successor.starts_at
 
 
@@ -194,7 +209,7 @@ def _description(successor: Successor, now: datetime) -> str:
     return f"{text}, but was never seen published"
 
 
-def _end(took_over: datetime) -> str:
+def _end(took_over: datetime, policy: RetirementPolicy) -> str:
     """The end of the grace period (UTC)."""
-    end = min(took_over, _NEVER - GRACE_PERIOD) + GRACE_PERIOD
+    end = min(took_over, NEVER - policy.grace) + policy.grace
     return end.isoformat(timespec="minutes")

@@ -63,6 +63,7 @@ def plan_rotation(
         [intent.key for intent in ledger.intents()],
         now,
         policy,
+        closed=[closed.key for closed in ledger.closed_keys()],
     )
 
 
@@ -78,54 +79,65 @@ def find_successors(
     unanswered: Iterable[RegistrationKey],
     now: datetime,
     policy: RotationPolicy,
+    *,
+    closed: Iterable[RegistrationKey] = (),
 ) -> Rotation:
     """The successors for the domains of `registrations`, which are all those of their domains.
 
-    `unanswered` are the keys of requests without an answer. Raises UsageError that names the
-    domains for which a selector is too long.
+    `unanswered` are the keys of requests without an answer, `closed` those that were removed. Their
+    selectors are not used again. Raises UsageError that names the domains for which a selector is
+    too long.
     """
-    selectors: dict[str, set[str]] = {}
-    for key in unanswered:
-        selectors.setdefault(key.sign_domain, set()).add(key.selector)
+    open_selectors, closed_selectors = _by_domain(unanswered), _by_domain(closed)
     rotation = Rotation([], [], [])
     for domain, of_domain in by_signing_domain(registrations).items():
-        _add_domain(rotation, domain, of_domain, selectors.get(domain, set()), now, policy)
+        registered = {registration.key.selector for registration in of_domain}
+        still_open = open_selectors.get(domain, set()) - registered
+        used = registered | still_open | closed_selectors.get(domain, set())
+        before = len(rotation.successors)
+        _add_domain(rotation, domain, of_domain, used, now, policy)
+        if still_open and len(rotation.successors) > before:
+            rotation.unanswered.append(domain)
     _require_fit(rotation.successors)
     return rotation
+
+
+def _by_domain(keys: Iterable[RegistrationKey]) -> dict[str, set[str]]:
+    selectors: dict[str, set[str]] = {}
+    for key in keys:
+        selectors.setdefault(key.sign_domain, set()).add(key.selector)
+    return selectors
 
 
 def _add_domain(
     rotation: Rotation,
     domain: str,
     registrations: Sequence[Registration],
-    unanswered: set[str],
+    used: set[str],
     now: datetime,
     policy: RotationPolicy,
 ) -> None:
     """Add the successors of one signing domain, as far as its keys are due or undated."""
-    registered = {registration.key.selector for registration in registrations}
-    open_selectors = unanswered - registered
-    used = registered | open_selectors
-    for line in _lines(registrations):
+    for line in lines_of(registrations):
         if any(_starts_later(registration, now) for registration in line):
             continue
-        newest = _newest(line)
+        newest = newest_of(line)
         if newest is None:
             _append_once(rotation.undated, domain)
         elif newest.created_at <= now - policy.older_than:
             successor = _successor(domain, newest.registration, used, policy)
             rotation.successors.append(successor)
             used.add(successor.key.selector)
-            if open_selectors:
-                _append_once(rotation.unanswered, domain)
 
 
-class _Dated(NamedTuple):
+class Dated(NamedTuple):
+    """A registration, and when its key was made."""
+
     created_at: datetime
     registration: Registration
 
 
-def _lines(registrations: Iterable[Registration]) -> list[list[Registration]]:
+def lines_of(registrations: Iterable[Registration]) -> list[list[Registration]]:
     """The keys of a domain that sign, by their `default`: no key replaces one for other mail."""
     lines: dict[int, list[Registration]] = {}
     for registration in registrations:
@@ -134,10 +146,10 @@ def _lines(registrations: Iterable[Registration]) -> list[list[Registration]]:
     return list(lines.values())
 
 
-def _newest(line: Iterable[Registration]) -> _Dated | None:
+def newest_of(line: Iterable[Registration]) -> Dated | None:
     """The key that was registered last; None if no key has a date."""
     dated = [
-        _Dated(created_at, registration)
+        Dated(created_at, registration)
         for registration in line
         if (created_at := registration.created_at) is not None
     ]

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import dns.rdata
-
+from answers import ask
 from dated import DatedCli
 from delegation import Host, Zone
 from dkimctl.models.registration import RegistrationKey, key_of
@@ -155,11 +154,11 @@ class Life:
 
     def backup(self, keys: Iterable[RegistrationKey], server: str = PRIMARY) -> Answers:
         """What a server has now, for `restore`."""
-        return self._ask(list(map(name, keys)), f"@{server}")
+        return ask(self.network, list(map(name, keys)), f"@{server}")
 
     def values(self, key: RegistrationKey) -> Sequence[bytes]:
         """The TXT values of a key's record."""
-        return self._ask([name(key)])[name(key)]
+        return ask(self.network, [name(key)])[name(key)]
 
     def restore(self, backup: Answers, *, at: Sequence[str] = SERVERS) -> None:
         """Put the zone back to what it was."""
@@ -218,21 +217,8 @@ class Life:
     def _present_answers(self) -> Answers:
         names = self.mail.recent_names()
         if self._answers is None or not names <= self._answers.keys():
-            self._answers = self._ask(sorted(names))
+            self._answers = ask(self.network, sorted(names))
         return self._answers
-
-    def _ask(self, names: Sequence[str], *words: str) -> Answers:
-        """The TXT values of names, from the resolver or another server."""
-        if not names:
-            return {}
-        answers: dict[str, tuple[bytes, ...]] = dict.fromkeys(names, ())
-        questions = " ".join(f"{one} TXT" for one in names).split()
-        done = self.network.run("dig", "+noall", "+answer", *words, *questions)
-        assert done.returncode == 0, done.stdout
-        for line in done.stdout.splitlines():
-            owner, _, _, _, text = line.split(None, 4)
-            answers[owner.rstrip(".").lower()] += (_value(text),)
-        return answers
 
 
 def _next_morning(now: datetime) -> datetime:
@@ -243,7 +229,3 @@ def _next_morning(now: datetime) -> datetime:
 
 def _quoted(value: bytes) -> str:
     return " ".join(f'"{value[at : at + 255].decode()}"' for at in range(0, len(value), 255))
-
-
-def _value(text: str) -> bytes:
-    return b"".join(dns.rdata.from_text("IN", "TXT", text).strings)

@@ -1,0 +1,250 @@
+"""The stage of each key, from its registration to the removal of its record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, NamedTuple
+
+from dkimctl.models.closed_key import ClosedKey
+from dkimctl.models.history import KeyHistory
+from dkimctl.models.key_status import KeyDates, KeyStage, KeyStatus, NextAction
+from dkimctl.models.registration import (
+    Registration,
+    RegistrationKey,
+    by_signing_domain,
+    key_of,
+    utc_time,
+)
+from dkimctl.publication.verdicts import Urgency
+from dkimctl.rotation.retirement import (
+    NEVER,
+    RetirementPolicy,
+    RetirementStatus,
+    Stage,
+    Takeover,
+)
+from dkimctl.rotation.review import KnownKeys, read_known_keys
+from dkimctl.rotation.run.due import find_due
+from dkimctl.rotation.run.publishing import needs_record
+from dkimctl.rotation.succession import Histories
+from dkimctl.rotation.successors import lines_of, newest_of
+from dkimctl.rotation.urgency import urgency_of_start, warning_time
+from dkimctl.settings.rotation import RotationSettings
+
+if TYPE_CHECKING:
+    from dkimctl.ledger.intents import Intent
+    from dkimctl.ledger.ledger import Ledger
+    from dkimctl.ledger.selection import Selection
+
+_MAX_AGE_OF_LOOK = timedelta(days=1)  # that of `rotate --retired --no-check`
+
+
+class _Position(NamedTuple):
+    """A stage, since when, and what comes next."""
+
+    stage: KeyStage
+    since: datetime | None
+    action: NextAction = NextAction.NONE
+    due: datetime | None = None
+
+
+def read_stages(
+    ledger: Ledger, selection: Selection, settings: RotationSettings, now: datetime
+) -> list[KeyStatus]:
+    """The status of each selected key of the ledger, what is due first.
+
+    Also of keys that may be registered, since their requests got no answer.
+    """
+    known = read_known_keys(ledger, selection)
+    held = find_due(ledger, selection, settings, now).held
+    reasons = {task.registration.key: task.reason for task in held}
+    registered = [
+        _held(status, reasons.get(key_of(status.sign_domain, status.selector)))
+        for status in find_stages(known, settings, now)
+    ]
+    begun = ledger.begun_successors()
+    known_keys = {one.key for one in known.registrations}
+    open_ = [intent for intent in selection.pick(ledger.intents()) if intent.key not in known_keys]
+    unanswered = [_stage_of_unanswered(intent, begun.get(intent.key)) for intent in open_]
+    closed = map(stage_of_closed, selection.pick(ledger.closed_keys()))
+    return sorted([*registered, *unanswered, *closed], key=_rank)
+
+
+def find_stages(known: KnownKeys, settings: RotationSettings, now: datetime) -> Iterator[KeyStatus]:
+    """The status of each selected registration."""
+    due = dict(_successors_due(known.registrations, settings))
+    for status in known.statuses(_policy_of(settings, now)):
+        yield _stage_of(status, known.histories, settings, now, due.get(status.registration.key))
+
+
+def _policy_of(settings: RotationSettings, now: datetime) -> RetirementPolicy:
+    """Which keys count as retired without a look at DNS now."""
+    return RetirementPolicy(now, now - _MAX_AGE_OF_LOOK, grace=settings.grace)
+
+
+def _stage_of(
+    status: RetirementStatus,
+    histories: Histories,
+    settings: RotationSettings,
+    now: datetime,
+    successor_due: datetime | None,
+) -> KeyStatus:
+    """The stage of a registered key, whose line of keys gets a successor at `successor_due`."""
+    one = status.registration
+    history = histories.get(one.key, KeyHistory())
+    position = _position(status, history, settings, now, successor_due)
+    urgency = Urgency.NONE
+    if history.published_at is None and needs_record(status):
+        urgency = urgency_of_start(one, history, now, settings.lead)
+        position = _to_publish(position, one, settings)
+    dates = _dates(one, history, status.takeover, settings)
+    note = _note(position, status, history)
+    return KeyStatus(one.sign_domain, one.selector, *position, dates, urgency, note)
+
+
+def stage_of_closed(closed: ClosedKey) -> KeyStatus:
+    """The stage of a key that was retired and removed."""
+    dates = KeyDates(closed.created_at, None, closed.started_at, removed_at=closed.closed_at)
+    position = _Position(KeyStage.REMOVED, closed.closed_at)
+    note = f"replaced by {closed.replaced_by}" if closed.replaced_by else ""
+    return KeyStatus(closed.sign_domain, closed.selector, *position, dates, note=note)
+
+
+def _stage_of_unanswered(intent: Intent, replaces: str | None) -> KeyStatus:
+    """The stage of a key that the service may have; `replaces` is the selector of an older one."""
+    sent_at = utc_time(intent.sent_at)
+    position = _Position(KeyStage.UNANSWERED, sent_at, NextAction.REGISTER_AGAIN, sent_at)
+    if replaces is None:
+        note = "its request got no answer: register the file of that run again"
+    else:
+        note = f"it replaces {replaces}; its request got no answer: `dkimctl rotate run` asks again"
+    return KeyStatus(intent.sign_domain, intent.selector, *position, KeyDates(), note=note)
+
+
+def _successors_due(
+    registrations: Iterable[Registration], settings: RotationSettings
+) -> Iterator[tuple[RegistrationKey, datetime]]:
+    """When the line of each key gets a successor: its newest key decides, once that signs."""
+    for of_domain in by_signing_domain(registrations).values():
+        for line in lines_of(of_domain):
+            newest = newest_of(line)
+            at = None if newest is None else _after(newest.created_at, settings.max_age)
+            if at is None:
+                continue
+            at = max(at, *(one.starts_at or at for one in line))
+            yield from ((one.key, at) for one in line)
+
+
+def _held(status: KeyStatus, reason: str | None) -> KeyStatus:
+    """The status of a key that gets no successor until the user decides, for a reason."""
+    if reason is None or status.action not in (NextAction.REGISTER, NextAction.DECIDE):
+        return status
+    return status._replace(action=NextAction.DECIDE, note=reason)
+
+
+def _position(
+    status: RetirementStatus,
+    history: KeyHistory,
+    settings: RotationSettings,
+    now: datetime,
+    successor_due: datetime | None,
+) -> _Position:
+    one = status.registration
+    if one.is_taken:
+        return _Position(KeyStage.TAKEN, None)
+    if status.takeover is not None:
+        return _replaced(status.takeover, settings, now)
+    if not one.signs:
+        return _Position(KeyStage.DISABLED, history.disabled_at)
+    if status.stage is Stage.UNKNOWN or one.starts_at is None:
+        return _Position(KeyStage.UNKNOWN, None, NextAction.DECIDE)
+    return _current(one, one.starts_at, history, now, successor_due)
+
+
+def _current(
+    one: Registration,
+    starts_at: datetime,
+    history: KeyHistory,
+    now: datetime,
+    successor_due: datetime | None,
+) -> _Position:
+    """Where a key is that nothing replaces."""
+    if starts_at <= now:
+        since = _begin(starts_at, history.enabled_at)
+        return _Position(KeyStage.SIGNING, since, NextAction.REGISTER, successor_due)
+    if history.published_at is None:
+        return _Position(KeyStage.REGISTERED, one.created_at, NextAction.WAIT, starts_at)
+    return _Position(KeyStage.PUBLISHED, history.published_at, NextAction.WAIT, starts_at)
+
+
+def _replaced(takeover: Takeover, settings: RotationSettings, now: datetime) -> _Position:
+    """Where a key is that has a successor."""
+    successor, took_over = takeover.successor, takeover.took_over
+    if takeover.stage is Stage.RETIRED:
+        end = _after(took_over, settings.grace)
+        return _Position(KeyStage.RETIRED, end, NextAction.REMOVE, end)
+    if took_over <= now:
+        end = _after(took_over, settings.grace)
+        return _Position(KeyStage.GRACE, took_over, NextAction.REMOVE, end)
+    begins = max(successor.starts_at, successor.enabled_at)
+    if begins <= now:
+        return _Position(KeyStage.SUCCESSOR_SIGNING, begins, NextAction.WAIT)
+    if took_over == NEVER:
+        created_at = successor.registration.created_at
+        return _Position(KeyStage.SUCCESSOR_REGISTERED, created_at, NextAction.WAIT, begins)
+    published_at = successor.history.published_at
+    return _Position(KeyStage.SUCCESSOR_PUBLISHED, published_at, NextAction.WAIT, begins)
+
+
+def _to_publish(position: _Position, one: Registration, settings: RotationSettings) -> _Position:
+    """The same for a key that is not in DNS: by then it is urgent to publish it."""
+    due = None
+    if one.starts_at is not None and one.created_at is not None:
+        due = max(one.starts_at - warning_time(settings.lead), one.created_at)
+    return position._replace(action=NextAction.PUBLISH, due=due)
+
+
+def _dates(
+    one: Registration,
+    history: KeyHistory,
+    takeover: Takeover | None,
+    settings: RotationSettings,
+) -> KeyDates:
+    starts_at = _begin(one.starts_at, history.enabled_at) if one.signs else None
+    dates = KeyDates(one.created_at, history.published_at, starts_at)
+    if takeover is None:
+        return dates
+    successor = takeover.successor
+    return dates._replace(
+        replaced_at=max(successor.starts_at, successor.enabled_at),
+        removable_at=_after(takeover.took_over, settings.grace),
+    )
+
+
+def _note(position: _Position, status: RetirementStatus, history: KeyHistory) -> str:
+    if position.action is NextAction.PUBLISH:
+        if history.looked_at is None:
+            return "it was never seen published: run `dkimctl check-dns`"
+        return f"DNS on {history.looked_at.date()}: {history.verdict}"
+    if status.stage is Stage.CURRENT and position.stage not in (KeyStage.TAKEN, KeyStage.UNKNOWN):
+        return ""
+    return status.reason
+
+
+def _begin(starts_at: datetime | None, enabled_at: datetime | None) -> datetime | None:
+    """Since when a key signs; None: not known."""
+    return None if starts_at is None or enabled_at is None else max(starts_at, enabled_at)
+
+
+def _after(time: datetime | None, delta: timedelta) -> datetime | None:
+    """None if it is not known, or beyond all dates."""
+    return None if time is None or time > NEVER - delta else time + delta
+
+
+def _rank(status: KeyStatus) -> tuple[bool, bool, bool, datetime, str, str]:
+    """Urgent keys first, then those for people, then by what is due; removed keys are the last."""
+    is_removed = status.stage is KeyStage.REMOVED
+    name = (status.sign_domain, status.selector or "")
+    due = status.due or NEVER
+    return not status.urgency, not status.needs_attention, is_removed, due, *name

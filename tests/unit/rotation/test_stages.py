@@ -1,0 +1,274 @@
+"""The stage of each key, from its registration to the removal of its record."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dkimctl.ledger.ledger import Ledger
+from dkimctl.ledger.selection import Selection
+from dkimctl.models.closed_key import ClosedKey
+from dkimctl.models.history import KeyHistory
+from dkimctl.models.key_status import KeyStage, NextAction
+from dkimctl.models.registration import DomainSpec, Registration, key_of
+from dkimctl.rotation.retirement import RetirementPolicy, Stage, retirement_statuses
+from dkimctl.rotation.review import KnownKeys
+from dkimctl.rotation.stages import find_stages, read_stages, stage_of_closed
+from dkimctl.settings.rotation import RotationSettings
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+DAY = timedelta(days=1)
+SETTINGS = RotationSettings()  # 180, 7 and 14 days
+
+
+def ago(days: float | None) -> datetime | None:
+    return None if days is None else NOW - days * DAY
+
+
+def key(*, made: float = 300, starts: float | None = None, enabled: float | None = 1000,
+        published: float | None = None, looked: float = 0, verdict: str | None = "published",
+        replaces: str | None = None, disabled: float | None = None,
+        **fields) -> tuple[dict, KeyHistory]:  # fmt: skip
+    """A key; its times are in days ago."""
+    starts = made if starts is None else starts
+    history = KeyHistory(ago(enabled), ago(disabled), replaces, ago(published),
+                         ago(looked) if verdict else None, verdict)  # fmt: skip
+    dates = {"regist_date": ago(made).isoformat(), "start_date": ago(starts).isoformat()}
+    return {"code": "201", **dates, **fields}, history
+
+
+SIGNING = key(published=300)
+
+
+@pytest.fixture
+def stages_of():
+    """The statuses of the keys of a domain, by selector."""
+
+    def stages_of(**keys):
+        registrations = [
+            Registration("example.com", name, **fields) for name, (fields, _) in keys.items()
+        ]
+        histories = {key_of("example.com", name): one for name, (_, one) in keys.items()}
+        known = KnownKeys(registrations, frozenset(registrations), histories)
+        return {one.selector: one for one in find_stages(known, SETTINGS, NOW)}
+
+    return stages_of
+
+
+@pytest.mark.parametrize(
+    ("one", "stage", "since", "action", "due"),
+    [
+        (key(made=1, starts=-6, verdict=None), "registered", 1, NextAction.PUBLISH, -2.5),
+        (key(made=1, starts=-6, published=0.5), "published", 0.5, NextAction.WAIT, -6),
+        (SIGNING, "signing", 300, NextAction.REGISTER, 120),
+        (key(made=10, starts=5, published=8), "signing", 5, NextAction.REGISTER, -170),
+        (key(made=10, enabled=3, published=8), "signing", 3, NextAction.REGISTER, -170),
+        (key(made=10, enabled=None, published=8), "signing", None, NextAction.REGISTER, -170),
+        (key(made=10, verdict="missing"), "signing", 10, NextAction.PUBLISH, 10),
+        (key(enable=False, disabled=20), "disabled", 20, NextAction.NONE, None),
+        (key(enable=False), "disabled", None, NextAction.NONE, None),
+        (key(code="409"), "taken", None, NextAction.NONE, None),
+        (key(regist_date=None, start_date=None, published=3), "unknown", None,
+         NextAction.DECIDE, None),
+        (key(regist_date=None, start_date="soon"), "unknown", None, NextAction.PUBLISH, None),
+    ],
+)  # fmt: skip
+def test_a_key_without_a_successor(stages_of, one, stage, since, action, due):
+    status = stages_of(s1=one)["s1"]
+    assert (status.stage, status.since, status.action) == (stage, ago(since), action)
+    assert status.due == ago(due)
+
+
+@pytest.mark.parametrize(
+    ("new", "stage", "since", "action", "due"),
+    [
+        (key(made=1, starts=-6, verdict=None), "successor registered", 1, NextAction.WAIT, -6),
+        (key(made=1, starts=-6, published=0.5), "successor published", 0.5, NextAction.WAIT, -6),
+        (key(made=9, starts=2, verdict="missing"), "successor signing", 2, NextAction.WAIT, None),
+        (key(made=90, starts=83, verdict="missing"), "successor signing", 83, NextAction.WAIT,
+         None),
+        (key(made=9, starts=2, published=8), "grace period", 2, NextAction.REMOVE, -12),
+        (key(made=9, starts=2, published=1), "grace period", 1, NextAction.REMOVE, -13),
+        (key(made=23, starts=16, published=22), "retired", 2, NextAction.REMOVE, 2),
+        (key(made=23, starts=16, published=22, looked=3), "grace period", 16, NextAction.REMOVE, 2),
+    ],
+)  # fmt: skip
+def test_a_key_that_another_replaces(stages_of, new, stage, since, action, due):
+    fields, history = new
+    new = (fields, history._replace(replaces="old"))
+    old = stages_of(old=SIGNING, new=new)["old"]
+    assert (old.stage, old.since, old.action) == (stage, ago(since), action)
+    assert old.due == ago(due)
+    assert "its successor new start" in old.note
+
+
+def test_a_removed_key():
+    closed = ClosedKey("example.com", "s1", 0, ago(300), None, "s2", ago(3))
+    status = stage_of_closed(closed)
+    assert (status.stage, status.since) == (KeyStage.REMOVED, ago(3))
+    assert (status.action, status.due, status.note) == (NextAction.NONE, None, "replaced by s2")
+    assert status.dates.starts_at is None
+
+
+def test_it_is_said_that_it_is_not_recorded_what_a_newer_key_replaces(stages_of):
+    old = stages_of(old=SIGNING, new=key(made=9, starts=2, published=8))["old"]
+    assert (old.stage, old.action) == (KeyStage.UNKNOWN, NextAction.DECIDE)
+    assert old.note == "it is not recorded whether new replaces it"
+
+
+@pytest.mark.parametrize(
+    ("one", "urgency"),
+    [
+        (key(made=3, starts=-4, verdict=None), ""),
+        (key(made=3.5, starts=-3.5, verdict=None), "soon"),
+        (key(made=3.5, starts=-3.5, published=0), ""),
+        (key(made=7, starts=0, verdict="missing"), "signing"),
+        (key(verdict="differs"), ""),
+        (key(verdict="missing", enable=False), ""),
+        (key(verdict="missing", code="409"), ""),
+    ],
+)
+def test_it_is_urgent_to_publish_a_key_that_signs_or_after_half_of_the_lead(
+    stages_of, one, urgency
+):
+    assert stages_of(s1=one)["s1"].urgency == urgency
+
+
+def test_a_replaced_key_needs_its_record_until_its_grace_period_is_over(stages_of):
+    old = key(verdict="missing")
+    within = stages_of(old=old, new=key(made=9, starts=2, published=8, replaces="old"))["old"]
+    assert (within.stage, within.action) == (KeyStage.GRACE, NextAction.PUBLISH)
+    assert within.urgency == "signing"
+    after = stages_of(old=old, new=key(made=23, starts=16, published=22, replaces="old"))["old"]
+    assert (after.stage, after.action) == (KeyStage.RETIRED, NextAction.REMOVE)
+    assert not after.urgency
+
+
+def test_what_is_due_first_comes_first(tmp_path, make_registration):
+    names = [("due.example", 200), ("late.example", 400), ("new.example", 1), ("gone.example", 400)]
+    made = [
+        make_registration(name, regist_date=ago(days).isoformat(), start_date=None)
+        for name, days in names
+    ]
+    with Ledger.open(tmp_path / "ledger.db", base_url="https://x.example", client_id="c",
+                     clock=NOW.timestamp) as ledger:  # fmt: skip
+        ledger.record(made)
+        ledger.note_looks({one.key: "published" for one in made[:2]})
+        ledger.retire({made[3]: "s2"})
+        selection = Selection([], read_specs=lambda _: [], to_domain=str)
+        statuses = read_stages(ledger, selection, SETTINGS, NOW)
+        assert [(one.sign_domain, one.stage, one.urgency) for one in statuses] == [
+            ("new.example", "signing", "signing"),
+            ("late.example", "signing", ""),
+            ("due.example", "signing", ""),
+            ("gone.example", "removed", ""),
+        ]
+        some = Selection(["gone.example"], read_specs=lambda _: [], to_domain=str)
+        assert len(read_stages(ledger, some, SETTINGS, NOW)) == 1
+        assert not some.unmatched()
+
+
+@pytest.fixture
+def stages_in_ledger(tmp_path, make_registration):
+    """The statuses by selector, of a ledger with these keys of example.com, after `change`."""
+
+    def stages_in_ledger(change=lambda ledger: None, /, **keys):
+        with Ledger.open(tmp_path / "ledger.db", base_url="https://x.example", client_id="c",
+                         clock=NOW.timestamp) as ledger:  # fmt: skip
+            ledger.record([
+                make_registration(selector=name, **fields) for name, (fields, _) in keys.items()
+            ])  # fmt: skip
+            replaces = {name: one.replaces for name, (_, one) in keys.items() if one.replaces}
+            ledger.note_replacements(
+                {key_of("example.com", name): old for name, old in replaces.items()}
+            )
+            change(ledger)
+            selection = Selection([], read_specs=lambda _: [], to_domain=str)
+            return {one.selector: one for one in read_stages(ledger, selection, SETTINGS, NOW)}
+
+    return stages_in_ledger
+
+
+def test_a_successor_whose_request_got_no_answer_is_shown(stages_in_ledger):
+    new, other = DomainSpec("example.com", "s2"), DomainSpec("example.com", None)
+
+    def send(ledger):
+        ledger.note_replacements({new.key: "s1"})
+        ledger.commit(begun=[[new], [other]])
+
+    stages = stages_in_ledger(send, s1=key(made=10))
+    for selector, what in (("s2", "`dkimctl rotate run` asks again"), (None, "register the file")):
+        one = stages[selector]
+        assert (one.stage, one.action) == (KeyStage.UNANSWERED, NextAction.REGISTER_AGAIN)
+        assert one.since == one.due == NOW
+        assert what in one.note
+        assert one.needs_attention
+    assert stages["s1"].stage is KeyStage.SIGNING
+
+
+def test_a_registered_key_that_is_asked_for_again_is_shown_once(stages_in_ledger):
+    again = DomainSpec("example.com", "s1")
+    stages = stages_in_ledger(lambda ledger: ledger.commit(begun=[[again]]), s1=key(made=10))
+    assert [one.stage for one in stages.values()] == [KeyStage.SIGNING]
+
+
+def test_a_key_that_is_due_and_held_says_why(stages_in_ledger):
+    look = {key_of("example.com", "s1"): "published"}
+    stages = stages_in_ledger(
+        lambda ledger: ledger.note_looks(look),
+        s1=key(made=200), s2=key(made=9, starts=2, enable=False, replaces="s1"),
+    )  # fmt: skip
+    assert stages["s1"].action is NextAction.DECIDE
+    assert stages["s1"].due == ago(20)
+    assert "its successor s2 is disabled at the service" in stages["s1"].note
+
+
+@pytest.mark.parametrize(
+    ("newer", "due"),
+    [
+        (key(made=100, starts=320, published=90), -80),  # registered later, starts earlier
+        (key(made=100, starts=320, published=90, default=1), 120),  # of another line
+        (key(made=100, starts=320, enable=False), 120),
+    ],
+)
+def test_the_newest_key_of_its_line_says_when_a_successor_is_due(stages_of, newer, due):
+    assert stages_of(old=key(made=300, published=290), new=newer)["old"].due == ago(due)
+
+
+_DAYS = st.integers(-30, 60)
+_MAYBE = st.none() | _DAYS
+_KEYS = st.lists(
+    st.builds(
+        key, made=_DAYS, starts=_DAYS, enabled=_MAYBE, published=_MAYBE, looked=st.integers(-2, 3),
+        verdict=st.sampled_from((None, "published", "missing")), disabled=_MAYBE,
+        replaces=st.sampled_from((None, "s0", "s1", "s2")), enable=st.booleans(),
+    ),
+    min_size=1, max_size=4,
+)  # fmt: skip
+
+
+@given(_KEYS)
+def test_a_key_is_retired_or_in_its_grace_period_when_rotate_says_so(keys):
+    registrations = [
+        Registration("example.com", f"s{number}", **fields)
+        for number, (fields, _) in enumerate(keys)
+    ]
+    histories = {one.key: history for one, (_, history) in zip(registrations, keys, strict=True)}
+    known = KnownKeys(registrations, frozenset(registrations), histories)
+    stages = {one.selector: one.stage for one in find_stages(known, SETTINGS, NOW)}
+    policy = RetirementPolicy(NOW, NOW - DAY, grace=SETTINGS.grace)
+    for status in retirement_statuses(registrations, histories, policy):
+        stage = stages[status.registration.selector]
+        assert (stage is KeyStage.RETIRED) == (status.stage is Stage.RETIRED)
+        assert (stage is KeyStage.GRACE) == (
+            status.stage is not Stage.RETIRED and (status.is_over or _is_waiting(status.reason))
+        )
+
+
+def _is_waiting(reason: str) -> bool:
+    """Whether a grace period that has begun is not over."""
+    _, _, end = reason.partition(": wait until ")
+    return bool(end) and datetime.fromisoformat(end) - SETTINGS.grace <= NOW
