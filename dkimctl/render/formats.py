@@ -13,11 +13,15 @@ from dkimctl.render.renderer import (
     PerZoneFormat,
     PerZoneRenderer,
     Provider,
+    PublicationFormat,
     Renderer,
+    StageFormat,
     TableLayout,
 )
 
 if TYPE_CHECKING:
+    from dkimctl.models.key_status import KeyStatus
+    from dkimctl.publication.publishing.items import PlanItem
     from dkimctl.publication.verdicts import Check, Verdict
 
 
@@ -150,5 +154,51 @@ def open_check_renderer(
             from dkimctl.render.csv_format import CsvRenderer
 
             return CsvRenderer(CHECK_COLUMNS, check_row)
+        case _:
+            assert_never(fmt)
+
+
+def open_publication_renderer(
+    fmt: PublicationFormat, layout: TableLayout, *, shows_kept: bool = False
+) -> Renderer[PlanItem]:
+    """The renderer of a plan to publish in `fmt`.
+
+    `shows_kept` is for a table; of `layout`, Markdown takes `most_alike`.
+    """
+    match fmt:
+        case PublicationFormat.TABLE:
+            from dkimctl.render.publication_table import PublicationTableRenderer
+
+            return PublicationTableRenderer(layout, shows_kept=shows_kept)
+        case PublicationFormat.JSON:
+            from dkimctl.render.json_format import JsonRenderer
+            from dkimctl.render.publication_items import item_line
+
+            return JsonRenderer(item_line, counted_as=("count",))
+        case PublicationFormat.MARKDOWN:
+            from dkimctl.render.publication_markdown import PublicationMarkdownRenderer
+
+            return PublicationMarkdownRenderer(layout.most_alike)
+        case _:
+            assert_never(fmt)
+
+
+def open_stage_renderer(fmt: StageFormat, layout: TableLayout) -> Renderer[KeyStatus]:
+    """The renderer of the stages of keys in `fmt`; `layout` is for the table."""
+    match fmt:
+        case StageFormat.TABLE:
+            from dkimctl.render.stage_table import StageTableRenderer
+
+            return StageTableRenderer(layout)
+        case StageFormat.JSON:
+            from dkimctl.render.json_format import JsonRenderer
+            from dkimctl.render.stage_items import stage_line
+
+            return JsonRenderer(stage_line, counted_as=("count",))
+        case StageFormat.CSV:
+            from dkimctl.render.csv_format import CsvRenderer
+            from dkimctl.render.stage_items import STAGE_COLUMNS, stage_row
+
+            return CsvRenderer(STAGE_COLUMNS, stage_row)
         case _:
             assert_never(fmt)

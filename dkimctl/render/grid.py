@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
-BOLD, DIM, RED, GREEN, YELLOW = "1", "2", "31", "32", "33"  # ECMA-48 section 8.3.117
+BOLD, DIM, RED, GREEN, YELLOW, CYAN = "1", "2", "31", "32", "33", "36"  # ECMA-48 section 8.3.117
 BOLD_RED = "1;31"
 
 _GAP = "  "  # between two cells
@@ -21,8 +21,8 @@ _WRAPPED_START = len("2026-03-01T00:00")  # a start date wraps best before its U
 class Grid:
     """Lays out rows below a header, at most `width` columns wide (at least 40).
 
-    The last cell wraps first, down to `min_last` columns; then the one before it, a date; then
-    the rest. `colour` adds ANSI codes.
+    The cells of `wordy` columns wrap first, between words; then the last one, down to `min_last`
+    columns; then the one before it, a date; then the rest. `colour` adds ANSI codes.
     """
 
     def __init__(
@@ -33,10 +33,11 @@ class Grid:
         *,
         min_last: int,
         colour: bool,
+        wordy: Sequence[int] = (),
     ) -> None:
         self._header = header
         self._width = max(width, _MIN_WIDTH)
-        self._widths = _column_widths([header, *rows], self._width, min_last)
+        self._widths = _column_widths([header, *rows], self._width, min_last, wordy)
         self._colour = colour
 
     def header(self) -> Iterator[str]:
@@ -44,10 +45,7 @@ class Grid:
 
     def row(self, cells: Sequence[str], styles: Sequence[str]) -> Iterator[str]:
         """The lines of one row. A style is an ANSI code, or "" for none."""
-        if all(map(_fits, cells, self._widths)):  # almost always
-            yield self._line(cells, styles)
-            return
-        for line in zip_longest(*map(_wrap, cells, self._widths), fillvalue=""):
+        for line in lines_of(cells, self._widths):
             yield self._line(line, styles)
 
     def below(self, text: str, style: str) -> Iterator[str]:
@@ -57,13 +55,18 @@ class Grid:
 
     def _line(self, texts: Sequence[str], styles: Sequence[str]) -> str:
         *others, last = texts
-        padded = [*map(_padded, others, self._widths), last]
+        padded = [*map(padded_to, others, self._widths), last]
         if self._colour:
             padded = [*map(self.styled, padded, styles)]
         return _GAP.join(padded).rstrip(" ") + "\n"
 
     def styled(self, text: str, style: str) -> str:
-        return f"\x1b[{style}m{text}\x1b[0m" if style and self._colour else text
+        return styled(text, style) if self._colour else text
+
+
+def styled(text: str, style: str) -> str:
+    """`text` with an ANSI code, if there is one."""
+    return f"\x1b[{style}m{text}\x1b[0m" if style else text
 
 
 NEED_NO_ATTENTION = ("needs no attention", "need no attention")
@@ -96,7 +99,17 @@ def wrapped(text: str, width: int) -> Iterator[str]:
     return (f"{line}\n" for line in _wrap(text, max(width, _MIN_WIDTH)))
 
 
-def _column_widths(rows: Sequence[Sequence[str]], width: int, min_last: int) -> list[int]:
+def lines_of(cells: Sequence[str], widths: Sequence[int]) -> Iterator[Sequence[str]]:
+    """The lines of cells that are wrapped to these widths; "" where a cell has no more."""
+    if all(map(_fits, cells, widths)):  # almost always
+        yield cells
+    else:
+        yield from zip_longest(*map(_wrap, cells, widths), fillvalue="")
+
+
+def _column_widths(
+    rows: Sequence[Sequence[str]], width: int, min_last: int, wordy: Sequence[int]
+) -> list[int]:
     """The width of each column.
 
     Only the last may be wider than a third, so that one long domain does not squeeze all rows.
@@ -105,6 +118,10 @@ def _column_widths(rows: Sequence[Sequence[str]], width: int, min_last: int) -> 
     min_last = min(min_last, last)
     others = [min(widest, width // 3) for widest in others]
     available = width - len(_GAP) * len(others)
+    for at in wordy:
+        longest_word = max(columns_of(word) for row in rows for word in row[at].split())
+        excess = max(0, sum(others) - (available - min_last))
+        others[at] = max(min(others[at], longest_word), others[at] - excess)
     if sum(others) > available - min_last:
         others[-1] = min(others[-1], _WRAPPED_START)
     while sum(others) > available - min_last and max(others) > 1:
@@ -125,7 +142,7 @@ def _fits(text: str, width: int) -> bool:
     return columns_of(text) <= width
 
 
-def _padded(text: str, width: int) -> str:
+def padded_to(text: str, width: int) -> str:
     return text + " " * (width - columns_of(text))
 
 

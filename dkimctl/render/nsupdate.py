@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 from dkimctl.models.registration import DnsRecord, Result
 from dkimctl.render.records import (
     by_zone,
-    character_strings,
     owner_name,
     publishable,
     sound_record,
     txt_data,
 )
 from dkimctl.render.renderer import PerZoneRenderer, Renderer
+from dkimctl.text.character_strings import character_strings
 
 # Octets of changes in an update, which is one DNS message of at most 65,535 octets: the rest is
 # for its header, the zone's name, and a signature (TSIG) with two names.

@@ -8,9 +8,9 @@ from typing import ClassVar
 
 from dkimctl.models.registration import GOOD, Outcome, Registration, Result
 from dkimctl.render.grid import Grid, wrapped
-from dkimctl.render.records import zone_finder
 from dkimctl.render.renderer import TableLayout
 from dkimctl.render.table import TableRenderer, style_of
+from dkimctl.text.dns_names import zone_finder
 from dkimctl.text.escaping import printable
 from dkimctl.text.grouping import MAX_ALIKE
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from dkimctl.errors import UsageError
 from dkimctl.models.registration import SOUND, USABLE, DnsRecord, Result
+from dkimctl.text.character_strings import MAX_STRING, character_strings, utf8
+from dkimctl.text.dns_names import zone_finder
 from dkimctl.text.escaping import printable
-
-MAX_STRING = 255  # bytes in one character-string (RFC 1035 section 3.3)
 
 # Bytes that need no escape in a quoted string, and in a name.
 _PLAIN_IN_QUOTES = bytes(set(range(0x20, 0x7F)) - set(b'"\\'))
@@ -33,18 +33,9 @@ def sound_record(result: Result) -> DnsRecord | None:
     return result.registration.record if result.outcome in SOUND else None
 
 
-def character_strings(value: str) -> list[bytes]:
-    """`value` as the character-strings of a TXT record, at least one; non-ASCII text is UTF-8.
-
-    A verifier concatenates them (RFC 6376 section 3.6.2.2).
-    """
-    data = _encoded(value)
-    return [data[at : at + MAX_STRING] for at in range(0, len(data), MAX_STRING)] or [b""]
-
-
 def txt_data(value: str) -> str:
     """`value` as TXT data in a master file: quoted strings, separated by a space."""
-    if not _encoded(value).translate(None, _PLAIN_IN_QUOTES):  # almost always
+    if not utf8(value).translate(None, _PLAIN_IN_QUOTES):  # almost always
         text = f'"{value[:MAX_STRING]}'
         for at in range(MAX_STRING, len(value), MAX_STRING):
             text += f'" "{value[at : at + MAX_STRING]}'
@@ -56,36 +47,7 @@ def owner_name(fqdn: str) -> str:
     """`fqdn` as an absolute name in a master file, with a trailing dot; dots separate labels."""
     if re.fullmatch(_PLAIN_NAME, fqdn):  # almost always
         return f"{fqdn}."
-    return _escaped(_encoded(fqdn.removesuffix(".")), _PLAIN_IN_NAME) + "."
-
-
-def contains(zone: str, fqdn: str) -> bool:
-    """Whether `fqdn` is at or below the apex of `zone`; both without trailing dot."""
-    name, apex = fqdn.lower(), zone.lower()
-    return name == apex or name.endswith(f".{apex}")
-
-
-def enclosing_zone(fqdn: str, zones: Iterable[str]) -> str | None:
-    """The longest of `zones` that contains `fqdn`, or None."""
-    return max((zone for zone in zones if contains(zone, fqdn)), key=len, default=None)
-
-
-def zone_finder(zones: Iterable[str]) -> Callable[[str], str | None]:
-    """The function that finds the longest of `zones` that contains a name, or None.
-
-    For many names: unlike `enclosing_zone` it takes no longer for many zones.
-    """
-    by_name = {zone.lower(): zone for zone in zones}
-
-    def find(fqdn: str) -> str | None:
-        name = fqdn.lower()
-        while name:
-            if name in by_name:
-                return by_name[name]
-            name = name.partition(".")[2]
-        return None
-
-    return find
+    return _escaped(utf8(fqdn.removesuffix(".")), _PLAIN_IN_NAME) + "."
 
 
 def relative_name(fqdn: str, zone: str, *, apex: str) -> str:
@@ -98,10 +60,11 @@ def by_zone(records: Iterable[DnsRecord], zones: Sequence[str]) -> dict[str, lis
 
     Raises UsageError that lists the records outside all of `zones`.
     """
+    find_zone = zone_finder(zones)
     records_of: dict[str, list[DnsRecord]] = {}
     outside = []
     for record in records:
-        zone = enclosing_zone(record.fqdn, zones)
+        zone = find_zone(record.fqdn)
         if zone is None:
             outside.append(record.fqdn)
         else:
@@ -119,10 +82,6 @@ def outside_zones(names: Sequence[str], zones: Sequence[str]) -> UsageError:
         f"not in {which}: {', '.join(map(printable, names[:_MAX_LISTED]))}{more}",
         hint="select only the domains of that zone, or name the other zones too",
     )
-
-
-def _encoded(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
 
 
 def _escaped(data: bytes, plain: bytes) -> str:

@@ -51,6 +51,22 @@ class CheckFormat(StrEnum):
     CSV = "csv"
 
 
+class StageFormat(StrEnum):
+    """What `--format` of `rotate status` takes."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+
+
+class PublicationFormat(StrEnum):
+    """What `--format` of `publish` takes."""
+
+    TABLE = "table"
+    JSON = "json"
+    MARKDOWN = "markdown"
+
+
 class Provider(StrEnum):
     """The provider whose resources `terraform` writes."""
 

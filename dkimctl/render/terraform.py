@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from dkimctl.models.registration import DnsRecord
-from dkimctl.render.records import character_strings, txt_data
+from dkimctl.render.records import txt_data
 from dkimctl.render.renderer import PerZoneRenderer, Provider
+from dkimctl.text.character_strings import character_strings
 
 _RESOURCES = {
     Provider.ROUTE53: "aws_route53_record",

@@ -5,15 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dkimctl.models.registration import DnsRecord, Registration, Result
-from dkimctl.render.records import (
-    contains,
-    outside_zones,
-    owner_name,
-    publishable,
-    relative_name,
-    txt_data,
-)
+from dkimctl.render.records import outside_zones, owner_name, publishable, relative_name, txt_data
 from dkimctl.render.renderer import PerZoneRenderer, Renderer
+from dkimctl.text.dns_names import contains
 from dkimctl.text.escaping import printable
 
 

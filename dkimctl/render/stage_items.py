@@ -1,0 +1,30 @@
+"""The stages of keys for JSON and CSV."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from dkimctl.models.key_status import KeyDates, KeyStatus
+from dkimctl.render.json_format import json_line
+
+STAGE_COLUMNS = (
+    "sign_domain", "selector", "stage", "since", "next", "due", "urgency", "note", *KeyDates._fields
+)  # fmt: skip
+
+
+def stage_line(status: KeyStatus) -> str:
+    """`status` as a JSON object on one line; null: not known, or none."""
+    values = (value or None for value in stage_row(status))
+    return json_line(dict(zip(STAGE_COLUMNS, values, strict=True)))
+
+
+def stage_row(status: KeyStatus) -> tuple[str | None, ...]:
+    """The cells of STAGE_COLUMNS; times are UTC, to the second."""
+    return (
+        status.sign_domain, status.selector, status.stage, _written(status.since), status.action,
+        _written(status.due), status.urgency, status.note, *map(_written, status.dates),
+    )  # fmt: skip
+
+
+def _written(time: datetime | None) -> str | None:
+    return None if time is None else time.isoformat(timespec="seconds")

@@ -1,0 +1,212 @@
+"""Plans to publish: as a table, as JSON, and as Markdown."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from rich.cells import cell_len
+
+from dkimctl.errors import ServiceError
+from dkimctl.models.registration import DnsRecord, Registration
+from dkimctl.publication.publishing.changes import Action, Change, NameState
+from dkimctl.publication.publishing.items import PlanItem, Step
+from dkimctl.publication.verdicts import Check, Finding, Verdict
+from dkimctl.render.formats import open_publication_renderer
+from dkimctl.render.publication_markdown import code
+from dkimctl.render.renderer import PublicationFormat, TableLayout, render_all
+from terminals import is_harmless
+
+VALUE = "v=DKIM1; k=rsa; p=NEW"
+OLD = "v=DKIM1; k=rsa; p=OLD"
+HOSTILE = "\x1b]0;owned\x07`` <img src=x> | ](javascript:1)\r\n\n# Heading\n```\n- [x] \u202e@all"
+
+
+def _item(step, domain="example.com", *, before=NameState(), zone="example.com", **fields):  # noqa: B008 - a constant
+    record = DnsRecord(f"s1._domainkey.{domain}", "TXT", VALUE)
+    registration = Registration(domain, "s1", record=record)
+    change = None
+    if step not in (Step.UNCOVERED, Step.UNREAD):
+        reason = fields.pop("reason", "")
+        value = None if step is Step.REMOVE else VALUE
+        change = Change(registration, record, Action(step), before, value, 3600, reason)
+    return PlanItem(registration, step, zone, fields.pop("target", "ns.test"), change, **fields)
+
+
+def _render(fmt, *items, shows_kept=False, **layout):
+    renderer = open_publication_renderer(fmt, TableLayout(**layout), shows_kept=shows_kept)
+    return "".join(render_all(renderer, items))
+
+
+def _table(*items, **options):
+    return _render(PublicationFormat.TABLE, *items, **options)
+
+
+def _markdown(*items, **options):
+    return _render(PublicationFormat.MARKDOWN, *items, **options)
+
+
+REPLACED = _item(Step.REPLACE, "mail.example.com", before=NameState((OLD,), 60))
+BLOCKED = _item(
+    Step.BLOCKED, "b.example.com", before=NameState(("v=spf1 -all",), 60), reason="not ours"
+)
+ITEMS = [
+    _item(Step.CREATE),
+    REPLACED,
+    _item(Step.KEEP, "kept.example.com"),
+    BLOCKED,
+    _item(Step.UNREAD, "x.example.net", zone="example.net", error=ServiceError("no answer")),
+    _item(Step.UNCOVERED, "y.example.org", zone="", target=""),
+]
+
+
+def test_a_table_shows_each_change_by_zone():
+    assert _table(*ITEMS, width=120).splitlines() == [
+        "ACTION     RECORD",
+        "example.com at ns.test: create 1, replace 1, keep 1, blocked 1",
+        "create     s1._domainkey.example.com",
+        "replace    s1._domainkey.mail.example.com",
+        f"  old, TTL 60: {OLD}",
+        f"  new, TTL 3600: {VALUE}",
+        "blocked    s1._domainkey.b.example.com",
+        "  not ours",
+        "  now, TTL 60: v=spf1 -all",
+        "example.net at ns.test: unread 1",
+        "unread     s1._domainkey.x.example.net",
+        "  no answer",
+        "no DNS target: uncovered 1",
+        "uncovered  s1._domainkey.y.example.org",
+    ]
+
+
+def test_why_a_zone_could_not_be_read_is_told_once():
+    error = ServiceError("no answer")
+    items = [_item(Step.UNREAD, f"d{number}.example.com", error=error) for number in range(3)]
+    lines = _table(*items).splitlines()
+    assert lines[2:] == [
+        "unread  s1._domainkey.d0.example.com", "  no answer",
+        "unread  s1._domainkey.d1.example.com", "unread  s1._domainkey.d2.example.com",
+    ]  # fmt: skip
+
+
+def test_what_stays_is_counted_and_with_verbose_shown():
+    kept = _item(Step.KEEP)
+    assert _table(kept) == "example.com at ns.test: keep 1\n"
+    assert "keep    s1._domainkey.example.com" in _table(kept, shows_kept=True)
+
+
+def test_a_plan_of_nothing_is_an_empty_table():
+    assert _table() == ""
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_every_line_of_a_table_fits_the_width(width):
+    long = _item(Step.REPLACE, ".".join(["d" * 59] * 3), before=NameState(("x" * 900,), 60))
+    assert max(map(cell_len, _table(*ITEMS, long, width=width).splitlines())) <= width
+
+
+def test_a_long_table_shows_some_of_each_kind_and_counts_the_rest():
+    created = [_item(Step.CREATE, f"d{number}.example.com") for number in range(30)]
+    blocked = [
+        _item(Step.BLOCKED, f"b{number}.example.com", reason="there is a CNAME, to x.example.net")
+        for number in range(5)
+    ]
+    text = _table(*created, *blocked, most_alike=3, only_attention=True, shown_by="--verbose")
+    assert len(re.findall("^create", text, re.MULTILINE)) == 3
+    assert len(re.findall("^blocked", text, re.MULTILINE)) == 3
+    assert "… and 27 more: create (--verbose shows all)" in text
+    assert "… and 2 more: blocked: there is a CNAME" in text
+
+
+def test_a_long_table_leaves_out_zones_where_nothing_changes():
+    text = _table(_item(Step.KEEP, zone="kept.test"), _item(Step.CREATE), only_attention=True)
+    assert "kept.test" not in text
+    assert "create  s1._domainkey.example.com" in text
+
+
+def test_json_has_all_fields():
+    check = Check("mail.example.com", "s1", "", None, True, Finding(Verdict.PUBLISHED))
+    items = [REPLACED._replace(is_applied=True, check=check), ITEMS[-1]]
+    document = json.loads(_render(PublicationFormat.JSON, *items))
+    assert document["count"] == 2
+    assert document["items"][0] == {
+        "sign_domain": "mail.example.com", "selector": "s1",
+        "fqdn": "s1._domainkey.mail.example.com", "zone": "example.com", "target": "ns.test",
+        "action": "replace", "reason": "", "value": VALUE, "ttl": 3600, "before": [OLD],
+        "before_ttl": 60, "applied": True, "in_dns": "published",
+    }  # fmt: skip
+    uncovered = document["items"][1]
+    assert (uncovered["action"], uncovered["value"], uncovered["in_dns"]) == (
+        "uncovered", None, None,
+    )  # fmt: skip
+
+
+def test_markdown_lists_the_changes_with_old_and_new_values():
+    text = _markdown(*ITEMS)
+    assert text.splitlines()[:12] == [
+        "### DKIM records: create 1, replace 1, keep 1, blocked 1, uncovered 1, unread 1",
+        "",
+        "#### `example.com` at `ns.test`: create 1, replace 1, keep 1, blocked 1",
+        "",
+        "- **create** `s1._domainkey.example.com`",
+        "  ```diff",
+        f"  + {VALUE}",
+        "  ```",
+        "- **replace** `s1._domainkey.mail.example.com`",
+        "  ```diff",
+        f"  - {OLD}",
+        f"  + {VALUE}",
+    ]
+    assert "`no answer`" in text
+    assert "#### No DNS target: uncovered 1" in text
+
+
+def test_markdown_of_a_long_plan_is_short():
+    items = [_item(Step.CREATE, f"d{number}.example.com") for number in range(10_000)]
+    text = _markdown(*items, most_alike=20)
+    assert len(text) < 65_536
+    assert "and 9,980 more: create (`--verbose` lists all)" in text
+
+
+def _hostile_items(text):
+    state = NameState((text, f"`{text}`"), 60)
+    return [
+        _item(Step.REPLACE, before=state),
+        _item(Step.BLOCKED, before=state, reason=text),
+        _item(Step.CREATE, zone=text, target=text),
+        _item(Step.UNREAD, zone=text, error=ServiceError(text)),
+    ]
+
+
+def _assert_is_code(text, hostile_text):
+    """The hostile text is only in code, and the document has only our own elements."""
+    tokens = MarkdownIt("gfm-like", {"linkify": False}).parse(text)
+    flat = [child for token in tokens for child in (token, *(token.children or ()))]
+    kinds = {token.type.removesuffix("_open").removesuffix("_close") for token in flat}
+    assert kinds <= {
+        "heading", "inline", "text", "bullet_list", "list_item", "paragraph", "strong",
+        "code_inline", "fence", "softbreak",
+    }, kinds  # fmt: skip
+    assert {token.tag for token in tokens if token.type == "heading_open"} == {"h3", "h4"}
+
+
+@given(st.text(st.sampled_from("`~|\\<>#-+*_[]()!&@ \t\r\n\x1b\u202eab1."), max_size=30))
+def test_nothing_in_markdown_acts(text):
+    _assert_is_code(_markdown(*_hostile_items(text)), text)
+
+
+def test_nothing_hostile_acts_in_any_format():
+    for fmt in PublicationFormat:
+        text = _render(fmt, *_hostile_items(HOSTILE), shows_kept=True, width=120)
+        assert all(map(is_harmless, text.splitlines())), fmt
+    _assert_is_code(_markdown(*_hostile_items(HOSTILE)), HOSTILE)
+
+
+@given(st.text(max_size=20))
+def test_a_code_span_has_the_text_and_nothing_else(text):
+    tokens = MarkdownIt().parseInline(f"a {code(text)} b")[0].children
+    assert [token.type for token in tokens] == ["text", "code_inline", "text"]
