@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
+from typing import Any
 
 from dkimctl.cli.output.colour import Color
 
@@ -29,6 +30,22 @@ def wanted_color(args: Sequence[str]) -> Color:
     """What --color asks for; the parser reports an invalid value."""
     value = _last_value(args, "--color")
     return next((color for color in Color if color == value), Color.AUTO)
+
+
+def split_command(
+    args: Sequence[str], commands: Container[str], options: Iterable[Any]
+) -> tuple[str, list[str]]:
+    """The name of the command that `args` begin with, which may have two words, and what follows.
+
+    Between the two, `options` may stand, which are those of all commands.
+    """
+    first, *rest = args
+    takes_value = {name: not option.is_flag for option in options for name in option.opts}
+    at = 0
+    while at < len(rest) and (name := rest[at].partition("=")[0]) in takes_value:
+        at += 2 if takes_value[name] and name == rest[at] else 1
+    two = " ".join([first, *rest[at : at + 1]])
+    return (two, rest[:at] + rest[at + 1 :]) if two in commands else (first, rest)
 
 
 def _last_value(args: Iterable[str], option: str, short: str | None = None) -> str | None:

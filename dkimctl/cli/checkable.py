@@ -23,7 +23,7 @@ class Checkable:
 
     `retired`: the keys whose records may be gone, each with the reason. `counted`: the keys whose
     looks are recorded in the ledger; None: all. `status`: the exit code, as far as
-    `registrations` has been iterated over.
+    `registrations` has been iterated over. `left_out` says what becomes of the others.
     """
 
     def __init__(
@@ -34,7 +34,9 @@ class Checkable:
         retired: Mapping[RegistrationKey, str],
         counted: Container[RegistrationKey] | None = None,
         status: ExitCode = ExitCode.OK,
+        left_out: str = "not checked",
     ) -> None:
+        self._left_out = left_out
         self.registrations = self._with_record(results, reporter)
         self.retired = retired
         self.counted = counted
@@ -47,8 +49,8 @@ class Checkable:
                 yield result.registration
                 continue
             name, why = named(result.registration), f"{result.outcome}: {result.reason}"
-            kind = f"not checked: {without_names(why, *result.registration.key)}"
-            warnings.warn(f"{name} is not checked: {why}", kind=kind, code=result.outcome)
+            kind = f"{self._left_out}: {without_names(why, *result.registration.key)}"
+            warnings.warn(f"{name} is {self._left_out}: {why}", kind=kind, code=result.outcome)
             self.status = ExitCode.NO
         warnings.close()
 
@@ -62,7 +64,7 @@ def select_checkable(
     """
     if saved is None:
         registered = registered_results(session, selection)
-        retired = _retired_keys(session)
+        retired = retired_keys(session)
         every = None if recorded else ()
         return Checkable(registered, session.reporter, retired=retired, counted=every)
     from_file, status = saved_results(session, saved, selection)
@@ -86,7 +88,7 @@ def _keys_to_record(session: Session, saved: Iterable[Registration]) -> set[Regi
     return set()
 
 
-def _retired_keys(session: Session) -> Mapping[RegistrationKey, str]:
+def retired_keys(session: Session) -> Mapping[RegistrationKey, str]:
     """The keys of the ledger whose records may be gone, each with the reason."""
     from dkimctl.rotation.retirement import keys_past_grace
 
@@ -95,5 +97,6 @@ def _retired_keys(session: Session) -> Mapping[RegistrationKey, str]:
     if not domains:
         return {}
     rotated = [one for one in ledger.all() if one.key.sign_domain in domains]
-    reasons = keys_past_grace(rotated, ledger.histories(), datetime.now(UTC))
+    grace = session.config.rotation.grace
+    reasons = keys_past_grace(rotated, ledger.histories(), datetime.now(UTC), grace)
     return {key: session.reporter.complete(reason) for key, reason in reasons.items()}

@@ -41,7 +41,7 @@ def warn_not_recorded(session: Session, error: LedgerError) -> None:
 
 def review_now(session: Session, known: KnownKeys, policy: RetirementPolicy) -> Review:
     """Look at the successors in DNS, and record what is there."""
-    from dkimctl.cli.options.checking import MAX_IN_FLIGHT, open_source
+    from dkimctl.cli.options.checking import open_source
     from dkimctl.cli.progress.checking import CheckProgress
     from dkimctl.publication.verdicts import Verdict
     from dkimctl.rotation.review import review_with_look
@@ -51,7 +51,7 @@ def review_now(session: Session, known: KnownKeys, policy: RetirementPolicy) -> 
         return review_with_look(
             known,
             policy,
-            lambda: open_source((), resolver=False, max_in_flight=MAX_IN_FLIGHT),
+            open_source,
             progress=progress,
             looks=looks,
             clock=lambda: datetime.now(UTC),

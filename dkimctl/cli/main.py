@@ -12,7 +12,7 @@ import typer
 from typer.exceptions import TyperException
 
 from dkimctl import __version__
-from dkimctl.cli.arguments import given_profile, wanted_color, wants_json
+from dkimctl.cli.arguments import given_profile, split_command, wanted_color, wants_json
 from dkimctl.cli.command import Group
 from dkimctl.cli.options.common import common_options, version_option
 from dkimctl.cli.options.shared import examples
@@ -20,13 +20,17 @@ from dkimctl.cli.output.named_commands import given_options
 from dkimctl.cli.output.streams import Reporter, open_missing_streams, show_lines, write
 from dkimctl.errors import DkimctlError, ExitCode, Interrupted
 
-# By panel of the help. Each is a module of dkimctl.cli.commands.
+# By panel of the help. Each is a module of dkimctl.cli.commands. `rotate` takes a selection as well
+# as the second word of another command.
 _PANELS = {
     "Account": ("login", "logout", "status", "profile"),
-    "Domains": ("register", "show-dns", "check-dns", "rotate", "ledger"),
+    "Domains": (
+        "register", "show-dns", "publish", "check-dns", "rotate", "rotate run", "rotate status",
+        "ledger",
+    ),
     "Scripts": ("token", "api", "completion"),
     "Embedded service": ("serve", "service"),
-}
+}  # fmt: skip
 COMMANDS = {name: panel for panel, names in _PANELS.items() for name in names}
 
 
@@ -36,8 +40,8 @@ class LazyGroup(Group):
     def __init__(self) -> None:
         super().__init__(
             name="dkimctl",
-            help="Register domains for DKIM signing, pass the DNS records to your DNS tools, and "
-            "check that the right keys are published.",
+            help="Register domains for DKIM signing, publish their DNS records, check that the "
+            "right keys are there, and replace old keys.",
             epilog=examples(
                 "dkimctl register --sandbox domains.example.yaml",
                 "dkimctl show-dns --sandbox",
@@ -49,14 +53,24 @@ class LazyGroup(Group):
         names: dict[str, Any] = dict.fromkeys(COMMANDS)
         self.commands = names  # for the list and for suggestions; see get_command
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, rest = split_command(args, COMMANDS, self.params)
+        if name != args[0]:
+            return name, self.get_command(ctx, name), rest
+        return super().resolve_command(ctx, args)
+
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"dkimctl.cli.commands.{cmd_name.replace('-', '_')}")
+        module = importlib.import_module(f"dkimctl.cli.commands.{_module_of(cmd_name)}")
         command: Any = typer.main.get_command(module.app)
         command.name = cmd_name
         command.rich_help_panel = COMMANDS[cmd_name]
         return command
+
+
+def _module_of(command: str) -> str:
+    return command.replace("-", "_").replace(" ", "_")
 
 
 def _show_version(ctx: typer.Context, _option: object, is_given: bool) -> None:

@@ -42,13 +42,18 @@ def ask(question: str, check: Callable[[str], object], complain: Complain) -> st
 
 
 def may_delete(question: str, *, refusal: UsageError) -> bool:
+    """The same as `confirms`, for what deletes something."""
+    return confirms(question, refusal=refusal, hint="nothing was deleted")
+
+
+def confirms(question: str, *, refusal: UsageError, hint: str) -> bool:
     """Whether the answer to a question is yes; anything but y or yes means no.
 
-    Raises `refusal` if there is no terminal, Interrupted at Ctrl-C.
+    Raises `refusal` if there is no terminal, Interrupted with this hint at Ctrl-C.
     """
     if not is_interactive():
         raise refusal
-    with interruptible("nothing was deleted"):
+    with interruptible(hint):
         try:
             return _read_line(f"{question} [y/N]").lower() in {"y", "yes"}
         except _EndOfInput:

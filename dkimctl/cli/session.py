@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     from dkimctl.client.http import HttpClient
     from dkimctl.client.tokens import TokenProvider
     from dkimctl.credentials.account import Account
+    from dkimctl.credentials.referenced import ReferencedSecrets
     from dkimctl.credentials.sources import StoreKind
     from dkimctl.credentials.store import CredentialStore
-    from dkimctl.ledger.account_lock import Holder
+    from dkimctl.ledger.account_lock import Holder, Purpose
     from dkimctl.ledger.ledger import Ledger
     from dkimctl.models.registration import DomainSpec
     from dkimctl.registration.engine.limits import Limits
@@ -82,7 +83,12 @@ class Session:
     @cached_property
     def config(self) -> Config:
         required = bool(self.flags["config"] or os.environ.get("DKIMCTL_CONFIG"))
-        return load_config(self.config_file, required=required, read_defaults=_read_defaults)
+        return load_config(
+            self.config_file,
+            required=required,
+            read_defaults=_read_defaults,
+            parse_zone=_parse_zone,
+        )
 
     def set_flag(self, key: str, value: str) -> None:
         """Use `value` as if it were given as an option; call it before reading `settings`."""
@@ -157,14 +163,22 @@ class Session:
         from dkimctl.credentials.sources import open_store
 
         if kind not in self._stores:
-            seconds = _INTERACTIVE_KEYRING_TIMEOUT if prompt.is_interactive() else _KEYRING_TIMEOUT
             self._stores[kind] = open_store(
-                kind,
-                self.state_dir,
-                seconds=seconds,
-                notify=lambda text: self.reporter.note(f"dkimctl: {text}"),
+                kind, self.state_dir, seconds=_keyring_timeout(), notify=self._note
             )
         return self._stores[kind]
+
+    @cached_property
+    def secrets(self) -> ReferencedSecrets:
+        """The secrets that the config file names; each is read when it is used."""
+        from dkimctl.credentials.keyring_store import KeyringStore
+        from dkimctl.credentials.referenced import ReferencedSecrets
+
+        keyring = KeyringStore(seconds=_keyring_timeout(), notify=self._note)
+        return ReferencedSecrets(os.environ, keyring)
+
+    def _note(self, text: str) -> None:
+        self.reporter.note(f"dkimctl: {text}")
 
     @cached_property
     def client(self) -> Client:
@@ -230,19 +244,47 @@ class Session:
             warn_of_other_names(ledger, base_url, client_id, self.reporter)
         return ledger
 
+    @property
+    def has_dns_targets(self) -> bool:
+        """Whether the config file says how to change DNS for the profile."""
+        return any(target.is_for(self.profile.name) for target in self.config.dns)
+
     def lock_account(self) -> AbstractContextManager[None]:
         """Wait until no other process registers for the profile's account, and lock it."""
+        from dkimctl.ledger.account_lock import Purpose
+
+        return self._lock(Purpose.REGISTER, "register")
+
+    def lock_rotation(self) -> AbstractContextManager[None]:
+        """Wait until no other `rotate run` of the profile's account is running, and lock it."""
+        from dkimctl.ledger.account_lock import Purpose
+
+        return self._lock(Purpose.ROTATE, "rotate run")
+
+    def lock_notices(self) -> AbstractContextManager[None]:
+        """Wait until no other process sends notices of the profile's account, and lock it."""
+        from dkimctl.ledger.account_lock import Purpose
+
+        return self._lock(Purpose.NOTIFY, "notification")
+
+    def _lock(self, purpose: Purpose, command: str) -> AbstractContextManager[None]:
         from dkimctl.ledger.account_lock import account_lock
+
+        def announce(holder: Holder) -> None:
+            process = (
+                f"process {holder.pid}, since {holder.since}" if holder.pid else "another process"
+            )
+            self.reporter.note(
+                f"dkimctl: waiting for another {command} of this account to finish ({process})"
+            )
 
         base_url, client_id = require_ledger_account(self.profile)
         return account_lock(
-            self.state_dir, base_url=base_url, client_id=client_id, on_wait=self._announce_wait
-        )
-
-    def _announce_wait(self, holder: Holder) -> None:
-        process = f"process {holder.pid}, since {holder.since}" if holder.pid else "another process"
-        self.reporter.note(
-            f"dkimctl: waiting for another register of this account to finish ({process})"
+            self.state_dir,
+            base_url=base_url,
+            client_id=client_id,
+            on_wait=announce,
+            purpose=purpose,
         )
 
     def _http(self) -> HttpClient:
@@ -262,6 +304,10 @@ class Session:
         return self._resources.enter_context(Sandbox())
 
 
+def _keyring_timeout() -> float:
+    return _INTERACTIVE_KEYRING_TIMEOUT if prompt.is_interactive() else _KEYRING_TIMEOUT
+
+
 def _account_of(login: Mapping[str, Any]) -> Account:
     from dkimctl.credentials.account import Account
 
@@ -272,3 +318,9 @@ def _read_defaults(document: Document, node: Node) -> Mapping[str, object]:
     from dkimctl.specs.fields import read_defaults
 
     return read_defaults(document, node)
+
+
+def _parse_zone(text: str) -> str:
+    from dkimctl.specs.names import parse_zone
+
+    return parse_zone(text)

@@ -17,8 +17,9 @@ _EXAMPLE = r"\n  (dkimctl .*)"
 
 # Words that other programs use, by what does it here.
 _COMMANDS = {
-    "register": "add create new import apply sync plan insert domain domains push submit",
-    "show-dns": "dns list ls export print records record zone get txt dump publish",
+    "register": "add create new import sync insert domain domains submit",
+    "publish": "apply deploy plan push",
+    "show-dns": "dns list ls export print records record zone get txt dump",
     "check-dns": "check test validate verify lookup dig query watch wait monitor",
     "login": "auth signin config configure init setup credentials credential account",
     "logout": "signout",

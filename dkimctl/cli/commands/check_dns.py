@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from dkimctl.cli.checkable import select_checkable
 from dkimctl.cli.command import App
 from dkimctl.cli.interruption import ending_like_ctrl_c
 from dkimctl.cli.looks import recorded_looks
+from dkimctl.cli.notices.of_checks import CheckNotices, require_checks_to_notify
 from dkimctl.cli.options.checking import (
     MAX_IN_FLIGHT,
+    WARN_WITHIN,
     ExpectAbsentOption,
     FormatOption,
     MaxInFlightOption,
+    NotifyOption,
     ResolverOption,
     SavedOption,
     ServerOption,
+    TestNoticeOption,
     WaitOption,
     WarnWithinOption,
     open_source,
@@ -34,8 +39,10 @@ from dkimctl.cli.selection import (
     warn_unmatched,
 )
 from dkimctl.cli.session import Session
-from dkimctl.errors import Interrupted
+from dkimctl.errors import Interrupted, UsageError
+from dkimctl.models.registration import Registration
 from dkimctl.publication.looks import Looks
+from dkimctl.publication.verdicts import Check
 from dkimctl.render.renderer import CheckFormat
 
 app = App()
@@ -48,6 +55,7 @@ app = App()
         "dkimctl check-dns '*.example.com' --server 192.0.2.1 --server 192.0.2.2:5353",
         "dkimctl check-dns --format json > checks.json",
         "dkimctl check-dns --from retired.json --expect-absent",
+        "dkimctl check-dns --test-notice",
     )
 )
 @with_session(LEDGER)
@@ -60,7 +68,9 @@ def check_dns(
     max_in_flight: MaxInFlightOption = MAX_IN_FLIGHT,
     wait: WaitOption = None,
     expect_absent: ExpectAbsentOption = False,
-    warn_within: WarnWithinOption = "2d",
+    warn_within: WarnWithinOption = WARN_WITHIN,
+    notify: NotifyOption = False,
+    test_notice: TestNoticeOption = False,
     fmt: FormatOption = None,
     output: OutputOption = None,
 ) -> int:
@@ -72,6 +82,10 @@ def check_dns(
     from dkimctl.publication.checking.run import check_publication
 
     policy = read_policy(wait, warn_within, expect_absent=expect_absent)
+    if test_notice:
+        return _send_test_notice(session, selection, saved, notify, expect_absent, wait)
+    if notify:
+        require_checks_to_notify(session, saved, expect_absent=expect_absent)
     if output is not None:
         require_writable(output)  # before a long wait
     source = open_source(server or (), resolver, max_in_flight)
@@ -81,25 +95,43 @@ def check_dns(
     progress = CheckProgress(session.reporter, policy.wanted, may_draw=_may_draw(fmt, output))
     looks = Looks(())
     try:
-        with (
-            ending_like_ctrl_c(),
-            recorded_looks(session, checkable.counted) as looks,
-            CheckSink(
-                fmt, output, session.reporter, wanted=policy.wanted, selection=selection or ()
-            ) as sink,
-        ):
-            with progress:
-                check_publication(
-                    checkable.registrations, source, policy, sink.emit,
-                    progress=progress, looks=looks, retired=checkable.retired,
-                )  # fmt: skip
-            status = sink.close()
+        with ending_like_ctrl_c(), recorded_looks(session, checkable.counted) as looks:
+            notices = CheckNotices(session, source, policy, looks, checkable.retired)
+            registrations: Iterable[Registration] = checkable.registrations
+            with CheckSink(
+                fmt,
+                output,
+                session.reporter,
+                wanted=policy.wanted,
+                selection=selection or (),
+                has_targets=session.has_dns_targets,
+            ) as sink:
+                emit: Callable[[Check], None] = sink.emit
+                if notify:
+                    registrations, emit = notices.watch(registrations), notices.emit_to(emit)
+                with progress:
+                    check_publication(
+                        registrations, source, policy, emit,
+                        progress=progress, looks=looks, retired=checkable.retired,
+                    )  # fmt: skip
+                status = sink.close()
+            if notify:
+                status = worst_check([status, notices.send()])
     except KeyboardInterrupt:
         hint = "run the same command to check again"
         if looks.latest:
             hint = f"what was seen is in the ledger; {hint}"
         raise Interrupted(hint=hint) from None
     return worst_check([status, checkable.status, warn_unmatched(session, selected)])
+
+
+def _send_test_notice(session: Session, *others: object) -> int:
+    from dkimctl.cli.notices.sending import send_test_notice
+
+    if any(others):
+        hint = "leave out the selection and the other options"
+        raise UsageError("--test-notice checks nothing", hint=hint)
+    return send_test_notice(session)
 
 
 def _may_draw(fmt: CheckFormat | None, output: Path | None) -> bool:

@@ -128,13 +128,18 @@ def forget(
         known = read_known_keys(ledger, selection)
         if not known.selected:
             require_empty(session, selection)
-        statuses = known.statuses(RetirementPolicy(now, now, assume_successors))
+        grace = session.config.rotation.grace
+        statuses = known.statuses(RetirementPolicy(now, now, assume_successors, grace=grace))
         forgotten = [status for status in statuses if force or status.is_over]
         if statuses and not forgotten:
             raise nothing_retired(session.reporter, statuses)
         if not still_published and (in_dns := known.not_seen_gone(forgotten)):
             raise still_in_dns(in_dns)
         write_forgotten(session.reporter, forgotten, fmt, output)  # first, so that nothing is lost
-        ledger.forget(status.registration for status in forgotten)
+        # The selector of a retired key is never used again.
+        ledger.retire(
+            {one.registration: one.successors[0].selector for one in forgotten if one.is_over}
+        )
+        ledger.forget(one.registration for one in forgotten if not one.is_over)
     report_forgotten(session.reporter, len(forgotten), len(statuses) - len(forgotten))
     return warn_unmatched(session, selection)

@@ -7,12 +7,19 @@ import gc
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from dkimctl.cli.command import App
 from dkimctl.cli.options.common import ACCOUNT, CONNECTION, SENDING
+from dkimctl.cli.options.registering import (
+    AssignSelectorOption,
+    DryRunOption,
+    PublishOption,
+    RefreshOption,
+    RetryUnknownOption,
+    SpecFileArgument,
+    WaitOption,
+)
 from dkimctl.cli.options.shared import examples, with_session
 from dkimctl.cli.output.options import OutputOptions
 from dkimctl.cli.output.run_summary import (
@@ -24,6 +31,7 @@ from dkimctl.cli.output.run_summary import (
 )
 from dkimctl.cli.output.summaries import Doing
 from dkimctl.cli.output.zones import resolve_zones
+from dkimctl.cli.publishing.registered import AfterRegistering
 from dkimctl.cli.session import Session
 from dkimctl.errors import DkimctlError
 from dkimctl.models.registration import DomainSpec
@@ -44,6 +52,7 @@ app = App()
         "dkimctl register domains.yaml",
         "dkimctl register --dry-run domains.yaml",
         "dkimctl register --assign-selector s%Y%m domains.yaml",
+        "dkimctl register --publish domains.yaml",
         "dkimctl register --sandbox domains.example.yaml",
         "dkimctl register --format zone --output dkim.zone - < domains.yaml",
     )
@@ -52,31 +61,13 @@ app = App()
 def register(
     session: Session,
     output: OutputOptions,
-    file: Annotated[
-        str, typer.Argument(metavar="FILE", help="A spec file (YAML); `-` is standard input.")
-    ],
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", "-n", help="Show what would be done, and send nothing.")
-    ] = False,
-    refresh: Annotated[
-        bool, typer.Option("--refresh", help="Also send entries that are already in the ledger.")
-    ] = False,
-    assign_selector: Annotated[
-        str | None,
-        typer.Option(
-            "--assign-selector",
-            metavar="TEMPLATE",
-            help="Selector for entries without one, such as s%Y%m; {domain} is a short hash "
-            "of the domain.",
-        ),
-    ] = None,
-    retry_unknown: Annotated[
-        bool,
-        typer.Option(
-            "--retry-unknown",
-            help="Retry unanswered entries that have no selector; may create duplicates.",
-        ),
-    ] = False,
+    file: SpecFileArgument,
+    dry_run: DryRunOption = False,
+    refresh: RefreshOption = False,
+    assign_selector: AssignSelectorOption = None,
+    retry_unknown: RetryUnknownOption = False,
+    publish: PublishOption = False,
+    wait: WaitOption = None,
 ) -> int:
     """Register the domains of a spec file, and show their DNS records.
 
@@ -84,6 +75,7 @@ def register(
     """
     from dkimctl.cli.interruption import interrupting
 
+    after = AfterRegistering.read(session, publish=publish, wait=wait, dry_run=dry_run)
     with interrupting():
         specs = session.read_specs(file)
         gc.freeze()  # they stay to the end: spare the garbage collector from visiting them
@@ -99,7 +91,8 @@ def register(
             return show_plan(session.reporter, specs, planner, output)
         output = resolve_zones(output, record_names(specs), session.reporter.note)
         doing = Doing.REFRESHING if refresh else Doing.REGISTERING
-        return _register(session, file, specs, make_planner, output, doing)
+        status = _register(session, file, specs, make_planner, output, doing, after)
+    return after.publish(file, output, status)
 
 
 def _register(
@@ -109,6 +102,7 @@ def _register(
     make_planner: MakePlanner,
     output: OutputOptions,
     doing: Doing,
+    after: AfterRegistering,
 ) -> int:
     from dkimctl.cli.interruption import stopping
     from dkimctl.cli.progress.registering import RegistrationProgress
@@ -136,7 +130,7 @@ def _register(
         with stopping(run.stop):
             try:
                 with progress:
-                    run.execute(sink.emit)
+                    run.execute(after.seeing(sink.emit))
             except DkimctlError as error:
                 if error is not run.stopped:
                     raise
@@ -144,4 +138,4 @@ def _register(
             unanswered = [] if run.stopped else run.left_unanswered()
             lock.close()  # the next run need not wait for the reader of this one
             shown = sink.close()
-    return finish_run(session, file, run, unanswered, shown, output)
+    return finish_run(session, file, run, unanswered, shown, output, says_next=not after)

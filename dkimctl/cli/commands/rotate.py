@@ -38,7 +38,7 @@ from dkimctl.cli.selection import (
     warn_unmatched,
 )
 from dkimctl.cli.session import Session
-from dkimctl.text.durations import with_unit
+from dkimctl.text.durations import with_unit, written_duration
 
 if TYPE_CHECKING:
     from dkimctl.rotation.retirement import RetirementPolicy
@@ -54,6 +54,8 @@ app = App()
         "dkimctl rotate --retired",
         "dkimctl rotate --retired --format nsupdate --output remove.txt && "
         "nsupdate -k KEYFILE remove.txt",
+        "dkimctl rotate run --dry-run",
+        "dkimctl rotate status",
     )
 )
 @with_session(LEDGER)
@@ -74,19 +76,21 @@ def rotate(
 ) -> int:
     """Print specs (YAML) for the successors of old keys.
 
-    They are for `register`; nothing is sent.
+    They are for `register`; nothing is sent. `dkimctl rotate run` does all that is due by itself,
+    and `dkimctl rotate status` shows where each key is.
 
     With --retired, list the old records that may be removed from DNS. Their successors are checked
     in DNS first.
     """
     now = datetime.now(UTC)
-    options = {"--older-than": older_than, "--start-in": start_in, "--selector": template,
-               "--key-len": key_len}  # fmt: skip
-    given = {option: text for option, text in options.items() if text is not None}
+    own = {"--older-than": older_than, "--start-in": start_in, "--selector": template,
+           "--key-len": key_len}  # fmt: skip
+    given = {option: text for option, text in own.items() if text is not None}
     if retired:
         if given:
             raise no_effect(next(iter(given)), "with")
-        policy = read_retirement_policy(max_age, now, assume_successors=assume_successors)
+        grace = session.config.rotation.grace
+        policy = read_retirement_policy(max_age, now, grace, assume_successors=assume_successors)
         output_options = read_retired_output(fmt, zone or (), output)
         return _list_retired(session, selection, policy, output_options, look=not no_check)
     only_retired = {
@@ -95,7 +99,9 @@ def rotate(
     }  # fmt: skip
     if option := next((option for option, value in only_retired.items() if value), None):
         raise no_effect(option, "without")
-    return _print_successors(session, selection, DEFAULTS | given, output)
+    max_key_age = written_duration(session.config.rotation.max_age.total_seconds())
+    options = {"--older-than": max_key_age, **DEFAULTS, **given}
+    return _print_successors(session, selection, options, output)
 
 
 def _print_successors(

@@ -35,7 +35,9 @@ def complete_line(root: Any, line: Line, *, with_help: bool) -> Completion:
     if line.current.startswith("-") and not is_value and "--" not in line.words:
         return _option(typed, line.current)
     if typed.next is not None:
-        return _values(typed.next, typed, line.current)
+        values = _values(typed.next, typed, line.current)
+        below = _matching(_commands_below(root, line.words), line.current)
+        return values._replace(candidates=[*below, *values.candidates])
     if typed.is_group:
         return Completion(_matching(_commands(typed, line.current, with_help), line.current))
     return Completion([] if line.current else _matching(_options(typed), ""))
@@ -77,6 +79,14 @@ def _commands(typed: TypedWords, start: str, with_help: bool) -> Iterator[Candid
             yield Candidate(name)
         elif not command.hidden:
             yield Candidate(name, command.get_short_help_str(limit=100))
+
+
+def _commands_below(root: Any, words: Sequence[str]) -> Iterator[Candidate]:
+    """The second words of commands such as `rotate run`, of which the first is a command itself."""
+    for name in root.commands:
+        first, _, second = name.partition(" ")
+        if second and words == [first]:
+            yield Candidate(second)
 
 
 def _options(typed: TypedWords) -> Iterator[Candidate]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from dkimctl.cli.arguments import split_command
+
 _CURSOR = "\0"  # the word at the cursor; no other word has this character
 
 
@@ -51,14 +53,15 @@ class TypedWords:
         for name, value in values.items():
             self._store(parameters[name], value if isinstance(value, list | tuple) else [value])
         if self.is_group and others and others[0] != _CURSOR:
-            self._enter(*others)
+            self._enter(others)
 
-    def _enter(self, name: str, *words: str) -> None:
+    def _enter(self, words: Sequence[str]) -> None:
+        name, rest = split_command(words, self.command.commands, self._options)
         command = self.command.get_command(self.context, name)
         if command is None:
             self.is_unknown = True
         else:
-            self._read(command, self.context, [*words])
+            self._read(command, self.context, rest)
 
     def _store(self, parameter: Any, values: Sequence[object]) -> None:
         if _CURSOR in values:

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from dkimctl.publication.checking.run import CheckPolicy
 
 _SERVERS_PANEL = "Servers"
-MAX_IN_FLIGHT = 64  # by default
+# Unless an option says otherwise.
+MAX_IN_FLIGHT = 64
+WARN_WITHIN = "2d"
 
 SavedOption = Annotated[
     str | None,
@@ -73,6 +75,18 @@ WarnWithinOption = Annotated[
         help="Warn about unpublished records whose signing starts within this time.",
     ),
 ]
+NotifyOption = Annotated[
+    bool,
+    typer.Option(
+        "--notify",
+        help="Tell what has become worse or better since the last run: see notify in the config "
+        "file.",
+    ),
+]
+TestNoticeOption = Annotated[
+    bool,
+    typer.Option("--test-notice", help="Only send a notice, as a test: see notify."),
+]
 FormatOption = Annotated[
     CheckFormat | None,
     typer.Option(
@@ -92,10 +106,13 @@ def read_policy(wait: str | None, warn_within: str, *, expect_absent: bool) -> C
     )
 
 
-def open_source(servers: Sequence[str], resolver: bool, max_in_flight: int) -> Source:
+def open_source(
+    servers: Sequence[str] = (), resolver: bool = False, max_in_flight: int = MAX_IN_FLIGHT
+) -> Source:
     """The servers that these options name. Raises UsageError; ServiceError without a resolver."""
     from dkimctl.publication.checking.queries import authoritative, given, recursive
-    from dkimctl.resolver.nameservers import parse_address, system_nameservers
+    from dkimctl.resolver.nameservers import system_nameservers
+    from dkimctl.text.addresses import parse_address
 
     if servers and resolver:
         raise UsageError("--server cannot be combined with --resolver", hint="remove one of them")

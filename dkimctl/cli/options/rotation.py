@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from dkimctl.rotation.retirement import RetirementPolicy
     from dkimctl.rotation.successors import RotationPolicy
 
-# Of the options that --retired does not take.
+# Of the options that --retired does not take. That of --older-than is `max_age` in the config file.
 DEFAULTS = {
-    "--older-than": "180d",  # M3AAWG, DKIM Key Rotation Best Common Practices: every six months
     "--start-in": "3d",
     "--selector": "s%Y%m%d",
     "--key-len": "2048",
@@ -44,7 +43,8 @@ OlderThanOption = Annotated[
     typer.Option(
         "--older-than",
         metavar="TIME",
-        help=f"Replace keys older than this; 0d: all keys (default: {DEFAULTS['--older-than']}).",
+        help="Replace keys older than this; 0d: all keys (default: `max_age` of `rotation` in the "
+        "config file, or 180d).",
     ),
 ]
 StartInOption = Annotated[
@@ -118,7 +118,7 @@ ZoneOption = Annotated[
 
 
 def read_policy(options: Mapping[str, str], now: datetime) -> RotationPolicy:
-    """What the options of DEFAULTS ask for. Raises UsageError."""
+    """What --older-than and the options of DEFAULTS ask for. Raises UsageError."""
     from dkimctl.rotation.successors import RotationPolicy, start_date
     from dkimctl.specs.selector_template import SelectorTemplate
 
@@ -157,13 +157,13 @@ def read_retired_output(
 
 
 def read_retirement_policy(
-    max_age: str | None, now: datetime, *, assume_successors: bool
+    max_age: str | None, now: datetime, grace: timedelta, *, assume_successors: bool
 ) -> RetirementPolicy:
-    """When a key is retired. Raises UsageError."""
+    """When a key is retired; `grace` is that of the config file. Raises UsageError."""
     from dkimctl.rotation.retirement import RetirementPolicy
 
     age = read_duration("--max-age-of-check", max_age or MAX_AGE)
-    return RetirementPolicy(now, now - age, assume_successors)
+    return RetirementPolicy(now, now - age, assume_successors, grace=grace)
 
 
 def no_effect(option: str, how: str) -> UsageError:

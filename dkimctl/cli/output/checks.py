@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -10,25 +9,17 @@ from pathlib import Path
 from typing import Self
 
 from dkimctl.cli.output import next_steps
-from dkimctl.cli.output.destination import open_writer
+from dkimctl.cli.output.destination import TextWriter, open_writer, table_layout
 from dkimctl.cli.output.results import LONG_TABLE, worst_check
 from dkimctl.cli.output.streams import Reporter
+from dkimctl.cli.output.urgent import warn_of_urgent
 from dkimctl.errors import ExitCode, OutputError
 from dkimctl.models.registration import named
 from dkimctl.publication.verdicts import Check, Urgency, Verdict, is_good
 from dkimctl.render.formats import open_check_renderer
-from dkimctl.render.renderer import CheckFormat, Renderer, TableLayout
-from dkimctl.text.escaping import few
+from dkimctl.render.renderer import CheckFormat, Renderer
 from dkimctl.text.grouping import MAX_ALIKE
 
-# The text of the warning about all checks of an urgency.
-_WARNINGS = {
-    Urgency.SIGNING: "signing now without DNS, so receivers cannot verify the mail",
-    Urgency.PARTLY: (
-        "signing now, but some servers lack it, so receivers that ask those cannot verify the mail"
-    ),
-    Urgency.SOON: "signing starts soon, but DNS is not ready",
-}
 # How the summary calls verdicts where the records should be gone.
 _WORDS_OF_ABSENCE = {Verdict.PUBLISHED: "still in DNS", Verdict.MISSING: "gone"}
 
@@ -36,7 +27,9 @@ _WORDS_OF_ABSENCE = {Verdict.PUBLISHED: "still in DNS", Verdict.MISSING: "gone"}
 class CheckSink:
     """Shows checks, emitted one by one, and counts them.
 
-    `wanted` is the good verdict; `selection` are the words that select what is checked.
+    `wanted` is the good verdict; `selection` are the words that select what is checked. `writer`
+    takes the text instead of `output`. `has_targets`: `publish` can publish what is missing;
+    `is_written`: it has.
 
     A table is written by `close`, the other formats meanwhile. Without a format it is a table that
     leaves rows out where there are many, unless --verbose is given. Leaving the block with an
@@ -51,6 +44,9 @@ class CheckSink:
         *,
         wanted: Verdict,
         selection: Sequence[str] = (),
+        writer: TextWriter | None = None,
+        has_targets: bool = False,
+        is_written: bool = False,
     ) -> None:
         self._fmt = fmt or CheckFormat.TABLE
         self._shows_all = fmt is not None or reporter.verbose
@@ -59,9 +55,11 @@ class CheckSink:
         self._wanted = wanted
         self._selection = selection
         self._counts: Counter[Verdict] = Counter()
-        self._urgent: dict[Urgency, list[str]] = {urgency: [] for urgency in _WARNINGS}
+        self._urgent: dict[Urgency, list[str]] = {}
         self._rows: list[Check] = []  # of a table; their number decides which are shown
-        self._writer = open_writer(output)
+        self._writer = writer or open_writer(output)
+        self._has_targets = has_targets
+        self._is_written = is_written
         self._renderer: Renderer[Check] | None = None
 
     def __enter__(self) -> Self:
@@ -73,8 +71,8 @@ class CheckSink:
 
     def emit(self, check: Check) -> None:
         self._counts[check.finding.verdict] += 1
-        if check.urgency in _WARNINGS:
-            self._urgent[check.urgency].append(named(check))
+        if check.urgency:
+            self._urgent.setdefault(check.urgency, []).append(named(check))
         if self._fmt is CheckFormat.TABLE:
             self._rows.append(check)
         else:
@@ -100,9 +98,7 @@ class CheckSink:
         renderer = open_check_renderer(
             self._fmt,
             wanted=self._wanted,
-            layout=TableLayout(
-                width=shutil.get_terminal_size((120, 24)).columns,
-                colour=self._output is None and self._reporter.shows_colour(sys.stdout),
+            layout=table_layout(self._reporter, self._output)._replace(
                 only_attention=is_cut or self._reporter.quiet,
                 most_alike=None if self._shows_all or self._output is not None else MAX_ALIKE,
             ),
@@ -129,21 +125,21 @@ class CheckSink:
             if counts[verdict]
         ]
         self._reporter.summarize(", ".join(parts) or "nothing to check", counts)
-        wait = next_steps.wait_for(self._selection)
-        publish = f"{next_steps.publish(self._selection)}, then {wait}"
-        for urgency, text in _WARNINGS.items():
-            if names := self._urgent[urgency]:
-                which = f"{len(names)} ({few(names)})"
-                if urgency is Urgency.PARTLY:
-                    hint = f"wait until all servers have it: {wait}"
-                else:
-                    hint = f"publish the records: {publish}"
-                self._reporter.warn(f"{text}: {which}", hint=hint, code=urgency)
-        if counts[Verdict.MISSING] and not words and not any(self._urgent.values()):
-            self._reporter.note(f"dkimctl: to publish what is missing: {publish}")
+        warn_of_urgent(
+            self._reporter, self._urgent, self._selection,
+            by_target=self._has_targets, is_written=self._is_written,
+        )  # fmt: skip
+        if counts[Verdict.MISSING] and not words and not self._urgent:
+            self._reporter.note(f"dkimctl: {self._about_missing()}")
         if counts and counts[Verdict.PUBLISHED] == counts.total():
-            rotate = next_steps.rotate(self._selection)
+            rotate = next_steps.rotate(self._selection, by_target=self._has_targets)
             self._reporter.note(f"dkimctl: to replace the keys, every six months or so: {rotate}")
+
+    def _about_missing(self) -> str:
+        if self._is_written:
+            return next_steps.wait_for_transfers(self._selection)
+        publish = next_steps.publish(self._selection, by_target=self._has_targets)
+        return f"to publish what is missing: {publish}, then {next_steps.wait_for(self._selection)}"
 
 
 def _exit_code(verdict: Verdict, wanted: Verdict) -> ExitCode:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Protocol, TextIO
 
-from dkimctl.cli.output.streams import IN_LEDGER, StdoutWriter
+from dkimctl.cli.output.streams import KEPT, Reporter, StdoutWriter
 from dkimctl.errors import OutputError
+from dkimctl.render.renderer import TableLayout
 from dkimctl.system.writing import atomic_writer
 
 
@@ -20,6 +22,14 @@ class TextWriter(Protocol):
     `write` raises nothing; `close` raises OutputError where any of it could not be written.
     `abort` leaves a file as it was.
     """
+
+    def write(self, text: str) -> None: ...
+    def close(self) -> None: ...
+    def abort(self) -> None: ...
+
+
+class NullWriter:
+    """A TextWriter that drops the text."""
 
     def write(self, text: str) -> None: ...
     def close(self) -> None: ...
@@ -47,9 +57,15 @@ def open_writer(
     return _FileWriter(output)
 
 
-def write_chunks(chunks: Iterable[str], output: Path | None, *, must_arrive: bool = False) -> None:
-    """Write a result into the file `output`, or to stdout. Raises OutputError."""
-    writer = open_writer(output, must_arrive=must_arrive)
+def write_chunks(
+    chunks: Iterable[str],
+    output: Path | None,
+    *,
+    must_arrive: bool = False,
+    is_paged: bool = False,
+) -> None:
+    """Write a result to a file, or to stdout: see `open_writer`. Raises OutputError."""
+    writer = open_writer(output, must_arrive=must_arrive, is_paged=is_paged)
     try:
         for text in chunks:
             writer.write(text)
@@ -100,7 +116,7 @@ class _FileWriter:
         if self._failure is not None:
             raise OutputError(
                 f"cannot write {self._path}: {self._failure.strerror or self._failure}",
-                hint=f"check that its directory exists and has space; {IN_LEDGER}",
+                hint=f"check that its directory exists and has space; {KEPT}",
             )
 
     def abort(self) -> None:
@@ -112,6 +128,14 @@ class _Abandoned(Exception):
     """Thrown into `atomic_writer`, which then keeps the file as it was."""
 
 
+def table_layout(reporter: Reporter, output: Path | None) -> TableLayout:
+    """The width and colour of a table in the file `output`, or on stdout."""
+    return TableLayout(
+        width=shutil.get_terminal_size((120, 24)).columns,
+        colour=output is None and reporter.shows_colour(sys.stdout),
+    )
+
+
 def make_directory(path: Path) -> None:
     """Create a missing directory for results. Raises OutputError."""
     try:
@@ -119,5 +143,5 @@ def make_directory(path: Path) -> None:
     except OSError as error:
         raise OutputError(
             f"cannot create the directory {path}: {error.strerror or error}",
-            hint=f"name another with --output-dir; {IN_LEDGER}",
+            hint=f"name another with --output-dir; {KEPT}",
         ) from None

@@ -7,12 +7,14 @@ shown: see `named_commands`.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from dkimctl.cli.output.named_commands import as_typed
 
+_MAX_TYPED = 5  # domains in a command to copy
 
-def selection_of(file: str) -> Sequence[str]:
+
+def select_file(file: str) -> Sequence[str]:
     """The words that select what a spec file registers; none, which is all, for standard input."""
     if file == "-":
         return ()
@@ -21,7 +23,16 @@ def selection_of(file: str) -> Sequence[str]:
     return (file if is_file(file) else f"./{file}",)
 
 
-def publish(selection: Sequence[str]) -> str:
+def select_domains(domains: Iterable[str], otherwise: Sequence[str] = ()) -> Sequence[str]:
+    """The words that select these domains; `otherwise`, which is all, if there are many."""
+    words = list(dict.fromkeys(domains))
+    return words if len(words) <= _MAX_TYPED else otherwise
+
+
+def publish(selection: Sequence[str], *options: str, by_target: bool = False) -> str:
+    """`by_target`: the config file says how to change DNS; `options` are for that."""
+    if by_target:
+        return f"`dkimctl publish{_typed([*selection, *options])}`"
     return (
         f"`dkimctl show-dns{_typed(selection)} --format nsupdate --output add.txt && "
         "nsupdate -k KEYFILE add.txt`"
@@ -36,6 +47,17 @@ def wait_for(selection: Sequence[str]) -> str:
     return f"`dkimctl check-dns{_typed(selection)} --wait 30m`"
 
 
+def wait_for_transfers(selection: Sequence[str]) -> str:
+    return (
+        "the DNS target has the records: check that the servers of the zone get them from it, then "
+        f"{wait_for(selection)}"
+    )
+
+
+def check(selection: Sequence[str]) -> str:
+    return f"`dkimctl check-dns{_typed(selection)}`"
+
+
 def show_all(selection: Sequence[str]) -> str:
     return f"`dkimctl show-dns{_typed(selection)}`"
 
@@ -44,7 +66,10 @@ def register_file(file: object) -> str:
     return f"`dkimctl register{_typed([str(file)])}`"
 
 
-def rotate(selection: Sequence[str]) -> str:
+def rotate(selection: Sequence[str], *, by_target: bool = False) -> str:
+    """What replaces keys; `by_target`: from a timer, since the config file says how."""
+    if by_target:
+        return "`dkimctl rotate run` once a day, from a timer"
     return f"`dkimctl rotate{_typed(selection)}`"
 
 

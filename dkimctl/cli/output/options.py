@@ -67,7 +67,8 @@ class OutputOptions(NamedTuple):
     def require_zones_for(self, names: Sequence[str]) -> None:
         """Raise UsageError for names outside the zones, or several zones without `--output-dir`."""
         zones = self.zones if self.origin is None else [self.origin]
-        from dkimctl.render.records import outside_zones, zone_finder
+        from dkimctl.render.records import outside_zones
+        from dkimctl.text.dns_names import zone_finder
 
         find_zone = zone_finder(zones)
         zone_of = {name: find_zone(name) for name in names}
@@ -143,15 +144,8 @@ def _require_fit(option: str, value: object, fmt: Format, fitting: Iterable[Form
 
 
 def read_zone(option: str, text: str) -> str:
-    """A zone's name; unlike a signing domain's it may be one label, or hold an underscore.
+    """A zone's name. Raises UsageError that names the option."""
+    from dkimctl.specs.names import parse_zone
 
-    Raises UsageError that names the option.
-    """
-    from dkimctl.dkim import is_name
-    from dkimctl.specs.names import parse_domain
-
-    name = text.lower().removesuffix(".")
-    if is_name(name):
-        return name
     with naming(option):
-        return parse_domain(text)
+        return parse_zone(text)

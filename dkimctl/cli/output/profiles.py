@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import shutil
-import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from dkimctl.cli.output.destination import table_layout
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.cli.session import Session
 from dkimctl.errors import CredentialsError, LedgerError
@@ -58,9 +57,8 @@ def profile_rows(reporter: Reporter, profiles: Sequence[dict[str, Any]]) -> Iter
     from dkimctl.render.grid import BOLD, GREEN, Grid
 
     cells = [_cells(profile) for profile in profiles]
-    width = shutil.get_terminal_size((120, 24)).columns
-    colour = reporter.shows_colour(sys.stdout)
-    grid = Grid(_HEADER, cells, width, min_last=len(_HEADER[-1]), colour=colour)
+    layout = table_layout(reporter, None)
+    grid = Grid(_HEADER, cells, layout.width, min_last=len(_HEADER[-1]), colour=layout.colour)
     yield from grid.header()
     for profile, texts in zip(profiles, cells, strict=True):
         mark = BOLD if profile["in_use"] else ""

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
 from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple, Self
 
 from dkimctl.cli.output.attention import AttentionWarnings
-from dkimctl.cli.output.destination import TextWriter, open_writer
+from dkimctl.cli.output.destination import TextWriter, open_writer, table_layout
 from dkimctl.cli.output.options import OutputOptions
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.cli.output.summaries import Doing, summary
@@ -79,6 +77,7 @@ class ResultWriter:
         self._must_arrive = must_arrive
         self._in_background = in_background
         self._writer: TextWriter | None = None
+        look = table_layout(reporter, output_options.output)
         renderer = open_renderer(
             output_options.fmt,
             ttl=output_options.ttl,
@@ -86,11 +85,7 @@ class ResultWriter:
             zones=output_options.zones,
             per_zone=output_options.is_per_zone,
             provider=output_options.provider,
-            layout=layout._replace(
-                width=shutil.get_terminal_size((120, 24)).columns,
-                colour=output_options.output is None and reporter.shows_colour(sys.stdout),
-                wide=output_options.wide,
-            ),
+            layout=layout._replace(width=look.width, colour=look.colour, wide=output_options.wide),
         )
         self._per_zone = renderer if isinstance(renderer, PerZoneRenderer) else None
         self._renderer = renderer if isinstance(renderer, Renderer) else None

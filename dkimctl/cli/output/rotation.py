@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from dkimctl.cli.output import next_steps
 from dkimctl.cli.output.alike import AlikeWarnings
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dkimctl.rotation.review import Review
     from dkimctl.rotation.successors import Rotation
 
-_MAX_TYPED = 5  # domains in a command to copy
+_Statuses: TypeAlias = "Sequence[RetirementStatus]"
 
 
 def report_rotation(
@@ -55,8 +55,8 @@ def report_rotation(
         )
         reporter.note(f"dkimctl: next: {_register_successors(output)}")
         reporter.note(
-            "dkimctl: 14 days after that start: `dkimctl rotate --retired` lists the old records "
-            "to remove"
+            "dkimctl: when the grace period after that start is over: `dkimctl rotate --retired` "
+            "lists the old records to remove"
         )
     else:
         reporter.note(
@@ -86,29 +86,58 @@ def show_retired(
 
     Warns about those that are due and cannot be listed; returns the exit code.
     """
+    retired, due, unknown = _sorted(review)
+    if options.fmt is Format.NSUPDATE:
+        _write_deletions(session.reporter, retired, options)
+    else:
+        write_results(retired, options, session.reporter, is_paged=True)
+    status = _report_others(session, review, due, unknown)
+    if retired:
+        assumed = ("--assume-successors",) if assume_successors else ()
+        _report_retired(session, len(retired), options.fmt, selection, assumed)
+    elif not due:
+        _report_none(session.reporter)
+    return status
+
+
+def retired_results(session: Session, review: Review) -> tuple[list[Result], ExitCode]:
+    """The retired registrations, and the exit code for those that are due and cannot be listed.
+
+    Warns about these.
+    """
+    retired, due, unknown = _sorted(review)
+    status = _report_others(session, review, due, unknown)
+    if not (retired or due):
+        _report_none(session.reporter)
+    return retired, status
+
+
+def _sorted(review: Review) -> tuple[list[Result], _Statuses, _Statuses]:
+    """What is retired, what is due, and what is unknown."""
     from dkimctl.rotation.retirement import Stage, as_result
 
     by_stage: dict[Stage, list[RetirementStatus]] = {stage: [] for stage in Stage}
     for status in review.statuses:
         by_stage[status.stage].append(status)
     results = [as_result(status) for status in by_stage[Stage.RETIRED]]
-    if options.fmt is Format.NSUPDATE:
-        _write_deletions(session.reporter, results, options)
-    else:
-        write_results(results, options, session.reporter, is_paged=True)
-    _warn_unknown(session.reporter, by_stage[Stage.UNKNOWN])
-    _warn_due(session, by_stage[Stage.DUE])
-    if results:
-        assumed = ("--assume-successors",) if assume_successors else ()
-        _report_retired(session.reporter, len(results), options.fmt, selection, assumed)
-    elif not by_stage[Stage.DUE]:
-        session.reporter.note(
-            "dkimctl: nothing is retired: a key is retired when its successor has been enabled and "
-            "published for 14 days, and has started that long ago"
-        )
+    return results, by_stage[Stage.DUE], by_stage[Stage.UNKNOWN]
+
+
+def _report_others(
+    session: Session, review: Review, due: _Statuses, unknown: _Statuses
+) -> ExitCode:
+    _warn_unknown(session.reporter, unknown)
+    _warn_due(session, due)
     return worst_check(
         ExitCode.SERVICE if status.registration in review.unanswered else ExitCode.NO
-        for status in by_stage[Stage.DUE]
+        for status in due
+    )
+
+
+def _report_none(reporter: Reporter) -> None:
+    reporter.note(
+        "dkimctl: nothing is retired: a key is retired when its successor has been enabled and "
+        "published for the grace period (14 days by default), and has started that long ago"
     )
 
 
@@ -121,11 +150,12 @@ def _warn_due(session: Session, due: Sequence[RetirementStatus]) -> None:
         text = f"{named(status.registration)} is due, but check first: {reason}"
         warnings.warn(text, kind="due, but check first", code="due")
     warnings.close()
-    domains = list(dict.fromkeys(status.registration.sign_domain for status in due))
-    selection = " ".join(["", *domains]) if len(domains) <= _MAX_TYPED else ""
+    check = next_steps.check(
+        next_steps.select_domains(status.registration.sign_domain for status in due)
+    )
     session.reporter.warn(
         f"not listed until their successors are published: {len(due)}",
-        hint=f"publish what is missing, then run `dkimctl check-dns{selection}`",
+        hint=f"publish what is missing, then run {check}",
         code="due",
     )
 
@@ -160,8 +190,9 @@ def _write_deletions(reporter: Reporter, results: Sequence[Result], options: Out
 
 
 def _report_retired(
-    reporter: Reporter, count: int, fmt: Format, selection: Sequence[str], options: Sequence[str]
+    session: Session, count: int, fmt: Format, selection: Sequence[str], options: Sequence[str]
 ) -> None:
+    reporter = session.reporter
     list_them = next_steps.rotate_retired(selection, *options)
     reporter.note(
         f"dkimctl: retired: {count}; the service does not tell when it stops using a selector: "
@@ -169,10 +200,11 @@ def _report_retired(
         "(s=)"
     )
     if fmt is not Format.NSUPDATE:
-        reporter.note(
-            f"dkimctl: next, to delete: `{list_them} --format nsupdate --output remove.txt && "
-            "nsupdate -k KEYFILE remove.txt`"
-        )
+        by_hand = f"`{list_them} --format nsupdate --output remove.txt && "
+        by_hand += "nsupdate -k KEYFILE remove.txt`"
+        publish = next_steps.publish(selection, "--retired", *options, by_target=True)
+        how = publish if session.has_dns_targets else by_hand
+        reporter.note(f"dkimctl: next, to delete: {how}")
     reporter.note(
         f"dkimctl: next, to check that they are gone: `{list_them} --format json --output "
         "retired.json && dkimctl check-dns --from retired.json --expect-absent`"

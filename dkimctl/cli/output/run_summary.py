@@ -52,7 +52,7 @@ def open_sink(
     session: Session, file: str, output: OutputOptions, doing: Doing, expected: int
 ) -> ResultSink:
     """Where the results of a run go; a slow reader of stdout does not hold it up."""
-    shown_by = next_steps.show_all(next_steps.selection_of(file))
+    shown_by = next_steps.show_all(next_steps.select_file(file))
     return ResultSink(
         output,
         session.reporter,
@@ -70,6 +70,8 @@ def finish_run(
     unanswered: Sequence[Intent],
     shown: Shown,
     output_options: OutputOptions,
+    *,
+    says_next: bool,
 ) -> int:
     """Report why the run ended early, or what to do next; returns the exit code.
 
@@ -88,19 +90,22 @@ def finish_run(
     if stopped is not None:
         session.reporter.error(stopped)
         return worst([shown.status, stopped.exit_code])
-    _report_next(session.reporter, file, shown, output_options)
+    if says_next:
+        _report_next(session, file, shown, output_options)
     return shown.status
 
 
-def _report_next(
-    reporter: Reporter, file: str, shown: Shown, output_options: OutputOptions
-) -> None:
+def _report_next(session: Session, file: str, shown: Shown, output_options: OutputOptions) -> None:
     """Say how to publish the records, unless they were written for that, and to check them."""
     if not USABLE & shown.counts.keys():
         return
+    reporter = session.reporter
     # A selection with entries that are not registered would end with exit code 1.
-    selection = next_steps.selection_of(file) if shown.counts.keys() <= USABLE else ()
-    if output_options.fmt is Format.TABLE:
+    selection = next_steps.select_file(file) if shown.counts.keys() <= USABLE else ()
+    if session.has_dns_targets:
+        publish = next_steps.publish(selection, by_target=True)
+        reporter.note(f"dkimctl: next, publish the records: {publish}")
+    elif output_options.fmt is Format.TABLE:
         reporter.note(f"dkimctl: next, publish the records: {next_steps.publish(selection)}")
         reporter.note(f"dkimctl: or as zone files: {next_steps.write_zone_files(selection)}")
     reporter.note(f"dkimctl: then check that they are published: {next_steps.wait_for(selection)}")

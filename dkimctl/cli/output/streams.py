@@ -17,10 +17,11 @@ if TYPE_CHECKING:
     from dkimctl.cli.output.background_writer import BackgroundWriter
     from dkimctl.publication.verdicts import Verdict
 
-    Counts = Mapping[Outcome, int] | Mapping[Verdict, int]
+    Counts = Mapping[Outcome, int] | Mapping[Verdict, int] | Mapping[str, int]
 
 _PIECE = 64  # chunks in a write: a write for each would take as long as making them
-IN_LEDGER = "what was registered is in the ledger: `dkimctl show-dns`"
+# Of a result that is lost, whichever command it is of.
+KEPT = "what was done is kept; `dkimctl show-dns` shows what is registered"
 _STYLES = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m"}
 
 
@@ -46,7 +47,7 @@ class Reporter:
         self.command_options = CommandOptions()
         self._as_json = as_json
         self._reports: dict[str, list[dict[str, str]]] = {"error": [], "warning": []}
-        self._summary: Counts | None = None
+        self._summary: dict[str, int] | None = None
 
     @property
     def lists_all(self) -> bool:
@@ -66,10 +67,10 @@ class Reporter:
             _write_line(printable(self.complete(text)))
 
     def summarize(self, text: str, counts: Counts) -> None:
-        """Report the result of a run, in words and as numbers."""
+        """Report the result of a run, in words and as numbers; those of its parts are joined."""
         self.note(f"dkimctl: {text}")
         if not self.quiet:
-            self._summary = counts
+            self._summary = {**(self._summary or {}), **dict(counts.items())}
 
     def warn(self, text: str, *, hint: str = "", code: str = "warning") -> None:
         """Report what does not stop the command."""
@@ -152,7 +153,7 @@ class StdoutWriter:
                 "stdout is closed, and the result would be lost", hint=hint or "use --output"
             )
         self._must_arrive = must_arrive
-        self._hint = hint or IN_LEDGER
+        self._hint = hint or KEPT
         self._gathered: list[str] = []
         self._most_gathered = 1 if sys.stdout.isatty() else _PIECE
         self._failure: OSError | None = None
@@ -229,7 +230,7 @@ def _write_one(text: str) -> OSError | None:
 
 
 def _require_written(
-    failure: OSError | None, hint: str = IN_LEDGER, *, must_arrive: bool = False
+    failure: OSError | None, hint: str = KEPT, *, must_arrive: bool = False
 ) -> None:
     if failure is None:
         return

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dkimctl.cli.output.destination import make_directory, write_chunks
 from dkimctl.cli.output.options import OutputOptions
-from dkimctl.cli.output.streams import IN_LEDGER, Reporter
+from dkimctl.cli.output.streams import KEPT, Reporter
 from dkimctl.errors import OutputError
 from dkimctl.render.renderer import PerZoneRenderer, ZoneFile
 from dkimctl.text.escaping import few
@@ -30,7 +30,7 @@ def write_zone_files(renderer: PerZoneRenderer, options: OutputOptions, reporter
         names = few([file.name for file in files])
         raise OutputError(
             f"the result is {len(files)} files ({names}), which need a directory",
-            hint=f"name one with --output-dir; {IN_LEDGER}",
+            hint=f"name one with --output-dir; {KEPT}",
         )
     else:
         write_chunks(files[0].chunks if files else (), options.output)

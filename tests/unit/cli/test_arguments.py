@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dkimctl.cli.arguments import wanted_color, wants_json
+from dkimctl.cli.arguments import split_command, wanted_color, wants_json
+from dkimctl.cli.main import COMMANDS, LazyGroup
 from dkimctl.cli.output.colour import Color
 
 
@@ -37,3 +38,17 @@ def test_other_command_lines_do_not_want_json(line):
 )  # fmt: skip
 def test_the_last_colour_counts(line, expected):
     assert wanted_color(line.split()) is expected
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "rest"),
+    [("rotate run -n", "rotate run", "-n"), ("rotate", "rotate", ""),
+     ("rotate --sandbox run x", "rotate run", "--sandbox x"),
+     ("rotate -q --profile a --config=b status", "rotate status", "-q --profile a --config=b"),
+     ("rotate --profile run", "rotate", "--profile run"),
+     ("rotate --output run status", "rotate", "--output run status"),
+     ("rotate -- run", "rotate", "-- run"), ("rotate x run", "rotate", "x run"),
+     ("profile --sandbox list", "profile", "--sandbox list"), ("wrong run", "wrong", "run")],
+)  # fmt: skip
+def test_a_command_of_two_words_may_have_common_options_between_them(line, name, rest):
+    assert split_command(line.split(), COMMANDS, LazyGroup().params) == (name, rest.split())

@@ -41,6 +41,11 @@ def test_a_command_is_found_in_its_groups():
     assert read("service", "client", "delete", "one").next is None
 
 
+def test_options_may_stand_between_the_words_of_a_command():
+    typed = read("rotate", "--sandbox", "run", "--wait")
+    assert (typed.next.name, typed.values["sandbox"]) == ("wait", [""])
+
+
 def test_after_two_hyphens_all_words_are_arguments():
     typed = read("show-dns", "--", "--sandbox")
     assert "sandbox" not in typed.values

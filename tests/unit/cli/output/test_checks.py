@@ -34,9 +34,11 @@ def check_of(verdict: Verdict, name: str = "example.com", urgency: Urgency = Urg
 def show(capsys):
     """Show checks; gives the exit code, stdout and stderr."""
 
-    def run(*checks, fmt=CheckFormat.JSON, output=None, wanted=PUBLISHED, **reporting):
+    def run(
+        *checks, fmt=CheckFormat.JSON, output=None, wanted=PUBLISHED, written=False, **reporting
+    ):
         reporter = Reporter(**reporting)
-        with CheckSink(fmt, output, reporter, wanted=wanted) as sink:
+        with CheckSink(fmt, output, reporter, wanted=wanted, is_written=written) as sink:
             for check in checks:
                 sink.emit(check)
             code = sink.close()
@@ -85,6 +87,14 @@ def test_summary_counts_each_verdict(show):
     summary, hint = err.splitlines()
     assert summary == "dkimctl: published 1, missing 2, no answer 1"
     assert "`dkimctl show-dns --format nsupdate --output" in hint
+
+
+@pytest.mark.parametrize("urgency", [Urgency.NONE, Urgency.SIGNING, Urgency.SOON])
+def test_what_was_just_published_is_not_to_be_published_again(show, urgency):
+    _, _, err = show(check_of(MISSING, urgency=urgency), written=True)
+    assert "check that the servers of the zone get them from it" in err
+    assert "show-dns" not in err
+    assert "dkimctl publish" not in err
 
 
 def test_nothing_to_check_is_reported(show):

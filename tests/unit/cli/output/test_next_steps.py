@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="quoted for anot
     [("-", ""), ("a.yaml", " a.yaml"), ("list", " ./list"), ("my list.yaml", " 'my list.yaml'")],
 )
 def test_a_spec_file_is_selected(file, words):
-    check = next_steps.wait_for(next_steps.selection_of(file))
+    check = next_steps.wait_for(next_steps.select_file(file))
     assert check == f"`dkimctl check-dns{words} --wait 30m`"
 
 
@@ -29,3 +29,9 @@ def test_what_is_retired_is_forgotten_as_it_was_selected():
 def test_the_same_command_is_quoted_again(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["dkimctl", "register", "-n", "my list.yaml"])
     assert next_steps.same_command(without=["-n"]) == "dkimctl register 'my list.yaml'"
+
+
+def test_records_are_published_by_the_targets_if_there_are_any():
+    by_target = next_steps.publish(["*.example.com"], "--retired", by_target=True)
+    assert by_target == "`dkimctl publish '*.example.com' --retired`"
+    assert "nsupdate -k KEYFILE" in next_steps.publish(["*.example.com"])

@@ -1,0 +1,106 @@
+"""`dkimctl publish`: put the records into DNS."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from dkimctl.cli import prompt
+from dkimctl.cli.command import App
+from dkimctl.cli.options.common import LEDGER
+from dkimctl.cli.options.publishing import (
+    CheckAccessOption,
+    DryRunOption,
+    FormatOption,
+    PublishOptions,
+    RemoveRetiredOption,
+    ReplaceOption,
+    WaitOption,
+)
+from dkimctl.cli.options.rotation import AssumeSuccessorsOption
+from dkimctl.cli.options.shared import OutputOption, YesOption, examples, with_session
+from dkimctl.cli.output.destination import require_writable
+from dkimctl.cli.output.publication import PublicationView
+from dkimctl.cli.output.results import worst
+from dkimctl.cli.selection import SelectionArgument
+from dkimctl.cli.session import Session
+from dkimctl.errors import UsageError
+from dkimctl.render.renderer import PublicationFormat
+
+app = App()
+
+
+@app.command(
+    epilog=examples(
+        "dkimctl publish",
+        "dkimctl publish --dry-run '*.example.com'",
+        "dkimctl publish --yes --wait 30m",
+        "dkimctl publish --dry-run --format markdown --output plan.md",
+        "dkimctl publish --retired",
+        "dkimctl publish --check-access",
+    )
+)
+@with_session(LEDGER)
+def publish(
+    session: Session,
+    selection: SelectionArgument = None,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    replace: ReplaceOption = False,
+    wait: WaitOption = None,
+    check_access: CheckAccessOption = False,
+    retired: RemoveRetiredOption = False,
+    assume_successors: AssumeSuccessorsOption = False,
+    fmt: FormatOption = PublicationFormat.TABLE,
+    output: OutputOption = None,
+) -> int:
+    """Put the records of what is registered into DNS.
+
+    The config file says how, for each zone. The plan is shown first. Nothing is removed, unless
+    with --retired.
+    """
+    words = selection or ()
+    if check_access:
+        others = (dry_run, yes, replace, wait, retired, assume_successors)
+        return _check_access(session, words, fmt, output, is_alone=not any(others))
+    options = PublishOptions(fmt, output, dry_run, yes, replace, wait, retired, assume_successors)
+    options.require_sound(is_interactive=prompt.is_interactive())
+    return _publish(session, words, options)
+
+
+def _publish(session: Session, words: Sequence[str], options: PublishOptions) -> int:
+    from dkimctl.cli.publishing.run import publish_records, unchanged_if_interrupted
+    from dkimctl.cli.publishing.selecting import select_retired, select_to_publish
+    from dkimctl.cli.publishing.targets import open_dns_targets
+
+    targets = open_dns_targets(session)
+    if options.output is not None:
+        require_writable(options.output)  # before anything is changed
+    if options.remove:
+        selected = select_retired(session, words, assume_successors=options.assume_successors)
+    else:
+        with unchanged_if_interrupted():
+            selected = select_to_publish(session, words)
+    view = PublicationView(session.reporter, options, words)
+    status = publish_records(session, selected.registrations, targets, options, view)
+    return worst([status, selected.status])
+
+
+def _check_access(
+    session: Session,
+    words: Sequence[str],
+    fmt: PublicationFormat,
+    output: Path | None,
+    *,
+    is_alone: bool,
+) -> int:
+    from dkimctl.cli.publishing.access import show_access
+
+    if not is_alone:
+        raise UsageError(
+            "--check-access changes nothing, and takes only --format and --output",
+            hint="leave out the other options",
+        )
+    if fmt is PublicationFormat.MARKDOWN:
+        raise UsageError("--check-access has no Markdown", hint="write --format table or json")
+    return show_access(session, words, fmt, output)

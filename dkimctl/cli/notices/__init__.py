@@ -1,0 +1,1 @@
+"""Tell people of problems that a command finds: see `dkimctl.publication.notices`."""

@@ -1,0 +1,103 @@
+"""Show the access to DNS: for each zone, whether it can be read and written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from dkimctl.cli.output.destination import table_layout, write_chunks
+from dkimctl.cli.output.results import worst
+from dkimctl.cli.output.streams import Reporter
+from dkimctl.errors import ExitCode
+from dkimctl.models.registration import named
+from dkimctl.publication.publishing.access import AccessReport, ZoneAccess
+from dkimctl.render.grid import GREEN, RED, YELLOW, Grid
+from dkimctl.render.renderer import PublicationFormat, TableLayout
+from dkimctl.text.escaping import few, printable
+
+_HEADER = ("TARGET", "ZONE", "NAMES", "READ", "WRITE")
+_WORDS = {True: "yes", False: "no", None: "unknown"}
+_STYLES = {True: GREEN, False: RED, None: YELLOW}
+
+
+def write_access(
+    reporter: Reporter, report: AccessReport, fmt: PublicationFormat, output: Path | None
+) -> None:
+    """Write the access to each zone, as JSON or a table. Raises OutputError."""
+    if fmt is PublicationFormat.JSON:
+        document = {"items": [_item(zone) for zone in report.zones], "count": len(report.zones)}
+        write_chunks([f"{json.dumps(document, indent=2)}\n"], output)
+        return
+    write_chunks(_table(report.zones, table_layout(reporter, output)), output)
+
+
+def report_access(reporter: Reporter, report: AccessReport) -> None:
+    """Say what a yes means, and warn about what needs attention."""
+    if any(zone.access.writable for zone in report.zones):
+        reporter.note(
+            "dkimctl: WRITE was tried with an update that changes nothing; a policy that drops "
+            "others shows only when publishing"
+        )
+    for hint, zones in _by_hint(report.zones).items():
+        places = few([printable(zone.zone or zone.target) for zone in zones])
+        reporter.warn(f"no access to {places}: {zones[0].access.reason}", hint=hint, code="access")
+    if report.uncovered:
+        names = few([named(one) for one in report.uncovered])
+        reporter.warn(
+            f"in no zone of a DNS target: {len(report.uncovered)} ({names})",
+            hint="add the zone to `dns` in the config file",
+            code="uncovered",
+        )
+
+
+def access_status(report: AccessReport) -> ExitCode:
+    """The exit code: whether all can be read and written, as far as is known."""
+    codes = [ExitCode.NO] if report.uncovered else []
+    return worst([*codes, *map(_status, report.zones)])
+
+
+def _by_hint(zones: Sequence[ZoneAccess]) -> dict[str, list[ZoneAccess]]:
+    """The zones for which there is something to do, by what that is."""
+    grouped: dict[str, list[ZoneAccess]] = {}
+    for zone in zones:
+        if zone.access.hint:
+            grouped.setdefault(zone.access.hint, []).append(zone)
+    return grouped
+
+
+def _status(zone: ZoneAccess) -> ExitCode:
+    if zone.error is not None:
+        return zone.error.exit_code
+    return ExitCode.NO if False in (zone.access.readable, zone.access.writable) else ExitCode.OK
+
+
+def _item(zone: ZoneAccess) -> dict[str, object]:
+    access = zone.access
+    return {
+        "target": zone.target,
+        "zone": zone.zone,
+        "names": zone.names,
+        "readable": access.readable,
+        "writable": access.writable,
+        "reason": access.reason,
+        "hint": access.hint,
+    }
+
+
+def _table(zones: Sequence[ZoneAccess], layout: TableLayout) -> Iterator[str]:
+    cells = [_cells(zone) for zone in zones]
+    grid = Grid(_HEADER, cells, layout.width, min_last=len("unknown"), colour=layout.colour)
+    yield from grid.header()
+    for zone, texts in zip(zones, cells, strict=True):
+        styles = _STYLES[zone.access.readable], _STYLES[zone.access.writable]
+        yield from grid.row(texts, ["", "", "", *styles])
+        if zone.access.reason:
+            yield from grid.below(printable(zone.access.reason), "")
+
+
+def _cells(zone: ZoneAccess) -> tuple[str, ...]:
+    return (
+        printable(zone.target), printable(zone.zone) or "-", str(zone.names),
+        _WORDS[zone.access.readable], _WORDS[zone.access.writable],
+    )  # fmt: skip

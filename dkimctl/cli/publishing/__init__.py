@@ -1,0 +1,1 @@
+"""Publish records from the command line: select, plan, ask, apply, and prove."""

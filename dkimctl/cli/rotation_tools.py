@@ -1,0 +1,34 @@
+"""The ledger, the service and DNS, for `rotate run`."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from dkimctl.cli.interruption import stopping
+from dkimctl.cli.options.checking import open_source
+from dkimctl.cli.progress.checking import CheckProgress
+from dkimctl.cli.progress.registering import RegistrationProgress
+from dkimctl.cli.session import Session
+from dkimctl.publication.publishing.configured import open_targets
+from dkimctl.rotation.run.tools import Tools
+
+
+def tools_of(session: Session) -> Tools:
+    """What a run of the session's profile works with."""
+    verbose = session.flags["verbose"]
+
+    return Tools(
+        open_ledger=session.open_ledger,
+        lock_account=session.lock_account,
+        connect=session.connect,
+        limits=session.limits,
+        open_targets=lambda: open_targets(session.config, session.profile.name, session.secrets),
+        open_source=open_source,
+        warn=lambda text: session.reporter.warn(session.reporter.complete(text)),
+        stopping=stopping,
+        observing=lambda total: RegistrationProgress(
+            total, session.reporter, verbose=verbose, may_draw=True
+        ),
+        watching=lambda wanted: CheckProgress(session.reporter, wanted, may_draw=True),
+        clock=lambda: datetime.now(UTC),
+    )

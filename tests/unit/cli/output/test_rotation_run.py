@@ -1,0 +1,103 @@
+"""What `rotate run` shows of its tasks."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from dkimctl.cli.options.shared import TableOrJson
+from dkimctl.cli.output.rotation_run import show_report
+from dkimctl.cli.output.streams import Reporter
+from dkimctl.errors import ServiceError
+from dkimctl.publication.verdicts import Urgency
+from dkimctl.rotation.run.report import Report, State, Step, Task
+
+
+@pytest.fixture
+def show(capsys, monkeypatch):
+    """What is written about these tasks: stdout and stderr."""
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def show(*tasks: Task, fmt=TableOrJson.TABLE, **options):
+        reporter = Reporter()
+        reporter.verbose = options.pop("verbose", False)
+        reporter.quiet = options.pop("quiet", False)
+        given = {"is_dry": False, "has_targets": False} | options
+        show_report(reporter, Report(tasks), fmt, None, **given)
+        return capsys.readouterr()
+
+    return show
+
+
+@pytest.fixture
+def unanswered(make_registration):
+    """A key of a server that does not answer."""
+
+    def unanswered(number: int, server: str = "192.0.2.1", **fields) -> Task:
+        domain = f"d{number}.example"
+        reason = f"{domain}: s1._domainkey.{domain} TXT: {server}: timed out"
+        error = ServiceError(reason, hint="check the server")
+        task = Task(Step.PUBLISH, State.FAILED, make_registration(domain), reason, error=error)
+        return task._replace(**fields)
+
+    return unanswered
+
+
+def test_keys_of_one_cause_are_one_row(show, unanswered):
+    dead = [unanswered(number) for number in range(500)]
+    shown = show(*dead, unanswered(500, "192.0.2.2"))
+    assert shown.out.splitlines() == [
+        "DOMAIN        SELECTOR  STEP     STATE",
+        "500 keys      -         publish  failed",
+        "  d0.example (selector s1), d1.example (selector s1), d10.example (selector s1),",
+        "  d100.example (selector s1), d101.example (selector s1), … and 495 more",
+        "  DOMAIN: FQDN TXT: 192.0.2.1: timed out",
+        "  check the server",
+        "d500.example  s1        publish  failed",
+        "  d500.example: s1._domainkey.d500.example TXT: 192.0.2.2: timed out",
+        "  check the server",
+    ]
+    assert shown.err == "dkimctl: publish: failed 501\n"
+
+
+def test_json_and_verbose_have_each_key(show, unanswered):
+    dead = [unanswered(number) for number in range(50)]
+    document = json.loads(show(*dead, fmt=TableOrJson.JSON).out)
+    assert document["count"] == len(document["items"]) == 50
+    rows = [line for line in show(*dead, verbose=True).out.splitlines() if line[0] == "d"]
+    assert len(rows) == 50
+
+
+def test_urgent_keys_and_others_are_not_one_row(show, unanswered):
+    shown = show(unanswered(1), unanswered(2, urgency=Urgency.SOON), unanswered(3))
+    rows = [line.split()[0] for line in shown.out.splitlines() if not line.startswith(" ")]
+    assert rows == ["DOMAIN", "d2.example", "2"]
+    assert "warning: signing starts soon, but DNS is not ready: 1 (d2.example" in shown.err
+    assert "hint: publish the records: `dkimctl show-dns d2.example --format nsupdate" in shown.err
+
+
+def test_the_hint_of_urgent_keys_goes_by_the_config_file(show, unanswered):
+    urgent = [unanswered(number, urgency=Urgency.SIGNING) for number in range(9)]
+    assert "hint: publish the records: `dkimctl publish`, then `" in (
+        show(*urgent, has_targets=True).err
+    )
+
+
+def test_what_is_to_be_done_by_hand_has_a_row_and_record_each(show, unanswered):
+    tasks = [unanswered(number, state=State.BY_HAND, error=None) for number in range(3)]
+    out = show(*tasks).out
+    assert out.count("add the TXT record") == out.count("v=DKIM1") == 3
+
+
+def test_what_no_target_covers_is_told_also_with_quiet_if_there_are_targets(show, unanswered):
+    task = unanswered(1, state=State.BY_HAND, error=None)
+    assert "no DNS target has the zone of 1 key: d1.example (selector s1)" in (
+        show(task, has_targets=True, quiet=True).err
+    )
+    assert show(task, quiet=True) == ("", "")
+
+
+def test_what_stands_in_the_way_is_explained_by_publish(show, unanswered):
+    task = unanswered(1, state=State.BLOCKED, error=None, reason="there is a CNAME")
+    assert "what to do about it: `dkimctl publish d1.example --dry-run`" in show(task).err

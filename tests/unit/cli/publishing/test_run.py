@@ -1,0 +1,303 @@
+"""A run of `publish` with a target in memory: streams, exit codes, and what is changed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from dkimctl.cli.options.publishing import PublishOptions
+from dkimctl.cli.output.publication import PublicationView
+from dkimctl.cli.output.streams import Reporter
+from dkimctl.cli.publishing.run import publish_records
+from dkimctl.errors import DnsRefused, Interrupted, NegativeAnswer, ServiceError, UsageError
+from dkimctl.publication.publishing.changes import NameState
+from dkimctl.publication.publishing.targets import ConfiguredTarget
+from dkimctl.render.renderer import PublicationFormat
+from dns_targets import FakeTarget, published
+
+JSON, MARKDOWN = PublicationFormat.JSON, PublicationFormat.MARKDOWN
+YES, DRY_RUN = {"yes": True}, {"dry_run": True}
+SPF = NameState(("v=spf1 -all",), 60)
+
+
+@pytest.fixture
+def registrations(make_registration):
+    return [make_registration(name) for name in ("a.example.com", "b.example.com")]
+
+
+@pytest.fixture
+def publish(capsys):
+    """Publish; gives the exit code, stdout and stderr."""
+
+    def run(target, registrations, *, as_json=False, zones=(), is_shown=True, **options):
+        reporter = Reporter(as_json=as_json)
+        session = SimpleNamespace(reporter=reporter)
+        chosen = PublishOptions(**options)
+        view = PublicationView(reporter, chosen, ["example.com"], is_shown=is_shown)
+        targets = [ConfiguredTarget(zones, target)]
+        code = publish_records(session, registrations, targets, chosen, view)
+        reporter.close()
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def test_a_dry_run_shows_what_is_to_do_and_changes_nothing(publish, registrations):
+    target = FakeTarget("example.com")
+    code, out, err = publish(target, registrations, **DRY_RUN)
+    assert code == 1
+    assert "create  s1._domainkey.a.example.com" in out
+    assert "dkimctl: to create 2" in err
+    assert "nothing was changed" in err
+    assert target.names == {}
+
+
+def test_a_dry_run_with_nothing_to_do_ends_with_zero(publish, registrations):
+    target = FakeTarget("example.com", names=published(*registrations))
+    code, _, err = publish(target, registrations, **DRY_RUN)
+    assert (code, err) == (0, "dkimctl: already in DNS 2\n")
+
+
+def test_yes_makes_the_changes_and_names_the_next_step(publish, registrations):
+    target = FakeTarget("example.com")
+    code, out, err = publish(target, registrations, **YES)
+    assert code == 0
+    assert "create  s1._domainkey.a.example.com" in out
+    summary, then = err.splitlines()
+    assert summary == "dkimctl: created in DNS 2"
+    assert "`dkimctl check-dns example.com --wait 30m`" in then
+    assert target.names == published(*registrations)
+    code, out, err = publish(target, registrations, **YES)
+    assert (code, err) == (0, "dkimctl: already in DNS 2\n"), "the second run has nothing to do"
+
+
+def test_without_a_terminal_nobody_is_asked():
+    with pytest.raises(UsageError, match="no terminal") as caught:
+        PublishOptions().require_sound(is_interactive=False)
+    assert "--yes" in caught.value.hint
+    assert "--dry-run" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"dry_run": True, "yes": True},
+        {"dry_run": True, "wait": "5m"},
+        {"fmt": JSON},
+        {"fmt": MARKDOWN},
+        {"yes": True, "wait": "soon"},
+        {"yes": True, "assume_successors": True},
+    ],
+)
+def test_options_that_do_not_go_together(options):
+    with pytest.raises(UsageError):
+        PublishOptions(**options).require_sound(is_interactive=True)
+
+
+def test_json_tells_what_became_of_each_change(publish, registrations, key_records):
+    names = {"s1._domainkey.a.example.com": NameState((key_records[1024],), 60)}
+    target = FakeTarget("example.com", names=names)
+    code, out, err = publish(target, registrations, fmt=JSON, as_json=True, **YES)
+    items = json.loads(out)["items"]
+    assert [(item["action"], item["applied"]) for item in items] == [
+        ("replace", True), ("create", True),
+    ]  # fmt: skip
+    assert items[0]["before"] == [key_records[1024]]
+    assert json.loads(err) == {"errors": [], "summary": {"replaced in DNS": 1, "created in DNS": 1}}
+    assert code == 0
+
+
+def test_what_is_blocked_is_left_as_it_is(publish, registrations):
+    names = {"s1._domainkey.a.example.com": SPF}
+    target = FakeTarget("example.com", names=names)
+    code, out, err = publish(target, registrations, **YES)
+    assert code == 1
+    assert "v=spf1 -all" in out
+    assert "warning: blocked by what is in DNS: 1 (a.example.com (selector s1))" in err
+    assert "--replace" in err
+    assert target.names["s1._domainkey.a.example.com"] == SPF
+    assert "s1._domainkey.b.example.com" in target.names, "the others are published"
+    assert publish(target, registrations, replace=True, **YES)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("state", "advice"),
+    [
+        (NameState(alias="key.example.net"), "remove the CNAME or DNAME"),
+        (NameState(delegated="a.example.com"), "for a.example.com, add a DNS target that has that"),
+    ],
+)
+def test_what_no_option_replaces_has_other_advice(publish, registrations, state, advice):
+    target = FakeTarget("example.com", names={"s1._domainkey.a.example.com": state})
+    code, _, err = publish(target, registrations, **YES)
+    assert (code, advice in err, "--replace" in err) == (1, True, False)
+
+
+def test_what_no_target_covers_is_named_with_the_way_by_hand(publish, make_registration):
+    target = FakeTarget("example.com")
+    inside, outside = make_registration("example.com"), make_registration("example.org")
+    code, out, err = publish(target, [inside, outside], **YES)
+    assert code == 1
+    assert "uncovered  s1._domainkey.example.org" in out
+    assert "in no zone of a DNS target: 1 (example.org (selector s1))" in err
+    assert "`dkimctl show-dns example.org --format nsupdate" in err
+    assert target.applied == ["s1._domainkey.example.com"]
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (ServiceError("no answer", hint="start it"), 4),
+        (DnsRefused("refused", hint="check the key"), 3),
+        (NegativeAnswer("DNS has changed", hint="run it again"), 1),
+    ],
+)
+@pytest.mark.parametrize("what", ["a.test", "apply a.test", "find_zones"])
+def test_a_failure_is_told_and_decides_the_exit_code(
+    publish, make_registration, error, expected, what
+):
+    registrations = [make_registration("a.test"), make_registration("b.test")]
+    target = FakeTarget("a.test", "b.test", errors={what: error})
+    code, _, err = publish(target, registrations, **YES)
+    assert code == expected
+    assert error.message in err
+    assert f"hint: {error.hint}" in err
+    assert ("s1._domainkey.b.test" in target.names) == (what != "find_zones")
+
+
+def test_names_of_a_zone_that_fail_alike_are_told_together(publish, registrations):
+    error = DnsRefused("ns.test refused the key", hint="check it")
+    target = FakeTarget("example.com", errors={"apply example.com": error})
+    code, _, err = publish(target, registrations, **YES)
+    assert code == 3
+    assert err.count("error:") == 1
+    assert "2 records (s1._domainkey.a.example.com, s1._domainkey.b.example.com): ns.test" in err
+    assert "dkimctl: failed in DNS 2" in err
+
+
+def test_many_zones_that_fail_are_counted(publish, make_registration):
+    zones = [f"z{number}.test" for number in range(30)]
+    registrations = list(map(make_registration, zones))
+    errors = {f"apply {zone}": ServiceError(f"{zone} fails") for zone in zones}
+    _, _, err = publish(FakeTarget(*zones, errors=errors), registrations, **YES)
+    assert err.count("error:") == 21
+    assert "and 10 more (--verbose lists all)" in err
+
+
+def test_what_another_run_has_changed_meanwhile_is_a_no(publish, registrations):
+    def intrude(change):
+        target.names["s1._domainkey.b.example.com"] = SPF
+
+    target = FakeTarget("example.com", before_change=intrude)
+    code, _, err = publish(target, registrations, **YES)
+    assert code == 1
+    assert "s1._domainkey.b.example.com: DNS has changed since it was read" in err
+    assert target.names["s1._domainkey.b.example.com"] == SPF
+
+
+def test_a_signal_ends_it_with_all_told(publish, make_registration, capsys):
+    registrations = [make_registration("example.com", f"s{number}") for number in range(1200)]
+
+    def stop(change):
+        if len(target.applied) == 10:
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(0.5)  # the main thread handles it
+
+    target = FakeTarget("example.com", before_change=stop)
+    with pytest.raises(Interrupted) as caught:
+        publish(target, registrations, **YES)
+    made = len(target.applied)
+    assert made < 1200
+    assert caught.value.message == f"interrupted: {made} of 1200 changes made"
+    err = capsys.readouterr().err
+    assert f"created in DNS {made}, to create {1200 - made}" in err
+
+
+def test_the_second_signal_does_not_wait_for_a_silent_server(publish, registrations, capsys):
+    def stop(change):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(1)  # the main thread handles it, and says so
+        os.kill(os.getpid(), signal.SIGINT)
+        release.wait(60)
+
+    release = threading.Event()
+    target = FakeTarget("example.com", before_change=stop)
+    with pytest.raises(Interrupted) as caught:
+        publish(target, registrations[:1], **YES)
+    release.set()
+    assert "0 of 1 change made, perhaps more" in caught.value.message
+    assert "to go on" in caught.value.hint
+    assert "Ctrl-C again ends at once" in capsys.readouterr().err
+
+
+def test_interrupted_while_it_reads_nothing_is_changed(publish, registrations):
+    class Slow(FakeTarget):
+        def find_zones(self, names):
+            os.kill(os.getpid(), signal.SIGINT)
+            return super().find_zones(names)
+
+    target = Slow("example.com")
+    with pytest.raises(Interrupted) as caught:
+        publish(target, registrations, **YES)
+    assert "nothing was changed" in caught.value.hint
+    assert target.names == {}
+
+
+def test_retired_records_are_removed(publish, registrations):
+    target = FakeTarget("example.com", names=published(*registrations))
+    code, out, err = publish(target, registrations[:1], remove=True, **YES)
+    assert code == 0
+    assert "remove  s1._domainkey.a.example.com" in out
+    assert "removed from DNS 1" in err
+    assert "`dkimctl ledger forget example.com" in err
+    assert target.names == published(registrations[1])
+
+
+def test_a_plan_goes_into_a_file(publish, registrations, tmp_path):
+    file = tmp_path / "plan.md"
+    target = FakeTarget("example.com")
+    code, out, _ = publish(target, registrations, fmt=MARKDOWN, output=file, **DRY_RUN)
+    assert (code, out) == (1, "")
+    assert file.read_text().startswith("### DKIM records: create 2\n")
+
+
+def test_a_file_that_cannot_be_written_is_told_after_the_changes(publish, registrations, tmp_path):
+    target = FakeTarget("example.com")
+    missing = tmp_path / "none" / "plan.json"
+    code, _, err = publish(target, registrations, fmt=JSON, output=missing, **YES)
+    assert code == 4
+    assert "cannot write" in err
+    assert "created in DNS 2" in err
+
+
+def test_hostile_text_in_dns_is_escaped(publish, registrations):
+    hostile = NameState(("\x1b[2J\u202evil",), 60)
+    target = FakeTarget("example.com", names={"s1._domainkey.a.example.com": hostile})
+    for fmt in PublicationFormat:
+        _, out, err = publish(target, registrations, fmt=fmt, **DRY_RUN)
+        assert "\x1b" not in out + err
+        assert "\u202e" not in out + err
+        assert "evil" in out or "vil" in out
+
+
+def test_where_no_table_is_shown_what_is_blocked_has_its_reason(publish, registrations):
+    names = {"s1._domainkey.a.example.com": NameState(alias="key.example.net")}
+    target = FakeTarget("example.com", names=names)
+    code, out, err = publish(target, registrations, is_shown=False, **YES)
+    assert (code, out) == (1, "")
+    assert "s1._domainkey.a.example.com is blocked: there is a CNAME, to key.example.net" in err
+
+
+def test_the_next_command_keeps_the_options_that_decide_what_is_changed(publish, registrations):
+    target = FakeTarget("example.com", names=published(*registrations))
+    options = {"remove": True, "assume_successors": True, "replace": True}
+    _, _, err = publish(target, registrations, **options, **DRY_RUN)
+    assert "`dkimctl publish example.com --retired --replace --assume-successors`" in err
+    _, _, err = publish(target, registrations, **options, **YES)
+    assert "`dkimctl ledger forget example.com --assume-successors --output" in err
