@@ -17,12 +17,14 @@ from processes import Cli, ServeProcess, converse
 HERE = Path(__file__).parent
 # The tests of all other modules are slow: they start many processes, or need daemons.
 FAST = {"test_in_process.py", "test_sandbox.py", "test_serve_clients.py"}
+LONGEST = "test_two_years.py"  # takes minutes, and comes first: others need not wait for it
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents and item.path.name not in FAST:
             item.add_marker(pytest.mark.slow)
+    items.sort(key=lambda item: item.path.name != LONGEST)
 
 
 @pytest.fixture

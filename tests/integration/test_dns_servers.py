@@ -301,7 +301,7 @@ kept: {ttl: 60, type: TXT, value: as it was}
 
 def test_octodns_pushes_our_file_and_then_plans_no_change(cli, shell, registered, powerdns):
     server, api = powerdns
-    cli.write("octodns.yaml", example("octodns", "yaml"))
+    cli.write("octodns.yaml", example("providers:\n", "yaml"))
     (cli.home / "zones").mkdir()
     cli.write("zones/example.com.yaml", OWN)
     env = {

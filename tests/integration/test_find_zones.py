@@ -14,8 +14,8 @@ import pytest
 
 from dkimctl.errors import ServiceError, UsageError
 from dkimctl.resolver.messages import decode, encode
-from dkimctl.resolver.nameservers import Address
 from dkimctl.resolver.zones import find_zone, find_zones
+from dkimctl.text.addresses import Address
 from dns_servers import Server
 from needs import NO_NAMESPACE, give_up
 from ports import free_port

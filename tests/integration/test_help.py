@@ -9,8 +9,9 @@ import pytest
 COMPLETIONS = Path(__file__).parents[2] / "completions"
 COMMANDS = [
     ["login"], ["logout"], ["status"], ["profile"], ["profile", "list"], ["profile", "use"],
-    ["profile", "delete"], ["register"], ["show-dns"], ["api"], ["serve"], ["completion"],
-    ["rotate"], ["ledger"], ["ledger", "import"], ["ledger", "forget"],
+    ["profile", "delete"], ["register"], ["show-dns"], ["publish"], ["api"], ["serve"],
+    ["completion"], ["rotate"], ["rotate", "run"], ["rotate", "status"], ["ledger"],
+    ["ledger", "import"], ["ledger", "forget"],
     ["service"], ["service", "client"], ["service", "client", "create"],
     ["service", "client", "list"], ["service", "client", "disable"],
     ["service", "client", "enable"], ["service", "client", "delete"],

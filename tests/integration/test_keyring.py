@@ -393,3 +393,35 @@ def test_without_a_keyring_login_names_two_alternatives_that_work(cli, login_wor
     kept = cli(*login_words, "--credential-store", "file", stdin=secret)
     assert kept.status == 0, kept.err
     assert cli("token", "--verbose").err == ""
+
+
+# What a command does for `keyring/NAME` in the config file.
+_READ = """
+import os
+from dkimctl.credentials.keyring_store import KeyringStore
+from dkimctl.credentials.referenced import ReferencedSecrets
+from dkimctl.errors import CredentialsError
+from dkimctl.text.secret_references import parse_reference
+try:
+    secrets = ReferencedSecrets(os.environ, KeyringStore(seconds=2))
+    print(secrets.read(parse_reference("keyring/route53")).reveal())
+except CredentialsError as error:
+    print(error.message)
+"""
+
+
+def test_a_secret_for_dns_is_read_as_the_keyring_program_stored_it(cli, secret_service):
+    def read() -> str:
+        words = [sys.executable, "-c", _READ]
+        return subprocess.run(words, env=cli.environment, capture_output=True, text=True).stdout
+
+    assert "no entry route53 of the service dkimctl-dns" in read()
+    program = Path(sys.executable).with_name("keyring")
+    command = [program, "set", "dkimctl-dns", "route53"]
+    subprocess.run(command, input="hunter2", env=cli.environment, text=True, check=True)
+    assert read() == "hunter2\n"
+    secret_service.pause()
+    assert read() == "cannot read keyring/route53: the keyring did not answer within 2 s\n"
+    secret_service.resume()
+    secret_service.lock()
+    assert "cannot read keyring/route53: the keyring" in read()

@@ -17,6 +17,7 @@ import pytest
 import hostile
 import quotations
 from dkimctl.cli.main import COMMANDS
+from loose_talk import SITE
 
 CLIENT_ID = "client-id-of-the-leak-test"
 SECRET = "s3cr3t+Leak/Test=value&0815"
@@ -73,27 +74,6 @@ def environment_of(url, **more):
         "DKIMCTL_DEBUG": "1",
         **more,
     }
-
-
-# Reports each process that is started, since it would inherit the environment, and adds the local
-# variables of each frame to tracebacks.
-SITE = """
-import os, sys, traceback
-
-def show_variables(error=None, **options):
-    told = traceback.TracebackException.from_exception(sys.exc_info()[1], capture_locals=True)
-    return "".join(told.format())
-
-if not os.environ.get("WITHOUT_VARIABLES"):
-    traceback.format_exc = show_variables
-
-def tell(event, arguments):
-    if event in ("subprocess.Popen", "os.fork", "os.forkpty", "os.exec", "os.posix_spawn",
-                 "os.spawn", "os.startfile", "os.system"):
-        sys.stderr.write(f"STARTED A PROCESS: {event}\\n")
-
-sys.addaudithook(tell)
-"""
 
 
 @pytest.fixture
@@ -363,7 +343,10 @@ ARGUMENTS = {
     "register": ["register", "-", "--max-wait", "1s"],
     "show-dns": ["show-dns", "--format", "json"],
     "check-dns": ["check-dns", "--server", "127.0.0.1:9", "--timeout", "1s"],
+    "publish": ["publish", "--dry-run"],
     "rotate": ["rotate"],
+    "rotate run": ["rotate", "run", "--wait", "1s"],
+    "rotate status": ["rotate", "status"],
     "ledger": ["ledger", "import", "-"],
     "serve": ["serve", "--port", "1", "--host", "203.0.113.1"],
     "service": ["service", "client", "disable", CLIENT_ID],

@@ -214,6 +214,8 @@ class TestForget:
             assert list(opened.all()) == [pair[1]]
             assert set(opened.histories()) == {("example.com", "s2")}
             assert len(opened.intents()) == 1, "what was sent and never answered stays open"
+            [closed] = opened.closed_keys()
+            assert closed.key == ("example.com", "s1"), "so that its selector is not used again"
         assert cli("ledger", "import", "-", stdin=done.out).status == 0
         assert known(ledger) == list(pair)
 

@@ -10,7 +10,7 @@ import pytest
 from dkimctl.publication.checking.queries import given
 from dkimctl.publication.checking.run import Checker
 from dkimctl.publication.verdicts import Verdict
-from dkimctl.resolver.nameservers import Address
+from dkimctl.text.addresses import Address
 from dns_servers import serving
 from published import APEX, txt
 

@@ -80,6 +80,76 @@ def import_(cli, ledger, make_registration):
     return import_
 
 
+class TestStatus:
+    SANDBOX = ("rotate", "status", "--sandbox")
+
+    @pytest.fixture
+    def see(self, ledger):
+        """Note that a record was published some days ago, and is now."""
+
+        def see(selector: str, *, days: float) -> None:
+            for ago in (days, 0):
+                with ledger(days=ago) as opened:
+                    opened.note_looks({key_of("example.com", selector): "published"})
+
+        return see
+
+    def test_it_shows_the_stages_of_keys_and_what_is_due(self, cli, import_, ledger, see, shell):
+        import_(days=200)
+        import_(selector="s2", days=20)
+        with ledger() as opened:
+            opened.note_replacements({key_of("example.com", "s2"): "s1"})
+        see("s1", days=199)
+        see("s2", days=10)
+        items = cli(*self.SANDBOX, "--format", "json").json["items"]
+        assert [(item["selector"], item["stage"], item["next"]) for item in items] == [
+            ("s1", "grace period", "remove"),
+            ("s2", "signing", "register successor"),
+        ]
+        due = datetime.fromisoformat(items[0]["due"])
+        assert timedelta() <= due - days_ago(-4) + timedelta(minutes=1) < timedelta(minutes=2)
+        done = shell(example("rotate status --timeline"), {"DKIMCTL_PROFILE": "sandbox"})
+        assert re.search(r"s1 +grace period +20", done.stdout)
+        assert re.search(r"s1 +[.o#]+~+\|", done.stdout)
+        written = cli(*self.SANDBOX, "--format", "csv", "--output", "keys.csv", "example.com")
+        assert (written.status, written.out) == (0, "")
+        assert len((cli.home / "keys.csv").read_text().splitlines()) == 3
+
+    def test_the_config_file_says_when_keys_are_replaced(self, cli, import_, see):
+        (cli.home / "config.yaml").write_text("rotation: {max_age: 30d}\n")
+        cli.environment["DKIMCTL_CONFIG"] = str(cli.home / "config.yaml")
+        import_(days=40)
+        see("s1", days=39)
+        [item] = cli(*self.SANDBOX, "--format", "json").json["items"]
+        due = datetime.fromisoformat(item["due"])
+        assert abs(due - days_ago(10)) < timedelta(minutes=1)
+
+    def test_a_key_that_signs_and_is_not_published_is_urgent(self, cli, import_):
+        import_(days=1)
+        for words in ((), ("--timeline",), ("--format", "csv")):
+            done = cli(*self.SANDBOX, *words)
+            assert done.status == 1
+            assert "warning: signing now without DNS" in done.err
+            assert (
+                "hint: publish the records: `dkimctl show-dns --sandbox example.com --format"
+                in done.err
+            )
+        assert "`dkimctl check-dns --sandbox`" in cli(*self.SANDBOX).out
+
+    def test_what_cannot_be_shown(self, cli, import_, see):
+        done = cli(*self.SANDBOX)
+        assert (done.status, done.out) == (1, "")
+        assert "nothing is registered" in done.err
+        import_(days=1)
+        see("s1", days=1)
+        some = cli(*self.SANDBOX, "example.com", "example.net")
+        assert some.status == 1
+        assert "example.net is not registered" in some.err
+        both = cli(*self.SANDBOX, "--timeline", "--format", "json")
+        assert both.status == 2
+        assert "--timeline has no effect with --format json" in both.err
+
+
 class TestSuccessors:
     def test_due_keys_get_one_successor(self, cli, import_, ledger):
         import_(days=181, default=1)
@@ -157,6 +227,15 @@ class TestSuccessors:
         old = cli.write("old.yaml", "- {sign_domain: example.com, selector: s1}\n")
         assert cli("rotate", "--sandbox", old).out.endswith("\n[]\n")
         assert f"selector: {TODAY}" in cli("rotate", "--sandbox", old, "--older-than", "99d").out
+
+    def test_the_config_file_says_how_old_a_key_may_be(self, cli, import_):
+        (cli.home / "config.yaml").write_text("rotation: {max_age: 90d}\n")
+        cli.environment["DKIMCTL_CONFIG"] = str(cli.home / "config.yaml")
+        import_(days=100)
+        due = cli("rotate", "--sandbox").out
+        assert due.startswith("# Successors of keys older than 90d")
+        assert f"selector: {TODAY}" in due
+        assert cli("rotate", "--sandbox", "--older-than", "101d").out.endswith("\n[]\n")
 
     def test_a_selector_in_use_or_in_flight_is_not_reused(self, cli, import_, ledger):
         import_(days=300)

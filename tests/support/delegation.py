@@ -26,7 +26,8 @@ class Host(NamedTuple):
     Without a program, nothing answers there. It serves all zones that name it, except `refused`,
     and `also`. `records` has those of zones where it differs from the others. With `updates`, a
     named takes updates that are signed with the key of dns_servers.key_file; its zones change in no
-    other way then.
+    other way then. It notifies `secondaries`, which are addresses; a named that is `secondary_of`
+    another address has its zones from there. `environment` has variables for the program.
     """
 
     name: str
@@ -36,6 +37,9 @@ class Host(NamedTuple):
     refused: Sequence[str] = ()
     records: Mapping[str, str] = {}
     updates: bool = False
+    secondaries: Sequence[str] = ()
+    secondary_of: str = ""
+    environment: Mapping[str, str] = {}
 
 
 class Zone(NamedTuple):

@@ -33,7 +33,7 @@ options {{
 }};
 controls {{ }};
 key "dkim" {{ algorithm hmac-sha256; secret "{secret}"; }};
-zone "example.com" {{ type primary; file "{file}"; allow-update {{ key "dkim"; }}; }};
+zone "example.com" {{ type primary; file "{file}"; {updates}; }};
 """
 _KNOTD = """
 server:
@@ -50,10 +50,13 @@ acl:
     address: 127.0.0.1
     key: dkim
     action: update
+  - id: transfer
+    address: 127.0.0.1
+    action: transfer
 zone:
   - domain: example.com
     file: {file}
-    acl: update
+    acl: [update, transfer]
 """
 _NSD = """
 server:
@@ -191,20 +194,28 @@ def serving(
     port: int = 0,
     more: str = "",
     options: str = "",
+    updates: str = 'allow-update { key "dkim"; }',
 ) -> Iterator[Server]:
     """Run a server with the zone file at `zone`, until the block ends.
 
     Port 0 means any free one; `more` is added to its configuration, `options` to that of the
-    server itself (named, nsd).
+    server itself (named, nsd). `updates` is what named allows.
     """
     port = port or free_port(host)
     values = {"directory": directory, "host": host, "port": port, "file": zone, "secret": SECRET}
     for name, text in _FILES[program].items():
-        (directory / name).write_text(text.format(**values, options=options) + more)
+        config = text.format(**values, options=options, updates=updates)
+        (directory / name).write_text(config + more)
     words = [word.format(directory=directory) for word in _WORDS[program]]
-    log = directory / f"{program}.log"
+    with running([need(program), *words], directory / f"{program}.log", port, host) as server:
+        yield server
+
+
+@contextlib.contextmanager
+def running(words: list[str], log: Path, port: int, host: str = "127.0.0.1") -> Iterator[Server]:
+    """Run a command that serves example.com there, until the block ends."""
     with log.open("wb") as output:
-        process = subprocess.Popen([need(program), *words], stdout=output, stderr=output)
+        process = subprocess.Popen(words, stdout=output, stderr=output)
     try:
         server = Server(port, host, process.pid)
         _wait(server, process, log)
@@ -217,6 +228,7 @@ def serving(
 def key_file(path: Path, secret: str = SECRET) -> Path:
     """Write a key file for `nsupdate -k`."""
     path.write_text(f'key "dkim" {{ algorithm hmac-sha256; secret "{secret}"; }};\n')
+    path.chmod(0o600)
     return path
 
 

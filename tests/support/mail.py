@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -18,7 +18,7 @@ LATEST = timedelta(days=13)  # that a message is verified after it was signed
 Answers = Mapping[str, Sequence[bytes]]  # the TXT values by name
 
 _ROWS = 'SELECT sign_domain, selector, start_date, regist_date, "default", private_key, enable'
-_BODY = b"From: sender@%s\nTo: someone@example.net\nSubject: signed\n\nVerify this.\n"
+_BODY = b"From: sender@%s\nTo: someone@example.net\nSubject: signed\n\n%s\n"
 
 
 class Message(NamedTuple):
@@ -60,21 +60,12 @@ class Mail:
         """Sign a message for each domain, and each value of `default`."""
         for key in self.signers(now):
             if key.key not in self._signed:
-                self._signed[key.key] = _signed(key)
+                self._signed[key.key] = signed(key)
             self._recent.append(Message(now, key.key))
 
     def signers(self, now: datetime) -> list[Key]:
-        """The keys that sign at a time: enabled, begun, and of these the latest to begin.
-
-        Where a start_date is before the registration, the interface does not say which of them
-        makes a key the latest. So mail may be signed with both.
-        """
-        current: dict[tuple[str, int, bool], Key] = {}
-        begun = [key for key in self.signing_keys() if key.enabled and key.start <= now]
-        for is_literal in (True, False):
-            for key in sorted(begun, key=lambda key: (key.begins(is_literal), key.made)):
-                current[key.key.sign_domain, key.default, is_literal] = key
-        return list(dict.fromkeys(current.values()))
+        """The keys that sign at a time."""
+        return signers(self.signing_keys(), now)
 
     def receive(self, now: datetime, answers: Answers) -> None:
         """Verify what is at most 13 days old with these answers of DNS."""
@@ -118,8 +109,23 @@ def name(key: RegistrationKey) -> str:
     return f"{key.selector}._domainkey.{key.sign_domain}"
 
 
-def _signed(key: Key) -> bytes:
-    body = _BODY % key.key.sign_domain.encode()
+def signers(keys: Iterable[Key], now: datetime) -> list[Key]:
+    """Those of the keys that sign at a time: enabled, begun, and of these the latest to begin.
+
+    Where a start_date is before the registration, the interface does not say which of them makes a
+    key the latest. So mail may be signed with both.
+    """
+    current: dict[tuple[str, int, bool], Key] = {}
+    begun = [key for key in keys if key.enabled and key.start <= now]
+    for is_literal in (True, False):
+        for key in sorted(begun, key=lambda key: (key.begins(is_literal), key.made)):
+            current[key.key.sign_domain, key.default, is_literal] = key
+    return list(dict.fromkeys(current.values()))
+
+
+def signed(key: Key, text: str = "Verify this.") -> bytes:
+    """A message with a text in ASCII, signed with the key."""
+    body = _BODY % (key.key.sign_domain.encode(), text.encode())
     names = [part.encode() for part in (key.key.selector, key.key.sign_domain)]
     return bytes(dkim.sign(body, *names, key.private_key)) + body
 

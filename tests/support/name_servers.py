@@ -13,12 +13,22 @@ RESOLVER_ADDRESS = "127.0.0.1"
 _NAMED = """
 options {{
   directory "{home}"; pid-file none; session-keyfile none; recursion no; dnssec-validation no;
-  notify no; listen-on {{ {ipv4} }}; listen-on-v6 {{ {ipv6} }};
+  listen-on {{ {ipv4} }}; listen-on-v6 {{ {ipv6} }}; serial-query-rate 1000;
+  {notify}
 }};
 controls {{ }};
 key "dkim" {{ algorithm hmac-sha256; secret "{secret}"; }};
 """
-_NAMED_ZONE = 'zone "{zone}" {{ type primary; file "{file}"; {updates} }};\n'
+_NAMED_NOTIFY = (
+    "notify explicit; notify-delay 0; notify-source {source}; also-notify {{ {secondaries} }};"
+)
+# It also asks each second: a primary whose clock is moved sends its NOTIFY late, since its timers
+# wait in real time for what was due first.
+_NAMED_SECONDARY = (
+    "type secondary; masterfile-format text; primaries {{ {primary}; }}; "
+    "min-refresh-time 1; max-refresh-time 1; min-retry-time 1; max-retry-time 1;"
+)
+_NAMED_ZONE = 'zone "{zone}" {{ file "{file}"; {kind} }};\n'
 _NSD = """
 server:
   username: ""
@@ -80,7 +90,8 @@ def configure(
     file = home / f"{host.program}.conf"
     file.write_text(write(host, zones, home))
     options = {"named": ["-g", "-n", "1"], "nsd": ["-d"], "knotd": []}[host.program]
-    return [need(host.program), *options, "-c", str(file)]
+    settings = [f"{name}={value}" for name, value in host.environment.items()]
+    return ["env", *settings, need(host.program), *options, "-c", str(file)]
 
 
 def configure_resolver(
@@ -100,12 +111,23 @@ def configure_resolver(
 def _named(host: Host, zones: Mapping[str, Path], home: Path) -> str:
     ipv4 = "".join(f"{address}; " for address in host.addresses if ":" not in address)
     ipv6 = "".join(f"{address}; " for address in host.addresses if ":" in address)
-    config = _NAMED.format(home=home, secret=SECRET, ipv4=ipv4 or "none;", ipv6=ipv6 or "none;")
-    updates = 'allow-update { key "dkim"; };' if host.updates else ""
+    secondaries = "".join(f"{address}; " for address in host.secondaries)
+    notify = _NAMED_NOTIFY.format(source=host.addresses[0], secondaries=secondaries)
+    config = _NAMED.format(
+        home=home, secret=SECRET, ipv4=ipv4 or "none;", ipv6=ipv6 or "none;",
+        notify=notify if secondaries else "notify no;",
+    )  # fmt: skip
     return config + "".join(
-        _NAMED_ZONE.format(zone=zone or ".", file=file, updates=updates)
+        _NAMED_ZONE.format(zone=zone or ".", file=file, kind=_kind(host))
         for zone, file in zones.items()
     )
+
+
+def _kind(host: Host) -> str:
+    """How the zones of a named change."""
+    if host.secondary_of:
+        return _NAMED_SECONDARY.format(primary=host.secondary_of)
+    return "type primary;" + (' allow-update { key "dkim"; };' if host.updates else "")
 
 
 def _nsd(host: Host, zones: Mapping[str, Path], home: Path) -> str:

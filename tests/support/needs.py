@@ -13,10 +13,11 @@ NO_NAMESPACE = "this user may not make a namespace"
 _NOT_INSTALLED = "is not installed"
 # Debian has these, with many servers, but they are not in the PATH of an ordinary user.
 _SYSTEM_DIRECTORIES = ("/usr/local/sbin", "/usr/sbin", "/sbin")
+_MOTO = "moto_server"  # from PyPI
 # Debian's packages, and the programs in each that tests need.
 PACKAGES = {
     "bash-completion": ("dh_bash-completion",),
-    "bind9": ("named",),
+    "bind9": ("named", "tsig-keygen"),
     "bind9-dnsutils": ("dig", "nsupdate"),
     "bind9-utils": ("dnssec-keygen", "dnssec-signzone", "named-checkzone"),
     "curl": ("curl",),
@@ -25,7 +26,7 @@ PACKAGES = {
     "fish": ("fish",),
     "gnome-keyring": ("gnome-keyring-daemon",),
     "iproute2": ("ip",),
-    "knot": ("knotd",),
+    "knot": ("keymgr", "knotd"),
     "knot-dnssecutils": ("kzonecheck",),
     "knot-dnsutils": ("knsupdate",),
     "ldnsutils": ("ldns-read-zone",),
@@ -36,6 +37,7 @@ PACKAGES = {
     "pdns-backend-bind": ("pdns_server",),
     "pdns-backend-sqlite3": ("pdns_server",),
     "pdns-server": ("pdns_server", "pdnsutil"),
+    "systemd": ("systemd-analyze",),
     "unbound": ("unbound",),
     "zsh": ("zsh",),
 }
@@ -65,11 +67,17 @@ def summary(reasons: Iterable[str]) -> str:
     reasons = list(reasons)
     programs = sum(_NOT_INSTALLED in reason for reason in reasons)
     namespaces = sum(NO_NAMESPACE in reason for reason in reasons)
-    missing = [name for name, programs in PACKAGES.items() if not all(map(which, programs))]
     parts = {
-        f"missing programs (on Debian: sudo apt install {' '.join(missing)})": programs,
+        f"missing programs ({'; '.join(_installers())})": programs,
         "a missing namespace (run as root, or allow user namespaces)": namespaces,
         "other reasons (pytest -rs names them)": len(reasons) - programs - namespaces,
     }
     counts = [f"{count} for {reason}" for reason, count in parts.items() if count]
     return f"skipped: {', '.join(counts)}" if counts else ""
+
+
+def _installers() -> list[str]:
+    """The commands that install what is missing."""
+    missing = [name for name, programs in PACKAGES.items() if not all(map(which, programs))]
+    debian = [f"on Debian: sudo apt install {' '.join(missing)}"] if missing else []
+    return [*debian, *([] if which(_MOTO) else ["pipx install 'moto[route53,server]'"])]

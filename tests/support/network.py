@@ -72,7 +72,7 @@ class Network:
         self._processes: dict[str, _Process] = {}
         self._resolver: list[str] = []
         self.key_file = key_file(directory / "update.key")
-        (directory / "resolv.conf").write_text(f"nameserver {RESOLVER_ADDRESS}\n")
+        self._name_resolver()
         need("ip")
         # The shell is the init process of the namespace: when it ends, all others do.
         self._shell = subprocess.Popen(
@@ -100,9 +100,21 @@ class Network:
         self._resolver = configure_resolver(self._directory, self._need, anchor, options)
         self.restart_resolver()
 
+    @contextlib.contextmanager
+    def without_nameservers(self) -> Iterator[None]:
+        """Meanwhile, /etc/resolv.conf is empty."""
+        (self._directory / "resolv.conf").write_text("")
+        try:
+            yield
+        finally:
+            self._name_resolver()
+
     def close(self) -> None:
         """End everything that runs in it."""
         self._shell.communicate(timeout=_LIMIT)
+
+    def _name_resolver(self) -> None:
+        (self._directory / "resolv.conf").write_text(f"nameserver {RESOLVER_ADDRESS}\n")
 
     def prefix(self, directory: Path) -> list[str]:
         """What to put before a command to run it in the network, with this working directory."""
@@ -206,8 +218,10 @@ class Network:
     def _wait_until_served(self) -> None:
         """Wait until each server has the latest version of all its zones, or any after updates."""
         hosts = [host for host in self._tree.hosts.values() if host.name in self._processes]
-        self._wait_for_zones([host for host in hosts if host.updates], " 3600 ")
-        self._wait_for_zones([host for host in hosts if not host.updates], f" {self._serial} 3600 ")
+        live = [host for host in hosts if host.updates or host.secondary_of]
+        self._wait_for_zones(live, " 3600 ")
+        rest = [host for host in hosts if host not in live]
+        self._wait_for_zones(rest, f" {self._serial} 3600 ")
 
     def _wait_for_zones(self, hosts: Iterable[Host], serial: str) -> None:
         questions = [

@@ -19,6 +19,13 @@ def test_missing_programs_are_named_with_their_packages(monkeypatch):
     )
 
 
+def test_a_missing_program_of_pypi_is_named_with_its_command(monkeypatch):
+    monkeypatch.setattr(needs, "which", lambda name: name != "moto_server" and name)
+    assert needs.summary(["Skipped: moto_server is not installed"]) == (
+        "skipped: 1 for missing programs (pipx install 'moto[route53,server]')"
+    )
+
+
 def test_a_missing_namespace_has_a_remedy():
     assert needs.summary([f"Skipped: {needs.NO_NAMESPACE}: EPERM"]) == (
         "skipped: 1 for a missing namespace (run as root, or allow user namespaces)"

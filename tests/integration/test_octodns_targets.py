@@ -1,0 +1,368 @@
+"""Providers of octoDNS change our records at real servers, and nothing else changes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import pytest
+
+from dkimctl.errors import DnsRefused, NegativeAnswer, ServiceError
+from dkimctl.models.secret import Secret
+from dkimctl.publication.publishing.changes import Applied, NameState
+from dkimctl.publication.publishing.octodns import OctodnsTarget
+from dkimctl.publication.publishing.parallel import work_in_parallel
+from dns_servers import SECRET, WRONG_SECRET, Server, serving_api
+from documents import example
+from ports import free_port
+from update_servers import ZONE, change, open_target, serial, serving_updates, transfer
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # providers use old names
+
+KEY = "v=DKIM1; k=rsa; p=" + 392 * "A"  # as long as a key of 2048 bits
+NAMES = [f"s1._domainkey.d{number}.example.com" for number in range(5)]
+ALIAS = "s1._domainkey.alias.example.com"
+OLD = """
+s1._domainkey.d1 300 TXT "v=DKIM1; " "p=old"
+s1._domainkey.d1 300 TXT "a second record"
+s1._domainkey.d2 TXT "v=DKIM1; p=retired"
+s1._domainkey.d2 HINFO "stays" "here"
+"""
+WANTED = {NAMES[0]: KEY, NAMES[1]: KEY, NAMES[2]: None}
+# octodns-bind cannot read a zone with TXT that is no UTF-8.
+READABLE = ZONE.replace(r"\255", "")
+SCHEMAS = (
+    Path("/usr/share/pdns-backend-sqlite3/schema/schema.sqlite3.sql"),
+    Path("/usr/share/doc/pdns-backend-sqlite3/schema.sqlite3.sql"),
+)
+
+
+@pytest.fixture
+def running():
+    with contextlib.ExitStack() as stack:
+        yield stack
+
+
+@pytest.fixture
+def powerdns(running, needs_tool, tmp_path) -> tuple[Server, httpx.Client]:
+    """PowerDNS with the zone, and its API."""
+    schema = next((path for path in SCHEMAS if path.exists()), None)
+    schema = schema or needs_tool("pdns-backend-sqlite3")
+    server, api = running.enter_context(serving_api(schema, tmp_path, needs_tool))
+    zone = {"name": "example.com.", "kind": "Native", "nameservers": [], "zone": ZONE + OLD}
+    assert api.post("/zones", json=zone).status_code == 201
+    return server, api
+
+
+def by_api(port: int, secret: str = SECRET) -> OctodnsTarget:
+    settings = {"host": "127.0.0.1", "port": port, "api_key": Secret(secret)}
+    return OctodnsTarget("octodns_powerdns.PowerDnsProvider", settings, 3600)
+
+
+def by_bind(port: int, secret: str = SECRET, **options: object) -> OctodnsTarget:
+    settings = {
+        "host": "127.0.0.1",
+        "port": port,
+        "key_name": "dkim",
+        "key_secret": Secret(secret),
+        "key_algorithm": "hmac-sha256",
+        "timeout": 5,
+    }
+    return OctodnsTarget(
+        "octodns_bind.Rfc2136Provider", settings | options, 3600, zones=["example.com"]
+    )
+
+
+def publish(target, wanted: dict[str, str | None]) -> dict[str, object]:
+    """What a plan and its application do."""
+    assert set(target.find_zones(list(wanted)).values()) == {"example.com"}
+    states = target.read("example.com", list(wanted))
+    changes = [
+        change(name, value, states[name])
+        for name, value in wanted.items()
+        if states[name].values != (() if value is None else (value,))
+    ]
+    return {one.change.record.fqdn: one.error for one in target.apply("example.com", changes)}
+
+
+def foreign(server: Server) -> set[object]:
+    ours = {(f"{name}.", "TXT") for name in WANTED}
+    return {one for one in transfer(server) if one[:2] not in ours}
+
+
+def records(server: Server) -> set[object]:
+    """The zone, with our values joined: octodns-bind splits them elsewhere than we do."""
+    ours = {one[:3] for one in transfer(server) - foreign(server)}
+    values = {(name, str(server.ask(name))) for name in WANTED}
+    return {*foreign(server), *ours, *values}
+
+
+def require_published_once(server: Server, target) -> None:
+    before = foreign(server)
+    assert publish(target, WANTED) == dict.fromkeys(WANTED)
+    assert [server.ask(name) for name in WANTED] == [[KEY.encode()], [KEY.encode()], []]
+    published = serial(server)
+    assert publish(target, WANTED) == {}
+    assert serial(server) == published
+    assert foreign(server) == before
+
+
+def require_refused(server: Server, target, kind: type[Exception]) -> None:
+    before = transfer(server)
+    with pytest.raises(kind) as raised:
+        target.read("example.com", NAMES)
+    errors = [one.error for one in target.apply("example.com", [change(NAMES[0], KEY)])]
+    assert [(type(error), str(error)) for error in errors] == [(kind, str(raised.value))]
+    with pytest.raises(kind):
+        target.check_access("example.com", NAMES)
+    assert transfer(server) == before
+    for secret in (SECRET, WRONG_SECRET):
+        assert secret not in repr(raised.value) + raised.value.hint
+
+
+def require_alias_untouched(server: Server, target) -> None:
+    before = transfer(server)
+    assert target.read("example.com", [ALIAS]) == {ALIAS: NameState(alias="key.example.net")}
+    (applied,) = target.apply("example.com", [change(ALIAS, KEY)])
+    assert isinstance(applied.error, NegativeAnswer)
+    assert transfer(server) == before
+
+
+def test_powerdns_by_its_api(powerdns, capfd):
+    server, api = powerdns
+    target = by_api(api.base_url.port)
+    require_alias_untouched(server, target)
+    assert target.check_access("example.com", NAMES)[:2] == (True, None)
+    require_published_once(server, target)
+    require_refused(server, by_api(api.base_url.port, WRONG_SECRET), DnsRefused)
+    assert capfd.readouterr().err == ""
+
+
+CONFIG = example("provider: octodns\n", "yaml")
+SPECS = """
+defaults: {key_len: 1024, start_date: 2036-01-01T00:00+00:00}
+domains:
+- {sign_domain: d0.example.com, selector: s1}
+- {sign_domain: alias.example.com, selector: s1}
+"""
+
+
+def test_the_commands_with_the_config_of_the_page(powerdns, cli):
+    server, api = powerdns
+    config = CONFIG.replace("192.0.2.1", "127.0.0.1").replace("8081", str(api.base_url.port))
+    cli.write("config.yaml", config + "    profiles: [sandbox]\n")
+    cli.write("domains.yaml", SPECS)
+    env = {
+        "DKIMCTL_PROFILE": "sandbox",
+        "DKIMCTL_CONFIG": "config.yaml",
+        "POWERDNS_API_KEY": SECRET,
+        "NO_PROXY": "127.0.0.1",
+    }
+    before = foreign(server)
+    assert cli("register", "domains.yaml", env=env).status == 0
+    assert cli("publish", "--check-access", env=env).status == 0
+    planned = cli("publish", "--dry-run", env=env)
+    assert planned.status == 1
+    assert "create" in planned.out
+    assert "blocked" in planned.out
+    done = cli("publish", "--yes", env=env)
+    assert "created in DNS 1, blocked 1" in done.err
+    assert "root NS" not in done.err
+    assert server.ask(NAMES[0])
+    again = cli("publish", "--dry-run", env=env)
+    assert "create" not in again.out
+    assert foreign(server) == before
+    wrong = cli("publish", "--dry-run", env=env | {"POWERDNS_API_KEY": WRONG_SECRET})
+    assert wrong.status == 3
+    assert "unauthorized" in wrong.out + wrong.err
+    assert WRONG_SECRET not in wrong.out + wrong.err
+
+
+def test_a_zone_that_powerdns_does_not_have_is_not_made(powerdns):
+    _, api = powerdns
+    target = by_api(api.base_url.port)
+    name = "s1._domainkey.example.net"
+    assert target.find_zones([name]) == {name: None}
+    (applied,) = target.apply("example.net", [change(name, KEY)])
+    assert isinstance(applied.error, NegativeAnswer)
+    assert [zone["name"] for zone in api.get("/zones").json()] == ["example.com."]
+
+
+def test_powerdns_changes_many_zones_in_one_go(powerdns):
+    """With SQLite, it fails if two are changed at a time: the database is locked."""
+    _, api = powerdns
+    zones = [f"z{number}.example" for number in range(16)]
+    for zone in zones:
+        body = {"name": f"{zone}.", "kind": "Native", "nameservers": []}
+        assert api.post("/zones", json=body).status_code == 201
+    target = by_api(api.base_url.port)
+    done: list[Applied] = []
+    work_in_parallel(
+        zones,
+        lambda zone: target.apply(zone, [change(f"s1._domainkey.{zone}", KEY)]),
+        done.append,
+        wait=lambda: None,
+    )
+    assert [one.error for one in done] == [None] * len(zones)
+
+
+@pytest.mark.parametrize("target", [by_api, by_bind])
+def test_without_a_server_the_zone_cannot_be_read(target):
+    with pytest.raises(ServiceError, match=r"cannot read the zone example\.com"):
+        target(free_port()).read("example.com", NAMES)
+
+
+@pytest.fixture
+def named(running, needs_tool, tmp_path):
+    """Start named with a zone that octodns-bind can read."""
+
+    def start(name: str, **options: str) -> Server:
+        context = serving_updates("named", tmp_path / name, needs_tool, READABLE + OLD, **options)
+        return running.enter_context(context)
+
+    return start
+
+
+def test_bind_by_octodns_has_the_same_zone_as_by_our_own_updates(named, capfd):
+    through, own = named("through"), named("own")
+    target = by_bind(through.port)
+    require_alias_untouched(through, target)
+    require_published_once(through, target)
+    require_published_once(own, open_target(own.port))
+    assert records(through) == records(own)
+    require_refused(through, by_bind(through.port, WRONG_SECRET), DnsRefused)
+    assert capfd.readouterr().err == ""
+
+
+def test_bind_loses_a_record_whose_strings_are_split_elsewhere(named):
+    """octodns-bind removes what is split as octoDNS does it, and BIND ignores the rest."""
+    server = named("named")
+    (applied,) = open_target(server.port).apply("example.com", [change(NAMES[0], KEY)])
+    assert applied.error is None
+    before = transfer(server)
+    target = by_bind(server.port)
+    assert publish(target, {NAMES[0]: None}) == {NAMES[0]: None}
+    assert server.ask(NAMES[0]) == []
+    assert transfer(server) == {one for one in before if one[0] != f"{NAMES[0]}."}
+
+
+def test_an_update_that_bind_refuses_is_told(named):
+    other = f'key "other" {{ algorithm hmac-sha256; secret "{SECRET}"; }};\n'
+    server = named("named", more=other)
+    before = transfer(server), serial(server)
+    target = by_bind(server.port, key_name="other")
+    (applied,) = target.apply("example.com", [change(NAMES[0], KEY)])
+    assert isinstance(applied.error, DnsRefused)
+    assert "REFUSED" in applied.error.message
+    assert (transfer(server), serial(server)) == before
+
+
+FOREIGN = {
+    ("kept.example.com.", "TXT"): ['"as it" " was"', '"another; value"'],
+    ("mail.example.com.", "A"): ["127.0.0.2"],
+    ("s2._domainkey.example.com.", "TXT"): ['"v=DKIM1; p=other"'],
+    (f"{NAMES[1]}.", "TXT"): ['"v=DKIM1; " "p=old"'],
+    # As octodns-route53 writes it: to delete, moto wants the same text.
+    (f"{NAMES[2]}.", "TXT"): [r'"v=DKIM1\; p=retired"'],
+    (f"{ALIAS}.", "CNAME"): ["key.example.net."],
+}
+
+
+@pytest.fixture
+def moto(running, needs_tool, tmp_path, monkeypatch):
+    """Start moto, with Route 53 at the address that boto3 takes from the environment."""
+    program = needs_tool("moto_server")
+
+    def start(**variables: str) -> None:
+        port = free_port()
+        none = str(tmp_path / "none")
+        for name, value in {
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_CONFIG_FILE": none,
+            "AWS_SHARED_CREDENTIALS_FILE": none,
+            "NO_PROXY": "127.0.0.1",
+        }.items():
+            monkeypatch.setenv(name, value)
+        log = tmp_path / f"moto-{port}.log"
+        with log.open("wb") as output:
+            words = [program, "-H", "127.0.0.1", "-p", str(port)]
+            process = subprocess.Popen(
+                words, stdout=output, stderr=output, env=os.environ | variables
+            )
+        running.callback(process.wait, 60)
+        running.callback(process.terminate)
+        for _ in range(300):
+            with contextlib.suppress(httpx.TransportError):
+                httpx.get(f"http://127.0.0.1:{port}/moto-api/", trust_env=False)
+                return
+            assert process.poll() is None, log.read_text()
+            time.sleep(0.1)
+
+    return start
+
+
+def by_route53() -> OctodnsTarget:
+    settings = {
+        "access_key_id": "AKIAEXAMPLE",
+        "secret_access_key": Secret(SECRET),
+        "client_max_attempts": 1,
+    }
+    return OctodnsTarget("octodns_route53.Route53Provider", settings, 3600)
+
+
+def make_route53_zone() -> Callable[[], dict[tuple[str, str], object]]:
+    """Make the zone; returns a function that reads it."""
+    import boto3
+
+    dns = boto3.Session("none", "none").client("route53")
+    zone = dns.create_hosted_zone(Name="example.com.", CallerReference="1")["HostedZone"]["Id"]
+    for (name, kind), values in FOREIGN.items():
+        records = [{"Value": value} for value in values]
+        rrset = {"Name": name, "Type": kind, "TTL": 60, "ResourceRecords": records}
+        batch = {"Changes": [{"Action": "CREATE", "ResourceRecordSet": rrset}]}
+        dns.change_resource_record_sets(HostedZoneId=zone, ChangeBatch=batch)
+
+    def contents() -> dict[tuple[str, str], object]:
+        found = dns.list_resource_record_sets(HostedZoneId=zone)["ResourceRecordSets"]
+        return {(one["Name"], one["Type"]): (one["TTL"], one["ResourceRecords"]) for one in found}
+
+    return contents
+
+
+def test_route53(moto, capfd):
+    moto()
+    contents = make_route53_zone()
+    target = by_route53()
+    before = contents()
+    assert target.read("example.com", [ALIAS]) == {ALIAS: NameState(alias="key.example.net")}
+    assert publish(target, WANTED) == dict.fromkeys(WANTED)
+    published = NameState((KEY,), 3600)
+    assert target.read("example.com", list(WANTED)) == {
+        NAMES[0]: published, NAMES[1]: published, NAMES[2]: NameState(),
+    }  # fmt: skip
+    assert publish(target, WANTED) == {}
+    ours = {(f"{name}.", "TXT") for name in WANTED}
+    after = contents()
+    assert {one: after[one] for one in after.keys() - ours} == {
+        one: before[one] for one in before.keys() - ours
+    }
+    (applied,) = target.apply("example.com", [change(ALIAS, KEY)])
+    assert isinstance(applied.error, NegativeAnswer)
+    assert contents() == after
+    assert capfd.readouterr().err == ""
+
+
+def test_a_key_that_route53_does_not_know_is_refused(moto):
+    moto(INITIAL_NO_AUTH_ACTION_COUNT="0")
+    target = by_route53()
+    with pytest.raises(DnsRefused) as raised:
+        target.read("example.com", NAMES)
+    (applied,) = target.apply("example.com", [change(NAMES[0], KEY)])
+    assert str(applied.error) == str(raised.value)
+    assert SECRET not in str(raised.value)

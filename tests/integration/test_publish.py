@@ -1,0 +1,383 @@
+"""`publish` with a real name server that takes updates with a TSIG key."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from dated import DatedCli
+from dns_servers import SECRET, WRONG_SECRET, key_file, serving
+from lives import PRIMARY, Life
+from ports import free_port
+from published import APEX, register
+from terminals import is_harmless
+
+CONFIG = """
+dns:
+  - zones: [example.com]
+    provider: rfc2136
+    server: {server}
+    key_file: tsig.key
+    profiles: [sandbox]
+"""
+SANDBOX = ("--sandbox", "--config", "config.yaml")
+HOSTILE = r"\027[2J\027]0;owned\007`` | <img src=x> [x](javascript:1) \"\\ \226\128\174"
+KEYS = "enable: true, start_date: 2036-01-01T00:00+00:00"
+
+
+@pytest.fixture
+def zone(tmp_path):
+    """The zone file; change it before the server starts."""
+    path = tmp_path / "example.zone"
+    path.write_text(APEX + 'kept TXT "as it" " was"\ns1._domainkey.alias CNAME key.example.net.\n')
+    return path
+
+
+@pytest.fixture
+def server(zone, tmp_path, needs_tool):
+    with serving("named", zone, tmp_path, needs_tool) as server:
+        yield server
+
+
+def configure(cli, server, secret=SECRET) -> None:
+    cli.write("config.yaml", CONFIG.format(server=server))
+    key_file(cli.home / "tsig.key", secret).chmod(0o600)
+
+
+def publish(cli, *words):
+    return cli("publish", *SANDBOX, *words)
+
+
+def value_of(server, domain) -> list[str]:
+    return [value.decode() for value in server.ask(f"s1._domainkey.{domain}")]
+
+
+def test_plan_apply_and_the_second_plan_is_empty(cli, server):
+    configure(cli, server)
+    values = register(cli, "example.com", "mail.example.com", more=KEYS)
+    plan = publish(cli, "--dry-run", "--format", "json")
+    assert plan.status == 1
+    assert [item["action"] for item in plan.json["items"]] == ["create", "create"]
+    assert value_of(server, "example.com") == []
+    done = publish(cli, "--yes")
+    assert done.status == 0, done.err
+    assert "dkimctl: created in DNS 2\n" in done.err
+    assert {domain: value_of(server, domain) for domain in values} == {
+        domain: [value] for domain, value in values.items()
+    }
+    assert server.ask("kept.example.com") == [b"as it was"]
+    again = publish(cli, "--dry-run")
+    assert (again.status, again.err) == (0, "dkimctl: already in DNS 2\n")
+
+
+def test_old_keys_are_replaced_and_other_text_only_if_asked_for(cli, zone, tmp_path, needs_tool):
+    with zone.open("a") as file:
+        file.write('s1._domainkey.old TXT "v=DKIM1; p=MIIB"\ns1._domainkey.spf TXT "v=spf1 -all"\n')
+    values = register(cli, *(f"{name}.example.com" for name in ("old", "spf", "alias")), more=KEYS)
+    with serving("named", zone, tmp_path, needs_tool) as server:
+        configure(cli, server)
+        done = publish(cli, "--yes", "--format", "json")
+        items = {item["sign_domain"].partition(".")[0]: item for item in done.json["items"]}
+        assert done.status == 1
+        assert {name: item["action"] for name, item in items.items()} == {
+            "old": "replace", "spf": "blocked", "alias": "blocked",
+        }  # fmt: skip
+        assert items["old"]["before"] == ["v=DKIM1; p=MIIB"]
+        assert "CNAME, to key.example.net" in items["alias"]["reason"]
+        assert value_of(server, "old.example.com") == [values["old.example.com"]]
+        assert value_of(server, "spf.example.com") == ["v=spf1 -all"]
+        forced = publish(cli, "--yes", "--replace", "spf.example.com")
+        assert forced.status == 0, forced.err
+        assert value_of(server, "spf.example.com") == [values["spf.example.com"]]
+
+
+def test_hostile_text_in_dns_acts_in_no_format(cli, zone, tmp_path, needs_tool):
+    with zone.open("a") as file:
+        file.write(f's1._domainkey TXT "{HOSTILE}"\n')
+    register(cli, "example.com", more=KEYS)
+    with serving("named", zone, tmp_path, needs_tool) as server:
+        configure(cli, server)
+        for fmt in ("table", "json", "markdown"):
+            done = publish(cli, "--dry-run", "--format", fmt)
+            assert done.status == 1
+            assert "owned" in done.out
+            assert all(map(is_harmless, (done.out + done.err).splitlines()))
+
+
+def test_a_wrong_key_is_refused_and_a_silent_server_gives_no_answer(cli, server):
+    configure(cli, server, WRONG_SECRET)
+    register(cli, "example.com", more=KEYS)
+    refused = publish(cli, "--yes")
+    assert refused.status == 3, refused.err
+    assert SECRET not in refused.err + refused.out
+    assert WRONG_SECRET not in refused.err + refused.out
+    configure(cli, f"127.0.0.1:{free_port()}")
+    silent = publish(cli, "--yes")
+    assert silent.status == 4, silent.err
+    assert value_of(server, "example.com") == []
+
+
+def test_check_access_changes_nothing(cli, server):
+    configure(cli, server)
+    register(cli, "example.com", more=KEYS)
+    serial = server.ask("example.com", "SOA")[0].serial
+    done = publish(cli, "--check-access", "--format", "json")
+    assert done.status == 0, done.err
+    (item,) = done.json["items"]
+    assert (item["zone"], item["readable"], item["writable"]) == ("example.com", True, True)
+    configure(cli, server, WRONG_SECRET)
+    refused = publish(cli, "--check-access")
+    assert refused.status != 0
+    assert " no" in refused.out
+    assert "hint: check `key_file`" in refused.err
+    assert server.ask("example.com", "SOA")[0].serial == serial
+
+
+def test_access_is_checked_before_anything_is_registered(cli, server):
+    configure(cli, server)
+    serial = server.ask("example.com", "SOA")[0].serial
+    done = publish(cli, "--check-access")
+    assert (done.status, done.out.split()[-5:]) == (
+        0,
+        [str(server), "example.com", "0", "yes", "yes"],
+    )
+    assert "a policy that drops others shows only when publishing" in done.err
+    assert publish(cli, "--check-access", "--quiet")[:3] == (0, "", "")
+    assert publish(cli, "--check-access", "example.com").status == 1
+    assert server.ask("example.com", "SOA")[0].serial == serial
+    cli.write("config.yaml", CONFIG.format(server=server).replace("[example.com]", '["*.com"]'))
+    unnamed = publish(cli, "--check-access")
+    assert (unnamed.status, unnamed.out) == (1, "")
+    assert "nothing is registered" in unnamed.err
+    assert "name a zone in `zones`" in unnamed.err
+
+
+def test_without_a_terminal_it_needs_yes_or_dry_run(cli, server):
+    configure(cli, server)
+    register(cli, "example.com", more=KEYS)
+    done = publish(cli)
+    assert done.status == 2
+    assert "--yes" in done.err
+    assert value_of(server, "example.com") == []
+
+
+def test_ctrl_c_while_it_waits_for_dns_tells_what_was_changed(cli, server):
+    configure(cli, server)
+    register(cli, "example.com", more=KEYS)
+    words = ("--yes", "--wait", "30m", "--format", "json")
+    run = cli.start("publish", *SANDBOX, *words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 30
+    while not value_of(server, "example.com") and time.monotonic() < deadline:
+        time.sleep(0.02)
+    time.sleep(0.3)
+    os.kill(run.pid, signal.SIGINT)
+    out, err = run.communicate(timeout=60)
+    assert run.returncode == 130, err
+    assert b"the changes were made" in err
+    assert [item["applied"] for item in json.loads(out)["items"]] == [True]
+
+
+@pytest.mark.parametrize(("answer", "status"), [("n", 1), ("y", 0), ("", 1)])
+def test_on_a_terminal_it_asks(cli, server, on_terminal, answer, status):
+    configure(cli, server)
+    register(cli, "example.com", more=KEYS)
+    done = on_terminal(["publish", *SANDBOX], [("Make 1 change in DNS? [y/N]:", f"{answer}\r")])
+    assert done[0] == status, done
+    assert bool(value_of(server, "example.com")) == (status == 0)
+    assert ("nothing was changed" in done[1]) == (status == 1)
+
+
+def test_without_targets_it_says_what_to_write_and_the_way_by_hand(cli):
+    register(cli, "example.com", more=KEYS)
+    done = cli("publish", "--sandbox", "--yes")
+    assert done.status == 2
+    assert "no DNS target is configured for the profile sandbox" in done.err
+    assert "docs/publish.md" in done.err
+    cli.write("config.yaml", CONFIG.replace("[sandbox]", "[other]").format(server="127.0.0.1:1"))
+    done = cli("publish", *SANDBOX, "--yes")
+    assert done.status == 2
+    assert "add sandbox to `profiles` of an entry of `dns`" in done.err
+    assert "`dkimctl show-dns --sandbox --config config.yaml --format nsupdate" in done.err
+
+
+def test_where_targets_are_configured_the_next_step_is_publish(cli, server):
+    configure(cli, server)
+    cli.write("domains.yaml", "- {sign_domain: example.com, selector: s1, enable: false}\n")
+    done = cli("register", *SANDBOX, "domains.yaml")
+    assert "`dkimctl publish --sandbox --config config.yaml domains.yaml`" in done.err
+    assert "nsupdate" not in done.err
+
+
+def test_a_selection_that_matches_nothing_is_a_no(cli, server):
+    configure(cli, server)
+    register(cli, "example.com", more=KEYS)
+    done = publish(cli, "--yes", "example.com", "missing.example.com")
+    assert done.status == 1
+    assert "missing.example.com is not registered" in done.err
+    assert value_of(server, "example.com"), "the others are published"
+    assert publish(cli, "--yes", "missing.example.com").status == 1
+
+
+def test_a_zone_that_the_server_does_not_have_is_named(cli, server):
+    cli.write("config.yaml", CONFIG.format(server=server).replace("example.com", "example.net"))
+    key_file(cli.home / "tsig.key").chmod(0o600)
+    register(cli, "example.net", more=KEYS)
+    done = publish(cli, "--yes")
+    assert done.status == 1
+    assert "has no zone example.net" in done.err
+
+
+def test_disabled_keys_are_left_out(cli, server):
+    configure(cli, server)
+    register(cli, "example.com", more="enable: false")
+    done = publish(cli, "--yes")
+    assert (done.status, done.out) == (0, "")
+    assert "left out, disabled: 1 (example.com (selector s1))" in done.err
+
+
+def test_two_at_once_lose_nothing(cli, server):
+    configure(cli, server)
+    values = register(cli, *(f"d{number}.example.com" for number in range(20)), more=KEYS)
+    runs = [
+        cli.start("publish", *SANDBOX, "--yes", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for _ in range(2)
+    ]
+    for run in runs:
+        _, err = run.communicate(timeout=60)
+        # What the other run has changed meanwhile is told; nothing else may fail.
+        assert run.returncode in (0, 1), err
+    assert publish(cli, "--yes").status == 0
+    assert {domain: value_of(server, domain) for domain in values} == {
+        domain: [value] for domain, value in values.items()
+    }
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_killed_at_any_moment_each_name_is_old_or_new(cli, server, number):
+    configure(cli, server)
+    values = register(cli, *(f"d{n}.example.com" for n in range(300)), key_len=1024, more=KEYS)
+    seen = set()
+    for delay in (0.1, 0.2, 0.3, 0.5):
+        run = cli.start("publish", *SANDBOX, "--yes", stdout=subprocess.DEVNULL,
+                        stderr=subprocess.PIPE)  # fmt: skip
+        time.sleep(delay)
+        os.kill(run.pid, number)
+        _, err = run.communicate(timeout=60)
+        assert b"Traceback" not in err
+        seen.add(run.returncode)
+        for domain, value in values.items():
+            assert value_of(server, domain) in ([], [value])
+    assert seen <= {0, 130, -number}
+    assert seen != {0}, "it was never stopped"
+    assert publish(cli, "--yes").status == 0
+    assert publish(cli, "--dry-run").status == 0
+
+
+def test_ten_thousand_names(cli, server, key_records):
+    """More than a terminal or a comment can show, in one zone."""
+    configure(cli, server)
+    count, value = 10_000, key_records[1024]
+    domains = [f"d{number}.example.com" for number in range(count)]
+    items = [
+        {
+            "result": {"code": "201"}, "sign_domain": domain, "selector": "s1", "key_len": 1024,
+            "start_date": "2036-01-01T00:00+00:00", "enable": True, "setting_values":
+            {"fqdn": f"s1._domainkey.{domain}", "type": "TXT", "value": value},
+        }
+        for domain in domains
+    ]  # fmt: skip
+    cli.write("saved.json", json.dumps({"items": items, "count": count, "total": count}))
+    assert cli("ledger", "import", "--sandbox", "saved.json").status == 0
+    plan = publish(cli, "--dry-run", "--format", "markdown")
+    assert len(plan.out) < 65_536
+    assert "and 9,980 more: create" in plan.out
+    done = publish(cli, "--yes", "--output", "plan.txt")
+    assert done.status == 0, done.err
+    assert f"created in DNS {count}" in done.err
+    assert len((cli.home / "plan.txt").read_text().splitlines()) == count + 2
+    assert publish(cli, "--dry-run").status == 0
+    assert value_of(server, domains[-1]) == [value]
+
+
+@pytest.fixture
+def keys(cli, hosted):
+    """A ledger in a network with delegations, where 127.0.0.2 alone serves example.com."""
+    network, commands = hosted
+    life = Life(DatedCli(cli.home, commands, datetime.now(UTC).replace(tzinfo=None)), network)
+    cli.write("config.yaml", CONFIG.format(server=PRIMARY))
+    (cli.home / "tsig.key").write_text(network.key_file.read_text())
+    (cli.home / "tsig.key").chmod(0o600)
+    life.cli.environment["DKIMCTL_CONFIG"] = str(cli.home / "config.yaml")
+    return life
+
+
+def specs(domain, selector, start, more="") -> str:
+    fields = f"key_len: 1024, start_date: {start:%Y-%m-%dT%H:%M+00:00}{more}"
+    return f"- {{sign_domain: {domain}, selector: {selector}, {fields}}}\n"
+
+
+def test_wait_sees_the_records_in_dns(keys):
+    later = keys.now + timedelta(days=7)
+    keys.register(specs("wait.example.com", "s1", later))
+    done = keys.cli("publish", "--yes", "--wait", "30s", "--format", "json")
+    assert done.status == 0, done
+    (item,) = done.json["items"]
+    assert (item["applied"], item["in_dns"]) == (True, "published")
+    assert json.loads(done.err)["summary"] == {"created in DNS": 1, "published": 1}
+
+
+def test_register_publish_ends_with_all_seen(keys):
+    later = keys.now + timedelta(days=7)
+    done = keys.register(specs("seen.example.com", "s1", later), "--publish", "--format", "json")
+    assert done.json["items"][0]["outcome"] == "created"
+    assert json.loads(done.err)["summary"] == {
+        "created": 1, "created in DNS": 1, "published": 1,
+    }  # fmt: skip
+    again = keys.register(specs("seen.example.com", "s1", later), "--publish")
+    assert "already in DNS 1" in again.err
+
+
+def test_register_publish_tells_what_cannot_be_published(keys):
+    later = keys.now + timedelta(days=7)
+    entries = specs("part.example.com", "s1", later) + specs("part.example.org", "s1", later)
+    done = keys.register(entries, "--publish", status=1)
+    assert "in no zone of a DNS target: 1 (part.example.org (selector s1))" in done.err
+    assert "created in DNS 1" in done.err
+    assert keys.cli("show-dns", "part.example.org").status == 0, "it is registered"
+
+
+def test_register_publish_needs_targets_before_it_sends_anything(keys):
+    keys.cli.write("config.yaml", "")
+    later = keys.now + timedelta(days=7)
+    done = keys.register(specs("none.example.com", "s1", later), "--publish", status=2)
+    assert "no DNS target" in done.err
+    assert keys.cli("show-dns", "none.example.com").status == 1, "nothing was sent"
+
+
+def test_retired_records_are_removed_and_seen_gone(keys):
+    present = keys.cli.now
+    keys.cli.now = present - timedelta(days=60)
+    keys.register(specs("retired.example.com", "s1", keys.now + timedelta(days=1)))
+    keys.publish("retired.example.com", at=[PRIMARY])
+    keys.cli.now = present - timedelta(days=30)
+    start = keys.now + timedelta(days=1)
+    keys.register(specs("retired.example.com", "s2", start, ", replaces: s1"))
+    keys.publish("retired.example.com", at=[PRIMARY])
+    keys.cli("check-dns", "retired.example.com")
+    keys.cli.now = present
+    plan = keys.cli("publish", "retired.example.com")
+    assert plan.status == 2, "not a terminal"
+    kept = keys.cli("publish", "--dry-run", "retired.example.com", "--format", "json")
+    assert [item["selector"] for item in kept.json["items"]] == ["s2"]
+    done = keys.cli("publish", "--retired", "retired.example.com", "--yes", "--wait", "30s")
+    assert done.status == 0, done
+    assert "remove  s1._domainkey.retired.example.com" in done.out
+    assert "removed from DNS 1" in done.err
+    assert "gone 1" in done.err
+    assert keys.cli("check-dns", "retired.example.com").status == 0

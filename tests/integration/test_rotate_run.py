@@ -1,0 +1,337 @@
+"""`rotate run` with real servers: signed updates, delegations, and the embedded service."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+
+from aging import let_pass
+from dkimctl.ledger.account_lock import Purpose, account_lock
+from dkimctl.models.registration import key_of
+from dkimctl.settings.values import SANDBOX_FIXED
+from documents import example
+from lives import PRIMARY
+
+A = "a.example.com"
+RUN = ("rotate", "run")
+SPECS = "defaults: {{key_len: 2048}}\ndomains:\n{}"
+CONFIG = """
+dns:
+- provider: rfc2136
+  server: {server}
+  key_file: {key_file}
+  profiles: [sandbox]
+"""
+
+
+class Owner:
+    """Someone with domains in the sandbox, in the network of `life`."""
+
+    def __init__(self, cli, life) -> None:
+        self.cli = life.network.inside(cli)
+        self.cli.environment = cli.environment | {"DKIMCTL_PROFILE": "sandbox"}
+        self.life = life
+        self.configure()
+
+    def configure(self, server: str = PRIMARY, key_file: object = None) -> None:
+        path = self.cli.home / "tsig.key"
+        path.write_text((key_file or self.life.network.key_file).read_text())
+        path.chmod(0o600)
+        config = CONFIG.format(server=server, key_file=path)
+        (self.cli.home / "config.yaml").write_text(config)
+        self.cli.environment["DKIMCTL_CONFIG"] = str(self.cli.home / "config.yaml")
+
+    def register(self, *domains: str) -> None:
+        entries = "".join(f"- {{sign_domain: {domain}, selector: s1}}\n" for domain in domains)
+        done = self.cli("register", "-", stdin=SPECS.format(entries))
+        assert done.status == 0, done
+
+    def run(self, *words: str, status: int = 0):
+        done = self.cli(*RUN, "--wait", "3s", "--format", "json", *words)
+        assert done.status == status, f"{done.out}\n{done.err}"
+        return [(one["selector"], one["step"], one["state"]) for one in done.json["items"]]
+
+    def pass_time(self, **delta: float) -> None:
+        let_pass(self.cli.home, **delta)
+
+    def in_dns(self, selector: str, domain: str = A) -> bool:
+        return bool(self.life.values(key_of(domain, selector)))
+
+    def ledger(self) -> list[str]:
+        items = self.cli("show-dns", "--format", "json").json["items"]
+        return [f"{one['selector']} {one['sign_domain']}" for one in items]
+
+
+@pytest.fixture
+def owner(cli, life):
+    cli.prefix = life.network.prefix(cli.home)  # of `shell`, too
+    return Owner(cli, life)
+
+
+@pytest.fixture
+def due(owner):
+    """The owner of a key that is published, and half a year old."""
+    owner.register(A)
+    assert owner.run() == [("s1", "publish", "done")]
+    owner.pass_time(days=180)
+    return owner
+
+
+def successor_of(steps):
+    """The selector that a run has registered."""
+    [selector] = {selector for selector, step, _ in steps if step == "register"}
+    return selector
+
+
+def test_a_key_from_its_registration_to_its_removal(due):
+    steps = due.run()
+    new = successor_of(steps)
+    assert steps == [(new, "register", "done"), (new, "publish", "done")]
+    assert due.in_dns("s1")
+    assert due.in_dns(new)
+    due.pass_time(days=7, minutes=2)
+    assert due.run() == []
+    due.pass_time(days=13)
+    assert due.run() == []
+    due.pass_time(days=1)
+    assert due.run("--dry-run", status=1) == [("s1", "remove", "due")]
+    assert due.run() == [("s1", "remove", "done")]
+    assert not due.in_dns("s1")
+    assert due.ledger() == [f"{new} {A}"]
+    assert due.run() == []
+
+
+def test_cron_mails_only_if_there_is_something_to_read(due):
+    done = due.cli(*RUN, "--quiet")
+    assert "register" in done.out
+    done = due.cli(*RUN, "--quiet")
+    assert (done.status, done.out, done.err) == (0, "", "")
+
+
+def test_a_server_without_the_record_keeps_the_entry_open(owner):
+    """Of two servers, one never gets the changes of the other."""
+    domain = "a.example.org"
+    owner.register(domain)
+    done = owner.cli(*RUN, "--wait", "1s", "--format", "json")
+    assert done.status == 1, "it signs, and a server lacks its record"
+    [item] = done.json["items"]
+    assert (item["state"], item["urgency"]) == ("waiting", "partly")
+    assert owner.life.backup([key_of(domain, "s1")])["s1._domainkey.a.example.org"]
+
+
+def test_a_wrong_key_is_refused_and_told(due, tmp_path):
+    wrong = tmp_path / "wrong.key"
+    wrong.write_text(due.life.network.key_file.read_text().replace('"dkim"', '"other"'))
+    due.configure(key_file=wrong)
+    done = due.cli(*RUN, "--format", "json")
+    assert done.status == 3
+    *failed, registered = done.json["items"]
+    assert [one["state"] for one in failed] == ["failed", "failed"], "also the one in DNS"
+    assert (registered["step"], registered["state"]) == ("register", "done")
+    due.configure()
+    new = registered["selector"]
+    assert due.run() == [(new, "publish", "done")]
+
+
+def test_without_the_key_file_it_registers_and_ends_with_two(due):
+    due.cli.home.joinpath("tsig.key").rename(due.cli.home / "elsewhere")
+    done = due.cli(*RUN, "--wait", "0s")
+    assert done.status == 2, done
+    assert "no such TSIG key file" in done.out
+    due.cli.home.joinpath("elsewhere").rename(due.cli.home / "tsig.key")
+    [(_, step, state)] = due.run()
+    assert (step, state) == ("publish", "done")
+
+
+def test_a_server_that_is_down_delays_publishing_alone(due):
+    with due.life.down("ns1.test"):
+        steps = due.run(status=4)
+        new = successor_of(steps)
+        assert (new, "publish", "failed") in steps
+        due.pass_time(days=4)
+        assert (new, "publish", "failed") in due.run(status=1), "half of the lead is over: urgent"
+    assert due.run() == [(new, "publish", "done")]
+
+
+def test_a_server_that_is_down_is_one_row_of_many_keys_and_one_item_of_a_notice(owner):
+    program = owner.cli.home / "page"
+    program.write_text("#!/bin/sh\ncat > told.json\n")
+    program.chmod(0o755)
+    with (owner.cli.home / "config.yaml").open("a") as config:
+        config.write(f"notify: {{command: [{program}], recheck: 1s}}\n")
+    owner.register(*(f"{name}.example.com" for name in "abcde"), "a.b.example.com")
+    with owner.life.down("ns1.test"):
+        done = owner.cli(*RUN, "--wait", "0s")
+    assert done.status == 1
+    assert re.findall(r"^[^ ].*", done.out, re.MULTILINE)[1:] == [
+        "6 keys  -         publish  failed, URGENT"
+    ]
+    [item] = json.loads((owner.cli.home / "told.json").read_text())["new"]
+    assert (item["count"], len(item["subjects"])) == (6, 6)
+
+
+def test_a_dry_run_does_not_wait_for_what_it_does_not_do(owner):
+    owner.register(A)
+    began = time.monotonic()
+    done = owner.cli(*RUN, "--dry-run", "--wait", "60s")
+    assert (done.status, "publish  due" in done.out) == (1, True)
+    assert time.monotonic() - began < 30
+
+
+def test_status_tells_that_no_run_has_done_what_is_due(due):
+    status = ("rotate", "status", "--quiet")
+    due.pass_time(days=6)
+    assert due.cli(*status).status == 0
+    due.pass_time(days=2)
+    done = due.cli(*status)
+    assert (done.status, "warning: overdue, since " in done.err) == (1, True)
+    due.run()
+    assert due.cli(*status).status == 0
+
+
+def test_without_a_target_it_works_by_hand(due):
+    (due.cli.home / "config.yaml").write_text("{}\n")
+    done = due.cli(*RUN)
+    assert done.status == 0
+    assert "add the TXT record" in done.out
+    assert "to publish by hand what no target covers: `dkimctl show-dns " in done.err
+    script = due.cli("show-dns", "--format", "nsupdate").out
+    due.life.update(script, at=[PRIMARY])
+    assert due.run() == []
+    due.pass_time(days=22)
+    done = due.cli(*RUN)
+    assert "remove the TXT record s1._domainkey.a.example.com" in done.out
+    due.life.update(due.cli("rotate", "--retired", "--format", "nsupdate").out, at=[PRIMARY])
+    assert due.run() == [("s1", "remove", "done")]
+
+
+def test_a_second_run_waits_and_says_so(due):
+    [ledger] = due.cli.home.rglob("ledger.db")
+    account = {name: SANDBOX_FIXED[name] for name in ("base_url", "client_id")}
+    with account_lock(ledger.parent, **account, on_wait=pytest.fail, purpose=Purpose.ROTATE):
+        process = due.cli.start(*RUN, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert b"waiting for another rotate run of this account" in process.stderr.readline()
+        assert len(due.ledger()) == 1
+    process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert len(due.ledger()) == 2
+
+
+def test_runs_that_are_killed_end_as_others_do(owner):
+    """A kill at random moments, until a run comes to its end; a day later the same again."""
+    rng = random.Random(17)
+    domains = [f"{name}.example.com" for name in "abcdef"]
+    owner.register(*domains)
+    for days in (180, 8, 15):
+        owner.pass_time(days=days)
+        for _ in range(4):
+            process = owner.cli.start(*RUN, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            time.sleep(rng.uniform(0.3, 1.5))
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
+        owner.run()
+    assert owner.run() == []
+    keys = owner.ledger()
+    assert len(keys) == len(domains)
+    assert not any(key.startswith("s1 ") for key in keys)
+    assert all(owner.in_dns(*key.split()) for key in keys)
+    assert not any(owner.in_dns("s1", domain) for domain in domains)
+
+
+@pytest.mark.parametrize("seconds", [0.4, 0.9])
+def test_ctrl_c_ends_a_run_and_the_next_goes_on(due, seconds):
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = due.cli.start(*RUN, "--wait", "60s", **options)
+    time.sleep(seconds)
+    process.send_signal(signal.SIGTERM)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode in (0, 130, -signal.SIGTERM), error
+    assert b"Traceback" not in error
+    due.run()
+    assert due.run() == []
+    assert len(due.ledger()) == 2
+
+
+def test_ctrl_c_before_the_second_look_tells_what_was_done(due):
+    with (due.cli.home / "config.yaml").open("a") as config:
+        config.write("notify: {command: /bin/true, recheck: 10m}\n")
+    with due.life.down("ns1.test"):
+        process = due.cli.start(*RUN, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        while b"before a notice" not in (line := process.stderr.readline()):
+            assert line
+        process.send_signal(signal.SIGINT)
+        out, error = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert re.search(rb"s\d{8} +register +done", out)
+    assert b"the same command goes on where this one ended" in error
+
+
+def test_a_ledger_that_cannot_be_written(due):
+    [path] = due.cli.home.rglob("ledger.db")
+    data = path.read_bytes()
+    path.write_bytes(b"damaged" * 999)
+    done = due.cli(*RUN)
+    assert (done.status, done.out) == (2, "")
+    assert "is damaged" in done.err
+    path.write_bytes(data)
+
+
+def test_the_way_of_the_docs(due, shell):
+    config = example("rotation: {max_age", "yaml").replace("192.0.2.1", PRIMARY)
+    config = config.replace("    key_file", "    profiles: [sandbox]\n    key_file")
+    (due.cli.home / "config.yaml").write_text(config)
+    with pytest.raises(AssertionError, match=r"register *due"):
+        shell(example("rotate run --dry-run"), due.cli.environment)
+    assert due.ledger() == [f"s1 {A}"]
+    done = shell(example("rotate run --quiet"), due.cli.environment)
+    assert "register" in done.stdout
+    assert len(due.ledger()) == 2
+    assert shell(example("rotate run --quiet"), due.cli.environment).stdout == ""
+
+
+def test_a_program_is_told_of_what_cannot_be_published_and_that_it_is_over(due):
+    program = due.cli.home / "page"
+    program.write_text("#!/bin/sh\ncat >> told.txt\n")
+    program.chmod(0o755)
+    told = due.cli.home / "told.txt"
+    with (due.cli.home / "config.yaml").open("a") as config:
+        config.write(f"notify: {{command: [{program}], recheck: 1s}}\n")
+    with due.life.down("ns1.test"):
+        due.run(status=4)
+        first = told.read_text()
+        assert A in first
+        due.run(status=4)
+        assert told.read_text() == first, "told once"
+    due.run()
+    assert len(told.read_text()) > len(first), "and that it is over"
+
+
+def test_no_problem_is_over_while_dns_cannot_be_asked(owner):
+    owner.register(A)
+    program, told = owner.cli.home / "page", owner.cli.home / "told.txt"
+    program.write_text("#!/bin/sh\ncat >> told.txt\n")
+    program.chmod(0o755)
+    notify = f"notify: {{command: [{program}], recheck: 1s}}\n"
+    (owner.cli.home / "config.yaml").write_text(notify)  # and no target
+    owner.run(status=1)
+    with owner.life.network.without_nameservers():
+        owner.run(status=4)
+    owner.run(status=1)
+    missing, unknown, known = map(json.loads, told.read_text().splitlines())
+    assert [one["subject"] for one in missing["new"]] == [f"{A} s1"]
+    assert [one["subject"] for one in unknown["new"]] == ["rotate run"]
+    assert unknown["over"] == []
+    assert [one["subject"] for one in known["over"]] == ["rotate run"]
+    assert known["new"] == []
+
+
+def test_nothing_registered(owner):
+    done = owner.cli(*RUN)
+    assert (done.status, done.out) == (1, "")
+    assert "nothing is registered" in done.err

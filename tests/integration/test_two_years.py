@@ -1,0 +1,83 @@
+"""A quarter of a year with `dkimctl rotate run` in a timer: no mail is lost, whatever happens.
+
+tests/bench/two_years.py does the same for as long as you like.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from machines import DOMAINS
+from years import POLICY, Years, living
+
+QUARTER = 92  # days
+_DAY = timedelta(days=1)
+
+
+@pytest.fixture
+def lived(tmp_path, needs_tool):
+    """Live for a quarter of a year, with what goes wrong."""
+
+    def live(**troubles: bool):
+        with living(tmp_path, needs_tool, seed=1, **troubles) as years:
+            years.live(QUARTER)
+            assert years.judge.problems == {}
+            return years
+
+    return live
+
+
+def test_a_quarter(lived):
+    years = lived()
+    figures = years.judge.figures
+    assert figures.replaced >= 8
+    assert figures.sent == QUARTER * len(DOMAINS)
+    assert figures.verified > 1.5 * figures.sent
+    assert _DAY < figures.oldest - POLICY.max_age < timedelta(days=8)
+    assert years.notices == []
+
+
+def test_a_quarter_of_kills_and_outages(lived):
+    years = lived(kills=True, outages=True)
+    assert years.judge.figures.replaced >= 8
+    assert sum(run.killed for run in years.judge.runs) > QUARTER / 6
+    assert len(years.outages) == 3
+    assert len(years.notices) >= 2, "an outage in which each run is killed is told to nobody"
+
+
+def test_what_the_judge_sees(tmp_path, needs_tool):
+    """Each domain has another trouble; the first three have keys of 175 and 160 days."""
+    with living(tmp_path, needs_tool, seed=1) as years:
+        years.until(years.now + _DAY)
+        _succeed(years, "d00.test")
+        years.machines.update(years.machines.dkimctl("show-dns", "--format", "nsupdate").out)
+        years.look()
+        for _ in range(10):
+            years.until(years.now + _DAY)
+        assert years.judge.problems == {}
+        _succeed(years, "d02.test")
+        years.machines.update("update delete first._domainkey.d03.test. TXT\nsend\n")
+        years.look()
+        for _ in range(7):
+            years.until(years.now + _DAY)
+        problems = years.judge.problems
+    first, second = "first._domainkey.{}", "second._domainkey.{}"
+    lost = {problem.rpartition(" ")[2] for problem in problems if problem.startswith("lost: ")}
+    assert lost == {second.format("d02.test"), first.format("d03.test")}
+    assert {problem for problem in problems if not problem.startswith("lost: ")} == {
+        f"{first.format('d00.test')} is still there: 127.0.0.2, 127.0.0.3, 127.0.0.4, ledger",
+        f"{first.format('d01.test')} signs for too long",
+        f"{second.format('d02.test')} signs, and is not at all servers",
+        f"{second.format('d02.test')} is not at all servers, but it signs, or did recently",
+        f"{first.format('d03.test')} signs, and is not at all servers",
+        f"{first.format('d03.test')} is not at all servers, but it signs, or did recently",
+    }
+
+
+def _succeed(years: Years, domain: str) -> None:
+    """Register a successor that starts tomorrow."""
+    words = ("--older-than", "100d", "--start-in", "1d", "--selector", "second")
+    specs = years.machines.dkimctl("rotate", domain, *words).out
+    assert years.machines.dkimctl("register", "-", stdin=specs).status == 0

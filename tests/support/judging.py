@@ -1,0 +1,207 @@
+"""What must hold at each hour in the life of keys: no mail is lost, no key is too old or left."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import dkim
+
+from dkimctl.models.registration import RegistrationKey
+from dkimctl.settings.rotation import RotationSettings
+from machines import Seen
+from mail import Key, Mail, name, signed, signers
+
+LATEST = timedelta(days=5)  # that a message is verified after it was sent
+_NEVER = datetime.max.replace(tzinfo=UTC)
+_DAY = timedelta(days=1)
+
+
+class Letter(NamedTuple):
+    """A signed message."""
+
+    sent: datetime
+    key: RegistrationKey
+    text: bytes
+
+
+class Run(NamedTuple):
+    """One run of the rotation: whether it had work, was killed, or had no primary server.
+
+    It ended after so many `seconds` of real time.
+    """
+
+    time: datetime
+    is_due: bool = False
+    killed: bool = False
+    without_dns: bool = False
+    seconds: float = 0.0
+
+
+class Figures(NamedTuple):
+    """`replaced`: keys that have been replaced and removed; `oldest`: the age of a key that signed.
+
+    `hours` counts the checks of one domain at one hour.
+    """
+
+    sent: int = 0
+    verified: int = 0
+    lost: int = 0
+    hours: int = 0
+    replaced: int = 0
+    oldest: timedelta = timedelta()
+
+
+class Judge:
+    """Judges what `look` gets: DNS, the ledger, and the keys in the service's data file.
+
+    `problems` has what was wrong, and when that was first so.
+    """
+
+    def __init__(self, store: Path, policy: RotationSettings) -> None:
+        self.problems: dict[str, datetime] = {}
+        self.runs: list[Run] = []
+        self.figures = Figures()
+        self._policy = policy
+        self._service = Mail(store)
+        self._keys: Sequence[Key] = ()
+        self._seen: Seen | None = None
+        self._letters: list[Letter] = []  # that were verified
+        self._new: list[Letter] = []  # not yet
+        self._lost: set[Letter] = set()
+        self._accepts = cache(_accepts)
+
+    def names(self) -> list[str]:
+        """The names of all keys that the service has."""
+        self._keys = self._service.signing_keys()
+        return [name(key.key) for key in self._keys]
+
+    def look(self, now: datetime, seen: Seen) -> None:
+        """Judge what was seen after a change, or before the next one.
+
+        After a change, all mail of the last days is verified; otherwise what was sent since.
+        """
+        self._letters = [letter for letter in self._letters if now - letter.sent <= LATEST]
+        is_changed, self._seen = seen != self._seen, seen
+        self._verify(now, self._letters + self._new if is_changed else self._new)
+        self._letters += self._new
+        self._new = []
+        for key in self._keys:
+            self._judge_places(now, key)
+        gone = [key for key in self._keys if self._end(key) <= now and not self._places(key)]
+        self._count(replaced=len(gone))
+
+    def unchanged(self, now: datetime, seen: Seen) -> None:
+        """Between runs nothing changes, so that the last look tells what was there at each hour.
+
+        But what a killed run has sent may take effect after that look.
+        """
+        was_killed = bool(self.runs) and self.runs[-1].killed
+        if seen != self._seen and not was_killed:
+            self.report(now, "DNS or the ledger has changed, but there was no run")
+
+    def check_hour(self, now: datetime) -> None:
+        """The keys that sign at this time, according to the last look, are published."""
+        assert self._seen
+        for key in signers(self._keys, now):
+            self._count(hours=self.figures.hours + 1)
+            if not all(
+                self._accepts(key, has[name(key.key)]) for has in self._seen.servers.values()
+            ):
+                self.report(now, f"{name(key.key)} signs, and is not at all servers")
+            age, due = now - key.made, key.made + self._policy.max_age
+            limit = self._policy.max_age + 8 * _DAY + self._missed(due, lambda run: False)
+            self._count(oldest=max(age, self.figures.oldest))
+            if age > limit:
+                self.report(now, f"{name(key.key)} signs for too long")
+
+    def send(self, now: datetime, domain: str) -> None:
+        """Sign a letter of a domain."""
+        for key in signers(self._keys, now):
+            if key.key.sign_domain == domain:
+                self._new.append(Letter(now, key.key, signed(key, f"Sent {now:%F %T}.")))
+                self._count(sent=self.figures.sent + 1)
+
+    def is_due(self, now: datetime) -> bool:
+        """Whether there is something to do: a key to register or publish, or a record to remove."""
+        return any(self._is_due(key, now) for key in self._keys)
+
+    def report(self, now: datetime, problem: str) -> None:
+        """Take note of a problem."""
+        self.problems.setdefault(problem, now)
+
+    def _is_due(self, key: Key, now: datetime) -> bool:
+        assert self._seen
+        if self._end(key) <= now:
+            return bool(self._places(key))
+        is_published = self._places(key).issuperset(self._seen.servers)
+        is_old = not self._successor(key) and key.made + self._policy.max_age <= now
+        return is_old or not is_published
+
+    def _judge_places(self, now: datetime, key: Key) -> None:
+        """It is in DNS while it signs, and for the grace period, and then no more."""
+        assert self._seen
+        end, places = self._end(key), self._places(key)
+        if key.start <= now < end and not places.issuperset(self._seen.servers):
+            self.report(
+                now, f"{name(key.key)} is not at all servers, but it signs, or did recently"
+            )
+        if places and now >= end:
+            missed = self._missed(end, lambda run: run.without_dns)
+            if now > end + _DAY + missed:
+                where = ", ".join(sorted(places))
+                self.report(now, f"{name(key.key)} is still there: {where}")
+
+    def _places(self, key: Key) -> set[str]:
+        """The servers that have its record, and the ledger."""
+        assert self._seen
+        has_it = {server for server, has in self._seen.servers.items() if has[name(key.key)]}
+        return has_it | ({"ledger"} if key.key in self._seen.ledger else set())
+
+    def _verify(self, now: datetime, letters: Sequence[Letter]) -> None:
+        assert self._seen
+        for letter in letters:
+            if not _verifies(letter.text, self._seen.resolver[name(letter.key)]):
+                self._lost.add(letter)
+                self.report(now, f"lost: mail of {letter.sent:%F}, signed by {name(letter.key)}")
+        verified = self.figures.verified + len(letters)
+        self._count(verified=verified, lost=len(self._lost))
+
+    def _end(self, key: Key) -> datetime:
+        """The end of the grace period of a key."""
+        successor = self._successor(key)
+        return successor.start + self._policy.grace if successor else _NEVER
+
+    def _successor(self, old: Key) -> Key | None:
+        later = (
+            key
+            for key in self._keys
+            if key.key.sign_domain == old.key.sign_domain and key.start > old.start
+        )
+        return min(later, key=lambda key: key.start, default=None)
+
+    def _missed(self, due: datetime, is_missed: Callable[[Run], bool]) -> timedelta:
+        """The days that are lost from `due` on, since runs were killed, or missed otherwise."""
+        days = timedelta()
+        for run in self.runs[bisect_left(self.runs, (due,)) :]:
+            if not (run.killed or is_missed(run)):
+                break
+            days += _DAY
+        return days
+
+    def _count(self, **figures: object) -> None:
+        self.figures = self.figures._replace(**figures)
+
+
+def _accepts(key: Key, values: Sequence[bytes]) -> bool:
+    """Whether mail that is signed with a key verifies with these TXT values."""
+    return _verifies(signed(key), values)
+
+
+def _verifies(text: bytes, values: Sequence[bytes]) -> bool:
+    value = values[0] if len(values) == 1 else None
+    return bool(dkim.verify(text, dnsfunc=lambda name, timeout=5: value))

@@ -1,0 +1,187 @@
+"""Years in the life of an operator who has `dkimctl rotate run` in a timer: hour by hour."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple
+
+from dkimctl.settings.rotation import RotationSettings
+from judging import Judge, Run
+from machines import DOMAINS, Machines, starting
+from moving_clock import MovingClock
+from processes import Done
+
+BEGIN = datetime(2027, 1, 1, tzinfo=UTC)
+POLICY = RotationSettings()  # the defaults
+OUTAGE = timedelta(days=3)
+_BETWEEN_OUTAGES = timedelta(days=35)
+_DAY, _HOUR = timedelta(days=1), timedelta(hours=1)
+_OLDEST, _STEP = timedelta(days=175), timedelta(days=15)  # the ages of first keys, by pairs
+# A process of its own kills the command, so that it dies wherever it is.
+_KILL = """
+import os, signal, threading
+command = os.getpid()
+if not os.fork():
+    os.close(1)
+    threading.Event().wait({seconds})
+    if os.getppid() == command:
+        os.kill(command, signal.SIGKILL)
+    os._exit(0)
+"""
+_KILLED = -9
+_KILLS = 0.6  # of the runs; some of these end before, so that about half are killed
+_SHORTER = 0.8  # what the time that runs take shrinks by, if they have become shorter
+
+
+class Notice(NamedTuple):
+    """What the run at this time has told."""
+
+    time: datetime
+    document: Any
+
+
+class Years:
+    """Time that passes for the DOMAINS. With a seed, `kills` and `outages` happen by chance."""
+
+    def __init__(
+        self, machines: Machines, clock: MovingClock, seed: int, *, kills: bool, outages: bool
+    ) -> None:
+        self.machines = machines
+        self.judge = Judge(machines.store, POLICY)
+        self.notices: list[Notice] = []
+        self.outages: list[datetime] = []  # when they began
+        self.now = BEGIN
+        self._clock = clock
+        self._random = Random(seed)
+        self._kills = kills
+        self._has_outages = outages
+        # That a run takes, by whether it has work to do, and whether the primary server runs.
+        self._seconds: dict[tuple[bool, bool], float] = {}
+        self._alarms: set[tuple[str, str]] = set()  # that were told, and are not over
+
+    def begin(self) -> None:
+        """Register and publish a first key of each domain; these keys differ in age."""
+        for number in range(0, len(DOMAINS), 2):
+            made = BEGIN - _OLDEST + _STEP * (number // 2)
+            self._clock.move(made)
+            start = f"start_date: {(made + _DAY).isoformat(timespec='minutes')}"
+            pair = DOMAINS[number : number + 2]
+            entries = [f"- {{sign_domain: {name}, selector: first, {start}}}\n" for name in pair]
+            done = self.machines.dkimctl("register", "-", stdin="".join(entries))
+            assert done.status == 0, done
+            self.machines.update(self.machines.dkimctl("show-dns", "--format", "nsupdate").out)
+        self._clock.move(self.now)
+        self.look()
+
+    def live(self, days: int) -> None:
+        """The days pass, with one run each."""
+        for _ in range(days):
+            self.until(self.now.replace(hour=6) + _DAY)
+            self.run()
+            if self._has_outages:
+                self._begin_or_end_outage()
+
+    def until(self, then: datetime) -> None:
+        """Let time pass until the next change; each domain sends a letter meanwhile.
+
+        Nothing changes DNS or the ledger between two looks (which `unchanged` checks), so what the
+        last look saw is what is there at each hour.
+        """
+        length = then - self.now
+        for hour in range(1, 1 + length // _HOUR):
+            self.judge.check_hour(self.now + _HOUR * hour)
+        self.judge.check_hour(then)
+        for domain in DOMAINS:
+            self.judge.send(self.now + self._random.random() * length, domain)
+        self._clock.move(then)
+        self.now = then
+        seen = self.machines.look(self.judge.names())
+        self.judge.unchanged(then, seen)
+        self.judge.look(then, seen)
+
+    def run(self) -> None:
+        """Do what is due, or die meanwhile."""
+        is_due, kill = self.judge.is_due(self.now), ""
+        kind = is_due, self.machines.primary_runs
+        longest = self._seconds.get(kind, 1.0)
+        if self._kills and self._random.random() < _KILLS:
+            kill = _KILL.format(seconds=self._random.uniform(0, longest))
+        began = time.monotonic()
+        done = self.rotate(kill)
+        seconds = time.monotonic() - began
+        killed, without_dns = done.status == _KILLED, not self.machines.primary_runs
+        run = Run(self.now, is_due, killed, without_dns, seconds)
+        if killed:
+            time.sleep(0.2)  # what it has sent may still be on its way
+        else:
+            self._seconds[kind] = max(seconds, longest * _SHORTER)
+        self._judge_run(run, done)
+        self.look()
+
+    def rotate(self, at_start: str) -> Done:
+        """One run of the timer."""
+        return self.machines.dkimctl("rotate", "run", "--wait", "5s", at_start=at_start)
+
+    def look(self) -> None:
+        """See what has changed."""
+        self.judge.look(self.now, self.machines.look(self.judge.names()))
+
+    def _judge_run(self, run: Run, done: Done) -> None:
+        """It succeeds; and there are alarms from the first run of an outage until its end."""
+        self.judge.runs.append(run)
+        notices = [Notice(run.time, json.loads(text)) for text in self.machines.take_notices()]
+        for notice in notices:
+            self._alarms |= _alarms(notice.document["new"])
+            self._alarms -= _alarms(notice.document["over"])
+        self.notices += notices
+        if run.killed:
+            return
+        if not run.without_dns and done.status != 0:
+            self.judge.report(run.time, f"rotate run ended with {done.status}: {done.err}")
+        if run.without_dns and not self._alarms:
+            self.judge.report(run.time, "the primary is down, and there is no alarm")
+        if self._alarms and not run.without_dns:
+            self.judge.report(run.time, f"there are alarms: {sorted(self._alarms)}")
+
+    def _begin_or_end_outage(self) -> None:
+        """An hour after a run. The primary goes down where the next run has work to do."""
+        then = self.now + _HOUR
+        length = then - self.outages[-1] if self.outages else _BETWEEN_OUTAGES
+        if not self.machines.primary_runs and length >= OUTAGE:
+            self.until(then)
+            self.machines.start_primary()
+            self.look()
+        elif length >= _BETWEEN_OUTAGES and self.judge.is_due(then + _DAY):
+            self.until(then)
+            self.machines.stop_primary()
+            self.outages.append(then)
+            self.look()
+
+
+def _alarms(problems: Iterable[Any]) -> set[tuple[str, str]]:
+    return {(one, problem["problem"]) for problem in problems for one in problem["subjects"]}
+
+
+@contextlib.contextmanager
+def living(
+    directory: Path,
+    need: Callable[[str], str],
+    seed: int,
+    *,
+    kills: bool = False,
+    outages: bool = False,
+) -> Iterator[Years]:
+    """The machines run, and each domain has a key, on New Year's Day of 2027."""
+    need("nsupdate")
+    clock = MovingClock(directory / "clock", need)
+    clock.move(BEGIN - _OLDEST)
+    with starting(directory, clock, need) as machines:
+        years = Years(machines, clock, seed, kills=kills, outages=outages)
+        years.begin()
+        yield years
