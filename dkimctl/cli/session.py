@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
@@ -256,10 +257,13 @@ class Session:
         return self._lock(Purpose.REGISTER, "register")
 
     def lock_rotation(self) -> AbstractContextManager[None]:
-        """Wait until no other `rotate run` of the profile's account is running, and lock it."""
+        """Wait until no other `rotate run` of the profile's account is running, and lock it.
+
+        For an hour at most: a timer would start one after the other behind a run that hangs.
+        """
         from dkimctl.ledger.account_lock import Purpose
 
-        return self._lock(Purpose.ROTATE, "rotate run")
+        return self._lock(Purpose.ROTATE, "rotate run", patience=3600)
 
     def lock_notices(self) -> AbstractContextManager[None]:
         """Wait until no other process sends notices of the profile's account, and lock it."""
@@ -267,15 +271,14 @@ class Session:
 
         return self._lock(Purpose.NOTIFY, "notification")
 
-    def _lock(self, purpose: Purpose, command: str) -> AbstractContextManager[None]:
+    def _lock(
+        self, purpose: Purpose, command: str, patience: float = math.inf
+    ) -> AbstractContextManager[None]:
         from dkimctl.ledger.account_lock import account_lock
 
         def announce(holder: Holder) -> None:
-            process = (
-                f"process {holder.pid}, since {holder.since}" if holder.pid else "another process"
-            )
             self.reporter.note(
-                f"dkimctl: waiting for another {command} of this account to finish ({process})"
+                f"dkimctl: waiting for another {command} of this account to finish ({holder})"
             )
 
         base_url, client_id = require_ledger_account(self.profile)
@@ -285,6 +288,7 @@ class Session:
             client_id=client_id,
             on_wait=announce,
             purpose=purpose,
+            patience=patience,
         )
 
     def _http(self) -> HttpClient:

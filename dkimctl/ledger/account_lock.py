@@ -6,6 +6,7 @@ locked file be read. Without `from __future__ import annotations`: see `dkimctl.
 """
 
 import contextlib
+import math
 import os
 import re
 import sys
@@ -36,6 +37,9 @@ class Holder(NamedTuple):
     pid: int | None
     since: str
 
+    def __str__(self) -> str:
+        return f"process {self.pid}, since {self.since}" if self.pid else "another process"
+
 
 _UNKNOWN = Holder(None, "")
 
@@ -56,12 +60,13 @@ def account_lock(
     client_id: str,
     on_wait: Callable[[Holder], None],
     purpose: Purpose = Purpose.REGISTER,
+    patience: float = math.inf,
 ) -> Iterator[None]:
     """Hold a lock of one account, a file in `directory` (created if it is missing).
 
-    While another process holds it, `on_wait` is called once and then this waits without
-    limit; Ctrl-C stops waiting. Raises LedgerError if the lock cannot be used, or if other users
-    can change its files.
+    While another process holds it, `on_wait` is called once and then this waits for up to
+    `patience` seconds; Ctrl-C stops waiting. Raises LedgerError after that, if the lock cannot be
+    used, or if other users can change its files.
     """
     name = _name(purpose, base_url, client_id)
     path, holder_file = directory / f"{name}.lock", directory / f"{name}.holder"
@@ -71,14 +76,28 @@ def account_lock(
         unlock = try_lock(path)
     if unlock is None:
         on_wait(_find_holder(holder_file))
-        with _translate_errors(path):
-            unlock = wait_for_lock(path)
+        with _translate_errors(path), _translate_timeout(holder_file, patience):
+            unlock = wait_for_lock(path, seconds=patience)
     try:
         with _naming_holder(holder_file):
             yield
     finally:
         with contextlib.suppress(OSError):  # the end of the process releases the lock as well
             unlock()
+
+
+@contextlib.contextmanager
+def _translate_timeout(holder_file: Path, patience: float) -> Iterator[None]:
+    try:
+        yield
+    except TimeoutError as error:
+        from dkimctl.text.durations import written_duration
+
+        raise LedgerError(
+            f"waited {written_duration(patience)} for another command of the same account "
+            f"({_find_holder(holder_file)})",
+            hint="end that process if it hangs, then run the same command again",
+        ) from error
 
 
 def _name(purpose: Purpose, base_url: str, client_id: str) -> str:

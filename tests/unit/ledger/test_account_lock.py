@@ -116,6 +116,15 @@ def test_the_second_waits_and_learns_which_process_holds_the_lock(directory, hol
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d", since)
 
 
+def test_waiting_ends_with_the_process_that_holds_the_lock(directory, holder):
+    with (
+        pytest.raises(LedgerError, match=f"^waited 0.2s .*process {holder.pid}, since ") as caught,
+        account_lock(directory, **ACCOUNT, on_wait=lambda _: None, patience=0.2),
+    ):
+        pass
+    assert caught.value.hint == "end that process if it hangs, then run the same command again"
+
+
 def test_every_waiting_process_gets_its_turn(start):
     processes = [start() for _ in range(4)]
     for process in processes:
