@@ -80,13 +80,15 @@ def test_as_many_requests_at_a_time_as_there_are_threads_but_two(
     ledger, service, make_run, entries, outcomes_of, selector, allowed, most
 ):
     server, lock = service(*[MaybeProcessed("lost", retry_after=0), None] * 3), threading.Lock()
-    in_flight, intents = [0], [0]
+    in_flight, intents, together = [0], [0], threading.Event()
 
     def send(specs):
         with lock:
             in_flight.append(in_flight[-1] + 1)
+            if in_flight[-1] == most:
+                together.set()
         try:
-            time.sleep(0.01)  # on a busy machine, threads begin late
+            together.wait(0.1)  # on a busy machine, threads begin late
             return server.send(specs)
         finally:
             with lock:
