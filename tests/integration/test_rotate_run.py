@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -46,6 +47,15 @@ class Owner:
         config = CONFIG.format(server=server, key_file=path)
         (self.cli.home / "config.yaml").write_text(config)
         self.cli.environment["DKIMCTL_CONFIG"] = str(self.cli.home / "config.yaml")
+
+    def listen(self) -> Path:
+        """Have a program append each notice to the file that is returned."""
+        program, told = self.cli.home / "page", self.cli.home / "told.txt"
+        program.write_text(f"#!/bin/sh\ncat >> {told}\n")
+        program.chmod(0o755)
+        with (self.cli.home / "config.yaml").open("a") as config:
+            config.write(f"notify: {{command: [{program}], recheck: 1s}}\n")
+        return told
 
     def register(self, *domains: str) -> None:
         entries = "".join(f"- {{sign_domain: {domain}, selector: s1}}\n" for domain in domains)
@@ -160,11 +170,7 @@ def test_a_server_that_is_down_delays_publishing_alone(due):
 
 
 def test_a_server_that_is_down_is_one_row_of_many_keys_and_one_item_of_a_notice(owner):
-    program = owner.cli.home / "page"
-    program.write_text("#!/bin/sh\ncat > told.json\n")
-    program.chmod(0o755)
-    with (owner.cli.home / "config.yaml").open("a") as config:
-        config.write(f"notify: {{command: [{program}], recheck: 1s}}\n")
+    told = owner.listen()
     owner.register(*(f"{name}.example.com" for name in "abcde"), "a.b.example.com")
     with owner.life.down("ns1.test"):
         done = owner.cli(*RUN, "--wait", "0s")
@@ -172,7 +178,7 @@ def test_a_server_that_is_down_is_one_row_of_many_keys_and_one_item_of_a_notice(
     assert re.findall(r"^[^ ].*", done.out, re.MULTILINE)[1:] == [
         "6 keys  -         publish  failed, URGENT"
     ]
-    [item] = json.loads((owner.cli.home / "told.json").read_text())["new"]
+    [item] = json.loads(told.read_text())["new"]
     assert (item["count"], len(item["subjects"])) == (6, 6)
 
 
@@ -209,6 +215,22 @@ def test_without_a_target_it_works_by_hand(due):
     assert "remove the TXT record s1._domainkey.a.example.com" in done.out
     due.life.update(due.cli("rotate", "--retired", "--format", "nsupdate").out, at=[PRIMARY])
     assert due.run() == [("s1", "remove", "done")]
+
+
+def test_a_notice_tells_of_records_to_be_removed_by_hand(due):
+    due.run()
+    (due.cli.home / "config.yaml").write_text("")  # no target from now on
+    told = due.listen()
+    due.pass_time(days=22)
+    assert due.run() == [("s1", "remove", "by hand")]
+    assert due.run() == [("s1", "remove", "by hand")], "told once"
+    [item] = json.loads(told.read_text())["new"]
+    command = f"dkimctl rotate --sandbox {A} --retired"
+    assert item["action"] == f"remove the record of s1: `{command}`"
+    due.life.update(due.cli("rotate", "--retired", "--format", "nsupdate").out, at=[PRIMARY])
+    assert due.run() == [("s1", "remove", "done")]
+    [over] = json.loads(told.read_text().splitlines()[1])["over"]
+    assert over["subject"] == item["subject"] == f"rotation of {A}"
 
 
 def test_a_second_run_waits_and_says_so(due):
@@ -296,12 +318,7 @@ def test_the_way_of_the_docs(due, shell):
 
 
 def test_a_program_is_told_of_what_cannot_be_published_and_that_it_is_over(due):
-    program = due.cli.home / "page"
-    program.write_text("#!/bin/sh\ncat >> told.txt\n")
-    program.chmod(0o755)
-    told = due.cli.home / "told.txt"
-    with (due.cli.home / "config.yaml").open("a") as config:
-        config.write(f"notify: {{command: [{program}], recheck: 1s}}\n")
+    told = due.listen()
     with due.life.down("ns1.test"):
         due.run(status=4)
         first = told.read_text()
@@ -314,11 +331,8 @@ def test_a_program_is_told_of_what_cannot_be_published_and_that_it_is_over(due):
 
 def test_no_problem_is_over_while_dns_cannot_be_asked(owner):
     owner.register(A)
-    program, told = owner.cli.home / "page", owner.cli.home / "told.txt"
-    program.write_text("#!/bin/sh\ncat >> told.txt\n")
-    program.chmod(0o755)
-    notify = f"notify: {{command: [{program}], recheck: 1s}}\n"
-    (owner.cli.home / "config.yaml").write_text(notify)  # and no target
+    (owner.cli.home / "config.yaml").write_text("")  # no target
+    told = owner.listen()
     owner.run(status=1)
     with owner.life.network.without_nameservers():
         owner.run(status=4)

@@ -22,6 +22,7 @@ from dkimctl.rotation.run.report import Report, State, Step, Task
 
 _RUN = "rotate run"
 _PROBLEMS = (State.FAILED, State.BLOCKED)
+_LEFT_TO_PEOPLE = (Step.REMOVE, State.BY_HAND)  # that a record is to be added is in `check`
 
 
 class RunNotices:
@@ -81,17 +82,24 @@ def _problems(report: Report) -> Iterator[Problem]:
         if task.state is State.DONE:
             continue
         if check is not None and not is_good(check.finding.verdict, Verdict.PUBLISHED):
-            problem = problem_of(check._replace(urgency=task.urgency), _action(task))
+            problem = problem_of(check._replace(urgency=task.urgency), _action_in_dns(task))
             yield problem._replace(detail=task.reason) if task.state in _PROBLEMS else problem
-        elif task.state in _PROBLEMS:
+        elif task.state in _PROBLEMS or (task.step, task.state) == _LEFT_TO_PEOPLE:
             subject, what = _subject(key.sign_domain), f"{task.step}: {task.state}"
-            action = task.error.hint if task.error else ""
-            yield Problem(subject, what, task.urgency, task.reason, action, key=key)
+            yield Problem(subject, what, task.urgency, task.reason, _next_action(task), key=key)
     for error in report.errors:
         yield Problem(_RUN, error.code, detail=error.message, action=error.hint)
 
 
-def _action(task: Task) -> str:
+def _next_action(task: Task) -> str:
+    """What to do next about a key that DNS has as it should."""
+    if task.state is State.BY_HAND:
+        retired = next_steps.rotate_retired((task.registration.sign_domain,))
+        return f"remove the record of {task.registration.selector}: `{retired}`"
+    return task.error.hint if task.error else ""
+
+
+def _action_in_dns(task: Task) -> str:
     if task.error is not None and task.error.hint:
         return task.error.hint
     words = (task.registration.sign_domain,)
