@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 
 import pytest
@@ -19,6 +20,16 @@ def home(tmp_path, monkeypatch):
         monkeypatch.delenv(name, raising=False)
     profiles = "".join(f"  {name}: {{base_url: 'https://{name}.example'}}\n" for name in "ab")
     (tmp_path / "config.yaml").write_text(f"profiles:\n{profiles}", encoding="utf-8")
+
+
+@pytest.fixture(autouse=True)
+def log_off():
+    """Undo --verbose, which is for the rest of a process."""
+    yield
+    for name in ("dkimctl.http", "dkimctl.dns"):
+        logger = logging.getLogger(name)
+        logger.handlers.clear()
+        logger.setLevel(logging.NOTSET)
 
 
 @pytest.fixture
