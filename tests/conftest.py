@@ -30,6 +30,7 @@ extend_path()
 settings.register_profile(
     "same", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
+settings.register_profile("few", settings.get_profile("same"), max_examples=30)
 settings.load_profile("same")
 
 # With Ubuntu's umask of 002, directories that tests create would be refused as state directories.
@@ -40,6 +41,11 @@ os.umask(0o022)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 if hasattr(signal, "SIGHUP"):
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.option.markexpr == "not slow":
+        settings.load_profile("few")
 
 
 def _refuse_network(event: str, arguments: tuple) -> None:

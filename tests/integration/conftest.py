@@ -16,7 +16,7 @@ from processes import Cli, ServeProcess, converse
 
 HERE = Path(__file__).parent
 # The tests of all other modules are slow: they start many processes, or need daemons.
-FAST = {"test_in_process.py", "test_sandbox.py", "test_serve_clients.py"}
+FAST = {"test_in_process.py", "test_sandbox.py"}
 LONGEST = "test_two_years.py"  # takes minutes, and comes first: others need not wait for it
 
 

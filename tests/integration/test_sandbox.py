@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sqlite3
 import subprocess
 from contextlib import closing
@@ -12,6 +13,8 @@ from pathlib import Path
 import dns.rdatatype
 import dns.zone
 import pytest
+
+from processes import Cli
 
 EXAMPLE = Path(__file__).parents[2] / "domains.example.yaml"
 HEAD = """\
@@ -23,12 +26,21 @@ ns IN A 192.0.2.1
 """
 
 
-@pytest.fixture
-def registered(cli):
-    """The sandbox with the example's domains, and the items that were registered."""
+@pytest.fixture(scope="module")
+def example(tmp_path_factory):
+    """A home with the example's domains in the sandbox, and the items that were registered."""
+    cli = Cli(tmp_path_factory.mktemp("example"))
     done = cli("register", "--sandbox", EXAMPLE, "--format", "json")
     assert done.status == 0, done.err
-    return done.json["items"]
+    return cli.home, done.json["items"]
+
+
+@pytest.fixture
+def registered(cli, example):
+    """A copy of that home, and the same items."""
+    home, items = example
+    shutil.copytree(home, cli.home, dirs_exist_ok=True)
+    return items
 
 
 def test_a_second_run_sends_nothing_and_shows_the_same_selectors_and_keys(cli, registered):

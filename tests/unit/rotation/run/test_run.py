@@ -488,18 +488,18 @@ def test_a_token_that_is_refused_half_way_leaves_the_rest_to_the_next_run(world)
 
 @pytest.mark.slow
 def test_many_domains(world):
-    domains = [f"d{number}.example" for number in range(500)]
+    domains = [f"d{number}.example" for number in range(100)]
     world.register(*domains)
     world.pass_time(days=180)
     for day in range(10):
-        report = world.run()
-        assert report.postponed == 450 - 50 * day
+        report = world.run(limit=10)
+        assert report.postponed == 90 - 10 * day
         world.pass_time(days=1)
-    assert len(world.keys()) == 1000
+    assert len(world.keys()) == 200
     assert world.run().tasks == []
     world.pass_time(days=11)
     for _ in range(10):
         world.run()
         world.pass_time(days=1)
-    assert {len(world.keys()), len(world.closed())} == {500}
-    assert len(world.records) == 500
+    assert {len(world.keys()), len(world.closed())} == {100}
+    assert len(world.records) == 100
