@@ -20,6 +20,12 @@ FAST = {"test_in_process.py", "test_sandbox.py"}
 LONGEST = "test_two_years.py"  # takes minutes, and comes first: others need not wait for it
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Where the slow tests are left out, their modules are not imported: that takes seconds."""
+    is_slow = collection_path.suffix == ".py" and collection_path.name not in FAST
+    return True if is_slow and config.option.markexpr == "not slow" else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents and item.path.name not in FAST:

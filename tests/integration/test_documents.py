@@ -166,12 +166,14 @@ def test_the_benchmarks_run(cli, shell, needs_tool):
     short = short.replace("register.py", "register.py 100 1")
     short = short.replace("show_dns.py", "show_dns.py 10 1")
     short = short.replace("check_dns.py", "check_dns.py 10 1")
+    short = short.replace("publish.py", "publish.py 50 1")
     done = shell(short, {})
     assert "register --dry-run" in done.stdout
     assert "peer: yaml.load" in done.stdout
     assert "of the bare loop" in done.stdout
     assert "once: octoDNS" in done.stdout
     assert "once: checkdmarc" in done.stdout
+    assert "updates alone / nsupdate: " in done.stdout
 
 
 @pytest.mark.parametrize(

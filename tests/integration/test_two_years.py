@@ -1,4 +1,4 @@
-"""A quarter of a year with `dkimctl rotate run` in a timer: no mail is lost, whatever happens.
+"""Months with `dkimctl rotate run` in a timer: no mail is lost, whatever happens.
 
 tests/bench/two_years.py does the same for as long as you like.
 """
@@ -12,35 +12,35 @@ import pytest
 from machines import DOMAINS
 from years import POLICY, Years, living
 
-QUARTER = 92  # days
+MONTH, QUARTER = 31, 92  # days
 _DAY = timedelta(days=1)
 
 
 @pytest.fixture
 def lived(tmp_path, needs_tool):
-    """Live for a quarter of a year, with what goes wrong."""
+    """Live for some days, with what goes wrong."""
 
-    def live(**troubles: bool):
+    def live(days: int, **troubles: bool):
         with living(tmp_path, needs_tool, seed=1, **troubles) as years:
-            years.live(QUARTER)
+            years.live(days)
             assert years.judge.problems == {}
             return years
 
     return live
 
 
-def test_a_quarter(lived):
-    years = lived()
+def test_a_month(lived):
+    years = lived(MONTH)
     figures = years.judge.figures
-    assert figures.replaced >= 8
-    assert figures.sent == QUARTER * len(DOMAINS)
-    assert figures.verified > 1.5 * figures.sent
+    assert figures.replaced >= 2
+    assert figures.sent == MONTH * len(DOMAINS)
+    assert figures.verified > figures.sent
     assert _DAY < figures.oldest - POLICY.max_age < timedelta(days=8)
     assert years.notices == []
 
 
 def test_a_quarter_of_kills_and_outages(lived):
-    years = lived(kills=True, outages=True)
+    years = lived(QUARTER, kills=True, outages=True)
     assert years.judge.figures.replaced >= 8
     assert sum(run.killed for run in years.judge.runs) > QUARTER / 6
     assert len(years.outages) == 3
