@@ -73,7 +73,13 @@ class RunNotices:
             return False
         if is_key_subject(subject):
             return Step.PUBLISH in self.report.unknown
-        return bool(self.report.unknown)
+        return bool(self.report.unknown) or subject in self._waiting()
+
+    def _waiting(self) -> set[str]:
+        """The subjects whose retired records may still be there."""
+        waits = (Step.REMOVE, State.WAITING)
+        tasks = [task for task in self.report.tasks if (task.step, task.state) == waits]
+        return {_subject(task.registration.key.sign_domain) for task in tasks}
 
 
 def _problems(report: Report) -> Iterator[Problem]:
@@ -82,24 +88,24 @@ def _problems(report: Report) -> Iterator[Problem]:
         if task.state is State.DONE:
             continue
         if check is not None and not is_good(check.finding.verdict, Verdict.PUBLISHED):
-            problem = problem_of(check._replace(urgency=task.urgency), _action_in_dns(task))
+            problem = problem_of(check._replace(urgency=task.urgency), _action_to_publish(task))
             yield problem._replace(detail=task.reason) if task.state in _PROBLEMS else problem
         elif task.state in _PROBLEMS or (task.step, task.state) == _LEFT_TO_PEOPLE:
             subject, what = _subject(key.sign_domain), f"{task.step}: {task.state}"
-            yield Problem(subject, what, task.urgency, task.reason, _next_action(task), key=key)
+            yield Problem(subject, what, task.urgency, task.reason, _other_action(task), key=key)
     for error in report.errors:
         yield Problem(_RUN, error.code, detail=error.message, action=error.hint)
 
 
-def _next_action(task: Task) -> str:
-    """What to do next about a key that DNS has as it should."""
+def _other_action(task: Task) -> str:
+    """What to do next, where no record is to be published."""
     if task.state is State.BY_HAND:
         retired = next_steps.rotate_retired((task.registration.sign_domain,))
         return f"remove the record of {task.registration.selector}: `{retired}`"
     return task.error.hint if task.error else ""
 
 
-def _action_in_dns(task: Task) -> str:
+def _action_to_publish(task: Task) -> str:
     if task.error is not None and task.error.hint:
         return task.error.hint
     words = (task.registration.sign_domain,)

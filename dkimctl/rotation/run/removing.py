@@ -90,8 +90,7 @@ def _task(one: Registration, changes: DnsChanges, check: Check, policy: RunPolic
         return Task(Step.REMOVE, State.FAILED, one, error.message, error=error)
     if reason := changes.blocked.get(one.key):
         return Task(Step.REMOVE, State.BLOCKED, one, reason)
-    if one.key in changes.uncovered:
-        return Task(Step.REMOVE, State.BY_HAND, one, seen)
     if check.finding.verdict is Verdict.NO_ANSWER:
         return Task(Step.REMOVE, State.WAITING, one, seen, error=ServiceError(seen))
-    return Task(Step.REMOVE, State.WAITING, one, seen)
+    state = State.BY_HAND if one.key in changes.uncovered else State.WAITING
+    return Task(Step.REMOVE, state, one, seen)
