@@ -51,7 +51,7 @@ class RunNotices:
     def _look_again(self, subjects: Collection[str]) -> Look:
         self.report = self._run_again().after(self.report)
         found = [one for one in _problems(self.report) if one.subject in subjects]
-        return Look(found, lambda subject: subject in subjects)
+        return Look(found, lambda subject: not self._is_unknown(subject))
 
     def _covers(self) -> Callable[[str], bool]:
         """Whether a run has looked at a subject, or nothing in the ledger has it any more."""

@@ -31,9 +31,14 @@ def first_seen_now(look: Look, alarms: Iterable[Alarm]) -> set[str]:
 
 
 def after_second_look(first: Look, second: Look, doubtful: set[str]) -> Look:
-    """What two looks have found; `second` was at the `doubtful` subjects of `first` alone."""
-    others = [problem for problem in first.problems if problem.subject not in doubtful]
+    """What two looks have found; `second` was at the `doubtful` subjects of `first` alone.
+
+    What `second` could not look at stays as `first` has found it.
+    """
     again = [problem for problem in second.problems if problem.subject in doubtful]
+    seen = {subject for subject in doubtful if second.covers(subject)}
+    seen |= {problem.subject for problem in again}
+    others = [problem for problem in first.problems if problem.subject not in seen]
     return Look([*others, *again], first.covers)
 
 

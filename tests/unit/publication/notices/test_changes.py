@@ -53,6 +53,12 @@ def test_the_second_look_may_find_another_problem():
     assert list(confirmed.problems) == [NO_ANSWER]
 
 
+def test_what_the_second_look_could_not_look_at_remains():
+    second = look(covers=False)
+    confirmed = after_second_look(look(MISSING), second, {MISSING.subject})
+    assert list(confirmed.problems) == [MISSING]
+
+
 def test_a_new_problem_is_told():
     notice = find_changes(look(MISSING), [], NOON)
     assert notice.new == [(MISSING, Alarm(*MISSING[:2], NOON, NOON))]
