@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Annotated
 
@@ -29,7 +30,7 @@ from dkimctl.cli.selection import (
     warn_unmatched,
 )
 from dkimctl.cli.session import Session
-from dkimctl.errors import ExitCode, Interrupted
+from dkimctl.errors import DkimctlError, ExitCode, Interrupted
 from dkimctl.ledger.selection import Selection
 
 if TYPE_CHECKING:
@@ -111,13 +112,24 @@ def run(
             if not dry_run:
                 notices = RunNotices(session, selected, report, execute)
                 told, report = notices.send(), notices.report
-    except KeyboardInterrupt:
-        if runs and runs[0].report.tasks:
-            show(runs[0].report)  # what was done until then
+    except (KeyboardInterrupt, DkimctlError) as error:
+        made = _made([one.report for one in runs])
+        if made.tasks:
+            show(made)
+        if isinstance(error, DkimctlError):
+            raise
         raise Interrupted(hint="the same command goes on where this one ended") from None
     show(report)
     due = ExitCode.NO if dry_run and report.is_due else ExitCode.OK
     return worst_check([due, told, *report.exit_codes(), warn_unmatched(session, selected)])
+
+
+def _made(reports: Sequence[Report]) -> Report:
+    """What was done until the command ended; the second report is of the look before a notice."""
+    from dkimctl.rotation.run.report import Report
+
+    begun = [report for report in reports if report.tasks]
+    return begun[-1].after(begun[0]) if len(begun) > 1 else next(iter(begun), Report([]))
 
 
 def _lock(session: Session, dry_run: bool) -> AbstractContextManager[None]:
