@@ -45,15 +45,16 @@ def read_notices(document: Document, node: Node) -> NoticeSettings:
 def webhook_url(text: str) -> str:
     """A URL like that of the service, but perhaps with a query.
 
-    As it is written: some receivers tell paths apart that are equivalent. Raises UsageError, which
-    does not quote the text.
+    As it is written, but for the case of the scheme: some receivers tell paths apart that are
+    equivalent. Raises UsageError, which does not quote the text.
     """
     url, _, query = text.partition("?")
     service_url(url)
     if not re.fullmatch(_QUERY, query) or "#" in query:
         hint = "remove the fragment; write %20 for a space"
         raise UsageError("the URL has an invalid query", hint=hint)
-    return text
+    scheme, separator, rest = text.partition("://")
+    return scheme.lower() + separator + rest
 
 
 def _webhook(text: str) -> str:

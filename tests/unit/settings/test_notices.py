@@ -39,6 +39,12 @@ def test_a_webhook_is_kept_as_it_is_written(load, url):
     assert config.notify == NoticeSettings(webhook=url, recheck=timedelta(minutes=5))
 
 
+def test_the_scheme_of_a_webhook_is_in_lower_case(load):
+    """What sends it tells http and https apart by that."""
+    config = load("notify: {webhook: 'HTTP://localhost/Path/'}\n")
+    assert config.notify.webhook == "http://localhost/Path/"
+
+
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
