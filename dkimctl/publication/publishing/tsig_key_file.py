@@ -41,7 +41,8 @@ def _read(path: Path, name: str) -> TsigKey:
     except FileNotFoundError:
         hint = "correct key_file, or write the key there: `tsig-keygen NAME`, or `keymgr -t NAME`"
         raise UsageError(f"no such TSIG key file: {name}", hint=hint) from None
-    except (OSError, ValueError) as error:  # a ValueError for a path that no file can have
+    # ValueError: a path that no file can have. RuntimeError: links in a circle, before Python 3.13.
+    except (OSError, ValueError, RuntimeError) as error:
         reason = getattr(error, "strerror", None) or "the path is invalid"
         hint = "check key_file and the permissions"
         raise UsageError(f"cannot read the TSIG key file {name}: {reason}", hint=hint) from None

@@ -30,6 +30,7 @@ _ALGORITHMS = {
     "hmac-sha512": ("sha512", 64),
     "hmac-sha512-256": ("sha512", 32),
 }
+_TIME_OCTETS = 6  # of the server's clock in the other data of BADTIME (section 5.2.3)
 _FUDGE = 300  # seconds that clocks may differ (section 10)
 _NO_ERROR = bytes(4)  # no error, and no other data
 
@@ -105,7 +106,8 @@ class Signer:
         if tsig is None:
             raise NotSigned(int.from_bytes(wire[3:4]) & 0xF)
         if error := int.from_bytes(tsig.error):
-            raise SignatureRefused(error, int.from_bytes(tsig.other) if tsig.other else None)
+            time = int.from_bytes(tsig.other) if len(tsig.other) == _TIME_OCTETS else None
+            raise SignatureRefused(error, time)
         plain = tsig.original_id + _recounted(wire[: tsig.start], -1)[2:]
         before = _length(request_mac) + request_mac
         expected = self._mac(before + plain, tsig.time + tsig.error + _length(tsig.other))

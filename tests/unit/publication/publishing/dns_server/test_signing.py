@@ -110,6 +110,17 @@ def test_what_the_server_says_of_our_signature_is_told(error, name):
     assert raised.value.server_time == (1_800_000_000 if other else None)
 
 
+@pytest.mark.parametrize("other", [b"\xff" * 2000, b"\xff" * 8, b"\x01"])
+def test_other_data_that_is_no_time_is_ignored(other):
+    """Nobody has authenticated it."""
+    one = signer()
+    _, mac = one.sign(QUERY)
+    answer = _with_tsig(bytes(8), b"", (18).to_bytes(2) + len(other).to_bytes(2) + other)
+    with pytest.raises(SignatureRefused) as raised:
+        one.verify(answer, mac)
+    assert raised.value.server_time is None
+
+
 def test_the_secret_is_shown_nowhere():
     one = signer()
     assert SECRET not in f"{one!r} {vars(one)}"
