@@ -17,8 +17,8 @@ from dkimctl.settings.paths import data_dir
 from dkimctl.settings.profile import SANDBOX_CLIENT_ID
 
 if TYPE_CHECKING:
-    from dkimctl.service.keys import PrivateKeyEncryptor
-    from dkimctl.service.store import Store
+    from dkimctl.service.database.store import Store
+    from dkimctl.service.keys.encryption import PrivateKeyEncryptor
 
 _PASSPHRASE = "DKIMCTL_SERVICE_PASSPHRASE"  # noqa: S105 - the variable's name
 
@@ -41,7 +41,7 @@ def open_service_store(data: Path | None, *, may_create: bool = False) -> Store:
     Raises UsageError if it is missing, unless it `may_create` it.
     """
     with needs_service_extra():
-        from dkimctl.service.store import Store
+        from dkimctl.service.database.store import Store
     path = data or default_data()
     if not may_create and _is_missing(path):
         option = data_option(data)
@@ -92,8 +92,8 @@ def _is_missing(path: Path) -> bool:
 def _open_key_store(path: Path) -> Store:
     """For commands that make keys: they need the passphrase of the file, if it has one."""
     with needs_service_extra():
-        from dkimctl.service.passphrase import require_no_passphrase
-        from dkimctl.service.store import Store
+        from dkimctl.service.database.store import Store
+        from dkimctl.service.keys.passphrase import require_no_passphrase
     store = Store.open(path, _encryptor_from_environment())
     if store.encryptor is None:
         try:
@@ -108,7 +108,7 @@ def _open_key_store(path: Path) -> Store:
 def _encryptor_from_environment() -> PrivateKeyEncryptor | None:
     if not os.environ.get(_PASSPHRASE):
         return None
-    from dkimctl.service.keys import MAX_PASSPHRASE, PrivateKeyEncryptor
+    from dkimctl.service.keys.encryption import MAX_PASSPHRASE, PrivateKeyEncryptor
 
     # Not in a local variable, which an error report might show.
     if len(os.fsencode(os.environ[_PASSPHRASE])) > MAX_PASSPHRASE:
@@ -133,7 +133,7 @@ class Sandbox:
 
     def issue_token(self) -> Token:
         """Issue a token directly; the secret of the sandbox's client is not stored anywhere."""
-        from dkimctl.service.authorization import TOKEN_LIFETIME, issue_token
+        from dkimctl.service.http.authorization import TOKEN_LIFETIME, issue_token
 
         now = time.time()
         text = issue_token(self._store, SANDBOX_CLIENT_ID, now)

@@ -11,12 +11,12 @@ from wsgiref.types import WSGIApplication
 import falcon
 import falcon.media
 
-from dkimctl.service.authorization import BearerAuthentication
-from dkimctl.service.errors import add_error_handlers
-from dkimctl.service.keys import KeyMaker, make_key
+from dkimctl.service.database.store import Store
+from dkimctl.service.http.authorization import BearerAuthentication
+from dkimctl.service.http.errors import add_error_handlers
+from dkimctl.service.http.resources import DkimResource, SendResource, TokenResource
+from dkimctl.service.keys.pairs import KeyMaker, make_key
 from dkimctl.service.registrar import Registrar
-from dkimctl.service.resources import DkimResource, SendResource, TokenResource
-from dkimctl.service.store import Store
 
 _MAX_DOMAINS = 50
 _MAX_BODY = 1024 * 1024

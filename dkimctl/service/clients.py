@@ -16,8 +16,8 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, select, upda
 from sqlalchemy.exc import IntegrityError
 
 from dkimctl.errors import NegativeAnswer, UsageError
-from dkimctl.service.schema import clients, deliveries
-from dkimctl.service.store import Store
+from dkimctl.service.database.schema import clients, deliveries
+from dkimctl.service.database.store import Store
 
 _ID_ALPHABET = string.ascii_lowercase + string.digits
 _ID_LENGTH = 26

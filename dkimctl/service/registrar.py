@@ -11,11 +11,11 @@ from typing import Any
 
 from dkimctl.errors import UsageError
 from dkimctl.service import registrations
-from dkimctl.service.errors import describe_failure
-from dkimctl.service.keys import KeyMaker, KeyPair, key_pool
+from dkimctl.service.database.store import Store
+from dkimctl.service.http.errors import describe_failure
+from dkimctl.service.http.validation import Entry, Rejection
+from dkimctl.service.keys.pairs import KeyMaker, KeyPair, key_pool
 from dkimctl.service.registrations import Registration, RegistrationName
-from dkimctl.service.store import Store
-from dkimctl.service.validation import Entry, Rejection
 
 _logger = logging.getLogger(__name__)
 

@@ -9,9 +9,9 @@ from typing import NamedTuple
 from sqlalchemy import ColumnElement, insert, select
 from sqlalchemy.exc import IntegrityError
 
-from dkimctl.service.passphrase import require_same_passphrase
-from dkimctl.service.schema import registrations
-from dkimctl.service.store import Store
+from dkimctl.service.database.schema import registrations
+from dkimctl.service.database.store import Store
+from dkimctl.service.keys.passphrase import require_same_passphrase
 
 
 class RegistrationName(NamedTuple):

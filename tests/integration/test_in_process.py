@@ -29,8 +29,8 @@ from dkimctl.registration.matching import match
 from dkimctl.registration.planning import Planner
 from dkimctl.service import clients
 from dkimctl.service.app import create_app
-from dkimctl.service.keys import KeyPair
-from dkimctl.service.store import Store
+from dkimctl.service.database.store import Store
+from dkimctl.service.keys.pairs import KeyPair
 from fakes import Clock
 
 START = 1_796_000_000.0  # 2026-11-30T00:53:20Z

@@ -38,8 +38,8 @@ from dkimctl.rotation.retirement import (
 from dkimctl.rotation.successors import RotationPolicy, find_successors, start_date
 from dkimctl.service import clients
 from dkimctl.service.app import create_app
-from dkimctl.service.keys import KeyPair
-from dkimctl.service.store import Store
+from dkimctl.service.database.store import Store
+from dkimctl.service.keys.pairs import KeyPair
 from dkimctl.settings.values import SANDBOX_FIXED
 from dkimctl.specs.loading import load_specs
 from dkimctl.specs.selector_template import SelectorTemplate

@@ -66,7 +66,7 @@ def serve(
         from dkimctl.service.app import create_app
         from dkimctl.service.faults.middleware import FaultInjector
         from dkimctl.service.faults.plan import read_plan
-        from dkimctl.service.server import Server, hang_up
+        from dkimctl.service.server.server import Server, hang_up
     plan = read_plan(faults, read_duration=short_duration) if faults is not None else None
     with closing(open_served_store(data)) as store:
         service = create_app(store, max_domains=max_domains)

@@ -18,7 +18,7 @@ from dkimctl.system.ownership import directory_fault, refuse
 from dkimctl.system.writing import create_private
 
 if TYPE_CHECKING:
-    from dkimctl.service.store import Store
+    from dkimctl.service.database.store import Store
 
 
 def create_and_print(store: Store, client_id: str | None) -> str:

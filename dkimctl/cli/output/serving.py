@@ -11,7 +11,7 @@ from dkimctl.cli.embedded_service import data_option
 from dkimctl.cli.output.streams import Reporter
 
 if TYPE_CHECKING:
-    from dkimctl.service.server import Server
+    from dkimctl.service.server.server import Server
 
 _ALL = {4: "all IPv4 addresses of this machine", 6: "all IPv6 addresses of this machine"}
 _PROXY = "https://PROXY"

@@ -8,7 +8,7 @@ import pytest
 
 from dkimctl.cli import usage_hints
 from dkimctl.cli.main import LazyGroup, run
-from dkimctl.service.store import Store
+from dkimctl.service.database.store import Store
 from dkimctl.settings.paths import data_dir
 
 SECRET = "s3cr3t+Value/0815="

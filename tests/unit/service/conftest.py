@@ -14,9 +14,9 @@ from falcon.testing import Result, TestClient
 
 from dkimctl.service.app import create_app
 from dkimctl.service.clients import ClientCredentials, create_client
-from dkimctl.service.keys import KeyMaker, KeyPair
-from dkimctl.service.keys import make_key as make_real_key
-from dkimctl.service.store import Store
+from dkimctl.service.database.store import Store
+from dkimctl.service.keys.pairs import KeyMaker, KeyPair
+from dkimctl.service.keys.pairs import make_key as make_real_key
 from fakes import Clock
 
 FORM = "application/x-www-form-urlencoded"

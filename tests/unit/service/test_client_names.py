@@ -8,7 +8,7 @@ import pytest
 
 from dkimctl.service.client_names import read_client_states
 from dkimctl.service.clients import create_client, delete_client, disable_client
-from dkimctl.service.store import Store
+from dkimctl.service.database.store import Store
 
 
 def test_they_are_read_while_the_service_runs(tmp_path):

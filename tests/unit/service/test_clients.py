@@ -16,7 +16,7 @@ from dkimctl.service.clients import (
     enable_client,
     list_clients,
 )
-from dkimctl.service.store import Store
+from dkimctl.service.database.store import Store
 
 Operation = Callable[[Store, str], None]
 

@@ -22,13 +22,13 @@ from waitress.server import create_server
 from dkimctl.service import registrations
 from dkimctl.service.app import create_app
 from dkimctl.service.clients import ClientCredentials
+from dkimctl.service.database.store import Store
 from dkimctl.service.faults.kinds import KINDS
 from dkimctl.service.faults.middleware import FaultInjector
 from dkimctl.service.faults.plan import Plan
-from dkimctl.service.keys import KeyMaker
+from dkimctl.service.keys.pairs import KeyMaker
 from dkimctl.service.registrations import RegistrationName
-from dkimctl.service.server import hang_up
-from dkimctl.service.store import Store
+from dkimctl.service.server.server import hang_up
 from fakes import Clock
 
 NAMES = [f"d{number}.example" for number in range(6)]

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dkimctl.service.app import create_app
-from dkimctl.service.authorization import issue_token
 from dkimctl.service.clients import create_client
-from dkimctl.service.keys import KeyPair
-from dkimctl.service.store import Store
+from dkimctl.service.database.store import Store
+from dkimctl.service.http.authorization import issue_token
+from dkimctl.service.keys.pairs import KeyPair
 
 NOW = 1625097600.0
 

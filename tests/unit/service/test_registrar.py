@@ -5,11 +5,11 @@ import pytest
 from dkimctl.errors import UsageError
 from dkimctl.service import registrations
 from dkimctl.service.clients import ClientCredentials
-from dkimctl.service.keys import KeyMaker, KeyPair
+from dkimctl.service.database.store import Store
+from dkimctl.service.http.validation import Entry, Rejection
+from dkimctl.service.keys.pairs import KeyMaker, KeyPair
 from dkimctl.service.registrar import Registrar
 from dkimctl.service.registrations import Registration
-from dkimctl.service.store import Store
-from dkimctl.service.validation import Entry, Rejection
 
 ENTRY = Entry("example.com", None, 1024, None, 0, True)
 

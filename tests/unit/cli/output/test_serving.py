@@ -10,7 +10,7 @@ import pytest
 
 from dkimctl.cli.output.serving import announce
 from dkimctl.cli.output.streams import Reporter
-from dkimctl.service.server import Server
+from dkimctl.service.server.server import Server
 
 
 class FakeServer(NamedTuple):

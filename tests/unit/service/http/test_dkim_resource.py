@@ -15,9 +15,9 @@ from sqlalchemy import select
 
 from dkimctl.service.app import create_app
 from dkimctl.service.clients import ClientCredentials, delete_client
-from dkimctl.service.keys import KeyMaker, KeyPair
-from dkimctl.service.schema import registrations
-from dkimctl.service.store import Store
+from dkimctl.service.database.schema import registrations
+from dkimctl.service.database.store import Store
+from dkimctl.service.keys.pairs import KeyMaker, KeyPair
 from fakes import Clock
 
 Register = Callable[..., Result]

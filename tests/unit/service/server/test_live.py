@@ -16,8 +16,8 @@ from waitress.server import create_server
 
 from dkimctl.service.app import create_app
 from dkimctl.service.clients import ClientCredentials
-from dkimctl.service.keys import KeyMaker
-from dkimctl.service.store import Store
+from dkimctl.service.database.store import Store
+from dkimctl.service.keys.pairs import KeyMaker
 from fakes import Clock
 
 THREADS = 16

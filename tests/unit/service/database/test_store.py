@@ -15,7 +15,7 @@ from sqlalchemy import text
 
 from dkimctl.errors import UsageError
 from dkimctl.service.clients import create_client, list_clients
-from dkimctl.service.store import Store
+from dkimctl.service.database.store import Store
 
 
 def _refusal(path: Path) -> UsageError:
@@ -156,7 +156,7 @@ def test_a_file_that_cannot_be_written_is_refused(
     Store.open(path).close()
     path.chmod(0o400)
     script = (
-        "import pathlib, sys; from dkimctl.service.store import Store;"
+        "import pathlib, sys; from dkimctl.service.database.store import Store;"
         " Store.open(pathlib.Path(sys.argv[1]))"
     )
     words = [sys.executable, "-c", script, str(path)]

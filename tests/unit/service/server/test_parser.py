@@ -7,8 +7,8 @@ import time
 import pytest
 from waitress.adjustments import Adjustments
 
-from dkimctl.service.parser import MAX_FRAMING, Parser
-from dkimctl.service.server import MAX_BODY, MAX_HEAD
+from dkimctl.service.server.parser import MAX_FRAMING, Parser
+from dkimctl.service.server.server import MAX_BODY, MAX_HEAD
 
 PIECE = 8192  # what waitress reads at once
 N = MAX_HEAD - 200

@@ -11,8 +11,8 @@ import falcon
 from sqlalchemy import delete, insert, select
 
 from dkimctl.service.clients import ClientState
-from dkimctl.service.schema import clients, tokens
-from dkimctl.service.store import Store
+from dkimctl.service.database.schema import clients, tokens
+from dkimctl.service.database.store import Store
 
 TOKEN_LIFETIME = 3600
 """Seconds from issue to expiry (interface 8)."""

@@ -10,12 +10,12 @@ from urllib.parse import parse_qsl
 
 import falcon
 
-from dkimctl.service.authorization import TOKEN_LIFETIME, authorization_value, issue_token
 from dkimctl.service.clients import ClientCredentials, authenticate, cancel_delivery
-from dkimctl.service.errors import RequestRefused, TokenRefused
+from dkimctl.service.database.store import Store
+from dkimctl.service.http.authorization import TOKEN_LIFETIME, authorization_value, issue_token
+from dkimctl.service.http.errors import RequestRefused, TokenRefused
+from dkimctl.service.http.validation import validate_entry
 from dkimctl.service.registrar import Registrar
-from dkimctl.service.store import Store
-from dkimctl.service.validation import validate_entry
 
 _FORM = "application/x-www-form-urlencoded"
 _MAX_FIELDS = 100

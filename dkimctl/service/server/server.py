@@ -19,7 +19,7 @@ from waitress.server import MultiSocketServer, TcpWSGIServer, create_server
 from waitress.task import ErrorTask, ThreadedTaskDispatcher
 
 from dkimctl.errors import ThreadLimitError, UsageError
-from dkimctl.service.parser import Parser
+from dkimctl.service.server.parser import Parser
 
 # The limits of waitress. That of the app is lower, so that a body slightly too large is answered
 # with the reason; a far larger one is cut off.

@@ -7,7 +7,7 @@ from falcon.testing import Result, TestClient
 
 from dkimctl.errors import NegativeAnswer, UsageError
 from dkimctl.service.clients import ClientCredentials, add_delivery, delete_client
-from dkimctl.service.store import Store
+from dkimctl.service.database.store import Store
 
 
 def _cancel(client: TestClient, token: str, delivery_id: str) -> Result:

@@ -16,8 +16,8 @@ from dkimctl.service.clients import (
     disable_client,
     enable_client,
 )
-from dkimctl.service.schema import tokens
-from dkimctl.service.store import Store
+from dkimctl.service.database.schema import tokens
+from dkimctl.service.database.store import Store
 from fakes import Clock
 
 RequestToken = Callable[..., Result]

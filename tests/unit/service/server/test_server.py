@@ -15,14 +15,14 @@ from urllib.parse import urlsplit
 import pytest
 from waitress.task import ThreadedTaskDispatcher
 
-from dkimctl.service.server import MAX_BODY, start_threads
+from dkimctl.service.server.server import MAX_BODY, start_threads
 from thread_limits import FewThreads
 
 LIMIT = 1.0  # seconds to receive a request, and to send its answer
 SLACK = 3.0  # the server checks once a second
 SERVE = f"""
 import sys, tempfile
-from dkimctl.service.server import Server
+from dkimctl.service.server.server import Server
 
 tempfile.tempdir = "/nowhere"  # nothing may be written to disk
 

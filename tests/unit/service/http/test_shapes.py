@@ -13,11 +13,11 @@ from falcon.testing import Result, TestClient
 
 from dkimctl.service.app import create_app
 from dkimctl.service.clients import ClientCredentials, add_delivery
-from dkimctl.service.keys import KeyPair
-from dkimctl.service.store import Store
+from dkimctl.service.database.store import Store
+from dkimctl.service.keys.pairs import KeyPair
 from fakes import Clock
 
-FOLDER = Path(__file__).parents[2] / "fixtures" / "api"
+FOLDER = Path(__file__).parents[3] / "fixtures" / "api"
 REQUEST = "register-request"
 ANSWERS = sorted({path.stem for path in FOLDER.iterdir()} - {REQUEST})
 STATUSES = {

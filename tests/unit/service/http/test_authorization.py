@@ -8,7 +8,7 @@ import pytest
 from falcon.testing import Result, TestClient
 
 from dkimctl.service.clients import ClientCredentials, delete_client, disable_client
-from dkimctl.service.store import Store
+from dkimctl.service.database.store import Store
 from fakes import Clock
 
 REQUESTS = [("POST", "/domain/dkim"), ("DELETE", "/send/some-delivery")]

@@ -13,15 +13,13 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dkimctl.service.keys import (
+from dkimctl.service.keys.encryption import (
     ENCRYPTED_HEADER,
     MAX_PASSPHRASE,
-    KeyPair,
     PrivateKeyEncryptor,
     WrongPassphrase,
-    key_pool,
-    make_key,
 )
+from dkimctl.service.keys.pairs import KeyPair, key_pool, make_key
 from thread_limits import FewThreads
 
 PASSPHRASE = "correct horse — ばね".encode()

@@ -9,8 +9,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from sqlalchemy import ColumnElement, Connection, LargeBinary, func, insert, select, update
 
 from dkimctl.errors import UsageError
-from dkimctl.service.keys import ENCRYPTED_HEADER, PrivateKeyEncryptor, WrongPassphrase
-from dkimctl.service.schema import passphrases, registrations
+from dkimctl.service.database.schema import passphrases, registrations
+from dkimctl.service.keys.encryption import ENCRYPTED_HEADER, PrivateKeyEncryptor, WrongPassphrase
 
 _KEY = registrations.c.private_key
 

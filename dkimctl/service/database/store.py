@@ -13,12 +13,12 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 
 from dkimctl.errors import UsageError
-from dkimctl.service.schema import metadata, passphrases
+from dkimctl.service.database.schema import metadata, passphrases
 from dkimctl.system.directories import prepare_directory
 from dkimctl.system.ownership import fault_of, file_fault, refuse
 
 if TYPE_CHECKING:
-    from dkimctl.service.keys import PrivateKeyEncryptor
+    from dkimctl.service.keys.encryption import PrivateKeyEncryptor
 
 SCHEMA_VERSION = 2
 _APPLICATION_ID = 0x444B494D  # "DKIM" in ASCII: distinguishes our files from other databases
@@ -106,7 +106,7 @@ class Store:
                 self._check_format(connection)
                 _upgrade(connection)
             if self.encryptor is not None:
-                from dkimctl.service.passphrase import adopt_passphrase
+                from dkimctl.service.keys.passphrase import adopt_passphrase
 
                 self.marker = adopt_passphrase(connection, self.path, self.encryptor)
         self._use_write_ahead_log()

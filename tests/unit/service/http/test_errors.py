@@ -6,10 +6,10 @@ import pytest
 
 from dkimctl.errors import UsageError
 from dkimctl.service.clients import ClientCredentials
-from dkimctl.service.errors import describe_failure
+from dkimctl.service.database.store import Store
+from dkimctl.service.http.errors import describe_failure
+from dkimctl.service.http.validation import Entry
 from dkimctl.service.registrar import Registrar
-from dkimctl.service.store import Store
-from dkimctl.service.validation import Entry
 
 
 def test_our_own_errors_are_logged_with_their_message_in_one_line() -> None:

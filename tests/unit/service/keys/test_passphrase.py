@@ -14,12 +14,14 @@ import pytest
 from sqlalchemy import select
 
 from dkimctl.errors import UsageError
-from dkimctl.service import registrations, schema
+from dkimctl.service import registrations
 from dkimctl.service.clients import create_client
-from dkimctl.service.keys import ENCRYPTED_HEADER, PrivateKeyEncryptor, make_key
-from dkimctl.service.passphrase import require_no_passphrase
+from dkimctl.service.database import schema
+from dkimctl.service.database.store import Store
+from dkimctl.service.keys.encryption import ENCRYPTED_HEADER, PrivateKeyEncryptor
+from dkimctl.service.keys.pairs import make_key
+from dkimctl.service.keys.passphrase import require_no_passphrase
 from dkimctl.service.registrations import Registration, RegistrationName
-from dkimctl.service.store import Store
 
 
 @pytest.fixture(scope="module")
@@ -204,7 +206,7 @@ def test_no_plain_key_stays_in_the_log_while_others_use_the_file(path, ours):
 
 
 def test_a_log_that_cannot_be_emptied_is_reported(path, ours, monkeypatch):
-    monkeypatch.setattr("dkimctl.service.store._BUSY_SECONDS", 0.1)
+    monkeypatch.setattr("dkimctl.service.database.store._BUSY_SECONDS", 0.1)
     with closing(Store.open(path)) as other:
         _register(other, "new.example")
         with other.reading() as reader:
@@ -227,7 +229,7 @@ def _being_read(path: Path) -> Iterator[None]:
 def test_a_file_with_encrypted_keys_can_be_opened_while_it_is_read(
     path: Path, ours: PrivateKeyEncryptor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dkimctl.service.store._BUSY_SECONDS", 0.1)
+    monkeypatch.setattr("dkimctl.service.database.store._BUSY_SECONDS", 0.1)
     Store.open(path, ours).close()
     with _being_read(path):
         with closing(Store.open(path)) as store:

@@ -1,0 +1,1 @@
+"""The interface over HTTP: requests read and checked, answers and errors."""

@@ -1,0 +1,1 @@
+"""Key pairs: how they are made, and how private keys are encrypted."""

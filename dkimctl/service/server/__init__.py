@@ -1,0 +1,1 @@
+"""The HTTP server that the application runs on, and its limits."""
