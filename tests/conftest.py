@@ -20,7 +20,9 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from hypothesis import HealthCheck, settings
 
 from dkimctl.models.registration import DnsRecord, Registration
+from dkimctl.service.database.location import DatabaseUrl
 from needs import extend_path, program, summary
+from postgresql import PostgresServer, emptied, serving_postgresql
 from small_disk import SmallDisk, run_in_namespace
 
 extend_path()
@@ -221,6 +223,19 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 def needs_tool() -> Callable[[str], str]:
     """Give the path of a program, or skip the test without it: see `needs.program`."""
     return program
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[PostgresServer]:
+    """A PostgreSQL server."""
+    with serving_postgresql(program) as server:
+        yield server
+
+
+@pytest.fixture
+def postgresql_database(postgresql: PostgresServer) -> DatabaseUrl:
+    """A database with empty tables; a test has one at a time."""
+    return emptied(postgresql, "service")
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import shlex
 import time
 from collections.abc import Iterator
@@ -17,10 +16,8 @@ from dkimctl.settings.paths import data_dir
 from dkimctl.settings.profile import SANDBOX_CLIENT_ID
 
 if TYPE_CHECKING:
+    from dkimctl.service.database.location import Location
     from dkimctl.service.database.store import Store
-    from dkimctl.service.keys.encryption import PrivateKeyEncryptor
-
-_PASSPHRASE = "DKIMCTL_SERVICE_PASSPHRASE"  # noqa: S105 - the variable's name
 
 
 @contextlib.contextmanager
@@ -35,44 +32,52 @@ def needs_service_extra() -> Iterator[None]:
         ) from error
 
 
-def open_service_store(data: Path | None, *, may_create: bool = False) -> Store:
-    """Open the service's data file; by default the one in the user's data directory.
+def open_service_store(data: Location | None, *, may_create: bool = False) -> Store:
+    """Open the service's data; by default what the environment names, or the user's data file.
 
-    Raises UsageError if it is missing, unless it `may_create` it.
+    Raises UsageError if a data file is missing, unless it `may_create` it.
     """
     with needs_service_extra():
-        from dkimctl.service.database.store import Store
-    path = data or default_data()
-    if not may_create and _is_missing(path):
-        option = data_option(data)
-        create = f"create it with `dkimctl service client create{option}`"
-        raise UsageError(
-            f"{path}: the service has no such data file",
-            hint=f"check the name, or {create}" if data else f"{create}, or name one with --data",
-        )
+        from dkimctl.service.database.location import default_location
+        from dkimctl.service.database.opening import open_store
+    location = data or default_location()
+    if isinstance(location, Path):
+        if not may_create and _is_missing(location):
+            raise _missing(location, data)
+        _require_directory(data)
+    return open_store(location)
+
+
+def open_served_store(data: Location | None) -> Store:
+    """Open or create the data to serve. Raises UsageError."""
+    with needs_service_extra():
+        from dkimctl.service.database.location import default_location
+        from dkimctl.service.environment import open_key_store
     _require_directory(data)
-    return Store.open(path)
+    return open_key_store(data or default_location())
 
 
-def open_served_store(data: Path | None) -> Store:
-    """Open or create the data file to serve. Raises UsageError."""
-    _require_directory(data)
-    return _open_key_store(data or default_data())
+def data_option(data: Location | None) -> str:
+    """The option that names the data in a command, after a space."""
+    if data is None:
+        return ""
+    if isinstance(data, Path):
+        return f" --data {shlex.quote(str(data))}"
+    return f" --database {shlex.quote(data.text)}"  # as it was typed, so without a password
 
 
-def data_option(data: Path | None) -> str:
-    """The option that names the data file in a command, after a space."""
-    return f" --data {shlex.quote(str(data))}" if data else ""
+def _missing(path: Path, data: Location | None) -> UsageError:
+    option = data_option(data)
+    create = f"create it with `dkimctl service client create{option}`"
+    return UsageError(
+        f"{path}: the service has no such data file",
+        hint=f"check the name, or {create}" if data else f"{create}, or name one with --data",
+    )
 
 
-def default_data() -> Path:
-    """The data file that is used if none is named."""
-    return data_dir() / "service.db"
-
-
-def _require_directory(data: Path | None) -> None:
+def _require_directory(data: Location | None) -> None:
     """Only the default directory is created: the name of another may have a typo."""
-    if data is not None and _is_missing(data.parent):
+    if isinstance(data, Path) and _is_missing(data.parent):
         raise UsageError(
             f"{data}: the directory {data.parent} does not exist",
             hint="create the directory, or name another data file with --data",
@@ -89,42 +94,14 @@ def _is_missing(path: Path) -> bool:
     return False
 
 
-def _open_key_store(path: Path) -> Store:
-    """For commands that make keys: they need the passphrase of the file, if it has one."""
-    with needs_service_extra():
-        from dkimctl.service.database.store import Store
-        from dkimctl.service.keys.passphrase import require_no_passphrase
-    store = Store.open(path, _encryptor_from_environment())
-    if store.encryptor is None:
-        try:
-            with store.reading() as connection:
-                require_no_passphrase(connection, store.path)
-        except BaseException:
-            store.close()
-            raise
-    return store
-
-
-def _encryptor_from_environment() -> PrivateKeyEncryptor | None:
-    if not os.environ.get(_PASSPHRASE):
-        return None
-    from dkimctl.service.keys.encryption import MAX_PASSPHRASE, PrivateKeyEncryptor
-
-    # Not in a local variable, which an error report might show.
-    if len(os.fsencode(os.environ[_PASSPHRASE])) > MAX_PASSPHRASE:
-        raise UsageError(
-            f"{_PASSPHRASE} has more than {MAX_PASSPHRASE} octets",
-            hint="use a shorter passphrase: OpenSSL could not decrypt the keys with this one",
-        )
-    return PrivateKeyEncryptor(os.fsencode(os.environ[_PASSPHRASE]))
-
-
 class Sandbox:
     """The service in this process, with its own data file and one client."""
 
     def __init__(self) -> None:
-        self._store = _open_key_store(data_dir() / "sandbox.db")
-        from dkimctl.service.app import create_app
+        with needs_service_extra():
+            from dkimctl.service.app import create_app
+            from dkimctl.service.environment import open_key_store
+        self._store = open_key_store(data_dir() / "sandbox.db")
 
         # Failures show in the answers; without a handler Python would print them as well.
         logging.getLogger("dkimctl.service").addHandler(logging.NullHandler())

@@ -12,31 +12,15 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from dkimctl.errors import LedgerError
 from dkimctl.ledger.errors import damage_error, is_damage
 from dkimctl.ledger.opening import side_file
+from dkimctl.system.file_identity import FileIdentity, file_identity
 from dkimctl.system.locking import locked
 
 _INFIX = ".damaged-"
 _SUFFIXES = ("-wal", "-shm", "-journal", "")  # the file itself last: an interruption loses nothing
-
-
-class FileIdentity(NamedTuple):
-    """Tells a file from another one that has taken its name since."""
-
-    device: int
-    inode: int
-
-
-def file_identity(path: Path) -> FileIdentity | None:
-    """None if the file is missing."""
-    try:
-        status = os.stat(path)  # noqa: PTH116 - before every commit, and twice as fast
-    except FileNotFoundError:
-        return None
-    return FileIdentity(status.st_dev, status.st_ino)
 
 
 def require_in_place(path: Path, identity: FileIdentity | None) -> None:

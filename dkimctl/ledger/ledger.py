@@ -19,7 +19,6 @@ from dkimctl.ledger.closed_keys import (
     select_closed_keys,
 )
 from dkimctl.ledger.damage import (
-    file_identity,
     find_quarantined,
     quarantining,
     require_in_place,
@@ -59,6 +58,7 @@ from dkimctl.models.alarm import Alarm
 from dkimctl.models.closed_key import ClosedKey
 from dkimctl.models.history import KeyHistory
 from dkimctl.models.registration import DomainSpec, Registration, RegistrationKey
+from dkimctl.system.file_identity import file_identity
 
 
 class Ledger:

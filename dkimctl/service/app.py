@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -11,30 +12,51 @@ from wsgiref.types import WSGIApplication
 import falcon
 import falcon.media
 
+from dkimctl.errors import DkimctlError
 from dkimctl.service.database.store import Store
 from dkimctl.service.http.authorization import BearerAuthentication
 from dkimctl.service.http.errors import add_error_handlers
 from dkimctl.service.http.resources import DkimResource, SendResource, TokenResource
 from dkimctl.service.keys.pairs import KeyMaker, make_key
+from dkimctl.service.keys.supply import KeySupply
 from dkimctl.service.registrar import Registrar
+from dkimctl.text.escaping import printable
 
 _MAX_DOMAINS = 50
 _MAX_BODY = 1024 * 1024
+_MAX_WAITING = 6  # requests that wait for keys; the other threads of the server answer the rest
+_KEYS_WITHIN = 20.0  # seconds; clients give up after 30
+_GUNICORN_GIVES_UP = 4  # with this exit status of a worker, it does not start another one
 
 
 def create_app(
-    store: Store,
+    store: Store | None = None,
     *,
     max_domains: int = _MAX_DOMAINS,
     max_body: int = _MAX_BODY,
+    max_waiting: int = _MAX_WAITING,
+    key_pool: int = 0,
+    key_threads: int | None = None,
     clock: Callable[[], float] = time.time,
     make_key: KeyMaker = make_key,
 ) -> WSGIApplication:
-    """The service on `store` as a WSGI callable: both hosts of the interface in one.
+    """The service as a WSGI callable: both hosts of the interface in one.
 
-    `max_domains` limits the entries of one registration request, `max_body` the octets of any
-    request body. `clock` returns seconds since the epoch.
+    Without a `store`, the data and the other settings are those of the environment, as for
+    `gunicorn 'dkimctl.service.app:create_app()'`. `max_domains` limits the entries of one
+    registration request, `max_body` the octets of any request body. For `max_waiting`, `key_pool`
+    and `key_threads` see KeySupply. `clock` returns seconds since the epoch.
     """
+    if store is None:
+        return _app_of_environment()
+    keys = KeySupply(
+        store,
+        make_key,
+        ahead=key_pool,
+        max_waiting=max_waiting,
+        limit=_KEYS_WITHIN,
+        threads=key_threads,
+    )
     middleware: list[Any] = [BearerAuthentication(store, clock), AllowedMethod(), EarlyRendering()]
     app = falcon.App(middleware=middleware)
     app.resp_options.media_handlers[falcon.MEDIA_JSON] = falcon.media.JSONHandler(
@@ -42,10 +64,28 @@ def create_app(
     )
     add_error_handlers(app)
     app.add_route("/oauth2/token", TokenResource(store, clock, max_body))
-    registrar = Registrar(store, make_key, clock)
+    registrar = Registrar(store, keys.make_all, clock)
     app.add_route("/domain/dkim", DkimResource(registrar, max_domains, max_body))
     app.add_route("/send/{delivery_id}", SendResource(store))
     return app
+
+
+def _app_of_environment() -> WSGIApplication:
+    from dkimctl.service.environment import open_key_store, read_settings
+
+    try:
+        settings = read_settings()
+        store = open_key_store(settings.location)
+    except DkimctlError as error:
+        sys.stderr.write(f"dkimctl: {printable(error.message)}\n")
+        sys.stderr.write(f"hint: {printable(error.hint)}\n")
+        raise SystemExit(_GUNICORN_GIVES_UP) from None
+    return create_app(
+        store,
+        max_domains=settings.max_domains,
+        key_pool=settings.key_pool,
+        key_threads=settings.key_threads,
+    )
 
 
 class AllowedMethod:

@@ -140,6 +140,8 @@ def authenticate(store: Store, client_id: str, secret: str) -> bool:
 
     An unknown client takes as long as a wrong secret: see `tests/bench/guessing.py`.
     """
+    if not _CLIENT_ID.fullmatch(client_id):  # PostgreSQL takes no NUL
+        client_id = ""
     with store.reading() as connection:
         row = connection.execute(_CLIENT_OR_FIRST, {"client_id": client_id}).first()
     if row is None:  # the service has no clients
@@ -175,6 +177,8 @@ def add_delivery(store: Store, client_id: str, delivery_id: str | None = None) -
 
 def cancel_delivery(store: Store, client_id: str, delivery_id: str) -> bool:
     """Delete this delivery of the client; False if the client has no such delivery."""
+    if not _DELIVERY_ID.fullmatch(delivery_id):  # PostgreSQL takes no NUL
+        return False
     statement = (
         delete(deliveries)
         .where(deliveries.c.delivery_id == delivery_id)
@@ -186,7 +190,7 @@ def cancel_delivery(store: Store, client_id: str, delivery_id: str) -> bool:
 
 def _require_client(connection: Connection, client_id: str) -> None:
     """Raise NegativeAnswer unless the client exists and is not deleted."""
-    query = select(clients.c.state).where(clients.c.client_id == client_id)
+    query = select(clients.c.state).where(clients.c.client_id == client_id).with_for_update()
     state = connection.execute(query).scalar_one_or_none()
     if state is None:
         raise NegativeAnswer(
@@ -205,7 +209,7 @@ def _summary(store: Store, *fields: object) -> ClientSummary:
         case (str(client_id), str(state), str(created_at)) if state in list(ClientState):
             return ClientSummary(client_id, ClientState(state), created_at)
     raise UsageError(
-        f"{store.path}: cannot use the service data: invalid client {fields[0]!r}",
+        f"{store.name}: cannot use the service data: invalid client {fields[0]!r}",
         hint="restore a backup of the data file, or use another one",
     )
 

@@ -1,21 +1,18 @@
-"""Registers the entries of a request (interface 4.2) one by one, and builds the response items."""
+"""Registers the entries of a request (interface 4.2), and builds the response items."""
 
 from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
-from dkimctl.errors import UsageError
-from dkimctl.service import registrations
 from dkimctl.service.database.store import Store
-from dkimctl.service.http.errors import describe_failure
+from dkimctl.service.failures import describe_failure
 from dkimctl.service.http.validation import Entry, Rejection
-from dkimctl.service.keys.pairs import KeyMaker, KeyPair, key_pool
-from dkimctl.service.registrations import Registration, RegistrationName
+from dkimctl.service.keys.pairs import KeyPair
+from dkimctl.service.registrations import Registration, RegistrationName, add_all, find_all
 
 _logger = logging.getLogger(__name__)
 
@@ -23,6 +20,9 @@ _SELECTOR_TRIES = 3
 
 Item = dict[str, Any]
 """An item of a registration response (interface 2.4)."""
+
+KeysMaker = Callable[[str, Sequence[int]], Sequence[KeyPair | Exception]]
+"""Makes a pair for each of the lengths in bits, for a client; or tells why there is none."""
 
 FAILED = {"code": "500", "message": "unexpected error while registering; retry later"}
 """The result of an item that is not registered because of an error of the service."""
@@ -33,94 +33,108 @@ def random_selector() -> str:
     return f"k{secrets.token_hex(4)}"
 
 
+class _Pending(NamedTuple):
+    """An entry with its key, not yet stored."""
+
+    entry: Entry
+    pair: KeyPair
+
+
 class Registrar:
     """Registers for any client. `clock` returns seconds since the epoch."""
 
     def __init__(
         self,
         store: Store,
-        make_key: KeyMaker,
+        make_keys: KeysMaker,
         clock: Callable[[], float],
         new_selector: Callable[[], str] = random_selector,
     ) -> None:
         self._store = store
-        self._make_key = make_key
+        self._make_keys = make_keys
         self._clock = clock
         self._new_selector = new_selector
 
     def register(self, client_id: str, entries: Sequence[Entry | Rejection]) -> list[Item]:
         """One response item for each entry, in the same order.
 
-        A failure affects only its own entry. If the store cannot be used, the entries after it
-        fail at once instead of each waiting for the store.
+        Whatever can be registered is, in one transaction. A key that cannot be made affects only
+        its own entry.
         """
-        failures: list[Exception] = []
-        with key_pool(self._make_key) as order_key:
-            keys = self._order_keys(entries, order_key)
-            items = [
-                self._register_or_fail(client_id, entry, key, failures)
-                for entry, key in zip(entries, keys, strict=True)
-            ]
-        if failures:
-            _logger.error("registering failed: %s", describe_failure(failures[0]))
-        return items
-
-    def _order_keys(
-        self, entries: Sequence[Entry | Rejection], order_key: Callable[[int], Future[KeyPair]]
-    ) -> list[Future[KeyPair] | None]:
-        """A future key for each entry that will be stored, None for the others."""
-        claimed = registrations.registered(self._store, _explicit_names(entries))
-        keys: list[Future[KeyPair] | None] = []
-        for entry in entries:
-            key = None
-            if isinstance(entry, Entry) and (entry.sign_domain, entry.selector) not in claimed:
-                key = order_key(entry.key_len)
-                claimed.update(_explicit_names([entry]))
-            keys.append(key)
-        return keys
-
-    def _register_or_fail(
-        self,
-        client_id: str,
-        entry: Entry | Rejection,
-        key: Future[KeyPair] | None,
-        failures: list[Exception],
-    ) -> Item:
-        if isinstance(entry, Rejection):
-            return _rejected_item(entry)
-        if any(isinstance(failure, UsageError) for failure in failures):
-            return _failed_item(entry)
+        known = find_all(self._store, _explicit_names(entries))
+        pending, failures = self._with_keys(client_id, entries, known)
+        created: dict[int, Registration] = {}
         try:
-            return self._register(client_id, entry, key)
+            created = self._create(client_id, pending)
+            known |= {registration.name: registration for registration in created.values()}
+            known |= find_all(self._store, set(_explicit_names(entries)) - known.keys())
         except Exception as failure:  # noqa: BLE001 - logged, and no reason to lose the rest
             failures.append(failure)
-            return _failed_item(entry)
+        if failures:
+            _logger.error("registering failed: %s", describe_failure(failures[0]))
+        return [
+            _created_item(created[position])
+            if position in created
+            else _item(entry, client_id, known)
+            for position, entry in enumerate(entries)
+        ]
 
-    def _register(self, client_id: str, entry: Entry, key: Future[KeyPair] | None) -> Item:
-        selectors = self._selectors_to_try(entry)
-        if key is not None:
-            pair = key.result()
-            for selector in selectors:
-                registration = self._registration(client_id, entry, selector, pair.value)
-                if registrations.add(self._store, registration, pair.private_key):
-                    return _created_item(registration)
-        existing = registrations.find(self._store, entry.sign_domain, selectors[-1])
-        return _already_registered_item(existing, client_id)
+    def _with_keys(
+        self,
+        client_id: str,
+        entries: Sequence[Entry | Rejection],
+        known: Mapping[RegistrationName, Registration],
+    ) -> tuple[dict[int, _Pending], list[Exception]]:
+        """The entries to store, by position, with their keys; and why some have none."""
+        new = _not_registered(entries, known)
+        made = self._make_keys(client_id, [entry.key_len for entry in new.values()])
+        keys = dict(zip(new, made, strict=True))
+        pending = {
+            position: _Pending(new[position], key)
+            for position, key in keys.items()
+            if isinstance(key, KeyPair)
+        }
+        return pending, [key for key in made if isinstance(key, Exception)]
 
-    def _selectors_to_try(self, entry: Entry) -> list[str]:
-        """The requested selector; otherwise new ones, as even a random one may be taken."""
-        if entry.selector is not None:
-            return [entry.selector]
-        return [self._new_selector() for _ in range(_SELECTOR_TRIES)]
+    def _create(self, client_id: str, pending: Mapping[int, _Pending]) -> dict[int, Registration]:
+        """Store what is pending; returns what was stored, by position.
 
-    def _registration(
-        self, client_id: str, entry: Entry, selector: str, value: str
-    ) -> Registration:
+        An entry without a selector gets another one if even a random one is taken.
+        """
+        created: dict[int, Registration] = {}
+        for _ in range(_SELECTOR_TRIES):
+            candidates = self._candidates(client_id, pending)
+            stored = add_all(
+                self._store,
+                {one: pending[position].pair.private_key for position, one in candidates.items()},
+            )
+            created |= {position: one for position, one in candidates.items() if one.name in stored}
+            pending = {
+                position: waiting
+                for position, waiting in pending.items()
+                if position not in created and waiting.entry.selector is None
+            }
+        return created
+
+    def _candidates(
+        self, client_id: str, pending: Mapping[int, _Pending]
+    ) -> dict[int, Registration]:
+        """A registration for each position; of those with the same name only the first."""
+        names: set[RegistrationName] = set()
+        candidates: dict[int, Registration] = {}
+        for position, (entry, pair) in pending.items():
+            registration = self._registration(client_id, entry, pair.value)
+            if registration.name not in names:
+                candidates[position] = registration
+                names.add(registration.name)
+        return candidates
+
+    def _registration(self, client_id: str, entry: Entry, value: str) -> Registration:
         now = datetime.fromtimestamp(self._clock(), UTC)
         return Registration(
             client_id=client_id,
             sign_domain=entry.sign_domain,
-            selector=selector,
+            selector=entry.selector or self._new_selector(),
             key_len=entry.key_len,
             start_date=entry.start_date or now.isoformat(timespec="minutes"),
             default=entry.default,
@@ -134,6 +148,34 @@ def _explicit_names(entries: Iterable[Entry | Rejection]) -> Iterable[Registrati
     for entry in entries:
         if isinstance(entry, Entry) and entry.selector is not None:
             yield RegistrationName(entry.sign_domain, entry.selector)
+
+
+def _not_registered(
+    entries: Sequence[Entry | Rejection], known: Mapping[RegistrationName, Registration]
+) -> dict[int, Entry]:
+    """The entries to store, by position; of those with the same name only the first."""
+    taken = set(known)
+    new: dict[int, Entry] = {}
+    for position, entry in enumerate(entries):
+        names = set(_explicit_names([entry]))
+        if isinstance(entry, Entry) and not names & taken:
+            new[position] = entry
+            taken |= names
+    return new
+
+
+def _item(
+    entry: Entry | Rejection,
+    client_id: str,
+    known: Mapping[RegistrationName, Registration],
+) -> Item:
+    """The item of an entry that is not registered now."""
+    if isinstance(entry, Rejection):
+        return _rejected_item(entry)
+    for name in _explicit_names([entry]):
+        if name in known:
+            return _already_registered_item(known[name], client_id)
+    return _failed_item(entry)
 
 
 def _created_item(registration: Registration) -> Item:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from itertools import islice
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, insert, select
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import select, tuple_
 
+from dkimctl.service import audit
 from dkimctl.service.database.schema import registrations
 from dkimctl.service.database.store import Store
 from dkimctl.service.keys.passphrase import require_same_passphrase
+
+_NAMES_A_QUERY = 1000  # databases limit the parameters of a statement
 
 
 class RegistrationName(NamedTuple):
@@ -38,45 +41,54 @@ class Registration:
     value: str
     regist_date: str
 
+    @property
+    def name(self) -> RegistrationName:
+        return RegistrationName(self.sign_domain, self.selector)
 
-def add(store: Store, registration: Registration, private_key: bytes) -> bool:
-    """Store a registration with its private key (PKCS #8 in PEM), encrypted if the store does.
 
-    False, and nothing is stored, if the combination is taken: the table's primary key decides
-    which of several was first. Raises UsageError if the file's passphrase has changed.
+_FIELDS = tuple(field.name for field in fields(Registration))
+_COLUMNS = [registrations.c[name] for name in _FIELDS]
+_NAME = tuple_(registrations.c.sign_domain, registrations.c.selector)
+
+
+def add_all(store: Store, new: Mapping[Registration, bytes]) -> set[RegistrationName]:
+    """Store registrations, each with its private key (PKCS #8 in PEM), all in one transaction.
+
+    Returns the names of those that are stored now. The others are taken: the table's primary key
+    decides which of several was first. Private keys are encrypted if the store does. Raises
+    UsageError if the passphrase has changed.
     """
-    if store.encryptor is not None:
-        private_key = store.encryptor.encrypt(private_key)
-    try:
-        with store.writing() as connection:
-            require_same_passphrase(connection, store.path, store.marker)
-            row = {**asdict(registration), "private_key": private_key}
-            connection.execute(insert(registrations).values(row))
-    except IntegrityError:
-        return False
-    return True
+    if not new:
+        return set()
+    # In one order everywhere, or two transactions could wait for each other.
+    ordered = sorted(new, key=lambda registration: registration.name)
+    rows = [_row(store, registration, new[registration]) for registration in ordered]
+    statement = store.insert_new(registrations).returning(*_NAME.clauses)
+    with store.writing() as connection:
+        require_same_passphrase(store, connection)
+        stored = {RegistrationName(*row) for row in connection.execute(statement, rows)}
+        audit.record(connection, (_event(one) for one in ordered if one.name in stored))
+    return stored
 
 
-def find(store: Store, sign_domain: str, selector: str) -> Registration:
-    """The registration of this combination, of any client; names in lower case.
-
-    Raises sqlalchemy.exc.NoResultFound if the combination is not registered.
-    """
-    columns = [registrations.c[name] for name in Registration.__dataclass_fields__]
+def find_all(
+    store: Store, names: Iterable[RegistrationName]
+) -> dict[RegistrationName, Registration]:
+    """Those of `names`, in lower case, that are registered, by any client."""
+    remaining, found = iter(names), {}
     with store.reading() as connection:
-        row = connection.execute(select(*columns).where(_is(sign_domain, selector))).one()
-    return Registration(**row._mapping)
+        while some := list(islice(remaining, _NAMES_A_QUERY)):
+            for row in connection.execute(select(*_COLUMNS).where(_NAME.in_(some))):
+                registration = Registration(*row)
+                found[registration.name] = registration
+    return found
 
 
-def registered(store: Store, names: Iterable[RegistrationName]) -> set[RegistrationName]:
-    """Those of `names` that are registered."""
-    with store.reading() as connection:
-        return {
-            name
-            for name in names
-            if connection.execute(select(registrations.c.selector).where(_is(*name))).first()
-        }
+def _row(store: Store, registration: Registration, private_key: bytes) -> dict[str, object]:
+    values = {name: getattr(registration, name) for name in _FIELDS}
+    return values | {"private_key": store.seal(private_key)}
 
 
-def _is(sign_domain: str, selector: str) -> ColumnElement[bool]:
-    return (registrations.c.sign_domain == sign_domain) & (registrations.c.selector == selector)
+def _event(registration: Registration) -> audit.Event:
+    subject = " ".join(registration.name)
+    return audit.Event(registration.regist_date, registration.client_id, "register", subject)

@@ -29,6 +29,7 @@ from dkimctl.registration.matching import match
 from dkimctl.registration.planning import Planner
 from dkimctl.service import clients
 from dkimctl.service.app import create_app
+from dkimctl.service.database.opening import open_store
 from dkimctl.service.database.store import Store
 from dkimctl.service.keys.pairs import KeyPair
 from fakes import Clock
@@ -68,7 +69,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def store(tmp_path) -> Iterator[Store]:
-    store = Store.open(tmp_path / "service.db")
+    store = open_store(tmp_path / "service.db")
     yield store
     store.close()
 

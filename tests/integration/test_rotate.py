@@ -38,7 +38,7 @@ from dkimctl.rotation.retirement import (
 from dkimctl.rotation.successors import RotationPolicy, find_successors, start_date
 from dkimctl.service import clients
 from dkimctl.service.app import create_app
-from dkimctl.service.database.store import Store
+from dkimctl.service.database.opening import open_store
 from dkimctl.service.keys.pairs import KeyPair
 from dkimctl.settings.values import SANDBOX_FIXED
 from dkimctl.specs.loading import load_specs
@@ -512,7 +512,7 @@ class World:
 
     def __init__(self, directory, clock, make_key) -> None:
         self.clock = clock
-        self._store = Store.open(directory / "service.db")
+        self._store = open_store(directory / "service.db")
         made = clients.create_client(self._store)
         self._credentials = made.client_id, Secret(made.secret)
         app = create_app(self._store, clock=clock, make_key=make_key)

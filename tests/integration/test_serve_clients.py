@@ -17,8 +17,8 @@ DATA = ("--data", "service.db")
 
 def _plant(cli, client_id: str, state: str) -> None:
     with closing(sqlite3.connect(cli.home / "service.db")) as connection, connection:
-        row = (client_id, b"", state, "2026\x1b[2J")
-        connection.execute("INSERT INTO clients VALUES (?, ?, ?, ?)", row)
+        row = (client_id, b"", state, "2026\x1b[2J", None, None)
+        connection.execute("INSERT INTO clients VALUES (?, ?, ?, ?, ?, ?)", row)
 
 
 def test_control_characters_do_not_reach_the_terminal(cli):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from pathlib import Path
 from shutil import which
 from typing import NoReturn
 
@@ -12,7 +13,12 @@ import pytest
 NO_NAMESPACE = "this user may not make a namespace"
 _NOT_INSTALLED = "is not installed"
 # Debian has these, with many servers, but they are not in the PATH of an ordinary user.
-_SYSTEM_DIRECTORIES = ("/usr/local/sbin", "/usr/sbin", "/sbin")
+_SYSTEM_DIRECTORIES = (
+    "/usr/local/sbin",
+    "/usr/sbin",
+    "/sbin",
+    *map(str, sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)),
+)
 _MOTO = "moto_server"  # from PyPI
 # Debian's packages, and the programs in each that tests need.
 PACKAGES = {
@@ -37,6 +43,7 @@ PACKAGES = {
     "pdns-backend-bind": ("pdns_server",),
     "pdns-backend-sqlite3": ("pdns_server",),
     "pdns-server": ("pdns_server", "pdnsutil"),
+    "postgresql": ("initdb", "postgres"),
     "systemd": ("systemd-analyze",),
     "unbound": ("unbound",),
     "zsh": ("zsh",),

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dkimctl.service.clients import create_client
-from dkimctl.service.database.store import Store
+from dkimctl.service.database.opening import open_store
 
 LIMIT = 60.0  # seconds that a command on a terminal, or the start of a service, may take
 
@@ -130,7 +130,7 @@ class ServeProcess:
 
     def create_client(self) -> dict[str, str]:
         """The environment of a new client: URLs, client ID and secret."""
-        with closing(Store.open(self.cli.home / "service.db")) as store:
+        with closing(open_store(self.cli.home / "service.db")) as store:
             credentials = create_client(store)
         return {
             "DKIMCTL_AUTH_URL": self.url,

@@ -97,12 +97,14 @@ def _domains(request: Request) -> Iterable[Candidate]:
 
 
 def _clients(request: Request) -> Iterable[Candidate]:
-    from dkimctl.cli.embedded_service import default_data
     from dkimctl.service.client_names import read_client_states
+    from dkimctl.service.database.location import default_location, read_location
 
     given = request.typed.get("data")
-    path = Path(given[-1]) if given else default_data()
-    return [Candidate(*client) for client in read_client_states(path)]
+    location = read_location(given[-1]) if given else default_location()
+    if not isinstance(location, Path):  # a database may be far away
+        return ()
+    return [Candidate(*client) for client in read_client_states(location)]
 
 
 def _nothing(_request: Request) -> Iterable[Candidate]:
@@ -117,6 +119,7 @@ def _require_regular(path: str | None) -> None:
 
 _SOURCES = {
     "FILE": Source(_nothing, Files.ALL),
+    "FILE|URL": Source(_nothing, Files.ALL),
     "DIR": Source(_nothing, Files.DIRECTORIES),
     "NAME": Source(_profiles),
     "SELECTION...": Source(_domains, Files.SPECS),

@@ -9,20 +9,43 @@ from collections.abc import Callable, Collection
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dkimctl.cli.options.results import OUTPUT_HELP, read_output, result_options
 from dkimctl.cli.output.options import OutputOptions, read_output_options
 from dkimctl.cli.session import Session
-from dkimctl.errors import naming
+from dkimctl.errors import UsageError, naming
 from dkimctl.text.durations import parse_duration
 
+if TYPE_CHECKING:
+    from dkimctl.service.database.location import Location
+
+
+def read_data(text: str) -> Location:
+    """Where the service's data is, from an option. Raises UsageError."""
+    from dkimctl.service.database.location import DatabaseUrl, read_location
+
+    location = read_location(text)
+    if isinstance(location, DatabaseUrl) and location.has_password:
+        raise UsageError(
+            "a password in an option is visible to all users of this machine",
+            hint="set DKIMCTL_SERVICE_DATABASE to the URL, or write the password to ~/.pgpass",
+        )
+    return location
+
+
+# A Location; Typer takes no union of types.
 DataOption = Annotated[
-    Path | None,
+    Any,
     typer.Option(
-        "--data", metavar="FILE", help="Data file of the service (default: in your data directory)."
+        "--data",
+        "--database",
+        metavar="FILE|URL",
+        parser=read_data,
+        help="Data of the service: a file (default: in your data directory), or the URL of a "
+        "PostgreSQL database.",
     ),
 ]
 

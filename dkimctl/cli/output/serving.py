@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dkimctl.cli.embedded_service import data_option
 from dkimctl.cli.output.streams import Reporter
 
 if TYPE_CHECKING:
+    from dkimctl.service.database.location import Location
     from dkimctl.service.server.server import Server
 
 _ALL = {4: "all IPv4 addresses of this machine", 6: "all IPv6 addresses of this machine"}
 _PROXY = "https://PROXY"
 
 
-def announce(reporter: Reporter, server: Server, data: Path | None) -> None:
+def announce(reporter: Reporter, server: Server, data: Location | None) -> None:
     """Say where `server` listens, and what to do next."""
     url, places = server.local_url, [_place(*address) for address in server.addresses]
     if server.is_local:

@@ -13,7 +13,12 @@ from dkimctl.text.escaping import printable
 _SECONDS = 30.0
 # The program has no use for them.
 OUR_SECRETS = frozenset(
-    ("DKIMCTL_CLIENT_SECRET", "DKIMCTL_ACCESS_TOKEN", "DKIMCTL_SERVICE_PASSPHRASE")
+    (
+        "DKIMCTL_CLIENT_SECRET",
+        "DKIMCTL_ACCESS_TOKEN",
+        "DKIMCTL_SERVICE_PASSPHRASE",
+        "DKIMCTL_SERVICE_DATABASE",
+    )
 )
 _HINT = "check notify: command in the config file"
 _RUN_IT = "run it by hand to see why, with the document in docs/timers.md as its input"

@@ -1,12 +1,14 @@
-"""The tables of the service's data file."""
+"""The tables of the service's data, of the newest revision (see `migrations`)."""
 
 from __future__ import annotations
 
 from sqlalchemy import (
+    BigInteger,
     Boolean,
     Column,
     Float,
     ForeignKey,
+    Index,
     Integer,
     LargeBinary,
     MetaData,
@@ -17,6 +19,7 @@ from sqlalchemy import (
 
 metadata = MetaData()
 
+# After a new secret, the previous one is valid until `previous_until`, seconds since the epoch.
 clients = Table(
     "clients",
     metadata,
@@ -24,6 +27,8 @@ clients = Table(
     Column("secret_hash", LargeBinary, nullable=False),
     Column("state", String, nullable=False),
     Column("created_at", String, nullable=False),
+    Column("previous_hash", LargeBinary),
+    Column("previous_until", Float),
 )
 
 tokens = Table(
@@ -43,7 +48,7 @@ registrations = Table(
     Column("client_id", ForeignKey("clients.client_id"), nullable=False),
     Column("key_len", Integer, nullable=False),
     Column("start_date", String, nullable=False),
-    Column("default", Integer, nullable=False),
+    Column("default", BigInteger, nullable=False),
     Column("enable", Boolean, nullable=False),
     Column("value", String, nullable=False),
     Column("regist_date", String, nullable=False),
@@ -58,10 +63,41 @@ deliveries = Table(
     Column("client_id", ForeignKey("clients.client_id"), nullable=False),
 )
 
-# Since version 2. At most one row: an unused key, encrypted with the passphrase of all keys.
-# A file without a row accepts any passphrase.
+# At most one row: an unused key, encrypted with the passphrase of all keys. Without a row, any
+# passphrase is accepted.
 passphrases = Table(
     "passphrases",
     metadata,
     Column("marker", LargeBinary, primary_key=True),
+)
+
+# Key pairs made ahead, not yet of any registration.
+key_pool = Table(
+    "key_pool",
+    metadata,
+    Column("key_id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
+    Column("key_len", Integer, nullable=False),
+    Column("value", String, nullable=False),
+    Column("private_key", LargeBinary, nullable=False),
+    Index("ix_key_pool_key_len", "key_len", "key_id"),
+)
+
+# `key` is the SHA-256 of client ID and address.
+failed_logins = Table(
+    "failed_logins",
+    metadata,
+    Column("key", LargeBinary, primary_key=True),
+    Column("failures", Integer, nullable=False),
+    Column("last_at", Float, nullable=False, index=True),
+)
+
+# What operators did and what was registered; never a secret. `at` is ISO 8601 in UTC.
+audit = Table(
+    "audit",
+    metadata,
+    Column("audit_id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
+    Column("at", String, nullable=False),
+    Column("actor", String, nullable=False),
+    Column("action", String, nullable=False),
+    Column("subject", String, nullable=False),
 )

@@ -1,89 +1,84 @@
-"""The service's data: one SQLite file, safe for many threads and processes."""
+"""The service's data, in a SQLite file or in PostgreSQL, safe for many threads and processes."""
 
 from __future__ import annotations
 
-import os
-import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event
-from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
+from sqlalchemy import Connection, Engine, Insert, Table, select
+from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
 from dkimctl.errors import UsageError
-from dkimctl.service.database.schema import metadata, passphrases
-from dkimctl.system.directories import prepare_directory
-from dkimctl.system.ownership import fault_of, file_fault, refuse
+from dkimctl.text.escaping import printable
 
 if TYPE_CHECKING:
     from dkimctl.service.keys.encryption import PrivateKeyEncryptor
 
-SCHEMA_VERSION = 2
-_APPLICATION_ID = 0x444B494D  # "DKIM" in ASCII: distinguishes our files from other databases
-_BUSY_SECONDS = 5  # a thread of the server waits meanwhile; no transaction takes longer
-_PLAIN_KEY = b"-----BEGIN PRIVATE KEY"
-_CHUNK = 1 << 20  # bytes
-_OWN_DIRECTORY = "use a data file in a directory of your own"
-_HINT = "check the file, its permissions and the free disk space, or use another data file"
 
+class Store(ABC):
+    """Open data. Close it after use.
 
-class Store:
-    """An open data file. Close it after use.
-
-    Every operation opens its own transaction, so one store serves any number of threads.
+    Every operation opens its own transaction, so one store serves any number of threads. `name`
+    is that of the file or database in messages. `marker` tells which passphrase the private keys
+    have, None if they are not encrypted.
     """
 
+    hint: str
+    """What a user can do if the data cannot be used."""
+
     def __init__(
-        self, path: Path, engine: Engine, encryptor: PrivateKeyEncryptor | None = None
+        self, name: str, engine: Engine, encryptor: PrivateKeyEncryptor | None = None
     ) -> None:
-        self.path = path
+        self.name = name
         self.encryptor = encryptor
         self.marker: bytes | None = None
         self._engine = engine
-        self._reading = engine.execution_options(begin="BEGIN")
-        # A lock requested in the middle of a transaction fails at once, whatever the busy timeout.
-        self._writing = engine.execution_options(begin="BEGIN IMMEDIATE")
-
-    @classmethod
-    def open(cls, path: Path, encryptor: PrivateKeyEncryptor | None = None) -> Self:
-        """Open the data file at `path`; create it, with its directory, if it is missing.
-
-        With an `encryptor` all private keys are encrypted, including those already in the file.
-        Raises UsageError if the file cannot be used: not a data file of this service, of a newer
-        version, not safe from other users, not readable and writable, locked for 5 seconds, or with
-        keys encrypted with another passphrase.
-        """
-        _require_file(path)
-        _require_writable(path)
-        store = cls(path, _create_engine(path), encryptor)
-        try:
-            store._prepare()
-            # Only now: another program's database may be for others to read.
-            refuse(file_fault(path, private=True), UsageError, hint=_OWN_DIRECTORY)
-        except BaseException:
-            store.close()
-            raise
-        return store
 
     def close(self) -> None:
         self._engine.dispose()
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A connection with one consistent view of the data. Raises UsageError if that fails."""
-        with self._translate_errors(), self._reading.begin() as connection:
+        """A connection with a view of the data. Raises UsageError if that fails."""
+        with self._translate_errors(), self._read() as connection:
             yield connection
 
     @contextmanager
-    def writing(self) -> Iterator[Connection]:
-        """The only connection that may write; commits at the end of the block, or rolls back.
+    def writing(self, *, durable: bool = True) -> Iterator[Connection]:
+        """A connection that may write; commits at the end of the block, or rolls back.
 
-        Raises UsageError if that fails; IntegrityError is left to the caller.
+        What is not `durable` may be lost if the machine fails right after the block. Raises
+        UsageError if that fails; IntegrityError is left to the caller.
         """
-        with self._translate_errors(), self._writing.begin() as connection:
+        with self._translate_errors(), self._write(durable) as connection:
             yield connection
+
+    def seal(self, private_key: bytes) -> bytes:
+        """A private key (PKCS #8 in PEM) as it is stored: encrypted, if there is a passphrase."""
+        if self.encryptor is None or self.encryptor.is_encrypted(private_key):
+            return private_key
+        return self.encryptor.encrypt(private_key)
+
+    def require_available(self) -> None:
+        """Raise UsageError unless the data can be read."""
+        with self.reading() as connection:
+            connection.execute(select(1))
+
+    @abstractmethod
+    def lock(self, connection: Connection, table: Table) -> None:
+        """Have other transactions wait before they read or write `table`, until this one ends."""
+
+    @abstractmethod
+    def insert_new(self, table: Table) -> Insert:
+        """An INSERT that leaves out rows whose primary key is taken."""
+
+    @abstractmethod
+    def _read(self) -> AbstractContextManager[Connection]: ...
+
+    @abstractmethod
+    def _write(self, durable: bool) -> AbstractContextManager[Connection]: ...
 
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:
@@ -91,155 +86,12 @@ class Store:
             yield
         except IntegrityError:
             raise
-        except DBAPIError as error:
+        except SQLAlchemyError as error:
+            cause = error.orig if isinstance(error, DBAPIError) else error
             raise UsageError(
-                f"{self.path}: cannot use the service data: {error.orig}", hint=_HINT
-            ) from error.orig
-
-    def _prepare(self) -> None:
-        with self.writing() as connection:
-            if _is_empty(connection):
-                metadata.create_all(connection)
-                _set_pragma(connection, "application_id", _APPLICATION_ID)
-                _set_pragma(connection, "user_version", SCHEMA_VERSION)
-            else:
-                self._check_format(connection)
-                _upgrade(connection)
-            if self.encryptor is not None:
-                from dkimctl.service.keys.passphrase import adopt_passphrase
-
-                self.marker = adopt_passphrase(connection, self.path, self.encryptor)
-        self._use_write_ahead_log()
-        if self.encryptor is not None:
-            self._empty_write_ahead_log()
-
-    def _check_format(self, connection: Connection) -> None:
-        if _pragma(connection, "application_id") != _APPLICATION_ID:
-            raise UsageError(
-                f"{self.path} is a database of another program",
-                hint="use a data file of the service, or a path that does not exist yet",
-            )
-        if _pragma(connection, "user_version") > SCHEMA_VERSION:
-            raise UsageError(
-                f"{self.path} was written by a newer dkimctl",
-                hint="upgrade dkimctl, or use another data file",
-            )
-
-    def _empty_write_ahead_log(self) -> None:
-        """Remove plain keys that were replaced from the log as well.
-
-        Raises UsageError if another process prevents that and plain keys remain: with a passphrase
-        no key may be readable without it, and a warning would be lost once the server runs.
-        """
-        deadline = time.monotonic() + _BUSY_SECONDS
-        while not self._checkpoint():
-            if time.monotonic() > deadline:
-                self._require_no_plain_keys()
-                return
-            time.sleep(0.05)  # SQLite itself does not wait for the checkpoint of another process
-
-    def _checkpoint(self) -> bool:
-        """Whether the log is empty now."""
-        with self._translate_errors(), self._engine.connect() as connection:
-            # `main`, since otherwise SQLite includes the database of temporary tables.
-            result = connection.exec_driver_sql("PRAGMA main.wal_checkpoint(TRUNCATE)").one()
-        return not result.busy
-
-    def _require_no_plain_keys(self) -> None:
-        log = self.path.with_name(f"{self.path.name}-wal")
-        if any(_holds_plain_key(path) for path in (log, self.path)):
-            raise UsageError(
-                f"{self.path} and {log.name} hold unencrypted private keys, and are in use",
-                hint="stop other programs that use the file, such as a backup, and start again",
-            )
-
-    def _use_write_ahead_log(self) -> None:
-        """Let readers continue during a write.
-
-        SQLite changes the mode only outside a transaction and while no other process uses the
-        file. Without the log the data is as safe, and the next process to open it tries again.
-        """
-        with suppress(OperationalError), self._engine.connect() as connection:
-            connection.exec_driver_sql("PRAGMA journal_mode = WAL")
+                f"{self.name}: cannot use the service data: {_one_line(cause)}", hint=self.hint
+            ) from cause
 
 
-def _require_file(path: Path) -> None:
-    """Create a missing file, and refuse a directory, or a file that other users can change."""
-    side_files = (path.with_name(f"{path.name}-{suffix}") for suffix in ("wal", "shm", "journal"))
-    try:
-        if path.is_dir():
-            raise UsageError(f"{path} is a directory", hint="name a data file in it")
-        prepare_directory(path.parent)
-        refuse(fault_of(path, *side_files, in_own_group=True), UsageError, hint=_OWN_DIRECTORY)
-        if not path.exists():
-            path.touch(mode=0o600)  # SQLite creates its side files with the same mode
-            path.chmod(0o600)  # the umask may have removed more
-    except OSError as error:
-        raise UsageError(
-            f"{path}: cannot create the service data file: {error.strerror}", hint=_HINT
-        ) from error
-
-
-def _require_writable(path: Path) -> None:
-    # SQLite would open it read-only, and fail at the first request that writes.
-    if not os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
-        raise UsageError(f"{path}: the service data file is not writable", hint=_HINT)
-
-
-def _holds_plain_key(path: Path) -> bool:
-    """Whether an unencrypted key, or a remainder of one, is in the file."""
-    if not path.exists():
-        return False
-    end = b""
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            if _PLAIN_KEY in end + chunk:
-                return True
-            end = chunk[-len(_PLAIN_KEY) :]
-    return False
-
-
-def _create_engine(path: Path) -> Engine:
-    engine = create_engine(
-        URL.create("sqlite", database=str(path.absolute())),
-        connect_args={"timeout": _BUSY_SECONDS},
-        hide_parameters=True,  # they hold hashes and private keys
-        max_overflow=-1,
-    )
-    event.listen(engine, "connect", _configure)
-    event.listen(engine, "begin", _begin)
-    return engine
-
-
-def _configure(dbapi_connection: Any, _record: object) -> None:
-    dbapi_connection.isolation_level = None  # transactions begin in _begin, not in the driver
-    dbapi_connection.execute("PRAGMA foreign_keys = ON")
-    # Overwrite replaced data, such as a key that is now encrypted, in the file's free pages.
-    dbapi_connection.execute("PRAGMA secure_delete = ON")
-
-
-def _begin(connection: Connection) -> None:
-    if statement := connection.get_execution_options().get("begin"):
-        connection.exec_driver_sql(statement)
-
-
-def _upgrade(connection: Connection) -> None:
-    """Upgrade a file of version 1 in place."""
-    if _pragma(connection, "user_version") < SCHEMA_VERSION:
-        passphrases.create(connection, checkfirst=True)
-        _set_pragma(connection, "user_version", SCHEMA_VERSION)
-
-
-def _is_empty(connection: Connection) -> bool:
-    """Whether the file is new: without tables or views, and without another program's IDs."""
-    count = connection.exec_driver_sql("SELECT count(*) FROM sqlite_master").scalar_one()
-    ids = (_pragma(connection, name) for name in ("application_id", "user_version"))
-    return not (count or any(ids))
-
-
-def _pragma(connection: Connection, name: str) -> int:
-    return int(connection.exec_driver_sql(f"PRAGMA {name}").scalar_one())
-
-
-def _set_pragma(connection: Connection, name: str, value: int) -> None:
-    connection.exec_driver_sql(f"PRAGMA {name} = {value}")
+def _one_line(error: object) -> str:
+    return printable(" ".join(str(error).split()))

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import logging
-import traceback
 from http import HTTPStatus
-from pathlib import PurePath
 from typing import Any
 
 import falcon
 
-from dkimctl.errors import DkimctlError
-from dkimctl.text.escaping import printable
+from dkimctl.service.failures import describe_failure
 
 _logger = logging.getLogger(__name__)
 
@@ -36,19 +33,6 @@ def add_error_handlers(app: falcon.App[Any, Any]) -> None:
     app.add_error_handler(TokenRefused, _answer_token_refused)
     app.add_error_handler(RequestRefused, _answer_request_refused)
     app.add_error_handler(Exception, _answer_unexpected)
-
-
-def describe_failure(failure: BaseException) -> str:
-    """What failed, or at least where, in one line without secrets.
-
-    The messages of our own errors are safe. Others may quote what they failed on, such as a key
-    or the parameters of a statement, and a traceback may show values.
-    """
-    if isinstance(failure, DkimctlError):
-        return printable(failure.message)
-    frames = traceback.extract_tb(failure.__traceback__)
-    location = f" at {PurePath(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
-    return f"{type(failure).__name__}{location}"
 
 
 def _serialize_error(

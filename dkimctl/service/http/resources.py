@@ -15,6 +15,7 @@ from dkimctl.service.database.store import Store
 from dkimctl.service.http.authorization import TOKEN_LIFETIME, authorization_value, issue_token
 from dkimctl.service.http.errors import RequestRefused, TokenRefused
 from dkimctl.service.http.validation import validate_entry
+from dkimctl.service.keys.making import KeysNotInTime
 from dkimctl.service.registrar import Registrar
 
 _FORM = "application/x-www-form-urlencoded"
@@ -67,7 +68,13 @@ class DkimResource:
     def on_post(self, request: falcon.Request, response: falcon.Response) -> None:
         domains = _requested_domains(_read_body(request, self._max_body), self._max_domains)
         entries = [validate_entry(domain) for domain in domains]
-        items = self._registrar.register(request.context.client_id, entries)
+        try:
+            items = self._registrar.register(request.context.client_id, entries)
+        except KeysNotInTime as error:  # nothing is registered
+            raise falcon.HTTPTooManyRequests(
+                description="The keys cannot be made in time; retry later.",
+                retry_after=error.retry_after,
+            ) from None
         response.media = {"items": items, "count": len(items), "total": len(items)}
 
 

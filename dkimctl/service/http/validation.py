@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from dkimctl.service.keys.pairs import KEY_LENGTHS
+
 _LABEL = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _SELECTOR = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
 # Without names whose last label is all digits: those are IP addresses.
@@ -18,7 +20,6 @@ _DOMAIN = re.compile(rf"(?:{_LABEL}\.)+(?![0-9]+$){_LABEL}")
 _DATE_TIME = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-5][0-9][+-](?:[01][0-9]|2[0-3]):[0-5][0-9]"
 )
-_KEY_LENGTHS = (1024, 2048)
 _DEFAULT_KEY_LEN = 1024
 _FQDN_OCTETS = 253
 _GENERATED_SELECTOR_OCTETS = 9
@@ -95,7 +96,7 @@ def _is_selector(value: object) -> bool:
 
 
 def _is_key_len(value: object) -> bool:
-    return _is_whole_number(value) and value in _KEY_LENGTHS
+    return _is_whole_number(value) and value in KEY_LENGTHS
 
 
 def _is_whole_number(value: object) -> bool:

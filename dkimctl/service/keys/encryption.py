@@ -48,6 +48,10 @@ class PrivateKeyEncryptor:
         scrypt = Scrypt(self._salt, length=32, n=_COST, r=_BLOCK_SIZE, p=_PARALLEL)
         self._key = scrypt.derive(self._passphrase)
 
+    @staticmethod
+    def is_encrypted(pem: bytes) -> bool:
+        return pem.startswith(ENCRYPTED_HEADER)
+
     def encrypt(self, pem: bytes) -> bytes:
         """Encrypt a private key (PKCS #8 in PEM); PEM too."""
         plaintext = base64.b64decode(b"".join(pem.split(b"\n")[1:-2]))

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import base64
-import os
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, wait
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
-
-from dkimctl.system.threads import DaemonThreadPool, StartThread, start_daemon
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +17,9 @@ class KeyPair:
     value: str
     private_key: bytes = field(repr=False)
 
+
+KEY_LENGTHS = (1024, 2048)
+"""In bits (interface 8)."""
 
 KeyMaker = Callable[[int], KeyPair]
 """Makes a new pair of that many bits; called from several threads at once."""
@@ -46,46 +43,3 @@ def make_key(key_len: int) -> KeyPair:
             serialization.NoEncryption(),
         ),
     )
-
-
-@contextmanager
-def key_pool(
-    make: KeyMaker, start_thread: StartThread = start_daemon
-) -> Iterator[Callable[[int], Future[KeyPair]]]:
-    """A function that makes keys in the background, with one thread per processor.
-
-    OpenSSL releases the interpreter lock, so the threads run in parallel. Where the system allows
-    none, keys are made at once. Those not begun when the block ends are cancelled.
-    """
-    orders: list[_Order] = []
-    pool = DaemonThreadPool(_Order.process, "key", start_thread)
-
-    def order_key(key_len: int) -> Future[KeyPair]:
-        order = _Order(Future(), key_len, make)
-        orders.append(order)
-        if pool.grow(min(len(orders), os.cpu_count() or 1)):
-            pool.submit(order)
-        else:
-            order.process()
-        return order.future
-
-    try:
-        yield order_key
-    finally:
-        for order in orders:
-            order.future.cancel()
-        wait(order.future for order in orders)
-        pool.close()
-
-
-class _Order(NamedTuple):
-    future: Future[KeyPair]
-    key_len: int
-    make: KeyMaker
-
-    def process(self) -> None:
-        if self.future.set_running_or_notify_cancel():
-            try:
-                self.future.set_result(self.make(self.key_len))
-            except BaseException as error:  # noqa: BLE001 - raised by Future.result
-                self.future.set_exception(error)

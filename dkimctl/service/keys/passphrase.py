@@ -1,56 +1,56 @@
-"""One passphrase for all private keys of a data file: the first one it is opened with."""
+"""One passphrase for all private keys of a service: the first one its data is opened with."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from sqlalchemy import ColumnElement, Connection, LargeBinary, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, LargeBinary, Table, func, insert, select, update
 
 from dkimctl.errors import UsageError
-from dkimctl.service.database.schema import passphrases, registrations
+from dkimctl.service.database.schema import key_pool, passphrases, registrations
+from dkimctl.service.database.store import Store
 from dkimctl.service.keys.encryption import ENCRYPTED_HEADER, PrivateKeyEncryptor, WrongPassphrase
 
-_KEY = registrations.c.private_key
 
-
-def adopt_passphrase(connection: Connection, path: Path, encryptor: PrivateKeyEncryptor) -> bytes:
-    """The file's marker, created if there is none; encrypts every key that is not encrypted.
+def adopt_passphrase(store: Store, connection: Connection, encryptor: PrivateKeyEncryptor) -> bytes:
+    """The data's marker, created if there is none; encrypts every key that is not encrypted.
 
     `connection` must be a writing one, so that one of several processes decides. Raises
     UsageError if the marker, or a key older than it, is encrypted with another passphrase.
     """
+    store.lock(connection, passphrases)
     marker = _marker(connection)
     if marker is not None:
-        _require_decryptable(path, encryptor, marker)
+        _require_decryptable(store, encryptor, marker)
     else:
-        for pem in connection.scalars(select(_KEY).where(_is_encrypted())).all():
-            _require_decryptable(path, encryptor, pem)
+        key = registrations.c.private_key
+        for pem in connection.scalars(select(key).where(_is_encrypted(registrations))).all():
+            _require_decryptable(store, encryptor, pem)
         marker = encryptor.encrypt(_unused_key())
         connection.execute(insert(passphrases).values(marker=marker))
-    _encrypt_all(connection, encryptor)
+    _encrypt_all(connection, encryptor, registrations)
+    _encrypt_all(connection, encryptor, key_pool)
     return marker
 
 
-def require_no_passphrase(connection: Connection, path: Path) -> None:
-    """Raise UsageError if the file has a passphrase, or encrypted keys."""
-    any_encrypted = select(_KEY).where(_is_encrypted()).limit(1)
+def require_no_passphrase(store: Store, connection: Connection) -> None:
+    """Raise UsageError if the data has a passphrase, or encrypted keys."""
+    any_encrypted = select(registrations.c.selector).where(_is_encrypted(registrations)).limit(1)
     if _marker(connection) is not None or connection.execute(any_encrypted).first():
         raise UsageError(
-            f"the private keys in {path} are encrypted with a passphrase",
+            f"the private keys in {store.name} are encrypted with a passphrase",
             hint="set DKIMCTL_SERVICE_PASSPHRASE to it",
         )
 
 
-def require_same_passphrase(connection: Connection, path: Path, marker: bytes | None) -> None:
-    """Raise UsageError unless the file still has the marker it had when it was opened.
+def require_same_passphrase(store: Store, connection: Connection) -> None:
+    """Raise UsageError unless the data still has the marker it had when it was opened.
 
     Otherwise a key added now would be plain, or encrypted with another passphrase.
     """
-    if _marker(connection) != marker:
+    if _marker(connection) != store.marker:
         raise UsageError(
-            f"the passphrase of the private keys in {path} has changed since it was opened",
+            f"the passphrase of the private keys in {store.name} has changed since it was opened",
             hint="stop, set DKIMCTL_SERVICE_PASSPHRASE to the new passphrase, and start again",
         )
 
@@ -59,27 +59,28 @@ def _marker(connection: Connection) -> bytes | None:
     return connection.execute(select(passphrases.c.marker)).scalar_one_or_none()
 
 
-def _require_decryptable(path: Path, encryptor: PrivateKeyEncryptor, pem: bytes) -> None:
+def _require_decryptable(store: Store, encryptor: PrivateKeyEncryptor, pem: bytes) -> None:
     try:
         encryptor.decrypt(pem)
     except WrongPassphrase:
         raise UsageError(
-            f"the private keys in {path} are encrypted with another passphrase",
+            f"the private keys in {store.name} are encrypted with another passphrase",
             hint="set DKIMCTL_SERVICE_PASSPHRASE to the passphrase they were encrypted with",
         ) from None
 
 
-def _encrypt_all(connection: Connection, encryptor: PrivateKeyEncryptor) -> None:
-    table = registrations.c
-    plain = select(table.sign_domain, table.selector, _KEY).where(~_is_encrypted())
+def _encrypt_all(connection: Connection, encryptor: PrivateKeyEncryptor, table: Table) -> None:
+    identity = list(table.primary_key)
+    plain = select(*identity, table.c.private_key).where(~_is_encrypted(table))
     for row in connection.execute(plain).all():
-        is_row = (table.sign_domain == row.sign_domain) & (table.selector == row.selector)
+        is_row = [column == row._mapping[column] for column in identity]
         encrypted = encryptor.encrypt(row.private_key)
-        connection.execute(update(registrations).where(is_row).values(private_key=encrypted))
+        connection.execute(update(table).where(*is_row).values(private_key=encrypted))
 
 
-def _is_encrypted() -> ColumnElement[bool]:
-    header = func.substr(_KEY, 1, len(ENCRYPTED_HEADER), type_=LargeBinary)
+def _is_encrypted(table: Table) -> ColumnElement[bool]:
+    length = len(ENCRYPTED_HEADER)
+    header = func.substr(table.c.private_key, 1, length, type_=LargeBinary)
     return header == ENCRYPTED_HEADER
 
 

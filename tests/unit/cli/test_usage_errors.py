@@ -8,7 +8,7 @@ import pytest
 
 from dkimctl.cli import usage_hints
 from dkimctl.cli.main import LazyGroup, run
-from dkimctl.service.database.store import Store
+from dkimctl.service.database.opening import open_store
 from dkimctl.settings.paths import data_dir
 
 SECRET = "s3cr3t+Value/0815="
@@ -139,7 +139,7 @@ def test_values_that_are_checked_later_are_not_quoted_either(words, capsys, tmp_
 )
 def test_an_unknown_client_is_not_quoted(command, capsys, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
-    Store.open(data_dir() / "service.db").close()
+    open_store(data_dir() / "service.db").close()
     assert run(["service", *command.split(), f"id:{SECRET}"]) == 1
     told = capsys.readouterr().err
     assert "the client does not exist" in told

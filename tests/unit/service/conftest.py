@@ -14,6 +14,8 @@ from falcon.testing import Result, TestClient
 
 from dkimctl.service.app import create_app
 from dkimctl.service.clients import ClientCredentials, create_client
+from dkimctl.service.database.opening import open_store
+from dkimctl.service.database.sqlite import SqliteStore
 from dkimctl.service.database.store import Store
 from dkimctl.service.keys.pairs import KeyMaker, KeyPair
 from dkimctl.service.keys.pairs import make_key as make_real_key
@@ -25,13 +27,24 @@ FORM = "application/x-www-form-urlencoded"
 @pytest.fixture(scope="session")
 def new_data_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("service") / "new.db"
-    Store.open(path).close()
+    open_store(path).close()
     return path
 
 
 @pytest.fixture
-def store(tmp_path: Path, new_data_file: Path) -> Iterator[Store]:
-    store = Store.open(Path(shutil.copy(new_data_file, tmp_path / "service.db")))
+def sqlite_store(tmp_path: Path, new_data_file: Path) -> Iterator[SqliteStore]:
+    store = SqliteStore.open(Path(shutil.copy(new_data_file, tmp_path / "service.db")))
+    yield store
+    store.close()
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
+def store(request: pytest.FixtureRequest) -> Iterator[Store]:
+    """An empty store, of each kind."""
+    if request.param == "sqlite":
+        yield request.getfixturevalue("sqlite_store")
+        return
+    store = open_store(request.getfixturevalue("postgresql_database"))
     yield store
     store.close()
 

@@ -111,6 +111,7 @@ def test_a_chunked_body_is_read_up_to_the_limit(
     assert response.status_code == status
 
 
+@pytest.mark.parametrize("store", ["sqlite"], indirect=True)  # which stores anything
 def test_an_answer_that_cannot_be_rendered_is_500_in_json(
     store: Store, register: Callable[..., Result]
 ) -> None:

@@ -8,12 +8,12 @@ import pytest
 
 from dkimctl.service.client_names import read_client_states
 from dkimctl.service.clients import create_client, delete_client, disable_client
-from dkimctl.service.database.store import Store
+from dkimctl.service.database.opening import open_store
 
 
 def test_they_are_read_while_the_service_runs(tmp_path):
     path = tmp_path / "service.db"
-    with closing(Store.open(path)) as store:
+    with closing(open_store(path)) as store:
         for name in ("one", "two", "gone"):
             create_client(store, name)
         disable_client(store, "two")

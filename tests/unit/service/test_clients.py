@@ -16,6 +16,7 @@ from dkimctl.service.clients import (
     enable_client,
     list_clients,
 )
+from dkimctl.service.database.sqlite import SqliteStore
 from dkimctl.service.database.store import Store
 
 Operation = Callable[[Store, str], None]
@@ -35,10 +36,10 @@ def test_given_client_id_and_secret_are_used(store: Store) -> None:
     assert authenticate(store, "sandbox", "s" * 40)
 
 
-def test_the_secret_is_neither_in_the_repr_nor_in_the_file(store: Store) -> None:
-    created = create_client(store)
+def test_the_secret_is_neither_in_the_repr_nor_in_the_file(sqlite_store: SqliteStore) -> None:
+    created = create_client(sqlite_store)
     assert created.secret not in repr(created)
-    files = store.path.parent.iterdir()
+    files = sqlite_store.path.parent.iterdir()
     assert not any(created.secret.encode() in file.read_bytes() for file in files)
 
 
@@ -82,13 +83,13 @@ def test_clients_are_listed_with_state_and_creation_time(store: Store) -> None:
 
 
 @pytest.mark.parametrize("change", ["state = 'bogus'", "created_at = x'ff'", "client_id = x'ff'"])
-def test_an_invalid_client_in_the_file_is_reported(store: Store, change: str) -> None:
-    create_client(store, "name")
-    with store.writing() as connection:
+def test_an_invalid_client_in_the_file_is_reported(sqlite_store: SqliteStore, change: str) -> None:
+    create_client(sqlite_store, "name")
+    with sqlite_store.writing() as connection:
         connection.execute(text(f"UPDATE clients SET {change}"))
     with pytest.raises(UsageError, match="invalid client") as caught:
-        list_clients(store)
-    assert str(store.path) in caught.value.message
+        list_clients(sqlite_store)
+    assert str(sqlite_store.path) in caught.value.message
 
 
 def test_a_disabled_client_can_be_enabled_again(store: Store) -> None:

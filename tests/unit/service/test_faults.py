@@ -117,7 +117,7 @@ def send(token: str) -> Send:
 @pytest.fixture
 def registered(store: Store) -> Registered:
     """The registered ones of REGISTRATIONS."""
-    return lambda: set(registrations.registered(store, REGISTRATIONS))
+    return lambda: set(registrations.find_all(store, REGISTRATIONS))
 
 
 # --- what each kind does ---------------------------------------------------------------

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dkimctl.service.app import create_app
 from dkimctl.service.clients import create_client
-from dkimctl.service.database.store import Store
+from dkimctl.service.database.opening import open_store
 from dkimctl.service.http.authorization import issue_token
 from dkimctl.service.keys.pairs import KeyPair
 
@@ -40,7 +40,7 @@ def post(
     tmp_path_factory: pytest.TempPathFactory, fixed_keys: dict[int, KeyPair]
 ) -> Iterator[Callable[[bytes], Result]]:
     path: Path = tmp_path_factory.mktemp("fuzz") / "service.db"
-    store = Store.open(path)
+    store = open_store(path)
     token = issue_token(store, create_client(store).client_id, NOW)
     app = create_app(store, clock=lambda: NOW, make_key=fixed_keys.__getitem__)
     client = TestClient(app, headers={"Authorization": f"Bearer {token}"})

@@ -15,12 +15,14 @@ from sqlalchemy import text
 
 from dkimctl.errors import UsageError
 from dkimctl.service.clients import create_client, list_clients
+from dkimctl.service.database.opening import open_store
+from dkimctl.service.database.sqlite import SqliteStore
 from dkimctl.service.database.store import Store
 
 
 def _refusal(path: Path) -> UsageError:
     with pytest.raises(UsageError) as caught:
-        Store.open(path)
+        open_store(path)
     assert str(path) in caught.value.message
     assert caught.value.hint
     return caught.value
@@ -28,14 +30,14 @@ def _refusal(path: Path) -> UsageError:
 
 def test_a_missing_file_is_created_with_its_directory(tmp_path: Path) -> None:
     path = tmp_path / "new" / "deeper" / "service.db"
-    Store.open(path).close()
+    open_store(path).close()
     assert path.is_file()
 
 
 @pytest.mark.skipif(os.name != "posix", reason="file modes are POSIX")
 def test_only_the_owner_can_read_the_files(tmp_path: Path) -> None:
     path = tmp_path / "new" / "service.db"
-    store = Store.open(path)
+    store = open_store(path)
     create_client(store)
     modes = {stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
     store.close()
@@ -45,35 +47,35 @@ def test_only_the_owner_can_read_the_files(tmp_path: Path) -> None:
 
 def test_stored_data_is_there_after_reopening(tmp_path: Path) -> None:
     path = tmp_path / "service.db"
-    store = Store.open(path)
+    store = open_store(path)
     create_client(store, "first")
     store.close()
-    store = Store.open(path)
+    store = open_store(path)
     assert [client.client_id for client in list_clients(store)] == ["first"]
     store.close()
 
 
 def test_a_path_with_url_characters_is_just_a_path(tmp_path: Path) -> None:
     path = tmp_path / "a b?mode=memory#%41.db"
-    Store.open(path).close()
+    open_store(path).close()
     assert path.is_file()
 
 
 def test_an_empty_file_becomes_a_data_file(tmp_path: Path) -> None:
     path = tmp_path / "empty.db"
     path.touch(mode=0o600)
-    store = Store.open(path)
+    store = open_store(path)
     create_client(store)
     store.close()
 
 
-def test_the_data_file_uses_wal_foreign_keys_and_a_busy_timeout(store: Store) -> None:
-    with store.reading() as connection:
+def test_the_data_file_uses_wal_foreign_keys_and_a_busy_timeout(sqlite_store: SqliteStore) -> None:
+    with sqlite_store.reading() as connection:
         pragmas = {
             name: connection.execute(text(f"PRAGMA {name}")).scalar()
             for name in ("journal_mode", "foreign_keys", "busy_timeout")
         }
-    assert pragmas == {"journal_mode": "wal", "foreign_keys": 1, "busy_timeout": 5_000}
+    assert pragmas == {"journal_mode": "wal", "foreign_keys": 1, "busy_timeout": 10_000}
 
 
 def test_a_file_that_is_not_a_database_is_refused_and_not_changed(tmp_path: Path) -> None:
@@ -110,7 +112,7 @@ def test_a_database_without_tables_can_belong_to_another_program(
 
 def test_a_file_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "service.db"
-    Store.open(path).close()
+    open_store(path).close()
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA user_version = 99")
     assert "newer" in _refusal(path).message
@@ -120,12 +122,12 @@ def test_a_file_of_a_newer_version_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620])
 def test_a_file_that_other_users_can_access_is_refused(tmp_path: Path, mode: int) -> None:
     path = tmp_path / "it's.db"
-    Store.open(path).close()
+    open_store(path).close()
     path.chmod(mode)
     refusal = _refusal(path)
     assert "other users" in refusal.message
     subprocess.run(refusal.hint.split("`")[1], shell=True, check=True)
-    Store.open(path).close()
+    open_store(path).close()
 
 
 def test_a_directory_is_refused(tmp_path: Path) -> None:
@@ -153,11 +155,11 @@ def test_a_file_that_cannot_be_written_is_refused(
     tmp_path: Path, needs_tool: Callable[[str], str]
 ) -> None:
     path = tmp_path / "service.db"
-    Store.open(path).close()
+    open_store(path).close()
     path.chmod(0o400)
     script = (
-        "import pathlib, sys; from dkimctl.service.database.store import Store;"
-        " Store.open(pathlib.Path(sys.argv[1]))"
+        "import pathlib, sys; from dkimctl.service.database.opening import open_store;"
+        " open_store(pathlib.Path(sys.argv[1]))"
     )
     words = [sys.executable, "-c", script, str(path)]
     if os.geteuid() == 0:  # file modes do not apply to root
@@ -169,12 +171,12 @@ def test_a_file_that_cannot_be_written_is_refused(
 def test_a_later_failure_is_reported_without_parameters(store: Store) -> None:
     with pytest.raises(UsageError) as caught, store.writing() as connection:
         connection.execute(text("INSERT INTO absent VALUES (:secret)"), {"secret": "hush"})
-    assert str(store.path) in caught.value.message
+    assert store.name in caught.value.message
     assert "hush" not in f"{caught.value!r} {caught.value.__cause__!r}"
 
 
 def test_a_failed_transaction_is_rolled_back(store: Store) -> None:
-    insert = text("INSERT INTO clients VALUES ('lost', x'00', 'active', '')")
+    insert = text("INSERT INTO clients VALUES ('lost', '', 'active', '', NULL, NULL)")
 
     def insert_and_fail() -> None:
         with store.writing() as connection:

@@ -145,6 +145,7 @@ def answer_register_mixed(
 @pytest.mark.interface("5.2", "expired")
 @pytest.mark.interface("7.2", "401", "403")
 @pytest.mark.interface("7.3", "500")
+@pytest.mark.usefixtures("store")  # of each kind
 @pytest.mark.parametrize("name", ANSWERS)
 def test_the_service_answers_as_the_fixture_shows(
     name: str, request: pytest.FixtureRequest

@@ -17,6 +17,7 @@ from dkimctl.service.clients import (
     enable_client,
 )
 from dkimctl.service.database.schema import tokens
+from dkimctl.service.database.sqlite import SqliteStore
 from dkimctl.service.database.store import Store
 from fakes import Clock
 
@@ -46,8 +47,8 @@ def test_valid_credentials_get_a_bearer_token_for_an_hour(
     assert result.json.items() >= {"token_type": "Bearer", "expires_in": 3600}.items()
 
 
-def test_tokens_are_not_stored_in_plain_text(store: Store, token: str) -> None:
-    files = store.path.parent.iterdir()
+def test_tokens_are_not_stored_in_plain_text(sqlite_store: SqliteStore, token: str) -> None:
+    files = sqlite_store.path.parent.iterdir()
     assert not any(token.encode() in file.read_bytes() for file in files)
 
 

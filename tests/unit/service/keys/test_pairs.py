@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import subprocess
 import sys
-import time
 
 import pytest
 from cryptography.hazmat.primitives import hashes, serialization
@@ -19,8 +18,7 @@ from dkimctl.service.keys.encryption import (
     PrivateKeyEncryptor,
     WrongPassphrase,
 )
-from dkimctl.service.keys.pairs import KeyPair, key_pool, make_key
-from thread_limits import FewThreads
+from dkimctl.service.keys.pairs import KeyPair, make_key
 
 PASSPHRASE = "correct horse — ばね".encode()
 
@@ -49,44 +47,6 @@ def test_the_private_key_is_pkcs8_pem_and_not_in_the_repr(fixed_keys: dict[int, 
     pair = fixed_keys[1024]
     assert pair.private_key.startswith(b"-----BEGIN PRIVATE KEY-----\n")
     assert "PRIVATE" not in repr(pair)
-
-
-@pytest.mark.parametrize("allowed", [0, 1, 99])
-def test_the_pool_makes_the_ordered_keys_with_the_threads_it_gets(allowed) -> None:
-    make, start_thread = lambda key_len: KeyPair(str(key_len), b""), FewThreads(allowed)
-    with key_pool(make, start_thread) as order_key:
-        futures = [order_key(key_len) for key_len in (1024, 2048, 1024)]
-        assert [key.result().value for key in futures] == ["1024", "2048", "1024"]
-
-
-@pytest.mark.parametrize("allowed", [0, 1])
-def test_a_key_that_fails_raises_where_it_is_used(allowed) -> None:
-    def fail(key_len: int) -> KeyPair:
-        raise OSError("no randomness")
-
-    with key_pool(fail, FewThreads(allowed)) as order_key:
-        key = order_key(1024)
-        with pytest.raises(OSError, match="no randomness"):
-            key.result()
-
-
-def test_leaving_the_pool_early_cancels_the_remaining_keys() -> None:
-    begun: list[int] = []
-
-    def make(key_len: int) -> KeyPair:
-        begun.append(key_len)
-        time.sleep(0.01)
-        return KeyPair("", b"")
-
-    def order_many_and_leave() -> None:
-        with key_pool(make) as order_key:
-            for _ in range(1_000):
-                order_key(1024)
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        order_many_and_leave()
-    assert len(begun) < 1_000
 
 
 @pytest.fixture(scope="module")

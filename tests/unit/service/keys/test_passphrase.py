@@ -17,6 +17,7 @@ from dkimctl.errors import UsageError
 from dkimctl.service import registrations
 from dkimctl.service.clients import create_client
 from dkimctl.service.database import schema
+from dkimctl.service.database.opening import open_store
 from dkimctl.service.database.store import Store
 from dkimctl.service.keys.encryption import ENCRYPTED_HEADER, PrivateKeyEncryptor
 from dkimctl.service.keys.pairs import make_key
@@ -38,7 +39,7 @@ def theirs() -> PrivateKeyEncryptor:
 def path(tmp_path: Path) -> Path:
     """A data file with a registration whose key is not encrypted."""
     path = tmp_path / "service.db"
-    with closing(Store.open(path)) as store:
+    with closing(open_store(path)) as store:
         create_client(store, "me")
         _register(store, "old.example")
     return path
@@ -48,7 +49,7 @@ def path(tmp_path: Path) -> Path:
 def empty(tmp_path: Path) -> Path:
     """A data file without a registration."""
     path = tmp_path / "empty.db"
-    with closing(Store.open(path)) as store:
+    with closing(open_store(path)) as store:
         create_client(store, "me")
     return path
 
@@ -65,14 +66,17 @@ def _register(store: Store, domain: str) -> bytes:
         "me", domain, "s1", 1024, "2026-11-21T12:00+00:00", 0, True, pair.value,
         "2026-11-21T12:00:00+00:00",
     )  # fmt: skip
-    assert registrations.add(store, registration, pair.private_key)
+    assert registrations.add_all(store, {registration: pair.private_key})
     return pair.private_key
 
 
 def _make_version_1(path: Path) -> None:
     """As dkimctl wrote it before there were markers."""
     with _changed(path) as connection:
-        connection.execute("DROP TABLE passphrases")
+        for table in ("passphrases", "key_pool", "failed_logins", "audit", "dkimctl_version"):
+            connection.execute(f"DROP TABLE {table}")
+        for column in ("previous_hash", "previous_until"):
+            connection.execute(f"ALTER TABLE clients DROP COLUMN {column}")
         connection.execute("PRAGMA user_version = 1")
 
 
@@ -103,16 +107,16 @@ def _require_refused(path: Path, encryptor: PrivateKeyEncryptor | None, match: s
     """Open the file as a process that makes keys."""
     with (
         pytest.raises(UsageError, match=match) as caught,
-        closing(Store.open(path, encryptor)) as store,
+        closing(open_store(path, encryptor)) as store,
         store.reading() as connection,
     ):
-        require_no_passphrase(connection, path)
+        require_no_passphrase(store, connection)
     assert "DKIMCTL_SERVICE_PASSPHRASE" in caught.value.hint
 
 
 def test_with_a_passphrase_old_keys_are_encrypted_and_leave_no_trace(path, ours):
     old = _stored_key(path, "old.example")
-    with closing(Store.open(path, ours)) as store:
+    with closing(open_store(path, ours)) as store:
         new = _register(store, "new.example")
         assert ours.decrypt(_stored_key(path, "old.example")) == old
         assert ours.decrypt(_stored_key(path, "new.example")) == new
@@ -123,50 +127,50 @@ def test_with_a_passphrase_old_keys_are_encrypted_and_leave_no_trace(path, ours)
 
 
 def test_the_first_passphrase_becomes_that_of_the_file(empty, ours, theirs):
-    Store.open(empty, ours).close()
+    open_store(empty, ours).close()
     _require_refused(empty, theirs, "encrypted with another passphrase")
     _require_refused(empty, None, "encrypted with a passphrase")
-    Store.open(empty, ours).close()
+    open_store(empty, ours).close()
 
 
 def test_a_new_file_has_its_passphrase_at_once(tmp_path, ours, theirs):
     path = tmp_path / "new.db"
-    with closing(Store.open(path, ours)):
+    with closing(open_store(path, ours)):
         _require_refused(path, theirs, "encrypted with another passphrase")
 
 
 def test_a_file_with_encrypted_keys_needs_their_passphrase(path, ours, theirs):
-    Store.open(path, ours).close()
+    open_store(path, ours).close()
     _require_refused(path, theirs, "encrypted with another passphrase")
     _require_refused(path, None, "encrypted with a passphrase")
 
 
 def test_a_store_opened_without_a_passphrase_adds_no_key_once_the_file_has_one(path, ours):
-    with closing(Store.open(path)) as old:
+    with closing(open_store(path)) as old:
         _register(old, "before.example")
-        Store.open(path, ours).close()
+        open_store(path, ours).close()
         with pytest.raises(UsageError, match="has changed since"):
             _register(old, "after.example")
     assert _plain_keys(path) == 0
-    with closing(Store.open(path)) as store:
-        assert not registrations.registered(store, [RegistrationName("after.example", "s1")])
+    with closing(open_store(path)) as store:
+        assert not registrations.find_all(store, [RegistrationName("after.example", "s1")])
 
 
 def test_a_store_opened_with_another_passphrase_adds_no_key(empty, ours, theirs):
-    with closing(Store.open(empty, ours)) as store:
+    with closing(open_store(empty, ours)) as store:
         with _changed(empty) as connection:
             connection.execute("DELETE FROM passphrases")
-        Store.open(empty, theirs).close()
+        open_store(empty, theirs).close()
         with pytest.raises(UsageError, match="has changed since"):
             _register(store, "a.example")
 
 
 def test_a_file_of_version_1_is_upgraded(path, ours, theirs):
     _make_version_1(path)
-    with closing(Store.open(path)) as store:
+    with closing(open_store(path)) as store:
         _register(store, "new.example")
     _make_version_1(path)
-    Store.open(path, ours).close()
+    open_store(path, ours).close()
     assert _plain_keys(path) == 0
     _require_refused(path, theirs, "another")
 
@@ -178,43 +182,43 @@ def test_a_mix_of_plain_and_encrypted_keys_becomes_encrypted(
     if is_newest_encrypted:
         _plant(path, "encrypted.example", ours.encrypt(make_key(1024).private_key))
     else:
-        Store.open(path, ours).close()
+        open_store(path, ours).close()
         _plant(path, "plain.example", make_key(1024).private_key)
     _make_version_1(path)
     assert _plain_keys(path) == 1
     _require_refused(path, None, "encrypted with a passphrase")
     _require_refused(path, theirs, "encrypted with another passphrase")
     assert _plain_keys(path) == 1
-    Store.open(path, ours).close()
+    open_store(path, ours).close()
     assert _plain_keys(path) == 0
 
 
 def test_a_plain_key_added_after_the_marker_is_encrypted(path, ours):
-    Store.open(path, ours).close()
+    open_store(path, ours).close()
     _plant(path, "plain.example", make_key(1024).private_key)
-    Store.open(path, ours).close()
+    open_store(path, ours).close()
     assert _plain_keys(path) == 0
 
 
 def test_no_plain_key_stays_in_the_log_while_others_use_the_file(path, ours):
-    with closing(Store.open(path)) as other:
+    with closing(open_store(path)) as other:
         key = _register(other, "new.example")
-        with closing(Store.open(path, ours)):
+        with closing(open_store(path, ours)):
             data = b"".join(file.read_bytes() for file in path.parent.iterdir())
     assert b"BEGIN PRIVATE KEY" not in data
     assert key.split(b"\n")[3] not in data
 
 
 def test_a_log_that_cannot_be_emptied_is_reported(path, ours, monkeypatch):
-    monkeypatch.setattr("dkimctl.service.database.store._BUSY_SECONDS", 0.1)
-    with closing(Store.open(path)) as other:
+    monkeypatch.setattr("dkimctl.service.database.sqlite._BUSY_SECONDS", 0.1)
+    with closing(open_store(path)) as other:
         _register(other, "new.example")
         with other.reading() as reader:
             reader.execute(select(schema.registrations.c.selector)).all()
             with pytest.raises(UsageError, match="hold unencrypted private keys") as caught:
-                Store.open(path, ours)
+                open_store(path, ours)
     assert "backup" in caught.value.hint
-    Store.open(path, ours).close()
+    open_store(path, ours).close()
 
 
 @contextmanager
@@ -229,12 +233,12 @@ def _being_read(path: Path) -> Iterator[None]:
 def test_a_file_with_encrypted_keys_can_be_opened_while_it_is_read(
     path: Path, ours: PrivateKeyEncryptor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dkimctl.service.database.store._BUSY_SECONDS", 0.1)
-    Store.open(path, ours).close()
+    monkeypatch.setattr("dkimctl.service.database.sqlite._BUSY_SECONDS", 0.1)
+    open_store(path, ours).close()
     with _being_read(path):
-        with closing(Store.open(path)) as store:
+        with closing(open_store(path)) as store:
             create_client(store, "another")
-        Store.open(path, ours).close()
+        open_store(path, ours).close()
 
 
 @pytest.mark.slow
@@ -243,12 +247,12 @@ def test_the_checkpoint_of_another_process_is_waited_for(
     path: Path, ours: PrivateKeyEncryptor
 ) -> None:
     """SQLite's own busy timeout does not apply to the lock of a checkpoint."""
-    Store.open(path, ours).close()
+    open_store(path, ours).close()
     holding = (
         "import fcntl, sys, time; file = open(sys.argv[1], 'r+b'); "
         "fcntl.lockf(file, fcntl.LOCK_EX, 1, 121); print(flush=True); time.sleep(1)"
     )
-    with closing(Store.open(path)) as store:
+    with closing(open_store(path)) as store:
         create_client(store, "another")
         log = f"{path}-shm"
         words = [sys.executable, "-c", holding, log]
@@ -256,5 +260,5 @@ def test_the_checkpoint_of_another_process_is_waited_for(
             assert process.stdout is not None
             process.stdout.readline()
             started = time.monotonic()
-            Store.open(path, ours).close()
+            open_store(path, ours).close()
             assert time.monotonic() - started > 0.5

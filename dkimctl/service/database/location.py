@@ -1,0 +1,59 @@
+"""Where the service's data is: a file, or a PostgreSQL database at a URL."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+from dkimctl.errors import UsageError, naming
+from dkimctl.settings.paths import data_dir
+
+_VARIABLE = "DKIMCTL_SERVICE_DATABASE"
+_SCHEMES = ("postgresql", "postgresql+psycopg")
+_EXAMPLE = "write it as postgresql+psycopg://USER@HOST/DATABASE, or name a file"
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseUrl:
+    """The URL of a PostgreSQL database; `name` shows it without user and password."""
+
+    text: str = field(repr=False)
+    name: str
+    has_password: bool
+
+
+Location = Path | DatabaseUrl
+
+
+def read_location(text: str) -> Location:
+    """The path of a data file, or a URL. Raises UsageError for a URL that is not one of ours."""
+    scheme, is_url, _ = text.partition("://")
+    if not is_url:
+        return Path(text)
+    if scheme not in _SCHEMES:
+        raise UsageError(
+            "the database is neither a file nor a URL of PostgreSQL",  # it may hold a password
+            hint=_EXAMPLE,
+        )
+    try:
+        parts = urlsplit(text)
+        host, port, query = parts.hostname or "", parts.port, parse_qs(parts.query)
+    except ValueError:
+        raise UsageError("the URL of the database is invalid", hint=_EXAMPLE) from None
+    host = host or "".join(query.get("host", []))
+    shown = f"postgresql://{host}{f':{port}' if port else ''}{parts.path}"
+    return DatabaseUrl(text, shown, parts.password is not None or "password" in query)
+
+
+def default_location(environ: Mapping[str, str] = os.environ) -> Location:
+    """Where the data is if no option says so: as the environment says, or a file of the user.
+
+    Raises UsageError.
+    """
+    if text := environ.get(_VARIABLE):
+        with naming(_VARIABLE):
+            return read_location(text)
+    return data_dir() / "service.db"

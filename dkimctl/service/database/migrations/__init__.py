@@ -1,0 +1,1 @@
+"""Alembic migrations: how the tables came from one version to the next."""

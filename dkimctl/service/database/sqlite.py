@@ -1,0 +1,240 @@
+"""The service's data in one SQLite file."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from sqlalchemy import URL, Connection, Engine, Table, create_engine, event
+from sqlalchemy.dialects.sqlite import Insert, insert
+from sqlalchemy.exc import OperationalError
+
+from dkimctl.errors import UsageError
+from dkimctl.service.database import upgrading
+from dkimctl.service.database.store import Store
+from dkimctl.system.directories import prepare_directory
+from dkimctl.system.file_identity import file_identity
+from dkimctl.system.ownership import fault_of, file_fault, refuse
+
+if TYPE_CHECKING:
+    from dkimctl.service.keys.encryption import PrivateKeyEncryptor
+
+_APPLICATION_ID = 0x444B494D  # "DKIM" in ASCII: distinguishes our files from other databases
+_LAYOUT = 3  # has a revision; earlier versions of dkimctl refuse it, by this number, as newer
+_BUSY_SECONDS = 10  # other processes may write meanwhile
+_CACHE = 8 * 1024  # KiB a connection; the default of 2 MiB is too little for large indexes
+_PLAIN_KEY = b"-----BEGIN PRIVATE KEY"
+_CHUNK = 1 << 20  # bytes
+_OWN_DIRECTORY = "use a data file in a directory of your own"
+_HINT = "check the file, its permissions and the free disk space, or use another data file"
+
+
+class SqliteStore(Store):
+    """An open data file, at `path`."""
+
+    hint = _HINT
+
+    def __init__(
+        self, path: Path, engine: Engine, encryptor: PrivateKeyEncryptor | None = None
+    ) -> None:
+        super().__init__(str(path), engine, encryptor)
+        self.path = path
+        self._identity = file_identity(path)
+        self._reading = engine.execution_options(begin=["BEGIN"])
+        # A lock requested in the middle of a transaction fails at once, whatever the busy timeout.
+        immediate = "BEGIN IMMEDIATE"
+        self._durable = engine.execution_options(begin=["PRAGMA synchronous = FULL", immediate])
+        self._quick = engine.execution_options(begin=["PRAGMA synchronous = NORMAL", immediate])
+        # SQLite lets one writer at a time, and has others look again every now and then: threads
+        # that wait for a lock come in turn.
+        self._one_writer = threading.Lock()
+
+    @classmethod
+    def open(cls, path: Path, encryptor: PrivateKeyEncryptor | None = None) -> Self:
+        """Open the data file at `path`; create it, with its directory, if it is missing.
+
+        With an `encryptor` all private keys are encrypted, including those already in the file.
+        Raises UsageError if the file cannot be used: not a data file of this service, of a newer
+        version, not safe from other users, not readable and writable, locked for 10 seconds, or
+        with keys encrypted with another passphrase.
+        """
+        _require_file(path)
+        _require_writable(path)
+        store = cls(path, _create_engine(path), encryptor)
+        try:
+            store._prepare()
+            # Only now: another program's database may be for others to read.
+            refuse(file_fault(path, private=True), UsageError, hint=_OWN_DIRECTORY)
+        except BaseException:
+            store.close()
+            raise
+        return store
+
+    def lock(self, connection: Connection, table: Table) -> None:
+        """Nothing to do: there is one writer at a time, which was asked for at the beginning."""
+
+    def insert_new(self, table: Table) -> Insert:
+        return insert(table).on_conflict_do_nothing()
+
+    def _read(self) -> AbstractContextManager[Connection]:
+        return self._reading.begin()
+
+    @contextmanager
+    def _write(self, durable: bool) -> Iterator[Connection]:
+        engine = self._durable if durable else self._quick
+        with self._one_writer, engine.begin() as connection:
+            yield connection
+        self._require_in_place()
+
+    def _require_in_place(self) -> None:
+        """What was committed to a file that is no longer at its path would be lost."""
+        if file_identity(self.path) != self._identity:
+            raise UsageError(
+                f"the data file {self.path} was moved or replaced while it was in use",
+                hint="put it back, or find out what moved it; then start the service again",
+            )
+
+    def _prepare(self) -> None:
+        with self.writing() as connection:
+            if _is_empty(connection):
+                upgrading.create(connection)
+                _set_pragma(connection, "application_id", _APPLICATION_ID)
+            else:
+                self._require_ours(connection)
+            _set_pragma(connection, "user_version", _LAYOUT)
+            if self.encryptor is not None:
+                from dkimctl.service.keys.passphrase import adopt_passphrase
+
+                self.marker = adopt_passphrase(self, connection, self.encryptor)
+        self._use_write_ahead_log()
+        if self.encryptor is not None:
+            self._empty_write_ahead_log()
+
+    def _require_ours(self, connection: Connection) -> None:
+        if _pragma(connection, "application_id") != _APPLICATION_ID:
+            raise UsageError(
+                f"{self.path} is a database of another program",
+                hint="use a data file of the service, or a path that does not exist yet",
+            )
+        layout = _pragma(connection, "user_version")
+        if layout > _LAYOUT:
+            raise upgrading.newer_version(self.name)
+        upgrading.require_current(connection, self.name, is_unversioned=layout < _LAYOUT)
+
+    def _empty_write_ahead_log(self) -> None:
+        """Remove plain keys that were replaced from the log as well.
+
+        Raises UsageError if another process prevents that and plain keys remain: with a passphrase
+        no key may be readable without it, and a warning would be lost once the server runs.
+        """
+        deadline = time.monotonic() + _BUSY_SECONDS
+        while not self._checkpoint():
+            if time.monotonic() > deadline:
+                self._require_no_plain_keys()
+                return
+            time.sleep(0.05)  # SQLite itself does not wait for the checkpoint of another process
+
+    def _checkpoint(self) -> bool:
+        """Whether the log is empty now."""
+        with self._translate_errors(), self._engine.connect() as connection:
+            # `main`, since otherwise SQLite includes the database of temporary tables.
+            result = connection.exec_driver_sql("PRAGMA main.wal_checkpoint(TRUNCATE)").one()
+        return not result.busy
+
+    def _require_no_plain_keys(self) -> None:
+        log = self.path.with_name(f"{self.path.name}-wal")
+        if any(_holds_plain_key(path) for path in (log, self.path)):
+            raise UsageError(
+                f"{self.path} and {log.name} hold unencrypted private keys, and are in use",
+                hint="stop other programs that use the file, such as a backup, and start again",
+            )
+
+    def _use_write_ahead_log(self) -> None:
+        """Let readers continue during a write.
+
+        SQLite changes the mode only outside a transaction and while no other process uses the
+        file. Without the log the data is as safe, and the next process to open it tries again.
+        """
+        with suppress(OperationalError), self._engine.connect() as connection:
+            connection.exec_driver_sql("PRAGMA journal_mode = WAL")
+
+
+def _require_file(path: Path) -> None:
+    """Create a missing file, and refuse a directory, or a file that other users can change."""
+    side_files = (path.with_name(f"{path.name}-{suffix}") for suffix in ("wal", "shm", "journal"))
+    try:
+        if path.is_dir():
+            raise UsageError(f"{path} is a directory", hint="name a data file in it")
+        prepare_directory(path.parent)
+        refuse(fault_of(path, *side_files, in_own_group=True), UsageError, hint=_OWN_DIRECTORY)
+        if not path.exists():
+            path.touch(mode=0o600)  # SQLite creates its side files with the same mode
+            path.chmod(0o600)  # the umask may have removed more
+    except OSError as error:
+        raise UsageError(
+            f"{path}: cannot create the service data file: {error.strerror}", hint=_HINT
+        ) from error
+
+
+def _require_writable(path: Path) -> None:
+    # SQLite would open it read-only, and fail at the first request that writes.
+    if not os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
+        raise UsageError(f"{path}: the service data file is not writable", hint=_HINT)
+
+
+def _holds_plain_key(path: Path) -> bool:
+    """Whether an unencrypted key, or a remainder of one, is in the file."""
+    if not path.exists():
+        return False
+    end = b""
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            if _PLAIN_KEY in end + chunk:
+                return True
+            end = chunk[-len(_PLAIN_KEY) :]
+    return False
+
+
+def _create_engine(path: Path) -> Engine:
+    engine = create_engine(
+        URL.create("sqlite", database=str(path.absolute())),
+        connect_args={"timeout": _BUSY_SECONDS},
+        hide_parameters=True,  # they hold hashes and private keys
+        max_overflow=-1,
+    )
+    event.listen(engine, "connect", _configure)
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _configure(dbapi_connection: Any, _record: object) -> None:
+    dbapi_connection.isolation_level = None  # transactions begin in _begin, not in the driver
+    dbapi_connection.execute("PRAGMA foreign_keys = ON")
+    dbapi_connection.execute(f"PRAGMA cache_size = -{_CACHE}")
+    # Overwrite replaced data, such as a key that is now encrypted, in the file's free pages.
+    dbapi_connection.execute("PRAGMA secure_delete = ON")
+
+
+def _begin(connection: Connection) -> None:
+    for statement in connection.get_execution_options().get("begin", ()):
+        connection.exec_driver_sql(statement)
+
+
+def _is_empty(connection: Connection) -> bool:
+    """Whether the file is new: without tables or views, and without another program's IDs."""
+    count = connection.exec_driver_sql("SELECT count(*) FROM sqlite_master").scalar_one()
+    ids = (_pragma(connection, name) for name in ("application_id", "user_version"))
+    return not (count or any(ids))
+
+
+def _pragma(connection: Connection, name: str) -> int:
+    return int(connection.exec_driver_sql(f"PRAGMA {name}").scalar_one())
+
+
+def _set_pragma(connection: Connection, name: str, value: int) -> None:
+    connection.exec_driver_sql(f"PRAGMA {name} = {value}")

@@ -1,0 +1,65 @@
+"""Where the service's data is, from what an operator writes."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dkimctl.errors import UsageError
+from dkimctl.service.database.location import DatabaseUrl, default_location, read_location
+from dkimctl.service.database.opening import open_store
+
+
+@pytest.mark.parametrize("text", ["service.db", "a b?c#d.db", "postgresql:x", "C:\\x\\y.db"])
+def test_other_text_is_a_path(text: str) -> None:
+    assert read_location(text) == Path(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "has_password"),
+    [
+        ("postgresql+psycopg://me@db.example/dkim", "postgresql://db.example/dkim", False),
+        ("postgresql://me:hush@[::1]:5433/dkim", "postgresql://::1:5433/dkim", True),
+        ("postgresql:///dkim?host=/run/pg&password=hush", "postgresql:///run/pg/dkim", True),
+    ],
+)
+def test_a_url_is_shown_without_secrets(text: str, name: str, has_password: bool) -> None:
+    location = read_location(text)
+    assert isinstance(location, DatabaseUrl)
+    assert (location.name, location.has_password) == (name, has_password)
+    assert "hush" not in repr(location)
+
+
+@pytest.mark.parametrize(
+    "text", ["mysql://me:hush@host/x", "sqlite:///x.db", "postgresql+psycopg2://me:hush@host/x"]
+)
+def test_another_kind_of_database_is_refused_without_quoting_it(text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        read_location(text)
+    assert "hush" not in caught.value.message + caught.value.hint
+
+
+@given(st.text())
+def test_any_url_is_read_or_refused(rest: str) -> None:
+    with suppress(UsageError):
+        assert "hush" not in repr(read_location(f"postgresql://u:hush@{rest}"))
+
+
+@pytest.mark.parametrize(
+    "rest", ["[::1", "host:port/x", "host:99999/x", "host/x?connect_timeout=a"]
+)
+def test_a_url_that_is_wrong_is_a_usage_error(rest: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        open_store(read_location(f"postgresql://u:hush@{rest}"))
+    assert "hush" not in f"{caught.value.message} {caught.value.__cause__!r}"
+
+
+def test_the_environment_says_where_it_is_by_default(tmp_path: Path) -> None:
+    named = default_location({"DKIMCTL_SERVICE_DATABASE": str(tmp_path / "x.db")})
+    assert named == tmp_path / "x.db"
+    with pytest.raises(UsageError, match="DKIMCTL_SERVICE_DATABASE"):
+        default_location({"DKIMCTL_SERVICE_DATABASE": "mysql://x"})
