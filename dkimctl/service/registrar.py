@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -61,13 +61,14 @@ class Registrar:
         Whatever can be registered is, in one transaction. A key that cannot be made affects only
         its own entry.
         """
-        known = find_all(self._store, _explicit_names(entries))
+        names = _names(entries)
+        known = find_all(self._store, names)
         pending, failures = self._with_keys(client_id, entries, known)
         created: dict[int, Registration] = {}
         try:
             created = self._create(client_id, pending)
             known |= {registration.name: registration for registration in created.values()}
-            known |= find_all(self._store, set(_explicit_names(entries)) - known.keys())
+            known |= find_all(self._store, names - known.keys())
         except Exception as failure:  # noqa: BLE001 - logged, and no reason to lose the rest
             failures.append(failure)
         if failures:
@@ -144,23 +145,28 @@ class Registrar:
         )
 
 
-def _explicit_names(entries: Iterable[Entry | Rejection]) -> Iterable[RegistrationName]:
-    for entry in entries:
-        if isinstance(entry, Entry) and entry.selector is not None:
-            yield RegistrationName(entry.sign_domain, entry.selector)
+def _name(entry: Entry | Rejection) -> RegistrationName | None:
+    """The name of a valid entry with a selector."""
+    if isinstance(entry, Entry) and entry.selector is not None:
+        return RegistrationName(entry.sign_domain, entry.selector)
+    return None
+
+
+def _names(entries: Sequence[Entry | Rejection]) -> set[RegistrationName]:
+    return {name for name in map(_name, entries) if name is not None}
 
 
 def _not_registered(
     entries: Sequence[Entry | Rejection], known: Mapping[RegistrationName, Registration]
 ) -> dict[int, Entry]:
     """The entries to store, by position; of those with the same name only the first."""
-    taken = set(known)
+    taken: set[RegistrationName | None] = set(known)
     new: dict[int, Entry] = {}
     for position, entry in enumerate(entries):
-        names = set(_explicit_names([entry]))
-        if isinstance(entry, Entry) and not names & taken:
+        if isinstance(entry, Entry) and (name := _name(entry)) not in taken:
             new[position] = entry
-            taken |= names
+            if name:
+                taken.add(name)
     return new
 
 
@@ -172,9 +178,9 @@ def _item(
     """The item of an entry that is not registered now."""
     if isinstance(entry, Rejection):
         return _rejected_item(entry)
-    for name in _explicit_names([entry]):
-        if name in known:
-            return _already_registered_item(known[name], client_id)
+    name = _name(entry)
+    if name is not None and name in known:
+        return _already_registered_item(known[name], client_id)
     return _failed_item(entry)
 
 
@@ -195,18 +201,18 @@ def _already_registered_item(registration: Registration, client_id: str) -> Item
 
 
 def _rejected_item(rejection: Rejection) -> Item:
-    return {"result": _result("400", rejection.message), **_names(rejection)}
+    return {"result": _result("400", rejection.message), **_names_of(rejection)}
 
 
 def _failed_item(entry: Entry) -> Item:
-    return {"result": FAILED, **_names(entry)}
+    return {"result": FAILED, **_names_of(entry)}
 
 
 def _result(code: str, message: str) -> dict[str, str]:
     return {"code": code, "message": message}
 
 
-def _names(entry: Entry | Rejection) -> dict[str, str]:
+def _names_of(entry: Entry | Rejection) -> dict[str, str]:
     names = {"sign_domain": entry.sign_domain, "selector": entry.selector}
     return {field: name for field, name in names.items() if name is not None}
 

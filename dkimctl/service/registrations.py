@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
-from itertools import islice
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from typing import Any, NamedTuple
 
-from sqlalchemy import select, tuple_
+from sqlalchemy import FromClause, Select, select, tuple_
 
 from dkimctl.service import audit
 from dkimctl.service.database.schema import registrations
 from dkimctl.service.database.store import Store
 from dkimctl.service.keys.passphrase import require_same_passphrase
-
-_NAMES_A_QUERY = 1000  # databases limit the parameters of a statement
 
 
 class RegistrationName(NamedTuple):
@@ -24,8 +21,7 @@ class RegistrationName(NamedTuple):
     selector: str
 
 
-@dataclass(frozen=True, slots=True)
-class Registration:
+class Registration(NamedTuple):
     """One registration. Names are in lower case; `value` is the TXT value to publish.
 
     `start_date` is ISO 8601 with offset to the minute, `regist_date` to the second.
@@ -46,8 +42,7 @@ class Registration:
         return RegistrationName(self.sign_domain, self.selector)
 
 
-_FIELDS = tuple(field.name for field in fields(Registration))
-_COLUMNS = [registrations.c[name] for name in _FIELDS]
+_COLUMNS = [registrations.c[name] for name in Registration._fields]
 _NAME = tuple_(registrations.c.sign_domain, registrations.c.selector)
 
 
@@ -75,18 +70,26 @@ def find_all(
     store: Store, names: Iterable[RegistrationName]
 ) -> dict[RegistrationName, Registration]:
     """Those of `names`, in lower case, that are registered, by any client."""
-    remaining, found = iter(names), {}
+    wanted = list(names)
+    if not wanted:
+        return {}
     with store.reading() as connection:
-        while some := list(islice(remaining, _NAMES_A_QUERY)):
-            for row in connection.execute(select(*_COLUMNS).where(_NAME.in_(some))):
-                registration = Registration(*row)
-                found[registration.name] = registration
-    return found
+        rows = connection.execute(_named(store.table_of_names), store.name_parameters(wanted))
+        found = [Registration(*row) for row in rows]
+    return {registration.name: registration for registration in found}
+
+
+@cache  # takes SQLAlchemy longer than running it
+def _named(table_of_names: Callable[[], FromClause]) -> Select[tuple[Any, ...]]:
+    names = table_of_names()
+    is_named = (registrations.c.sign_domain == names.c.sign_domain) & (
+        registrations.c.selector == names.c.selector
+    )
+    return select(*_COLUMNS).join_from(names, registrations, is_named)
 
 
 def _row(store: Store, registration: Registration, private_key: bytes) -> dict[str, object]:
-    values = {name: getattr(registration, name) for name in _FIELDS}
-    return values | {"private_key": store.seal(private_key)}
+    return registration._asdict() | {"private_key": store.seal(private_key)}
 
 
 def _event(registration: Registration) -> audit.Event:

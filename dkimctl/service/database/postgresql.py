@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Self
 
 from sqlalchemy import (
+    ARRAY,
     Connection,
     Engine,
+    FromClause,
+    String,
     Table,
+    bindparam,
     create_engine,
     event,
+    func,
     inspect,
     make_url,
     text,
@@ -66,6 +72,14 @@ class PostgresStore(Store):
 
     def insert_new(self, table: Table) -> Insert:
         return insert(table).on_conflict_do_nothing()
+
+    @staticmethod
+    def table_of_names() -> FromClause:
+        arrays = [bindparam(name, type_=ARRAY(String)) for name in ("domains", "selectors")]
+        return func.unnest(*arrays).table_valued("sign_domain", "selector").render_derived()
+
+    def name_parameters(self, names: Sequence[tuple[str, str]]) -> dict[str, Any]:
+        return {"domains": [name[0] for name in names], "selectors": [name[1] for name in names]}
 
     def _read(self) -> AbstractContextManager[Connection]:
         return self._engine.begin()

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from sqlalchemy import URL, Connection, Engine, Table, create_engine, event
+from sqlalchemy import (
+    URL,
+    Connection,
+    Engine,
+    FromClause,
+    Table,
+    bindparam,
+    create_engine,
+    event,
+    func,
+    select,
+)
 from sqlalchemy.dialects.sqlite import Insert, insert
 from sqlalchemy.exc import OperationalError
 
@@ -80,6 +92,16 @@ class SqliteStore(Store):
 
     def insert_new(self, table: Table) -> Insert:
         return insert(table).on_conflict_do_nothing()
+
+    @staticmethod
+    def table_of_names() -> FromClause:
+        # SQLite reads the whole table for (sign_domain, selector) IN (VALUES ...).
+        name = func.json_each(bindparam("names")).table_valued("value").c.value
+        pair = (func.json_extract(name, "$[0]"), func.json_extract(name, "$[1]"))
+        return select(pair[0].label("sign_domain"), pair[1].label("selector")).subquery()
+
+    def name_parameters(self, names: Sequence[tuple[str, str]]) -> dict[str, Any]:
+        return {"names": json.dumps(names)}
 
     def _read(self) -> AbstractContextManager[Connection]:
         return self._reading.begin()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Engine, Insert, Table, select
+from sqlalchemy import Connection, Engine, FromClause, Insert, Table, select
 from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
 from dkimctl.errors import UsageError
@@ -73,6 +73,15 @@ class Store(ABC):
     @abstractmethod
     def insert_new(self, table: Table) -> Insert:
         """An INSERT that leaves out rows whose primary key is taken."""
+
+    @staticmethod
+    @abstractmethod
+    def table_of_names() -> FromClause:
+        """A table with the columns `sign_domain` and `selector`, from `name_parameters`."""
+
+    @abstractmethod
+    def name_parameters(self, names: Sequence[tuple[str, str]]) -> dict[str, Any]:
+        """The parameters of a statement with a `table_of_names`."""
 
     @abstractmethod
     def _read(self) -> AbstractContextManager[Connection]: ...

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import falcon
-from sqlalchemy import delete, insert, select
+from sqlalchemy import bindparam, delete, insert, select
 
 from dkimctl.service.clients import ClientState
 from dkimctl.service.database.schema import clients, tokens
@@ -18,6 +18,13 @@ TOKEN_LIFETIME = 3600
 """Seconds from issue to expiry (interface 8)."""
 
 _TOKEN_BYTES = 675  # 900 characters: as long as the signed tokens of public services
+_CLIENT_OF_TOKEN = (
+    select(tokens.c.client_id)
+    .join(clients)
+    .where(tokens.c.token_hash == bindparam("token_hash"))
+    .where(tokens.c.expires_at > bindparam("now"))
+    .where(clients.c.state == ClientState.ACTIVE)
+)
 
 
 class BearerAuthentication:
@@ -73,15 +80,9 @@ def client_of_token(store: Store, token: str, now: float) -> str | None:
 
     None if it is unknown or expired, or its client is disabled or deleted (interface 3.2).
     """
-    query = (
-        select(tokens.c.client_id)
-        .join(clients)
-        .where(tokens.c.token_hash == _hash(token))
-        .where(tokens.c.expires_at > now)
-        .where(clients.c.state == ClientState.ACTIVE)
-    )
     with store.reading() as connection:
-        return connection.execute(query).scalar_one_or_none()
+        parameters = {"token_hash": _hash(token), "now": now}
+        return connection.execute(_CLIENT_OF_TOKEN, parameters).scalar_one_or_none()
 
 
 def _hash(token: str) -> bytes:
