@@ -15,6 +15,7 @@ import falcon.media
 from dkimctl.errors import DkimctlError
 from dkimctl.service.database.store import Store
 from dkimctl.service.http.authorization import BearerAuthentication
+from dkimctl.service.http.description import DescriptionResource
 from dkimctl.service.http.errors import add_error_handlers
 from dkimctl.service.http.resources import DkimResource, SendResource, TokenResource
 from dkimctl.service.keys.pairs import KeyMaker, make_key
@@ -67,6 +68,7 @@ def create_app(
     registrar = Registrar(store, keys.make_all, clock)
     app.add_route("/domain/dkim", DkimResource(registrar, max_domains, max_body))
     app.add_route("/send/{delivery_id}", SendResource(store))
+    app.add_route("/openapi.yaml", DescriptionResource())
     return app
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from falcon.testing import Result, TestClient
 
+from description import DescribedClient
 from dkimctl.service.app import create_app
 from dkimctl.service.clients import ClientCredentials, create_client
 from dkimctl.service.database.opening import open_store
@@ -78,7 +79,7 @@ def make_key(fixed_keys: dict[int, KeyPair], ordered_keys: list[int]) -> KeyMake
 @pytest.fixture
 def client(store: Store, clock: Clock, make_key: KeyMaker) -> TestClient:
     """A client that sends requests to the service."""
-    return TestClient(create_app(store, clock=clock, make_key=make_key))
+    return DescribedClient(create_app(store, clock=clock, make_key=make_key))
 
 
 @pytest.fixture

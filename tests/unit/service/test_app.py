@@ -10,6 +10,7 @@ import pytest
 from falcon.testing import Result, TestClient
 from sqlalchemy import text
 
+from description import DescribedClient
 from dkimctl.service.app import create_app
 from dkimctl.service.clients import ClientCredentials
 from dkimctl.service.database.store import Store
@@ -56,7 +57,7 @@ def test_an_unexpected_error_is_500_and_described_only_in_the_log(
     def broken_clock() -> float:
         raise RuntimeError("what it failed on")
 
-    result = TestClient(create_app(store, clock=broken_clock)).simulate_post(
+    result = DescribedClient(create_app(store, clock=broken_clock)).simulate_post(
         "/domain/dkim", headers={"Authorization": f"Bearer {token}"}
     )
     assert result.status_code == 500
@@ -80,7 +81,7 @@ def test_an_unexpected_error_at_the_token_endpoint_is_500(
         "Authorization": basic(credentials.client_id, credentials.secret),
         "Content-Type": "application/x-www-form-urlencoded",
     }
-    result = TestClient(create_app(store, clock=broken_clock)).simulate_post(
+    result = DescribedClient(create_app(store, clock=broken_clock)).simulate_post(
         "/oauth2/token", body="grant_type=client_credentials", headers=headers
     )
     assert result.status_code == 500

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from falcon.testing import Result, TestClient
+from falcon.testing import Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from description import DescribedClient
 from dkimctl.service.app import create_app
 from dkimctl.service.clients import create_client
 from dkimctl.service.database.opening import open_store
@@ -43,7 +44,7 @@ def post(
     store = open_store(path)
     token = issue_token(store, create_client(store).client_id, NOW)
     app = create_app(store, clock=lambda: NOW, make_key=fixed_keys.__getitem__)
-    client = TestClient(app, headers={"Authorization": f"Bearer {token}"})
+    client = DescribedClient(app, headers={"Authorization": f"Bearer {token}"})
     yield lambda body: client.simulate_post("/domain/dkim", body=body)
     store.close()
 

@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from falcon.testing import Result, TestClient
 from sqlalchemy import select
 
+from description import DescribedClient
 from dkimctl.service.app import create_app
 from dkimctl.service.clients import ClientCredentials, delete_client
 from dkimctl.service.database.schema import registrations
@@ -196,7 +197,7 @@ def test_a_key_that_cannot_be_made_is_500_and_affects_no_other(
 
     app = create_app(store, clock=clock, make_key=make_short_keys_only)
     failing = {**NAMES, "key_len": 2048}
-    result = TestClient(app).simulate_post(
+    result = DescribedClient(app).simulate_post(
         "/domain/dkim",
         json={"domains": [{"sign_domain": "a.example"}, failing, failing, {"sign_domain": "x"}]},
         headers={"Authorization": f"Bearer {token}"},
@@ -215,7 +216,7 @@ def test_an_entry_that_failed_can_be_registered_later(
     def fail(key_len: int) -> KeyPair:
         raise OSError
 
-    failing = TestClient(create_app(store, clock=clock, make_key=fail))
+    failing = DescribedClient(create_app(store, clock=clock, make_key=fail))
     headers = {"Authorization": f"Bearer {token}"}
     result = failing.simulate_post("/domain/dkim", json={"domains": [NAMES]}, headers=headers)
     assert _codes(result) == ["500"]
@@ -236,7 +237,7 @@ def test_the_first_client_to_store_a_combination_gets_it(
         return fixed_keys[key_len]
 
     app = create_app(store, clock=clock, make_key=be_overtaken)
-    result = TestClient(app).simulate_post(
+    result = DescribedClient(app).simulate_post(
         "/domain/dkim",
         json={"domains": [NAMES]},
         headers={"Authorization": f"Bearer {token}"},
@@ -251,7 +252,7 @@ def test_the_private_key_of_a_registration_is_stored(
     store: Store, token: str, clock: Clock, key_len: int
 ) -> None:
     app = create_app(store, clock=clock)
-    result = TestClient(app).simulate_post(
+    result = DescribedClient(app).simulate_post(
         "/domain/dkim",
         json={"domains": [{**NAMES, "key_len": key_len}]},
         headers={"Authorization": f"Bearer {token}"},
@@ -361,7 +362,7 @@ def test_the_limits_can_be_set(store: Store, token: str, clock: Clock, make_key:
 
     def status(*entries: dict[str, str]) -> int:
         body = {"domains": entries}
-        result = TestClient(app).simulate_post("/domain/dkim", json=body, headers=headers)
+        result = DescribedClient(app).simulate_post("/domain/dkim", json=body, headers=headers)
         return int(result.status_code)
 
     domain = {"sign_domain": "example.com"}

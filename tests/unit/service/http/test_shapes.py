@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from falcon.testing import Result, TestClient
 
+from description import DescribedClient
 from dkimctl.service.app import create_app
 from dkimctl.service.clients import ClientCredentials, add_delivery
 from dkimctl.service.database.store import Store
@@ -60,7 +61,9 @@ def _outline(value: Any, name: str = "") -> Any:
 
 def _post(app: Any, token: str, *entries: dict[str, Any]) -> Result:
     headers = {"Authorization": f"Bearer {token}"}
-    return TestClient(app).simulate_post("/domain/dkim", json={"domains": entries}, headers=headers)
+    return DescribedClient(app).simulate_post(
+        "/domain/dkim", json={"domains": entries}, headers=headers
+    )
 
 
 @pytest.fixture

@@ -1,0 +1,226 @@
+"""The OpenAPI description says what the service does.
+
+Beside these tests, DescribedClient holds all answers of the service's tests against it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import falcon
+import falcon.inspect
+import pytest
+from falcon.testing import TestClient
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import ValidationError
+from openapi_spec_validator import OpenAPIV31SpecValidator
+
+from description import (
+    assert_described,
+    assert_valid,
+    description,
+    operation_of,
+    operations,
+    resolve,
+)
+from dkimctl.service import app as app_module
+from dkimctl.service import clients
+from dkimctl.service.http import validation
+from dkimctl.service.http.authorization import TOKEN_LIFETIME
+from dkimctl.service.http.description import read_description
+from dkimctl.service.server.server import MAX_HEAD
+
+OPERATIONAL = {"/openapi.yaml"}  # not of the interface
+SCHEMAS = description()["components"]["schemas"]
+FIELDS = SCHEMAS["RegistrationEntry"]["properties"]
+RESPONSES = description()["components"]["responses"]
+
+
+def test_it_is_valid_openapi() -> None:
+    assert description()["openapi"].startswith("3.1.")
+    errors = OpenAPIV31SpecValidator(description()).iter_errors()
+    assert [error.message for error in errors] == []
+
+
+@pytest.mark.parametrize("headers", [{}, {"Authorization": "Bearer unknown"}])
+def test_it_is_served_without_a_token(client: TestClient, headers: dict[str, str]) -> None:
+    result = client.simulate_get("/openapi.yaml", headers=headers)
+    assert result.status_code == 200
+    assert result.headers["Content-Type"] == "application/yaml"
+    assert result.content == read_description()
+    assert client.simulate_post("/openapi.yaml").status_code == 405
+
+
+def test_it_describes_the_routes_of_the_service_and_no_others(client: TestClient) -> None:
+    routes = falcon.inspect.inspect_routes(client.app)
+    assert {route.path for route in routes} > OPERATIONAL
+    assert operations().keys() == {
+        (method.method, route.path)
+        for route in routes
+        if route.path not in OPERATIONAL
+        for method in route.methods
+        if not method.internal
+    }
+
+
+def test_the_token_endpoint_takes_basic_and_all_others_a_token() -> None:
+    schemes = description()["components"]["securitySchemes"]
+    for (_, path), operation in operations().items():
+        names = [*map(next, map(iter, operation.get("security", description()["security"])))]
+        assert names == (["basic"] if path == "/oauth2/token" else ["clientCredentials", "bearer"])
+        assert {*names} <= {*schemes}
+
+
+def _examples() -> Iterator[tuple[dict[str, Any], Any]]:
+    """Each example with its schema."""
+    for operation in operations().values():
+        for parameter in operation.get("parameters", []):
+            yield parameter["schema"], parameter["example"]
+        bodies = [operation["requestBody"]] if "requestBody" in operation else []
+        for part in [*bodies, *map(resolve, operation["responses"].values())]:
+            for header in map(resolve, part.get("headers", {}).values()):
+                yield header["schema"], header.get("example", header["schema"].get("const"))
+            for content in part["content"].values():
+                named = content.get("examples", {"": {"value": content.get("example")}})
+                yield from ((content["schema"], example["value"]) for example in named.values())
+    for field in FIELDS.values():
+        yield from ((field, example) for example in field.get("examples", []))
+        if "default" in field:
+            yield field, field["default"]
+
+
+def test_every_body_and_header_has_examples_and_they_are_valid() -> None:
+    examples = [*_examples()]
+    assert len(examples) > 40
+    for schema, example in examples:
+        assert_valid(example, schema)
+
+
+def test_the_examples_of_registrations_are_accepted_by_the_service() -> None:
+    content = operations()["POST", "/domain/dkim"]["requestBody"]["content"]["application/json"]
+    for example in content["examples"].values():
+        for entry in example["value"]["domains"]:
+            assert isinstance(validation.validate_entry(entry), validation.Entry)
+
+
+def test_it_has_the_limits_of_the_service() -> None:
+    assert FIELDS.keys() == validation._RULES.keys()
+    assert FIELDS["key_len"]["enum"] == [*validation._KEY_LENGTHS]
+    assert FIELDS["sign_domain"]["pattern"] == f"^{validation._DOMAIN.pattern}$"
+    assert FIELDS["selector"]["pattern"] == f"^{validation._SELECTOR.pattern}$"
+    assert FIELDS["start_date"]["pattern"] == f"^{validation._DATE_TIME.pattern}$"
+    left = validation._FQDN_OCTETS - len("._domainkey.")
+    assert FIELDS["sign_domain"]["maxLength"] == left - len("s")
+    assert FIELDS["selector"]["maxLength"] == left - len("a.b")
+    limit = validation._INTEGER_LIMIT
+    assert (FIELDS["default"]["minimum"], FIELDS["default"]["maximum"]) == (1 - limit, limit - 1)
+    domains = SCHEMAS["RegistrationRequest"]["properties"]["domains"]
+    assert (domains["minItems"], domains["maxItems"]) == (1, app_module._MAX_DOMAINS)
+    assert SCHEMAS["Token"]["properties"]["expires_in"]["const"] == TOKEN_LIFETIME
+    (parameter,) = operations()["DELETE", "/send/{delivery_id}"]["parameters"]
+    assert parameter["schema"]["pattern"] == f"^{clients._DELIVERY_ID.pattern}$"
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        (SCHEMAS["RegistrationEntry"]["description"], validation._FQDN_OCTETS),
+        (SCHEMAS["RegistrationEntry"]["description"], validation._GENERATED_SELECTOR_OCTETS),
+        (SCHEMAS["RegistrationRequest"]["properties"]["domains"]["description"],
+         app_module._MAX_DOMAINS),
+        (RESPONSES["TooLarge"]["description"], app_module._MAX_BODY),
+        (RESPONSES["HeadTooLarge"]["description"], MAX_HEAD),
+    ],
+)  # fmt: skip
+def test_texts_have_the_numbers_of_the_service(text: str, number: int) -> None:
+    assert f"{number:,}" in re.findall(r"[0-9,]*[0-9]", text)
+
+
+def test_it_has_the_defaults_of_the_service() -> None:
+    entry = validation.validate_entry({"sign_domain": "example.com"})
+    assert isinstance(entry, validation.Entry)
+    stated = {name: field["default"] for name, field in FIELDS.items() if "default" in field}
+    assert stated == {name: getattr(entry, name) for name in ("key_len", "default", "enable")}
+
+
+_LABELS = st.from_regex(validation._LABEL, fullmatch=True) | st.sampled_from(["-", "a_b", "é", ""])
+_NAMES = st.lists(_LABELS, max_size=4).map(".".join)
+_NUMBERS = (
+    st.sampled_from([1024, 2048, 2048.0, 1.5, *(s * (2**63 + n) for s in (1, -1) for n in (-1, 0))])
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+)
+_DATES = st.datetimes().map(lambda date: f"{date:%Y-%m-%dT%H:%M}+09:00") | st.from_regex(
+    validation._DATE_TIME, fullmatch=True
+)
+_ANYTHING = _NAMES | _NUMBERS | _DATES | st.booleans() | st.none() | st.just([]) | st.just({})
+_SOUND: dict[str, st.SearchStrategy[Any]] = {
+    "selector": _NAMES,
+    "key_len": st.sampled_from([1024, 2048, 2048.0]),
+    "start_date": _DATES,
+    "default": _NUMBERS,
+    "enable": st.booleans(),
+    "other": _NUMBERS,
+}
+
+
+@given(
+    st.fixed_dictionaries({"sign_domain": _NAMES}, optional=_SOUND)
+    | st.dictionaries(st.sampled_from(["sign_domain", *_SOUND]), _ANYTHING)
+)
+def test_the_service_accepts_just_the_entries_that_are_described(entry: dict[str, Any]) -> None:
+    result = validation.validate_entry(entry)
+    message = result.message if isinstance(result, validation.Rejection) else None
+    try:
+        assert_valid(entry, SCHEMAS["RegistrationEntry"], more=True)
+    except ValidationError:
+        assert message
+    else:  # no schema can say that a day does not exist, or that two names together are too long
+        no_such_day = validation._RULES["start_date"].message
+        assert message in (None, no_such_day) or str(validation._FQDN_OCTETS) in message
+
+
+HEADERS = {"Content-Type": "application/json"}
+ITEM = {"result": {"code": "400", "message": "x"}}
+SOUND = {"items": [ITEM], "count": 1, "total": 1}
+
+
+def test_a_sound_answer_is_described() -> None:
+    assert_described(operations()["POST", "/domain/dkim"], 200, HEADERS, SOUND)
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "body"),
+    [
+        (404, HEADERS, {"message": "x"}),
+        (401, HEADERS, {"message": "x"}),
+        (429, HEADERS | {"Retry-After": "0"}, {"message": "x"}),
+        (200, {"Content-Type": "text/html"}, SOUND),
+        (200, HEADERS, {**SOUND, "more": 1}),
+        (200, HEADERS, {**SOUND, "count": True}),
+        (200, HEADERS, {**SOUND, "items": [{**ITEM, "more": 1}]}),
+        (200, HEADERS, {**SOUND, "items": [{**ITEM, "key_len": 512}]}),
+        (200, HEADERS, {**SOUND, "items": [{"result": {"code": "201", "message": "x"}}]}),
+        (200, HEADERS, {**SOUND, "items": [{"result": {"code": "409", "message": "x"}}]}),
+        (200, HEADERS, {**SOUND, "items": [{"result": {"code": 400, "message": "x"}}]}),
+        (400, HEADERS, {"error": "x"}),
+    ],
+)
+def test_another_answer_is_noticed(status: int, headers: dict[str, str], body: Any) -> None:
+    with pytest.raises((AssertionError, ValidationError)):
+        assert_described(operations()["POST", "/domain/dkim"], status, headers, body)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "is_described"),
+    [
+        ("DELETE", "/send/x", True),
+        ("DELETE", "/send/x/y", False),
+        ("GET", "/domain/dkim", False),
+    ],
+)
+def test_requests_are_found_by_method_and_path(method: str, path: str, is_described: bool) -> None:
+    assert (operation_of(method, path) is not None) is is_described
