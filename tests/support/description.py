@@ -59,7 +59,7 @@ def assert_described(
     for name, reference in response.get("headers", {}).items():
         assert name in headers, f"there is no {name}"
         assert_valid(headers[name], resolve(reference)["schema"], text=True)
-    content_type = headers["Content-Type"]
+    content_type = headers["Content-Type"].partition(";")[0]
     assert content_type in response["content"], f"{content_type} is not described"
     assert_valid(body, response["content"][content_type]["schema"])
 

@@ -19,7 +19,8 @@ _SYSTEM_DIRECTORIES = (
     "/sbin",
     *map(str, sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)),
 )
-_MOTO = "moto_server"  # from PyPI
+# Programs of PyPI, and what to install for each.
+_FROM_PYPI = {"moto_server": "'moto[route53,server]'", "schemathesis": "schemathesis"}
 # Debian's packages, and the programs in each that tests need.
 PACKAGES = {
     "bash-completion": ("dh_bash-completion",),
@@ -87,4 +88,5 @@ def _installers() -> list[str]:
     """The commands that install what is missing."""
     missing = [name for name, programs in PACKAGES.items() if not all(map(which, programs))]
     debian = [f"on Debian: sudo apt install {' '.join(missing)}"] if missing else []
-    return [*debian, *([] if which(_MOTO) else ["pipx install 'moto[route53,server]'"])]
+    others = [f"pipx install {name}" for tool, name in _FROM_PYPI.items() if not which(tool)]
+    return [*debian, *others]
