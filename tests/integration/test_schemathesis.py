@@ -15,7 +15,7 @@ from processes import ServeProcess
 
 pytestmark = pytest.mark.slow
 
-# Two of its checks do not fit the interface; what it finds in place of names is in the environment.
+# Without the checks that do not fit the interface.
 CONFIG = """
 [[operations]]
 include-operation-id = "registerDomains"
@@ -27,6 +27,7 @@ include-operation-id = "issueToken"
 # Without credentials, the status is 400 and not 401 (interface 7.1).
 checks = { ignored_auth.enabled = false, missing_required_header.enabled = false }
 """
+# The values come from the environment, as `ps` shows the words of a command to everybody.
 LOGIN = """
 [auth.openapi]
 basic = { username = "${TEST_CLIENT_ID}", password = "${TEST_CLIENT_SECRET}" }
@@ -49,7 +50,7 @@ def service(cli):
 
 @pytest.fixture
 def login(cli, service):
-    """The environment that CONFIG reads: credentials, and a token."""
+    """The environment that LOGIN reads: credentials, and a token."""
     with closing(Store.open(cli.home / "service.db")) as store:
         credentials = create_client(store)
         add_delivery(store, credentials.client_id, "123")  # as in the example

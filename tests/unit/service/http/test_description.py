@@ -33,7 +33,7 @@ from dkimctl.service.http.authorization import TOKEN_LIFETIME
 from dkimctl.service.http.description import read_description
 from dkimctl.service.server.server import MAX_HEAD
 
-OPERATIONAL = {"/openapi.yaml"}  # not of the interface
+OPERATIONAL = {"/openapi.yaml", "/healthz", "/readyz", "/metrics"}  # not of the interface
 SCHEMAS = description()["components"]["schemas"]
 FIELDS = SCHEMAS["RegistrationEntry"]["properties"]
 RESPONSES = description()["components"]["responses"]
@@ -56,7 +56,6 @@ def test_it_is_served_without_a_token(client: TestClient, headers: dict[str, str
 
 def test_it_describes_the_routes_of_the_service_and_no_others(client: TestClient) -> None:
     routes = falcon.inspect.inspect_routes(client.app)
-    assert {route.path for route in routes} > OPERATIONAL
     assert operations().keys() == {
         (method.method, route.path)
         for route in routes
@@ -69,7 +68,8 @@ def test_it_describes_the_routes_of_the_service_and_no_others(client: TestClient
 def test_the_token_endpoint_takes_basic_and_all_others_a_token() -> None:
     schemes = description()["components"]["securitySchemes"]
     for (_, path), operation in operations().items():
-        names = [*map(next, map(iter, operation.get("security", description()["security"])))]
+        required = operation.get("security", description()["security"])
+        names = [name for alternative in required for name in alternative]
         assert names == (["basic"] if path == "/oauth2/token" else ["clientCredentials", "bearer"])
         assert {*names} <= {*schemes}
 
