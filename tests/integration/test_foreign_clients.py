@@ -17,8 +17,8 @@ from requests.auth import HTTPBasicAuth
 from requests_oauthlib import OAuth2Session
 from sqlalchemy import update
 
+from dkimctl.service.database.opening import open_store
 from dkimctl.service.database.schema import tokens
-from dkimctl.service.database.store import Store
 from needs import program
 
 pytestmark = pytest.mark.slow
@@ -117,7 +117,7 @@ def test_its_token_is_answered_with_403_while_the_client_is_disabled(post, live_
 
 def test_its_token_is_answered_with_403_once_it_has_expired(post, live_service, account):
     with (
-        closing(Store.open(live_service.cli.home / "service.db")) as store,
+        closing(open_store(live_service.cli.home / "service.db")) as store,
         store.writing() as connection,
     ):
         of_client = tokens.c.client_id == account["DKIMCTL_CLIENT_ID"]

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from dkimctl.service.clients import ClientCredentials, add_delivery, create_client
-from dkimctl.service.database.store import Store
+from dkimctl.service.database.opening import open_store
 from processes import ServeProcess
 
 pytestmark = pytest.mark.slow
@@ -53,7 +53,7 @@ def service(cli):
 @pytest.fixture
 def login(cli, service):
     """The environment that LOGIN reads: credentials, and a token."""
-    with closing(Store.open(cli.home / "service.db")) as store:
+    with closing(open_store(cli.home / "service.db")) as store:
         credentials = create_client(store)
         add_delivery(store, credentials.client_id, "123")  # as in the example
     return {

@@ -6,7 +6,9 @@ Beside these tests, DescribedClient holds all answers of the service's tests aga
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import falcon
@@ -19,6 +21,7 @@ from jsonschema import ValidationError
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from description import (
+    DescribedClient,
     assert_described,
     assert_valid,
     description,
@@ -28,9 +31,12 @@ from description import (
 )
 from dkimctl.service import app as app_module
 from dkimctl.service import clients
+from dkimctl.service.app import create_app
+from dkimctl.service.database.store import Store
 from dkimctl.service.http import validation
 from dkimctl.service.http.authorization import TOKEN_LIFETIME
 from dkimctl.service.http.description import read_description
+from dkimctl.service.keys.pairs import KEY_LENGTHS, KeyPair
 from dkimctl.service.server.server import MAX_HEAD
 
 OPERATIONAL = {"/openapi.yaml", "/healthz", "/readyz", "/metrics"}  # not of the interface
@@ -108,7 +114,7 @@ def test_the_examples_of_registrations_are_accepted_by_the_service() -> None:
 
 def test_it_has_the_limits_of_the_service() -> None:
     assert FIELDS.keys() == validation._RULES.keys()
-    assert FIELDS["key_len"]["enum"] == [*validation._KEY_LENGTHS]
+    assert FIELDS["key_len"]["enum"] == [*KEY_LENGTHS]
     assert FIELDS["sign_domain"]["pattern"] == f"^{validation._DOMAIN.pattern}$"
     assert FIELDS["selector"]["pattern"] == f"^{validation._SELECTOR.pattern}$"
     assert FIELDS["start_date"]["pattern"] == f"^{validation._DATE_TIME.pattern}$"
@@ -181,6 +187,29 @@ def test_the_service_accepts_just_the_entries_that_are_described(entry: dict[str
     else:  # no schema can say that a day does not exist, or that two names together are too long
         no_such_day = validation._RULES["start_date"].message
         assert message in (None, no_such_day) or str(validation._FQDN_OCTETS) in message
+
+
+def test_the_answer_to_a_request_whose_keys_take_too_long_is_described(
+    store: Store, token: str, fixed_keys: dict[int, KeyPair]
+) -> None:
+    is_busy, may_end = threading.Event(), threading.Event()
+
+    def make_key(key_len: int) -> KeyPair:
+        is_busy.set()
+        may_end.wait(60)
+        return fixed_keys[key_len]
+
+    app = create_app(
+        store, clock=lambda: 1625097600.0, make_key=make_key, max_waiting=1, key_threads=1
+    )
+    client = DescribedClient(app, headers={"Authorization": f"Bearer {token}"})
+    entries = [{"sign_domain": "example.com", "key_len": 2048}] * 50
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(client.simulate_post, "/domain/dkim", json={"domains": entries[:1]})
+        assert is_busy.wait(60)
+        second = client.simulate_post("/domain/dkim", json={"domains": entries})
+        may_end.set()
+        assert (first.result().status_code, second.status_code) == (200, 429)
 
 
 HEADERS = {"Content-Type": "application/json"}
