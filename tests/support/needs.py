@@ -17,8 +17,8 @@ _SYSTEM_DIRECTORIES = (
     "/usr/local/sbin",
     "/usr/sbin",
     "/sbin",
-    *map(str, sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)),
 )
+_POSTGRESQL = Path("/usr/lib/postgresql")  # one directory a version
 # Programs of PyPI, and what to install for each.
 _FROM_PYPI = {"moto_server": "'moto[route53,server]'", "schemathesis": "schemathesis"}
 # Debian's packages, and the programs in each that tests need.
@@ -55,6 +55,7 @@ def extend_path() -> None:
     """Let tests, and the programs that they start, find servers as an ordinary user."""
     path = os.environ.get("PATH", "").split(os.pathsep)
     path += [directory for directory in _SYSTEM_DIRECTORIES if directory not in path]
+    path += map(str, sorted(_POSTGRESQL.glob("*/bin"), reverse=True))
     os.environ["PATH"] = os.pathsep.join(path)
 
 

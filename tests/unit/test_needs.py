@@ -48,10 +48,13 @@ def test_a_missing_program_skips_or_fails(monkeypatch):
         needs.program("no-such-program")
 
 
-def test_servers_are_found_with_the_path_of_an_ordinary_user(monkeypatch):
+def test_servers_are_found_with_the_path_of_an_ordinary_user(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", "/usr/bin:/sbin")
+    monkeypatch.setattr(needs, "_POSTGRESQL", tmp_path)
+    (tmp_path / "15" / "bin").mkdir(parents=True)
     needs.extend_path()
-    assert needs.os.environ["PATH"] == "/usr/bin:/sbin:/usr/local/sbin:/usr/sbin"
+    path = f"/usr/bin:/sbin:/usr/local/sbin:/usr/sbin:{tmp_path}/15/bin"
+    assert needs.os.environ["PATH"] == path
 
 
 def test_ci_installs_all_packages_that_have_the_programs():
