@@ -49,6 +49,7 @@ class PostgresStore(Store):
         self, name: str, engine: Engine, encryptor: PrivateKeyEncryptor | None = None
     ) -> None:
         super().__init__(name, engine, encryptor)
+        self._reading = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._quick = engine.execution_options(is_quick=True)
 
     @classmethod
@@ -82,7 +83,7 @@ class PostgresStore(Store):
         return {"domains": [name[0] for name in names], "selectors": [name[1] for name in names]}
 
     def _read(self) -> AbstractContextManager[Connection]:
-        return self._engine.begin()
+        return self._reading.connect()
 
     def _write(self, durable: bool) -> AbstractContextManager[Connection]:
         return (self._engine if durable else self._quick).begin()

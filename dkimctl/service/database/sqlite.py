@@ -57,7 +57,6 @@ class SqliteStore(Store):
         super().__init__(str(path), engine, encryptor)
         self.path = path
         self._identity = file_identity(path)
-        self._reading = engine.execution_options(begin=["BEGIN"])
         # A lock requested in the middle of a transaction fails at once, whatever the busy timeout.
         immediate = "BEGIN IMMEDIATE"
         self._durable = engine.execution_options(begin=["PRAGMA synchronous = FULL", immediate])
@@ -104,7 +103,7 @@ class SqliteStore(Store):
         return {"names": json.dumps(names)}
 
     def _read(self) -> AbstractContextManager[Connection]:
-        return self._reading.begin()
+        return self._engine.connect()  # BEGIN and COMMIT take longer than a statement
 
     @contextmanager
     def _write(self, durable: bool) -> Iterator[Connection]:

@@ -41,7 +41,7 @@ class Store(ABC):
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A connection with a view of the data. Raises UsageError if that fails."""
+        """A connection on which each statement sees what is committed. Raises UsageError."""
         with self._translate_errors(), self._read() as connection:
             yield connection
 

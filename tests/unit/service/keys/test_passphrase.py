@@ -11,12 +11,10 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
-from sqlalchemy import select
 
 from dkimctl.errors import UsageError
 from dkimctl.service import registrations
 from dkimctl.service.clients import create_client
-from dkimctl.service.database import schema
 from dkimctl.service.database.opening import open_store
 from dkimctl.service.database.store import Store
 from dkimctl.service.keys.encryption import ENCRYPTED_HEADER, PrivateKeyEncryptor
@@ -213,10 +211,11 @@ def test_a_log_that_cannot_be_emptied_is_reported(path, ours, monkeypatch):
     monkeypatch.setattr("dkimctl.service.database.sqlite._BUSY_SECONDS", 0.1)
     with closing(open_store(path)) as other:
         _register(other, "new.example")
-        with other.reading() as reader:
-            reader.execute(select(schema.registrations.c.selector)).all()
-            with pytest.raises(UsageError, match="hold unencrypted private keys") as caught:
-                open_store(path, ours)
+        with (
+            _being_read(path),
+            pytest.raises(UsageError, match="hold unencrypted private keys") as caught,
+        ):
+            open_store(path, ours)
     assert "backup" in caught.value.hint
     open_store(path, ours).close()
 
