@@ -70,11 +70,24 @@ def token_error(
         return AuthenticationError(
             f"{url} does not issue tokens (405){_suffix(detail)}", hint="check --auth-url"
         )
+    if status == 429:
+        return _too_many_logins(url, detail, retry_after)
     message = f"{url} answered {status}{_suffix(detail)}"
     if _is_no_service(status):
         return NoService(message, hint=_url_hint(url, "--auth-url", "/oauth2/token", status))
     return NotProcessed(
         message, hint="try again later; check --auth-url if it persists", retry_after=retry_after
+    )
+
+
+def _too_many_logins(url: str, detail: str, retry_after: float | None) -> NotProcessed:
+    """The service says so after failed logins; then even the right secret does not help."""
+    wait = "" if retry_after is None else f", for {retry_after:.0f} s"
+    return NotProcessed(
+        f"{host_of(url)} refuses logins for now (429){wait}{_suffix(detail)}",
+        hint="try again later; too many failed logins are a reason: check that no program "
+        "uses a wrong secret",
+        retry_after=retry_after,
     )
 
 

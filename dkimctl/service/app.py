@@ -6,7 +6,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from wsgiref.types import WSGIApplication
 
 import falcon
@@ -14,14 +14,23 @@ import falcon.media
 
 from dkimctl.errors import DkimctlError
 from dkimctl.service.database.store import Store
+from dkimctl.service.http.addresses import TrustedProxies
 from dkimctl.service.http.authorization import BearerAuthentication
 from dkimctl.service.http.description import DescriptionResource
 from dkimctl.service.http.errors import add_error_handlers
+from dkimctl.service.http.failed_logins import LoginGuard
+from dkimctl.service.http.health import HealthResource, ReadyResource
+from dkimctl.service.http.log_output import LogFormat, log_to_stderr
+from dkimctl.service.http.monitoring import Monitoring, monitoring_from_environment
+from dkimctl.service.http.request_log import RequestLog
 from dkimctl.service.http.resources import DkimResource, SendResource, TokenResource
 from dkimctl.service.keys.pairs import KeyMaker, make_key
 from dkimctl.service.keys.supply import KeySupply
 from dkimctl.service.registrar import Registrar
 from dkimctl.text.escaping import printable
+
+if TYPE_CHECKING:
+    from dkimctl.service.http.metrics import Metrics
 
 _MAX_DOMAINS = 50
 _MAX_BODY = 1024 * 1024
@@ -40,50 +49,75 @@ def create_app(
     key_threads: int | None = None,
     clock: Callable[[], float] = time.time,
     make_key: KeyMaker = make_key,
+    monitoring: Monitoring | None = None,
 ) -> WSGIApplication:
     """The service as a WSGI callable: both hosts of the interface in one.
 
     Without a `store`, the data and the other settings are those of the environment, as for
     `gunicorn 'dkimctl.service.app:create_app()'`. `max_domains` limits the entries of one
     registration request, `max_body` the octets of any request body. For `max_waiting`, `key_pool`
-    and `key_threads` see KeySupply. `clock` returns seconds since the epoch.
+    and `key_threads` see KeySupply. `clock` returns seconds since the epoch. With `monitoring`,
+    requests are counted and logged, and proxies may be trusted.
     """
     if store is None:
         return _app_of_environment()
+    metrics = _start_metrics(store) if monitoring else None
     keys = KeySupply(
         store,
-        make_key,
+        metrics.count_keys(make_key) if metrics else make_key,
         ahead=key_pool,
         max_waiting=max_waiting,
         limit=_KEYS_WITHIN,
         threads=key_threads,
     )
     middleware: list[Any] = [BearerAuthentication(store, clock), AllowedMethod(), EarlyRendering()]
-    app = falcon.App(middleware=middleware)
+    app = falcon.App(middleware=[*_watchers(monitoring, metrics), *middleware])
     app.resp_options.media_handlers[falcon.MEDIA_JSON] = falcon.media.JSONHandler(
         dumps=json.dumps  # pure ASCII, as echoed names may hold lone surrogates
     )
     add_error_handlers(app)
-    app.add_route("/oauth2/token", TokenResource(store, clock, max_body))
+    proxies = monitoring.proxies if monitoring else TrustedProxies()
+    guard = LoginGuard(store, clock)
+    app.add_route("/oauth2/token", TokenResource(store, clock, max_body, guard, proxies))
     registrar = Registrar(store, keys.make_all, clock)
     app.add_route("/domain/dkim", DkimResource(registrar, max_domains, max_body))
     app.add_route("/send/{delivery_id}", SendResource(store))
     app.add_route("/openapi.yaml", DescriptionResource())
+    app.add_route("/healthz", HealthResource())
+    app.add_route("/readyz", ReadyResource(store))
+    if monitoring and metrics:
+        app.add_route("/metrics", metrics.resource(monitoring.metrics_from))
     return app
+
+
+def _start_metrics(store: Store) -> Metrics:
+    from dkimctl.service.http.metrics import Metrics  # not for the sandbox, which starts often
+
+    return Metrics(store)
+
+
+def _watchers(monitoring: Monitoring | None, metrics: Metrics | None) -> list[Any]:
+    """The middleware that comes first, so that it sees the answer as it is in the end."""
+    watchers: list[Any] = []
+    if monitoring and monitoring.requests:
+        watchers.append(RequestLog(monitoring.requests, monitoring.proxies))
+    return [*watchers, metrics] if metrics else watchers
 
 
 def _app_of_environment() -> WSGIApplication:
     from dkimctl.service.environment import open_key_store, read_settings
 
     try:
-        settings = read_settings()
+        settings, monitoring = read_settings(), monitoring_from_environment()
         store = open_key_store(settings.location)
     except DkimctlError as error:
         sys.stderr.write(f"dkimctl: {printable(error.message)}\n")
         sys.stderr.write(f"hint: {printable(error.hint)}\n")
         raise SystemExit(_GUNICORN_GIVES_UP) from None
+    log_to_stderr(monitoring.requests or LogFormat.TEXT)
     return create_app(
         store,
+        monitoring=monitoring,
         max_domains=settings.max_domains,
         key_pool=settings.key_pool,
         key_threads=settings.key_threads,
@@ -100,8 +134,9 @@ class AllowedMethod:
         resource: Any,
         _params: dict[str, Any],
     ) -> None:
-        if request.method != resource.method:
-            raise falcon.HTTPMethodNotAllowed([resource.method])
+        allowed = ["GET", "HEAD"] if resource.method == "GET" else [resource.method]
+        if request.method not in allowed:
+            raise falcon.HTTPMethodNotAllowed(allowed)
 
 
 class EarlyRendering:

@@ -15,6 +15,7 @@ from dkimctl.cli.options.shared import DataOption, examples
 from dkimctl.cli.output.serving import announce
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.errors import ExitCode
+from dkimctl.service.http.log_output import LogFormat
 from dkimctl.settings.values import short_duration
 
 if TYPE_CHECKING:
@@ -56,6 +57,32 @@ def serve(
             help="Inject faults into registration requests as described in FILE, to test clients.",
         ),
     ] = None,
+    log_format: Annotated[
+        LogFormat,
+        typer.Option(
+            "--log-format",
+            metavar="FORMAT",
+            help="Format of the log on stderr: text or json; --quiet leaves out the requests.",
+        ),
+    ] = LogFormat.TEXT,
+    trusted_proxy: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--trusted-proxy",
+            metavar="ADDRESS",
+            help="IP address or network of a proxy whose X-Forwarded-For to believe; "
+            "may be repeated.",
+        ),
+    ] = None,
+    metrics_from: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--metrics-from",
+            metavar="ADDRESS",
+            help="IP address or network that may read /metrics (default: this machine); "
+            "may be repeated.",
+        ),
+    ] = None,
 ) -> int:
     """Run the embedded service over HTTP, until Ctrl-C.
 
@@ -66,10 +93,14 @@ def serve(
         from dkimctl.service.app import create_app
         from dkimctl.service.faults.middleware import FaultInjector
         from dkimctl.service.faults.plan import read_plan
+        from dkimctl.service.http.log_output import log_to_stderr
+        from dkimctl.service.http.monitoring import read_monitoring
         from dkimctl.service.server.server import Server, hang_up
+    requests = None if ctx.obj.quiet else log_format
+    monitoring = read_monitoring(requests, trusted_proxy or (), metrics_from or ())
     plan = read_plan(faults, read_duration=short_duration) if faults is not None else None
     with closing(open_served_store(data)) as store:
-        service = create_app(store, max_domains=max_domains)
+        service = create_app(store, max_domains=max_domains, monitoring=monitoring)
         if plan:
             _announce_faults(ctx.obj, plan)
             service = FaultInjector(service, plan, hang_up)
@@ -79,6 +110,7 @@ def serve(
                 f"the system allows only {server.threads} of {threads} worker threads (ulimit -u)"
             )
         announce(ctx.obj, server, data)
+        log_to_stderr(log_format)
         signal.signal(signal.SIGTERM, _stop)
         with closing(server):
             server.run()

@@ -10,10 +10,12 @@ from urllib.parse import parse_qsl
 
 import falcon
 
-from dkimctl.service.clients import ClientCredentials, authenticate, cancel_delivery
+from dkimctl.service.clients import ClientCredentials, cancel_delivery
 from dkimctl.service.database.store import Store
+from dkimctl.service.http.addresses import TrustedProxies
 from dkimctl.service.http.authorization import TOKEN_LIFETIME, authorization_value, issue_token
 from dkimctl.service.http.errors import RequestRefused, TokenRefused
+from dkimctl.service.http.failed_logins import LoginGuard
 from dkimctl.service.http.validation import validate_entry
 from dkimctl.service.keys.making import KeysNotInTime
 from dkimctl.service.registrar import Registrar
@@ -28,15 +30,24 @@ class TokenResource:
     protected = False
     method = "POST"
 
-    def __init__(self, store: Store, clock: Callable[[], float], max_body: int) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Callable[[], float],
+        max_body: int,
+        guard: LoginGuard,
+        proxies: TrustedProxies,
+    ) -> None:
         self._store = store
         self._clock = clock
         self._max_body = max_body
+        self._guard = guard
+        self._proxies = proxies
 
     def on_post(self, request: falcon.Request, response: falcon.Response) -> None:
         response.set_header("Cache-Control", "no-store")
         grant_type = _grant_type(request.content_type, _read_body(request, self._max_body))
-        client_id = self._authenticated_client(request.auth)
+        client_id = self._authenticated_client(request)
         if grant_type != "client_credentials":
             raise TokenRefused("unsupported_grant_type")
         response.media = {
@@ -45,12 +56,13 @@ class TokenResource:
             "expires_in": TOKEN_LIFETIME,
         }
 
-    def _authenticated_client(self, authorization: str | None) -> str:
-        credentials = _basic_credentials(authorization)
-        if credentials is None:
+    def _authenticated_client(self, request: falcon.Request) -> str:
+        credentials = _basic_credentials(request.auth)
+        address = self._proxies.client_address(request.env)
+        if not self._guard.admits(credentials, address) or credentials is None:
+            request.context.failed_login = True
             raise TokenRefused("invalid_client")
-        if not authenticate(self._store, credentials.client_id, credentials.secret):
-            raise TokenRefused("invalid_client")
+        request.context.client_id = credentials.client_id
         return credentials.client_id
 
 
@@ -75,6 +87,7 @@ class DkimResource:
                 description="The keys cannot be made in time; retry later.",
                 retry_after=error.retry_after,
             ) from None
+        request.context.registered = items
         response.media = {"items": items, "count": len(items), "total": len(items)}
 
 

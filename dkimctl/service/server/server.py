@@ -68,7 +68,7 @@ class Server:
                 port=port,
                 threads=0,  # see start_threads
                 ident=None,
-                clear_untrusted_proxy_headers=True,
+                clear_untrusted_proxy_headers=False,  # the app decides whom to trust
                 max_request_header_size=MAX_HEAD,
                 max_request_body_size=MAX_BODY,
                 inbuf_overflow=2 * MAX_BODY,  # bodies never go to disk, which may be full

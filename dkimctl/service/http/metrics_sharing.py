@@ -1,0 +1,36 @@
+"""Lets several worker processes count together. It does not import prometheus_client."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+DIRECTORY = "PROMETHEUS_MULTIPROC_DIR"
+_IN_MEMORY = Path("/dev/shm")  # noqa: S108 - the directory made there is private
+
+
+@contextmanager
+def sharing_metrics() -> Iterator[None]:
+    """Have the processes started in the block count together, in a private directory.
+
+    Call it before `dkimctl.service.http.metrics` is imported, also by a parent that forks. A
+    directory that the environment names already is used as it is. Files of a worker that has ended
+    stay until the end of the block: counters must not go back.
+    """
+    if os.environ.get(DIRECTORY):
+        yield
+        return
+    with TemporaryDirectory(prefix="dkimctl-metrics-", dir=_parent()) as directory:
+        os.environ[DIRECTORY] = directory
+        try:
+            yield
+        finally:
+            del os.environ[DIRECTORY]
+
+
+def _parent() -> Path | None:
+    """Memory if possible: a process dies when its mapped file does not fit on a full disk."""
+    return _IN_MEMORY if os.access(_IN_MEMORY, os.W_OK | os.X_OK) else None
