@@ -13,7 +13,9 @@ from sqlalchemy import func, select
 
 from dkimctl.service.app import create_app
 from dkimctl.service.clients import ClientCredentials
+from dkimctl.service.database.opening import open_store
 from dkimctl.service.database.schema import failed_logins
+from dkimctl.service.database.sqlite import SqliteStore
 from dkimctl.service.database.store import Store
 from dkimctl.service.http.addresses import TrustedProxies
 from dkimctl.service.http.failed_logins import WINDOW, purge
@@ -138,8 +140,11 @@ def test_a_clock_that_was_wrong_blocks_nobody(login, wrong, credentials, clock):
     assert login(credentials).status_code == 200
 
 
-def test_several_processes_count_together(login, wrong, store, clock, client, basic):
-    other = Store.open(store.path)
+def test_several_processes_count_together(login, wrong, store, clock, basic, request):
+    if isinstance(store, SqliteStore):
+        other = open_store(store.path)
+    else:
+        other = open_store(request.getfixturevalue("postgresql_database"))
     elsewhere = TestClient(create_app(other, clock=clock))
     headers = {"Content-Type": "application/x-www-form-urlencoded"}
     headers["Authorization"] = basic(wrong.client_id, wrong.secret)

@@ -10,6 +10,7 @@ import pytest
 from falcon.testing import TestClient
 
 from dkimctl.service.app import create_app
+from dkimctl.service.database.sqlite import SqliteStore
 from dkimctl.service.database.store import Store
 from dkimctl.service.http.health import DatabaseProbe
 
@@ -42,10 +43,11 @@ def test_they_need_no_token(client: TestClient, path: str) -> None:
 
 
 def test_a_service_without_its_database_is_alive_but_not_ready(
-    store: Store, client: TestClient, caplog: pytest.LogCaptureFixture
+    sqlite_store: SqliteStore,
 ) -> None:
-    store.close()
-    store.path.write_bytes(b"not a database at all" * 1000)
+    client = TestClient(create_app(sqlite_store))
+    sqlite_store.close()
+    sqlite_store.path.write_bytes(b"not a database at all" * 1000)
     answer = client.simulate_get("/readyz")
     assert answer.status_code == 503
     assert answer.json == {"message": "The database does not answer."}

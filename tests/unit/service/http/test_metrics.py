@@ -14,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from dkimctl.service.app import create_app
 from dkimctl.service.clients import ClientCredentials, create_client, delete_client, disable_client
+from dkimctl.service.database.sqlite import SqliteStore
 from dkimctl.service.database.store import Store
 from dkimctl.service.http.addresses import parse_networks
 from dkimctl.service.http.metrics import Metrics
@@ -105,10 +106,11 @@ def test_the_depth_of_the_key_pool(store: Store, fixed_keys: dict[int, KeyPair])
     assert value(found, "key_pool_depth", key_len="2048") == 3
 
 
-def test_without_the_database_the_rest_is_there(store: Store, client: TestClient) -> None:
+def test_without_the_database_the_rest_is_there(sqlite_store: SqliteStore) -> None:
+    client = TestClient(create_app(sqlite_store, monitoring=Monitoring()))
     client.simulate_get("/healthz")
-    store.close()
-    store.path.write_bytes(b"no database" * 1000)
+    sqlite_store.close()
+    sqlite_store.path.write_bytes(b"no database" * 1000)
     found = scrape(client)
     assert value(found, "http_requests_total", path="/healthz", status="200") == 1
     assert not any(name == "dkimctl_clients" for name, _ in found)
@@ -142,22 +144,22 @@ import sys
 from pathlib import Path
 from falcon.testing import TestClient
 from dkimctl.service.app import create_app
-from dkimctl.service.database.store import Store
+from dkimctl.service.database.opening import open_store
 from dkimctl.service.http.monitoring import Monitoring
-client = TestClient(create_app(Store.open(Path(sys.argv[1])), monitoring=Monitoring()))
+client = TestClient(create_app(open_store(Path(sys.argv[1])), monitoring=Monitoring()))
 for _ in range(5):
     client.simulate_get("/healthz")
 sys.stdout.write(client.simulate_get("/metrics", remote_addr="127.0.0.1").text)
 """
 
 
-def test_workers_count_together_also_after_one_has_ended(store: Store) -> None:
+def test_workers_count_together_also_after_one_has_ended(sqlite_store: SqliteStore) -> None:
     with sharing_metrics():
         directory = Path(os.environ[DIRECTORY])
         assert directory.stat().st_mode & 0o077 == 0
         for number in range(1, 4):
             done = subprocess.run(
-                [sys.executable, "-c", WORKER, str(store.path)],
+                [sys.executable, "-c", WORKER, str(sqlite_store.path)],
                 capture_output=True, text=True, check=True,
             )  # fmt: skip
             found = samples(done.stdout)
