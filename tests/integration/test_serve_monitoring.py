@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 import time
 import urllib.error
 import urllib.request
+from contextlib import closing
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from dkimctl.service.clients import ClientCredentials
+from dkimctl.service.database.opening import open_store
+from dkimctl.service.http.failed_logins import LONGEST_BLOCK, LoginGuard
+from fakes import Clock
 from processes import ServeProcess
 
 
@@ -29,9 +33,9 @@ def serve(cli):
         service.stop()
 
 
-def ask(url: str, body: bytes | None = None, **headers: str) -> tuple[int, str]:
-    """Status and body of the answer; with a `body`, to a POST of a form."""
-    request = urllib.request.Request(url, body, headers)
+def ask(url: str, **headers: str) -> tuple[int, str]:
+    """Status and body of the answer."""
+    request = urllib.request.Request(url, headers=headers)
     try:
         with urllib.request.urlopen(request) as answer:
             return answer.status, answer.read().decode()
@@ -71,34 +75,40 @@ def test_health_metrics_and_a_line_for_each_request(cli, serve):
     assert account["DKIMCTL_CLIENT_SECRET"] not in service.said
 
 
-def test_after_ten_failed_logins_the_client_says_how_long_to_wait(cli, serve):
-    service = serve("--trusted-proxy", "127.0.0.1")
+def block(service: ServeProcess, account: dict[str, str], seconds: float) -> None:
+    """Let logins fail until the account's next one has to wait that long, 60 s at most."""
+    last = time.time() - LONGEST_BLOCK + seconds
+    clock = Clock(last - 16 * LONGEST_BLOCK)
+    wrong = ClientCredentials(account["DKIMCTL_CLIENT_ID"], "wrong")
+    with closing(open_store(service.cli.home / "service.db")) as store:
+        guard = LoginGuard(store, clock)
+        while clock() <= last:
+            assert not guard.admits(wrong, "127.0.0.1")
+            clock.now += LONGEST_BLOCK
+
+
+def test_ten_failed_logins_are_told_and_then_slowed_down(cli, serve):
+    service = serve()
     account = service.create_client()
-    wrong = account | {"DKIMCTL_CLIENT_SECRET": "not-the-secret"}
     for _ in range(10):
-        assert cli("token", env=wrong).status == 3
+        assert cli("token", env=account | {"DKIMCTL_CLIENT_SECRET": "not-it"}).status == 3
+    assert f"WARNING failed login client_id={account['DKIMCTL_CLIENT_ID']} failures=10 " in (
+        service.said
+    )
+    block(service, account, 60)
     blocked = cli("token", env=account)
     assert blocked.status == 4
-    assert re.search(r"refuses logins for now \(429\), for 1 s", blocked.err)
+    assert re.search(r"refuses logins for now \(429\), for \d+ s", blocked.err)
     assert "wrong secret" in blocked.err
     assert f"WARNING login blocked client_id={account['DKIMCTL_CLIENT_ID']} " in service.said
-    assert "not-the-secret" not in service.said
+    assert "not-it" not in service.said
 
 
 def test_registering_waits_until_logins_are_allowed_again(cli, serve):
     service = serve()
     account = service.create_client()
-    credentials = base64.b64encode(f"{account['DKIMCTL_CLIENT_ID']}:wrong".encode()).decode()
-    for number in range(11):
-        if number == 10:
-            time.sleep(1)  # the first block; the second takes 2 s
-        status, _ = ask(
-            f"{service.url}/oauth2/token",
-            b"grant_type=client_credentials",
-            Authorization=f"Basic {credentials}",
-        )
-        assert status == 400
     cli.write("one.yaml", "- {sign_domain: example.com, selector: s, key_len: 1024}\n")
+    block(service, account, 8)
     done = cli("register", "one.yaml", env=account)
     assert done.status == 0, done.err
     assert "login blocked" in service.said

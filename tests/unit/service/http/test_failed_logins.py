@@ -11,6 +11,7 @@ import pytest
 from falcon.testing import Result, TestClient
 from sqlalchemy import func, select
 
+from description import assert_described, operation_of
 from dkimctl.service.app import create_app
 from dkimctl.service.clients import ClientCredentials
 from dkimctl.service.database.opening import open_store
@@ -74,6 +75,8 @@ def test_from_the_tenth_failure_on_each_blocks_twice_as_long(login, guessed, clo
     for seconds in (1, 2, 4, 8, 16, 32, 60, 60):
         blocked = login(guessed)
         assert blocked.status_code == 429
+        operation = operation_of("POST", "/oauth2/token")
+        assert_described(operation, 429, blocked.headers, blocked.json)
         assert blocked.headers["Retry-After"] == str(seconds)
         assert blocked.headers["Cache-Control"] == "no-store"
         assert blocked.headers["Content-Type"] == "application/json;charset=UTF-8"
