@@ -32,20 +32,24 @@ def needs_service_extra() -> Iterator[None]:
         ) from error
 
 
-def open_service_store(data: Location | None, *, may_create: bool = False) -> Store:
+def open_service_store(
+    data: Location | None, *, may_create: bool = False, with_keys: bool = False
+) -> Store:
     """Open the service's data; by default what the environment names, or the user's data file.
 
-    Raises UsageError if a data file is missing, unless it `may_create` it.
+    With `with_keys`, private keys can be read. Raises UsageError if a data file is missing, unless
+    it `may_create` it.
     """
     with needs_service_extra():
         from dkimctl.service.database.location import default_location
         from dkimctl.service.database.opening import open_store
+        from dkimctl.service.environment import open_key_store
     location = data or default_location()
     if isinstance(location, Path):
         if not may_create and _is_missing(location):
             raise _missing(location, data)
         _require_directory(data)
-    return open_store(location)
+    return open_key_store(location) if with_keys else open_store(location)
 
 
 def open_served_store(data: Location | None) -> Store:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from dkimctl.cli.command import App
+from dkimctl.cli.commands import service_export, service_registration
 from dkimctl.cli.embedded_service import open_service_store
 from dkimctl.cli.options.results import read_output
 from dkimctl.cli.options.shared import DataOption, examples
@@ -17,11 +18,11 @@ from dkimctl.cli.output.streams import write
 from dkimctl.text.escaping import printable
 
 app = App(
-    help="Manage the embedded service: its clients and deliveries.",
+    help="Manage the embedded service: its clients, registrations and deliveries.",
     epilog=examples(
         "dkimctl service client create --output secret.txt",
         "dkimctl service client disable CLIENT_ID",
-        "dkimctl service delivery add CLIENT_ID",
+        "dkimctl service export --format opendkim --output-dir /etc/opendkim/dkimctl",
     ),
 )
 client = App(
@@ -35,7 +36,9 @@ delivery = App(
     epilog=examples("dkimctl service delivery add CLIENT_ID"),
 )
 app.add_typer(client, name="client")
+app.add_typer(service_registration.app, name="registration")
 app.add_typer(delivery, name="delivery")
+app.add_typer(service_export.app)
 
 ClientArgument = Annotated[str, typer.Argument(metavar="CLIENT_ID", help="Client ID.")]
 

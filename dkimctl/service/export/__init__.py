@@ -1,0 +1,1 @@
+"""The private keys of registrations, exported to where a signer of mail reads them."""
