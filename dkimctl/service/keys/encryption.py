@@ -13,6 +13,7 @@ import os
 import textwrap
 
 from cryptography.hazmat.primitives import padding, serialization
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
@@ -29,6 +30,8 @@ _PBES2 = bytes.fromhex("06092a864886f70d01050d")  # 1.2.840.113549.1.5.13
 _SCRYPT = bytes.fromhex("06092b06010401da47040b")  # 1.3.6.1.4.1.11591.4.11
 _AES_256_CBC = bytes.fromhex("060960864801650304012a")  # 2.16.840.1.101.3.4.1.42
 
+_SALT, _IV = 16, 16  # octets
+
 
 class WrongPassphrase(ValueError):
     """A key was encrypted with another passphrase."""
@@ -38,15 +41,14 @@ class PrivateKeyEncryptor:
     """Encrypts private keys with a passphrase, and decrypts those encrypted with the same one.
 
     The passphrase is octets in any encoding, as OpenSSL reads it from the environment. It is
-    stretched only once, with one salt: stretching it for each key would take far longer than
-    making the key.
+    stretched only once for each salt, of which each encryptor has one: stretching it for each key
+    would take far longer than making the key.
     """
 
     def __init__(self, passphrase: bytes) -> None:
         self._passphrase = passphrase
-        self._salt = os.urandom(16)
-        scrypt = Scrypt(self._salt, length=32, n=_COST, r=_BLOCK_SIZE, p=_PARALLEL)
-        self._key = scrypt.derive(self._passphrase)
+        self._salt = os.urandom(_SALT)
+        self._stretched: dict[bytes, bytes] = {}
 
     @staticmethod
     def is_encrypted(pem: bytes) -> bool:
@@ -55,23 +57,20 @@ class PrivateKeyEncryptor:
     def encrypt(self, pem: bytes) -> bytes:
         """Encrypt a private key (PKCS #8 in PEM); PEM too."""
         plaintext = base64.b64decode(b"".join(pem.split(b"\n")[1:-2]))
-        iv = os.urandom(16)
+        iv = os.urandom(_IV)
         padder = padding.PKCS7(128).padder()
-        cipher = Cipher(algorithms.AES(self._key), modes.CBC(iv)).encryptor()
+        cipher = Cipher(algorithms.AES(self._stretch(self._salt)), modes.CBC(iv)).encryptor()
         padded = padder.update(plaintext) + padder.finalize()
         ciphertext = cipher.update(padded) + cipher.finalize()
-        numbers = (_integer(number) for number in (_COST, _BLOCK_SIZE, _PARALLEL))
-        kdf = _sequence(_SCRYPT, _sequence(_element(_OCTETS, self._salt), *numbers))
-        encryption = _sequence(_AES_256_CBC, _element(_OCTETS, iv))
-        scheme = _sequence(_PBES2, _sequence(kdf, encryption))
-        text = base64.b64encode(_sequence(scheme, _element(_OCTETS, ciphertext))).decode()
+        document = _sequence(_scheme(self._salt, iv), _element(_OCTETS, ciphertext))
+        text = base64.b64encode(document).decode()
         lines = (line.encode() for line in textwrap.wrap(text, 64))
         return b"\n".join((ENCRYPTED_HEADER, *lines, _ENCRYPTED_FOOTER, b""))
 
     def decrypt(self, pem: bytes) -> bytes:
         """The private key (PKCS #8 in PEM). Raises WrongPassphrase."""
         try:
-            key = serialization.load_pem_private_key(pem, self._passphrase)
+            key = self._load(pem)
         except ValueError:
             raise WrongPassphrase from None
         return key.private_bytes(
@@ -79,6 +78,41 @@ class PrivateKeyEncryptor:
             serialization.PrivateFormat.PKCS8,
             serialization.NoEncryption(),
         )
+
+    def _load(self, pem: bytes) -> PrivateKeyTypes:
+        """The key. `cryptography` would stretch the passphrase again. Raises ValueError."""
+        document = base64.b64decode(b"".join(pem.split(b"\n")[1:-2]))
+        start = document.find(_SCHEME_START)
+        salt, iv = (
+            document[start + at :][:size] for at, size in ((_SALT_AT, _SALT), (_IV_AT, _IV))
+        )
+        scheme = _scheme(salt, iv)
+        if start < 0 or document[start:][: len(scheme)] != scheme:  # of another program
+            return serialization.load_pem_private_key(pem, self._passphrase)
+        ciphertext = document[start + len(scheme) :]
+        ciphertext = ciphertext[len(ciphertext) % 16 :]  # without tag and length, of 2 to 4 octets
+        cipher = Cipher(algorithms.AES(self._stretch(salt)), modes.CBC(iv)).decryptor()
+        padded = cipher.update(ciphertext) + cipher.finalize()
+        unpadder = padding.PKCS7(128).unpadder()
+        plaintext = unpadder.update(padded) + unpadder.finalize()
+        # The key is ours, and looking for its factors would take longer than all of the rest.
+        return serialization.load_der_private_key(
+            plaintext, None, unsafe_skip_rsa_key_validation=True
+        )
+
+    def _stretch(self, salt: bytes) -> bytes:
+        if salt not in self._stretched:
+            scrypt = Scrypt(salt, length=32, n=_COST, r=_BLOCK_SIZE, p=_PARALLEL)
+            self._stretched[salt] = scrypt.derive(self._passphrase)
+        return self._stretched[salt]
+
+
+def _scheme(salt: bytes, iv: bytes) -> bytes:
+    """The AlgorithmIdentifier of PBES2, whose length is always the same."""
+    numbers = (_integer(number) for number in (_COST, _BLOCK_SIZE, _PARALLEL))
+    kdf = _sequence(_SCRYPT, _sequence(_element(_OCTETS, salt), *numbers))
+    encryption = _sequence(_AES_256_CBC, _element(_OCTETS, iv))
+    return _sequence(_PBES2, _sequence(kdf, encryption))
 
 
 def _sequence(*elements: bytes) -> bytes:
@@ -95,3 +129,9 @@ def _element(tag: int, contents: bytes) -> bytes:
         return bytes((tag, length)) + contents
     size = (length.bit_length() + 7) // 8
     return bytes((tag, 0x80 | size)) + length.to_bytes(size) + contents
+
+
+# Where the parts of a scheme are in it.
+_SALT_AT = _scheme(b"s" * _SALT, b"i" * _IV).index(b"s" * _SALT)
+_IV_AT = _scheme(b"s" * _SALT, b"i" * _IV).index(b"i" * _IV)
+_SCHEME_START = _scheme(b"s" * _SALT, b"i" * _IV)[:_SALT_AT]
