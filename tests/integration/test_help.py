@@ -15,6 +15,9 @@ COMMANDS = [
     ["service"], ["service", "client"], ["service", "client", "create"],
     ["service", "client", "list"], ["service", "client", "disable"],
     ["service", "client", "enable"], ["service", "client", "delete"],
+    ["service", "registration"], ["service", "registration", "list"],
+    ["service", "registration", "enable"], ["service", "registration", "disable"],
+    ["service", "registration", "delete"], ["service", "export"],
     ["service", "delivery"], ["service", "delivery", "add"],
 ]  # fmt: skip
 

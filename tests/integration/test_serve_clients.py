@@ -51,6 +51,9 @@ def _tree(cli) -> set[str]:
         ("client", "enable", "someone"),
         ("client", "delete", "someone"),
         ("delivery", "add", "someone"),
+        ("registration", "list"),
+        ("registration", "delete", "example.com", "s1", "--yes"),
+        ("export", "--format", "rspamd", "--output-dir", "export"),
     ],
 )
 @pytest.mark.parametrize("data", [(), ("--data", "typo.db"), ("--data", "no/such/typo.db")])

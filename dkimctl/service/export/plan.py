@@ -15,9 +15,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import groupby
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Row, select
 
 from dkimctl.errors import NegativeAnswer, UsageError
 from dkimctl.service.clients import ClientState
@@ -44,30 +44,22 @@ class SigningKey(NamedTuple):
 
 
 class _Candidate(NamedTuple):
-    """A row of the query, in the order of its columns."""
+    """A registration. The columns of the query are named in the same order."""
 
     sign_domain: str
     selector: str
     client_id: str
-    start_date: str
-    regist_date: str
+    start_date: datetime
+    regist_date: datetime
     default: int
     enable: bool
     private_key: bytes
     client_state: str
 
     @property
-    def start(self) -> datetime:
-        return datetime.fromisoformat(self.start_date)
-
-    @property
-    def registered(self) -> datetime:
-        return datetime.fromisoformat(self.regist_date)
-
-    @property
     def begin(self) -> tuple[datetime, datetime, str]:
         """The latest signs."""
-        return self.start, self.registered, self.selector
+        return self.start_date, self.regist_date, self.selector
 
 
 _CANDIDATES = (
@@ -110,7 +102,7 @@ def read_plan(store: Store, now: datetime, third_party_client: str | None = None
     with store.reading() as connection:
         if third_party_client is not None:
             _require_client(connection, third_party_client)
-        rows = (_Candidate._make(row) for row in connection.execute(_CANDIDATES))
+        rows = (_candidate(store, row) for row in connection.execute(_CANDIDATES))
         for domain, of_domain in groupby(rows, attrgetter("sign_domain")):
             choice.add(domain, of_domain)
     third_party = choice.third_party_of(third_party_client)
@@ -165,7 +157,7 @@ class _Choice:
             self._clients.add(row.client_id)
             if not row.enable:
                 self.left_out["disabled"] += 1
-            elif row.start > self._now:
+            elif row.start_date > self._now:
                 self.left_out["not yet in effect"] += 1
             else:
                 yield row
@@ -174,23 +166,44 @@ class _Choice:
         """Those of the client that was first: a later one may not take over its mail."""
         if len({row.client_id for row in rows}) < 2:
             return rows
-        first = min(rows, key=lambda row: row.registered).client_id
+        first = min(rows, key=lambda row: row.regist_date).client_id
         self.contested.append(domain)
         of_first = [row for row in rows if row.client_id == first]
         self.left_out["of a second client of the domain"] += len(rows) - len(of_first)
         return of_first
 
 
+def _candidate(store: Store, row: Row[*tuple[Any, ...]]) -> _Candidate:
+    try:
+        candidate = _Candidate._make(row)
+        dates = (_date(candidate.start_date), _date(candidate.regist_date))
+    except (TypeError, ValueError):
+        raise _invalid(store, row[0], row[1]) from None
+    return candidate._replace(start_date=dates[0], regist_date=dates[1])
+
+
+def _date(text: Any) -> datetime:
+    """As it is: the first and last ones there are would not fit into another time zone."""
+    date = datetime.fromisoformat(text)
+    if date.tzinfo is None:
+        raise ValueError
+    return date
+
+
 def _key(store: Store, row: _Candidate) -> SigningKey:
     """Check the names again: they become part of paths, and of lines of tables."""
     entry = validate_entry({"sign_domain": row.sign_domain, "selector": row.selector})
     if not isinstance(entry, Entry) or (entry.sign_domain, entry.selector) != row[:2]:
-        name = f"{row.selector!a} of {row.sign_domain!a}"
-        raise UsageError(
-            f"{store.path}: cannot use the service data: invalid registration {name}",
-            hint="restore a backup of the data, or delete this registration",
-        )
+        raise _invalid(store, row.sign_domain, row.selector)
     return SigningKey(row.sign_domain, row.selector, _plain(store, row))
+
+
+def _invalid(store: Store, sign_domain: object, selector: object) -> UsageError:
+    return UsageError(
+        f"{store.path}: cannot use the service data: invalid registration {selector!a} of "
+        f"{sign_domain!a}",
+        hint="restore a backup of the data, or delete this registration",
+    )
 
 
 def _plain(store: Store, row: _Candidate) -> bytes:

@@ -161,3 +161,20 @@ def test_a_key_with_another_passphrase_than_the_rest_is_refused(
 def test_no_private_key_is_in_the_representation(store: Store, register: Register) -> None:
     register("example.com", "s1")
     assert "key of" not in repr(read_plan(store, NOW))
+
+
+def test_the_first_and_last_dates_that_can_be_registered_are_understood(
+    store: Store, register: Register
+) -> None:
+    register("first.example", "s1", "0001-01-01T00:00+23:59")
+    register("last.example", "s1", "9999-12-31T23:59-23:59")
+    assert selectors(read_plan(store, NOW)) == {"first.example": "s1"}
+
+
+@pytest.mark.parametrize("date", ["", "soon", "2021-01-01T00:00"])
+def test_a_date_that_the_service_does_not_write_is_an_error(
+    store: Store, register: Register, date: str
+) -> None:
+    register("example.com", "s1", date)
+    with pytest.raises(UsageError, match=r"invalid registration 's1' of 'example\.com'"):
+        read_plan(store, NOW)
