@@ -33,7 +33,7 @@ Background no
 Syslog no
 Include {export}/opendkim.conf
 """
-# Without all other modules; `local.d/dkim_signing.conf` of an installation is part of this block.
+# Without the other modules. Debian's file for this one includes what operators write.
 _RSPAMD = """
 options {{
   pidfile = "{home}/rspamd.pid";
@@ -46,10 +46,9 @@ logging {{ type = "file"; filename = "{home}/rspamd.log"; level = "info"; }}
 worker "normal" {{ bind_socket = "127.0.0.1:{port}"; count = 1; }}
 modules {{ path = "/usr/share/rspamd/plugins/dkim_signing.lua"; }}
 lua = "/usr/share/rspamd/rules/rspamd.lua";
-dkim_signing {{
-  .include "{export}/dkim_signing.conf"
-}}
+.include "/etc/rspamd/modules.d/dkim_signing.conf"
 """
+_RSPAMD_LOCAL = '.include(priority=1,duplicate=merge) "{export}/dkim_signing.conf"\n'
 
 
 class Signature(NamedTuple):
@@ -149,10 +148,11 @@ def running_rspamd(need: Callable[[str], str], home: Path, export: Path) -> Iter
     """Run rspamd with the export; as its own user, if we are root."""
     port = free_port()
     own = home / "rspamd"
-    own.mkdir()
-    (home / "rspamd.conf").write_text(_RSPAMD.format(port=port, export=export, home=own))
-    words = [need("rspamd"), "-f", "-c", str(home / "rspamd.conf"), f"--var=DBDIR={own}"]
-    words += [f"--var=RUNDIR={own}"]
+    (own / "local.d").mkdir(parents=True)
+    (own / "local.d" / "dkim_signing.conf").write_text(_RSPAMD_LOCAL.format(export=export))
+    (home / "rspamd.conf").write_text(_RSPAMD.format(port=port, home=own))
+    words = [need("rspamd"), "-f", "-c", str(home / "rspamd.conf")]
+    words += [f"--var={name}={own}" for name in ("DBDIR", "RUNDIR", "LOCAL_CONFDIR")]
     if _has_own_user("_rspamd"):
         entry = pwd.getpwnam("_rspamd")
         os.chown(own, entry.pw_uid, entry.pw_gid)

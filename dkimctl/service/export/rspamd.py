@@ -1,6 +1,6 @@
 """Maps and settings of rspamd's module dkim_signing.
 
-rspamd reads a changed map by itself, and the settings when it starts. They depend on the directory
+rspamd reads a changed map by itself, and the settings when it starts: they depend on the directory
 alone. There is one map, so that a selector never meets the key of another.
 """
 
@@ -15,6 +15,8 @@ _MAP = "selectors.map"
 # The module has no fallback to another domain: use_domain_custom chooses the domain that signs. The
 # key of third-party signing may be another than the one for mail of its own domain.
 _SETTINGS = """\
+# To use it, write into local.d/dkim_signing.conf, and restart rspamd:
+# .include(priority=1,duplicate=merge) "{settings}"
 selector_map = "{map}";
 path = "{keys}/${{selector}}._domainkey.${{domain}}";
 try_fallback = false;
@@ -44,7 +46,6 @@ def rspamd_files(plan: Plan, directory: Path, keys: Path) -> Mapping[str, str]:
     lines = [f"{domain} {key.selector}\n" for domain, key in sorted(plan.by_domain.items())]
     if plan.third_party:
         lines.append(f"* {plan.third_party.fqdn}\n")
-    return {
-        _MAP: "".join(lines),
-        "dkim_signing.conf": _SETTINGS.format(map=directory / _MAP, keys=keys),
-    }
+    settings = directory / "dkim_signing.conf"
+    text = _SETTINGS.format(settings=settings, map=directory / _MAP, keys=keys)
+    return {_MAP: "".join(lines), settings.name: text}
