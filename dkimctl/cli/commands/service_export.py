@@ -70,14 +70,16 @@ def export(
 ) -> None:
     """Write the private keys in effect, and the files that tell a signer to use them.
 
-    Of each domain, the registration with the latest start date that has come signs, if it is
-    enabled. Those of deleted clients are left out; those of disabled clients are not. Of a domain
-    that several clients have registered, the first one's sign. The keys are not encrypted: a
-    signer cannot ask for a passphrase.
+    Of each domain, the enabled registration with the latest start date that has come signs. Those
+    of deleted clients are left out; those of disabled clients are not. Of a domain that several
+    clients have registered, the first client's sign. The keys are not encrypted: a signer cannot
+    ask for a passphrase.
 
-    Run it as the user of the signer, or as root, or with --group. Run it from a timer, since start
-    dates come. Each file is replaced as a whole, and those no longer in use stay for an hour.
-    rspamd notices by itself; send SIGUSR1 to opendkim.
+    Run it from a timer, since start dates come, and send SIGUSR1 to opendkim afterwards; rspamd
+    notices by itself. Files no longer in use stay for an hour.
+
+    The signer must be able to read the files: run it as the signer's user, or name its group. With
+    RequireSafeKeys, opendkim takes only keys of its own user or root, in a group without others.
     """
     with closing(open_service_store(data, with_keys=True)) as store:
         from dkimctl.service.export.files import open_directory
