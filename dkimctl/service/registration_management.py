@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import fields
 
 from sqlalchemy import ColumnElement, delete, select, update
 
@@ -30,15 +31,16 @@ def list_registrations(
 ) -> Iterator[Registration]:
     """All registrations, or those of a client or domain, sorted by name."""
     table = registrations.c
-    query = select(*(table[name] for name in Registration.__dataclass_fields__))
+    query = select(*(table[field.name] for field in fields(Registration)))
     if client_id is not None:
         query = query.where(table.client_id == client_id)
     if sign_domain is not None:
         query = query.where(table.sign_domain == sign_domain.lower().removesuffix("."))
     query = query.order_by(table.sign_domain, table.selector)
-    with store.reading() as connection:
-        for row in connection.execute(query.execution_options(yield_per=1000)):
-            yield Registration(**row._mapping)
+    query = query.execution_options(yield_per=1000)
+    with store.reading() as connection, connection.execute(query) as rows:
+        for row in rows:
+            yield Registration(*row)
 
 
 def require_registration(store: Store, name: RegistrationName) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from dkimctl.service import registrations
 from dkimctl.service.clients import create_client
-from dkimctl.service.database.store import Store
+from dkimctl.service.database.opening import open_store
 from dkimctl.service.keys.encryption import PrivateKeyEncryptor
 from dkimctl.service.keys.pairs import make_key
 from dkimctl.service.registrations import Registration
@@ -40,7 +40,7 @@ def fill(cli, pair):
     def fill(*names, passphrase=None, **fields):
         encryptor = PrivateKeyEncryptor(passphrase.encode()) if passphrase else None
         client_id = fields.pop("client_id", "first")
-        with closing(Store.open(cli.home / "service.db", encryptor)) as store:
+        with closing(open_store(cli.home / "service.db", encryptor)) as store:
             with store.reading() as connection:
                 query = "SELECT count(*) FROM clients WHERE client_id = ?"
                 [count] = connection.exec_driver_sql(query, (client_id,)).one()
@@ -53,7 +53,7 @@ def fill(cli, pair):
                     "regist_date": "2021-01-01T00:00:00+00:00",
                 }  # fmt: skip
                 registration = Registration(client_id, *name, **(known | fields))
-                assert registrations.add(store, registration, pair.private_key)
+                assert registrations.add_all(store, {registration: pair.private_key})
 
     return fill
 
@@ -125,7 +125,7 @@ def test_a_killed_export_leaves_whole_tables(cli, fill, pair):
     assert cli(*EXPORT).status == 0
     duration = time.monotonic() - began
     killed = 0
-    for number in range(20):
+    for number in range(10):
         with closing(sqlite3.connect(cli.home / "service.db")) as connection, connection:
             connection.execute("UPDATE registrations SET selector = ?", (f"t{number}",))
         process = cli.start(*EXPORT)
@@ -134,7 +134,7 @@ def test_a_killed_export_leaves_whole_tables(cli, fill, pair):
         process.kill()
         process.wait()
         assert require_whole(out, pair) == 200
-    assert killed > 5
+    assert killed >= 3
     assert cli(*EXPORT).status == 0
     assert require_whole(out, pair) == 200
     assert not list(out.rglob("*.tmp"))

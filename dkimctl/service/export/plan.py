@@ -102,9 +102,10 @@ def read_plan(store: Store, now: datetime, third_party_client: str | None = None
     with store.reading() as connection:
         if third_party_client is not None:
             _require_client(connection, third_party_client)
-        rows = (_candidate(store, row) for row in connection.execute(_CANDIDATES))
-        for domain, of_domain in groupby(rows, attrgetter("sign_domain")):
-            choice.add(domain, of_domain)
+        with connection.execute(_CANDIDATES) as rows:  # closes the cursor also after an error
+            candidates = (_candidate(store, row) for row in rows)
+            for domain, of_domain in groupby(candidates, attrgetter("sign_domain")):
+                choice.add(domain, of_domain)
     third_party = choice.third_party_of(third_party_client)
     kept = {id(row): row for row in [*choice.by_domain.values(), *filter(None, [third_party])]}
     keys = {number: _key(store, row) for number, row in kept.items()}
@@ -200,7 +201,7 @@ def _key(store: Store, row: _Candidate) -> SigningKey:
 
 def _invalid(store: Store, sign_domain: object, selector: object) -> UsageError:
     return UsageError(
-        f"{store.path}: cannot use the service data: invalid registration {selector!a} of "
+        f"{store.name}: cannot use the service data: invalid registration {selector!a} of "
         f"{sign_domain!a}",
         hint="restore a backup of the data, or delete this registration",
     )
@@ -216,7 +217,7 @@ def _plain(store: Store, row: _Candidate) -> bytes:
     except WrongPassphrase:
         pass
     raise UsageError(
-        f"{store.path}: the private key of {row.selector} of {row.sign_domain} is encrypted with "
+        f"{store.name}: the private key of {row.selector} of {row.sign_domain} is encrypted with "
         "another passphrase",
         hint="set DKIMCTL_SERVICE_PASSPHRASE to the passphrase it was encrypted with",
     )

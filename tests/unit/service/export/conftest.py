@@ -41,6 +41,7 @@ def register(store: Store) -> Register:
             "value",
             regist_date,
         )
-        assert registrations.add(store, registration, f"key of {sign_domain} {selector}".encode())
+        key = f"key of {sign_domain} {selector}".encode()
+        assert registrations.add_all(store, {registration: key})
 
     return register
