@@ -14,14 +14,15 @@ from pathlib import Path
 import pytest
 
 from dkimctl.service import registrations
-from dkimctl.service.clients import create_client
+from dkimctl.service.clients import create_client, list_clients
 from dkimctl.service.database.opening import open_store
 from dkimctl.service.keys.encryption import PrivateKeyEncryptor
 from dkimctl.service.keys.pairs import make_key
 from dkimctl.service.registrations import Registration
 
 DATA = ("--data", "service.db")
-EXPORT = ("service", "export", "--format", "opendkim", "--output-dir", "out", *DATA)
+TO_OUT = ("service", "export", "--format", "opendkim", "--output-dir", "out")
+EXPORT = (*TO_OUT, *DATA)
 PASSPHRASE = "correct horse battery"
 EXAMPLE = ("example.com", "s1")
 
@@ -40,11 +41,9 @@ def fill(cli, pair):
     def fill(*names, passphrase=None, **fields):
         encryptor = PrivateKeyEncryptor(passphrase.encode()) if passphrase else None
         client_id = fields.pop("client_id", "first")
-        with closing(open_store(cli.home / "service.db", encryptor)) as store:
-            with store.reading() as connection:
-                query = "SELECT count(*) FROM clients WHERE client_id = ?"
-                [count] = connection.exec_driver_sql(query, (client_id,)).one()
-            if not count:
+        location = fields.pop("location", cli.home / "service.db")
+        with closing(open_store(location, encryptor)) as store:
+            if client_id not in {client.client_id for client in list_clients(store)}:
                 create_client(store, client_id)
             for name in names:
                 known = {
@@ -97,6 +96,18 @@ def test_encrypted_keys_are_exported_plain_with_the_passphrase_alone(cli, fill, 
         assert not (cli.home / "out").exists()
     assert cli(*EXPORT, env={"DKIMCTL_SERVICE_PASSPHRASE": PASSPHRASE}).status == 0
     assert key_files(cli) == {"s1._domainkey.example.com": pair.private_key}
+
+
+def test_keys_in_postgresql_are_exported(cli, fill, pair, postgresql_database):
+    fill(EXAMPLE, ("two.example", "s1"), location=postgresql_database)
+    database = ("--database", postgresql_database.text)
+    disabled = cli("service", "registration", "disable", "two.example", "s1", *database)
+    listed = cli("service", "registration", "list", *database)
+    done = cli(*TO_OUT, *database)
+    assert (disabled.status, listed.status, done.status) == (0, 0, 0)
+    assert "two.example\ts1\tfirst\t1024\t" in listed.out
+    assert key_files(cli) == {"s1._domainkey.example.com": pair.private_key}
+    assert "1 key exported, 1 disabled" in done.err
 
 
 def test_a_domain_of_two_clients_and_a_default_that_nobody_chose_are_warnings(cli, fill):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import closing
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -163,5 +162,5 @@ def _line(registration: Registration) -> str:
 def _json(registrations: Iterable[Registration]) -> Iterator[str]:
     yield '{"registrations": ['
     for number, registration in enumerate(registrations):
-        yield (",\n " if number else "\n ") + json.dumps(asdict(registration))
+        yield (",\n " if number else "\n ") + json.dumps(registration._asdict())
     yield "\n]}\n"
