@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, NamedTuple
 
-from dkimctl.errors import DkimctlError, RequestRefused, ServiceError
+from dkimctl.errors import DkimctlError, RequestRefused, ServiceError, Throttled
 from dkimctl.models.registration import DomainSpec, Outcome, Registration, Result, named
 from dkimctl.registration import outcomes
 from dkimctl.registration.matching import match
@@ -113,9 +113,13 @@ class Batch:
         self._set_unanswered(failure)
 
     def mark_not_processed(self, failure: DkimctlError) -> None:
-        """The current request had no effect."""
-        for position in self.in_flight:
-            self._attempts[position] += 1
+        """The current request had no effect.
+
+        It was no attempt if the service says when to come back: --max-wait bounds that.
+        """
+        if not (isinstance(failure, Throttled) and failure.retry_after is not None):
+            for position in self.in_flight:
+                self._attempts[position] += 1
         self._set_unanswered(failure)
 
     def mark_split(self, refusal: RequestRefused) -> Sequence[int]:

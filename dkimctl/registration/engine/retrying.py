@@ -87,7 +87,9 @@ class BatchSender:
     def _is_over(self, state: tenacity.RetryCallState) -> bool:
         batch: Batch = state.args[0]
         positions: Sequence[int] = state.args[1]
-        batch.requested_wait += _failure(state).retry_after or 0.0
+        retry_after = _failure(state).retry_after
+        if retry_after is not None:
+            batch.requested_wait += max(retry_after, _SHORTEST_WAIT)
         return batch.attempts(positions) >= MAX_ATTEMPTS or batch.requested_wait > self._max_wait
 
     def _report_backoff(self, state: tenacity.RetryCallState) -> None:

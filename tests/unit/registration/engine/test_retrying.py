@@ -167,10 +167,27 @@ class TestWaiting:
     def test_one_batch_refused_four_times_does_not_end_the_run(
         self, service, make_run, entries, outcomes_of
     ):
-        server = service(*[Throttled("429", retry_after=0.0)] * 4)
+        server = service(*[Throttled("429")] * 4)
         run = make_run(server.send, batch_size=2)
         assert outcomes_of(run.run(entries(4))) == ["pending"] * 2 + ["created"] * 2
         assert run.engine.stopped is None
+
+    def test_a_batch_comes_back_as_often_as_the_service_says_when(
+        self, service, make_run, entries, outcomes_of
+    ):
+        server = service(*[Throttled("429", retry_after=10.0)] * 7, LOST)
+        run = make_run(server.send, max_wait=100.0)
+        assert outcomes_of(run.run(entries(2))) == ["created"] * 2
+        assert len(server.batches) == 9
+
+    @pytest.mark.parametrize("retry_after", [0.0, 1.0])
+    def test_a_service_that_always_says_later_is_left_after_max_wait(
+        self, service, make_run, entries, outcomes_of, retry_after
+    ):
+        server = service(*[Throttled("429", retry_after=retry_after)] * 100)
+        run = make_run(server.send, max_wait=5.0)
+        assert outcomes_of(run.run(entries(2))) == ["pending"] * 2
+        assert len(server.batches) == (6 if retry_after else 17)
 
     def test_503_with_retry_after_pauses_all_batches(self, service, make_run, entries):
         began = []
