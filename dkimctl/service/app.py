@@ -33,17 +33,19 @@ if TYPE_CHECKING:
     from dkimctl.service.http.metrics import Metrics
 
 _MAX_DOMAINS = 50
-_MAX_BODY = 1024 * 1024
 _MAX_WAITING = 6  # requests that wait for keys; the other threads of the server answer the rest
 _KEYS_WITHIN = 20.0  # seconds; clients give up after 30
 _GUNICORN_GIVES_UP = 4  # with this exit status of a worker, it does not start another one
+_ENTRY = 2048  # octets; the longest names take about 600
+_MIN_BODY = 128 * 1024
+_MAX_BODY = 1024 * 1024  # less than the HTTP server's limit, so that a larger one gets the reason
 
 
 def create_app(
     store: Store | None = None,
     *,
     max_domains: int = _MAX_DOMAINS,
-    max_body: int = _MAX_BODY,
+    max_body: int | None = None,
     max_waiting: int = _MAX_WAITING,
     key_pool: int = 0,
     key_threads: int | None = None,
@@ -55,12 +57,15 @@ def create_app(
 
     Without a `store`, the data and the other settings are those of the environment, as for
     `gunicorn 'dkimctl.service.app:create_app()'`. `max_domains` limits the entries of one
-    registration request, `max_body` the octets of any request body. For `max_waiting`, `key_pool`
-    and `key_threads` see KeySupply. `clock` returns seconds since the epoch. With `monitoring`,
-    requests are counted and logged, and proxies may be trusted.
+    registration request, `max_body` the octets of any request body; by default, that follows from
+    `max_domains`. For `max_waiting`, `key_pool` and `key_threads` see KeySupply. `clock` returns
+    seconds since the epoch. With `monitoring`, requests are counted and logged, and proxies may be
+    trusted.
     """
     if store is None:
         return _app_of_environment()
+    if max_body is None:
+        max_body = min(max(_ENTRY * max_domains, _MIN_BODY), _MAX_BODY)
     metrics = _start_metrics(store) if monitoring else None
     keys = KeySupply(
         store,

@@ -119,9 +119,17 @@ class ServeProcess:
     def said(self) -> str:
         return self._log.read_text()
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def stop(self) -> None:
         self._process.terminate()
         self._process.wait(LIMIT)
+
+    def wait(self) -> int:
+        """Its exit status, when it has ended."""
+        return self._process.wait(LIMIT)
 
     def operate(self, *words: object) -> Done:
         done = self.cli("service", *words, "--data", "service.db")

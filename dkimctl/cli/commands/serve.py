@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 from contextlib import closing
-from types import FrameType
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,12 +15,16 @@ from dkimctl.cli.embedded_service import needs_service_extra, open_served_store
 from dkimctl.cli.options.shared import DataOption, examples
 from dkimctl.cli.output.serving import announce
 from dkimctl.cli.output.streams import Reporter
-from dkimctl.errors import ExitCode
+from dkimctl.errors import ExitCode, UsageError
 from dkimctl.service.http.log_output import LogFormat
 from dkimctl.settings.values import short_duration
 
 if TYPE_CHECKING:
+    from wsgiref.types import WSGIApplication
+
+    from dkimctl.service.database.location import Location
     from dkimctl.service.faults.plan import Plan
+    from dkimctl.service.server.listening import Listening
 
 app = App()
 
@@ -29,6 +34,7 @@ app = App()
         "dkimctl serve",
         "dkimctl serve --port 8025 --data service.db",
         "dkimctl serve --host 0.0.0.0",
+        "dkimctl serve --workers 4",
         "dkimctl serve --faults faults.yaml",
     )
 )
@@ -47,8 +53,11 @@ def serve(
         int, typer.Option(metavar="N", min=1, help="Most domains in one request.")
     ] = 50,
     threads: Annotated[
-        int, typer.Option(metavar="N", min=1, max=64, help="Worker threads, 1 to 64.")
+        int, typer.Option(metavar="N", min=1, max=64, help="Threads of each process, 1 to 64.")
     ] = 8,
+    workers: Annotated[
+        int, typer.Option(metavar="N", min=1, max=64, help="Processes, 1 to 64; not on Windows.")
+    ] = 1,
     faults: Annotated[
         str | None,
         typer.Option(
@@ -95,32 +104,80 @@ def serve(
         from dkimctl.service.faults.plan import read_plan
         from dkimctl.service.http.log_output import log_to_stderr
         from dkimctl.service.http.monitoring import read_monitoring
-        from dkimctl.service.server.server import Server, hang_up
+        from dkimctl.service.server.listening import Listening
+        from dkimctl.service.server.server import hang_up
+    if workers > 1:
+        _require_workers(faults)
     requests = None if ctx.obj.quiet else log_format
     monitoring = read_monitoring(requests, trusted_proxy or (), metrics_from or ())
     plan = read_plan(faults, read_duration=short_duration) if faults is not None else None
     with closing(open_served_store(data)) as store:
-        service = create_app(store, max_domains=max_domains, monitoring=monitoring)
-        if plan:
-            _announce_faults(ctx.obj, plan)
-            service = FaultInjector(service, plan, hang_up)
-        server = Server(service, host, port, threads)
+        listening = Listening(host, port)
+        log_to_stderr(log_format)
+        if workers == 1:
+            service = create_app(store, max_domains=max_domains, monitoring=monitoring)
+            if plan:
+                _announce_faults(ctx.obj, plan)
+                service = FaultInjector(service, plan, hang_up)
+            _serve(ctx.obj, service, listening, threads, data)
+            return ExitCode.OK
+    from dkimctl.service.server.workers import serve_with_workers
+
+    serve_with_workers(
+        listening,
+        workers,
+        threads,
+        load=lambda: create_app(
+            open_served_store(data),
+            max_domains=max_domains,
+            key_threads=max(1, (os.cpu_count() or 1) // workers),
+            monitoring=monitoring,
+        ),
+        ready=lambda: announce(ctx.obj, listening, data),
+    )
+    return ExitCode.OK
+
+
+def _serve(
+    reporter: Reporter,
+    service: WSGIApplication,
+    listening: Listening,
+    threads: int,
+    data: Location | None,
+) -> None:
+    """Serve in this process until SIGTERM or Ctrl-C."""
+    from dkimctl.service.server.server import Server
+
+    with closing(listening):
+        server = Server(service, listening.sockets, threads)
         if server.threads < threads:
-            ctx.obj.warn(
+            reporter.warn(
                 f"the system allows only {server.threads} of {threads} worker threads (ulimit -u)"
             )
-        announce(ctx.obj, server, data)
-        log_to_stderr(log_format)
-        signal.signal(signal.SIGTERM, _stop)
-        with closing(server):
-            server.run()
-    return ExitCode.OK
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: server.stop())
+        announce(reporter, listening, data)
+        server.run()
+
+
+def _require_workers(faults: str | None) -> None:
+    """Raises UsageError if there cannot be several processes."""
+    if faults is not None:
+        raise UsageError(
+            "--faults needs a single process, which counts the requests",
+            hint="leave out --workers",
+        )
+    if sys.platform == "win32":
+        raise UsageError("--workers does not work on Windows", hint="leave it out")
+    try:
+        import gunicorn  # noqa: F401
+    except ModuleNotFoundError:
+        raise UsageError(
+            "--workers needs gunicorn, which is not installed",
+            hint="run `pip install 'dkimctl[service]'`",
+        ) from None
 
 
 def _announce_faults(reporter: Reporter, plan: Plan) -> None:
     shares = (f"{kind} {100 * share:.3g}%" for kind, share in plan.faults.items())
     reporter.note(f"dkimctl: faults with seed {plan.seed}: {', '.join(shares) or 'none'}")
-
-
-def _stop(_signal: int, _frame: FrameType | None) -> NoReturn:
-    raise SystemExit

@@ -11,16 +11,16 @@ from dkimctl.cli.output.streams import Reporter
 
 if TYPE_CHECKING:
     from dkimctl.service.database.location import Location
-    from dkimctl.service.server.server import Server
+    from dkimctl.service.server.listening import Listening
 
 _ALL = {4: "all IPv4 addresses of this machine", 6: "all IPv6 addresses of this machine"}
 _PROXY = "https://PROXY"
 
 
-def announce(reporter: Reporter, server: Server, data: Location | None) -> None:
-    """Say where `server` listens, and what to do next."""
-    url, places = server.local_url, [_place(*address) for address in server.addresses]
-    if server.is_local:
+def announce(reporter: Reporter, listening: Listening, data: Location | None) -> None:
+    """Say where the service listens, and what to do next."""
+    url, places = listening.local_url, [_place(*address) for address in listening.addresses]
+    if listening.is_local:
         reporter.note(
             f"dkimctl: serving on {url} (both auth URL and base URL); press Ctrl-C to stop"
         )
@@ -38,7 +38,7 @@ def announce(reporter: Reporter, server: Server, data: Location | None) -> None:
         "dkimctl: to create a client: dkimctl service client create --output secret.txt"
         + data_option(data)
     )
-    for how, its_url in _ways_to_log_in(url, is_local=server.is_local):
+    for how, its_url in _ways_to_log_in(url, is_local=listening.is_local):
         reporter.note(
             f"dkimctl: {how}: dkimctl login --auth-url {its_url} --base-url {its_url} "
             "--client-id ID"

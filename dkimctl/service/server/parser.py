@@ -12,6 +12,9 @@ import re
 from waitress.parser import HTTPRequestParser, ParsingError
 from waitress.utilities import BadRequest
 
+MAX_HEADERS = 100
+"""Each takes a few hundred octets of memory, however short it is."""
+
 MAX_FRAMING = 16 * 1024
 """Octets of a chunked body that are not content; 1,000 chunks need 10,000 at most."""
 
@@ -43,7 +46,7 @@ class Parser(HTTPRequestParser):
         _check_lines(header_plus)
         try:
             super().parse_header(header_plus)
-        except ValueError:  # such as a Content-Length with more digits than Python reads
+        except (ParsingError, ValueError):  # its message may quote a header
             raise ParsingError("the head is malformed") from None
         self._check_transfer_encoding(header_plus)
 
@@ -65,6 +68,8 @@ def _check_lines(head: bytes) -> None:
     line = head.partition(b"\r\n")[0]
     if not _REQUEST_LINE.fullmatch(line):
         raise ParsingError("the request line is malformed, too long, or not of HTTP/1.0 or 1.1")
+    if head.count(b"\n") > MAX_HEADERS + 2:  # with the request line and the empty one
+        raise ParsingError(f"there are more than {MAX_HEADERS} headers")
     if _FOLDED.search(head):
         raise ParsingError("a header is folded")
     if _BLANKS.search(head):

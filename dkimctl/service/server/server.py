@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import errno
-import ipaddress
-import json
 import logging
 import select
 import socket
+import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from functools import partial
 from typing import Any, NoReturn
 
-from waitress.channel import ClientDisconnected, HTTPChannel
-from waitress.server import MultiSocketServer, TcpWSGIServer, create_server
-from waitress.task import ErrorTask, ThreadedTaskDispatcher
+from waitress import wasyncore
+from waitress.adjustments import Adjustments
+from waitress.channel import ClientDisconnected
+from waitress.task import ThreadedTaskDispatcher
 
-from dkimctl.errors import ThreadLimitError, UsageError
-from dkimctl.service.server.parser import Parser
+from dkimctl.errors import ThreadLimitError
+from dkimctl.service.failures import describe_failure
+from dkimctl.service.server.connections import Connection, Listener, State, largest, useless
 
 # The limits of waitress. That of the app is lower, so that a body slightly too large is answered
 # with the reason; a far larger one is cut off.
@@ -27,12 +26,18 @@ MAX_BODY = 1280 * 1024  # bytes
 MAX_HEAD = 16 * 1024  # bytes; a bearer token has about 1,000
 
 TIME_LIMIT = 30.0  # seconds to receive a request, and to send its answer
+STOP_LIMIT = 30.0  # seconds in which requests are still answered when the server is to stop
 _IDLE_LIMIT = 60  # seconds between requests
-_LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - only shown
-_ADDRESSES = (
-    "use --host 127.0.0.1 for this machine alone, or --host 0.0.0.0 for all its IPv4 addresses"
-)
-_MAX_CONNECTIONS = 200  # with a body in memory each: 250 MiB
+_MAX_CONNECTIONS = 1000
+_MAX_MEMORY = 64 * 1024 * 1024  # bytes of requests and answers, of all connections together
+_CHECK_INTERVAL = 0.02  # seconds; in that time, clients can send a few megabytes
+_OTHER_FILES = 96  # that the process may need: connections to the database, a burst of newcomers
+_FEWEST = 16  # connections, however few files the system allows
+_SELECT_LIMIT = 512  # sockets that select() can watch on Windows
+_UNLIMITED = 1 << 40
+
+
+_logger = logging.getLogger(__name__)
 
 
 def hang_up() -> NoReturn:
@@ -41,103 +46,137 @@ def hang_up() -> NoReturn:
 
 
 class Server:
-    """A listening server; `run` serves until SystemExit or Ctrl-C.
-
-    `addresses` are those it listens on, with their ports, and `local_url` is how this machine
-    reaches it, over loopback, or None. `is_local`: other machines cannot.
+    """A server on listening `sockets`.
 
     It closes a connection if receiving the request, or sending the answer, takes more than
-    `time_limit` seconds in total. `threads` is how many there are, at most as many as asked for.
-    Raises UsageError, and ThreadLimitError if there are none.
+    `time_limit` seconds in total. When room is short (connections, files or memory), it closes
+    those that are of least use, never one whose request is being processed. `threads` is how many
+    there are, at most as many as asked for. Raises ThreadLimitError if there are none.
     """
 
     def __init__(
         self,
         app: Callable[..., Any],
-        host: str,
-        port: int,
+        sockets: Sequence[socket.socket],
         threads: int,
+        *,
         time_limit: float = TIME_LIMIT,
+        max_connections: int = _MAX_CONNECTIONS,
     ) -> None:
-        dispatchers: dict[int, Any] = {}
-        try:
-            self._server = create_server(
-                app,
-                map=dispatchers,
-                host=host,
-                port=port,
-                threads=0,  # see start_threads
-                ident=None,
-                clear_untrusted_proxy_headers=False,  # the app decides whom to trust
-                max_request_header_size=MAX_HEAD,
-                max_request_body_size=MAX_BODY,
-                inbuf_overflow=2 * MAX_BODY,  # bodies never go to disk, which may be full
-                channel_timeout=_IDLE_LIMIT,
-                connection_limit=_MAX_CONNECTIONS,
-                asyncore_use_poll=hasattr(select, "poll"),  # select() is limited to 1,024 files
-            )
-        except (OSError, ValueError) as error:
-            raise _listening_error(host, port, error) from error
-        self.threads = start_threads(self._server.task_dispatcher, threads)
+        self._map: dict[int, Any] = {}
+        self._deadline: float | None = None  # of stopping
+        self._next_check = 0.0
+        self._is_closed = False
+        self._wakeable = threading.RLock()  # a signal handler may come in the middle
+        self._dispatcher = ThreadedTaskDispatcher()
+        self.threads = start_threads(self._dispatcher, threads)
         if not self.threads:
-            self.close()
             raise ThreadLimitError
-        for listener in dispatchers.values():
-            if isinstance(listener, TcpWSGIServer):
-                channel: Any = partial(_TimeLimitedChannel, time_limit)
-                listener.channel_class = channel
-        logging.getLogger("waitress").setLevel(logging.ERROR)  # it warns of every long queue
-        self.addresses = self._listening_addresses()
-        self.is_local = all(_is_loopback(address) for address, _ in self.addresses)
-        self.local_url = _local_url(host, self.addresses)
+        self._max_connections = min(max_connections, _max_files())
+        self._listeners = [
+            Listener(app, listening, self._dispatcher, _adjustments(), self._map, time_limit)
+            for listening in sockets
+        ]
+        logger = logging.getLogger("waitress")
+        logger.setLevel(logging.ERROR)  # it warns of every long queue
+        logger.addFilter(_without_request)
 
-    def run(self) -> None:
-        self._server.run()
+    def run(self, beat: Callable[[], object] = lambda: None) -> None:
+        """Serve until `stop`; then answer what was asked, for up to STOP_LIMIT seconds.
+
+        `beat` is called at least once a second.
+        """
+        while self._deadline is None:
+            beat()
+            self._serve_once()
+        for listener in self._listeners:
+            for _ in range(_FEWEST):  # that are connected already
+                listener.handle_accept()
+            listener.close()
+        self._serve_once(wait=0)  # they may have sent a request
+        while self._close_idle() and time.monotonic() < self._deadline:
+            beat()
+            self._serve_once()
+        self.close()
+
+    def stop(self) -> None:
+        """Have `run` end, at once if this is the second time. For signal handlers."""
+        now = time.monotonic()
+        self._deadline = now + STOP_LIMIT if self._deadline is None else now
+        with self._wakeable:
+            if not self._is_closed:
+                self._listeners[0].pull_trigger()
 
     def close(self) -> None:
-        self._server.close()
+        with self._wakeable:
+            self._is_closed = True
+        self._dispatcher.shutdown(timeout=1)
+        wasyncore.close_all(self._map)
 
-    def _listening_addresses(self) -> list[tuple[str, int]]:
-        server: Any = self._server
-        if isinstance(server, MultiSocketServer):
-            listening = sorted(set(server.effective_listen))  # IPv4 before IPv6
-        else:
-            listening = [(server.effective_host, server.effective_port)]
-        return [(host, int(port)) for host, port in listening]
+    def _serve_once(self, wait: float = 1.0) -> None:
+        self._make_room()
+        wasyncore.loop(timeout=wait, use_poll=hasattr(select, "poll"), map=self._map, count=1)
 
+    def _connections(self) -> list[Connection]:
+        return [one for one in self._map.values() if isinstance(one, Connection)]
 
-def _is_loopback(address: str) -> bool:
-    return ipaddress.ip_address(address.partition("%")[0]).is_loopback
-
-
-def _local_url(host: str, addresses: Sequence[tuple[str, int]]) -> str | None:
-    """The URL at loopback. Clients know no name of it but localhost."""
-    named = host.lower() == "localhost" and len({port for _, port in addresses}) == 1
-    for address, port in addresses:
-        name = _LOOPBACK.get(address, address)
-        if _is_loopback(name):
-            name = f"[{name}]" if ":" in name else name
-            return f"http://{'localhost' if named else name}:{port}"
-    return None
-
-
-def _listening_error(host: str, port: int, error: OSError | ValueError) -> UsageError:
-    where = f"cannot listen on {host} port {port}: "
-    if isinstance(error, ValueError):  # waitress could not resolve it
-        return UsageError(f"{where}there is no host of this name", hint=_ADDRESSES)
-    if error.errno == errno.EADDRINUSE:
-        return UsageError(
-            f"{where}another program uses this port",
-            hint="stop that program, or choose another port with --port; 0 picks a free one",
+    def _make_room(self) -> None:
+        now = time.monotonic()
+        is_short = len(self._map) > self._max_connections or self._listeners[0].is_full
+        if not is_short and now < self._next_check:
+            return
+        self._next_check = now + _CHECK_INTERVAL
+        connections = self._connections()
+        excess = len(connections) - self._max_connections
+        is_starved = any(listener.is_starved for listener in self._listeners)
+        if is_starved:
+            excess = max(excess, _FEWEST)
+        if excess > 0:
+            for connection in useless(connections, excess):
+                connection.handle_close()
+        for connection in largest(self._connections(), _MAX_MEMORY):
+            connection.handle_close()
+        processing = sum(one.state is State.PROCESSING for one in connections)
+        # Or newcomers would only replace one another; now they wait in the system's queue.
+        is_full = processing >= self._max_connections - self._max_connections // 4 or (
+            is_starved and processing == len(connections)
         )
-    if error.errno == errno.EADDRNOTAVAIL:
-        return UsageError(f"{where}this machine has no such address", hint=_ADDRESSES)
-    if isinstance(error, PermissionError):
-        return UsageError(
-            f"{where}the system does not allow it",
-            hint="choose a port from 1024 on with --port; those below are for administrators",
-        )
-    return UsageError(f"{where}{error.strerror or error}", hint=_ADDRESSES)
+        for listener in self._listeners:
+            listener.is_full, listener.is_starved = is_full, False
+
+    def _close_idle(self) -> bool:
+        """Close connections without a request; whether there are others."""
+        connections = self._connections()
+        for connection in connections:
+            if connection.state <= State.IDLE:
+                connection.handle_close()
+        return any(connection.connected for connection in connections)
+
+
+def _adjustments() -> Adjustments:
+    return Adjustments(
+        ident=None,
+        clear_untrusted_proxy_headers=False,  # the app decides whom to trust
+        max_request_header_size=MAX_HEAD,
+        max_request_body_size=MAX_BODY,
+        # Nothing goes to disk, which may be full, and no thread waits for a client to read. What
+        # is held in memory is limited by _MAX_MEMORY.
+        inbuf_overflow=_UNLIMITED,
+        outbuf_overflow=_UNLIMITED,
+        outbuf_high_watermark=_UNLIMITED,
+        channel_timeout=_IDLE_LIMIT,
+        connection_limit=_UNLIMITED,
+    )
+
+
+def _max_files() -> int:
+    """How many connections the system allows."""
+    if sys.platform == "win32":
+        return _SELECT_LIMIT - _OTHER_FILES
+    import resource
+
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return _MAX_CONNECTIONS if limit < 0 else max(limit - _OTHER_FILES, _FEWEST)
 
 
 def start_threads(dispatcher: ThreadedTaskDispatcher, most: int) -> int:
@@ -151,47 +190,8 @@ def start_threads(dispatcher: ThreadedTaskDispatcher, most: int) -> int:
     return most
 
 
-class _JsonErrorTask(ErrorTask):
-    """Answers requests that do not reach the application, in the shape of interface 7."""
-
-    def execute(self) -> None:
-        request: Any = self.request
-        error = request.error
-        body = json.dumps({"message": f"{error.reason}: {error.body}"}).encode()
-        self.status = f"{error.code} {error.reason}"
-        self.response_headers = [("Content-Type", "application/json")]
-        self.content_length = len(body)
-        request.headers["CONNECTION"] = "close"  # instead of what the client asked for
-        self.write(body)
-
-
-class _TimeLimitedChannel(HTTPChannel):
-    """A connection that closes if one request or answer takes too long.
-
-    waitress itself limits only the time between two bytes.
-    """
-
-    parser_class = Parser
-    error_task_class = _JsonErrorTask
-
-    def __init__(self, time_limit: float, *args: Any, **options: Any) -> None:
-        self._time_limit = time_limit
-        self._transfer: object = None  # the request being received, or whether an answer is sent
-        self._deadline = 0.0
-        super().__init__(*args, **options)
-
-    def readable(self) -> bool:
-        """Called in every iteration of the server's loop, at least once a second."""
-        now, transfer = time.monotonic(), self.request or bool(self.total_outbufs_len)
-        if transfer is not self._transfer:
-            self._transfer, self._deadline = transfer, now + self._time_limit
-        elif transfer and now > self._deadline:
-            self.will_close = True
-            self._shut_down()
-        return bool(super().readable())
-
-    def _shut_down(self) -> None:
-        """Make the loop notice the end at once, even if the client no longer reads."""
-        if self.socket is not None:
-            with suppress(OSError):
-                self.socket.shutdown(socket.SHUT_RDWR)
+def _without_request(_record: logging.LogRecord) -> bool:
+    """Filter what waitress logs: its messages and tracebacks quote requests."""
+    failure = sys.exception()
+    _logger.error("the HTTP server failed%s", f": {describe_failure(failure)}" if failure else "")
+    return False

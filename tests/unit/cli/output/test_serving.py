@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,17 +11,17 @@ import pytest
 
 from dkimctl.cli.output.serving import announce
 from dkimctl.cli.output.streams import Reporter
-from dkimctl.service.server.server import Server
+from dkimctl.service.server.listening import Listening
 
 
-class FakeServer(NamedTuple):
+class FakeListening(NamedTuple):
     addresses: Sequence[tuple[str, int]]
     local_url: str | None
     is_local: bool
 
 
-def said(capsys, *server: object, data: Path | None = None) -> str:
-    announce(Reporter(), FakeServer(*server), data)
+def said(capsys, *listening: object, data: Path | None = None) -> str:
+    announce(Reporter(), FakeListening(*listening), data)
     out, err = capsys.readouterr()
     assert out == ""
     return err
@@ -63,12 +64,9 @@ def test_on_a_network_there_is_a_warning(capsys, address, shown, local_url):
     assert (f"on this machine: dkimctl login --auth-url {local_url} " in text) is bool(local_url)
 
 
-def test_the_server_knows_who_can_reach_it() -> None:
+def test_it_is_known_who_can_reach_it() -> None:
     for host, is_local in (("127.0.0.1", True), ("localhost", True), ("0.0.0.0", False)):
-        server = Server(lambda *_: [], host, 0, 1)
-        try:
-            assert server.is_local is is_local
-            assert server.local_url is not None
-            assert all(port for _, port in server.addresses)
-        finally:
-            server.close()
+        with closing(Listening(host, 0)) as listening:
+            assert listening.is_local is is_local
+            assert listening.local_url is not None
+            assert all(port for _, port in listening.addresses)

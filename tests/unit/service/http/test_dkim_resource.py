@@ -294,7 +294,7 @@ def post(client: TestClient, token: str) -> Callable[..., Result]:
         b'\xef\xbb\xbf{"domains": [{"sign_domain": "example.com"}]}',
         '{"domains": [{"sign_domain": "example.com"}]}'.encode("utf-16"),
         b"[" * 100_000,
-        b'{"domains":' * 50_000,
+        b'{"domains":' * 10_000,
         b"null",
         b'"domains"',
         b'[{"sign_domain": "example.com"}]',
@@ -373,9 +373,9 @@ def test_the_limits_can_be_set(store: Store, token: str, clock: Clock, make_key:
 
 @pytest.mark.interface("7.4", "other-statuses")
 @pytest.mark.interface("8", "body-size")
-def test_a_body_of_more_than_a_mebibyte_is_413(post: Callable[..., Result]) -> None:
-    fitting = b'{"domains": [{"sign_domain": "example.com"}]}'.ljust(1024 * 1024)
+def test_a_body_of_more_than_128_kibibytes_is_413(post: Callable[..., Result]) -> None:
+    fitting = b'{"domains": [{"sign_domain": "example.com"}]}'.ljust(128 * 1024)
     assert post(fitting).status_code == 200
     result = post(fitting + b" ")
     assert result.status_code == 413
-    assert "1048576" in result.json["message"]
+    assert "131072" in result.json["message"]

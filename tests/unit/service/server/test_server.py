@@ -22,6 +22,7 @@ LIMIT = 1.0  # seconds to receive a request, and to send its answer
 SLACK = 3.0  # the server checks once a second
 SERVE = f"""
 import sys, tempfile
+from dkimctl.service.server.listening import Listening
 from dkimctl.service.server.server import Server
 
 tempfile.tempdir = "/nowhere"  # nothing may be written to disk
@@ -31,8 +32,9 @@ def app(environ, start_response):
     start_response("200 OK", [("Content-Length", str(size))])
     return [bytes(size)]
 
-server = Server(app, sys.argv[1], 0, 2, time_limit={LIMIT})
-print(server.local_url, flush=True)
+listening = Listening(sys.argv[1], 0)
+server = Server(app, listening.sockets, 2, time_limit={LIMIT})
+print(listening.local_url, flush=True)
 server.run()
 """
 REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
