@@ -351,10 +351,11 @@ def main() -> None:
         ):
             kind = KINDS[name](issue_token(Path(home), address))
             figures = attack(pid, address, kind, count, options.seconds, Path(home, "tmp"))
-            said = Path(home, "log").read_text().partition("client-id ID\n")[2]
+            logged = Path(home, "log").read_text().splitlines()
+            said = [line for line in logged if re.search("ERROR|WARNING|Traceback|Error:", line)]
         print(f"{count} {name:15} {figures}", flush=True)
-        if said:
-            print(f"  on stderr: {said[:2000]}")
+        for line in said[:10]:
+            print(f"  on stderr: {line}")
 
 
 if __name__ == "__main__":
