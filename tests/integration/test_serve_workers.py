@@ -73,6 +73,50 @@ def test_registrations_of_all_workers_are_in_one_database(service, cli):
         assert done.out.count('"setting_values"') == 40
 
 
+def _metrics(url: str) -> str:
+    with closing(HTTPConnection(urlsplit(url).netloc, timeout=LIMIT)) as connection:
+        connection.request("GET", "/metrics")
+        return connection.getresponse().read().decode()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
+def test_the_workers_count_together_and_leave_nothing_behind(cli, tmp_path):
+    cli.environment["TMPDIR"] = str(tmp_path)
+    shared = Path("/dev/shm")
+    before = set(shared.glob("dkimctl-metrics-*"))
+    service = ServeProcess(cli, "--workers", 2)
+    try:
+        for _ in range(20):
+            assert status_of(service.url) == 405
+        counted = 'dkimctl_http_requests_total{path="/oauth2/token",status="405"} 20.0'
+        assert all(counted in _metrics(service.url) for _ in range(6))
+        made = set(shared.glob("dkimctl-metrics-*")) - before
+        os.kill(min(children(service.pid)), signal.SIGTERM)
+        wait_for(lambda: counted in _metrics(service.url))
+    finally:
+        service.stop()
+    assert not any(path.exists() for path in made)
+    assert not list(tmp_path.glob("dkimctl-metrics-*"))
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
+def test_keys_are_made_ahead_and_shared(cli):
+    service = ServeProcess(cli, "--workers", 2, "--key-pool", 3)
+    try:
+        wait_for(lambda: _pool_depth(service.url) >= 3)
+        environment = service.create_client()
+        cli.write("domains.yaml", "- {sign_domain: example.com, key_len: 2048}\n")
+        assert cli("register", "domains.yaml", env=environment).status == 0
+        wait_for(lambda: _pool_depth(service.url) >= 3)
+    finally:
+        service.stop()
+
+
+def _pool_depth(url: str) -> float:
+    found = re.search(r'dkimctl_key_pool_depth{key_len="2048"} (\S+)', _metrics(url))
+    return float(found[1]) if found else 0.0
+
+
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
 def test_a_worker_that_was_killed_is_replaced(service):
     wait_for(lambda: len(children(service.pid)) == 2)

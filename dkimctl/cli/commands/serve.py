@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -34,6 +35,7 @@ app = App()
         "dkimctl serve",
         "dkimctl serve --port 8025 --data service.db",
         "dkimctl serve --host 0.0.0.0",
+        "dkimctl serve --workers 4 --key-pool 1000",
         "dkimctl serve --workers 4",
         "dkimctl serve --faults faults.yaml",
     )
@@ -58,6 +60,15 @@ def serve(
     workers: Annotated[
         int, typer.Option(metavar="N", min=1, max=64, help="Processes, 1 to 64; not on Windows.")
     ] = 1,
+    key_pool: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            min=0,
+            max=100_000,
+            help="Keys of each length to make ahead, while there is nothing else to do.",
+        ),
+    ] = 0,
     faults: Annotated[
         str | None,
         typer.Option(
@@ -111,30 +122,35 @@ def serve(
     requests = None if ctx.obj.quiet else log_format
     monitoring = read_monitoring(requests, trusted_proxy or (), metrics_from or ())
     plan = read_plan(faults, read_duration=short_duration) if faults is not None else None
+    make_app = partial(
+        create_app,
+        max_domains=max_domains,
+        max_waiting=max(1, threads - max(2, threads // 4)),
+        key_pool=key_pool,
+        key_threads=max(1, (os.cpu_count() or 1) // workers),
+        monitoring=monitoring,
+    )
     with closing(open_served_store(data)) as store:
         listening = Listening(host, port)
         log_to_stderr(log_format)
         if workers == 1:
-            service = create_app(store, max_domains=max_domains, monitoring=monitoring)
+            service = make_app(store)
             if plan:
                 _announce_faults(ctx.obj, plan)
                 service = FaultInjector(service, plan, hang_up)
             _serve(ctx.obj, service, listening, threads, data)
             return ExitCode.OK
+    from dkimctl.service.http.metrics_sharing import sharing_metrics
     from dkimctl.service.server.workers import serve_with_workers
 
-    serve_with_workers(
-        listening,
-        workers,
-        threads,
-        load=lambda: create_app(
-            open_served_store(data),
-            max_domains=max_domains,
-            key_threads=max(1, (os.cpu_count() or 1) // workers),
-            monitoring=monitoring,
-        ),
-        ready=lambda: announce(ctx.obj, listening, data),
-    )
+    with sharing_metrics():
+        serve_with_workers(
+            listening,
+            workers,
+            threads,
+            load=lambda: make_app(open_served_store(data)),
+            ready=lambda: announce(ctx.obj, listening, data),
+        )
     return ExitCode.OK
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 DIRECTORY = "PROMETHEUS_MULTIPROC_DIR"
 _IN_MEMORY = Path("/dev/shm")  # noqa: S108 - the directory made there is private
@@ -23,11 +24,13 @@ def sharing_metrics() -> Iterator[None]:
     if os.environ.get(DIRECTORY):
         yield
         return
-    with TemporaryDirectory(prefix="dkimctl-metrics-", dir=_parent()) as directory:
-        os.environ[DIRECTORY] = directory
-        try:
-            yield
-        finally:
+    os.environ[DIRECTORY] = directory = tempfile.mkdtemp(prefix="dkimctl-metrics-", dir=_parent())
+    process = os.getpid()
+    try:
+        yield
+    finally:
+        if os.getpid() == process:  # a worker that was forked leaves the block as well
+            shutil.rmtree(directory, ignore_errors=True)
             del os.environ[DIRECTORY]
 
 

@@ -125,7 +125,7 @@ class KeySupply:
     def _wanted_ahead(self) -> int | None:
         """A length of which the pool has too few keys."""
         with self._lock:
-            if not self._missing and time.monotonic() > self._looked_at + _LOOK:
+            if time.monotonic() > self._looked_at + _LOOK:
                 self._looked_at = time.monotonic()
                 there = pool.depth(self._store)
                 self._missing = +Counter({one: self._ahead - there[one] for one in KEY_LENGTHS})
