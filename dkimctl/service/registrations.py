@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import json
+from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from sqlalchemy import FromClause, Select, select, tuple_
+from sqlalchemy import Select, select, tuple_
 
 from dkimctl.service import audit
 from dkimctl.service.database.schema import registrations
@@ -74,18 +75,24 @@ def find_all(
     if not wanted:
         return {}
     with store.reading() as connection:
-        rows = connection.execute(_named(store.table_of_names), store.name_parameters(wanted))
-        found = [Registration(*row) for row in rows]
-    return {registration.name: registration for registration in found}
+        result = connection.execute(_named(type(store)), store.name_parameters(wanted))
+        found: str | None = result.scalar_one()
+    rows = [Registration(*fields) for fields in json.loads(found or "[]")]
+    # SQLite has no booleans.
+    return {row.name: row._replace(enable=bool(row.enable)) for row in rows}
 
 
 @cache  # takes SQLAlchemy longer than running it
-def _named(table_of_names: Callable[[], FromClause]) -> Select[tuple[Any, ...]]:
-    names = table_of_names()
+def _named(store: type[Store]) -> Select[Any]:
+    """The registrations of a table of names, as one JSON text.
+
+    For each row, sqlite3 would give up the interpreter lock, and get it back after other threads.
+    """
+    names = store.table_of_names()
     is_named = (registrations.c.sign_domain == names.c.sign_domain) & (
         registrations.c.selector == names.c.selector
     )
-    return select(*_COLUMNS).join_from(names, registrations, is_named)
+    return select(store.json_rows(_COLUMNS)).select_from(names.join(registrations, is_named))
 
 
 def _row(store: Store, registration: Registration, private_key: bytes) -> dict[str, object]:

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any, Self
 
 from sqlalchemy import (
     ARRAY,
+    ColumnElement,
     Connection,
     Engine,
     FromClause,
     String,
     Table,
+    Text,
     bindparam,
+    cast,
     create_engine,
     event,
     func,
@@ -78,6 +81,10 @@ class PostgresStore(Store):
     def table_of_names() -> FromClause:
         arrays = [bindparam(name, type_=ARRAY(String)) for name in ("domains", "selectors")]
         return func.unnest(*arrays).table_valued("sign_domain", "selector").render_derived()
+
+    @staticmethod
+    def json_rows(columns: Sequence[ColumnElement[Any]]) -> ColumnElement[str | None]:
+        return cast(func.json_agg(func.json_build_array(*columns)), Text)
 
     def name_parameters(self, names: Sequence[tuple[str, str]]) -> dict[str, Any]:
         return {"domains": [name[0] for name in names], "selectors": [name[1] for name in names]}

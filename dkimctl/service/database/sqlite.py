@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from sqlalchemy import (
     URL,
+    ColumnElement,
     Connection,
     Engine,
     FromClause,
@@ -98,6 +99,10 @@ class SqliteStore(Store):
         name = func.json_each(bindparam("names")).table_valued("value").c.value
         pair = (func.json_extract(name, "$[0]"), func.json_extract(name, "$[1]"))
         return select(pair[0].label("sign_domain"), pair[1].label("selector")).subquery()
+
+    @staticmethod
+    def json_rows(columns: Sequence[ColumnElement[Any]]) -> ColumnElement[str | None]:
+        return func.json_group_array(func.json_array(*columns))
 
     def name_parameters(self, names: Sequence[tuple[str, str]]) -> dict[str, Any]:
         return {"names": json.dumps(names)}

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Engine, FromClause, Insert, Table, select
+from sqlalchemy import ColumnElement, Connection, Engine, FromClause, Insert, Table, select
 from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
 from dkimctl.errors import UsageError
@@ -78,6 +78,11 @@ class Store(ABC):
     @abstractmethod
     def table_of_names() -> FromClause:
         """A table with the columns `sign_domain` and `selector`, from `name_parameters`."""
+
+    @staticmethod
+    @abstractmethod
+    def json_rows(columns: Sequence[ColumnElement[Any]]) -> ColumnElement[str | None]:
+        """All rows as the text of one JSON array of arrays; perhaps NULL if there are none."""
 
     @abstractmethod
     def name_parameters(self, names: Sequence[tuple[str, str]]) -> dict[str, Any]:
