@@ -16,7 +16,7 @@ from dkimctl.system.databases import sqlite_uri
 from dkimctl.system.directories import prepare_directory
 from dkimctl.system.locking import lock_file_of
 from dkimctl.system.ownership import Fault, fault_of, refuse
-from dkimctl.system.writing import sync_directory
+from dkimctl.system.writing import publish
 
 _BUSY_SECONDS = 10
 _WAL_SECONDS = 1
@@ -176,7 +176,8 @@ def _create_if_missing(path: Path) -> None:
     try:
         new.chmod(0o600)  # the umask may have removed more
         _create_tables(new)
-        _publish(new, path)
+        with contextlib.suppress(FileExistsError):  # another process has created it first
+            publish(new, path)
     finally:
         new.unlink(missing_ok=True)
 
@@ -190,18 +191,6 @@ def _create_tables(new: Path) -> None:
         connection.execute("COMMIT")
     finally:
         connection.close()
-
-
-def _publish(new: Path, path: Path) -> None:
-    """Rename `new` to `path`, unless another process has created that first."""
-    try:
-        os.link(new, path)
-    except FileExistsError:
-        return
-    except OSError:  # a file system without links
-        if not path.exists():
-            new.rename(path)
-    sync_directory(path.parent)
 
 
 def _use_write_ahead_log(connection: sqlite3.Connection) -> None:

@@ -7,7 +7,9 @@ import hmac
 import re
 import secrets
 import string
+import time
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -16,6 +18,7 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, select, upda
 from sqlalchemy.exc import IntegrityError
 
 from dkimctl.errors import NegativeAnswer, UsageError
+from dkimctl.service import audit
 from dkimctl.service.database.schema import clients, deliveries
 from dkimctl.service.database.store import Store
 
@@ -30,7 +33,7 @@ _DELIVERY_ID = re.compile(r"[A-Za-z0-9._~-]{1,128}")  # no escapes in a path (RF
 _requested = clients.alias()
 _first = select(func.min(clients.c.client_id).label("client_id")).subquery()
 _exists = select(_requested.c.client_id).where(_requested.c.client_id == bindparam("client_id"))
-_CLIENT_OR_FIRST = select(clients.c.client_id, clients.c.secret_hash, clients.c.state).select_from(
+_CLIENT_OR_FIRST = select(clients).select_from(
     _first.join(
         clients,
         clients.c.client_id == func.coalesce(_exists.scalar_subquery(), _first.c.client_id),
@@ -52,6 +55,14 @@ class ClientCredentials:
 
     client_id: str
     secret: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Rotation:
+    """A new secret of a client, and what `undo_rotation` needs: the hashes before it."""
+
+    credentials: ClientCredentials
+    before: dict[str, object] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +96,7 @@ def create_client(
     try:
         with store.writing() as connection:
             connection.execute(insert(clients).values(row))
+            audit.record(connection, [audit.operator_event("client create", client_id)])
     except IntegrityError:
         raise UsageError(
             f"the client ID {client_id!r} already exists", hint="choose another client ID"
@@ -113,12 +125,12 @@ def disable_client(store: Store, client_id: str) -> None:
 
     Raises NegativeAnswer for an unknown or deleted client.
     """
-    _change_state(store, client_id, ClientState.DISABLED)
+    _change_state(store, client_id, ClientState.DISABLED, "client disable")
 
 
 def enable_client(store: Store, client_id: str) -> None:
     """Undo `disable_client`. Raises NegativeAnswer for an unknown or deleted client."""
-    _change_state(store, client_id, ClientState.ACTIVE)
+    _change_state(store, client_id, ClientState.ACTIVE, "client enable")
 
 
 def delete_client(store: Store, client_id: str) -> None:
@@ -126,19 +138,65 @@ def delete_client(store: Store, client_id: str) -> None:
 
     Raises NegativeAnswer for an unknown or deleted client.
     """
-    _change_state(store, client_id, ClientState.DELETED)
+    _change_state(store, client_id, ClientState.DELETED, "client delete")
 
 
 def withdraw_client(store: Store, client_id: str) -> None:
     """Remove a client that was just created, and whose secret nobody knows."""
     with store.writing() as connection:
         connection.execute(delete(clients).where(clients.c.client_id == client_id))
+        audit.record(connection, [audit.operator_event("client withdraw", client_id)])
 
 
-def authenticate(store: Store, client_id: str, secret: str) -> bool:
+def rotate_secret(
+    store: Store,
+    client_id: str,
+    overlap: float,
+    secret: str | None = None,
+    *,
+    clock: Callable[[], float] = time.time,
+) -> Rotation:
+    """Give the client another secret; the present one stays valid for `overlap` seconds.
+
+    One before it is no longer valid. Tokens stay valid. For `secret` see `create_client`. Raises
+    NegativeAnswer for an unknown or deleted client.
+    """
+    credentials = ClientCredentials(client_id, new_secret() if secret is None else secret)
+    _check_sendable(client_id, credentials.secret)
+    columns = (clients.c.secret_hash, clients.c.previous_hash, clients.c.previous_until)
+    is_client = clients.c.client_id == client_id
+    with store.writing() as connection:
+        _require_client(connection, client_id)
+        before = dict(connection.execute(select(*columns).where(is_client)).mappings().one())
+        after = {
+            "secret_hash": _hash(credentials.secret),
+            "previous_hash": before["secret_hash"] if overlap else None,
+            "previous_until": clock() + overlap if overlap else None,
+        }
+        connection.execute(update(clients).where(is_client).values(after))
+        audit.record(connection, [audit.operator_event("client rotate-secret", client_id)])
+    return Rotation(credentials, before)
+
+
+def undo_rotation(store: Store, rotation: Rotation) -> None:
+    """Make the secrets before the rotation valid again, as nobody knows the new one."""
+    credentials = rotation.credentials
+    is_rotated = (clients.c.client_id == credentials.client_id) & (
+        clients.c.secret_hash == _hash(credentials.secret)
+    )
+    event = audit.operator_event("client rotate-secret undone", credentials.client_id)
+    with store.writing() as connection:
+        if connection.execute(update(clients).where(is_rotated).values(rotation.before)).rowcount:
+            audit.record(connection, [event])
+
+
+def authenticate(
+    store: Store, client_id: str, secret: str, *, clock: Callable[[], float] = time.time
+) -> bool:
     """Whether these are the credentials of a client that is not deleted (interface 5.1).
 
-    An unknown client takes as long as a wrong secret: see `tests/bench/guessing.py`.
+    After a rotation, the previous secret is as good as the new one for a while. An unknown client
+    takes as long as a wrong secret: see `tests/bench/guessing.py`.
     """
     if not _CLIENT_ID.fullmatch(client_id):  # PostgreSQL takes no NUL
         client_id = ""
@@ -146,7 +204,10 @@ def authenticate(store: Store, client_id: str, secret: str) -> bool:
         row = connection.execute(_CLIENT_OR_FIRST, {"client_id": client_id}).first()
     if row is None:  # the service has no clients
         return False
-    matches = hmac.compare_digest(row.secret_hash, _hash(secret))
+    hashed = _hash(secret)
+    matches = hmac.compare_digest(row.secret_hash, hashed)
+    is_previous = hmac.compare_digest(row.previous_hash or row.secret_hash, hashed)
+    matches |= is_previous and clock() < (row.previous_until or 0)
     return matches and row.client_id == client_id and row.state != ClientState.DELETED
 
 
@@ -168,6 +229,8 @@ def add_delivery(store: Store, client_id: str, delivery_id: str | None = None) -
             _require_client(connection, client_id)
             row = {"delivery_id": delivery_id, "client_id": client_id}
             connection.execute(insert(deliveries).values(row))
+            event = audit.operator_event("delivery add", f"{client_id} {delivery_id}")
+            audit.record(connection, [event])
     except IntegrityError:
         raise UsageError(
             f"the delivery ID {delivery_id!r} already exists", hint="choose another delivery ID"
@@ -214,12 +277,13 @@ def _summary(store: Store, *fields: object) -> ClientSummary:
     )
 
 
-def _change_state(store: Store, client_id: str, state: ClientState) -> None:
+def _change_state(store: Store, client_id: str, state: ClientState, action: str) -> None:
     with store.writing() as connection:
         _require_client(connection, client_id)
         connection.execute(
             update(clients).where(clients.c.client_id == client_id).values(state=state)
         )
+        audit.record(connection, [audit.operator_event(action, client_id)])
 
 
 def _check_sendable(client_id: str, secret: str) -> None:

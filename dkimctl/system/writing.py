@@ -66,6 +66,22 @@ def atomic_writer(path: Path, *, mode: int | None = None) -> Iterator[TextIO]:
     sync_directory(path.parent)
 
 
+def publish(new: Path, path: Path) -> None:
+    """Give a finished file the name `path` as well, unless something else has it.
+
+    Raises FileExistsError and OSError.
+    """
+    try:
+        os.link(new, path)  # to rename it would replace the other one
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links
+        if os.path.lexists(path):
+            raise FileExistsError(path) from None
+        new.rename(path)
+    sync_directory(path.parent)
+
+
 def delete_leftovers(path: Path) -> None:
     """Delete the temporary files of processes that were killed while they replaced `path`.
 

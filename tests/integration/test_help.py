@@ -18,7 +18,8 @@ COMMANDS = [
     ["service", "registration"], ["service", "registration", "list"],
     ["service", "registration", "enable"], ["service", "registration", "disable"],
     ["service", "registration", "delete"], ["service", "export"],
-    ["service", "delivery"], ["service", "delivery", "add"],
+    ["service", "client", "rotate-secret"], ["service", "backup"], ["service", "restore"],
+    ["service", "audit"], ["service", "delivery"], ["service", "delivery", "add"],
 ]  # fmt: skip
 
 

@@ -54,6 +54,7 @@ class PostgresStore(Store):
         super().__init__(name, engine, encryptor)
         self._reading = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._quick = engine.execution_options(is_quick=True)
+        self._long = engine.execution_options(isolation_level="REPEATABLE READ", is_long=True)
 
     @classmethod
     def open(cls, url: DatabaseUrl, encryptor: PrivateKeyEncryptor | None = None) -> Self:
@@ -91,6 +92,9 @@ class PostgresStore(Store):
 
     def _read(self) -> AbstractContextManager[Connection]:
         return self._reading.connect()
+
+    def _snapshot(self) -> AbstractContextManager[Connection]:
+        return self._long.begin()
 
     def _write(self, durable: bool) -> AbstractContextManager[Connection]:
         return (self._engine if durable else self._quick).begin()
@@ -151,5 +155,8 @@ def _configure(dbapi_connection: Any, _record: object) -> None:
 
 
 def _begin(connection: Connection) -> None:
-    if connection.get_execution_options().get("is_quick"):
+    options = connection.get_execution_options()
+    if options.get("is_quick"):
         connection.exec_driver_sql("SET LOCAL synchronous_commit = off")
+    if options.get("is_long"):
+        connection.exec_driver_sql("SET LOCAL statement_timeout = 0")

@@ -30,6 +30,7 @@ from sqlalchemy.exc import OperationalError
 from dkimctl.errors import UsageError
 from dkimctl.service.database import upgrading
 from dkimctl.service.database.store import Store
+from dkimctl.system.databases import sqlite_uri
 from dkimctl.system.directories import prepare_directory
 from dkimctl.system.file_identity import file_identity
 from dkimctl.system.ownership import fault_of, file_fault, refuse
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from dkimctl.service.keys.encryption import PrivateKeyEncryptor
 
 _APPLICATION_ID = 0x444B494D  # "DKIM" in ASCII: distinguishes our files from other databases
-_LAYOUT = 3  # has a revision; earlier versions of dkimctl refuse it, by this number, as newer
+LAYOUT = 3  # has a revision; earlier versions of dkimctl refuse it, by this number, as newer
 _BUSY_SECONDS = 10  # other processes may write meanwhile
 _CACHE = 8 * 1024  # KiB a connection; the default of 2 MiB is too little for large indexes
 _PLAIN_KEY = b"-----BEGIN PRIVATE KEY"
@@ -57,7 +58,8 @@ class SqliteStore(Store):
     ) -> None:
         super().__init__(str(path), engine, encryptor)
         self.path = path
-        self._identity = file_identity(path)
+        self._identities = {path: file_identity(path)}
+        self._snapshots = engine.execution_options(begin=["BEGIN"])
         # A lock requested in the middle of a transaction fails at once, whatever the busy timeout.
         immediate = "BEGIN IMMEDIATE"
         self._durable = engine.execution_options(begin=["PRAGMA synchronous = FULL", immediate])
@@ -77,7 +79,7 @@ class SqliteStore(Store):
         """
         _require_file(path)
         _require_writable(path)
-        store = cls(path, _create_engine(path), encryptor)
+        store = cls(path, open_engine(path), encryptor)
         try:
             store._prepare()
             # Only now: another program's database may be for others to read.
@@ -107,8 +109,17 @@ class SqliteStore(Store):
     def name_parameters(self, names: Sequence[tuple[str, str]]) -> dict[str, Any]:
         return {"names": json.dumps(names)}
 
-    def _read(self) -> AbstractContextManager[Connection]:
-        return self._engine.connect()  # BEGIN and COMMIT take longer than a statement
+    @contextmanager
+    def _read(self) -> Iterator[Connection]:
+        with self._engine.connect() as connection:  # BEGIN and COMMIT take longer than a statement
+            yield connection
+        self._require_in_place()
+
+    @contextmanager
+    def _snapshot(self) -> Iterator[Connection]:
+        with self._snapshots.begin() as connection:
+            yield connection
+        self._require_in_place()
 
     @contextmanager
     def _write(self, durable: bool) -> Iterator[Connection]:
@@ -118,21 +129,24 @@ class SqliteStore(Store):
         self._require_in_place()
 
     def _require_in_place(self) -> None:
-        """What was committed to a file that is no longer at its path would be lost."""
-        if file_identity(self.path) != self._identity:
-            raise UsageError(
-                f"the data file {self.path} was moved or replaced while it was in use",
-                hint="put it back, or find out what moved it; then start the service again",
-            )
+        """What was committed to a file that is no longer at its path would be lost.
+
+        What is read from it may be out of date.
+        """
+        for path, identity in self._identities.items():
+            if file_identity(path) != identity:
+                raise UsageError(
+                    f"the data file {path} was moved or replaced while it was in use",
+                    hint="put it back, or find out what moved it; then start the service again",
+                )
 
     def _prepare(self) -> None:
         with self.writing() as connection:
             if _is_empty(connection):
-                upgrading.create(connection)
-                _set_pragma(connection, "application_id", _APPLICATION_ID)
+                create_tables(connection)
             else:
                 self._require_ours(connection)
-            _set_pragma(connection, "user_version", _LAYOUT)
+                _set_pragma(connection, "user_version", LAYOUT)
             if self.encryptor is not None:
                 from dkimctl.service.keys.passphrase import adopt_passphrase
 
@@ -142,15 +156,19 @@ class SqliteStore(Store):
             self._empty_write_ahead_log()
 
     def _require_ours(self, connection: Connection) -> None:
-        if _pragma(connection, "application_id") != _APPLICATION_ID:
+        self.require_our_id(connection)
+        layout = pragma(connection, "user_version")
+        upgrading.require_current(connection, self.name, is_unversioned=layout < LAYOUT)
+
+    def require_our_id(self, connection: Connection) -> None:
+        """Raise UsageError for a file of another program or a newer version."""
+        if pragma(connection, "application_id") != _APPLICATION_ID:
             raise UsageError(
                 f"{self.path} is a database of another program",
                 hint="use a data file of the service, or a path that does not exist yet",
             )
-        layout = _pragma(connection, "user_version")
-        if layout > _LAYOUT:
+        if pragma(connection, "user_version") > LAYOUT:
             raise upgrading.newer_version(self.name)
-        upgrading.require_current(connection, self.name, is_unversioned=layout < _LAYOUT)
 
     def _empty_write_ahead_log(self) -> None:
         """Remove plain keys that were replaced from the log as well.
@@ -173,7 +191,7 @@ class SqliteStore(Store):
         return not result.busy
 
     def _require_no_plain_keys(self) -> None:
-        log = self.path.with_name(f"{self.path.name}-wal")
+        log = side_file(self.path, "wal")
         if any(_holds_plain_key(path) for path in (log, self.path)):
             raise UsageError(
                 f"{self.path} and {log.name} hold unencrypted private keys, and are in use",
@@ -188,11 +206,28 @@ class SqliteStore(Store):
         """
         with suppress(OperationalError), self._engine.connect() as connection:
             connection.exec_driver_sql("PRAGMA journal_mode = WAL")
+            pragma(connection, "user_version")  # opens the log, which then stays
+            self._identities |= {
+                path: file_identity(path)
+                for path in (side_file(self.path, "wal"), side_file(self.path, "shm"))
+            }
+
+
+def create_tables(connection: Connection) -> None:
+    """Make a new file a data file."""
+    upgrading.create(connection)
+    _set_pragma(connection, "application_id", _APPLICATION_ID)
+    _set_pragma(connection, "user_version", LAYOUT)
+
+
+def side_file(path: Path, suffix: str) -> Path:
+    """One of the files that SQLite has beside a data file: `wal`, `shm` or `journal`."""
+    return path.with_name(f"{path.name}-{suffix}")
 
 
 def _require_file(path: Path) -> None:
     """Create a missing file, and refuse a directory, or a file that other users can change."""
-    side_files = (path.with_name(f"{path.name}-{suffix}") for suffix in ("wal", "shm", "journal"))
+    side_files = (side_file(path, suffix) for suffix in ("wal", "shm", "journal"))
     try:
         if path.is_dir():
             raise UsageError(f"{path} is a directory", hint="name a data file in it")
@@ -226,9 +261,15 @@ def _holds_plain_key(path: Path) -> bool:
     return False
 
 
-def _create_engine(path: Path) -> Engine:
+def open_engine(path: Path, *, is_fixed: bool = False) -> Engine:
+    """An engine for the file; if it `is_fixed`, nobody changes it meanwhile, and neither do we."""
+    url = URL.create("sqlite", database=str(path.absolute()))
+    if is_fixed:
+        query = {"mode": "ro", "immutable": "1", "uri": "true"}
+        uri = sqlite_uri(path.absolute().as_uri())
+        url = URL.create("sqlite", database=uri, query=query)
     engine = create_engine(
-        URL.create("sqlite", database=str(path.absolute())),
+        url,
         connect_args={"timeout": _BUSY_SECONDS},
         hide_parameters=True,  # they hold hashes and private keys
         max_overflow=-1,
@@ -254,11 +295,12 @@ def _begin(connection: Connection) -> None:
 def _is_empty(connection: Connection) -> bool:
     """Whether the file is new: without tables or views, and without another program's IDs."""
     count = connection.exec_driver_sql("SELECT count(*) FROM sqlite_master").scalar_one()
-    ids = (_pragma(connection, name) for name in ("application_id", "user_version"))
+    ids = (pragma(connection, name) for name in ("application_id", "user_version"))
     return not (count or any(ids))
 
 
-def _pragma(connection: Connection, name: str) -> int:
+def pragma(connection: Connection, name: str) -> int:
+    """The value of a setting of the file or the connection."""
     return int(connection.exec_driver_sql(f"PRAGMA {name}").scalar_one())
 
 

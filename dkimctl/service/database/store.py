@@ -46,6 +46,15 @@ class Store(ABC):
             yield connection
 
     @contextmanager
+    def snapshot(self) -> Iterator[Connection]:
+        """A connection to read much with: all its queries see the same moment.
+
+        Raises UsageError if that fails.
+        """
+        with self._translate_errors(), self._snapshot() as connection:
+            yield connection
+
+    @contextmanager
     def writing(self, *, durable: bool = True) -> Iterator[Connection]:
         """A connection that may write; commits at the end of the block, or rolls back.
 
@@ -90,6 +99,9 @@ class Store(ABC):
 
     @abstractmethod
     def _read(self) -> AbstractContextManager[Connection]: ...
+
+    @abstractmethod
+    def _snapshot(self) -> AbstractContextManager[Connection]: ...
 
     @abstractmethod
     def _write(self, durable: bool) -> AbstractContextManager[Connection]: ...

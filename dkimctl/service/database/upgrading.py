@@ -29,13 +29,16 @@ def require_current(connection: Connection, name: str, *, is_unversioned: bool) 
     `is_unversioned`: they are of this service, and older than the table with the revision. Raises
     UsageError if they are of a newer version.
     """
-    if not is_unversioned:
-        revision = connection.execute(select(_version.c.version_num)).scalar_one()
-        if revision == REVISION:
-            return
-        if revision > REVISION:
-            raise newer_version(name)
-    _upgrade(connection)
+    if is_unversioned or not is_current(connection, name):
+        _upgrade(connection)
+
+
+def is_current(connection: Connection, name: str) -> bool:
+    """Whether the tables are of this version; False: of an earlier one. Raises UsageError."""
+    revision = connection.execute(select(_version.c.version_num)).scalar_one()
+    if revision > REVISION:
+        raise newer_version(name)
+    return bool(revision == REVISION)
 
 
 def has_revision(connection: Connection) -> bool:

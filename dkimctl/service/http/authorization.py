@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import secrets
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import falcon
 from sqlalchemy import bindparam, delete, insert, select
 
+from dkimctl.errors import UsageError
 from dkimctl.service.clients import ClientState
 from dkimctl.service.database.schema import clients, tokens
 from dkimctl.service.database.store import Store
+from dkimctl.service.failures import describe_failure
+
+_logger = logging.getLogger(__name__)
 
 TOKEN_LIFETIME = 3600
 """Seconds from issue to expiry (interface 8)."""
 
 _TOKEN_BYTES = 675  # 900 characters: as long as the signed tokens of public services
+_PURGE_EVERY = 60.0  # seconds, in each process
+_PURGED_AT_ONCE = 1000  # tokens; if there are more, the next issue goes on with them
+
+# When expired tokens were last deleted, in seconds since the epoch.
+_purged_at: WeakKeyDictionary[Store, float] = WeakKeyDictionary()
 _CLIENT_OF_TOKEN = (
     select(tokens.c.client_id)
     .join(clients)
@@ -65,13 +76,15 @@ def authorization_value(header: str | None, scheme: str) -> str:
 def issue_token(store: Store, client_id: str, now: float) -> str:
     """A new token for the client, valid until `now` + TOKEN_LIFETIME (seconds since the epoch).
 
-    Earlier tokens stay valid; expired ones are deleted.
+    Earlier tokens stay valid; expired ones are deleted now and then. A token that is lost because
+    the machine fails costs its client no more than a new one.
     """
     token = secrets.token_urlsafe(_TOKEN_BYTES)
     row = {"token_hash": _hash(token), "client_id": client_id, "expires_at": now + TOKEN_LIFETIME}
-    with store.writing() as connection:
-        connection.execute(delete(tokens).where(tokens.c.expires_at <= now))
+    with store.writing(durable=False) as connection:
         connection.execute(insert(tokens).values(row))
+    if not 0 <= now - _purged_at.get(store, 0) < _PURGE_EVERY:
+        _purge(store, now)
     return token
 
 
@@ -83,6 +96,26 @@ def client_of_token(store: Store, token: str, now: float) -> str | None:
     with store.reading() as connection:
         parameters = {"token_hash": _hash(token), "now": now}
         return connection.execute(_CLIENT_OF_TOKEN, parameters).scalar_one_or_none()
+
+
+def _purge(store: Store, now: float) -> None:
+    """Delete expired tokens; a failure is logged, since it is not that of the request."""
+    # Those that another process is deleting are left to it. See keys/pool.py for the CTE.
+    expired = (
+        select(tokens.c.token_hash)
+        .where(tokens.c.expires_at <= now)
+        .limit(_PURGED_AT_ONCE)
+        .with_for_update(skip_locked=True)
+        .cte("expired")
+    )
+    statement = delete(tokens).where(tokens.c.token_hash.in_(select(expired.c.token_hash)))
+    _purged_at[store] = now
+    try:
+        with store.writing(durable=False) as connection:
+            if connection.execute(statement).rowcount == _PURGED_AT_ONCE:
+                _purged_at.pop(store, None)
+    except UsageError as error:
+        _logger.error("expired tokens cannot be deleted: %s", describe_failure(error))
 
 
 def _hash(token: str) -> bytes:

@@ -1,0 +1,106 @@
+"""`dkimctl service backup` and `restore`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dkimctl.cli.command import App
+from dkimctl.cli.embedded_service import needs_service_extra, open_service_store
+from dkimctl.cli.options.shared import DataOption, examples
+from dkimctl.cli.output.streams import Reporter
+from dkimctl.cli.progress.display import ProgressDisplay
+from dkimctl.errors import UsageError
+from dkimctl.text.grouping import counted
+
+app = App()
+
+
+def read_file(text: str) -> Path:
+    """Raises UsageError for what names no file."""
+    if text in ("", "-"):
+        raise UsageError("a backup must be a file, not standard input or output", hint="name one")
+    return Path(text)
+
+
+@app.command(
+    "backup",
+    epilog=examples(
+        "dkimctl service backup backup-$(date +%F).db",
+        "dkimctl service backup backup.db --data service.db",
+        "dkimctl service backup backup.db --database postgresql+psycopg://localhost/dkimctl",
+    ),
+)
+def backup(
+    ctx: typer.Context,
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", parser=read_file, help="New file, which only you can read."),
+    ],
+    data: DataOption = None,
+) -> None:
+    """Copy the service's data to a new file, while the service runs or not.
+
+    The backup is of one moment, of a data file or of PostgreSQL, and can be restored to either. It
+    has all but tokens: clients get new ones. It holds the private keys as they are stored: keep it
+    as secret as the data.
+    """
+    with closing(open_service_store(data)) as store:
+        from dkimctl.service.backup import back_up
+
+        with _progress(ctx.obj) as progress:
+            counts = back_up(store, file, progress)
+    ctx.obj.note(f"dkimctl: {file} has {_clients_and_registrations(counts)}")
+    if counts["registrations"] and not counts["passphrases"]:
+        ctx.obj.note("dkimctl: its private keys are not encrypted: keep it as secret as the data")
+
+
+@app.command(
+    "restore",
+    epilog=examples(
+        "dkimctl service restore backup.db --data service.db",
+        "dkimctl service restore backup.db --database postgresql+psycopg://localhost/dkimctl",
+    ),
+)
+def restore(
+    ctx: typer.Context,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", parser=read_file, help="File that `backup` wrote.")
+    ],
+    data: DataOption = None,
+) -> None:
+    """Copy a backup to a new data file, or to an empty PostgreSQL database.
+
+    All is restored or nothing. Data that has clients is not overwritten. Clients have to get new
+    tokens.
+    """
+    with needs_service_extra():
+        from dkimctl.service import backup
+    with (
+        backup.opened_backup(file) as source,
+        closing(open_service_store(data, may_create=True)) as store,
+    ):
+        with _progress(ctx.obj) as progress:
+            counts = backup.restore(source, store, progress)
+        ctx.obj.note(f"dkimctl: restored {_clients_and_registrations(counts)} to {store.name}")
+
+
+@contextmanager
+def _progress(reporter: Reporter) -> Iterator[Callable[[int, int], None]]:
+    with ProgressDisplay(reporter, may_draw=True, clock=time.monotonic) as display:
+
+        def show(done: int, total: int) -> None:
+            if display.is_due:
+                display.draw(done, total, f"{done}/{total} rows")
+
+        yield show
+
+
+def _clients_and_registrations(counts: Mapping[str, int]) -> str:
+    registrations = counted(counts["registrations"], "registration")
+    return f"{counted(counts['clients'], 'client')} and {registrations}"
