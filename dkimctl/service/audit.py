@@ -64,6 +64,7 @@ def read_events(store: Store, since: datetime | None = None) -> Iterator[Event]:
 
 def purge_events(store: Store, before: datetime) -> int:
     """Delete the events before that time, and record that; returns their number."""
+    before = min(before, datetime.now(UTC))  # keeps the record
     old = select(audit.c.audit_id).where(audit.c.at < _to_second(before))
     some = delete(audit).where(audit.c.audit_id.in_(old.limit(_AT_ONCE)))
     with store.writing() as connection:

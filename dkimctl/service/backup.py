@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Table, delete, func, insert, select
-from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError, StatementError
 
 from dkimctl.errors import OutputError, UsageError
 from dkimctl.service import audit
@@ -113,7 +113,7 @@ def _copy(source: Store, target: Connection, progress: Progress) -> Counter[str]
     counts: Counter[str] = Counter()
     with closing(_rows(source)) as chunks:
         for total, table, rows in chunks:
-            target.execute(insert(table), rows)
+            _insert(source, target, table, rows)
             counts[table.name] += len(rows)
             progress(counts.total(), total)
     return counts
@@ -121,19 +121,25 @@ def _copy(source: Store, target: Connection, progress: Progress) -> Counter[str]
 
 def _rows(source: Store) -> Generator[tuple[int, Table, Rows], None, None]:
     """All rows in parts, each with the number of all rows, and its table."""
+    with source.snapshot() as connection:
+        total = sum(map(_counter(connection), _LASTING))
+        for table in _LASTING:
+            # IDs begin at 1 again, since a database does not count those that it is given.
+            columns = [column for column in table.columns if column.name != "audit_id"]
+            query = select(*columns).order_by(*table.primary_key)
+            result = connection.execute(query.execution_options(yield_per=_AT_ONCE))
+            for rows in result.mappings().partitions():
+                yield total, table, [dict(row) for row in rows]
+
+
+def _insert(source: Store, target: Connection, table: Table, rows: Rows) -> None:
     try:
-        with source.snapshot() as connection:
-            total = sum(map(_counter(connection), _LASTING))
-            for table in _LASTING:
-                # IDs begin at 1 again, since a database does not count those that it is given.
-                columns = [column for column in table.columns if column.name != "audit_id"]
-                query = select(*columns).order_by(*table.primary_key)
-                result = connection.execute(query.execution_options(yield_per=_AT_ONCE))
-                for rows in result.mappings().partitions():
-                    yield total, table, [dict(row) for row in rows]
-    except (TypeError, ValueError):
+        target.execute(insert(table), rows)
+    except DBAPIError:
+        raise
+    except StatementError:  # not an error of the target
         raise UsageError(
-            f"{source.name}: cannot use the service data: a value has the wrong type",
+            f"{source.name}: cannot use the service data: a value in {table.name} is invalid",
             hint="use an earlier backup",
         ) from None
 

@@ -1,4 +1,5 @@
-"""Measure what the response time reveals about a client ID: unknown, wrong secret, deleted.
+"""Measure what the response time reveals about a client ID: unknown, wrong secret, deleted,
+with a previous secret that is still valid.
 
     python tests/bench/guessing.py [REQUESTS]
 
@@ -28,15 +29,21 @@ WRONG = "wrong secret"
 
 def main(requests: int) -> None:
     with tempfile.TemporaryDirectory() as home, serving(Path(home)) as (port, data):
-        kinds = {WRONG: "client1", "deleted client": "client2", "unknown client": "client3"}
-        for client in ("client1", "client2"):
+        kinds = {
+            WRONG: "client1",
+            "deleted client": "client2",
+            "two secrets": "client3",
+            "unknown client": "client4",
+        }
+        for client in ("client1", "client2", "client3"):
             operate("create", client, "--data", data)
         operate("delete", "client2", "--data", data)
+        operate("rotate-secret", "client3", "--data", data)
         times = measure(port, kinds, requests)
     band = 1.96 * (1 / (6 * requests)) ** 0.5
     for kind, taken in times.items():
         share = share_longer(taken, times[WRONG])
-        print(f"{kind:15} median {1e6 * statistics.median(taken):6.1f} us, longer in {share:.2%}")
+        print(f"{kind:14} median {1e6 * statistics.median(taken):6.1f} us, longer in {share:.2%}")
     print(f"band: {0.5 - band:.2%} to {0.5 + band:.2%}")
 
 

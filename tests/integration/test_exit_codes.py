@@ -268,7 +268,7 @@ def test_usage_errors_are_json_with_format_json(cli):
 
 def test_an_unknown_client_of_the_service_is_1(cli):
     assert cli("service", "client", "create", "--data", "service.db").status == 0
-    for verb in ("disable", "enable", "delete"):
+    for verb in ("disable", "enable", "delete", "rotate-secret"):
         done = cli("service", "client", verb, "nobody", "--data", "service.db")
         assert done.status == 1
         assert "the client does not exist" in done.err

@@ -50,10 +50,13 @@ def _tree(cli) -> set[str]:
         ("client", "disable", "someone"),
         ("client", "enable", "someone"),
         ("client", "delete", "someone"),
+        ("client", "rotate-secret", "someone"),
         ("delivery", "add", "someone"),
         ("registration", "list"),
         ("registration", "delete", "example.com", "s1", "--yes"),
         ("export", "--format", "rspamd", "--output-dir", "export"),
+        ("backup", "backup.db"),
+        ("audit",),
     ],
 )
 @pytest.mark.parametrize("data", [(), ("--data", "typo.db"), ("--data", "no/such/typo.db")])

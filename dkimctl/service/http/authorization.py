@@ -108,12 +108,17 @@ def _purge(store: Store, now: float) -> None:
         .with_for_update(skip_locked=True)
         .cte("expired")
     )
-    statement = delete(tokens).where(tokens.c.token_hash.in_(select(expired.c.token_hash)))
+    statement = (
+        delete(tokens)
+        .where(tokens.c.token_hash.in_(select(expired.c.token_hash)))
+        .returning(tokens.c.token_hash)  # SQLite does not count what a CTE deletes
+    )
     _purged_at[store] = now
     try:
         with store.writing(durable=False) as connection:
-            if connection.execute(statement).rowcount == _PURGED_AT_ONCE:
-                _purged_at.pop(store, None)
+            deleted = len(connection.execute(statement).all())
+        if deleted == _PURGED_AT_ONCE:
+            _purged_at.pop(store, None)
     except UsageError as error:
         _logger.error("expired tokens cannot be deleted: %s", describe_failure(error))
 

@@ -15,9 +15,12 @@ from dkimctl.service.clients import (
     disable_client,
     enable_client,
     list_clients,
+    rotate_secret,
+    undo_rotation,
 )
 from dkimctl.service.database.sqlite import SqliteStore
 from dkimctl.service.database.store import Store
+from fakes import Clock
 
 Operation = Callable[[Store, str], None]
 
@@ -122,3 +125,82 @@ def test_authentication_needs_the_right_pair(store: Store) -> None:
     assert not authenticate(store, created.client_id, created.secret + "x")
     assert not authenticate(store, created.client_id, "")
     assert not authenticate(store, "unknown", created.secret)
+
+
+@pytest.mark.interface("5.1", "credentials")
+def test_after_a_rotation_both_secrets_are_valid_until_the_overlap_ends(
+    store: Store, clock: Clock
+) -> None:
+    old = create_client(store, "me")
+    new = rotate_secret(store, "me", 60, clock=clock).credentials
+    assert new.client_id == "me"
+    clock.now += 59.9
+    for credentials in (old, new):
+        assert authenticate(store, "me", credentials.secret, clock=clock)
+    clock.now += 0.1
+    assert not authenticate(store, "me", old.secret, clock=clock)
+    assert authenticate(store, "me", new.secret, clock=clock)
+
+
+def test_without_an_overlap_the_old_secret_is_invalid_at_once(store: Store, clock: Clock) -> None:
+    old = create_client(store, "me")
+    new = rotate_secret(store, "me", 0, clock=clock).credentials
+    assert not authenticate(store, "me", old.secret, clock=clock)
+    assert authenticate(store, "me", new.secret, clock=clock)
+
+
+def test_of_three_secrets_the_oldest_is_invalid(store: Store, clock: Clock) -> None:
+    oldest = create_client(store, "me")
+    secrets = [rotate_secret(store, "me", 60, clock=clock).credentials.secret for _ in range(2)]
+    assert not authenticate(store, "me", oldest.secret, clock=clock)
+    assert all(authenticate(store, "me", secret, clock=clock) for secret in secrets)
+
+
+def test_a_previous_secret_is_of_its_own_client_only(store: Store, clock: Clock) -> None:
+    old = create_client(store, "first")
+    rotate_secret(store, "first", 60, clock=clock)
+    create_client(store, "second")
+    assert not authenticate(store, "second", old.secret, clock=clock)
+    assert not authenticate(store, "unknown", old.secret, clock=clock)
+
+
+def test_a_rotation_of_a_deleted_client_does_not_revive_it(store: Store, clock: Clock) -> None:
+    old = create_client(store, "me")
+    new = rotate_secret(store, "me", 60, clock=clock).credentials
+    delete_client(store, "me")
+    assert not authenticate(store, "me", old.secret, clock=clock)
+    assert not authenticate(store, "me", new.secret, clock=clock)
+    with pytest.raises(NegativeAnswer, match="final"):
+        rotate_secret(store, "me", 60)
+
+
+def test_a_rotation_of_an_unknown_client_is_a_negative_answer(store: Store) -> None:
+    with pytest.raises(NegativeAnswer, match="the client does not exist"):
+        rotate_secret(store, "unknown", 60)
+
+
+def test_a_rotation_can_be_undone(store: Store, clock: Clock) -> None:
+    first = create_client(store, "me")
+    second = rotate_secret(store, "me", 60, clock=clock).credentials
+    rotation = rotate_secret(store, "me", 0, clock=clock)
+    undo_rotation(store, rotation)
+    valid = [
+        authenticate(store, "me", one.secret, clock=clock)
+        for one in (first, second, rotation.credentials)
+    ]
+    assert valid == [True, True, False]
+
+
+def test_undoing_a_rotation_leaves_a_later_one_alone(store: Store, clock: Clock) -> None:
+    create_client(store, "me")
+    rotation = rotate_secret(store, "me", 0, clock=clock)
+    later = rotate_secret(store, "me", 0, clock=clock).credentials
+    undo_rotation(store, rotation)
+    assert authenticate(store, "me", later.secret, clock=clock)
+
+
+def test_neither_the_secret_nor_a_hash_is_in_the_repr_of_a_rotation(store: Store) -> None:
+    create_client(store, "me")
+    rotation = rotate_secret(store, "me", 60)
+    assert rotation.credentials.secret not in repr(rotation)
+    assert repr(rotation.before["secret_hash"]) not in repr(rotation)

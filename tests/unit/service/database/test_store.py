@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import stat
 import subprocess
@@ -196,3 +197,76 @@ def test_many_threads_write_at_the_same_time(store: Store) -> None:
     for thread in threads:
         thread.join()
     assert [client.client_id for client in list_clients(store)] == names
+
+
+def _delete(path: Path) -> None:
+    path.unlink()
+
+
+def _replace_by_a_copy(path: Path) -> None:
+    copy = path.with_name("copy.db")
+    shutil.copy(path, copy)
+    copy.replace(path)
+
+
+def _replace_by_another_programs(path: Path) -> None:
+    other = path.with_name("other.db")
+    with closing(sqlite3.connect(other)) as connection:
+        connection.execute("CREATE TABLE other (x)")
+    other.replace(path)
+
+
+def _delete_log(path: Path) -> None:
+    path.with_name(f"{path.name}-wal").unlink()
+
+
+def _delete_index_of_log(path: Path) -> None:
+    path.with_name(f"{path.name}-shm").unlink()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows lets nobody delete files in use")
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        _delete,
+        _replace_by_a_copy,
+        _replace_by_another_programs,
+        _delete_log,
+        _delete_index_of_log,
+    ],
+)
+def test_a_file_that_is_no_longer_in_place_is_noticed_at_once(
+    tmp_path: Path, spoil: Callable[[Path], None]
+) -> None:
+    """By what reads and by what writes, since both would be wrong."""
+    path = tmp_path / "service.db"
+    with closing(SqliteStore.open(path)) as store:
+        create_client(store, "before")
+        spoil(path)
+        for operation in (SqliteStore.require_available, create_client, list_clients):
+            with pytest.raises(UsageError, match="was moved or replaced") as caught:
+                operation(store)
+            assert str(path) in caught.value.message
+            assert caught.value.hint
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows lets nobody rename files in use")
+def test_a_file_that_is_put_back_is_used_again(sqlite_store: SqliteStore) -> None:
+    away = sqlite_store.path.with_name("away.db")
+    sqlite_store.path.rename(away)
+    with pytest.raises(UsageError):
+        sqlite_store.require_available()
+    away.rename(sqlite_store.path)
+    create_client(sqlite_store, "after")
+    assert [client.client_id for client in list_clients(sqlite_store)] == ["after"]
+
+
+def test_the_log_stays_while_other_processes_come_and_go(tmp_path: Path) -> None:
+    path = tmp_path / "service.db"
+    with closing(SqliteStore.open(path)) as store:
+        for number in range(5):
+            with closing(SqliteStore.open(path)) as other:
+                create_client(other, f"client-{number}")
+            store.require_available()
+            create_client(store)
+        assert len(list_clients(store)) == 10

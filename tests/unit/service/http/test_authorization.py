@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 
 import pytest
 from falcon.testing import Result, TestClient
+from sqlalchemy import func, insert, select, text
 
-from dkimctl.service.clients import ClientCredentials, delete_client, disable_client
+from dkimctl.service.clients import (
+    ClientCredentials,
+    create_client,
+    delete_client,
+    disable_client,
+)
+from dkimctl.service.database.location import DatabaseUrl
+from dkimctl.service.database.opening import open_store
+from dkimctl.service.database.schema import tokens
+from dkimctl.service.database.sqlite import SqliteStore
 from dkimctl.service.database.store import Store
+from dkimctl.service.http.authorization import client_of_token, issue_token
 from fakes import Clock
 
 REQUESTS = [("POST", "/domain/dkim"), ("DELETE", "/send/some-delivery")]
@@ -130,3 +142,77 @@ def test_a_deleted_clients_tokens_are_403(
 ) -> None:
     delete_client(store, credentials.client_id)
     _assert_forbidden(send(f"Bearer {token}"))
+
+
+def _stored(store: Store) -> int:
+    with store.reading() as connection:
+        return connection.execute(select(func.count()).select_from(tokens)).scalar_one()
+
+
+def _add_expired(store: Store, client_id: str, count: int) -> None:
+    rows = [
+        {"token_hash": number.to_bytes(4), "client_id": client_id, "expires_at": 1.0}
+        for number in range(count)
+    ]
+    with store.writing() as connection:
+        connection.execute(insert(tokens), rows)
+
+
+@pytest.mark.interface("3.1", "expired")
+def test_expired_tokens_are_deleted_once_a_minute(
+    credentials: ClientCredentials, store: Store, clock: Clock
+) -> None:
+    issue_token(store, credentials.client_id, clock.now)
+    clock.now += 59
+    _add_expired(store, credentials.client_id, 5)
+    issue_token(store, credentials.client_id, clock.now)
+    assert _stored(store) == 7
+    clock.now += 1
+    issue_token(store, credentials.client_id, clock.now)
+    assert _stored(store) == 3
+
+
+def test_many_expired_tokens_are_deleted_a_thousand_at_each_issue(
+    credentials: ClientCredentials, store: Store, clock: Clock
+) -> None:
+    _add_expired(store, credentials.client_id, 2500)
+    left = []
+    for _ in range(4):
+        issue_token(store, credentials.client_id, clock.now)
+        left.append(_stored(store))
+    assert left == [1501, 502, 3, 4]
+
+
+def test_a_clock_that_was_set_back_does_not_stop_the_deletion(
+    credentials: ClientCredentials, store: Store, clock: Clock
+) -> None:
+    issue_token(store, credentials.client_id, clock.now + 1e6)
+    _add_expired(store, credentials.client_id, 5)
+    issue_token(store, credentials.client_id, clock.now)
+    assert _stored(store) == 2
+
+
+@pytest.mark.slow
+def test_tokens_that_another_process_deletes_are_not_waited_for(
+    postgresql_database: DatabaseUrl, clock: Clock
+) -> None:
+    with closing(open_store(postgresql_database)) as store:
+        client_id = create_client(store).client_id
+        _add_expired(store, client_id, 5)
+        with store.writing() as connection:
+            connection.execute(select(tokens).limit(3).with_for_update()).all()
+            issue_token(store, client_id, clock.now)
+            assert _stored(store) == 4
+
+
+def test_a_token_is_issued_although_the_deletion_fails(
+    sqlite_store: SqliteStore, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    client_id = create_client(sqlite_store).client_id
+    _add_expired(sqlite_store, client_id, 1)
+    with sqlite_store.writing() as connection:
+        trigger = "CREATE TRIGGER broken BEFORE DELETE ON tokens BEGIN DELETE FROM absent; END"
+        connection.execute(text(trigger))
+    token = issue_token(sqlite_store, client_id, clock.now)
+    assert client_of_token(sqlite_store, token, clock.now) == client_id
+    assert "expired tokens cannot be deleted" in caplog.text

@@ -1,0 +1,124 @@
+"""`dkimctl service`: new secrets of clients, and the audit log."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from dkimctl.service.clients import authenticate
+from dkimctl.service.database.opening import open_store
+
+DATA = ("--data", "service.db")
+
+
+@pytest.fixture
+def secret(cli) -> str:
+    """That of the client `me`."""
+    return json.loads(cli("service", "client", "create", "me", *DATA).out)["client_secret"]
+
+
+def _is_valid(cli, secret: str) -> bool:
+    with closing(open_store(cli.home / "service.db")) as store:
+        return authenticate(store, "me", secret)
+
+
+def test_a_new_secret_is_printed_as_that_of_a_new_client(cli, secret) -> None:
+    done = cli("service", "client", "rotate-secret", "me", *DATA)
+    printed = json.loads(done.out)
+    assert set(printed) == {"client_id", "client_secret"}
+    assert printed["client_secret"] != secret
+    assert "the previous secret is valid for 24 h 0 min more" in done.err
+    assert "--client-id me" in done.err
+    assert _is_valid(cli, secret)
+    assert _is_valid(cli, printed["client_secret"])
+
+
+def test_an_overlap_of_zero_ends_the_old_secret(cli, secret) -> None:
+    done = cli("service", "client", "rotate-secret", "me", "--overlap", "0s", *DATA)
+    assert "the previous secret is no longer valid" in done.err
+    assert not _is_valid(cli, secret)
+    assert _is_valid(cli, json.loads(done.out)["client_secret"])
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_secret_that_could_not_be_printed_is_not_valid(cli, secret) -> None:
+    with Path("/dev/full").open("w") as full:
+        words = ("service", "client", "rotate-secret", "me", "--overlap", "0s", *DATA)
+        assert cli.start(*words, stdout=full).wait(30) == 4
+    assert _is_valid(cli, secret)
+
+
+@pytest.mark.parametrize("output", ["mine.txt", "no/secret.txt"])
+def test_a_secret_that_could_not_be_written_is_not_valid(cli, secret, output) -> None:
+    cli.write("mine.txt", "mine")
+    words = ("--overlap", "0s", "--output", output)
+    done = cli("service", "client", "rotate-secret", "me", *DATA, *words)
+    assert (done.status, done.out) == ((2, "") if output == "mine.txt" else (4, ""))
+    assert output != "no/secret.txt" or "the client's secret is as before" in done.err
+    assert (cli.home / "mine.txt").read_text() == "mine"
+    assert _is_valid(cli, secret)
+
+
+def test_no_secret_is_left_of_a_client_that_is_not_there(cli, secret) -> None:
+    words = ("--output", "secret.txt")
+    done = cli("service", "client", "rotate-secret", "nobody", *DATA, *words)
+    assert (done.status, done.out) == (1, "")
+    assert "the client does not exist" in done.err
+    assert not (cli.home / "secret.txt").exists()
+
+
+@pytest.mark.parametrize("overlap", ["-1s", "soon", "", "11y"])
+def test_an_overlap_that_is_no_duration_is_refused(cli, secret, overlap) -> None:
+    done = cli("service", "client", "rotate-secret", "me", f"--overlap={overlap}", *DATA)
+    assert (done.status, done.out) == (2, "")
+    assert "in --overlap: invalid duration" in done.err
+
+
+def test_the_audit_log_is_lines_or_json(cli, secret) -> None:
+    cli("service", "client", "disable", "me", *DATA)
+    lines = [line.split("\t") for line in cli("service", "audit", *DATA).out.splitlines()]
+    assert [line[2:] for line in lines] == [["client create", "me"], ["client disable", "me"]]
+    assert all(line[1].startswith("operator:") for line in lines)
+    actions = json.loads(cli("service", "audit", "--format", "json", *DATA).out)["actions"]
+    assert [list(action.values()) for action in actions] == lines
+    assert list(actions[0]) == ["at", "actor", "action", "subject"]
+
+
+def test_an_audit_log_without_actions_is_empty(cli, secret) -> None:
+    since = ("--since", "9000-01-01")
+    assert cli("service", "audit", *since, *DATA).out == ""
+    as_json = cli("service", "audit", *since, "--format", "json", *DATA)
+    assert json.loads(as_json.out) == {"actions": []}
+
+
+def test_control_characters_of_the_audit_log_do_not_reach_the_terminal(cli, secret) -> None:
+    with closing(sqlite3.connect(cli.home / "service.db")) as connection, connection:
+        row = ("2026\x1b[2J", "a\tb", "c\nd", "\x07")
+        connection.execute("INSERT INTO audit VALUES (NULL, ?, ?, ?, ?)", row)
+    assert cli("service", "audit", *DATA).out.splitlines()[-1] == (
+        "2026\\x1b[2J\ta\\x09b\tc\\x0ad\t\\x07"
+    )
+
+
+def test_the_audit_log_is_purged_before_a_date(cli, secret) -> None:
+    time.sleep(1)  # times are to the second
+    done = cli("service", "audit", "--purge-before", "9000-01-01", *DATA)
+    assert (done.status, done.out) == (0, "")
+    assert "deleted 1 action from the audit log" in done.err
+    assert cli("service", "audit", *DATA).out.count("\n") == 1
+    assert "\taudit purge\tbefore 2" in cli("service", "audit", *DATA).out
+
+
+@pytest.mark.parametrize(
+    "date", ["", "yesterday", "2026-13-01", "2026-01-31T12:00", "0001-01-01T00:00+23:59"]
+)
+def test_a_date_that_is_none_is_refused(cli, secret, date) -> None:
+    done = cli("service", "audit", f"--since={date}", *DATA)
+    assert (done.status, done.out) == (2, "")
+    assert "invalid date" in done.err
+    assert "hint: write 2026-01-31" in done.err
