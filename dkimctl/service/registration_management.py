@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from sqlalchemy import ColumnElement, delete, select, update
 
 from dkimctl.errors import NegativeAnswer, UsageError
+from dkimctl.service import audit
 from dkimctl.service.database.schema import registrations
 from dkimctl.service.database.store import Store
 from dkimctl.service.http.validation import Entry, validate_entry
@@ -56,6 +57,8 @@ def set_enabled(store: Store, name: RegistrationName, is_enabled: bool) -> None:
         change = update(registrations).where(_is(name)).values(enable=is_enabled)
         if not connection.execute(change).rowcount:
             raise _unknown(name)
+        action = f"registration {'enable' if is_enabled else 'disable'}"
+        audit.record(connection, [audit.operator_event(action, " ".join(name))])
 
 
 def delete_registration(store: Store, name: RegistrationName) -> None:
@@ -66,6 +69,7 @@ def delete_registration(store: Store, name: RegistrationName) -> None:
     with store.writing() as connection:
         if not connection.execute(delete(registrations).where(_is(name))).rowcount:
             raise _unknown(name)
+        audit.record(connection, [audit.operator_event("registration delete", " ".join(name))])
 
 
 def _is(name: RegistrationName) -> ColumnElement[bool]:

@@ -43,6 +43,12 @@ def _token_answer(service: ServeProcess, client_id: str, secret: str) -> tuple[i
     return _post(service, "/oauth2/token", "grant_type=client_credentials", f"Basic {basic}")
 
 
+def _get_status(service: ServeProcess, path: str) -> int:
+    with closing(HTTPConnection(service.url.removeprefix("http://"), timeout=30)) as connection:
+        connection.request("GET", path)
+        return connection.getresponse().status
+
+
 class Customer:
     """A client of the service that registers one domain after the other."""
 
@@ -233,6 +239,7 @@ def test_after_the_data_file_has_gone_nothing_is_answered_from_it(
     assert [customer.register() for _ in range(5)] == ["500"] * 5
     assert customer.register("a.example") == "500", "nor 409"
     assert _token_answer(service, customer.client_id, customer.secret)[0] == 500
+    assert _get_status(service, "/readyz") == 503
     assert re.search(r"data file .*service\.db(-wal)? was moved or replaced", service.said)
     assert customer.registered == ["a.example"]
 

@@ -87,6 +87,15 @@ def test_a_summary_says_what_was_exported_and_what_was_not(cli, fill):
     assert cli(*EXPORT, "--quiet").err == ""
 
 
+def test_an_export_that_writes_something_is_in_the_audit_log(cli, fill):
+    fill(EXAMPLE)
+    assert cli(*EXPORT).status == 0
+    assert cli(*EXPORT).status == 0
+    lines = cli("service", "audit", *DATA).out.splitlines()
+    exports = [line.split("\t") for line in lines if "\texport\t" in line]
+    assert [fields[3] for fields in exports] == [str(cli.home / "out")]
+
+
 def test_encrypted_keys_are_exported_plain_with_the_passphrase_alone(cli, fill, pair):
     fill(EXAMPLE, passphrase=PASSPHRASE)
     for environment in ({}, {"DKIMCTL_SERVICE_PASSPHRASE": "wrong"}):

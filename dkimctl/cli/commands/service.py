@@ -30,7 +30,7 @@ from dkimctl.cli.output.streams import write
 from dkimctl.text.escaping import printable
 
 app = App(
-    help="Manage the embedded service: its clients, registrations and deliveries, backups, the audit log.",
+    help="Manage the embedded service: its clients, registrations, deliveries and data.",
     epilog=examples(
         "dkimctl service client create --output secret.txt",
         "dkimctl service client disable CLIENT_ID",

@@ -82,6 +82,7 @@ def export(
     RequireSafeKeys, opendkim takes only keys of its own user or root, in a group without others.
     """
     with closing(open_service_store(data, with_keys=True)) as store:
+        from dkimctl.service.audit import operator_event, record
         from dkimctl.service.export.files import open_directory
         from dkimctl.service.export.plan import read_plan
 
@@ -91,6 +92,10 @@ def export(
             files = _files(signer, plan, directory.path, directory.keys)
             keys = {key.fqdn: key.private_key for key in plan.keys}
             changed = directory.write(files, keys, now)
+        if changed:
+            event = operator_event("export", str(output_dir.absolute()))
+            with store.writing() as connection:
+                record(connection, [event])
     _report(ctx.obj, plan, len(changed), third_party_client)
 
 

@@ -25,6 +25,8 @@ from dkimctl.service.clients import (
     withdraw_client,
 )
 from dkimctl.service.database.store import Store
+from dkimctl.service.registration_management import delete_registration, set_enabled
+from dkimctl.service.registrations import RegistrationName
 
 
 def _add(store: Store, *days: int, subject: str = "x") -> None:
@@ -90,6 +92,26 @@ def test_registrations_are_recorded_with_the_client(
     expected = ("2021-07-01T00:00:00+00:00", credentials.client_id, "register", "example.com s1")
     assert last == expected
     assert [event.action for event in read_events(store)] == ["client create", "register"]
+
+
+def test_changes_of_registrations_by_operators_are_recorded(
+    register: Callable[..., Result], store: Store
+) -> None:
+    register({"sign_domain": "example.com", "selector": "s1"})
+    name = RegistrationName("example.com", "s1")
+    set_enabled(store, name, False)
+    set_enabled(store, name, True)
+    delete_registration(store, name)
+    with pytest.raises(NegativeAnswer):
+        delete_registration(store, name)
+    events = [*read_events(store)][-3:]
+    assert [event.action for event in events] == [
+        "registration disable",
+        "registration enable",
+        "registration delete",
+    ]
+    assert {event.subject for event in events} == {"example.com s1"}
+    assert all(event.actor.startswith("operator:") for event in events)
 
 
 def test_what_fails_is_not_recorded(store: Store) -> None:
