@@ -127,9 +127,10 @@ def _rows(source: Store) -> Generator[tuple[int, Table, Rows], None, None]:
             # IDs begin at 1 again, since a database does not count those that it is given.
             columns = [column for column in table.columns if column.name != "audit_id"]
             query = select(*columns).order_by(*table.primary_key)
-            result = connection.execute(query.execution_options(yield_per=_AT_ONCE))
-            for rows in result.mappings().partitions():
-                yield total, table, [dict(row) for row in rows]
+            query = query.execution_options(yield_per=_AT_ONCE)
+            with connection.execute(query) as result:  # closes the cursor also after an error
+                for rows in result.mappings().partitions():
+                    yield total, table, [dict(row) for row in rows]
 
 
 def _insert(source: Store, target: Connection, table: Table, rows: Rows) -> None:

@@ -38,7 +38,7 @@ def list_registrations(
         query = query.where(table.sign_domain == sign_domain.lower().removesuffix("."))
     query = query.order_by(table.sign_domain, table.selector)
     query = query.execution_options(yield_per=1000)
-    with store.reading() as connection, connection.execute(query) as rows:
+    with store.snapshot() as connection, connection.execute(query) as rows:
         for row in rows:
             yield Registration(*row)
 

@@ -99,7 +99,7 @@ def read_plan(store: Store, now: datetime, third_party_client: str | None = None
     NegativeAnswer if it is unknown or deleted, UsageError if the data cannot be used.
     """
     choice = _Choice(now)
-    with store.reading() as connection:
+    with store.snapshot() as connection:
         if third_party_client is not None:
             _require_client(connection, third_party_client)
         with connection.execute(_CANDIDATES) as rows:  # closes the cursor also after an error
