@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dkimctl.system.writing import atomic_writer, write_private
+from dkimctl.system.writing import atomic_writer, publish, write_private
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX modes and links")
 
@@ -77,3 +77,21 @@ def test_a_link_remains_a_link_and_a_device_is_written_directly(tmp_path):
     assert target.read_text() == "x"
     write(Path(os.devnull), "x")
     assert Path(os.devnull).is_char_device()
+
+
+@POSIX
+@pytest.mark.parametrize("kind", ["file", "dangling link"])
+def test_a_finished_file_takes_no_name_that_something_has(tmp_path, kind):
+    new, path = tmp_path / "new", tmp_path / "path"
+    new.write_text("new")
+    if kind == "file":
+        path.write_text("mine")
+    else:
+        path.symlink_to("nothing")
+    with pytest.raises(FileExistsError):
+        publish(new, path)
+    assert not (tmp_path / "nothing").exists()
+    assert kind != "file" or path.read_text() == "mine"
+    path.unlink()
+    publish(new, path)
+    assert path.read_text() == "new"
