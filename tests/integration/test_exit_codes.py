@@ -197,13 +197,13 @@ def test_a_refused_connection_is_4(cli, scripted_account):
 def test_a_run_that_stops_early_shows_its_results_and_is_4(
     cli, scripted_server, scripted_account, make_answer, key_records
 ):
-    refused = make_answer(429, headers={"Retry-After": "0"})
+    refused = make_answer(429, headers={"Retry-After": "1"})
     answers = [make_answer(200, {"items": [sound(key_records, "201")]}), *[refused] * 4]
     tokens = scripted_server.answer
     scripted_server.answer = lambda request: (
         tokens(request) if request.path == "/oauth2/token" else answers.pop(0)
     )
-    words = ("register", "-", "--batch-size", 1, "--format", "json")
+    words = ("register", "-", "--batch-size", 1, "--format", "json", "--max-wait", "3s")
     done = cli(*words, stdin=TWO, env=scripted_account)
     assert [item["outcome"] for item in done.json["items"]] == ["created", "pending"]
     assert done.status == 4
