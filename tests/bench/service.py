@@ -1,0 +1,537 @@
+"""Measure the service under load, each figure beside its floor in the same run.
+
+Run: python tests/bench/service.py keys|answers|workers|growth|clients [--database URL]
+     [--rounds N] [--seconds N] [--size N] [--domains N]
+
+All over HTTP on loopback, with wrk (Debian: wrk) as the client where it would be the limit
+otherwise. The data is a new SQLite file, or an empty PostgreSQL database. Rounds are interleaved,
+and the best of them counts, since others may use the machine.
+
+keys: registrations of 2048 bits beside a bare loop of `cryptography` on all processors; then with
+    keys made ahead.
+answers: tokens, and 409s of 1 and 50 pairs, beside the same bytes from a bare Falcon application.
+workers: 409s of 50 pairs, with two processes beside one.
+growth: requests of 50, with `--size` registrations in the database beside 1,000.
+clients: `dkimctl register` of `--domains` domains, four runs of one client, then eight clients.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import contextlib
+import http.client
+import itertools
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from sqlalchemy import insert, text
+
+from dkimctl.service.clients import ClientCredentials, create_client
+from dkimctl.service.database.location import Location, read_location
+from dkimctl.service.database.opening import open_store
+from dkimctl.service.database.schema import registrations
+from dkimctl.service.database.store import Store
+from dkimctl.service.keys import pool
+from dkimctl.service.keys.pairs import make_key
+
+TOOL = str(Path(sys.executable).with_name("dkimctl"))
+THREADS = 8  # of the server, as by default
+CONNECTIONS = 4  # fewer than may wait for keys
+BATCH = 50
+BITS = 2048
+FORM = "grant_type=client_credentials"
+# Sends the same request again and again; `body` may make another one each time.
+LUA = """
+wrk.method = "POST"
+wrk.headers["Authorization"] = %(authorization)s
+wrk.headers["Content-Type"] = %(content_type)s
+%(body)s
+"""
+SAME_BODY = "wrk.body = %s"
+NEW_BODY = """
+math.randomseed(%(seed)d)
+local number = 0
+request = function()
+  local entries = {}
+  for position = 1, %(batch)d do
+    number = number + 1
+    entries[position] = string.format(%(entry)s, %(name)s)
+  end
+  return wrk.format(nil, nil, nil, '{"domains":[' .. table.concat(entries, ",") .. "]}")
+end
+"""
+
+
+class Call(NamedTuple):
+    """A request to POST again and again."""
+
+    path: str
+    authorization: str
+    content_type: str
+    body: str
+
+
+def registration_body(names: Sequence[str], key_len: int = 1024) -> str:
+    entries = [{"sign_domain": name, "selector": "s1", "key_len": key_len} for name in names]
+    return json.dumps({"domains": entries})
+
+
+class Client:
+    """A light client on one connection."""
+
+    def __init__(self, url: str, authorization: str) -> None:
+        self._connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=60)
+        self._authorization = authorization
+
+    def post(self, path: str, body: str, content_type: str = "application/json") -> tuple:
+        """The status, the body, and what Retry-After says."""
+        headers = {"Authorization": self._authorization, "Content-Type": content_type}
+        self._connection.request("POST", path, body, headers)
+        answer = self._connection.getresponse()
+        return answer.status, answer.read(), int(answer.headers.get("Retry-After") or 0)
+
+    def register(self, body: str) -> Counter[str]:
+        """How many items had which code. A 429 is sent again when it says."""
+        while True:
+            status, answer, seconds = self.post("/domain/dkim", body)
+            if status == 200:
+                items = json.loads(answer)["items"]
+                return Counter(item["result"]["code"] for item in items)
+            assert status == 429, (status, answer)
+            time.sleep(seconds)
+
+
+class Service:
+    """Starts and ends server processes on the same data."""
+
+    def __init__(self, location: Location, home: Path) -> None:
+        self.location = location
+        self.home = home
+        self.store = open_store(location)
+        self.client = create_client(self.store)
+        self.basic = basic(self.client)
+
+    def close(self) -> None:
+        self.store.close()
+
+    @contextlib.contextmanager
+    def serving(self, *words: object, key_pool: int = 0) -> Iterator[str]:
+        """`dkimctl serve`; gives its URL."""
+        command = [TOOL, "serve", "--port", 0, *words]
+        command += ["--data", data_of(self.location)]
+        if key_pool:
+            command += ["--key-pool", key_pool]
+        with running(command) as process:
+            yield announced_url(process)
+
+    @contextlib.contextmanager
+    def child(self, *words: object) -> Iterator[str]:
+        """This program as a server of an application of its own; see `serve_bare`."""
+        with running([sys.executable, __file__, *words]) as process:
+            yield announced_url(process)
+
+    def bearer(self, url: str) -> str:
+        """The Authorization header with a new token."""
+        status, answer, _ = Client(url, self.basic).post(
+            "/oauth2/token", FORM, "application/x-www-form-urlencoded"
+        )
+        assert status == 200, answer
+        return f"Bearer {json.loads(answer)['access_token']}"
+
+
+def basic(client: ClientCredentials) -> str:
+    pair = f"{client.client_id}:{client.secret}".encode()
+    return f"Basic {base64.b64encode(pair).decode()}"
+
+
+@contextlib.contextmanager
+def running(words: Sequence[object]) -> Iterator[subprocess.Popen[str]]:
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    process = subprocess.Popen(
+        [*map(str, words)], stderr=subprocess.PIPE, text=True, env=environment
+    )
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def announced_url(process: subprocess.Popen[str]) -> str:
+    assert process.stderr is not None
+    said = []
+    for line in process.stderr:
+        said.append(line)
+        if found := re.search(r"serving on (http://[0-9.:]+)", line):
+            return found[1]
+    raise AssertionError(f"the service did not start: {''.join(said)}")
+
+
+class Wrk:
+    """What wrk counted. `milliseconds` is how long a request took, on average."""
+
+    def __init__(self, url: str, path: str, script: str, seconds: float, home: Path) -> None:
+        lua = home / "wrk.lua"
+        lua.write_text(script)
+        words = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds:g}s", "--timeout", "60s"]
+        done = subprocess.run(
+            [*words, "-s", str(lua), url + path], check=True, capture_output=True, text=True
+        )
+        assert "Non-2xx" not in done.stdout, done.stdout
+        assert "Socket errors" not in done.stdout, done.stdout
+        self.rate = float(re.search(r"Requests/sec: +([0-9.]+)", done.stdout)[1])
+        self.milliseconds = CONNECTIONS / self.rate * 1000
+
+
+def same(call: Call) -> str:
+    return _lua(call.authorization, call.content_type, SAME_BODY % json.dumps(call.body))
+
+
+def changing(authorization: str, *, name: str, seed: int = 1) -> str:
+    """A script that registers other names each time: `name` is Lua, with `number`."""
+    entry = '{"sign_domain":"%s","selector":"s1","key_len":2048}'
+    body = NEW_BODY % {"batch": BATCH, "entry": json.dumps(entry), "name": name, "seed": seed}
+    return _lua(authorization, "application/json", body)
+
+
+def _lua(authorization: str, content_type: str, body: str) -> str:
+    values = {"authorization": json.dumps(authorization), "content_type": json.dumps(content_type)}
+    return LUA % {**values, "body": body}
+
+
+# Applications of this program's own.
+
+
+def serve_bare(answer: str, content_type: str) -> None:
+    """The bytes in the file `answer`, for every POST, by a bare Falcon application."""
+    import falcon
+
+    data = Path(answer).read_bytes()
+
+    class Resource:
+        def on_post(self, _request: falcon.Request, response: falcon.Response) -> None:
+            response.data = data
+            response.content_type = content_type
+
+    app = falcon.App()
+    app.add_route("/oauth2/token", Resource())
+    app.add_route("/domain/dkim", Resource())
+    _serve(app)
+
+
+def serve_stub(data: str) -> None:
+    """The service with keys that take no time."""
+    from dkimctl.service.app import create_app
+
+    pair = make_key(BITS)
+    _serve(create_app(open_store(read_location(data)), make_key=lambda _bits: pair))
+
+
+def _serve(app: Callable) -> None:
+    from dkimctl.service.server.listening import Listening
+
+    from dkimctl.service.server.server import Server
+
+    listening = Listening("127.0.0.1", 0)
+    server = Server(app, listening.sockets, THREADS)
+    print(f"serving on {listening.local_url}", file=sys.stderr, flush=True)
+    server.run()
+
+
+# Measurements.
+
+
+def answers(service: Service, options: argparse.Namespace) -> None:
+    with service.serving() as url:
+        bearer = service.bearer(url)
+        for entries in (1, BATCH):
+            assert Client(url, bearer).register(body_of(entries)) == {"201": entries}
+        calls = {
+            "tokens": Call("/oauth2/token", service.basic, "application/x-www-form-urlencoded",
+                           FORM),
+            "409s, 1 pair": Call("/domain/dkim", bearer, "application/json", body_of(1)),
+            "409s, 50 pairs": Call("/domain/dkim", bearer, "application/json", body_of(BATCH)),
+        }  # fmt: skip
+        for label, call in calls.items():
+            compare(label, call, url, service, options)
+
+
+def body_of(entries: int) -> str:
+    return registration_body([f"d{number}.of-{entries}.example" for number in range(entries)])
+
+
+def compare(
+    label: str, call: Call, url: str, service: Service, options: argparse.Namespace
+) -> None:
+    status, body, _ = Client(url, call.authorization).post(call.path, call.body, call.content_type)
+    assert status == 200, body
+    path = service.home / "answer"
+    path.write_bytes(body)
+    with service.child("bare", path, "application/json") as bare_url:
+        rounds = [
+            [
+                Wrk(one, call.path, same(call), options.seconds, service.home).rate
+                for one in (url, bare_url)
+            ]
+            for _ in range(options.rounds)
+        ]
+    print_ratios(label, rounds, "bare Falcon")
+
+
+def keys(service: Service, options: argparse.Namespace) -> None:
+    cores = os.cpu_count() or 1
+    requests = max(1, round(options.seconds * cores * 25 / BATCH / _REGISTERING)) * _REGISTERING
+    names = new_names()
+    with service.serving() as url, ProcessPoolExecutor(cores) as processes:
+        list(processes.map(_make_keys, [0.1] * cores))  # they have started
+        rounds = []
+        for _ in range(options.rounds):
+            bare = sum(processes.map(_make_keys, [options.seconds] * cores))
+            rounds.append((register_rate(service, url, names, requests), bare))
+    print_ratios("2048-bit keys", rounds, "bare loop")
+    ours, bare = (max(rates) for rates in zip(*rounds, strict=True))
+    requests = 2 * _REGISTERING * round(bare)  # ten times as many as in 20 s
+    fill_pool(service.store, requests * BATCH)
+    with service.serving(key_pool=requests * BATCH) as url:
+        full = register_rate(service, url, names, requests)
+    print(f"  with a full pool {full:.0f}/s: {full / ours:.1f} times that")
+
+
+_REGISTERING = 4  # connections
+
+
+def register_rate(service: Service, url: str, names: Iterator[str], requests: int) -> float:
+    """How many registrations a second, with `requests` requests of 50."""
+    bodies = [registration_body([next(names) for _ in range(BATCH)], BITS) for _ in range(requests)]
+    bearer = service.bearer(url)
+    shares = [bodies[first::_REGISTERING] for first in range(_REGISTERING)]
+
+    def register(share: Sequence[str]) -> Counter[str]:
+        client = Client(url, bearer)
+        return sum(map(client.register, share), Counter())
+
+    started = time.perf_counter()
+    with ThreadPoolExecutor(_REGISTERING) as threads:
+        codes = sum(threads.map(register, shares), Counter())
+    assert codes == {"201": requests * BATCH}, codes
+    return requests * BATCH / (time.perf_counter() - started)
+
+
+def _make_keys(seconds: float) -> float:
+    """How many keys a second `cryptography` makes, in one process."""
+    from cryptography.hazmat.primitives.asymmetric import rsa
+
+    count, started = 0, time.perf_counter()
+    while time.perf_counter() < started + seconds:
+        rsa.generate_private_key(public_exponent=65537, key_size=BITS)
+        count += 1
+    return count / (time.perf_counter() - started)
+
+
+def new_names() -> Iterator[str]:
+    return (f"d{number}.new.example" for number in itertools.count())
+
+
+def fill_pool(store: Store, size: int) -> None:
+    pairs = [make_key(BITS) for _ in range(20)]
+    pool.put(store, ((BITS, pairs[number % 20]) for number in range(size)))
+    short = make_key(1024)
+    pool.put(store, ((1024, short) for _ in range(size)))
+
+
+def workers(service: Service, options: argparse.Namespace) -> None:
+    with (
+        service.serving("--workers", 1) as one,
+        service.serving("--workers", 2) as two,
+    ):
+        bearer = service.bearer(one)
+        body = body_of(BATCH)
+        assert Client(one, bearer).register(body) == {"201": BATCH}
+        call = Call("/domain/dkim", bearer, "application/json", body)
+        rounds = [
+            tuple(
+                Wrk(url, call.path, same(call), options.seconds, service.home).rate
+                for url in (two, one)
+            )
+            for _ in range(options.rounds)
+        ]
+    print_ratios("two workers", rounds, "one")
+
+
+def growth(service: Service, options: argparse.Namespace) -> None:
+    small = 1000
+    fill(service, 0, small)
+    few = growth_times(service, small, options)
+    fill(service, small, options.size)
+    many = growth_times(service, options.size, options)
+    for label in few:
+        print(
+            f"{label}: {many[label]:.2f} ms with {options.size} registrations, {few[label]:.2f} ms "
+            f"with {small}: {many[label] / few[label]:.2f} times"
+        )
+    print(f"  the data takes {data_size(service) / 2**20:.0f} MiB")
+
+
+def growth_times(service: Service, size: int, options: argparse.Namespace) -> dict[str, float]:
+    """The best time of a request, in milliseconds."""
+    times: dict[str, list[float]] = {}
+    with service.child("stub", data_of(service.location)) as url:
+        bearer = service.bearer(url)
+        for number in range(options.rounds):
+            scripts = {
+                "50 new": changing(bearer, name=f'"n{size}-{number}-"..number..".new.example"'),
+                "50 registered": changing(bearer, name=registered_name(size), seed=number),
+            }
+            for label, script in scripts.items():
+                one = Wrk(url, "/domain/dkim", script, options.seconds, service.home)
+                times.setdefault(label, []).append(one.milliseconds)
+    return {label: min(each) for label, each in times.items()}
+
+
+def fill(service: Service, first: int, end: int) -> None:
+    """Add registrations of a client, all with the same key."""
+    pair = make_key(BITS)
+    row = {
+        "selector": "s1", "client_id": service.client.client_id, "key_len": BITS,
+        "start_date": "2026-01-01T00:00+00:00", "default": 0, "enable": True, "value": pair.value,
+        "regist_date": "2026-01-01T00:00:00+00:00",
+        "private_key": service.store.seal(pair.private_key),
+    }  # fmt: skip
+    for start in range(first, end, 10_000):
+        numbers = range(start, min(start + 10_000, end))
+        with service.store.writing(durable=False) as connection:
+            connection.execute(
+                insert(registrations), [{**row, "sign_domain": scattered(one)} for one in numbers]
+            )
+
+
+def scattered(number: int) -> str:
+    """A name; consecutive numbers are not beside each other in an index. Also in Lua, below."""
+    return f"d{number * 7919 % 1_000_003}-{number}.example"
+
+
+def registered_name(size: int) -> str:
+    return f"(function() local n = math.random(0, {size - 1}) \
+ return \"d\"..(n * 7919 % 1000003)..\"-\"..n..\".example\" end)()"
+
+
+def data_of(location: Location) -> str:
+    return str(location) if isinstance(location, Path) else location.text
+
+
+def data_size(service: Service) -> int:
+    """In bytes."""
+    if isinstance(service.location, Path):
+        return service.location.stat().st_size
+    with service.store.reading() as connection:
+        return connection.execute(
+            text("SELECT pg_database_size(current_database())")
+        ).scalar_one()
+
+
+def print_ratios(label: str, rounds: Sequence[Sequence[float]], floor: str) -> None:
+    """Of the best rounds, and then of each."""
+    ours, bare = (max(rates) for rates in zip(*rounds, strict=True))
+    each = " ".join(f"{one / other:.2f}" for one, other in rounds)
+    print(f"{label}: {ours:.0f}/s, {floor} {bare:.0f}/s: {ours / bare:.2f} (each round: {each})")
+
+
+class Run(NamedTuple):
+    """A run of `dkimctl register`: its exit status, the codes of its items, how often it was
+    throttled, how long it took, and what it said if it failed."""
+
+    status: int
+    codes: Counter[str]
+    throttled: int
+    seconds: float
+    said: str
+
+
+def clients(service: Service, options: argparse.Namespace) -> None:
+    with service.serving() as url:
+        one = create_client(service.store)
+        many = [create_client(service.store) for _ in range(8)]
+        for label, who in (("4 runs of one client", [one] * 4), ("8 clients", many))[int(os.environ.get("ONLY", 0)) :]:
+            started = time.perf_counter()
+            with ThreadPoolExecutor(len(who)) as threads:
+                runs = list(
+                    threads.map(
+                        partial(register, service.home, url, options.domains), who, range(len(who))
+                    )
+                )
+            seconds = time.perf_counter() - started
+            codes = sum((run.codes for run in runs), Counter())
+            throttled = sum(run.throttled for run in runs)
+            print(f"{label}, {options.domains} domains each: {dict(codes)} in {seconds:.0f} s, "
+                  f"{throttled} times 429")  # fmt: skip
+            for run in runs:
+                print(f"  {run.seconds:.0f} s, exit status {run.status}, {dict(run.codes)}, "
+                      f"{run.throttled} times 429 {run.said}")  # fmt: skip
+
+
+def register(
+    home: Path, url: str, domains: int, client: ClientCredentials, number: int
+) -> Run:
+    """`dkimctl register` with a state directory of its own."""
+    state = home / f"{client.client_id}-{number}"
+    state.mkdir(mode=0o700)
+    specs = state / "specs.yaml"
+    entries = (f"  - d{n}.of-{number}.{client.client_id[:6].lower()}.example\n"
+               for n in range(domains))  # fmt: skip
+    specs.write_text("defaults: {key_len: 2048, enable: false}\ndomains:\n" + "".join(entries))
+    environment = os.environ | {
+        "HOME": str(state), "DKIMCTL_STATE_DIR": str(state / "state"),
+        "DKIMCTL_AUTH_URL": url, "DKIMCTL_BASE_URL": url,
+        "DKIMCTL_CLIENT_ID": client.client_id, "DKIMCTL_CLIENT_SECRET": client.secret,
+    }  # fmt: skip
+    words = [TOOL, "register", "--verbose", str(specs), "--format", "json"]
+    started = time.perf_counter()
+    done = subprocess.run(words, env=environment, capture_output=True, text=True)
+    items = json.loads(done.stdout)["items"] if done.stdout else []
+    codes = Counter((item["result"] or {}).get("code", "not registered") for item in items)
+    throttled = done.stderr.count(": 429, ")
+    (home / f"log-{client.client_id[:6]}-{number}").write_text(done.stderr)
+    said = done.stderr.splitlines()[-1] if done.returncode else ""
+    return Run(done.returncode, codes, throttled, time.perf_counter() - started, said)
+
+
+def main() -> None:
+    if sys.argv[1:2] == ["bare"]:
+        serve_bare(*sys.argv[2:])
+        return
+    if sys.argv[1:2] == ["stub"]:
+        serve_stub(*sys.argv[2:])
+        return
+    measurements = {
+        "keys": keys, "answers": answers, "workers": workers, "growth": growth, "clients": clients
+    }  # fmt: skip
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("measurement", choices=measurements)
+    parser.add_argument("--database", help="URL of an empty PostgreSQL database")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=5.0, help="for each figure")
+    parser.add_argument("--size", type=int, default=1_000_000)
+    parser.add_argument("--domains", type=int, default=400)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as directory:
+        home = Path(os.environ.get("LOADHOME") or directory)
+        location = read_location(options.database) if options.database else home / "service.db"
+        print(f"{options.measurement}, at {time.strftime('%H:%M:%S')}")
+        with contextlib.closing(Service(location, home)) as service:
+            measurements[options.measurement](service, options)
+
+
+if __name__ == "__main__":
+    main()
