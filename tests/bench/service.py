@@ -1,7 +1,7 @@
 """Measure the service under load, each figure beside its floor in the same run.
 
 Run: python tests/bench/service.py keys|answers|workers|growth|clients [--database URL]
-     [--rounds N] [--seconds N] [--size N] [--domains N]
+     [--small URL] [--rounds N] [--seconds N] [--size N] [--domains N]
 
 All over HTTP on loopback, with wrk (Debian: wrk) as the client where it would be the limit
 otherwise. The data is a new SQLite file, or an empty PostgreSQL database. Rounds are interleaved,
@@ -88,11 +88,24 @@ def registration_body(names: Sequence[str], key_len: int = 1024) -> str:
     return json.dumps({"domains": entries})
 
 
+class Serving(NamedTuple):
+    """A server that runs."""
+
+    url: str
+    pid: int
+
+    def processor_seconds(self) -> float:
+        """That it used so far, without its workers."""
+        stat = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
+
+
 class Client:
     """A light client on one connection."""
 
-    def __init__(self, url: str, authorization: str) -> None:
-        self._connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=60)
+    def __init__(self, server: Serving, authorization: str) -> None:
+        address = server.url.removeprefix("http://")
+        self._connection = http.client.HTTPConnection(address, timeout=60)
         self._authorization = authorization
 
     def post(self, path: str, body: str, content_type: str = "application/json") -> tuple:
@@ -127,24 +140,24 @@ class Service:
         self.store.close()
 
     @contextlib.contextmanager
-    def serving(self, *words: object, key_pool: int = 0) -> Iterator[str]:
-        """`dkimctl serve`; gives its URL."""
+    def serving(self, *words: object, key_pool: int = 0) -> Iterator[Serving]:
+        """`dkimctl serve`."""
         command = [TOOL, "serve", "--port", 0, *words]
         command += ["--data", data_of(self.location)]
         if key_pool:
             command += ["--key-pool", key_pool]
         with running(command) as process:
-            yield announced_url(process)
+            yield Serving(announced_url(process), process.pid)
 
     @contextlib.contextmanager
-    def child(self, *words: object) -> Iterator[str]:
+    def child(self, *words: object) -> Iterator[Serving]:
         """This program as a server of an application of its own; see `serve_bare`."""
         with running([sys.executable, __file__, *words]) as process:
-            yield announced_url(process)
+            yield Serving(announced_url(process), process.pid)
 
-    def bearer(self, url: str) -> str:
+    def bearer(self, server: Serving) -> str:
         """The Authorization header with a new token."""
-        status, answer, _ = Client(url, self.basic).post(
+        status, answer, _ = Client(server, self.basic).post(
             "/oauth2/token", FORM, "application/x-www-form-urlencoded"
         )
         assert status == 200, answer
@@ -180,19 +193,26 @@ def announced_url(process: subprocess.Popen[str]) -> str:
 
 
 class Wrk:
-    """What wrk counted. `milliseconds` is how long a request took, on average."""
+    """What wrk counted; `rate` is requests a second.
 
-    def __init__(self, url: str, path: str, script: str, seconds: float, home: Path) -> None:
+    `milliseconds` is how long a request took, and `processor` how many of them the server's
+    processor, which other programs hardly change.
+    """
+
+    def __init__(self, server: Serving, path: str, script: str, seconds: float, home: Path) -> None:
+        before = server.processor_seconds()
         lua = home / "wrk.lua"
         lua.write_text(script)
         words = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds:g}s", "--timeout", "60s"]
         done = subprocess.run(
-            [*words, "-s", str(lua), url + path], check=True, capture_output=True, text=True
+            [*words, "-s", str(lua), server.url + path], check=True, capture_output=True, text=True
         )
         assert "Non-2xx" not in done.stdout, done.stdout
         assert "Socket errors" not in done.stdout, done.stdout
         self.rate = float(re.search(r"Requests/sec: +([0-9.]+)", done.stdout)[1])
+        count = int(re.search(r"([0-9]+) requests in", done.stdout)[1])
         self.milliseconds = CONNECTIONS / self.rate * 1000
+        self.processor = (server.processor_seconds() - before) / count * 1000
 
 
 def same(call: Call) -> str:
@@ -241,7 +261,6 @@ def serve_stub(data: str) -> None:
 
 def _serve(app: Callable) -> None:
     from dkimctl.service.server.listening import Listening
-
     from dkimctl.service.server.server import Server
 
     listening = Listening("127.0.0.1", 0)
@@ -254,10 +273,10 @@ def _serve(app: Callable) -> None:
 
 
 def answers(service: Service, options: argparse.Namespace) -> None:
-    with service.serving() as url:
-        bearer = service.bearer(url)
+    with service.serving() as server:
+        bearer = service.bearer(server)
         for entries in (1, BATCH):
-            assert Client(url, bearer).register(body_of(entries)) == {"201": entries}
+            assert Client(server, bearer).register(body_of(entries)) == {"201": entries}
         calls = {
             "tokens": Call("/oauth2/token", service.basic, "application/x-www-form-urlencoded",
                            FORM),
@@ -265,7 +284,7 @@ def answers(service: Service, options: argparse.Namespace) -> None:
             "409s, 50 pairs": Call("/domain/dkim", bearer, "application/json", body_of(BATCH)),
         }  # fmt: skip
         for label, call in calls.items():
-            compare(label, call, url, service, options)
+            compare(label, call, server, service, options)
 
 
 def body_of(entries: int) -> str:
@@ -273,53 +292,57 @@ def body_of(entries: int) -> str:
 
 
 def compare(
-    label: str, call: Call, url: str, service: Service, options: argparse.Namespace
+    label: str, call: Call, server: Serving, service: Service, options: argparse.Namespace
 ) -> None:
-    status, body, _ = Client(url, call.authorization).post(call.path, call.body, call.content_type)
+    status, body, _ = Client(server, call.authorization).post(
+        call.path, call.body, call.content_type
+    )
     assert status == 200, body
     path = service.home / "answer"
     path.write_bytes(body)
-    with service.child("bare", path, "application/json") as bare_url:
+    with service.child("bare", path, "application/json") as bare:
         rounds = [
             [
-                Wrk(one, call.path, same(call), options.seconds, service.home).rate
-                for one in (url, bare_url)
+                Wrk(one, call.path, same(call), options.seconds, service.home)
+                for one in (server, bare)
             ]
             for _ in range(options.rounds)
         ]
-    print_ratios(label, rounds, "bare Falcon")
+    print_ratios(label, [[one.rate for one in pair] for pair in rounds], "bare Falcon")
+    ours, floor = (min(one.processor for one in pair) for pair in zip(*rounds, strict=True))
+    print(f"  processor: {ours:.2f} ms a request, bare {floor:.2f} ms: {floor / ours:.2f}")
 
 
 def keys(service: Service, options: argparse.Namespace) -> None:
     cores = os.cpu_count() or 1
     requests = max(1, round(options.seconds * cores * 25 / BATCH / _REGISTERING)) * _REGISTERING
     names = new_names()
-    with service.serving() as url, ProcessPoolExecutor(cores) as processes:
+    with service.serving() as server, ProcessPoolExecutor(cores) as processes:
         list(processes.map(_make_keys, [0.1] * cores))  # they have started
         rounds = []
         for _ in range(options.rounds):
             bare = sum(processes.map(_make_keys, [options.seconds] * cores))
-            rounds.append((register_rate(service, url, names, requests), bare))
+            rounds.append((register_rate(service, server, names, requests), bare))
     print_ratios("2048-bit keys", rounds, "bare loop")
     ours, bare = (max(rates) for rates in zip(*rounds, strict=True))
     requests = 2 * _REGISTERING * round(bare)  # ten times as many as in 20 s
     fill_pool(service.store, requests * BATCH)
-    with service.serving(key_pool=requests * BATCH) as url:
-        full = register_rate(service, url, names, requests)
+    with service.serving(key_pool=requests * BATCH) as server:
+        full = register_rate(service, server, names, requests)
     print(f"  with a full pool {full:.0f}/s: {full / ours:.1f} times that")
 
 
 _REGISTERING = 4  # connections
 
 
-def register_rate(service: Service, url: str, names: Iterator[str], requests: int) -> float:
+def register_rate(service: Service, server: Serving, names: Iterator[str], requests: int) -> float:
     """How many registrations a second, with `requests` requests of 50."""
     bodies = [registration_body([next(names) for _ in range(BATCH)], BITS) for _ in range(requests)]
-    bearer = service.bearer(url)
+    bearer = service.bearer(server)
     shares = [bodies[first::_REGISTERING] for first in range(_REGISTERING)]
 
     def register(share: Sequence[str]) -> Counter[str]:
-        client = Client(url, bearer)
+        client = Client(server, bearer)
         return sum(map(client.register, share), Counter())
 
     started = time.perf_counter()
@@ -362,8 +385,8 @@ def workers(service: Service, options: argparse.Namespace) -> None:
         call = Call("/domain/dkim", bearer, "application/json", body)
         rounds = [
             tuple(
-                Wrk(url, call.path, same(call), options.seconds, service.home).rate
-                for url in (two, one)
+                Wrk(server, call.path, same(call), options.seconds, service.home).rate
+                for server in (two, one)
             )
             for _ in range(options.rounds)
         ]
@@ -371,37 +394,64 @@ def workers(service: Service, options: argparse.Namespace) -> None:
 
 
 def growth(service: Service, options: argparse.Namespace) -> None:
-    small = 1000
-    fill(service, 0, small)
-    few = growth_times(service, small, options)
-    fill(service, small, options.size)
-    many = growth_times(service, options.size, options)
-    for label in few:
+    few = _FEW
+    other = read_location(options.small) if options.small else service.home / "small.db"
+    with contextlib.closing(Service(other, service.home)) as small:
+        sizes = {small: few, service: options.size}
+        for one, size in sizes.items():
+            fill(one, size)
+        with (
+            service.child("stub", data_of(service.location)) as large_server,
+            small.child("stub", data_of(small.location)) as small_server,
+        ):
+            servers = {service: large_server, small: small_server}
+            scripts = {one: growing(one, servers[one], sizes[one]) for one in servers}
+            for label in ("50 new", "50 registered"):
+                rounds = [
+                    [
+                        Wrk(servers[one], "/domain/dkim", next(scripts[one][label]),
+                            options.seconds, service.home)
+                        for one in servers
+                    ]
+                    for _ in range(options.rounds)
+                ]  # fmt: skip
+                print_growth(label, rounds, options.size)
+    print(f"the data takes {data_size(service) / 2**20:.0f} MiB")
+
+
+_FEW = 1000
+
+
+def growing(service: Service, server: Serving, size: int) -> dict[str, Iterator[str]]:
+    """Scripts for one round after the other."""
+    bearer = service.bearer(server)
+    return {
+        "50 new": (
+            changing(bearer, name=f'"n{number}-"..number..".new.example"')
+            for number in itertools.count()
+        ),
+        "50 registered": (
+            changing(bearer, name=registered_name(size), seed=number)
+            for number in itertools.count()
+        ),
+    }
+
+
+def print_growth(label: str, rounds: Sequence[Sequence[Wrk]], size: int) -> None:
+    for unit, times in (
+        ("ms", [[one.milliseconds for one in pair] for pair in rounds]),
+        ("ms of the processor", [[one.processor for one in pair] for pair in rounds]),
+    ):
+        many, few = (min(each) for each in zip(*times, strict=True))
+        each = " ".join(f"{one / other:.2f}" for one, other in times)
         print(
-            f"{label}: {many[label]:.2f} ms with {options.size} registrations, {few[label]:.2f} ms "
-            f"with {small}: {many[label] / few[label]:.2f} times"
+            f"{label}: {many:.2f} {unit} with {size} registrations, {few:.2f} with {_FEW}: "
+            f"{many / few:.2f} times (each round: {each})"
         )
-    print(f"  the data takes {data_size(service) / 2**20:.0f} MiB")
 
 
-def growth_times(service: Service, size: int, options: argparse.Namespace) -> dict[str, float]:
-    """The best time of a request, in milliseconds."""
-    times: dict[str, list[float]] = {}
-    with service.child("stub", data_of(service.location)) as url:
-        bearer = service.bearer(url)
-        for number in range(options.rounds):
-            scripts = {
-                "50 new": changing(bearer, name=f'"n{size}-{number}-"..number..".new.example"'),
-                "50 registered": changing(bearer, name=registered_name(size), seed=number),
-            }
-            for label, script in scripts.items():
-                one = Wrk(url, "/domain/dkim", script, options.seconds, service.home)
-                times.setdefault(label, []).append(one.milliseconds)
-    return {label: min(each) for label, each in times.items()}
-
-
-def fill(service: Service, first: int, end: int) -> None:
-    """Add registrations of a client, all with the same key."""
+def fill(service: Service, size: int) -> None:
+    """Add registrations of the client, all with the same key."""
     pair = make_key(BITS)
     row = {
         "selector": "s1", "client_id": service.client.client_id, "key_len": BITS,
@@ -409,8 +459,8 @@ def fill(service: Service, first: int, end: int) -> None:
         "regist_date": "2026-01-01T00:00:00+00:00",
         "private_key": service.store.seal(pair.private_key),
     }  # fmt: skip
-    for start in range(first, end, 10_000):
-        numbers = range(start, min(start + 10_000, end))
+    for start in range(0, size, 10_000):
+        numbers = range(start, min(start + 10_000, size))
         with service.store.writing(durable=False) as connection:
             connection.execute(
                 insert(registrations), [{**row, "sign_domain": scattered(one)} for one in numbers]
@@ -423,8 +473,8 @@ def scattered(number: int) -> str:
 
 
 def registered_name(size: int) -> str:
-    return f"(function() local n = math.random(0, {size - 1}) \
- return \"d\"..(n * 7919 % 1000003)..\"-\"..n..\".example\" end)()"
+    return f'(function() local n = math.random(0, {size - 1}) \
+ return "d"..(n * 7919 % 1000003).."-"..n..".example" end)()'
 
 
 def data_of(location: Location) -> str:
@@ -436,9 +486,7 @@ def data_size(service: Service) -> int:
     if isinstance(service.location, Path):
         return service.location.stat().st_size
     with service.store.reading() as connection:
-        return connection.execute(
-            text("SELECT pg_database_size(current_database())")
-        ).scalar_one()
+        return connection.execute(text("SELECT pg_database_size(current_database())")).scalar_one()
 
 
 def print_ratios(label: str, rounds: Sequence[Sequence[float]], floor: str) -> None:
@@ -460,15 +508,17 @@ class Run(NamedTuple):
 
 
 def clients(service: Service, options: argparse.Namespace) -> None:
-    with service.serving() as url:
+    with service.serving() as server:
         one = create_client(service.store)
         many = [create_client(service.store) for _ in range(8)]
-        for label, who in (("4 runs of one client", [one] * 4), ("8 clients", many))[int(os.environ.get("ONLY", 0)) :]:
+        for label, who in (("4 runs of one client", [one] * 4), ("8 clients", many)):
             started = time.perf_counter()
             with ThreadPoolExecutor(len(who)) as threads:
                 runs = list(
                     threads.map(
-                        partial(register, service.home, url, options.domains), who, range(len(who))
+                        partial(register, service.home, server.url, options.domains),
+                        who,
+                        range(len(who)),
                     )
                 )
             seconds = time.perf_counter() - started
@@ -481,9 +531,7 @@ def clients(service: Service, options: argparse.Namespace) -> None:
                       f"{run.throttled} times 429 {run.said}")  # fmt: skip
 
 
-def register(
-    home: Path, url: str, domains: int, client: ClientCredentials, number: int
-) -> Run:
+def register(home: Path, url: str, domains: int, client: ClientCredentials, number: int) -> Run:
     """`dkimctl register` with a state directory of its own."""
     state = home / f"{client.client_id}-{number}"
     state.mkdir(mode=0o700)
@@ -502,7 +550,6 @@ def register(
     items = json.loads(done.stdout)["items"] if done.stdout else []
     codes = Counter((item["result"] or {}).get("code", "not registered") for item in items)
     throttled = done.stderr.count(": 429, ")
-    (home / f"log-{client.client_id[:6]}-{number}").write_text(done.stderr)
     said = done.stderr.splitlines()[-1] if done.returncode else ""
     return Run(done.returncode, codes, throttled, time.perf_counter() - started, said)
 
@@ -520,13 +567,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("measurement", choices=measurements)
     parser.add_argument("--database", help="URL of an empty PostgreSQL database")
+    parser.add_argument("--small", help="growth: URL of another empty PostgreSQL database")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=5.0, help="for each figure")
     parser.add_argument("--size", type=int, default=1_000_000)
     parser.add_argument("--domains", type=int, default=400)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
-        home = Path(os.environ.get("LOADHOME") or directory)
+        home = Path(directory)
         location = read_location(options.database) if options.database else home / "service.db"
         print(f"{options.measurement}, at {time.strftime('%H:%M:%S')}")
         with contextlib.closing(Service(location, home)) as service:

@@ -21,7 +21,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -62,9 +62,7 @@ class Caller:
 
     def register(self, names: Iterable[str]) -> Items:
         """The items of the answer; none if it is not 200, or there was none."""
-        entries = [
-            {"sign_domain": name, "selector": SELECTOR, "key_len": BITS} for name in names
-        ]
+        entries = [{"sign_domain": name, "selector": SELECTOR, "key_len": BITS} for name in names]
         try:
             self._connection.request(
                 "POST", "/domain/dkim", json.dumps({"domains": entries}), self._headers
