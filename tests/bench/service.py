@@ -50,6 +50,7 @@ TOOL = str(Path(sys.executable).with_name("dkimctl"))
 THREADS = 8  # of the server, as by default
 CONNECTIONS = 4  # fewer than may wait for keys
 BATCH = 50
+FEW = 1000  # registrations in a small database
 BITS = 2048
 FORM = "grant_type=client_credentials"
 # Sends the same request again and again; `body` may make another one each time.
@@ -315,7 +316,7 @@ def compare(
 
 def keys(service: Service, options: argparse.Namespace) -> None:
     cores = os.cpu_count() or 1
-    requests = max(1, round(options.seconds * cores * 25 / BATCH / _REGISTERING)) * _REGISTERING
+    requests = max(1, round(options.seconds * cores * 25 / BATCH / CONNECTIONS)) * CONNECTIONS
     names = new_names()
     with service.serving() as server, ProcessPoolExecutor(cores) as processes:
         list(processes.map(_make_keys, [0.1] * cores))  # they have started
@@ -325,28 +326,25 @@ def keys(service: Service, options: argparse.Namespace) -> None:
             rounds.append((register_rate(service, server, names, requests), bare))
     print_ratios("2048-bit keys", rounds, "bare loop")
     ours, bare = (max(rates) for rates in zip(*rounds, strict=True))
-    requests = 2 * _REGISTERING * round(bare)  # ten times as many as in 20 s
+    requests = CONNECTIONS * round(bare)  # 20 s at ten times the rate
     fill_pool(service.store, requests * BATCH)
     with service.serving(key_pool=requests * BATCH) as server:
         full = register_rate(service, server, names, requests)
     print(f"  with a full pool {full:.0f}/s: {full / ours:.1f} times that")
 
 
-_REGISTERING = 4  # connections
-
-
 def register_rate(service: Service, server: Serving, names: Iterator[str], requests: int) -> float:
     """How many registrations a second, with `requests` requests of 50."""
     bodies = [registration_body([next(names) for _ in range(BATCH)], BITS) for _ in range(requests)]
     bearer = service.bearer(server)
-    shares = [bodies[first::_REGISTERING] for first in range(_REGISTERING)]
+    shares = [bodies[first::CONNECTIONS] for first in range(CONNECTIONS)]
 
     def register(share: Sequence[str]) -> Counter[str]:
         client = Client(server, bearer)
         return sum(map(client.register, share), Counter())
 
     started = time.perf_counter()
-    with ThreadPoolExecutor(_REGISTERING) as threads:
+    with ThreadPoolExecutor(CONNECTIONS) as threads:
         codes = sum(threads.map(register, shares), Counter())
     assert codes == {"201": requests * BATCH}, codes
     return requests * BATCH / (time.perf_counter() - started)
@@ -394,10 +392,9 @@ def workers(service: Service, options: argparse.Namespace) -> None:
 
 
 def growth(service: Service, options: argparse.Namespace) -> None:
-    few = _FEW
     other = read_location(options.small) if options.small else service.home / "small.db"
     with contextlib.closing(Service(other, service.home)) as small:
-        sizes = {small: few, service: options.size}
+        sizes = {small: FEW, service: options.size}
         for one, size in sizes.items():
             fill(one, size)
         with (
@@ -417,9 +414,6 @@ def growth(service: Service, options: argparse.Namespace) -> None:
                 ]  # fmt: skip
                 print_growth(label, rounds, options.size)
     print(f"the data takes {data_size(service) / 2**20:.0f} MiB")
-
-
-_FEW = 1000
 
 
 def growing(service: Service, server: Serving, size: int) -> dict[str, Iterator[str]]:
@@ -445,7 +439,7 @@ def print_growth(label: str, rounds: Sequence[Sequence[Wrk]], size: int) -> None
         many, few = (min(each) for each in zip(*times, strict=True))
         each = " ".join(f"{one / other:.2f}" for one, other in times)
         print(
-            f"{label}: {many:.2f} {unit} with {size} registrations, {few:.2f} with {_FEW}: "
+            f"{label}: {many:.2f} {unit} with {size} registrations, {few:.2f} with {FEW}: "
             f"{many / few:.2f} times (each round: {each})"
         )
 
