@@ -147,14 +147,14 @@ class Service:
         command += ["--data", data_of(self.location)]
         if key_pool:
             command += ["--key-pool", key_pool]
-        with running(command) as process:
-            yield Serving(announced_url(process), process.pid)
+        with running(command) as server:
+            yield server
 
     @contextlib.contextmanager
     def child(self, *words: object) -> Iterator[Serving]:
         """This program as a server of an application of its own; see `serve_bare`."""
-        with running([sys.executable, __file__, *words]) as process:
-            yield Serving(announced_url(process), process.pid)
+        with running([sys.executable, __file__, *words]) as server:
+            yield server
 
     def bearer(self, server: Serving) -> str:
         """The Authorization header with a new token."""
@@ -171,26 +171,24 @@ def basic(client: ClientCredentials) -> str:
 
 
 @contextlib.contextmanager
-def running(words: Sequence[object]) -> Iterator[subprocess.Popen[str]]:
+def running(words: Sequence[object]) -> Iterator[Serving]:
+    """A server, with its log in a file, as nobody reads it meanwhile."""
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    process = subprocess.Popen(
-        [*map(str, words)], stderr=subprocess.PIPE, text=True, env=environment
-    )
-    try:
-        yield process
-    finally:
-        process.terminate()
-        process.wait()
+    with tempfile.NamedTemporaryFile() as log:
+        process = subprocess.Popen([*map(str, words)], stderr=log, env=environment)
+        try:
+            yield Serving(announced_url(process, Path(log.name)), process.pid)
+        finally:
+            process.terminate()
+            process.wait()
 
 
-def announced_url(process: subprocess.Popen[str]) -> str:
-    assert process.stderr is not None
-    said = []
-    for line in process.stderr:
-        said.append(line)
-        if found := re.search(r"serving on (http://[0-9.:]+)", line):
+def announced_url(process: subprocess.Popen[bytes], log: Path) -> str:
+    while process.poll() is None:
+        if found := re.search(r"serving on (http://[0-9.:]+)", log.read_text()):
             return found[1]
-    raise AssertionError(f"the service did not start: {''.join(said)}")
+        time.sleep(0.05)
+    raise AssertionError(f"the service did not start: {log.read_text()}")
 
 
 class Wrk:
