@@ -38,6 +38,7 @@ PACKAGES = {
     "knot-dnsutils": ("knsupdate",),
     "ldnsutils": ("ldns-read-zone",),
     "nodejs": ("node",),
+    "nginx": ("nginx",),
     "nsd": ("nsd", "nsd-checkzone"),
     "opendkim": ("opendkim",),
     "opendkim-tools": ("opendkim-testkey",),
