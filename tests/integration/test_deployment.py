@@ -22,7 +22,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from documents import ROOT, example
+from documents import PAGES, ROOT, example
 from ports import free_port
 from processes import LIMIT, Cli
 
@@ -30,7 +30,7 @@ if sys.platform == "win32":
     pytest.skip("gunicorn does not run on Windows", allow_module_level=True)
 
 DEPLOY = ROOT / "docs" / "deploy"
-UNIT = (DEPLOY / "dkimctl-serve.service").read_text()
+PAGE = PAGES["service-operation.md"]
 NGINX = (DEPLOY / "nginx.conf").read_text()
 DOCKERFILE = (DEPLOY / "Dockerfile").read_text()
 PROGRAM = "/opt/dkimctl/bin/dkimctl"
@@ -48,12 +48,18 @@ http {{
 """
 
 
-def section(name: str) -> configparser.SectionProxy:
-    """A section of the unit."""
+def section(name: str, unit: str = "dkimctl-serve.service") -> configparser.SectionProxy:
+    """A section of a unit."""
     parser = configparser.ConfigParser(strict=False, interpolation=None)
     parser.optionxform = str
-    parser.read_string(UNIT)
+    parser.read_string((DEPLOY / unit).read_text())
     return parser[name]
+
+
+def unit_command() -> str:
+    return "exec " + section("Service")["ExecStart"].replace(
+        PROGRAM, shlex.join([sys.executable, "-m", "dkimctl"])
+    )
 
 
 class Machine:
@@ -64,11 +70,11 @@ class Machine:
         self.address = f"127.0.0.1:{self.port}"
         self._log = cli.home / f"{self.port}.log"
         assert "8025" in command
-        words = shlex.split(command.replace("8025", str(self.port)))
+        command = command.replace("8025", str(self.port))
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                words, cwd=cli.home, env=cli.environment | environment, stderr=log,
-                start_new_session=True,
+                ["sh", "-euc", command], cwd=cli.home, env=cli.environment | environment,
+                stderr=log, start_new_session=True,
             )  # fmt: skip
         wait_for(lambda: self.ask("/readyz") == 200)
 
@@ -208,13 +214,10 @@ def environment(postgresql_database) -> dict[str, str]:
 
 @pytest.fixture
 def machines(cli, environment):
-    """One machine runs the command of the unit, the other one gunicorn as in docs."""
-    unit = section("Service")["ExecStart"].replace(
-        PROGRAM, shlex.join([sys.executable, "-m", "dkimctl"])
-    )
+    """One machine runs the command of the unit, the other one gunicorn as in the page."""
     machines: list[Machine] = []
     try:
-        for command in (unit, example("--worker-class").replace("\\\n", "")):
+        for command in (unit_command(), example("--worker-class")):
             machines.append(Machine(command, cli, environment))  # noqa: PERF401
         yield machines
     finally:
@@ -332,15 +335,32 @@ def test_a_machine_that_is_off_costs_no_request(proxy, scripted_server, make_ans
     assert (forwarded["x-forwarded-for"], len(forwarded["x-request-id"])) == ("127.0.0.1", 32)
 
 
-def test_systemd_accepts_the_unit(tmp_path, needs_tool):
-    path = tmp_path / "dkimctl-serve.service"
-    path.write_text(UNIT.replace(PROGRAM, "/bin/true"))
+def test_systemd_accepts_the_units(tmp_path, needs_tool):
+    [drop_in] = re.findall(r"^```ini\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    units = {path.name: path.read_text() for path in DEPLOY.glob("dkimctl-*.*")}
+    units["dkimctl-serve.service.d/override.conf"] = drop_in
+    assert len(units) == 4
+    (tmp_path / "dkimctl-serve.service.d").mkdir()
+    for name, text in units.items():
+        (tmp_path / name).write_text(text.replace(PROGRAM, "/bin/true"))
     analyze = needs_tool("systemd-analyze")
-    done = subprocess.run([analyze, "verify", "--man=no", path], capture_output=True, text=True)
+    paths = [tmp_path / name for name in units if not name.endswith(".conf")]
+    done = subprocess.run([analyze, "verify", "--man=no", *paths], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    words = [analyze, "security", "--offline=yes", "--threshold=20", path]  # 2.0 of 10
-    done = subprocess.run(words, capture_output=True, text=True)
+    words = [analyze, "security", "--offline=yes", "--threshold=20"]  # 2.0 of 10
+    done = subprocess.run([*words, tmp_path / "dkimctl-serve.service"], capture_output=True)
     assert done.returncode == 0, done.stdout
+
+
+def test_the_export_of_the_unit(cli, environment):
+    """Without opendkim's group, which is not everywhere."""
+    assert cli("service", "client", "create", env=environment).status == 0
+    words = section("Service", "dkimctl-export.service")["ExecStart"].split()
+    assert words[:3] == [PROGRAM, "service", "export"]
+    del words[words.index("--group") : words.index("--group") + 2]
+    words[words.index("/etc/opendkim/dkimctl")] = str(cli.home / "keys")
+    assert cli(*words[1:], env=environment) == (0, "", "")
+    assert (cli.home / "keys" / "opendkim.conf").is_file()
 
 
 def test_systemd_is_told_when_the_service_is_ready_and_stops_it(cli, environment):
@@ -350,10 +370,7 @@ def test_systemd_is_told_when_the_service_is_ready_and_stops_it(cli, environment
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notified:
         notified.bind(path)
         notified.settimeout(LIMIT)
-        command = section("Service")["ExecStart"].replace(
-            PROGRAM, shlex.join([sys.executable, "-m", "dkimctl"])
-        )
-        machine = Machine(command, cli, environment | {"NOTIFY_SOCKET": path})
+        machine = Machine(unit_command(), cli, environment | {"NOTIFY_SOCKET": path})
         try:
             assert b"READY=1" in notified.recv(4096).splitlines()
             assert machine.stop() == 0
@@ -368,7 +385,7 @@ def test_the_image_has_what_it_needs_and_its_health_is_checked(cli, environment)
     entry = json.loads(re.search(r"^ENTRYPOINT (.*)$", DOCKERFILE, re.MULTILINE)[1])
     words = json.loads(re.search(r"^CMD (.*)$", DOCKERFILE, re.MULTILINE)[1])
     check = json.loads(re.search(r"^  CMD (.*)$", DOCKERFILE, re.MULTILINE)[1])
-    command = shlex.join([*entry, *words, "--port", "8025"])
+    command = "exec " + shlex.join([*entry, *words, "--port", "8025"])
     machine = Machine(command, cli, environment | {"HOME": "/nonexistent"})
     check = [word.replace("8025", str(machine.port)) for word in check]
     try:

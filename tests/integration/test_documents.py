@@ -126,8 +126,10 @@ def test_ci_with_the_environment_alone(cli, shell, at_service):
     assert not list(cli.home.rglob("credentials.json"))
 
 
+# Until the service answers: it listens a moment before.
 WAIT = (
-    "\nfor n in $(seq 100); do (echo > /dev/tcp/127.0.0.1/$PORT) 2>/dev/null && break; "
+    "\nfor n in $(seq 100); do (exec 3<>/dev/tcp/127.0.0.1/$PORT; "
+    "printf 'GET /healthz HTTP/1.0\\r\\n\\r\\n' >&3; read -r -t 10 _ <&3) 2>/dev/null && break; "
     "sleep 0.1; done\n"
 )
 STOP = "\nkill $(jobs -p)\nwait || true"
@@ -143,12 +145,35 @@ def port():
 
 def test_the_services_own_side(cli, shell, port):
     serve = example("client create --data")
-    done = shell(serve.replace(" &\n", f" &{WAIT}", 1) + STOP, {"PORT": port}, timeout=60)
+    cli.write("one.yaml", "- {sign_domain: example.com, selector: s1, key_len: 2048}\n")
+    register = "dkimctl register one.yaml\n"
+    steps = serve.replace(" &\n", f" &{WAIT}", 1) + register + STOP
+    done = shell(steps, {"PORT": port}, timeout=60)
     [client_id] = re.findall(r"(\S+)\tactive", done.stdout)
     assert f"logged in as {client_id} at http://127.0.0.1:{port}" in done.stderr
+    [logged] = re.findall(r"request method=POST path=/domain/dkim.*", done.stderr)
+    [shown] = [line for block in blocks("text") for line in block.splitlines() if "path=/d" in line]
+    assert re.findall(r" (\w+)=", logged) == re.findall(r" (\w+)=", shown)
     assert not (cli.home / "secret.txt").exists()
-    shell(example("client disable"), {"CLIENT_ID": client_id})
+    names = {"CLIENT_ID": client_id, "DIRECTORY": str(cli.home)}
+    shell(example("client rotate-secret"), names)
+    assert (cli.home / "new-secret.txt").stat().st_size > 20
+    shell(example("service export"), names)
+    for name in ("opendkim/opendkim.conf", "rspamd/dkim_signing.conf"):
+        assert (cli.home / name).is_file()
+    listed = shell(example("service registration"), names).stdout
+    assert listed.startswith("example.com\ts1\t")
+    assert cli("service", "registration", "list", "--data", "service.db").out == ""
+    shell(example("client disable"), names)
     assert "deleted" in cli("service", "client", "list", "--data", "service.db").out
+
+
+def test_curl_gets_a_token(shell, needs_tool, account):
+    needs_tool("curl")
+    names = ("CLIENT_ID", "CLIENT_SECRET")
+    values = {name: account[f"DKIMCTL_{name}"] for name in names}
+    done = shell(example("curl -sS -K -"), values | {"URL": account["DKIMCTL_AUTH_URL"]})
+    assert json.loads(done.stdout)["token_type"] == "Bearer"
 
 
 def test_failures_can_be_rehearsed(cli, shell, port):

@@ -95,7 +95,7 @@ def operator(cli, life):
     key_file.chmod(0o600)
     cli.write("config.yaml", TARGET.format(server=PRIMARY))
     cli.write("secrets.env", "DKIMCTL_PROFILE='sandbox'\nUNUSED='a&b;$(exit 1)'\n")
-    script = moved(example("/usr/sbin/runuser"), cli)
+    script = moved(example("runuser -u dkimctl --"), cli)
     assert AS_USER in script
     cli.write("dkimctl.sh", script.replace(AS_USER, ""))
     (cli.home / "dkimctl.sh").chmod(0o755)
