@@ -333,6 +333,7 @@ def test_a_machine_that_is_off_costs_no_request(proxy, scripted_server, make_ans
     assert len(scripted_server.requests) == 10
     forwarded = scripted_server.requests[0].headers
     assert (forwarded["x-forwarded-for"], len(forwarded["x-request-id"])) == ("127.0.0.1", 32)
+    assert forwarded["connection"] == "close"
 
 
 def test_systemd_accepts_the_units(tmp_path, needs_tool):
@@ -380,8 +381,10 @@ def test_systemd_is_told_when_the_service_is_ready_and_stops_it(cli, environment
 
 def test_the_image_has_what_it_needs_and_its_health_is_checked(cli, environment):
     """Docker is not needed: its instructions, run here."""
-    for source in re.findall(r"^COPY (?!--)(.*) \S+$", DOCKERFILE, re.MULTILINE):
-        assert all((ROOT / name).exists() for name in source.split())
+    copied = " ".join(re.findall(r"^COPY (?!--)(.*) \S+$", DOCKERFILE, re.MULTILINE)).split()
+    assert all((ROOT / name).exists() for name in copied)
+    ignored = (DEPLOY / "Dockerfile.dockerignore").read_text()
+    assert sorted(re.findall(r"^!(.*)$", ignored, re.MULTILINE)) == sorted(copied)
     entry = json.loads(re.search(r"^ENTRYPOINT (.*)$", DOCKERFILE, re.MULTILINE)[1])
     words = json.loads(re.search(r"^CMD (.*)$", DOCKERFILE, re.MULTILINE)[1])
     check = json.loads(re.search(r"^  CMD (.*)$", DOCKERFILE, re.MULTILINE)[1])
