@@ -248,12 +248,12 @@ def test_a_machine_that_dies_loses_nothing(service, machines, cli, environment, 
         "--credential-store", "file", "--secret-stdin", *config, stdin=secret,
     )  # fmt: skip
     assert (done.status, "warning" in done.err) == (0, False), done.err
-    entry = "- {{sign_domain: d{}.example.com, selector: s1, key_len: 1024}}\n"
+    entry = "- {{sign_domain: d{}.example.com, selector: s1, key_len: 2048}}\n"
     cli.write("domains.yaml", "".join(entry.format(number) for number in range(200)))
     words = ("register", "domains.yaml", "--batch-size", 4, "--format", "json", *config)
     with (cli.home / "out.json").open("wb") as out, (cli.home / "err").open("wb") as err:
         register = cli.start(*words, stdout=out, stderr=err)
-        wait_for(lambda: all(machine.said.count("/domain/dkim") > 2 for machine in machines))
+        wait_for(lambda: all(machine.said.count("/domain/dkim") > 1 for machine in machines))
         machines[0].kill()
         assert register.poll() is None
         assert register.wait(LIMIT) == 0, (cli.home / "err").read_text()
