@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -43,6 +44,7 @@ LAYOUT = 3  # has a revision; earlier versions of dkimctl refuse it, by this num
 _BUSY_SECONDS = 10  # other processes may write meanwhile
 _CACHE = 8 * 1024  # KiB a connection; the default of 2 MiB is too little for large indexes
 _PLAIN_KEY = b"-----BEGIN PRIVATE KEY"
+_LOOK = 0.1  # seconds between looks, while nothing is written, whether the file is in place
 _CHUNK = 1 << 20  # bytes
 _OWN_DIRECTORY = "use a data file in a directory of your own"
 _HINT = "check the file, its permissions and the free disk space, or use another data file"
@@ -59,6 +61,7 @@ class SqliteStore(Store):
         super().__init__(str(path), engine, encryptor)
         self.path = path
         self._identities = {path: file_identity(path)}
+        self._looked_at = 0.0
         self._snapshots = engine.execution_options(begin=["BEGIN"])
         # A lock requested in the middle of a transaction fails at once, whatever the busy timeout.
         immediate = "BEGIN IMMEDIATE"
@@ -89,6 +92,10 @@ class SqliteStore(Store):
             raise
         return store
 
+    def require_available(self) -> None:
+        super().require_available()
+        self._require_in_place()
+
     def lock(self, connection: Connection, table: Table) -> None:
         """Nothing to do: there is one writer at a time, which was asked for at the beginning."""
 
@@ -113,7 +120,8 @@ class SqliteStore(Store):
     def _read(self) -> Iterator[Connection]:
         with self._engine.connect() as connection:  # BEGIN and COMMIT take longer than a statement
             yield connection
-        self._require_in_place()
+        if time.monotonic() > self._looked_at + _LOOK:  # each look lets other threads go first
+            self._require_in_place()
 
     @contextmanager
     def _snapshot(self) -> Iterator[Connection]:
@@ -133,12 +141,14 @@ class SqliteStore(Store):
 
         What is read from it may be out of date.
         """
+        self._looked_at = 0.0  # if it is not, the next read looks again
         for path, identity in self._identities.items():
             if file_identity(path) != identity:
                 raise UsageError(
                     f"the data file {path} was moved or replaced while it was in use",
                     hint="put it back, or find out what moved it; then start the service again",
                 )
+        self._looked_at = time.monotonic()
 
     def _prepare(self) -> None:
         with self.writing() as connection:
@@ -288,8 +298,12 @@ def _configure(dbapi_connection: Any, _record: object) -> None:
 
 
 def _begin(connection: Connection) -> None:
-    for statement in connection.get_execution_options().get("begin", ()):
-        connection.exec_driver_sql(statement)
+    driver: Any = connection.connection.dbapi_connection
+    try:
+        for statement in connection.get_execution_options().get("begin", ()):
+            driver.execute(statement)  # SQLAlchemy takes longer than SQLite
+    except sqlite3.Error as error:
+        raise OperationalError(None, None, error) from error
 
 
 def _is_empty(connection: Connection) -> bool:

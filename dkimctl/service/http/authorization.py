@@ -29,6 +29,7 @@ _PURGED_AT_ONCE = 1000  # tokens; if there are more, the next issue goes on with
 
 # When expired tokens were last deleted, in seconds since the epoch.
 _purged_at: WeakKeyDictionary[Store, float] = WeakKeyDictionary()
+_INSERT_TOKEN = insert(tokens)
 _CLIENT_OF_TOKEN = (
     select(tokens.c.client_id)
     .join(clients)
@@ -82,7 +83,7 @@ def issue_token(store: Store, client_id: str, now: float) -> str:
     token = secrets.token_urlsafe(_TOKEN_BYTES)
     row = {"token_hash": _hash(token), "client_id": client_id, "expires_at": now + TOKEN_LIFETIME}
     with store.writing(durable=False) as connection:
-        connection.execute(insert(tokens).values(row))
+        connection.execute(_INSERT_TOKEN, row)
     if not 0 <= now - _purged_at.get(store, 0) < _PURGE_EVERY:
         _purge(store, now)
     return token
