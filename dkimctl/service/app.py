@@ -13,7 +13,7 @@ import falcon
 import falcon.media
 
 from dkimctl.errors import DkimctlError
-from dkimctl.service.database.store import Store
+from dkimctl.service.database.store import Store, StoreUnavailable
 from dkimctl.service.http.addresses import TrustedProxies
 from dkimctl.service.http.authorization import BearerAuthentication
 from dkimctl.service.http.description import DescriptionResource
@@ -21,6 +21,7 @@ from dkimctl.service.http.errors import add_error_handlers
 from dkimctl.service.http.failed_logins import LoginGuard
 from dkimctl.service.http.health import HealthResource, ReadyResource
 from dkimctl.service.http.log_output import LogFormat, log_to_stderr
+from dkimctl.service.http.metrics_sharing import require_directory
 from dkimctl.service.http.monitoring import Monitoring, monitoring_from_environment
 from dkimctl.service.http.request_log import RequestLog
 from dkimctl.service.http.resources import DkimResource, SendResource, TokenResource
@@ -36,6 +37,7 @@ _MAX_DOMAINS = 50
 _MAX_WAITING = 6  # requests that wait for keys; the other threads of the server answer the rest
 _KEYS_WITHIN = 20.0  # seconds; clients give up after 30
 _GUNICORN_GIVES_UP = 4  # with this exit status of a worker, it does not start another one
+_RETRY = 1.0  # seconds
 _ENTRY = 2048  # octets; the longest names take about 600
 _MIN_BODY = 128 * 1024
 _MAX_BODY = 1024 * 1024  # less than the HTTP server's limit, so that a larger one gets the reason
@@ -113,11 +115,15 @@ def _app_of_environment() -> WSGIApplication:
     from dkimctl.service.environment import open_key_store, read_settings
 
     try:
+        require_directory()
         settings, monitoring = read_settings(), monitoring_from_environment()
         store = open_key_store(settings.location)
     except DkimctlError as error:
         sys.stderr.write(f"dkimctl: {printable(error.message)}\n")
         sys.stderr.write(f"hint: {printable(error.hint)}\n")
+        if isinstance(error, StoreUnavailable):  # gunicorn replaces this process
+            time.sleep(_RETRY)
+            raise SystemExit(1) from None
         raise SystemExit(_GUNICORN_GIVES_UP) from None
     log_to_stderr(monitoring.requests or LogFormat.TEXT)
     return create_app(

@@ -14,6 +14,7 @@ from sqlalchemy import Connection, delete, insert, select
 
 from dkimctl.service.database.schema import audit
 from dkimctl.service.database.store import Store
+from dkimctl.text.escaping import printable
 
 _AT_ONCE = 1000  # rows in a transaction
 
@@ -33,7 +34,7 @@ class Event(NamedTuple):
 def operator_event(action: str, subject: str) -> Event:
     """What the operating system's user does now, such as `client disable` to a client ID."""
     actor = f"operator:{_user()}@{socket.gethostname()}"
-    return Event(_to_second(datetime.now(UTC)), actor, action, subject)
+    return Event(_to_second(datetime.now(UTC)), actor, action, printable(subject))
 
 
 def record(connection: Connection, events: Iterable[Event]) -> None:

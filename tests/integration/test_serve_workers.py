@@ -73,6 +73,14 @@ def test_registrations_of_all_workers_are_in_one_database(service, cli):
         assert done.out.count('"setting_values"') == 40
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_directory_for_metrics_that_is_missing_is_a_usage_error(cli, workers):
+    environment = {"PROMETHEUS_MULTIPROC_DIR": str(cli.home / "absent")}
+    done = cli("serve", "--port", 0, "--data", "service.db", "--workers", workers, env=environment)
+    assert done.status == 2
+    assert "in PROMETHEUS_MULTIPROC_DIR: " in done.err
+
+
 def _metrics(url: str) -> str:
     with closing(HTTPConnection(urlsplit(url).netloc, timeout=LIMIT)) as connection:
         connection.request("GET", "/metrics")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import re
 import shutil
 import signal
@@ -138,6 +139,31 @@ def test_a_restored_service_answers_as_before(cli, service) -> None:
         ["restore", str(cli.home / "backup.db")],
         ["register", "b.example s1"],
     ]
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("restore", "."), "not a regular file"),
+        (("restore", "absent.db"), "no such file"),
+        (("audit", "--since", "2026-01-01", "--purge-before", "2026-01-02"), "leave one out"),
+        (("audit", "--purge-before", "2999-01-01"), "in the future"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(cli, words, problem: str) -> None:
+    cli("service", "client", "create", *DATA)
+    done = cli("service", *words, *DATA)
+    assert (done.status, done.out) == (2, "")
+    assert problem in done.err
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere names are Unicode")
+def test_a_backup_may_have_any_name(cli) -> None:
+    cli("service", "client", "create", "me", *DATA)
+    name = os.fsdecode(b"b\xff.db")
+    assert cli("service", "backup", name, *DATA).status == 0
+    assert cli("service", "restore", name, "--data", "restored.db").status == 0
+    assert cli("service", "client", "list", "--data", "restored.db").out.startswith("me\t")
 
 
 def _wait_for_size(path: Path, size: int) -> None:

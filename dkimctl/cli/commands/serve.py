@@ -114,11 +114,13 @@ def serve(
         from dkimctl.service.faults.middleware import FaultInjector
         from dkimctl.service.faults.plan import read_plan
         from dkimctl.service.http.log_output import log_to_stderr
+        from dkimctl.service.http.metrics_sharing import require_directory, sharing_metrics
         from dkimctl.service.http.monitoring import read_monitoring
         from dkimctl.service.server.listening import Listening
         from dkimctl.service.server.server import hang_up
     if workers > 1:
         _require_workers(faults)
+    require_directory()
     requests = None if ctx.obj.quiet else log_format
     monitoring = read_monitoring(requests, trusted_proxy or (), metrics_from or ())
     plan = read_plan(faults, read_duration=short_duration) if faults is not None else None
@@ -140,7 +142,6 @@ def serve(
                 service = FaultInjector(service, plan, hang_up)
             _serve(ctx.obj, service, listening, threads, data)
             return ExitCode.OK
-    from dkimctl.service.http.metrics_sharing import sharing_metrics
     from dkimctl.service.server.workers import serve_with_workers
 
     with sharing_metrics():

@@ -75,6 +75,12 @@ def audit(
     It has the registrations of clients, and what operators did with `dkimctl service`. It has no
     secrets. It grows until you purge it.
     """
+    if purge_before is not None and since is not None:
+        raise UsageError(
+            "--since is for what is shown, and --purge-before shows nothing", hint="leave one out"
+        )
+    if purge_before is not None and purge_before > datetime.now(UTC):
+        raise UsageError("--purge-before is in the future", hint="name a day or time in the past")
     with closing(open_service_store(data)) as store:
         from dkimctl.service.audit import purge_events, read_events
 

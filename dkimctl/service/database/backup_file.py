@@ -84,10 +84,11 @@ def _require_sound(connection: Connection, name: str) -> None:
 
 
 def _require_file(path: Path) -> None:
-    log = side_file(path, "wal")
     try:
         if not path.is_file():
-            raise UsageError(f"{path}: there is no such file", hint=_HINT)
+            problem = "this is not a regular file" if path.exists() else "there is no such file"
+            raise UsageError(f"{path}: {problem}", hint=_HINT)
+        log = side_file(path, "wal")
         fault = fault_of(path, private=True, in_own_group=True)
         refuse(fault, UsageError, hint="move it to a directory of your own")
         is_in_use = log.exists() and log.stat().st_size > 0

@@ -12,6 +12,7 @@ from dkimctl.errors import UsageError, naming
 from dkimctl.settings.paths import data_dir
 
 _VARIABLE = "DKIMCTL_SERVICE_DATABASE"
+_SECRETS = {"password", "sslpassword"}
 _SCHEMES = ("postgresql", "postgresql+psycopg")
 _EXAMPLE = "write it as postgresql+psycopg://USER@HOST/DATABASE, or name a file"
 
@@ -43,9 +44,14 @@ def read_location(text: str) -> Location:
         host, port, query = parts.hostname or "", parts.port, parse_qs(parts.query)
     except ValueError:
         raise UsageError("the URL of the database is invalid", hint=_EXAMPLE) from None
+    if "@" in f"{parts.path}{parts.query}{parts.fragment}" or parts.fragment:
+        raise UsageError(
+            "the URL of the database is invalid: perhaps its password has / ? # or @ in it",
+            hint="write these as %2F %3F %23 %40",
+        )
     host = host or "".join(query.get("host", []))
     shown = f"postgresql://{host}{f':{port}' if port else ''}{parts.path}"
-    return DatabaseUrl(text, shown, parts.password is not None or "password" in query)
+    return DatabaseUrl(text, shown, parts.password is not None or not _SECRETS.isdisjoint(query))
 
 
 def default_location(environ: Mapping[str, str] = os.environ) -> Location:

@@ -36,7 +36,16 @@ from dkimctl.service.database.store import Store
 if TYPE_CHECKING:
     from dkimctl.service.keys.encryption import PrivateKeyEncryptor
 
-_CONNECT_SECONDS = 5
+# In seconds, the last but one in milliseconds. The server limits statements; without these, nobody
+# notices that its machine has gone.
+_CONNECTION = {
+    "connect_timeout": 5,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+    "client_encoding": "utf8",  # whatever the database has: all we store is ASCII
+}
 _STATEMENT_SECONDS = 15
 _CONNECTIONS = 8  # a process, of the 100 that PostgreSQL allows by default; transactions are short
 _WAIT_SECONDS = 10  # for one of them
@@ -101,9 +110,9 @@ class PostgresStore(Store):
 
     def _prepare(self) -> None:
         with self.writing() as connection:
+            connection.execute(text("SET LOCAL statement_timeout = 0"))  # for large tables
             connection.execute(text(f"SELECT pg_advisory_xact_lock({_UPGRADE_LOCK})"))
             if upgrading.has_revision(connection):
-                connection.execute(text("SET LOCAL statement_timeout = 0"))
                 upgrading.require_current(connection, self.name, is_unversioned=False)
             else:
                 self._require_unused(connection)
@@ -127,7 +136,7 @@ def _create_engine(url: DatabaseUrl) -> Engine:
         parsed = make_url(url.text).set(drivername="postgresql+psycopg")
         engine = create_engine(
             parsed,
-            connect_args={"connect_timeout": _CONNECT_SECONDS},
+            connect_args=_CONNECTION,
             hide_parameters=True,  # they hold hashes and private keys
             pool_size=_CONNECTIONS,
             max_overflow=0,

@@ -155,8 +155,7 @@ class SqliteStore(Store):
             if _is_empty(connection):
                 create_tables(connection)
             else:
-                self._require_ours(connection)
-                _set_pragma(connection, "user_version", LAYOUT)
+                self._upgrade(connection)
             if self.encryptor is not None:
                 from dkimctl.service.keys.passphrase import adopt_passphrase
 
@@ -165,10 +164,12 @@ class SqliteStore(Store):
         if self.encryptor is not None:
             self._empty_write_ahead_log()
 
-    def _require_ours(self, connection: Connection) -> None:
+    def _upgrade(self, connection: Connection) -> None:
         self.require_our_id(connection)
-        layout = pragma(connection, "user_version")
-        upgrading.require_current(connection, self.name, is_unversioned=layout < LAYOUT)
+        is_unversioned = pragma(connection, "user_version") < LAYOUT
+        upgrading.require_current(connection, self.name, is_unversioned=is_unversioned)
+        if is_unversioned:
+            _set_pragma(connection, "user_version", LAYOUT)
 
     def require_our_id(self, connection: Connection) -> None:
         """Raise UsageError for a file of another program or a newer version."""

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from dkimctl.service.keys.encryption import PrivateKeyEncryptor
 
 
+class StoreUnavailable(UsageError):
+    """The data cannot be used now; perhaps later."""
+
+
 class Store(ABC):
     """Open data. Close it after use.
 
@@ -114,7 +118,7 @@ class Store(ABC):
             raise
         except SQLAlchemyError as error:
             cause = error.orig if isinstance(error, DBAPIError) else error
-            raise UsageError(
+            raise StoreUnavailable(
                 f"{self.name}: cannot use the service data: {_one_line(cause)}", hint=self.hint
             ) from cause
 

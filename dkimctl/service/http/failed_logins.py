@@ -140,7 +140,9 @@ def _count_one(store: Store, key: bytes, now: float) -> int:
     with store.writing(durable=False) as connection:
         if connection.execute(increment, row).rowcount:
             return int(connection.execute(_FAILURES, row).scalar_one())
-        _delete(connection, key)  # from before the window
+        # From before the window; what another process has counted since stays.
+        is_old = (failed_logins.c.key == key) & (failed_logins.c.last_at <= now - WINDOW)
+        connection.execute(delete(failed_logins).where(is_old))
         if secrets.randbelow(_PURGE_SHARE) == 0:
             purge(connection, now)
         connection.execute(insert(failed_logins).values(key=key, failures=1, last_at=now))

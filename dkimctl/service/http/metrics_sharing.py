@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from dkimctl.errors import UsageError
+
 DIRECTORY = "PROMETHEUS_MULTIPROC_DIR"
 _IN_MEMORY = Path("/dev/shm")  # noqa: S108 - the directory made there is private
 
@@ -22,6 +24,7 @@ def sharing_metrics() -> Iterator[None]:
     stay until the end of the block: counters must not go back.
     """
     if os.environ.get(DIRECTORY):
+        require_directory()
         yield
         return
     os.environ[DIRECTORY] = directory = tempfile.mkdtemp(prefix="dkimctl-metrics-", dir=_parent())
@@ -32,6 +35,16 @@ def sharing_metrics() -> Iterator[None]:
         if os.getpid() == process:  # a worker that was forked leaves the block as well
             shutil.rmtree(directory, ignore_errors=True)
             del os.environ[DIRECTORY]
+
+
+def require_directory() -> None:
+    """Raise UsageError if the environment names a directory that cannot be used."""
+    directory = os.environ.get(DIRECTORY)
+    if directory and not (Path(directory).is_dir() and os.access(directory, os.W_OK | os.X_OK)):
+        raise UsageError(
+            f"in {DIRECTORY}: {directory} is not a directory that this user may write to",
+            hint="create it, or unset the variable",
+        )
 
 
 def _parent() -> Path | None:

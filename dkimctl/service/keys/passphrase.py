@@ -4,12 +4,25 @@ from __future__ import annotations
 
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from sqlalchemy import ColumnElement, Connection, LargeBinary, Table, func, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    LargeBinary,
+    Table,
+    bindparam,
+    func,
+    insert,
+    select,
+    tuple_,
+    update,
+)
 
 from dkimctl.errors import UsageError
 from dkimctl.service.database.schema import key_pool, passphrases, registrations
 from dkimctl.service.database.store import Store
 from dkimctl.service.keys.encryption import ENCRYPTED_HEADER, PrivateKeyEncryptor, WrongPassphrase
+
+_AT_ONCE = 1000  # keys in memory
 
 
 def adopt_passphrase(store: Store, connection: Connection, encryptor: PrivateKeyEncryptor) -> bytes:
@@ -72,10 +85,24 @@ def _require_decryptable(store: Store, encryptor: PrivateKeyEncryptor, pem: byte
 def _encrypt_all(connection: Connection, encryptor: PrivateKeyEncryptor, table: Table) -> None:
     identity = list(table.primary_key)
     plain = select(*identity, table.c.private_key).where(~_is_encrypted(table))
-    for row in connection.execute(plain).all():
-        is_row = [column == row._mapping[column] for column in identity]
-        encrypted = encryptor.encrypt(row.private_key)
-        connection.execute(update(table).where(*is_row).values(private_key=encrypted))
+    some = plain.order_by(*identity).limit(_AT_ONCE)
+    encrypt = (
+        update(table)
+        .where(*(column == bindparam(f"of_{column.name}") for column in identity))
+        .values(private_key=bindparam("encrypted"))
+    )
+    rows = connection.execute(some).all()
+    while rows:
+        connection.execute(
+            encrypt,
+            [
+                {f"of_{column.name}": row._mapping[column] for column in identity}
+                | {"encrypted": encryptor.encrypt(row.private_key)}
+                for row in rows
+            ],
+        )
+        after = tuple_(*identity) > tuple_(*(rows[-1]._mapping[column] for column in identity))
+        rows = connection.execute(some.where(after)).all()
 
 
 def _is_encrypted(table: Table) -> ColumnElement[bool]:

@@ -25,6 +25,7 @@ def test_other_text_is_a_path(text: str) -> None:
         ("postgresql+psycopg://me@db.example/dkim", "postgresql://db.example/dkim", False),
         ("postgresql://me:hush@[::1]:5433/dkim", "postgresql://::1:5433/dkim", True),
         ("postgresql:///dkim?host=/run/pg&password=hush", "postgresql:///run/pg/dkim", True),
+        ("postgresql://db/dkim?sslpassword=hush", "postgresql://db/dkim", True),
     ],
 )
 def test_a_url_is_shown_without_secrets(text: str, name: str, has_password: bool) -> None:
@@ -40,6 +41,15 @@ def test_a_url_is_shown_without_secrets(text: str, name: str, has_password: bool
 def test_another_kind_of_database_is_refused_without_quoting_it(text: str) -> None:
     with pytest.raises(UsageError) as caught:
         read_location(text)
+    assert "hush" not in caught.value.message + caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "userinfo", ["user:12/hush", "user:/hush", "user:12#hush", "user:1?hush", "user:a@/hush"]
+)
+def test_a_password_that_is_not_encoded_is_refused_without_quoting_it(userinfo: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        read_location(f"postgresql+psycopg://{userinfo}@127.0.0.1/db")
     assert "hush" not in caught.value.message + caught.value.hint
 
 

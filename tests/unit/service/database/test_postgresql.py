@@ -73,6 +73,14 @@ def test_a_server_that_is_down_is_an_error_without_the_password(
     assert "hush" not in f"{refusal.message} {refusal!r} {refusal.__cause__!r} {location!r}"
 
 
+def test_the_encoding_of_the_database_does_not_matter(postgresql: PostgresServer) -> None:
+    postgresql.execute("DROP DATABASE IF EXISTS plain WITH (FORCE)")
+    postgresql.execute("CREATE DATABASE plain ENCODING 'SQL_ASCII' TEMPLATE template0")
+    with closing(open_store(read_location(postgresql.url("plain")))) as store:
+        create_client(store, "me")
+        assert [client.client_id for client in list_clients(store)] == ["me"]
+
+
 def test_a_restart_of_the_server_is_survived(needs_tool) -> None:
     with serving_postgresql(needs_tool) as server:
         location = server.create_database("service")

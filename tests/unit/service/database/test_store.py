@@ -224,6 +224,14 @@ def _delete_index_of_log(path: Path) -> None:
     path.with_name(f"{path.name}-shm").unlink()
 
 
+def test_opening_a_file_does_not_change_it(tmp_path: Path) -> None:
+    path = tmp_path / "service.db"
+    open_store(path).close()
+    before = path.read_bytes()
+    open_store(path).close()
+    assert path.read_bytes() == before
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows lets nobody delete files in use")
 @pytest.mark.parametrize(
     "spoil",

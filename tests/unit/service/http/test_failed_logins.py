@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -19,7 +20,7 @@ from dkimctl.service.database.schema import failed_logins
 from dkimctl.service.database.sqlite import SqliteStore
 from dkimctl.service.database.store import Store
 from dkimctl.service.http.addresses import TrustedProxies
-from dkimctl.service.http.failed_logins import WINDOW, purge
+from dkimctl.service.http.failed_logins import WINDOW, _increment, purge
 from dkimctl.service.http.monitoring import Monitoring
 from fakes import Clock
 
@@ -170,6 +171,21 @@ def test_failures_at_the_same_time_are_all_counted(login, wrong, store):
     assert refused < FREE + 8, "at most those that had begun before the tenth was counted"
     with store.reading() as connection:
         assert connection.execute(select(failed_logins.c.failures)).scalars().all() == [refused]
+
+
+def test_the_first_failures_at_the_same_time_are_all_counted(store, clock):
+    started = threading.Barrier(6)
+
+    def fail(_number: int) -> None:
+        started.wait(10)
+        _increment(store, b"key", clock())
+
+    with ThreadPoolExecutor(6) as pool:
+        for round_ in range(1, 11):
+            clock.now += WINDOW + 1
+            list(pool.map(fail, range(6)))
+            with store.reading() as connection:
+                assert connection.execute(select(failed_logins.c.failures)).scalar() == 6, round_
 
 
 def test_logins_without_readable_credentials_are_not_counted_but_logged(client, store, caplog):

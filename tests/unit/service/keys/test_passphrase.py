@@ -191,6 +191,16 @@ def test_a_mix_of_plain_and_encrypted_keys_becomes_encrypted(
     assert _plain_keys(path) == 0
 
 
+def test_many_keys_are_encrypted_some_at_a_time(path, ours, monkeypatch):
+    monkeypatch.setattr("dkimctl.service.keys.passphrase._AT_ONCE", 2)
+    pem = make_key(1024).private_key
+    for number in range(6):
+        _plant(path, f"d{number}.example", pem)
+    open_store(path, ours).close()
+    assert _plain_keys(path) == 0
+    assert ours.decrypt(_stored_key(path, "d3.example")) == pem
+
+
 def test_a_plain_key_added_after_the_marker_is_encrypted(path, ours):
     open_store(path, ours).close()
     _plant(path, "plain.example", make_key(1024).private_key)
