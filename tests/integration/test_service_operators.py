@@ -6,6 +6,7 @@ import json
 import sqlite3
 import time
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -107,7 +108,8 @@ def test_control_characters_of_the_audit_log_do_not_reach_the_terminal(cli, secr
 
 def test_the_audit_log_is_purged_before_a_date(cli, secret) -> None:
     time.sleep(1)  # times are to the second
-    done = cli("service", "audit", "--purge-before", "9000-01-01", *DATA)
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    done = cli("service", "audit", "--purge-before", now, *DATA)
     assert (done.status, done.out) == (0, "")
     assert "deleted 1 action from the audit log" in done.err
     assert cli("service", "audit", *DATA).out.count("\n") == 1

@@ -355,7 +355,7 @@ def test_a_data_file_in_use_is_no_backup(sqlite_store: SqliteStore) -> None:
 
 def test_what_is_no_backup_is_refused(tmp_path: Path, backup: Path) -> None:
     assert "no such file" in _refusal(tmp_path / "absent.db").message
-    assert "no such file" in _refusal(tmp_path).message
+    assert "not a regular file" in _refusal(tmp_path).message
     (tmp_path / "text").write_text("- example.com\n" * 100)
     (tmp_path / "text").chmod(0o600)
     assert "not a database" in _refusal(tmp_path / "text").message
