@@ -62,9 +62,6 @@ class _LineHandler(logging.Handler):
         super().__init__()
         self._log_format = log_format
 
-    def createLock(self) -> None:  # noqa: N802 - of logging.Handler
-        self.lock = None  # one write needs none
-
     def emit(self, record: logging.LogRecord) -> None:
         message = printable(record.getMessage()[:_MAX_MESSAGE])
         fields = getattr(record, "fields", {})
