@@ -24,6 +24,7 @@ from dkimctl.errors import ExitCode, UsageError
 from dkimctl.text.escaping import printable
 
 if TYPE_CHECKING:
+    from dkimctl.service.database.location import Location
     from dkimctl.service.registrations import Registration
 
 app = App(
@@ -77,11 +78,7 @@ def enable(
     data: DataOption = None,
 ) -> None:
     """Enable a disabled registration."""
-    with closing(open_service_store(data)) as store:
-        from dkimctl.service.registration_management import read_name, set_enabled
-
-        set_enabled(store, read_name(domain, selector), True)
-    _note_export(ctx.obj)
+    _set_enabled(ctx.obj, domain, selector, data, is_enabled=True)
 
 
 @app.command(epilog=examples("dkimctl service registration disable example.com s1"))
@@ -92,11 +89,7 @@ def disable(
     data: DataOption = None,
 ) -> None:
     """Disable a registration: `service export` then leaves its key out."""
-    with closing(open_service_store(data)) as store:
-        from dkimctl.service.registration_management import read_name, set_enabled
-
-        set_enabled(store, read_name(domain, selector), False)
-    _note_export(ctx.obj)
+    _set_enabled(ctx.obj, domain, selector, data, is_enabled=False)
 
 
 @app.command(
@@ -139,6 +132,16 @@ def _ask(domain: str, selector: str) -> bool:
         f"Delete the selector {selector} of {domain}, with its private key?",
         refusal=UsageError(message, hint="add --yes"),
     )
+
+
+def _set_enabled(
+    reporter: Reporter, domain: str, selector: str, data: Location | None, *, is_enabled: bool
+) -> None:
+    with closing(open_service_store(data)) as store:
+        from dkimctl.service.registration_management import read_name, set_enabled
+
+        set_enabled(store, read_name(domain, selector), is_enabled)
+    _note_export(reporter)
 
 
 def _note_export(reporter: Reporter) -> None:

@@ -90,7 +90,7 @@ class LoginGuard:
             fields = {"client_id": shown, "address": address, "retry_after": seconds}
             _logger.warning("login blocked", extra={"fields": fields})
             raise LoginBlocked(seconds)
-        if authenticate(self._store, credentials.client_id, credentials.secret):
+        if authenticate(self._store, credentials.client_id, credentials.secret, clock=self._clock):
             if failures.total:
                 with self._store.writing(durable=False) as connection:
                     _delete(connection, key)

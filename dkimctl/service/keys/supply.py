@@ -40,7 +40,6 @@ class KeySupply:
         threads: int | None = None,
         start_thread: StartThread = start_daemon,
     ) -> None:
-        self.made: Counter[int] = Counter()
         self._store = store
         self._make = make
         self._ahead = ahead
@@ -48,7 +47,7 @@ class KeySupply:
         self._looked_at = -_LOOK
         self._lock = threading.Lock()
         self._making = KeyMaking(
-            self._make_one,
+            make,
             max_waiting=max_waiting,
             limit=limit,
             threads=threads,
@@ -104,19 +103,13 @@ class KeySupply:
         with suppress(UsageError):
             pool.put(self._store, pairs)
 
-    def _make_one(self, key_len: int) -> KeyPair:
-        pair = self._make(key_len)
-        with self._lock:
-            self.made[key_len] += 1
-        return pair
-
     def _make_one_ahead(self) -> bool:
         """Make a key for the pool; False if it is full, or cannot be used."""
         try:
             key_len = self._wanted_ahead()
             if key_len is None:
                 return False
-            pool.put(self._store, [(key_len, self._make_one(key_len))])
+            pool.put(self._store, [(key_len, self._make(key_len))])
         except Exception as error:  # noqa: BLE001 - tried again after a pause
             _logger.error("keys cannot be made ahead: %s", describe_failure(error))
             return False
