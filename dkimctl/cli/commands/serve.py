@@ -36,7 +36,6 @@ app = App()
         "dkimctl serve --port 8025 --data service.db",
         "dkimctl serve --host 0.0.0.0",
         "dkimctl serve --workers 4 --key-pool 1000",
-        "dkimctl serve --workers 4",
         "dkimctl serve --faults faults.yaml",
     )
 )

@@ -145,7 +145,7 @@ def rotate_secret(
         typer.Option(
             "--overlap",
             metavar="TIME",
-            help="How long the present secret stays valid, such as 12h; 0s: not at all.",
+            help="How long the old secret stays valid, such as 12h; 0s ends it at once.",
         ),
     ] = "24h",
     data: DataOption = None,
@@ -153,7 +153,7 @@ def rotate_secret(
 ) -> None:
     """Give a client a new secret and print it as JSON; it is not shown again.
 
-    Until the overlap ends, both secrets are valid. Tokens that the client has stay valid.
+    Both secrets are valid until the overlap ends. Existing tokens stay valid.
     """
     seconds = read_duration("--overlap", overlap, may_be_zero=True).total_seconds()
     with closing(open_service_store(data)) as store:

@@ -55,7 +55,7 @@ def audit(
             "--since",
             metavar="DATE",
             parser=read_date,
-            help="Only what was done from this day (in UTC) or time on.",
+            help="Only actions since this day (in UTC) or time.",
         ),
     ] = None,
     purge_before: Annotated[
@@ -64,15 +64,15 @@ def audit(
             "--purge-before",
             metavar="DATE",
             parser=read_date,
-            help="Delete what was done before this day or time from the log, and print nothing.",
+            help="Delete actions before this day (in UTC) or time from the log; print nothing.",
         ),
     ] = None,
     fmt: TableOrJsonOption = TableOrJson.TABLE,
     data: DataOption = None,
 ) -> None:
-    """Show the audit log, one action per line: time, who, action, its object.
+    """Show the audit log, one action per line: time, actor, action, object.
 
-    It has the registrations of clients, and what operators did with `dkimctl service`. It has no
+    It lists what clients registered, and what operators did with `dkimctl service`, without
     secrets. It grows until you purge it.
     """
     if purge_before is not None and since is not None:

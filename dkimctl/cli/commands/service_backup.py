@@ -21,8 +21,8 @@ from dkimctl.text.grouping import counted
 app = App()
 
 
-def read_file(text: str) -> Path:
-    """Raises UsageError for what names no file."""
+def _read_file(text: str) -> Path:
+    """Raises UsageError for standard input and output."""
     if text in ("", "-"):
         raise UsageError("a backup must be a file, not standard input or output", hint="name one")
     return Path(text)
@@ -38,24 +38,22 @@ def read_file(text: str) -> Path:
 )
 def backup(
     ctx: typer.Context,
-    file: Annotated[
-        Path,
-        typer.Argument(metavar="FILE", parser=read_file, help="New file, which only you can read."),
-    ],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="New file, which only you can read.")],
     data: DataOption = None,
 ) -> None:
-    """Copy the service's data to a new file, while the service runs or not.
+    """Back up the service's data to a new file, also while the service runs.
 
-    The backup is of one moment, of a data file or of PostgreSQL, and can be restored to either. It
-    has all but tokens: clients get new ones. It holds the private keys as they are stored: keep it
-    as secret as the data.
+    The backup is consistent, and can be restored to a data file or to PostgreSQL, whichever it is
+    from. It leaves out tokens, failed logins and keys made ahead. It contains the private keys as
+    they are stored: keep it as secret as the data.
     """
+    path = _read_file(file)
     with closing(open_service_store(data)) as store:
         from dkimctl.service.backup import back_up
 
         with _progress(ctx.obj) as progress:
-            counts = back_up(store, file, progress)
-    ctx.obj.note(f"dkimctl: {file} has {_clients_and_registrations(counts)}")
+            counts = back_up(store, path, progress)
+    ctx.obj.note(f"dkimctl: {path} has {_clients_and_registrations(counts)}")
     if counts["registrations"] and not counts["passphrases"]:
         ctx.obj.note("dkimctl: its private keys are not encrypted: keep it as secret as the data")
 
@@ -69,20 +67,19 @@ def backup(
 )
 def restore(
     ctx: typer.Context,
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", parser=read_file, help="File that `backup` wrote.")
-    ],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="File that `backup` wrote.")],
     data: DataOption = None,
 ) -> None:
-    """Copy a backup to a new data file, or to an empty PostgreSQL database.
+    """Restore a backup to a new data file, or to an empty PostgreSQL database.
 
-    All is restored or nothing. Data that has clients is not overwritten. Clients have to get new
-    tokens.
+    Either everything is restored or nothing. Data that has clients is not overwritten. Clients
+    need new tokens afterwards.
     """
+    path = _read_file(file)
     with needs_service_extra():
         from dkimctl.service import backup
     with (
-        backup.opened_backup(file) as source,
+        backup.opened_backup(path) as source,
         closing(open_service_store(data, may_create=True)) as store,
     ):
         with _progress(ctx.obj) as progress:

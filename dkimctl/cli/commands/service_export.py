@@ -70,16 +70,17 @@ def export(
 ) -> None:
     """Write the private keys in effect, and the files that tell a signer to use them.
 
-    Of each domain, the enabled registration with the latest start date that has come signs. Those
-    of deleted clients are left out; those of disabled clients are not. Of a domain that several
-    clients have registered, the first client's sign. The keys are not encrypted: a signer cannot
-    ask for a passphrase.
+    For each domain, the enabled registration with the latest start date in the past signs. Keys of
+    deleted clients are left out; those of disabled clients are not. If several clients have
+    registered a domain, the first one's keys sign. The keys are not encrypted, since a signer
+    cannot ask for a passphrase.
 
-    Run it from a timer, since start dates come, and send SIGUSR1 to opendkim afterwards; rspamd
-    notices by itself. Files no longer in use stay for an hour.
+    Run it from a timer, so that start dates take effect, and send SIGUSR1 to opendkim afterwards;
+    rspamd notices by itself. Files that are no longer used are kept for an hour.
 
-    The signer must be able to read the files: run it as the signer's user, or name its group. With
-    RequireSafeKeys, opendkim takes only keys of its own user or root, in a group without others.
+    The signer must be able to read the files: run the command as the signer's user, or name its
+    group. With RequireSafeKeys, opendkim only accepts keys of its own user or root, in a group
+    without other members.
     """
     with closing(open_service_store(data, with_keys=True)) as store:
         from dkimctl.service.audit import operator_event, record
