@@ -17,8 +17,9 @@ from typing import Any
 from waitress.adjustments import Adjustments
 from waitress.channel import HTTPChannel
 from waitress.server import BaseWSGIServer
-from waitress.task import ErrorTask, ThreadedTaskDispatcher
+from waitress.task import ErrorTask
 
+from dkimctl.service.server.crew import Crew
 from dkimctl.service.server.parser import Parser
 
 _FRESH = 2.0  # seconds in which a connection that just began something is not dropped for others
@@ -106,7 +107,7 @@ class Connection(HTTPChannel):
         return bool(super().readable())
 
     def service(self) -> None:
-        """Process a request; called in a worker thread."""
+        """Answer a request."""
         self._was_served = True
         if self.server.is_stopping:
             self.requests[0].headers["CONNECTION"] = "close"
@@ -146,16 +147,23 @@ class Listener(BaseWSGIServer):
         self,
         app: Any,
         listening: socket.socket,
-        dispatcher: ThreadedTaskDispatcher,
+        crew: Crew,
         adjustments: Adjustments,
         map: dict[int, Any],  # noqa: A002 - as waitress calls it
         time_limit: float,
     ) -> None:
         sockinfo = (listening.family, listening.type, listening.proto, listening.getsockname())
+        dispatcher: Any = crew  # has what is called of it
         super().__init__(
             app, map, True, listening, dispatcher, adjustments, sockinfo, bind_socket=False
         )
         self.channel_class = partial(Connection, time_limit)
+        self._crew = crew
+
+    def pull_trigger(self) -> None:
+        """End the wait of the loop, unless it is this thread that runs it."""
+        if not self._crew.is_led_here:
+            super().pull_trigger()
 
     def getsockname(self) -> tuple[str, Any]:
         name = self.socket.getsockname()

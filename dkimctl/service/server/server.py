@@ -14,11 +14,11 @@ from typing import Any, NoReturn
 from waitress import wasyncore
 from waitress.adjustments import Adjustments
 from waitress.channel import ClientDisconnected
-from waitress.task import ThreadedTaskDispatcher
 
 from dkimctl.errors import ThreadLimitError
 from dkimctl.service.failures import describe_failure
 from dkimctl.service.server.connections import Connection, Listener, State, largest, useless
+from dkimctl.service.server.crew import Crew
 
 # The limits of waitress. That of the app is lower, so that a body slightly too large is answered
 # with the reason; a far larger one is cut off.
@@ -66,15 +66,17 @@ class Server:
         self._map: dict[int, Any] = {}
         self._deadline: float | None = None  # of stopping
         self._next_check = 0.0
-        self._is_closed = False
+        self._is_stopping = self._is_closed = False
         self._wakeable = threading.RLock()  # a signal handler may come in the middle
-        self._dispatcher = ThreadedTaskDispatcher()
-        self.threads = start_threads(self._dispatcher, threads)
+        self._beat: Callable[[], object] = lambda: None
+        self._crew = Crew(threads)
+        self.threads = self._crew.threads
         if not self.threads:
+            self._crew.close()
             raise ThreadLimitError
         self._max_connections = min(max_connections, _max_files())
         self._listeners = [
-            Listener(app, listening, self._dispatcher, _adjustments(), self._map, time_limit)
+            Listener(app, listening, self._crew, _adjustments(), self._map, time_limit)
             for listening in sockets
         ]
         logger = logging.getLogger("waitress")
@@ -84,36 +86,52 @@ class Server:
     def run(self, beat: Callable[[], object] = lambda: None) -> None:
         """Serve until `stop`; then answer what was asked, for up to STOP_LIMIT seconds.
 
-        `beat` is called at least once a second.
+        `beat` is called at least once a second, in any thread.
         """
-        while self._deadline is None:
-            beat()
-            self._serve_once()
-        for listener in self._listeners:
-            for _ in range(_FEWEST):  # that are connected already
-                listener.handle_accept()
-            listener.close()
-        self._serve_once(wait=0)  # they may have sent a request
-        while self._close_idle() and time.monotonic() < self._deadline:
-            beat()
-            self._serve_once()
-        self.close()
+        self._beat = beat
+        try:
+            self._crew.run(self._go_on, self._pull_trigger)
+        finally:
+            self.close()
 
     def stop(self) -> None:
         """Have `run` end, at once if this is the second time. For signal handlers."""
         now = time.monotonic()
         self._deadline = now + STOP_LIMIT if self._deadline is None else now
-        with self._wakeable:
-            if not self._is_closed:
-                self._listeners[0].pull_trigger()
+        self._pull_trigger()
 
     def close(self) -> None:
         with self._wakeable:
             self._is_closed = True
-        self._dispatcher.shutdown(timeout=1)
+        self._crew.close()
         wasyncore.close_all(self._map)
 
-    def _serve_once(self, wait: float = 1.0) -> None:
+    def _pull_trigger(self) -> None:
+        """End the wait of the loop."""
+        with self._wakeable:
+            if not self._is_closed:
+                self._listeners[0].pull_trigger()
+
+    def _go_on(self, wait: float) -> bool:
+        """One round of the loop, which waits up to `wait` seconds; False after the last one."""
+        self._beat()
+        if self._deadline is None:
+            self._serve_once(wait)
+            return True
+        if not self._is_stopping:
+            self._stop_listening()
+            wait = 0  # those that are connected may have sent a request
+        self._serve_once(wait)
+        return self._close_idle() and time.monotonic() < self._deadline
+
+    def _stop_listening(self) -> None:
+        self._is_stopping = True
+        for listener in self._listeners:
+            for _ in range(_FEWEST):  # that are connected already
+                listener.handle_accept()
+            listener.close()
+
+    def _serve_once(self, wait: float) -> None:
         self._make_room()
         wasyncore.loop(timeout=wait, use_poll=hasattr(select, "poll"), map=self._map, count=1)
 
@@ -177,17 +195,6 @@ def _max_files() -> int:
 
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return _MAX_CONNECTIONS if limit < 0 else max(limit - _OTHER_FILES, _FEWEST)
-
-
-def start_threads(dispatcher: ThreadedTaskDispatcher, most: int) -> int:
-    """Start up to `most` worker threads; returns how many the system allows."""
-    for number in range(most):
-        try:
-            dispatcher.set_thread_count(number + 1)
-        except RuntimeError:  # it counts the thread already
-            dispatcher.threads.discard(number)
-            return number
-    return most
 
 
 def _without_request(_record: logging.LogRecord) -> bool:

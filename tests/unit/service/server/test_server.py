@@ -13,10 +13,8 @@ from http.client import HTTPConnection, HTTPResponse
 from urllib.parse import urlsplit
 
 import pytest
-from waitress.task import ThreadedTaskDispatcher
 
-from dkimctl.service.server.server import MAX_BODY, start_threads
-from thread_limits import FewThreads
+from dkimctl.service.server.server import MAX_BODY
 
 LIMIT = 1.0  # seconds to receive a request, and to send its answer
 SLACK = 3.0  # the server checks once a second
@@ -212,22 +210,3 @@ def test_the_announced_address_can_be_connected_to(host: str) -> None:
             pytest.skip(f"nothing can listen on {host} here")
         address = urlsplit(url)
         socket.create_connection((address.hostname, address.port or 0), timeout=5).close()
-
-
-class _FewThreadsDispatcher(ThreadedTaskDispatcher):
-    def __init__(self, allowed: int) -> None:
-        super().__init__()
-        self._start = FewThreads(allowed)
-
-    def start_new_thread(self, target, thread_no) -> None:
-        if self._start(lambda: target(thread_no), "worker") is None:
-            raise RuntimeError("can't start new thread")
-
-
-@pytest.mark.parametrize(("allowed", "count"), [(0, 0), (2, 2), (9, 4)])
-def test_requests_are_answered_with_the_threads_that_can_be_had(allowed: int, count: int) -> None:
-    dispatcher = _FewThreadsDispatcher(allowed)
-    assert start_threads(dispatcher, 4) == count
-    assert len(dispatcher.threads) == count
-    dispatcher.shutdown()
-    assert not dispatcher.threads, "a thread that never ran is waited for"

@@ -1,0 +1,187 @@
+"""Threads that take turns: what holds one up does not hold up the others."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from dkimctl.service.server.crew import Crew
+from dkimctl.service.waiting import about_to_wait
+from thread_limits import FewThreads
+
+LONG = 10.0  # seconds that nothing here takes
+
+
+class Job:
+    """A task that does `work`."""
+
+    def __init__(self, work: Callable[[], object]) -> None:
+        self._work = work
+        self.done = threading.Event()
+        self.is_cancelled = False
+        self.thread = 0
+
+    def service(self) -> None:
+        self.thread = threading.get_ident()
+        self._work()
+        self.done.set()
+
+    def cancel(self) -> None:
+        self.is_cancelled = True
+
+
+class Loop:
+    """What a crew leads: it waits until it is woken up, and adds the tasks that were given."""
+
+    def __init__(self, crew: Crew) -> None:
+        self.crew = crew
+        self.rounds = 0
+        self.leaders: set[int] = set()
+        self.is_over = False
+        self._given: list[Job] = []
+        self._awake = threading.Event()
+
+    def give(self, *jobs: Job) -> None:
+        self._given.extend(jobs)
+        self._awake.set()
+
+    def end(self) -> None:
+        self.is_over = True
+        self._awake.set()
+
+    def go_on(self, wait: float) -> bool:
+        self._awake.wait(wait)
+        self._awake.clear()
+        assert self.crew.is_led_here
+        self.rounds += 1
+        self.leaders.add(threading.get_ident())
+        while self._given:
+            self.crew.add_task(self._given.pop(0))
+        return not self.is_over
+
+    def wake(self) -> None:
+        self._awake.set()
+
+
+@contextmanager
+def running(threads: int) -> Iterator[Loop]:
+    crew = Crew(threads)
+    loop = Loop(crew)
+    runner = threading.Thread(target=crew.run, args=(loop.go_on, loop.wake))
+    runner.start()
+    try:
+        yield loop
+    finally:
+        loop.end()
+        runner.join(LONG)
+        assert not runner.is_alive()
+        crew.close()
+
+
+def test_quick_requests_are_answered_by_the_thread_of_the_loop() -> None:
+    with running(threads=4) as loop:
+        jobs = [Job(lambda: None) for _ in range(100)]
+        loop.give(*jobs)
+        assert all(job.done.wait(LONG) for job in jobs)
+    assert {job.thread for job in jobs} == loop.leaders
+    assert len(loop.leaders) == 1
+
+
+def test_others_are_answered_while_one_waits() -> None:
+    with running(threads=2) as loop:
+        go = threading.Event()
+        slow, quick = Job(lambda: go.wait(LONG)), Job(lambda: None)
+        loop.give(slow, quick)
+        assert quick.done.wait(LONG)
+        assert not slow.done.is_set()
+        go.set()
+        assert slow.done.wait(LONG)
+    assert slow.thread != quick.thread
+
+
+def test_others_are_answered_at_once_while_one_says_that_it_waits() -> None:
+    with running(threads=1) as loop:
+        go = threading.Event()
+
+        def work() -> None:
+            for _ in range(2):  # the second time, another thread is the leader already
+                about_to_wait()
+            go.wait(LONG)
+
+        slow = Job(work)
+        loop.give(slow)
+        assert soon(lambda: len(loop.leaders) == 2)
+        go.set()
+        assert slow.done.wait(LONG)
+        after = Job(lambda: None)
+        loop.give(after)
+        assert after.done.wait(LONG)
+
+
+def test_the_loop_goes_on_while_all_threads_wait() -> None:
+    with running(threads=2) as loop:
+        go = threading.Event()
+        slow = [Job(lambda: go.wait(LONG)) for _ in range(2)]
+        late = Job(lambda: None)
+        loop.give(*slow, late)
+        assert not late.done.wait(0.3), "no thread would be left for the loop"
+        rounds = loop.rounds
+        loop.wake()
+        assert soon(lambda: loop.rounds > rounds)
+        go.set()
+        assert late.done.wait(LONG), "it is answered as soon as a thread is free"
+
+
+def test_a_thread_that_was_relieved_leads_again() -> None:
+    with running(threads=1) as loop:
+        for _ in range(3):
+            job = Job(lambda: time.sleep(0.2))
+            loop.give(job)
+            assert job.done.wait(LONG)
+    assert len(loop.leaders) == 2
+
+
+def test_a_request_that_fails_does_not_end_the_loop(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.ERROR), running(threads=1) as loop:
+        after = Job(lambda: None)
+        loop.give(Job(lambda: 1 / 0), after)
+        assert after.done.wait(LONG)
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_a_loop_that_fails_ends_with_its_error() -> None:
+    crew = Crew(1)
+
+    def fail(_wait: float) -> bool:
+        raise OSError("the loop is broken")
+
+    with pytest.raises(OSError, match="the loop is broken"):
+        crew.run(fail, lambda: None)
+
+
+def test_what_is_not_answered_at_the_end_is_cancelled() -> None:
+    crew = Crew(1)
+    job = Job(lambda: None)
+    crew.add_task(job)
+    crew.close()
+    assert job.is_cancelled
+    assert not job.done.is_set()
+
+
+@pytest.mark.parametrize(("allowed", "count"), [(0, 0), (1, 0), (3, 2), (9, 4)])
+def test_requests_are_answered_with_the_threads_that_can_be_had(allowed: int, count: int) -> None:
+    crew = Crew(4, FewThreads(allowed))
+    assert crew.threads == count
+    crew.close()
+
+
+def soon(is_true: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + LONG
+    while not is_true() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return is_true()
