@@ -33,7 +33,13 @@ _DELIVERY_ID = re.compile(r"[A-Za-z0-9._~-]{1,128}")  # no escapes in a path (RF
 _requested = clients.alias()
 _first = select(func.min(clients.c.client_id).label("client_id")).subquery()
 _exists = select(_requested.c.client_id).where(_requested.c.client_id == bindparam("client_id"))
-_CLIENT_OR_FIRST = select(clients).select_from(
+_CLIENT_OR_FIRST = select(
+    clients.c.client_id,
+    clients.c.state,
+    clients.c.secret_hash,
+    clients.c.previous_hash,
+    clients.c.previous_until,
+).select_from(
     _first.join(
         clients,
         clients.c.client_id == func.coalesce(_exists.scalar_subquery(), _first.c.client_id),
@@ -200,15 +206,15 @@ def authenticate(
     """
     if not _CLIENT_ID.fullmatch(client_id):  # PostgreSQL takes no NUL
         client_id = ""
-    with store.reading() as connection:
-        row = connection.execute(_CLIENT_OR_FIRST, {"client_id": client_id}).first()
+    row = store.first(_CLIENT_OR_FIRST, {"client_id": client_id})
     if row is None:  # the service has no clients
         return False
+    found_id, state, secret_hash, previous_hash, previous_until = row
     hashed = _hash(secret)
-    matches = hmac.compare_digest(row.secret_hash, hashed)
-    is_previous = hmac.compare_digest(row.previous_hash or row.secret_hash, hashed)
-    matches |= is_previous and clock() < (row.previous_until or 0)
-    return matches and row.client_id == client_id and row.state != ClientState.DELETED
+    matches = hmac.compare_digest(secret_hash, hashed)
+    is_previous = hmac.compare_digest(previous_hash or secret_hash, hashed)
+    matches |= is_previous and clock() < (previous_until or 0)
+    return bool(matches) and found_id == client_id and state != ClientState.DELETED
 
 
 def add_delivery(store: Store, client_id: str, delivery_id: str | None = None) -> str:

@@ -61,14 +61,16 @@ class Registrar:
         Whatever can be registered is, in one transaction. A key that cannot be made affects only
         its own entry.
         """
-        names = _names(entries)
-        known = find_all(self._store, names)
-        pending, failures = self._with_keys(client_id, entries, known)
+        names = [_name(entry) for entry in entries]
+        wanted = {name for name in names if name is not None}
+        known = find_all(self._store, wanted)
+        new = _not_registered(entries, names, known)
+        pending, failures = self._with_keys(client_id, new)
         created: dict[int, Registration] = {}
         try:
             created = self._create(client_id, pending)
             known |= {registration.name: registration for registration in created.values()}
-            known |= find_all(self._store, names - known.keys())
+            known |= find_all(self._store, wanted - known.keys())
         except Exception as failure:  # noqa: BLE001 - logged, and no reason to lose the rest
             failures.append(failure)
         if failures:
@@ -76,18 +78,14 @@ class Registrar:
         return [
             _created_item(created[position])
             if position in created
-            else _item(entry, client_id, known)
-            for position, entry in enumerate(entries)
+            else _item(entry, name and known.get(name), client_id)
+            for position, (entry, name) in enumerate(zip(entries, names, strict=True))
         ]
 
     def _with_keys(
-        self,
-        client_id: str,
-        entries: Sequence[Entry | Rejection],
-        known: Mapping[RegistrationName, Registration],
+        self, client_id: str, new: Mapping[int, Entry]
     ) -> tuple[dict[int, _Pending], list[Exception]]:
         """The entries to store, by position, with their keys; and why some have none."""
-        new = _not_registered(entries, known)
         made = self._make_keys(client_id, [entry.key_len for entry in new.values()])
         keys = dict(zip(new, made, strict=True))
         pending = {
@@ -152,35 +150,28 @@ def _name(entry: Entry | Rejection) -> RegistrationName | None:
     return None
 
 
-def _names(entries: Sequence[Entry | Rejection]) -> set[RegistrationName]:
-    return {name for name in map(_name, entries) if name is not None}
-
-
 def _not_registered(
-    entries: Sequence[Entry | Rejection], known: Mapping[RegistrationName, Registration]
+    entries: Sequence[Entry | Rejection],
+    names: Sequence[RegistrationName | None],
+    known: Mapping[RegistrationName, Registration],
 ) -> dict[int, Entry]:
     """The entries to store, by position; of those with the same name only the first."""
     taken: set[RegistrationName | None] = set(known)
     new: dict[int, Entry] = {}
-    for position, entry in enumerate(entries):
-        if isinstance(entry, Entry) and (name := _name(entry)) not in taken:
+    for position, (entry, name) in enumerate(zip(entries, names, strict=True)):
+        if isinstance(entry, Entry) and name not in taken:
             new[position] = entry
             if name:
                 taken.add(name)
     return new
 
 
-def _item(
-    entry: Entry | Rejection,
-    client_id: str,
-    known: Mapping[RegistrationName, Registration],
-) -> Item:
-    """The item of an entry that is not registered now."""
+def _item(entry: Entry | Rejection, known: Registration | None, client_id: str) -> Item:
+    """The item of an entry that is not registered now; `known` has its name, if there is one."""
     if isinstance(entry, Rejection):
         return _rejected_item(entry)
-    name = _name(entry)
-    if name is not None and name in known:
-        return _already_registered_item(known[name], client_id)
+    if known is not None:
+        return _already_registered_item(known, client_id)
     return _failed_item(entry)
 
 

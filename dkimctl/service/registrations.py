@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
+import msgspec
 from sqlalchemy import Select, select, tuple_
 
 from dkimctl.service import audit
@@ -45,6 +45,7 @@ class Registration(NamedTuple):
 
 _COLUMNS = [registrations.c[name] for name in Registration._fields]
 _NAME = tuple_(registrations.c.sign_domain, registrations.c.selector)
+_ROWS = msgspec.json.Decoder(list[Registration], strict=False)  # SQLite has 0 and 1 as booleans
 
 
 def add_all(store: Store, new: Mapping[Registration, bytes]) -> set[RegistrationName]:
@@ -74,12 +75,8 @@ def find_all(
     wanted = list(names)
     if not wanted:
         return {}
-    with store.reading() as connection:
-        result = connection.execute(_named(type(store)), store.name_parameters(wanted))
-        found: str | None = result.scalar_one()
-    rows = [Registration(*fields) for fields in json.loads(found or "[]")]
-    # SQLite has no booleans.
-    return {row.name: row._replace(enable=bool(row.enable)) for row in rows}
+    row = store.first(_named(type(store)), store.name_parameters(wanted))
+    return {one.name: one for one in _ROWS.decode((row and row[0]) or "[]")}
 
 
 @cache  # takes SQLAlchemy longer than running it

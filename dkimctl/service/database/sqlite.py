@@ -7,10 +7,10 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from sqlalchemy import (
     URL,
@@ -18,6 +18,7 @@ from sqlalchemy import (
     Connection,
     Engine,
     FromClause,
+    Select,
     Table,
     bindparam,
     create_engine,
@@ -25,8 +26,9 @@ from sqlalchemy import (
     func,
     select,
 )
+from sqlalchemy import Insert as GenericInsert
 from sqlalchemy.dialects.sqlite import Insert, insert
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import IntegrityError, OperationalError
 
 from dkimctl.errors import UsageError
 from dkimctl.service.database import upgrading
@@ -43,11 +45,20 @@ _APPLICATION_ID = 0x444B494D  # "DKIM" in ASCII: distinguishes our files from ot
 LAYOUT = 3  # has a revision; earlier versions of dkimctl refuse it, by this number, as newer
 _BUSY_SECONDS = 10  # other processes may write meanwhile
 _CACHE = 8 * 1024  # KiB a connection; the default of 2 MiB is too little for large indexes
+_QUICK = "PRAGMA synchronous = NORMAL"  # waits for the disk now and then only
 _PLAIN_KEY = b"-----BEGIN PRIVATE KEY"
 _LOOK = 0.1  # seconds between looks, while nothing is written, whether the file is in place
 _CHUNK = 1 << 20  # bytes
 _OWN_DIRECTORY = "use a data file in a directory of your own"
 _HINT = "check the file, its permissions and the free disk space, or use another data file"
+
+
+class _Compiled(NamedTuple):
+    """A statement in SQL, with the `names` of its parameters, in order, and the fixed ones."""
+
+    sql: str
+    names: Sequence[str]
+    params: Mapping[str, Any]
 
 
 class SqliteStore(Store):
@@ -62,11 +73,12 @@ class SqliteStore(Store):
         self.path = path
         self._identities = {path: file_identity(path)}
         self._looked_at = 0.0
+        self._compiled: dict[object, _Compiled] = {}
         self._snapshots = engine.execution_options(begin=["BEGIN"])
         # A lock requested in the middle of a transaction fails at once, whatever the busy timeout.
         immediate = "BEGIN IMMEDIATE"
         self._durable = engine.execution_options(begin=["PRAGMA synchronous = FULL", immediate])
-        self._quick = engine.execution_options(begin=["PRAGMA synchronous = NORMAL", immediate])
+        self._quick = engine.execution_options(begin=[_QUICK, immediate])
         # SQLite lets one writer at a time, and has others look again every now and then: threads
         # that wait for a lock come in turn.
         self._one_writer = threading.Lock()
@@ -96,6 +108,20 @@ class SqliteStore(Store):
         super().require_available()
         self._require_in_place()
 
+    # Every request does one of these, and SQLAlchemy takes ten times as long as the driver.
+
+    def first(self, query: Select[Any], parameters: Mapping[str, Any]) -> Sequence[Any] | None:
+        with self._driver() as driver:
+            row: Sequence[Any] | None = self._execute(driver, query, parameters).fetchone()
+        self._look()
+        return row
+
+    def add(self, statement: GenericInsert, row: Mapping[str, Any]) -> None:
+        with self._one_writer, self._driver() as driver:
+            driver.execute(_QUICK)
+            self._execute(driver, statement, row)  # a transaction of its own
+        self._require_in_place()
+
     def lock(self, connection: Connection, table: Table) -> None:
         """Nothing to do: there is one writer at a time, which was asked for at the beginning."""
 
@@ -120,8 +146,7 @@ class SqliteStore(Store):
     def _read(self) -> Iterator[Connection]:
         with self._engine.connect() as connection:  # BEGIN and COMMIT take longer than a statement
             yield connection
-        if time.monotonic() > self._looked_at + _LOOK:  # each look lets other threads go first
-            self._require_in_place()
+        self._look()
 
     @contextmanager
     def _snapshot(self) -> Iterator[Connection]:
@@ -135,6 +160,34 @@ class SqliteStore(Store):
         with self._one_writer, engine.begin() as connection:
             yield connection
         self._require_in_place()
+
+    @contextmanager
+    def _driver(self) -> Iterator[sqlite3.Connection]:
+        """A connection of the driver, in none of our transactions."""
+        with self._translate_errors(), closing(self._engine.raw_connection()) as connection:
+            driver: Any = connection.driver_connection
+            try:
+                yield driver
+            except sqlite3.IntegrityError as error:
+                raise IntegrityError(None, None, error) from error
+            except sqlite3.Error as error:
+                raise OperationalError(None, None, error) from error
+
+    def _execute(
+        self, driver: sqlite3.Connection, statement: Any, parameters: Mapping[str, Any]
+    ) -> sqlite3.Cursor:
+        if statement not in self._compiled:
+            compiled = statement.compile(dialect=self._engine.dialect)
+            one = _Compiled(compiled.string, compiled.positiontup, compiled.params)
+            self._compiled[statement] = one
+        sql, names, params = self._compiled[statement]
+        values = {**params, **parameters}
+        return driver.execute(sql, [values[name] for name in names])
+
+    def _look(self) -> None:
+        """For those who only read."""
+        if time.monotonic() > self._looked_at + _LOOK:
+            self._require_in_place()
 
     def _require_in_place(self) -> None:
         """What was committed to a file that is no longer at its path would be lost.

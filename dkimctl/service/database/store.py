@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ColumnElement, Connection, Engine, FromClause, Insert, Table, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Engine,
+    FromClause,
+    Insert,
+    Select,
+    Table,
+    select,
+)
 from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
 from dkimctl.errors import UsageError
@@ -48,6 +57,23 @@ class Store(ABC):
         """A connection on which each statement sees what is committed. Raises UsageError."""
         with self._translate_errors(), self._read() as connection:
             yield connection
+
+    def first(self, query: Select[Any], parameters: Mapping[str, Any]) -> Sequence[Any] | None:
+        """The first row of the answer to a query that lives as long as the program.
+
+        Raises UsageError.
+        """
+        with self.reading() as connection:
+            return connection.execute(query, parameters).first()
+
+    def add(self, statement: Insert, row: Mapping[str, Any]) -> None:
+        """Insert one row, by a statement that lives as long as the program.
+
+        It may be lost if the machine fails right afterwards. Raises UsageError; IntegrityError is
+        left to the caller.
+        """
+        with self.writing(durable=False) as connection:
+            connection.execute(statement, row)
 
     @contextmanager
     def snapshot(self) -> Iterator[Connection]:

@@ -82,8 +82,7 @@ def issue_token(store: Store, client_id: str, now: float) -> str:
     """
     token = secrets.token_urlsafe(_TOKEN_BYTES)
     row = {"token_hash": _hash(token), "client_id": client_id, "expires_at": now + TOKEN_LIFETIME}
-    with store.writing(durable=False) as connection:
-        connection.execute(_INSERT_TOKEN, row)
+    store.add(_INSERT_TOKEN, row)
     if not 0 <= now - _purged_at.get(store, 0) < _PURGE_EVERY:
         _purge(store, now)
     return token
@@ -94,9 +93,8 @@ def client_of_token(store: Store, token: str, now: float) -> str | None:
 
     None if it is unknown or expired, or its client is disabled or deleted (interface 3.2).
     """
-    with store.reading() as connection:
-        parameters = {"token_hash": _hash(token), "now": now}
-        return connection.execute(_CLIENT_OF_TOKEN, parameters).scalar_one_or_none()
+    row = store.first(_CLIENT_OF_TOKEN, {"token_hash": _hash(token), "now": now})
+    return row[0] if row else None
 
 
 def _purge(store: Store, now: float) -> None:

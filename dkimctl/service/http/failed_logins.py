@@ -120,8 +120,7 @@ def _key(client_id: str, address: str) -> bytes:
 
 
 def _find(store: Store, key: bytes, now: float) -> Failures:
-    with store.reading() as connection:
-        row = connection.execute(_FAILURES, {"of": key, "since": now - WINDOW}).first()
+    row = store.first(_FAILURES, {"of": key, "since": now - WINDOW})
     return Failures(*row) if row else Failures()
 
 

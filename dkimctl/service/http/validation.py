@@ -26,8 +26,7 @@ _GENERATED_SELECTOR_OCTETS = 9
 _INTEGER_LIMIT = 2**63  # of SQLite
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """A valid entry; names in lower case. None: not given, the service decides."""
 
     sign_domain: str
@@ -49,11 +48,11 @@ class Rejection:
 
 def validate_entry(entry: Mapping[str, Any]) -> Entry | Rejection:
     """What a decoded JSON object of `domains` asks for, or everything that is wrong with it."""
-    fields = {"sign_domain": None, **entry}
-    problems = [
-        rule.message
-        for name, rule in _RULES.items()
-        if name in fields and not rule.is_valid(fields[name])
+    problems = [] if "sign_domain" in entry else [_RULES["sign_domain"].message]
+    problems += [
+        message
+        for name, (is_valid, message) in _RULES.items()
+        if name in entry and not is_valid(entry[name])
     ]
     if not problems and _fqdn_octets(entry) > _FQDN_OCTETS:
         problems = [f"selector and sign_domain make a name of more than {_FQDN_OCTETS} octets"]
@@ -79,8 +78,9 @@ def _to_entry(entry: Mapping[str, Any]) -> Entry:
 
 
 def _fqdn_octets(entry: Mapping[str, Any]) -> int:
-    selector = entry.get("selector", "s" * _GENERATED_SELECTOR_OCTETS)
-    return len(f"{selector}._domainkey.{entry['sign_domain']}")
+    selector = entry.get("selector")
+    octets = _GENERATED_SELECTOR_OCTETS if selector is None else len(selector)
+    return octets + len("._domainkey.") + len(entry["sign_domain"])
 
 
 def _if_string(value: object) -> str | None:

@@ -39,7 +39,9 @@ class Crew:
 
     def __init__(self, threads: int, start_thread: StartThread = start_daemon) -> None:
         self._tasks: deque[Task] = deque()
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()
+        self._is_vacant = threading.Condition(self._lock)  # there is no leader
+        self._has_ended = threading.Condition(self._lock)
         self._go_on: Callable[[float], bool] = lambda _wait: False
         self._wake: Callable[[], object] = lambda: None
         self._is_running = False
@@ -68,20 +70,20 @@ class Crew:
         It does one round of the loop, in which it may wait as many seconds as it is told, unless
         `wake` is called. Raises what `go_on` raises.
         """
-        with self._changed:
+        with self._lock:
             self._go_on, self._wake, self._is_running = go_on, wake, True
-            self._changed.notify_all()
+            self._is_vacant.notify_all()
             while not self._is_over:
-                self._changed.wait(_PATIENCE)
+                self._has_ended.wait(_PATIENCE)
                 self._relieve_leader()
         if self._failure is not None:
             raise self._failure
 
     def close(self) -> None:
         """End the threads, and drop what is not answered; waits for none."""
-        with self._changed:
+        with self._lock:
             self._is_over = True
-            self._changed.notify_all()
+            self._is_vacant.notify_all()
         while self._tasks:
             self._tasks.popleft().cancel()
 
@@ -95,9 +97,9 @@ class Crew:
 
     def _become_leader(self) -> bool:
         """Wait until there is no leader; False if it is over."""
-        with self._changed:
+        with self._lock:
             while not self._is_over and (self._leader is not None or not self._is_running):
-                self._changed.wait()
+                self._is_vacant.wait()
             self._leader = threading.get_ident()
             return not self._is_over
 
@@ -119,9 +121,9 @@ class Crew:
         self._answering_since = time.monotonic()
         try:
             task.service()
-        except Exception as error:  # noqa: BLE001 - the server goes on
+        except BaseException as error:  # noqa: BLE001 - the server goes on
             _logger.error("the HTTP server failed: %s", describe_failure(error))
-        with self._changed:
+        with self._lock:
             if self.is_led_here:
                 self._answering_since = None
                 return True
@@ -137,17 +139,18 @@ class Crew:
 
     def _give_way(self) -> None:
         """Let another thread go on with the loop; called within an answer."""
-        with self._changed:
+        with self._lock:
             if self.is_led_here:
                 self._replace_leader()
 
     def _replace_leader(self) -> None:
         self._relieved += 1
         self._leader = self._answering_since = None
-        self._changed.notify()
+        self._is_vacant.notify()
 
     def _end(self, failure: BaseException | None = None) -> None:
-        with self._changed:
+        with self._lock:
             self._failure = self._failure or failure
             self._is_over = True
-            self._changed.notify_all()
+            self._is_vacant.notify_all()
+            self._has_ended.notify()
