@@ -1,4 +1,4 @@
-"""The clients of the service, their states (interface 3.2), and their deliveries (4.3, 5.3)."""
+"""The clients of the service, and their states (interface 3.2)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import re
 import secrets
 import string
 import time
-import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -19,7 +18,7 @@ from sqlalchemy.exc import IntegrityError
 
 from dkimctl.errors import NegativeAnswer, UsageError
 from dkimctl.service import audit
-from dkimctl.service.database.schema import clients, deliveries
+from dkimctl.service.database.schema import clients
 from dkimctl.service.database.store import Store
 
 _ID_ALPHABET = string.ascii_lowercase + string.digits
@@ -27,7 +26,6 @@ _ID_LENGTH = 26
 _SECRET_BYTES = 36  # 48 characters
 _CLIENT_ID = re.compile(r"[!-9;-~]{1,128}")  # visible ASCII but the colon (RFC 7617, section 2)
 _SECRET = re.compile(r"[!-~]{1,256}")
-_DELIVERY_ID = re.compile(r"[A-Za-z0-9._~-]{1,128}")  # no escapes in a path (RFC 3986, 2.3)
 
 # Selects the requested client, or else the first one, so that a whole row is always read.
 _requested = clients.alias()
@@ -172,7 +170,7 @@ def rotate_secret(
     columns = (clients.c.secret_hash, clients.c.previous_hash, clients.c.previous_until)
     is_client = clients.c.client_id == client_id
     with store.writing() as connection:
-        _require_client(connection, client_id)
+        require_client(connection, client_id)
         before = dict(connection.execute(select(*columns).where(is_client)).mappings().one())
         after = {
             "secret_hash": _hash(credentials.secret),
@@ -196,6 +194,22 @@ def undo_rotation(store: Store, rotation: Rotation) -> None:
             audit.record(connection, [event])
 
 
+def require_client(connection: Connection, client_id: str) -> None:
+    """Raise NegativeAnswer unless the client exists and is not deleted."""
+    query = select(clients.c.state).where(clients.c.client_id == client_id).with_for_update()
+    state = connection.execute(query).scalar_one_or_none()
+    if state is None:
+        raise NegativeAnswer(
+            "the client does not exist",  # not quoted: people paste ID:SECRET here
+            hint="list the clients with `dkimctl service client list`",
+        )
+    if state == ClientState.DELETED:
+        raise NegativeAnswer(
+            f"the client {client_id!r} is deleted, which is final",
+            hint="create a new client with `dkimctl service client create`",
+        )
+
+
 def authenticate(
     store: Store, client_id: str, secret: str, *, clock: Callable[[], float] = time.time
 ) -> bool:
@@ -217,62 +231,6 @@ def authenticate(
     return bool(matches) and found_id == client_id and state != ClientState.DELETED
 
 
-def add_delivery(store: Store, client_id: str, delivery_id: str | None = None) -> str:
-    """Add a delivery of the client and return its ID, generated if it is not given.
-
-    Raises NegativeAnswer for an unknown or deleted client, UsageError for an ID that exists or
-    cannot be part of a path.
-    """
-    if delivery_id is None:
-        delivery_id = uuid.uuid4().hex
-    if not _DELIVERY_ID.fullmatch(delivery_id):
-        raise UsageError(
-            f"invalid delivery ID {delivery_id!r}",
-            hint="use 1 to 128 letters, digits and . _ ~ -",
-        )
-    try:
-        with store.writing() as connection:
-            _require_client(connection, client_id)
-            row = {"delivery_id": delivery_id, "client_id": client_id}
-            connection.execute(insert(deliveries).values(row))
-            event = audit.operator_event("delivery add", f"{client_id} {delivery_id}")
-            audit.record(connection, [event])
-    except IntegrityError:
-        raise UsageError(
-            f"the delivery ID {delivery_id!r} already exists", hint="choose another delivery ID"
-        ) from None
-    return delivery_id
-
-
-def cancel_delivery(store: Store, client_id: str, delivery_id: str) -> bool:
-    """Delete this delivery of the client; False if the client has no such delivery."""
-    if not _DELIVERY_ID.fullmatch(delivery_id):  # PostgreSQL takes no NUL
-        return False
-    statement = (
-        delete(deliveries)
-        .where(deliveries.c.delivery_id == delivery_id)
-        .where(deliveries.c.client_id == client_id)
-    )
-    with store.writing() as connection:
-        return connection.execute(statement).rowcount > 0
-
-
-def _require_client(connection: Connection, client_id: str) -> None:
-    """Raise NegativeAnswer unless the client exists and is not deleted."""
-    query = select(clients.c.state).where(clients.c.client_id == client_id).with_for_update()
-    state = connection.execute(query).scalar_one_or_none()
-    if state is None:
-        raise NegativeAnswer(
-            "the client does not exist",  # not quoted: people paste ID:SECRET here
-            hint="list the clients with `dkimctl service client list`",
-        )
-    if state == ClientState.DELETED:
-        raise NegativeAnswer(
-            f"the client {client_id!r} is deleted, which is final",
-            hint="create a new client with `dkimctl service client create`",
-        )
-
-
 def _summary(store: Store, *fields: object) -> ClientSummary:
     match fields:
         case (str(client_id), str(state), str(created_at)) if state in list(ClientState):
@@ -285,7 +243,7 @@ def _summary(store: Store, *fields: object) -> ClientSummary:
 
 def _change_state(store: Store, client_id: str, state: ClientState, action: str) -> None:
     with store.writing() as connection:
-        _require_client(connection, client_id)
+        require_client(connection, client_id)
         connection.execute(
             update(clients).where(clients.c.client_id == client_id).values(state=state)
         )

@@ -27,7 +27,7 @@ from dkimctl.registration.engine.engine import RegistrationEngine
 from dkimctl.registration.engine.limits import Limits
 from dkimctl.registration.matching import match
 from dkimctl.registration.planning import Planner
-from dkimctl.service import clients
+from dkimctl.service import clients, deliveries
 from dkimctl.service.app import create_app
 from dkimctl.service.database.opening import open_store
 from dkimctl.service.database.store import Store
@@ -330,7 +330,7 @@ class TestOtherRequests:
     @pytest.mark.interface("4.3", "unknown")
     @pytest.mark.interface("5.3", "success")
     def test_a_delivery_is_cancelled_once(self, store, client, account):
-        delivery_id = clients.add_delivery(store, account.id)
+        delivery_id = deliveries.add_delivery(store, account.id)
         token = account.issue().access_token
         answer = client.request(token, "DELETE", f"/send/{delivery_id}")
         assert answer.status == 200

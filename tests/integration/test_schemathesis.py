@@ -10,8 +10,9 @@ from contextlib import closing
 import httpx
 import pytest
 
-from dkimctl.service.clients import ClientCredentials, add_delivery, create_client
+from dkimctl.service.clients import ClientCredentials, create_client
 from dkimctl.service.database.opening import open_store
+from dkimctl.service.deliveries import add_delivery
 from processes import ServeProcess
 
 pytestmark = pytest.mark.slow

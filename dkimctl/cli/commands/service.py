@@ -168,7 +168,7 @@ def rotate_secret(
 def add(client_id: ClientArgument, data: DataOption = None) -> None:
     """Add a delivery for a client and print its ID, for `dkimctl api DELETE /send/ID`."""
     with closing(open_service_store(data)) as store:
-        from dkimctl.service.clients import add_delivery
+        from dkimctl.service.deliveries import add_delivery
 
         delivery_id = add_delivery(store, client_id)
     write([delivery_id + "\n"])

@@ -13,14 +13,9 @@ from sqlalchemy import Connection
 
 from dkimctl.errors import UsageError
 from dkimctl.service.database import upgrading
-from dkimctl.service.database.sqlite import (
-    LAYOUT,
-    SqliteStore,
-    create_tables,
-    open_engine,
-    pragma,
-    side_file,
-)
+from dkimctl.service.database.sqlite import LAYOUT, SqliteStore, create_tables
+from dkimctl.service.database.sqlite_engine import open_engine, pragma
+from dkimctl.service.database.sqlite_files import side_file
 from dkimctl.system.ownership import fault_of, refuse
 from dkimctl.text.escaping import printable
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 import threading
 import time
@@ -13,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from sqlalchemy import (
-    URL,
     ColumnElement,
     Connection,
     Engine,
@@ -21,8 +19,6 @@ from sqlalchemy import (
     Select,
     Table,
     bindparam,
-    create_engine,
-    event,
     func,
     select,
 )
@@ -32,25 +28,26 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 
 from dkimctl.errors import UsageError
 from dkimctl.service.database import upgrading
+from dkimctl.service.database.sqlite_engine import BUSY_SECONDS, open_engine, pragma, set_pragma
+from dkimctl.service.database.sqlite_files import (
+    HINT,
+    OWN_DIRECTORY,
+    holds_plain_key,
+    require_file,
+    require_writable,
+    side_file,
+)
 from dkimctl.service.database.store import Store
-from dkimctl.system.databases import sqlite_uri
-from dkimctl.system.directories import prepare_directory
 from dkimctl.system.file_identity import file_identity
-from dkimctl.system.ownership import fault_of, file_fault, refuse
+from dkimctl.system.ownership import file_fault, refuse
 
 if TYPE_CHECKING:
     from dkimctl.service.keys.encryption import PrivateKeyEncryptor
 
 _APPLICATION_ID = 0x444B494D  # "DKIM" in ASCII: distinguishes our files from other databases
 LAYOUT = 3  # has a revision; earlier versions of dkimctl refuse it, by this number, as newer
-_BUSY_SECONDS = 10  # other processes may write meanwhile
-_CACHE = 8 * 1024  # KiB a connection; the default of 2 MiB is too little for large indexes
 _QUICK = "PRAGMA synchronous = NORMAL"  # waits for the disk now and then only
-_PLAIN_KEY = b"-----BEGIN PRIVATE KEY"
 _LOOK = 0.1  # seconds between looks, while nothing is written, whether the file is in place
-_CHUNK = 1 << 20  # bytes
-_OWN_DIRECTORY = "use a data file in a directory of your own"
-_HINT = "check the file, its permissions and the free disk space, or use another data file"
 
 
 class _Compiled(NamedTuple):
@@ -64,7 +61,7 @@ class _Compiled(NamedTuple):
 class SqliteStore(Store):
     """An open data file, at `path`."""
 
-    hint = _HINT
+    hint = HINT
 
     def __init__(
         self, path: Path, engine: Engine, encryptor: PrivateKeyEncryptor | None = None
@@ -92,13 +89,13 @@ class SqliteStore(Store):
         version, not safe from other users, not readable and writable, locked for 10 seconds, or
         with keys encrypted with another passphrase.
         """
-        _require_file(path)
-        _require_writable(path)
+        require_file(path)
+        require_writable(path)
         store = cls(path, open_engine(path), encryptor)
         try:
             store._prepare()
             # Only now: another program's database may be for others to read.
-            refuse(file_fault(path, private=True), UsageError, hint=_OWN_DIRECTORY)
+            refuse(file_fault(path, private=True), UsageError, hint=OWN_DIRECTORY)
         except BaseException:
             store.close()
             raise
@@ -222,7 +219,7 @@ class SqliteStore(Store):
         is_unversioned = pragma(connection, "user_version") < LAYOUT
         upgrading.require_current(connection, self.name, is_unversioned=is_unversioned)
         if is_unversioned:
-            _set_pragma(connection, "user_version", LAYOUT)
+            set_pragma(connection, "user_version", LAYOUT)
 
     def require_our_id(self, connection: Connection) -> None:
         """Raise UsageError for a file of another program or a newer version."""
@@ -240,7 +237,7 @@ class SqliteStore(Store):
         Raises UsageError if another process prevents that and plain keys remain: with a passphrase
         no key may be readable without it, and a warning would be lost once the server runs.
         """
-        deadline = time.monotonic() + _BUSY_SECONDS
+        deadline = time.monotonic() + BUSY_SECONDS
         while not self._checkpoint():
             if time.monotonic() > deadline:
                 self._require_no_plain_keys()
@@ -256,7 +253,7 @@ class SqliteStore(Store):
 
     def _require_no_plain_keys(self) -> None:
         log = side_file(self.path, "wal")
-        if any(_holds_plain_key(path) for path in (log, self.path)):
+        if any(holds_plain_key(path) for path in (log, self.path)):
             raise UsageError(
                 f"{self.path} and {log.name} hold unencrypted private keys, and are in use",
                 hint="stop other programs that use the file, such as a backup, and start again",
@@ -280,84 +277,8 @@ class SqliteStore(Store):
 def create_tables(connection: Connection) -> None:
     """Make a new file a data file."""
     upgrading.create(connection)
-    _set_pragma(connection, "application_id", _APPLICATION_ID)
-    _set_pragma(connection, "user_version", LAYOUT)
-
-
-def side_file(path: Path, suffix: str) -> Path:
-    """One of the files that SQLite has beside a data file: `wal`, `shm` or `journal`."""
-    return path.with_name(f"{path.name}-{suffix}")
-
-
-def _require_file(path: Path) -> None:
-    """Create a missing file, and refuse a directory, or a file that other users can change."""
-    side_files = (side_file(path, suffix) for suffix in ("wal", "shm", "journal"))
-    try:
-        if path.is_dir():
-            raise UsageError(f"{path} is a directory", hint="name a data file in it")
-        prepare_directory(path.parent)
-        refuse(fault_of(path, *side_files, in_own_group=True), UsageError, hint=_OWN_DIRECTORY)
-        if not path.exists():
-            path.touch(mode=0o600)  # SQLite creates its side files with the same mode
-            path.chmod(0o600)  # the umask may have removed more
-    except OSError as error:
-        raise UsageError(
-            f"{path}: cannot create the service data file: {error.strerror}", hint=_HINT
-        ) from error
-
-
-def _require_writable(path: Path) -> None:
-    # SQLite would open it read-only, and fail at the first request that writes.
-    if not os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
-        raise UsageError(f"{path}: the service data file is not writable", hint=_HINT)
-
-
-def _holds_plain_key(path: Path) -> bool:
-    """Whether an unencrypted key, or a remainder of one, is in the file."""
-    if not path.exists():
-        return False
-    end = b""
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            if _PLAIN_KEY in end + chunk:
-                return True
-            end = chunk[-len(_PLAIN_KEY) :]
-    return False
-
-
-def open_engine(path: Path, *, is_fixed: bool = False) -> Engine:
-    """An engine for the file; if it `is_fixed`, nobody changes it meanwhile, and neither do we."""
-    url = URL.create("sqlite", database=str(path.absolute()))
-    if is_fixed:
-        query = {"mode": "ro", "immutable": "1", "uri": "true"}
-        uri = sqlite_uri(path.absolute().as_uri())
-        url = URL.create("sqlite", database=uri, query=query)
-    engine = create_engine(
-        url,
-        connect_args={"timeout": _BUSY_SECONDS},
-        hide_parameters=True,  # they hold hashes and private keys
-        max_overflow=-1,
-    )
-    event.listen(engine, "connect", _configure)
-    event.listen(engine, "begin", _begin)
-    return engine
-
-
-def _configure(dbapi_connection: Any, _record: object) -> None:
-    dbapi_connection.isolation_level = None  # transactions begin in _begin, not in the driver
-    dbapi_connection.execute("PRAGMA foreign_keys = ON")
-    dbapi_connection.execute(f"PRAGMA cache_size = -{_CACHE}")
-    # Overwrite replaced data, such as a key that is now encrypted, in the file's free pages.
-    dbapi_connection.execute("PRAGMA secure_delete = ON")
-
-
-def _begin(connection: Connection) -> None:
-    driver: Any = connection.connection.dbapi_connection
-    try:
-        for statement in connection.get_execution_options().get("begin", ()):
-            driver.execute(statement)  # SQLAlchemy takes longer than SQLite
-    except sqlite3.Error as error:
-        raise OperationalError(None, None, error) from error
+    set_pragma(connection, "application_id", _APPLICATION_ID)
+    set_pragma(connection, "user_version", LAYOUT)
 
 
 def _is_empty(connection: Connection) -> bool:
@@ -365,12 +286,3 @@ def _is_empty(connection: Connection) -> bool:
     count = connection.exec_driver_sql("SELECT count(*) FROM sqlite_master").scalar_one()
     ids = (pragma(connection, name) for name in ("application_id", "user_version"))
     return not (count or any(ids))
-
-
-def pragma(connection: Connection, name: str) -> int:
-    """The value of a setting of the file or the connection."""
-    return int(connection.exec_driver_sql(f"PRAGMA {name}").scalar_one())
-
-
-def _set_pragma(connection: Connection, name: str, value: int) -> None:
-    connection.exec_driver_sql(f"PRAGMA {name} = {value}")

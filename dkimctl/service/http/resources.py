@@ -10,8 +10,9 @@ from urllib.parse import parse_qsl
 
 import falcon
 
-from dkimctl.service.clients import ClientCredentials, cancel_delivery
+from dkimctl.service.clients import ClientCredentials
 from dkimctl.service.database.store import Store
+from dkimctl.service.deliveries import cancel_delivery
 from dkimctl.service.http.addresses import TrustedProxies
 from dkimctl.service.http.authorization import TOKEN_LIFETIME, authorization_value, issue_token
 from dkimctl.service.http.errors import RequestRefused, TokenRefused
@@ -181,7 +182,7 @@ def _requested_domains(body: bytes, max_domains: int) -> list[dict[str, Any]]:
 
 def _decode_json(body: bytes) -> object:
     try:
-        return json.loads(body.decode("utf-8"), parse_constant=_refuse_constant)
+        return _JSON.decode(body.decode("utf-8"))
     except UnicodeDecodeError:
         raise _refused("The body is not UTF-8.") from None
     except RecursionError:
@@ -199,3 +200,6 @@ def _refuse_constant(name: str) -> NoReturn:
 
 def _refused(message: str) -> RequestRefused:
     return RequestRefused(description=message)
+
+
+_JSON = json.JSONDecoder(parse_constant=_refuse_constant)

@@ -15,7 +15,6 @@ from dkimctl.service import audit
 from dkimctl.service.audit import Event, purge_events, read_events
 from dkimctl.service.clients import (
     ClientCredentials,
-    add_delivery,
     create_client,
     delete_client,
     disable_client,
@@ -25,6 +24,7 @@ from dkimctl.service.clients import (
     withdraw_client,
 )
 from dkimctl.service.database.store import Store
+from dkimctl.service.deliveries import add_delivery
 from dkimctl.service.registration_management import delete_registration, set_enabled
 from dkimctl.service.registrations import RegistrationName
 

@@ -19,17 +19,12 @@ from sqlalchemy import Table, insert, select, text
 from dkimctl.errors import OutputError, UsageError
 from dkimctl.service.audit import read_events
 from dkimctl.service.backup import back_up, opened_backup, restore
-from dkimctl.service.clients import (
-    add_delivery,
-    authenticate,
-    create_client,
-    list_clients,
-    rotate_secret,
-)
+from dkimctl.service.clients import authenticate, create_client, list_clients, rotate_secret
 from dkimctl.service.database.opening import open_store
 from dkimctl.service.database.schema import metadata, passphrases, registrations
 from dkimctl.service.database.sqlite import SqliteStore
 from dkimctl.service.database.store import Store
+from dkimctl.service.deliveries import add_delivery
 from dkimctl.service.keys import pool
 from dkimctl.service.keys.encryption import PrivateKeyEncryptor
 from dkimctl.service.keys.pairs import KeyPair, make_key

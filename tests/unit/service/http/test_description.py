@@ -30,7 +30,7 @@ from description import (
     resolve,
 )
 from dkimctl.service import app as app_module
-from dkimctl.service import clients
+from dkimctl.service import deliveries
 from dkimctl.service.app import create_app
 from dkimctl.service.database.store import Store
 from dkimctl.service.http import validation
@@ -127,7 +127,7 @@ def test_it_has_the_limits_of_the_service() -> None:
     assert (domains["minItems"], domains["maxItems"]) == (1, app_module._MAX_DOMAINS)
     assert SCHEMAS["Token"]["properties"]["expires_in"]["const"] == TOKEN_LIFETIME
     (parameter,) = operations()["DELETE", "/send/{delivery_id}"]["parameters"]
-    assert parameter["schema"]["pattern"] == f"^{clients._DELIVERY_ID.pattern}$"
+    assert parameter["schema"]["pattern"] == f"^{deliveries._DELIVERY_ID.pattern}$"
 
 
 @pytest.mark.parametrize(

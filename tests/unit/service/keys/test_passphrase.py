@@ -218,7 +218,7 @@ def test_no_plain_key_stays_in_the_log_while_others_use_the_file(path, ours):
 
 
 def test_a_log_that_cannot_be_emptied_is_reported(path, ours, monkeypatch):
-    monkeypatch.setattr("dkimctl.service.database.sqlite._BUSY_SECONDS", 0.1)
+    monkeypatch.setattr("dkimctl.service.database.sqlite.BUSY_SECONDS", 0.1)
     with closing(open_store(path)) as other:
         _register(other, "new.example")
         with (
@@ -242,7 +242,7 @@ def _being_read(path: Path) -> Iterator[None]:
 def test_a_file_with_encrypted_keys_can_be_opened_while_it_is_read(
     path: Path, ours: PrivateKeyEncryptor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dkimctl.service.database.sqlite._BUSY_SECONDS", 0.1)
+    monkeypatch.setattr("dkimctl.service.database.sqlite.BUSY_SECONDS", 0.1)
     open_store(path, ours).close()
     with _being_read(path):
         with closing(open_store(path)) as store:
