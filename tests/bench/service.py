@@ -9,7 +9,8 @@ and the best of them counts, since others may use the machine.
 
 keys: registrations of 2048 bits beside a bare loop of `cryptography` on all processors; then with
     keys made ahead.
-answers: tokens, and 409s of 1 and 50 pairs, beside the same bytes from a bare Falcon application.
+answers: tokens, and 409s of 1 and 50 pairs, beside the same bytes from a bare Falcon application
+    on the same server, and on waitress as it is.
 workers: 409s of 50 pairs, with two processes beside one.
 growth: requests of 50, with `--size` registrations in the database beside 1,000.
 clients: `dkimctl register` of `--domains` domains, four runs of one client, then eight clients.
@@ -233,8 +234,11 @@ def _lua(authorization: str, content_type: str, body: str) -> str:
 # Applications of this program's own.
 
 
-def serve_bare(answer: str, content_type: str) -> None:
-    """The bytes in the file `answer`, for every POST, by a bare Falcon application."""
+def serve_bare(server: str, answer: str, content_type: str) -> None:
+    """The bytes in the file `answer`, for every POST, by a bare Falcon application.
+
+    The `server` is `ours`, or `waitress` as it is.
+    """
     import falcon
 
     data = Path(answer).read_bytes()
@@ -247,7 +251,10 @@ def serve_bare(answer: str, content_type: str) -> None:
     app = falcon.App()
     app.add_route("/oauth2/token", Resource())
     app.add_route("/domain/dkim", Resource())
-    _serve(app)
+    if server == "ours":
+        _serve(app)
+    else:
+        _serve_with_waitress(app)
 
 
 def serve_stub(data: str) -> None:
@@ -265,6 +272,14 @@ def _serve(app: Callable) -> None:
     listening = Listening("127.0.0.1", 0)
     server = Server(app, listening.sockets, THREADS)
     print(f"serving on {listening.local_url}", file=sys.stderr, flush=True)
+    server.run()
+
+
+def _serve_with_waitress(app: Callable) -> None:
+    import waitress
+
+    server = waitress.create_server(app, host="127.0.0.1", port=0, threads=THREADS)
+    print(f"serving on http://127.0.0.1:{server.effective_port}", file=sys.stderr, flush=True)
     server.run()
 
 
@@ -299,16 +314,21 @@ def compare(
     assert status == 200, body
     path = service.home / "answer"
     path.write_bytes(body)
-    with service.child("bare", path, "application/json") as bare:
+    with (
+        service.child("bare", "ours", path, "application/json") as bare,
+        service.child("bare", "waitress", path, "application/json") as plain,
+    ):
         rounds = [
             [
                 Wrk(one, call.path, same(call), options.seconds, service.home)
-                for one in (server, bare)
+                for one in (server, bare, plain)
             ]
             for _ in range(options.rounds)
         ]
-    print_ratios(label, [[one.rate for one in pair] for pair in rounds], "bare Falcon")
-    ours, floor = (min(one.processor for one in pair) for pair in zip(*rounds, strict=True))
+    rates = [[one.rate for one in each] for each in rounds]
+    print_ratios(label, [(ours, bare) for ours, bare, _ in rates], "bare Falcon")
+    print_ratios(label, [(ours, plain) for ours, _, plain in rates], "the same on waitress")
+    ours, floor, _ = (min(one.processor for one in each) for each in zip(*rounds, strict=True))
     print(f"  processor: {ours:.2f} ms a request, bare {floor:.2f} ms: {floor / ours:.2f}")
 
 
