@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from sqlalchemy import (
     ColumnElement,
@@ -24,10 +23,11 @@ from sqlalchemy import (
 )
 from sqlalchemy import Insert as GenericInsert
 from sqlalchemy.dialects.sqlite import Insert, insert
-from sqlalchemy.exc import IntegrityError, OperationalError
+from sqlalchemy.exc import OperationalError
 
 from dkimctl.errors import UsageError
 from dkimctl.service.database import upgrading
+from dkimctl.service.database.sqlite_driver import SqliteDriver
 from dkimctl.service.database.sqlite_engine import BUSY_SECONDS, open_engine, pragma, set_pragma
 from dkimctl.service.database.sqlite_files import (
     HINT,
@@ -50,14 +50,6 @@ _QUICK = "PRAGMA synchronous = NORMAL"  # waits for the disk now and then only
 _LOOK = 0.1  # seconds between looks, while nothing is written, whether the file is in place
 
 
-class _Compiled(NamedTuple):
-    """A statement in SQL, with the `names` of its parameters, in order, and the fixed ones."""
-
-    sql: str
-    names: Sequence[str]
-    params: Mapping[str, Any]
-
-
 class SqliteStore(Store):
     """An open data file, at `path`."""
 
@@ -70,7 +62,7 @@ class SqliteStore(Store):
         self.path = path
         self._identities = {path: file_identity(path)}
         self._looked_at = 0.0
-        self._compiled: dict[object, _Compiled] = {}
+        self._driver = SqliteDriver(engine)
         self._snapshots = engine.execution_options(begin=["BEGIN"])
         # A lock requested in the middle of a transaction fails at once, whatever the busy timeout.
         immediate = "BEGIN IMMEDIATE"
@@ -105,18 +97,19 @@ class SqliteStore(Store):
         super().require_available()
         self._require_in_place()
 
-    # Every request does one of these, and SQLAlchemy takes ten times as long as the driver.
+    def close(self) -> None:
+        self._driver.close()
+        super().close()
 
     def first(self, query: Select[Any], parameters: Mapping[str, Any]) -> Sequence[Any] | None:
-        with self._driver() as driver:
-            row: Sequence[Any] | None = self._execute(driver, query, parameters).fetchone()
+        with self._translate_errors():
+            row = self._driver.run(query, parameters)
         self._look()
         return row
 
     def add(self, statement: GenericInsert, row: Mapping[str, Any]) -> None:
-        with self._one_writer, self._driver() as driver:
-            driver.execute(_QUICK)
-            self._execute(driver, statement, row)  # a transaction of its own
+        with self._translate_errors(), self._one_writer:
+            self._driver.run(statement, row, _QUICK)
         self._require_in_place()
 
     def lock(self, connection: Connection, table: Table) -> None:
@@ -157,29 +150,6 @@ class SqliteStore(Store):
         with self._one_writer, engine.begin() as connection:
             yield connection
         self._require_in_place()
-
-    @contextmanager
-    def _driver(self) -> Iterator[sqlite3.Connection]:
-        """A connection of the driver, in none of our transactions."""
-        with self._translate_errors(), closing(self._engine.raw_connection()) as connection:
-            driver: Any = connection.driver_connection
-            try:
-                yield driver
-            except sqlite3.IntegrityError as error:
-                raise IntegrityError(None, None, error) from error
-            except sqlite3.Error as error:
-                raise OperationalError(None, None, error) from error
-
-    def _execute(
-        self, driver: sqlite3.Connection, statement: Any, parameters: Mapping[str, Any]
-    ) -> sqlite3.Cursor:
-        if statement not in self._compiled:
-            compiled = statement.compile(dialect=self._engine.dialect)
-            one = _Compiled(compiled.string, compiled.positiontup, compiled.params)
-            self._compiled[statement] = one
-        sql, names, params = self._compiled[statement]
-        values = {**params, **parameters}
-        return driver.execute(sql, [values[name] for name in names])
 
     def _look(self) -> None:
         """For those who only read."""

@@ -39,8 +39,7 @@ def is_in(address: str, networks: Iterable[Network]) -> bool:
 
 def peer_address(environ: WSGIEnvironment) -> str:
     """The IP address at the other end of the connection, or UNIX."""
-    peer = _parse_address(environ.get("REMOTE_ADDR") or "")
-    return UNIX if peer is None else str(peer)
+    return _shown(environ.get("REMOTE_ADDR") or "")
 
 
 class TrustedProxies:
@@ -89,6 +88,12 @@ def _parse_network(text: str) -> Network:
 
 def _parse_address(text: str) -> Address | None:
     return _parse_short(text) if len(text) <= _MAX_TEXT else None
+
+
+@lru_cache(maxsize=1024)
+def _shown(peer: str) -> str:
+    address = _parse_address(peer)
+    return UNIX if address is None else str(address)
 
 
 @lru_cache(maxsize=1024)
