@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -132,6 +133,19 @@ def test_a_worker_that_was_killed_is_replaced(service):
     os.kill(min(before), signal.SIGKILL)
     wait_for(lambda: len(children(service.pid) - before) == 1)
     assert {status_of(service.url) for _ in range(10)} == {405}
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
+def test_what_gunicorn_says_is_in_the_log_as_json(cli):
+    service = ServeProcess(cli, "--workers", 2, "--log-format", "json")
+    try:
+        wait_for(lambda: len(children(service.pid)) == 2)
+        os.kill(min(children(service.pid)), signal.SIGKILL)
+        wait_for(lambda: "SIGKILL" in service.said)
+    finally:
+        service.stop()
+    lines = [line for line in service.said.splitlines() if not line.startswith("dkimctl: ")]
+    assert [json.loads(line)["level"] for line in lines] == ["ERROR"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import logging
 import socket
 import time
 from collections.abc import Iterable, Iterator
@@ -11,6 +12,7 @@ from contextlib import suppress
 from enum import IntEnum
 from functools import partial
 from heapq import nsmallest
+from http import HTTPStatus
 from io import BytesIO
 from typing import Any
 
@@ -24,6 +26,7 @@ from dkimctl.service.server.parser import Parser
 
 _FRESH = 2.0  # seconds in which a connection that just began something is not dropped for others
 _SEND_BUFFER = 64 * 1024  # bytes
+_logger = logging.getLogger(__name__)
 _NO_FILES = {errno.EMFILE, errno.ENFILE}
 
 
@@ -42,6 +45,9 @@ class JsonErrorTask(ErrorTask):
     def execute(self) -> None:
         request: Any = self.request
         error = request.error
+        fields = {"status": error.code, "address": self.channel.addr[0], "reason": error.body}
+        if error.code != HTTPStatus.INTERNAL_SERVER_ERROR:  # logged, with its cause
+            _logger.warning("request refused", extra={"fields": fields})
         body = json.dumps({"message": f"{error.reason}: {error.body}"}).encode()
         self.status = f"{error.code} {error.reason}"
         self.response_headers = [("Content-Type", "application/json")]

@@ -13,6 +13,7 @@ from typing import Any
 from wsgiref.types import WSGIApplication
 
 import gunicorn.app.base
+import gunicorn.glogging
 import gunicorn.workers.base
 
 from dkimctl.service.failures import describe_failure
@@ -74,10 +75,19 @@ def serve_with_workers(
             "graceful_timeout": int(STOP_LIMIT) + _STOP_MARGIN,
             "worker_tmp_dir": _SHARED_MEMORY if Path(_SHARED_MEMORY).is_dir() else None,
             "loglevel": "warning",
+            "logger_class": _Log,
             "when_ready": lambda _arbiter: ready(),
             "control_socket_disable": True,  # since gunicorn 25
         },
     ).run()
+
+
+class _Log(gunicorn.glogging.Logger):
+    """What gunicorn says goes to the service's log, in its format."""
+
+    def setup(self, cfg: Any) -> None:
+        super().setup(cfg)
+        self.error_log = _logger
 
 
 class _Application(gunicorn.app.base.BaseApplication):

@@ -10,11 +10,13 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from http.client import HTTPConnection, HTTPResponse
+from typing import NoReturn
 from urllib.parse import urlsplit
 
 import pytest
 
 from dkimctl.service.server.server import MAX_BODY
+from running import running
 
 LIMIT = 1.0  # seconds to receive a request, and to send its answer
 SLACK = 3.0  # the server checks once a second
@@ -164,6 +166,21 @@ def test_requests_that_do_not_reach_the_application_are_answered_in_json(
     assert json.loads(answer.read())["message"].startswith(answer.reason + ": ")
     with suppress(ConnectionError):  # if more was sent than was read
         assert connection.recv(1) == b""
+
+
+def test_requests_that_do_not_reach_the_application_are_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def app(_environ: object, _start_response: object) -> NoReturn:
+        raise AssertionError("this is not reached")
+
+    with running(app, threads=1) as port, socket.create_connection(("127.0.0.1", port)) as client:
+        client.sendall(b"GET / HTTP/1.1\r\nAuthorization SECRET\r\n\r\n")
+        assert client.recv(100)
+    (record,) = caplog.records
+    assert record.message == "request refused"
+    fields = {"status": 400, "address": "127.0.0.1", "reason": "the head is malformed"}
+    assert vars(record)["fields"] == fields
 
 
 @pytest.mark.parametrize(
