@@ -124,11 +124,13 @@ class Connection(HTTPChannel):
         self.handle_close()
 
     def _flush_some(self, do_close: bool = True) -> bool:
-        flushed: bool = super()._flush_some(do_close)  # type: ignore[misc]
-        buffer = self.outbufs[0].buf
-        # waitress keeps what was sent, until the connection is closed.
-        if self.connected and buffer is not None and buffer.file.tell() > buffer.remain:
-            buffer.file = BytesIO(buffer.file.read())
+        # Two threads may be here: in waitress, the loop sends without the lock.
+        with self.outbuf_lock:
+            flushed: bool = super()._flush_some(do_close)  # type: ignore[misc]
+            buffer = self.outbufs[0].buf
+            # waitress keeps what was sent, until the connection is closed.
+            if self.connected and buffer is not None and buffer.file.tell() > buffer.remain:
+                buffer.file = BytesIO(buffer.file.read())
         return flushed
 
     def _shut_down(self) -> None:
@@ -186,6 +188,13 @@ class Listener(BaseWSGIServer):
 
     def readable(self) -> bool:
         return bool(super().readable()) and not self.is_full
+
+    def maintenance(self, now: float) -> None:
+        """Close idle connections, as waitress does; meanwhile other threads may close some."""
+        channels: Any = self.active_channels  # by number, not as its type says
+        for one in list(channels.values()):
+            if not one.requests and one.last_activity < now - self.adj.channel_timeout:
+                one.will_close = True
 
     def handle_accept(self) -> None:
         """Accept what waits: one at a time while there are few, so that processes share them."""

@@ -105,7 +105,7 @@ class Crew:
 
     def _lead(self) -> None:
         """Run the loop, until it is over, or another thread has become the leader."""
-        while self._go_on(0.0 if self._can_answer() else 1.0):
+        while not self._is_over and self._go_on(0.0 if self._can_answer() else 1.0):
             until = time.monotonic() + _AT_ONCE
             while self._can_answer() and time.monotonic() < until:
                 if not self._answer(self._tasks.popleft()):

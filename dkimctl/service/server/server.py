@@ -101,9 +101,10 @@ class Server:
         self._pull_trigger()
 
     def close(self) -> None:
+        self._crew.close()
+        self._pull_trigger()
         with self._wakeable:
             self._is_closed = True
-        self._crew.close()
         wasyncore.close_all(self._map)
 
     def _pull_trigger(self) -> None:
@@ -136,7 +137,8 @@ class Server:
         wasyncore.loop(timeout=wait, use_poll=hasattr(select, "poll"), map=self._map, count=1)
 
     def _connections(self) -> list[Connection]:
-        return [one for one in self._map.values() if isinstance(one, Connection)]
+        everything = list(self._map.values())  # a copy: another thread may close a connection
+        return [one for one in everything if isinstance(one, Connection)]
 
     def _make_room(self) -> None:
         now = time.monotonic()

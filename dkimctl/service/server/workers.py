@@ -31,18 +31,22 @@ class Worker(gunicorn.workers.base.Worker):
     """A gunicorn worker (`--worker-class`) that runs our server, with its limits."""
 
     _server: Server | None = None
+    _is_stopped_early = False
 
     def run(self) -> None:
         sockets = [listening.sock for listening in self.sockets]
-        self._server = Server(self.wsgi, sockets, self.cfg.threads)
-        if not self.alive:  # the signal came earlier
-            self._server.stop()
-        self._server.run(self._beat)
+        server = Server(self.wsgi, sockets, self.cfg.threads)
+        self._server = server  # from now on, signals stop it
+        if self._is_stopped_early:
+            server.stop()
+        server.run(self._beat)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Stop after the requests that were received; at once if asked again."""
         super().handle_exit(sig, frame)
-        if self._server is not None:
+        if self._server is None:
+            self._is_stopped_early = True
+        else:
             self._server.stop()
 
     handle_quit = handle_exit  # for Ctrl-C as well

@@ -8,14 +8,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from http.client import HTTPConnection, HTTPResponse
 from typing import NoReturn
 from urllib.parse import urlsplit
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 import pytest
 
 from dkimctl.service.server.server import MAX_BODY
+from dkimctl.service.waiting import about_to_wait
 from running import running
 
 LIMIT = 1.0  # seconds to receive a request, and to send its answer
@@ -227,3 +230,33 @@ def test_the_announced_address_can_be_connected_to(host: str) -> None:
             pytest.skip(f"nothing can listen on {host} here")
         address = urlsplit(url)
         socket.create_connection((address.hostname, address.port or 0), timeout=5).close()
+
+
+def test_answers_are_whole_while_the_next_request_asks_whether_to_go_on() -> None:
+    """The loop sends the rest of an answer, and another thread "100 Continue" behind it."""
+    body = b"".join(b"%07d\n" % number for number in range(60_000))
+    expected = body + b"HTTP/1.1 100 Continue\r\n\r\n"
+    requests = REQUEST + REQUEST.replace(b"GET", b"POST").replace(
+        b"\r\n\r\n", b"\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n"
+    )
+
+    def app(_environ: WSGIEnvironment, start_response: StartResponse) -> list[bytes]:
+        about_to_wait()
+        start_response("200 OK", [("Content-Length", str(len(body)))])
+        return [body]
+
+    def is_whole(port: int) -> bool:
+        with socket.socket() as client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16_384)
+            client.settimeout(10)
+            client.connect(("127.0.0.1", port))
+            client.sendall(requests)
+            received = b""
+            while not received.endswith(b"Continue\r\n\r\n"):
+                if not (octets := client.recv(65_536)):
+                    break
+                received += octets
+        return received.partition(b"\r\n\r\n")[2] == expected
+
+    with running(app, threads=8) as port, ThreadPoolExecutor(4) as clients:
+        assert all(clients.map(is_whole, [port] * 400))
