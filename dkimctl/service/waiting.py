@@ -1,4 +1,4 @@
-"""How code tells the server that it is about to wait, for keys or for another machine.
+"""How code tells the server that it is about to wait: for keys, a disk or another machine.
 
 The server's thread answers one request after the other. It notices by itself if an answer takes
 long; if it is told, no other client has to wait until then.

@@ -38,6 +38,7 @@ from dkimctl.service.database.sqlite_files import (
     side_file,
 )
 from dkimctl.service.database.store import Store
+from dkimctl.service.waiting import about_to_wait
 from dkimctl.system.file_identity import file_identity
 from dkimctl.system.ownership import file_fault, refuse
 
@@ -108,7 +109,7 @@ class SqliteStore(Store):
         return row
 
     def add(self, statement: GenericInsert, row: Mapping[str, Any]) -> None:
-        with self._translate_errors(), self._one_writer:
+        with self._translate_errors(), self._write_alone():
             self._driver.run(statement, row, _QUICK)
         self._require_in_place()
 
@@ -147,9 +148,21 @@ class SqliteStore(Store):
     @contextmanager
     def _write(self, durable: bool) -> Iterator[Connection]:
         engine = self._durable if durable else self._quick
-        with self._one_writer, engine.begin() as connection:
+        if durable:
+            about_to_wait()  # for the disk
+        with self._write_alone(), engine.begin() as connection:
             yield connection
         self._require_in_place()
+
+    @contextmanager
+    def _write_alone(self) -> Iterator[None]:
+        if not self._one_writer.acquire(blocking=False):
+            about_to_wait()
+            self._one_writer.acquire()
+        try:
+            yield
+        finally:
+            self._one_writer.release()
 
     def _look(self) -> None:
         """For those who only read."""

@@ -39,18 +39,17 @@ class SqliteDriver:
         sql, names, fixed = self._compiled.get(statement) or self._compile(statement)
         values = {**fixed, **parameters}
         try:
-            connection = self._idle.pop()
-        except IndexError:
-            connection = self._engine.raw_connection()
-        try:
-            driver = connection.driver_connection
-            for text in before:
-                driver.execute(text)
-            row: Sequence[Any] | None = driver.execute(
-                sql, [values[name] for name in names]
-            ).fetchone()
+            connection = self._take()
+            try:
+                driver = connection.driver_connection
+                for text in before:
+                    driver.execute(text)
+                cursor = driver.execute(sql, [values[name] for name in names])
+                row: Sequence[Any] | None = cursor.fetchone()
+            except BaseException:
+                connection.close()
+                raise
         except sqlite3.Error as error:
-            connection.close()
             kind = IntegrityError if isinstance(error, sqlite3.IntegrityError) else OperationalError
             raise kind(None, None, error) from error
         self._idle.append(connection)
@@ -59,6 +58,12 @@ class SqliteDriver:
     def close(self) -> None:
         while self._idle:
             self._idle.pop().close()
+
+    def _take(self) -> Any:
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return self._engine.raw_connection()
 
     def _compile(self, statement: Executable) -> _Compiled:
         compiled: Any = statement.compile(dialect=self._engine.dialect)  # type: ignore[attr-defined]

@@ -15,6 +15,7 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 from dkimctl.service.faults.answers import answer_of
 from dkimctl.service.faults.kinds import KINDS, Exchange
 from dkimctl.service.faults.plan import Plan
+from dkimctl.service.waiting import about_to_wait
 
 _REGISTRATION = ("POST", "/domain/dkim")  # interface 4.2
 
@@ -37,7 +38,7 @@ class FaultInjector:
         self._app = app
         self._plan = plan
         self._hang_up = hang_up
-        self._wait = partial(sleep, plan.slow)
+        self._sleep = sleep
         self._kinds = list(plan.faults)
         self._bounds = list(accumulate(plan.faults.values()))
         self._count = 0
@@ -55,6 +56,10 @@ class FaultInjector:
         answer = KINDS[kind](exchange)
         start_response(answer.status, list(answer.headers))
         return [answer.body]
+
+    def _wait(self) -> None:
+        about_to_wait()
+        self._sleep(self._plan.slow)
 
     def _next_rng(self) -> Random:
         """A generator for one request, so that concurrent requests do not affect each other."""
