@@ -11,7 +11,6 @@ from wsgiref.types import WSGIApplication
 
 import falcon
 import falcon.media
-import msgspec
 
 from dkimctl.errors import DkimctlError
 from dkimctl.service.database.store import Store, StoreUnavailable
@@ -80,7 +79,9 @@ def create_app(
     )
     middleware: list[Any] = [BearerAuthentication(store, clock), AllowedMethod(), EarlyRendering()]
     app = falcon.App(middleware=[*_watchers(monitoring, metrics), *middleware])
-    app.resp_options.media_handlers[falcon.MEDIA_JSON] = falcon.media.JSONHandler(dumps=_to_json)
+    app.resp_options.media_handlers[falcon.MEDIA_JSON] = falcon.media.JSONHandler(
+        dumps=json.dumps  # pure ASCII, as echoed names may hold lone surrogates
+    )
     add_error_handlers(app)
     proxies = monitoring.proxies if monitoring else TrustedProxies()
     guard = LoginGuard(store, clock)
@@ -94,13 +95,6 @@ def create_app(
     if monitoring and metrics:
         app.add_route("/metrics", metrics.resource(monitoring.metrics_from))
     return app
-
-
-def _to_json(document: object) -> bytes:
-    try:
-        return msgspec.json.encode(document)  # eight times as fast as json
-    except UnicodeEncodeError:  # an echoed name has a lone surrogate
-        return json.dumps(document).encode()
 
 
 def _start_metrics(store: Store) -> Metrics:

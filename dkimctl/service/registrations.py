@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-import msgspec
 from sqlalchemy import Select, select, tuple_
 
 from dkimctl.service import audit
@@ -44,8 +44,8 @@ class Registration(NamedTuple):
 
 
 _COLUMNS = [registrations.c[name] for name in Registration._fields]
+_ENABLE = Registration._fields.index("enable")
 _NAME = tuple_(registrations.c.sign_domain, registrations.c.selector)
-_ROWS = msgspec.json.Decoder(list[Registration], strict=False)  # SQLite has 0 and 1 as booleans
 
 
 def add_all(store: Store, new: Mapping[Registration, bytes]) -> set[RegistrationName]:
@@ -76,7 +76,10 @@ def find_all(
     if not wanted:
         return {}
     row = store.first(_named(type(store)), store.name_parameters(wanted))
-    return {one.name: one for one in _ROWS.decode((row and row[0]) or "[]")}
+    rows = json.loads((row and row[0]) or "[]")
+    for fields in rows:
+        fields[_ENABLE] = bool(fields[_ENABLE])  # SQLite has no booleans
+    return {found.name: found for found in map(Registration._make, rows)}
 
 
 @cache  # takes SQLAlchemy longer than running it

@@ -6,6 +6,7 @@ import re
 import secrets
 import time
 from collections import Counter
+from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
 
@@ -73,6 +74,7 @@ def _of_client(context: Any) -> dict[str, Any]:
     return fields
 
 
+@lru_cache(maxsize=256)
 def _escaped(text: str, most: int) -> str:
     """What of a WSGI string fits into a line, percent-encoded (RFC 3986, section 2.1)."""
     return quote(text[:most].encode("latin-1", "replace"))

@@ -100,7 +100,7 @@ def test_a_request_as_text(client: TestClient, lines) -> None:
     (line,) = lines()
     assert re.fullmatch(
         r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z INFO request method=DELETE path=/send/a%0Ab%20c "
-        r"status=401 seconds=[0-9.e-]+ bytes=26 address=192.0.2.7 request_id=abc-1",
+        r"status=401 seconds=[0-9.e-]+ bytes=27 address=192.0.2.7 request_id=abc-1",
         line,
     )
 

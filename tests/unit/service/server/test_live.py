@@ -90,7 +90,7 @@ def test_the_error_of_the_token_endpoint_keeps_its_content_type(port: int) -> No
         body = "grant_type=client_credentials"
         connection.request("POST", "/oauth2/token", body, headers)
         response = connection.getresponse()
-        assert response.read() == b'{"error":"invalid_client"}'
+        assert response.read() == b'{"error": "invalid_client"}'
     assert response.getheader("Content-Type") == "application/json;charset=UTF-8"
 
 
