@@ -78,7 +78,7 @@ class Registrar:
         return [
             _created_item(created[position])
             if position in created
-            else _item(entry, name and known.get(name), client_id)
+            else _item(entry, None if name is None else known.get(name), client_id)
             for position, (entry, name) in enumerate(zip(entries, names, strict=True))
         ]
 
@@ -161,13 +161,13 @@ def _not_registered(
     for position, (entry, name) in enumerate(zip(entries, names, strict=True)):
         if isinstance(entry, Entry) and name not in taken:
             new[position] = entry
-            if name:
+            if name is not None:
                 taken.add(name)
     return new
 
 
 def _item(entry: Entry | Rejection, known: Registration | None, client_id: str) -> Item:
-    """The item of an entry that is not registered now; `known` has its name, if there is one."""
+    """The item of an entry that was not created; `known` is the registration of that name."""
     if isinstance(entry, Rejection):
         return _rejected_item(entry)
     if known is not None:

@@ -76,7 +76,7 @@ def find_all(
     if not wanted:
         return {}
     row = store.first(_named(type(store)), store.name_parameters(wanted))
-    rows = json.loads((row and row[0]) or "[]")
+    rows = json.loads((row and row[0]) or "[]")  # PostgreSQL has NULL if nothing was found
     for fields in rows:
         fields[_ENABLE] = bool(fields[_ENABLE])  # SQLite has no booleans
     return {found.name: found for found in map(Registration._make, rows)}

@@ -9,15 +9,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-_of_thread = threading.local()
+_handlers = threading.local()
 
 
 def about_to_wait() -> None:
-    """Have another thread answer what else comes. Does nothing in threads of other owners."""
-    if owner := getattr(_of_thread, "owner", None):
-        owner()
+    """Let the server answer other requests meanwhile. Outside the server's threads, do nothing."""
+    if handler := getattr(_handlers, "on_wait", None):
+        handler()
 
 
-def own_thread(owner: Callable[[], object]) -> None:
-    """Have `about_to_wait` call `owner` in this thread."""
-    _of_thread.owner = owner
+def set_wait_handler(handler: Callable[[], object] | None) -> None:
+    """Have `about_to_wait` call `handler` in this thread; None: call nothing."""
+    _handlers.on_wait = handler

@@ -140,6 +140,9 @@ def test_what_gunicorn_says_is_in_the_log_as_json(cli):
     service = ServeProcess(cli, "--workers", 2, "--log-format", "json")
     try:
         wait_for(lambda: len(children(service.pid)) == 2)
+        before = children(service.pid)
+        os.kill(service.pid, signal.SIGHUP)  # gunicorn sets up its log again
+        wait_for(lambda: len(children(service.pid) - before) == len(children(service.pid)) == 2)
         os.kill(min(children(service.pid)), signal.SIGKILL)
         wait_for(lambda: "SIGKILL" in service.said)
     finally:

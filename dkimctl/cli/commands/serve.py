@@ -54,7 +54,13 @@ def serve(
         int, typer.Option(metavar="N", min=1, help="Most domains in one request.")
     ] = 50,
     threads: Annotated[
-        int, typer.Option(metavar="N", min=1, max=64, help="Threads of each process, 1 to 64.")
+        int,
+        typer.Option(
+            metavar="N",
+            min=1,
+            max=64,
+            help="Requests that each process answers at the same time, 1 to 64.",
+        ),
     ] = 8,
     workers: Annotated[
         int, typer.Option(metavar="N", min=1, max=64, help="Processes, 1 to 64; not on Windows.")

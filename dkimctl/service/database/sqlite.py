@@ -165,7 +165,7 @@ class SqliteStore(Store):
             self._one_writer.release()
 
     def _look(self) -> None:
-        """For those who only read."""
+        """After a read: require the file in place, at most once every _LOOK seconds."""
         if time.monotonic() > self._looked_at + _LOOK:
             self._require_in_place()
 

@@ -19,9 +19,10 @@ class _Compiled(NamedTuple):
 
 
 class SqliteDriver:
-    """Runs SQLAlchemy's statements on connections of `engine`, in a tenth of the time.
+    """Runs statements on connections of `engine` without SQLAlchemy, in a tenth of the time.
 
-    They are compiled once, and must live as long as this. It is safe for many threads.
+    Each statement is compiled once and kept. Values are passed as they are: columns whose type
+    converts them (Boolean, DateTime) and lists for IN do not work. Safe for many threads.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -32,9 +33,9 @@ class SqliteDriver:
     def run(
         self, statement: Executable, parameters: Mapping[str, Any], *before: str
     ) -> Sequence[Any] | None:
-        """The first row of its result, if there is one. It is a transaction of its own.
+        """Run it as a transaction of its own, after the statements `before` on its connection.
 
-        The statements `before` are run before, on the same connection. Raises SQLAlchemyError.
+        Returns the first row of its result, or None. Raises IntegrityError or OperationalError.
         """
         sql, names, fixed = self._compiled.get(statement) or self._compile(statement)
         values = {**fixed, **parameters}
@@ -56,6 +57,7 @@ class SqliteDriver:
         return row
 
     def close(self) -> None:
+        """Return the connections to the pool."""
         while self._idle:
             self._idle.pop().close()
 

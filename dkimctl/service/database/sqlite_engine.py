@@ -56,4 +56,5 @@ def pragma(connection: Connection, name: str) -> int:
 
 
 def set_pragma(connection: Connection, name: str, value: int) -> None:
+    """Change a setting of the file or the connection."""
     connection.exec_driver_sql(f"PRAGMA {name} = {value}")

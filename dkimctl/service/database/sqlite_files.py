@@ -38,6 +38,7 @@ def require_file(path: Path) -> None:
 
 
 def require_writable(path: Path) -> None:
+    """Raise UsageError for a file that cannot be written."""
     # SQLite would open it read-only, and fail at the first request that writes.
     if not os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
         raise UsageError(f"{path}: the service data file is not writable", hint=HINT)

@@ -59,15 +59,15 @@ class Store(ABC):
             yield connection
 
     def first(self, query: Select[Any], parameters: Mapping[str, Any]) -> Sequence[Any] | None:
-        """The first row of the answer to a query that lives as long as the program.
+        """The first row of the query's result, or None. Raises UsageError.
 
-        Raises UsageError.
+        The query must be a constant of its module, or cached: it is compiled once, and kept.
         """
         with self.reading() as connection:
             return connection.execute(query, parameters).first()
 
     def add(self, statement: Insert, row: Mapping[str, Any]) -> None:
-        """Insert one row, by a statement that lives as long as the program.
+        """Insert one row; the statement must be a constant, as for `first`.
 
         It may be lost if the machine fails right afterwards. Raises UsageError; IntegrityError is
         left to the caller.

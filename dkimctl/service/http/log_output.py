@@ -81,7 +81,7 @@ def _date_time(seconds: int) -> str:
 
 def _shown(value: object) -> str:
     """A value of a text line: in quotes if it could be taken for something else."""
-    if not isinstance(value, str) and isinstance(value, Mapping):  # which takes long to find out
+    if not isinstance(value, str) and isinstance(value, Mapping):  # a slow check
         return ",".join(f"{name}:{count}" for name, count in value.items())
     text = str(value)
     return text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)

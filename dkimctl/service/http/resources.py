@@ -182,7 +182,7 @@ def _requested_domains(body: bytes, max_domains: int) -> list[dict[str, Any]]:
 
 def _decode_json(body: bytes) -> object:
     try:
-        return _JSON.decode(body.decode("utf-8"))
+        return _json_decoder.decode(body.decode("utf-8"))
     except UnicodeDecodeError:
         raise _refused("The body is not UTF-8.") from None
     except RecursionError:
@@ -202,4 +202,5 @@ def _refused(message: str) -> RequestRefused:
     return RequestRefused(description=message)
 
 
-_JSON = json.JSONDecoder(parse_constant=_refuse_constant)
+# Made once: json.loads makes a decoder for each call with an option.
+_json_decoder = json.JSONDecoder(parse_constant=_refuse_constant)

@@ -21,13 +21,14 @@ from waitress.channel import HTTPChannel
 from waitress.server import BaseWSGIServer
 from waitress.task import ErrorTask
 
-from dkimctl.service.server.crew import Crew
+from dkimctl.service.http.addresses import peer_address
+from dkimctl.service.server.leader_followers import LeaderFollowers
 from dkimctl.service.server.parser import Parser
 
 _FRESH = 2.0  # seconds in which a connection that just began something is not dropped for others
 _SEND_BUFFER = 64 * 1024  # bytes
-_logger = logging.getLogger(__name__)
 _NO_FILES = {errno.EMFILE, errno.ENFILE}
+_logger = logging.getLogger(__name__)
 
 
 class State(IntEnum):
@@ -45,8 +46,9 @@ class JsonErrorTask(ErrorTask):
     def execute(self) -> None:
         request: Any = self.request
         error = request.error
-        fields = {"status": error.code, "address": self.channel.addr[0], "reason": error.body}
-        if error.code != HTTPStatus.INTERNAL_SERVER_ERROR:  # logged, with its cause
+        if error.code != HTTPStatus.INTERNAL_SERVER_ERROR:  # logged already, with its cause
+            address = peer_address({"REMOTE_ADDR": self.channel.addr[0]})
+            fields = {"status": error.code, "address": address, "reason": error.body}
             _logger.warning("request refused", extra={"fields": fields})
         body = json.dumps({"message": f"{error.reason}: {error.body}"}).encode()
         self.status = f"{error.code} {error.reason}"
@@ -155,22 +157,22 @@ class Listener(BaseWSGIServer):
         self,
         app: Any,
         listening: socket.socket,
-        crew: Crew,
+        threads: LeaderFollowers,
         adjustments: Adjustments,
         map: dict[int, Any],  # noqa: A002 - as waitress calls it
         time_limit: float,
     ) -> None:
         sockinfo = (listening.family, listening.type, listening.proto, listening.getsockname())
-        dispatcher: Any = crew  # has what is called of it
+        dispatcher: Any = threads  # has the one method that waitress calls, add_task
         super().__init__(
             app, map, True, listening, dispatcher, adjustments, sockinfo, bind_socket=False
         )
         self.channel_class = partial(Connection, time_limit)
-        self._crew = crew
+        self._threads = threads
 
     def pull_trigger(self) -> None:
         """End the wait of the loop, unless it is this thread that runs it."""
-        if not self._crew.is_led_here:
+        if not self._threads.is_leader:
             super().pull_trigger()
 
     def getsockname(self) -> tuple[str, Any]:
@@ -191,7 +193,7 @@ class Listener(BaseWSGIServer):
 
     def maintenance(self, now: float) -> None:
         """Close idle connections, as waitress does; meanwhile other threads may close some."""
-        channels: Any = self.active_channels  # by number, not as its type says
+        channels: Any = self.active_channels  # a dict by file number; its stub says otherwise
         for one in list(channels.values()):
             if not one.requests and one.last_activity < now - self.adj.channel_timeout:
                 one.will_close = True

@@ -1,8 +1,8 @@
 """The HTTP request parser: waitress's own, behind checks that keep it fast.
 
-One thread of waitress reads all requests, and its regular expressions take quadratic time on some
-lines: 8,000 octets blocked all clients for 4 s. The checks here take linear time, and what passes
-them is matched at the first attempt.
+One thread at a time reads all requests, and waitress's regular expressions take quadratic time on
+some lines: 8,000 octets blocked all clients for 4 s. The checks here take linear time, and what
+passes them is matched at the first attempt.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from waitress.channel import ClientDisconnected
 from dkimctl.errors import ThreadLimitError
 from dkimctl.service.failures import describe_failure
 from dkimctl.service.server.connections import Connection, Listener, State, largest, useless
-from dkimctl.service.server.crew import Crew
+from dkimctl.service.server.leader_followers import LeaderFollowers
 
 # The limits of waitress. That of the app is lower, so that a body slightly too large is answered
 # with the reason; a far larger one is cut off.
@@ -50,8 +50,9 @@ class Server:
 
     It closes a connection if receiving the request, or sending the answer, takes more than
     `time_limit` seconds in total. When room is short (connections, files or memory), it closes
-    those that are of least use, never one whose request is being processed. `threads` is how many
-    there are, at most as many as asked for. Raises ThreadLimitError if there are none.
+    those that are of least use, never one whose request is being processed. `threads` is the
+    number of requests that it answers at the same time, at most as many as asked for. Raises
+    ThreadLimitError if the system allows too few threads for one.
     """
 
     def __init__(
@@ -69,14 +70,14 @@ class Server:
         self._is_stopping = self._is_closed = False
         self._wakeable = threading.RLock()  # a signal handler may come in the middle
         self._beat: Callable[[], object] = lambda: None
-        self._crew = Crew(threads)
-        self.threads = self._crew.threads
+        self._pool = LeaderFollowers(threads)
+        self.threads = self._pool.threads
         if not self.threads:
-            self._crew.close()
+            self._pool.close()
             raise ThreadLimitError
         self._max_connections = min(max_connections, _max_files())
         self._listeners = [
-            Listener(app, listening, self._crew, _adjustments(), self._map, time_limit)
+            Listener(app, listening, self._pool, _adjustments(), self._map, time_limit)
             for listening in sockets
         ]
         logger = logging.getLogger("waitress")
@@ -90,7 +91,7 @@ class Server:
         """
         self._beat = beat
         try:
-            self._crew.run(self._go_on, self._pull_trigger)
+            self._pool.run(self._go_on, self._pull_trigger)
         finally:
             self.close()
 
@@ -101,7 +102,8 @@ class Server:
         self._pull_trigger()
 
     def close(self) -> None:
-        self._crew.close()
+        """Close all connections at once; requests in progress are not waited for."""
+        self._pool.close()
         self._pull_trigger()
         with self._wakeable:
             self._is_closed = True

@@ -87,9 +87,11 @@ def serve_with_workers(
 
 
 class _Log(gunicorn.glogging.Logger):
-    """What gunicorn says goes to the service's log, in its format."""
+    """Writes gunicorn's messages to the service's log, in its format."""
 
     def setup(self, cfg: Any) -> None:
+        """Called again on SIGHUP: gunicorn adds its handlers to its own logger, never to ours."""
+        self.error_log = logging.getLogger("gunicorn.error")
         super().setup(cfg)
         self.error_log = _logger
 
