@@ -34,14 +34,15 @@ class LeaderFollowers:
     If an answer takes long, or calls `about_to_wait`, another thread becomes the leader.
 
     `threads` is the number of requests that can be answered at the same time: as many as asked
-    for, or fewer if the system limits threads. One more thread is kept for the loop.
+    for, or fewer if the system limits threads. If all of them take long, the thread that called
+    `run` leads.
     """
 
     def __init__(self, threads: int, start_thread: StartThread = start_daemon) -> None:
         self._tasks: deque[Task] = deque()
         self._lock = threading.RLock()
         self._needs_leader = threading.Condition(self._lock)  # there is no leader
-        self._has_ended = threading.Condition(self._lock)
+        self._needs_runner = threading.Condition(self._lock)  # nor a thread that could be one
         self._go_on: Callable[[float], bool] = lambda _wait: False
         self._wake: Callable[[], object] = lambda: None
         self._is_running = False
@@ -50,10 +51,9 @@ class LeaderFollowers:
         self._slow_answers = 0  # whose threads no longer lead
         self._is_over = False
         self._failure: BaseException | None = None
-        started = 0
-        while started <= threads and start_thread(self._work, "server") is not None:
-            started += 1
-        self.threads = max(started - 1, 0)  # one is always there for the loop
+        self.threads = 0
+        while self.threads < threads and start_thread(self._work, "server") is not None:
+            self.threads += 1
 
     @property
     def is_leader(self) -> bool:
@@ -73,9 +73,9 @@ class LeaderFollowers:
         with self._lock:
             self._go_on, self._wake, self._is_running = go_on, wake, True
             self._needs_leader.notify_all()
-            while not self._is_over:
-                self._has_ended.wait(_LONG_ANSWER)
-                self._replace_slow_leader()
+        while not self._is_over:
+            if self._is_runner_needed():
+                self._lead_without_answering()
         if self._failure is not None:
             raise self._failure
 
@@ -86,6 +86,29 @@ class LeaderFollowers:
             self._needs_leader.notify_all()
         while self._tasks:
             self._tasks.popleft().cancel()
+
+    def _is_runner_needed(self) -> bool:
+        """Whether this thread has become the leader; waits for a moment, or until it is needed."""
+        with self._lock:
+            if not self._is_over:
+                self._needs_runner.wait(_LONG_ANSWER)
+            self._replace_slow_leader()
+            if self._is_over or self._leader is not None or self._has_followers():
+                return False
+            self._leader = threading.get_ident()
+            return True
+
+    def _lead_without_answering(self) -> None:
+        while not self._is_over and self._go_on(1.0):
+            with self._lock:
+                if self._has_followers():
+                    self._leader = None
+                    self._needs_leader.notify()
+                    return
+        self._end()
+
+    def _has_followers(self) -> bool:
+        return self._slow_answers < self.threads
 
     def _work(self) -> None:
         set_wait_handler(self._give_way)
@@ -105,16 +128,12 @@ class LeaderFollowers:
 
     def _lead(self) -> None:
         """Run the loop, until it is over, or another thread has become the leader."""
-        while not self._is_over and self._go_on(0.0 if self._can_answer() else 1.0):
+        while not self._is_over and self._go_on(0.0 if self._tasks else 1.0):
             until = time.monotonic() + _ROUND_LIMIT
-            while self._can_answer() and time.monotonic() < until:
+            while self._tasks and time.monotonic() < until:
                 if not self._answer(self._tasks.popleft()):
                     return
         self._end()
-
-    def _can_answer(self) -> bool:
-        """Whether there is a request, and a thread for the loop if the answer takes long."""
-        return bool(self._tasks) and self._slow_answers < self.threads
 
     def _answer(self, task: Task) -> bool:
         """Whether this thread is still the leader."""
@@ -146,11 +165,12 @@ class LeaderFollowers:
     def _step_down(self) -> None:
         self._slow_answers += 1
         self._leader = self._answering_since = None
-        self._needs_leader.notify()
+        condition = self._needs_leader if self._has_followers() else self._needs_runner
+        condition.notify()
 
     def _end(self, failure: BaseException | None = None) -> None:
         with self._lock:
             self._failure = self._failure or failure
             self._is_over = True
             self._needs_leader.notify_all()
-            self._has_ended.notify()
+            self._needs_runner.notify()

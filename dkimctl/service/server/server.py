@@ -52,7 +52,7 @@ class Server:
     `time_limit` seconds in total. When room is short (connections, files or memory), it closes
     those that are of least use, never one whose request is being processed. `threads` is the
     number of requests that it answers at the same time, at most as many as asked for. Raises
-    ThreadLimitError if the system allows too few threads for one.
+    ThreadLimitError if the system allows none.
     """
 
     def __init__(
