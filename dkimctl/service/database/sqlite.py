@@ -27,7 +27,7 @@ from sqlalchemy.exc import OperationalError
 
 from dkimctl.errors import UsageError
 from dkimctl.service.database import upgrading
-from dkimctl.service.database.sqlite_driver import SqliteDriver
+from dkimctl.service.database.sqlite_driver import QUICK, SqliteDriver
 from dkimctl.service.database.sqlite_engine import BUSY_SECONDS, open_engine, pragma, set_pragma
 from dkimctl.service.database.sqlite_files import (
     HINT,
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 
 _APPLICATION_ID = 0x444B494D  # "DKIM" in ASCII: distinguishes our files from other databases
 LAYOUT = 3  # has a revision; earlier versions of dkimctl refuse it, by this number, as newer
-_QUICK = "PRAGMA synchronous = NORMAL"  # waits for the disk now and then only
 _LOOK = 0.1  # seconds between looks, while nothing is written, whether the file is in place
 
 
@@ -68,7 +67,7 @@ class SqliteStore(Store):
         # A lock requested in the middle of a transaction fails at once, whatever the busy timeout.
         immediate = "BEGIN IMMEDIATE"
         self._durable = engine.execution_options(begin=["PRAGMA synchronous = FULL", immediate])
-        self._quick = engine.execution_options(begin=[_QUICK, immediate])
+        self._quick = engine.execution_options(begin=[QUICK, immediate])
         # SQLite lets one writer at a time, and has others look again every now and then: threads
         # that wait for a lock come in turn.
         self._one_writer = threading.Lock()
@@ -110,7 +109,7 @@ class SqliteStore(Store):
 
     def add(self, statement: GenericInsert, row: Mapping[str, Any]) -> None:
         with self._translate_errors(), self._write_alone():
-            self._driver.run(statement, row, _QUICK)
+            self._driver.run(statement, row)
         self._require_in_place()
 
     def lock(self, connection: Connection, table: Table) -> None:

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 from sqlalchemy import Engine, Executable
 from sqlalchemy.exc import IntegrityError, OperationalError
 
+QUICK = "PRAGMA synchronous = NORMAL"  # waits for the disk now and then only
+
 
 class _Compiled(NamedTuple):
     """A statement in SQL, with the `names` of its parameters, in order, and the fixed ones."""
@@ -30,10 +32,8 @@ class SqliteDriver:
         self._compiled: dict[Executable, _Compiled] = {}
         self._idle: list[Any] = []  # taking one from SQLAlchemy's pool takes as long as a query
 
-    def run(
-        self, statement: Executable, parameters: Mapping[str, Any], *before: str
-    ) -> Sequence[Any] | None:
-        """Run it as a transaction of its own, after the statements `before` on its connection.
+    def run(self, statement: Executable, parameters: Mapping[str, Any]) -> Sequence[Any] | None:
+        """Run it as a transaction of its own, which may be lost if the machine fails.
 
         Returns the first row of its result, or None. Raises IntegrityError or OperationalError.
         """
@@ -42,10 +42,7 @@ class SqliteDriver:
         try:
             connection = self._take()
             try:
-                driver = connection.driver_connection
-                for text in before:
-                    driver.execute(text)
-                cursor = driver.execute(sql, [values[name] for name in names])
+                cursor = connection.driver_connection.execute(sql, [values[one] for one in names])
                 row: Sequence[Any] | None = cursor.fetchone()
             except BaseException:
                 connection.close()
@@ -65,7 +62,9 @@ class SqliteDriver:
         try:
             return self._idle.pop()
         except IndexError:
-            return self._engine.raw_connection()
+            connection: Any = self._engine.raw_connection()
+            connection.driver_connection.execute(QUICK)
+            return connection
 
     def _compile(self, statement: Executable) -> _Compiled:
         compiled: Any = statement.compile(dialect=self._engine.dialect)  # type: ignore[attr-defined]
