@@ -85,8 +85,8 @@ class LoginGuard:
             return False
         key, now = _key(credentials.client_id, address), self._clock()
         failures = _find(self._store, key, now)
-        shown = printable(credentials.client_id[:_SHOWN])[:_SHOWN]
         if seconds := math.ceil(failures.blocked_for(now)):
+            shown = _shown(credentials.client_id)
             fields = {"client_id": shown, "address": address, "retry_after": seconds}
             _logger.warning("login blocked", extra={"fields": fields})
             raise LoginBlocked(seconds)
@@ -96,8 +96,12 @@ class LoginGuard:
                     _delete(connection, key)
             return True
         total = _increment(self._store, key, now)
-        _log_failure(address, client_id=shown, failures=total)
+        _log_failure(address, client_id=_shown(credentials.client_id), failures=total)
         return False
+
+
+def _shown(client_id: str) -> str:
+    return printable(client_id[:_SHOWN])[:_SHOWN]
 
 
 def _log_failure(address: str, **details: object) -> None:

@@ -48,21 +48,22 @@ class Rejection:
 
 def validate_entry(entry: Mapping[str, Any]) -> Entry | Rejection:
     """What a decoded JSON object of `domains` asks for, or everything that is wrong with it."""
-    problems = [] if "sign_domain" in entry else [_RULES["sign_domain"].message]
-    problems += [
-        message
-        for name, (is_valid, message) in _RULES.items()
-        if name in entry and not is_valid(entry[name])
-    ]
-    if not problems and _fqdn_octets(entry) > _FQDN_OCTETS:
-        problems = [f"selector and sign_domain make a name of more than {_FQDN_OCTETS} octets"]
-    if problems:
-        return Rejection(
-            _if_string(entry.get("sign_domain")),
-            _if_string(entry.get("selector")),
-            "; ".join(problems),
+    wrong = [name for name in entry if name in _RULES and not _RULES[name].is_valid(entry[name])]
+    if "sign_domain" not in entry:
+        wrong.append("sign_domain")
+    if wrong:
+        return _rejected(entry, "; ".join(_RULES[name].message for name in _RULES if name in wrong))
+    if _fqdn_octets(entry) > _FQDN_OCTETS:
+        return _rejected(
+            entry, f"selector and sign_domain make a name of more than {_FQDN_OCTETS} octets"
         )
     return _to_entry(entry)
+
+
+def _rejected(entry: Mapping[str, Any], message: str) -> Rejection:
+    return Rejection(
+        _if_string(entry.get("sign_domain")), _if_string(entry.get("selector")), message
+    )
 
 
 def _to_entry(entry: Mapping[str, Any]) -> Entry:
@@ -96,7 +97,7 @@ def _is_selector(value: object) -> bool:
 
 
 def _is_key_len(value: object) -> bool:
-    return _is_whole_number(value) and value in KEY_LENGTHS
+    return value in KEY_LENGTHS  # as a number, whole or not: 1024.0 is 1024
 
 
 def _is_whole_number(value: object) -> bool:
