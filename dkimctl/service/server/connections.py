@@ -151,6 +151,7 @@ class Listener(BaseWSGIServer):
     is_full = is_starved = is_stopping = False
     channel_class: Any
     socket: Any
+    trigger: Any
     _map: dict[int, Any]
 
     def __init__(
@@ -171,7 +172,7 @@ class Listener(BaseWSGIServer):
         self._threads = threads
 
     def pull_trigger(self) -> None:
-        """End the wait of the loop, unless it is this thread that runs it."""
+        """Wake the loop, for a connection; if this thread runs it, it is awake."""
         if not self._threads.is_leader:
             super().pull_trigger()
 

@@ -136,7 +136,7 @@ class LeaderFollowers:
         self._end()
 
     def _answer(self, task: Task) -> bool:
-        """Whether this thread is still the leader."""
+        """Answer a request. Returns whether this thread is still the leader."""
         self._answering_since = time.monotonic()
         try:
             task.service()

@@ -110,10 +110,10 @@ class Server:
         wasyncore.close_all(self._map)
 
     def _pull_trigger(self) -> None:
-        """End the wait of the loop."""
+        """Wake the loop. A signal handler may run in the thread of the loop, while it waits."""
         with self._wakeable:
             if not self._is_closed:
-                self._listeners[0].pull_trigger()
+                self._listeners[0].trigger.pull_trigger()
 
     def _go_on(self, wait: float) -> bool:
         """One round of the loop, which waits up to `wait` seconds; False after the last one."""

@@ -290,3 +290,22 @@ def test_a_second_signal_stops_it_at_once(serve: Callable[..., Served]) -> None:
     assert is_open(trickling)
     served.process.terminate()
     assert served.process.wait(ENOUGH) == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signals for others")
+def test_a_second_signal_does_not_wait_for_the_loop(serve: Callable[..., Served]) -> None:
+    """All threads have requests, so the main one, which gets the signal, runs the loop."""
+
+    def seconds_to_the_end() -> float:
+        served = serve()
+        waiting = [served.connect(WAITING) for _ in range(2)]
+        time.sleep(0.8)
+        served.process.terminate()
+        time.sleep(0.5)  # the loop has begun to wait for another second
+        before = time.monotonic()
+        served.process.terminate()
+        assert served.process.wait(ENOUGH) == 0
+        assert not any(is_open(connection) for connection in waiting)
+        return time.monotonic() - before
+
+    assert min(seconds_to_the_end() for _ in range(3)) < 0.5
