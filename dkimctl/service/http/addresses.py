@@ -39,7 +39,7 @@ def is_in(address: str, networks: Iterable[Network]) -> bool:
 
 def peer_address(environ: WSGIEnvironment) -> str:
     """The IP address at the other end of the connection, or UNIX."""
-    return _shown(environ.get("REMOTE_ADDR") or "")
+    return _peer_as_text(environ.get("REMOTE_ADDR") or "")
 
 
 class TrustedProxies:
@@ -91,7 +91,7 @@ def _parse_address(text: str) -> Address | None:
 
 
 @lru_cache(maxsize=1024)
-def _shown(peer: str) -> str:
+def _peer_as_text(peer: str) -> str:
     address = _parse_address(peer)
     return UNIX if address is None else str(address)
 
