@@ -1,0 +1,61 @@
+"""HTML pages: what others wrote is text in them, and nothing is fetched."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+
+import jinja2
+import pytest
+
+from dkimctl.render.html.page import _environment, render_page
+
+
+class _Page(HTMLParser):
+    """The elements of a page, with their attributes, and its text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_data(self, data):
+        self.text += data
+
+
+@pytest.fixture
+def render():
+    """Renders a template that is given as text."""
+    environment = _environment()
+    return lambda text, **values: environment.from_string(text).render(values)
+
+
+def test_text_of_others_is_no_markup(render):
+    hostile = "<script>alert(1)</script>\"'&"
+    page = _Page(render("<p title='{{ name }}'>{{ name }}</p>", name=hostile))
+    assert page.elements == [("p", {"title": hostile})]
+    assert page.text == hostile
+
+
+def test_what_would_reorder_text_is_written_out(render):
+    assert render("{{ name | printable }}", name="a\u202eb") == r"a\u202eb"
+
+
+def test_a_name_that_a_template_needs_must_be_given(render):
+    with pytest.raises(jinja2.UndefinedError):
+        render("{{ missing }}")
+
+
+def test_a_page_may_fetch_nothing_and_run_no_script():
+    page = _Page(render_page("base.html"))
+    policies = [
+        each["content"]
+        for tag, each in page.elements
+        if tag == "meta" and each.get("http-equiv") == "Content-Security-Policy"
+    ]
+    assert policies == ["default-src 'none'; style-src 'unsafe-inline'; img-src data:"]
+    assert not {"script", "link"} & {tag for tag, _ in page.elements}
+    assert not [each for _, each in page.elements if "src" in each]
