@@ -10,19 +10,22 @@ from dkimctl.render.renderer import (
     DEFAULT_LAYOUT,
     CheckFormat,
     Format,
+    KeyFormat,
     PerZoneFormat,
     PerZoneRenderer,
     Provider,
     PublicationFormat,
     Renderer,
-    StageFormat,
     TableLayout,
 )
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from dkimctl.models.key_status import KeyStatus
     from dkimctl.publication.publishing.items import PlanItem
     from dkimctl.publication.verdicts import Check, Verdict
+    from dkimctl.rotation.key_list import ListedKey
 
 
 def open_renderer(
@@ -183,22 +186,43 @@ def open_publication_renderer(
             assert_never(fmt)
 
 
-def open_stage_renderer(fmt: StageFormat, layout: TableLayout) -> Renderer[KeyStatus]:
+def open_stage_renderer(fmt: KeyFormat, layout: TableLayout) -> Renderer[KeyStatus]:
     """The renderer of the stages of keys in `fmt`; `layout` is for the table."""
     match fmt:
-        case StageFormat.TABLE:
+        case KeyFormat.TABLE:
             from dkimctl.render.stage_table import StageTableRenderer
 
             return StageTableRenderer(layout)
-        case StageFormat.JSON:
+        case KeyFormat.JSON:
             from dkimctl.render.json_format import JsonRenderer
             from dkimctl.render.stage_items import stage_line
 
             return JsonRenderer(stage_line, counted_as=("count",))
-        case StageFormat.CSV:
+        case KeyFormat.CSV:
             from dkimctl.render.csv_format import CsvRenderer
             from dkimctl.render.stage_items import STAGE_COLUMNS, stage_row
 
             return CsvRenderer(STAGE_COLUMNS, stage_row)
+        case _:
+            assert_never(fmt)
+
+
+def open_key_renderer(fmt: KeyFormat, layout: TableLayout, now: datetime) -> Renderer[ListedKey]:
+    """The renderer of a list of keys in `fmt`; `layout` and `now` are for the table."""
+    match fmt:
+        case KeyFormat.TABLE:
+            from dkimctl.render.key_list_table import KeyTableRenderer
+
+            return KeyTableRenderer(layout, now)
+        case KeyFormat.JSON:
+            from dkimctl.render.json_format import JsonRenderer
+            from dkimctl.render.key_list_items import key_line
+
+            return JsonRenderer(key_line, counted_as=("count",))
+        case KeyFormat.CSV:
+            from dkimctl.render.csv_format import CsvRenderer
+            from dkimctl.render.key_list_items import KEY_COLUMNS, key_row
+
+            return CsvRenderer(KEY_COLUMNS, key_row)
         case _:
             assert_never(fmt)

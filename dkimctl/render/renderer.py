@@ -51,8 +51,8 @@ class CheckFormat(StrEnum):
     CSV = "csv"
 
 
-class StageFormat(StrEnum):
-    """What `--format` of `rotate status` takes."""
+class KeyFormat(StrEnum):
+    """What `--format` of `list` and `rotate status` takes."""
 
     TABLE = "table"
     JSON = "json"

@@ -21,10 +21,12 @@ def stage_line(status: KeyStatus) -> str:
 def stage_row(status: KeyStatus) -> tuple[str | None, ...]:
     """The cells of STAGE_COLUMNS; times are UTC, to the second."""
     return (
-        status.sign_domain, status.selector, status.stage, _written(status.since), status.action,
-        _written(status.due), status.urgency, status.note, *map(_written, status.dates),
+        status.sign_domain, status.selector, status.stage, written_time(status.since),
+        status.action, written_time(status.due), status.urgency, status.note,
+        *map(written_time, status.dates),
     )  # fmt: skip
 
 
-def _written(time: datetime | None) -> str | None:
+def written_time(time: datetime | None) -> str | None:
+    """ISO 8601, to the second."""
     return None if time is None else time.isoformat(timespec="seconds")

@@ -8,9 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
-from dkimctl.models.key_status import KeyDates, KeyStatus
+from dkimctl.models.key_status import KeyStatus
 from dkimctl.render.grid import (
     BOLD,
     CYAN,
@@ -24,6 +23,7 @@ from dkimctl.render.grid import (
     styled,
     wrapped,
 )
+from dkimctl.render.phases import spans_of
 from dkimctl.render.renderer import TableLayout
 from dkimctl.render.stage_rows import StageRows
 from dkimctl.text.escaping import printable
@@ -36,28 +36,17 @@ _MIN_SPAN = timedelta(days=1)
 _LONGEST_PAST, _LONGEST_FUTURE = timedelta(days=730), timedelta(days=365)  # that are drawn
 
 
-class _Phase(NamedTuple):
-    """A part of a bar, from one date of a key to the first later one that is known."""
-
-    name: str
-    character: str
-    style: str
-    begins: str  # a field of KeyDates
-    ends: Sequence[str]
-
-
-_PHASES = (
-    _Phase("registered", ".", DIM, "created_at",
-           ("published_at", "starts_at", "replaced_at", "removable_at", "removed_at")),
-    _Phase("published", "o", CYAN, "published_at",
-           ("starts_at", "replaced_at", "removable_at", "removed_at")),
-    _Phase("signing", "#", GREEN, "starts_at", ("replaced_at", "removed_at")),
-    _Phase("grace period", "~", YELLOW, "replaced_at", ("removable_at", "removed_at")),
-    _Phase("retired", "x", RED, "removable_at", ("removed_at",)),
-)  # fmt: skip
+# The character and the colour of each phase.
+_LOOKS = {
+    "registered": (".", DIM),
+    "published": ("o", CYAN),
+    "signing": ("#", GREEN),
+    "grace period": ("~", YELLOW),
+    "retired": ("x", RED),
+}
 # The characters of a bar, as far as they are alike; and one that the legend explains.
 _RUN, _ALONE = r"([.o#~x|])\1*", r"(?<!\S)([.o#~x|])(?!\S)"
-_STYLES = {_TODAY: BOLD} | {phase.character: phase.style for phase in _PHASES}
+_STYLES = {_TODAY: BOLD} | dict(_LOOKS.values())
 
 
 class TimelineRenderer(StageRows):
@@ -82,7 +71,7 @@ class TimelineRenderer(StageRows):
         for cells, status in zip(rows, statuses, strict=True):
             yield from self._row(cells, widths, scale.bar(status))
         yield "\n"
-        legend = "  ".join(f"{phase.character} {phase.name}" for phase in _PHASES)
+        legend = "  ".join(f"{character} {name}" for name, (character, _) in _LOOKS.items())
         for line in wrapped(f"{legend}  {_TODAY} today", width):
             yield self._coloured(line, _ALONE)
 
@@ -124,26 +113,13 @@ class _Scale:
         return first + last.rjust(self.columns - len(first))
 
     def bar(self, status: KeyStatus) -> str:
-        """A phase whose end is not known goes on until today, or until something is due."""
-        open_end = max(self._now, status.due or self._now)
         cells = [" "] * self.columns
-        for phase in _PHASES:
-            begin, end = self._bounds(phase, status.dates, open_end)
-            cells[begin:end] = phase.character * (end - begin)
+        for phase, begins, ends in spans_of(status, self._now):
+            begin = self._column(begins)
+            end = max(begin + 1, self._column(ends))
+            cells[begin:end] = _LOOKS[phase.name][0] * (end - begin)
         cells[self._today] = _TODAY
         return "".join(cells)
-
-    def _bounds(self, phase: _Phase, dates: KeyDates, open_end: datetime) -> tuple[int, int]:
-        """The columns of a phase, at least one; none if it is not known when it begins."""
-        begins = getattr(dates, phase.begins)
-        if begins is None:
-            return 0, 0
-        ends = [time for name in phase.ends if (time := getattr(dates, name)) is not None]
-        end = min(ends, default=max(begins, open_end))
-        begin = self._column(begins)
-        if end < begins:
-            return begin, begin
-        return begin, max(begin + 1, self._column(end))
 
     def _column(self, time: datetime) -> int:
         column = int((time - self._first) / self._span * self.columns)

@@ -9,7 +9,7 @@ import typer
 
 from dkimctl.cli.command import App
 from dkimctl.cli.options.common import LEDGER
-from dkimctl.cli.options.shared import OutputOption, examples, with_session
+from dkimctl.cli.options.shared import KeyFormatOption, OutputOption, examples, with_session
 from dkimctl.cli.output.destination import require_writable
 from dkimctl.cli.output.results import worst_check
 from dkimctl.cli.output.rotation_status import show_stages
@@ -21,16 +21,10 @@ from dkimctl.cli.selection import (
 )
 from dkimctl.cli.session import Session
 from dkimctl.errors import UsageError
-from dkimctl.render.renderer import StageFormat
+from dkimctl.render.renderer import KeyFormat
 
 app = App()
 
-FormatOption = Annotated[
-    StageFormat | None,
-    typer.Option(
-        "--format", "-f", metavar="FORMAT", help=f"{', '.join(StageFormat)} (default: table)."
-    ),
-]
 TimelineOption = Annotated[
     bool, typer.Option("--timeline", help="Draw the life of each key, with today as a line.")
 ]
@@ -48,7 +42,7 @@ TimelineOption = Annotated[
 def status(
     session: Session,
     selection: SelectionArgument = None,
-    fmt: FormatOption = None,
+    fmt: KeyFormatOption = None,
     timeline: TimelineOption = False,
     output: OutputOption = None,
 ) -> int:
@@ -61,7 +55,7 @@ def status(
     """
     from dkimctl.rotation.stages import read_stages
 
-    if timeline and fmt not in (None, StageFormat.TABLE):
+    if timeline and fmt not in (None, KeyFormat.TABLE):
         raise UsageError(
             f"--timeline has no effect with --format {fmt}", hint="leave out one of the two"
         )

@@ -17,6 +17,7 @@ from dkimctl.cli.options.results import OUTPUT_HELP, read_output, result_options
 from dkimctl.cli.output.options import OutputOptions, read_output_options
 from dkimctl.cli.session import Session
 from dkimctl.errors import UsageError, naming
+from dkimctl.render.renderer import KeyFormat
 from dkimctl.text.durations import parse_duration
 
 if TYPE_CHECKING:
@@ -54,6 +55,12 @@ SAVED_RESULT = (
     "JSON that a command of dkimctl printed, or a response of the service; `-` is standard input."
 )
 
+KeyFormatOption = Annotated[
+    KeyFormat | None,
+    typer.Option(
+        "--format", "-f", metavar="FORMAT", help=f"{', '.join(KeyFormat)} (default: table)."
+    ),
+]
 OutputOption = Annotated[
     Path | None,
     typer.Option("--output", "-o", metavar="FILE", parser=read_output, help=OUTPUT_HELP),

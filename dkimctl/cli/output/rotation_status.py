@@ -18,7 +18,7 @@ from dkimctl.models.key_status import KeyStage, KeyStatus, NextAction
 from dkimctl.models.registration import named
 from dkimctl.publication.verdicts import Urgency
 from dkimctl.render.formats import open_stage_renderer
-from dkimctl.render.renderer import Renderer, StageFormat, TableLayout, render_all
+from dkimctl.render.renderer import KeyFormat, Renderer, TableLayout, render_all
 from dkimctl.text.escaping import few
 from dkimctl.text.grouping import MAX_ALIKE
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def show_stages(
     session: Session,
     statuses: Sequence[KeyStatus],
-    fmt: StageFormat | None,
+    fmt: KeyFormat | None,
     output: Path | None,
     *,
     now: datetime,
@@ -54,7 +54,7 @@ def show_stages(
     if is_timeline:
         shown = _by_domain(shown)
     chunks = render_all(_open_renderer(fmt, layout, now if is_timeline else None), shown)
-    write_chunks(chunks, output, is_paged=fmt in (None, StageFormat.TABLE))
+    write_chunks(chunks, output, is_paged=fmt in (None, KeyFormat.TABLE))
     urgencies = ((Urgency(status.urgency), status) for status in statuses)
     warn_of_urgent_keys(reporter, urgencies, by_target=session.has_dns_targets)
     overdue = _overdue(statuses, now - session.config.rotation.lead)
@@ -101,10 +101,10 @@ def _warn_of_overdue(reporter: Reporter, overdue: Sequence[KeyStatus]) -> None:
 
 
 def _open_renderer(
-    fmt: StageFormat | None, layout: TableLayout, timeline_at: datetime | None
+    fmt: KeyFormat | None, layout: TableLayout, timeline_at: datetime | None
 ) -> Renderer[KeyStatus]:
     if timeline_at is None:
-        return open_stage_renderer(fmt or StageFormat.TABLE, layout)
+        return open_stage_renderer(fmt or KeyFormat.TABLE, layout)
     from dkimctl.render.timeline import TimelineRenderer
 
     return TimelineRenderer(layout, timeline_at)

@@ -13,7 +13,7 @@ from rich.cells import cell_len
 
 from dkimctl.models.key_status import KeyDates, KeyStage, KeyStatus, NextAction
 from dkimctl.render.formats import open_stage_renderer
-from dkimctl.render.renderer import StageFormat, TableLayout, render_all
+from dkimctl.render.renderer import KeyFormat, TableLayout, render_all
 from dkimctl.render.stage_items import STAGE_COLUMNS
 from dkimctl.render.timeline import TimelineRenderer
 from rendering import HOSTILE
@@ -53,7 +53,7 @@ def timeline(items, now=NOW, **layout) -> str:
 
 
 def test_table():
-    assert render(StageFormat.TABLE, KEYS, width=120).splitlines() == [
+    assert render(KeyFormat.TABLE, KEYS, width=120).splitlines() == [
         "DOMAIN       SELECTOR  STAGE       SINCE       NEXT                DUE",
         "example.com  old       signing     2026-08-13  register successor  2027-02-09",
         "example.com  new       signing     2026-08-13  register successor  2027-02-09",
@@ -62,7 +62,7 @@ def test_table():
         "example.com  gone      removed     2026-08-13  none                -",
         "example.com  -         unknown     2026-08-13  decide              -",
     ]
-    assert render(StageFormat.TABLE, []) == ""
+    assert render(KeyFormat.TABLE, []) == ""
 
 
 def test_on_a_narrow_terminal_words_wrap_and_names_do_not():
@@ -71,7 +71,7 @@ def test_on_a_narrow_terminal_words_wrap_and_names_do_not():
                stage=KeyStage.SUCCESSOR_REGISTERED),
         status(selector="new", urgency="soon"),
     ]  # fmt: skip
-    assert render(StageFormat.TABLE, keys, width=80).splitlines() == [
+    assert render(KeyFormat.TABLE, keys, width=80).splitlines() == [
         "DOMAIN            SELECTOR   STAGE       SINCE       NEXT             DUE",
         "mail.example.com  s20261121  successor   2026-08-13  register         2027-02-09",
         "                             registered              successor",
@@ -84,7 +84,7 @@ def test_on_a_narrow_terminal_words_wrap_and_names_do_not():
 @pytest.mark.parametrize("width", [40, 80, 120, 200])
 def test_all_rows_fit_the_terminal(width):
     items = [*KEYS, HOSTILE_KEY]
-    for text in (render(StageFormat.TABLE, items, width=width), timeline(items, width=width)):
+    for text in (render(KeyFormat.TABLE, items, width=width), timeline(items, width=width)):
         assert max(map(cell_len, text.splitlines())) <= width
         assert text.replace("\n", "").isprintable()
 
@@ -144,7 +144,7 @@ def test_keys_that_are_alike_are_counted_and_those_for_people_shown():
         for one in signing
     ]
     for text in (
-        render(StageFormat.TABLE, signing + held, width=120, most_alike=3),
+        render(KeyFormat.TABLE, signing + held, width=120, most_alike=3),
         timeline(signing + held, width=120, most_alike=3),
     ):
         rows = [line for line in text.splitlines() if re.match(r"d[0-9]", line)]
@@ -152,9 +152,9 @@ def test_keys_that_are_alike_are_counted_and_those_for_people_shown():
         assert "… and 47 more: signing, next: register successor" in text
         assert "… and 47 more: signing, next: decide: the selector of DOMAIN is taken" in text
         assert text.endswith("94 rows like those above are not shown; --format table shows all\n")
-    only = render(StageFormat.TABLE, [signing[0], held[1]], only_attention=True)
+    only = render(KeyFormat.TABLE, [signing[0], held[1]], only_attention=True)
     assert [line.split()[0] for line in only.splitlines()] == ["DOMAIN", "d1.example", "the"]
-    assert render(StageFormat.TABLE, signing, only_attention=True) == ""
+    assert render(KeyFormat.TABLE, signing, only_attention=True) == ""
 
 
 def test_phases_that_overlap_or_are_not_known():
@@ -171,17 +171,17 @@ def test_a_key_that_was_made_now():
 
 
 def test_json_and_csv_have_all_columns():
-    document = json.loads(render(StageFormat.JSON, KEYS))
+    document = json.loads(render(KeyFormat.JSON, KEYS))
     assert document["count"] == len(document["items"]) == 5
     assert [list(item) for item in document["items"]] == [[*STAGE_COLUMNS]] * 5
     assert document["items"][2]["since"] is None
     assert document["items"][0]["removable_at"] == "2026-11-27T12:00:00+00:00"
-    rows = list(csv.DictReader(io.StringIO(render(StageFormat.CSV, KEYS))))
+    rows = list(csv.DictReader(io.StringIO(render(KeyFormat.CSV, KEYS))))
     assert [row["stage"] for row in rows] == [key.stage for key in KEYS]
     assert rows[2]["since"] == ""
 
 
 def test_hostile_names_are_the_same_in_json():
-    [item] = json.loads(render(StageFormat.JSON, [HOSTILE_KEY]))["items"]
+    [item] = json.loads(render(KeyFormat.JSON, [HOSTILE_KEY]))["items"]
     assert item["sign_domain"] == item["selector"] == HOSTILE
-    assert render(StageFormat.CSV, [HOSTILE_KEY]).replace("\n", "").isprintable()
+    assert render(KeyFormat.CSV, [HOSTILE_KEY]).replace("\n", "").isprintable()
