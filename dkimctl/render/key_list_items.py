@@ -15,7 +15,12 @@ KEY_COLUMNS = (
 
 def key_line(key: ListedKey) -> str:
     """`key` as a JSON object on one line; null: not known, or none."""
-    return json_line(dict(zip(KEY_COLUMNS, key_row(key), strict=True)))
+    return json_line(key_fields(key))
+
+
+def key_fields(key: ListedKey) -> dict[str, str | int | None]:
+    """The values of KEY_COLUMNS by name."""
+    return dict(zip(KEY_COLUMNS, key_row(key), strict=True))
 
 
 def key_row(key: ListedKey) -> tuple[str | int | None, ...]:

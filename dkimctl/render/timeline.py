@@ -63,7 +63,7 @@ class TimelineRenderer(StageRows):
             for status in statuses
         ]
         widths = [
-            min(max(map(columns_of, cells)), width // 4)
+            min(max(map(columns_of, cells)), width // 3)
             for cells in zip(_HEADER, *rows, strict=True)
         ]
         scale = _Scale(statuses, self._now, width - sum(widths) - len(widths) * len(_GAP))

@@ -68,7 +68,7 @@ def read_stages(
     open_ = [intent for intent in selection.pick(ledger.intents()) if intent.key not in known_keys]
     unanswered = [_stage_of_unanswered(intent, begun.get(intent.key)) for intent in open_]
     closed = map(stage_of_closed, selection.pick(ledger.closed_keys()))
-    return sorted([*registered, *unanswered, *closed], key=_rank)
+    return sorted([*registered, *unanswered, *closed], key=due_first)
 
 
 def find_stages(known: KnownKeys, settings: RotationSettings, now: datetime) -> Iterator[KeyStatus]:
@@ -242,8 +242,8 @@ def _after(time: datetime | None, delta: timedelta) -> datetime | None:
     return None if time is None or time > NEVER - delta else time + delta
 
 
-def _rank(status: KeyStatus) -> tuple[bool, bool, bool, datetime, str, str]:
-    """Urgent keys first, then those for people, then by what is due; removed keys are the last."""
+def due_first(status: KeyStatus) -> tuple[bool, bool, bool, datetime, str, str]:
+    """For sorting: urgent keys, then those for people, then by what is due; removed keys last."""
     is_removed = status.stage is KeyStage.REMOVED
     name = (status.sign_domain, status.selector or "")
     due = status.due or NEVER

@@ -1,0 +1,67 @@
+"""`dkimctl overview`: what matters today, on one screen or as a page."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dkimctl.cli.command import App
+from dkimctl.cli.options.common import LEDGER
+from dkimctl.cli.options.shared import TableOrJson, TableOrJsonOption, examples, with_session
+from dkimctl.cli.output.destination import require_writable
+from dkimctl.cli.output.overview import show_overview
+from dkimctl.cli.selection import (
+    SelectionArgument,
+    read_selection,
+    require_empty,
+    warn_unmatched,
+)
+from dkimctl.cli.session import Session
+from dkimctl.errors import UsageError
+
+app = App()
+
+HtmlOption = Annotated[
+    Path | None,
+    typer.Option("--html", metavar="FILE", help="Write it as a page that needs no other file."),
+]
+
+
+@app.command(
+    "overview",
+    epilog=examples(
+        "dkimctl overview",
+        "dkimctl overview '*.example.com'",
+        "dkimctl overview --html overview.html",
+    ),
+)
+@with_session(LEDGER)
+def overview(
+    session: Session,
+    selection: SelectionArgument = None,
+    fmt: TableOrJsonOption = TableOrJson.TABLE,
+    html: HtmlOption = None,
+) -> int:
+    """Show what is urgent, what comes this week and month, and how old the keys are.
+
+    Nothing is sent: this is what the ledger knows. Run `dkimctl check-dns` first for what DNS has
+    now.
+    """
+    from dkimctl.rotation.key_list import read_keys
+    from dkimctl.rotation.overview import make_overview
+
+    if html is not None:
+        if fmt is not TableOrJson.TABLE:
+            raise UsageError(f"--html has no effect with --format {fmt}", hint="leave out one")
+        require_writable(html)
+    now = datetime.now(UTC)
+    selected = read_selection(session, selection)
+    ledger = session.open_ledger(for_writing=False)
+    keys = read_keys(ledger, selected, session.config.rotation, now)
+    if not keys:
+        require_empty(session, selected)
+    show_overview(session, make_overview(keys, now), is_json=fmt is TableOrJson.JSON, html=html)
+    return warn_unmatched(session, selected)

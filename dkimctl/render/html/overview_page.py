@@ -1,0 +1,115 @@
+"""The overview as a page, for people who have no terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from dkimctl.models.key_status import KeyStatus
+from dkimctl.render.html.page import render_page
+from dkimctl.render.overview_text import first_domains, grouped
+from dkimctl.render.phases import PHASES, spans_of
+from dkimctl.rotation.key_list import ListedKey
+from dkimctl.rotation.overview import MONTH, WEEK, Event, Overview
+from dkimctl.text.idn import readable
+
+_MOST_DAYS = 20  # rows of a week or month
+_MOST_KEYS = 40  # of the timeline
+_PAST, _FUTURE = timedelta(days=365), timedelta(days=180)  # that are drawn at most
+_WIDTH = 600.0  # of the bars, in units of the picture
+
+
+class Bar(NamedTuple):
+    """A phase in the timeline; `x` and `width` are in units of the picture."""
+
+    phase: str
+    x: float
+    width: float
+
+
+class TimelineRow(NamedTuple):
+    domain: str
+    selector: str
+    is_urgent: bool
+    bars: Sequence[Bar]
+
+
+class EventRow(NamedTuple):
+    """The keys of which the same is due on one day, or is overdue."""
+
+    day: str
+    what: str
+    keys: Sequence[ListedKey]
+
+
+class Tick(NamedTuple):
+    """The first day of a month."""
+
+    x: float
+    label: str
+
+
+class _Scale:
+    """Where times are in the timeline."""
+
+    def __init__(self, statuses: Sequence[KeyStatus], now: datetime) -> None:
+        times = [time for status in statuses for time in (*status.dates, status.due) if time]
+        self._first = max(min([now, *times]), now - _PAST)
+        last = min(max([now + timedelta(days=30), *times]), now + _FUTURE)
+        self._last = max(last, self._first + timedelta(days=1))
+
+    def x(self, time: datetime) -> float:
+        share = (time - self._first) / (self._last - self._first)
+        return round(max(0.0, min(share, 1.0)) * _WIDTH, 1)
+
+    def ticks(self) -> Iterator[Tick]:
+        year, month = self._first.year, self._first.month
+        while (time := datetime(year, month, 1, tzinfo=UTC)) <= self._last:
+            if time >= self._first:
+                yield Tick(self.x(time), f"{time:%Y-%m}")
+            year, month = (year, month + 1) if month < 12 else (year + 1, 1)
+
+
+def overview_page(overview: Overview, profile: str) -> str:
+    """The page, for the keys of a profile."""
+    shown = first_domains(overview.statuses, _MOST_KEYS)
+    scale = _Scale(shown, overview.now)
+    return render_page(
+        "overview.html",
+        overview=overview,
+        profile=profile,
+        name_of=readable,
+        week=_event_rows(overview.week, overview.now),
+        month=_event_rows(overview.month, overview.now),
+        week_length=WEEK,
+        month_length=MONTH,
+        rows=[_row(status, scale, overview.now) for status in shown],
+        left_out=len(overview.statuses) - len(shown),
+        today=scale.x(overview.now),
+        ticks=[*scale.ticks()],
+        phases=[phase.name for phase in PHASES],
+        width=_WIDTH,
+        most=max((band.keys for band in overview.ages), default=0) or 1,
+    )
+
+
+def _event_rows(events: Sequence[Event], now: datetime) -> list[EventRow]:
+    """A row for each day and kind of event; for each kind alone if those are many."""
+    rows = grouped(
+        ((str(at.date()) if at >= now else "overdue", what), key) for at, what, key in events
+    )
+    if len(rows) <= _MOST_DAYS:
+        return [EventRow(day, what, keys) for (day, what), keys in rows.items()]
+    firsts = {what: day for day, what in reversed(rows)}
+    kinds = grouped((event.what, event.key) for event in events)
+    return [EventRow(f"from {firsts[what]}", what, keys) for what, keys in kinds.items()]
+
+
+def _row(status: KeyStatus, scale: _Scale, now: datetime) -> TimelineRow:
+    bars = []
+    for phase, begin, end in spans_of(status, now):
+        x = scale.x(begin)
+        bars.append(Bar(phase.name, x, max(round(scale.x(end) - x, 1), 2.0)))
+    domain, selector = readable(status.sign_domain), status.selector or ""
+    return TimelineRow(domain, selector, bool(status.urgency), bars)

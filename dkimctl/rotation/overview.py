@@ -1,0 +1,106 @@
+"""What matters today: what is urgent, what comes this week and month, and how old the keys are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from dkimctl.models.key_status import KeyStage, KeyStatus, NextAction
+from dkimctl.rotation.key_list import ListedKey
+from dkimctl.rotation.stages import due_first
+
+WEEK, MONTH = timedelta(days=7), timedelta(days=30)
+_STARTS = "signing starts"
+_WHATS = {
+    NextAction.PUBLISH: "publish",
+    NextAction.REGISTER: "register successor",
+    NextAction.REMOVE: "remove record",
+}
+_AGES = (30, 90, 180, 365)  # days: where one band of ages ends and the next begins
+_NOT_IN_USE = (KeyStage.REMOVED, KeyStage.TAKEN, KeyStage.UNANSWERED)
+
+
+class Event(NamedTuple):
+    """Something that happens, or is to be done, by itself or by `rotate run`, at a time (UTC)."""
+
+    at: datetime
+    what: str
+    key: ListedKey
+
+
+class AgeBand(NamedTuple):
+    """How many keys are at least `begin` days old, and fewer than `end`; None: no end."""
+
+    begin: int
+    end: int | None
+    keys: int
+
+
+class Overview(NamedTuple):
+    """The keys in use, counted; those that need people; and events, in order.
+
+    `week` are the events of the next 7 days and those that are overdue, `month` those of the 23
+    days after that. `looked_at` is the latest look at DNS; None: never.
+    """
+
+    now: datetime
+    domains: int
+    keys: int
+    stages: Counter[str]
+    states: Counter[str]
+    key_lengths: Counter[int]
+    looked_at: datetime | None
+    urgent: Sequence[ListedKey]
+    undecided: Sequence[ListedKey]
+    week: Sequence[Event]
+    month: Sequence[Event]
+    ages: Sequence[AgeBand]
+    statuses: Sequence[KeyStatus]
+
+
+def make_overview(keys: Iterable[ListedKey], now: datetime) -> Overview:
+    """The overview of these keys, removed ones left out."""
+    known = sorted(
+        (key for key in keys if not key.is_removed), key=lambda key: due_first(key.status)
+    )
+    used = [key for key in known if key.status.stage not in _NOT_IN_USE]
+    events = [event for key in known for event in _events(key, now)]
+    events.sort(key=lambda event: event.at)
+    looks = [key.looked_at for key in used if key.looked_at is not None]
+    return Overview(
+        now,
+        len({key.sign_domain for key in used}),
+        len(used),
+        Counter(str(key.status.stage) for key in known),
+        Counter(str(key.state) for key in used if key.state is not None),
+        Counter(key.key_len for key in used if key.key_len is not None),
+        max(looks, default=None),
+        [key for key in known if key.status.urgency],
+        [key for key in known if key.status.needs_attention and not key.status.urgency],
+        [event for event in events if event.at < now + WEEK],
+        [event for event in events if event.at >= now + WEEK],
+        _bands(used),
+        [key.status for key in known],
+    )
+
+
+def _events(key: ListedKey, now: datetime) -> Iterator[Event]:
+    """Those of a month; not that an urgent key is to be published, which is said anyway."""
+    status, end = key.status, now + MONTH
+    starts = key.starts_at if key.enable else None
+    if starts is not None and now <= starts < end:
+        yield Event(starts, _STARTS, key)
+    what = _WHATS.get(status.action)
+    if what and status.due is not None and status.due < end and not status.urgency:
+        yield Event(status.due, what, key)
+
+
+def _bands(keys: Sequence[ListedKey]) -> list[AgeBand]:
+    days = [key.age.days for key in keys if key.age is not None]
+    bounds = zip((0, *_AGES), (*_AGES, None), strict=True)
+    return [
+        AgeBand(begin, end, sum(begin <= age and (end is None or age < end) for age in days))
+        for begin, end in bounds
+    ]
