@@ -20,7 +20,7 @@ from dkimctl.text.idn import readable
 
 _MOST_DATES = 7  # lines of a week or month
 _FEWEST_KEYS, _MOST_KEYS = 3, 30  # of the timeline
-_AROUND_TIMELINE = 6  # lines: title, scale, legend, what is left out, and the prompt
+_AROUND_TIMELINE = 8  # lines: title, scale, legend, what is left out, and the prompt
 _LONGEST_BAR = 40
 _WHY = "`dkimctl rotate status` says why"
 _ALL = "`dkimctl rotate status --timeline` draws all"

@@ -1,0 +1,250 @@
+"""Lists of keys and the overview: table, JSON, CSV, text and page."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from html.parser import HTMLParser
+from pathlib import Path
+
+import jsonschema
+import pytest
+from rich.cells import cell_len
+
+import dkimctl.cli.output
+from dkimctl.models.key_status import KeyDates, KeyStage, KeyStatus, NextAction
+from dkimctl.publication.verdicts import Verdict
+from dkimctl.render.formats import open_key_renderer
+from dkimctl.render.html.overview_page import overview_page
+from dkimctl.render.key_list_items import KEY_COLUMNS
+from dkimctl.render.key_list_table import short_time
+from dkimctl.render.overview_items import overview_lines
+from dkimctl.render.overview_text import Screen, overview_text
+from dkimctl.render.renderer import KeyFormat, TableLayout, render_all
+from dkimctl.rotation.key_list import NOT_CHECKED, ListedKey
+from dkimctl.rotation.overview import make_overview
+from rendering import HOSTILE
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+DAY = timedelta(days=1)
+SCHEMAS = Path(dkimctl.cli.output.__file__).with_name("schemas")
+
+
+def key(
+    name="mail.example.com", selector="s1", *, age=100, stage=KeyStage.SIGNING, starts=None,
+    action=NextAction.REGISTER, due=80, urgency="", note="", **fields,
+) -> ListedKey:  # fmt: skip
+    """A key; times are days before now, but when it is due."""
+    made = NOW - age * DAY
+    start = made if starts is None else NOW - starts * DAY
+    status = KeyStatus(name, selector, stage, made, action,
+                       None if due is None else NOW + due * DAY, KeyDates(made, made, start),
+                       urgency, note)  # fmt: skip
+    usual = {"fqdn": f"{selector}._domainkey.{name}", "key_len": 2048, "age": age * DAY,
+             "starts_at": start, "enable": True, "state": Verdict.PUBLISHED,
+             "looked_at": NOW - timedelta(hours=5)}  # fmt: skip
+    return ListedKey(status, **(usual | fields))
+
+
+KEYS = [
+    key(),
+    key("xn--r8jz45g.jp", "s20270701", state=Verdict.MISSING, urgency="signing", due=0,
+        action=NextAction.PUBLISH),
+    key("news.example.com", enable=False, stage=KeyStage.DISABLED, action=NextAction.NONE, due=None,
+        state=NOT_CHECKED, looked_at=None),
+]  # fmt: skip
+_NOTHING = dict.fromkeys(("fqdn", "key_len", "starts_at", "enable", "state", "looked_at"))
+ODD = key("taken.com", None, stage=KeyStage.TAKEN, action=NextAction.NONE, due=None, **_NOTHING)
+ODD = ODD._replace(age=None)
+
+
+def render(fmt, items, **layout) -> str:
+    return "".join(render_all(open_key_renderer(fmt, TableLayout(**layout), NOW), items))
+
+
+def screen(items, width=100, height=50, **options) -> str:
+    layout = TableLayout(width=width, **options)
+    return "".join(overview_text(make_overview(items, NOW), Screen(layout, height)))
+
+
+def test_the_table_fits_80_columns_with_names_in_their_own_script():
+    lines = render(KeyFormat.TABLE, KEYS, width=80).splitlines()
+    assert lines == [
+        "DOMAIN            SELECTOR   BITS  AGE   START       STATE      SEEN  STAGE",
+        "mail.example.com  s1         2048  100d  2026-08-13  published  5h    signing",
+        "例え.jp           s20270701  2048  100d  2026-08-13  missing    5h    signing",
+        "news.example.com  s1         2048  100d  disabled    unchecked  -     disabled",
+    ]
+
+
+def test_with_more_columns_the_table_says_whether_a_key_is_enabled():
+    lines = render(KeyFormat.TABLE, [*KEYS, ODD], width=120).splitlines()
+    assert lines[0].split()[4:6] == ["START", "ON"]
+    assert [line.split()[5] for line in lines[1:]] == ["yes", "yes", "no", "-"]
+    assert lines[3].split()[4] == "2026-08-13"
+
+
+def test_the_wide_table_has_the_fqdn_with_a_labels_below_each_row():
+    lines = render(KeyFormat.TABLE, KEYS[1:2], width=120, wide=True).splitlines()
+    assert lines[0].endswith("STAGE    NEXT     DUE")
+    assert lines[1].endswith("signing  publish  2026-11-21")
+    assert lines[2] == "  s20270701._domainkey.xn--r8jz45g.jp"
+
+
+@pytest.mark.parametrize("width", [40, 80, 120, 200])
+@pytest.mark.parametrize("wide", [False, True])
+def test_no_line_of_the_table_is_wider_than_the_terminal(width, wide):
+    hostile = key(HOSTILE, HOSTILE, note=HOSTILE, fqdn=None)
+    lines = render(KeyFormat.TABLE, [hostile, ODD, *KEYS], width=width, wide=wide).splitlines()
+    assert max(map(cell_len, lines)) <= width
+    assert all(line.isprintable() for line in lines)
+
+
+def test_nothing_is_listed_as_nothing():
+    assert render(KeyFormat.TABLE, []) == ""
+
+
+@pytest.mark.parametrize(
+    ("time", "text"),
+    [(None, ""), (timedelta(seconds=59), "0m"), (timedelta(minutes=59), "59m"),
+     (timedelta(hours=23), "23h"), (timedelta(hours=24), "1d"), (-DAY, "0m")],
+)  # fmt: skip
+def test_times_are_short(time, text):
+    assert short_time(time) == text
+
+
+def validated(name: str, text: str):
+    schema = json.loads((SCHEMAS / f"{name}.json").read_text(encoding="utf-8"))
+    document = json.loads(text)
+    jsonschema.Draft202012Validator(schema).validate(document)
+    return document
+
+
+def test_json_is_as_its_schema_says():
+    document = validated("list", render(KeyFormat.JSON, [*KEYS, ODD]))
+    assert document["count"] == 4
+    assert document["items"][1] | {"note": ""} == {
+        "sign_domain": "xn--r8jz45g.jp", "name": "例え.jp", "selector": "s20270701",
+        "key_len": 2048, "age_days": 100, "created_at": "2026-08-13T12:00:00+00:00",
+        "starts_at": "2026-08-13T12:00:00+00:00", "enable": True, "state": "missing",
+        "looked_at": "2026-11-21T07:00:00+00:00", "stage": "signing",
+        "since": "2026-08-13T12:00:00+00:00", "next": "publish",
+        "due": "2026-11-21T12:00:00+00:00", "urgency": "signing", "note": "",
+        "fqdn": "s20270701._domainkey.xn--r8jz45g.jp",
+    }  # fmt: skip
+
+
+def test_csv_has_the_same_fields():
+    rows = [*csv.DictReader(io.StringIO(render(KeyFormat.CSV, [*KEYS, ODD])))]
+    assert tuple(rows[0]) == KEY_COLUMNS
+    assert (rows[0]["enable"], rows[0]["key_len"], rows[3]["enable"]) == ("true", "2048", "")
+
+
+def test_the_overview_says_what_is_urgent_and_what_comes():
+    keys = [*KEYS, key("due.com", due=3), key("later.com", due=12), key("starts.com", starts=-2)]
+    keys.append(key("late.com", due=-4))
+    lines = screen(keys).splitlines()
+    assert lines[0] == "7 domains, 7 keys on 2026-11-21"
+    assert "  signing now without DNS  1 key  例え.jp (s20270701)" in lines
+    assert "  overdue  register successor  1 key  late.com (s1)" in lines
+    assert "  2026-11-23  signing starts      1 key  starts.com (s1)" in lines
+    assert "  2026-11-24  register successor  1 key  due.com (s1)" in lines
+    assert "  2026-12-03  register successor  1 key  later.com (s1)" in lines
+    assert next(line for line in lines if line.startswith("  90 to 179")).endswith("# 7")
+
+
+def test_many_events_are_counted_by_kind():
+    keys = [key(f"n{number}.com", due=number % 28 + 0.5) for number in range(280)]
+    text = screen(keys)
+    assert re.search(r"2026-11-22  register successor  10 keys  n0.com \(s1\), n112.com", text)
+    assert re.search(r"from 2026-11-29  register successor  210 keys  n119.com", text)
+
+
+def test_keys_for_people_to_decide_are_named():
+    one = key(stage=KeyStage.UNKNOWN, action=NextAction.DECIDE, due=None, note="why")
+    assert "For you to decide `dkimctl rotate status` says why\n  decide  1 key  mail" in screen(
+        [one]
+    )
+
+
+@pytest.mark.parametrize("height", [24, 50, 100])
+@pytest.mark.parametrize("width", [80, 120, 200])
+def test_the_overview_of_many_keys_fits_a_screen(width, height):
+    keys = [key(f"n{number}.example.com", due=number % 90) for number in range(500)]
+    lines = screen(keys, width, height).splitlines()
+    assert max(map(cell_len, lines)) <= width
+    assert len(lines) < max(height, 34)
+
+
+def test_what_others_wrote_does_not_act_on_the_terminal():
+    hostile = key(HOSTILE, HOSTILE, urgency="soon", due=0, action=NextAction.PUBLISH)
+    decided = key(HOSTILE, HOSTILE, action=NextAction.DECIDE, note=HOSTILE, due=1)
+    for line in screen([hostile, decided], colour=False).splitlines():
+        assert line.isprintable()
+
+
+def test_the_overview_of_nothing():
+    assert screen([]).startswith("0 domains, 0 keys on 2026-11-21\n")
+
+
+def test_the_overview_as_json_is_as_its_schema_says():
+    keys = [*KEYS, ODD, key("due.com", due=3), key("starts.com", starts=-20)]
+    document = validated("overview", "".join(overview_lines(make_overview(keys, NOW))))
+    assert document["states"] == {"published": 3, "missing": 1, "unchecked": 1}
+    assert [one["sign_domain"] for one in document["urgent"]] == ["xn--r8jz45g.jp"]
+    assert [one["what"] for one in document["week"] + document["month"]] == [
+        "register successor", "signing starts"
+    ]  # fmt: skip
+    validated("overview", "".join(overview_lines(make_overview([], NOW))))
+
+
+class Page(HTMLParser):
+    """The elements of a page, those that are open at the end, and its text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.open: list[str] = []
+        self.text = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def test_the_page_is_whole_and_fetches_nothing():
+    keys = [key(f"n{number}.com", due=number) for number in range(60)] + KEYS
+    text = overview_page(make_overview(keys, NOW), "agency")
+    page = Page(text)
+    assert page.open == []
+    assert "script" not in page.tags
+    assert not re.findall(r"(?:href|src)=|url\(|@import", text)
+    for said in ("例え.jp", "mail is signed now, and receivers cannot verify it", "This week"):
+        assert said in page.text
+
+
+def test_text_of_others_is_text_on_the_page():
+    keys = [key("<script>alert(1)</script>", '"><img src=x>', urgency="soon", due=0,
+                action=NextAction.PUBLISH, note=HOSTILE)]  # fmt: skip
+    page = Page(overview_page(make_overview(keys, NOW), "<b>agency</b>"))
+    assert not {"script", "img", "b"} & set(page.tags)
+    assert "<script>alert(1)</script>" in page.text
+
+
+def test_the_page_of_nothing_is_whole():
+    assert Page(overview_page(make_overview([], NOW), "agency")).open == []
