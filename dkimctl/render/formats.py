@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from dkimctl.models.key_status import KeyStatus
+    from dkimctl.models.listed_key import ListedKey
     from dkimctl.publication.publishing.items import PlanItem
     from dkimctl.publication.verdicts import Check, Verdict
-    from dkimctl.rotation.key_list import ListedKey
 
 
 def open_renderer(

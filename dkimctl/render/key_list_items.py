@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dkimctl.models.listed_key import ListedKey
 from dkimctl.render.json_format import json_line
 from dkimctl.render.stage_items import written_time
-from dkimctl.rotation.key_list import ListedKey
 from dkimctl.text.idn import readable
 
 KEY_COLUMNS = (

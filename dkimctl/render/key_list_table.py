@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 
 from dkimctl.models.key_status import KeyStage
+from dkimctl.models.listed_key import NOT_CHECKED, ListedKey
 from dkimctl.publication.verdicts import Verdict
 from dkimctl.render.grid import BOLD_RED, DIM, GREEN, INDENT, RED, YELLOW, Grid
 from dkimctl.render.renderer import Renderer, TableLayout
-from dkimctl.rotation.key_list import NOT_CHECKED, ListedKey
 from dkimctl.text.escaping import printable
 from dkimctl.text.idn import readable
 

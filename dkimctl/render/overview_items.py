@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from dkimctl.models.overview import Event, Overview
 from dkimctl.render.json_format import json_line
 from dkimctl.render.key_list_items import key_fields
 from dkimctl.render.stage_items import written_time
-from dkimctl.rotation.overview import Event, Overview
 
 
 def overview_lines(overview: Overview) -> Iterator[str]:

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, NoReturn
 
 from dkimctl.errors import UsageError
 from dkimctl.models.key_status import KeyStage, NextAction
+from dkimctl.models.listed_key import NOT_CHECKED, ListedKey
 from dkimctl.publication.verdicts import Verdict
-from dkimctl.rotation.key_list import NOT_CHECKED, ListedKey
 from dkimctl.text.durations import parse_duration
 from dkimctl.text.escaping import quoted
 from dkimctl.text.idn import readable

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from dkimctl.dkim import with_key_len
 from dkimctl.models.history import KeyHistory
 from dkimctl.models.key_status import KeyStage, KeyStatus
+from dkimctl.models.listed_key import NOT_CHECKED, ListedKey
 from dkimctl.models.registration import Registration, key_of
 from dkimctl.rotation.retirement import NEVER
 from dkimctl.rotation.stages import read_stages
@@ -17,37 +18,7 @@ if TYPE_CHECKING:
     from dkimctl.ledger.ledger import Ledger
     from dkimctl.ledger.selection import Selection
 
-NOT_CHECKED = "unchecked"  # the state of a record that no look has found anything certain of
 _WITHOUT_RECORD = (KeyStage.REMOVED, KeyStage.UNANSWERED, KeyStage.TAKEN)
-
-
-class ListedKey(NamedTuple):
-    """A key. None: not known, or it has none.
-
-    `starts_at`: when signing starts if the key is enabled (UTC). `state` is the verdict of the last
-    look at DNS, which was at `looked_at` (UTC), or NOT_CHECKED.
-    """
-
-    status: KeyStatus
-    fqdn: str | None
-    key_len: int | None
-    age: timedelta | None
-    starts_at: datetime | None
-    enable: bool | None
-    state: str | None
-    looked_at: datetime | None
-
-    @property
-    def sign_domain(self) -> str:
-        return self.status.sign_domain
-
-    @property
-    def selector(self) -> str | None:
-        return self.status.selector
-
-    @property
-    def is_removed(self) -> bool:
-        return self.status.stage is KeyStage.REMOVED
 
 
 def read_keys(

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime, timedelta
-from typing import NamedTuple
+from datetime import datetime
 
-from dkimctl.models.key_status import KeyStage, KeyStatus, NextAction
-from dkimctl.rotation.key_list import ListedKey
+from dkimctl.models.key_status import KeyStage, NextAction
+from dkimctl.models.listed_key import ListedKey
+from dkimctl.models.overview import MONTH, WEEK, AgeBand, Event, Overview
 from dkimctl.rotation.stages import due_first
 
-WEEK, MONTH = timedelta(days=7), timedelta(days=30)
 _STARTS = "signing starts"
 _WHATS = {
     NextAction.PUBLISH: "publish",
@@ -20,44 +19,6 @@ _WHATS = {
 }
 _AGES = (30, 90, 180, 365)  # days: where one band of ages ends and the next begins
 _NOT_IN_USE = (KeyStage.REMOVED, KeyStage.TAKEN, KeyStage.UNANSWERED)
-
-
-class Event(NamedTuple):
-    """Something that happens, or is to be done, by itself or by `rotate run`, at a time (UTC)."""
-
-    at: datetime
-    what: str
-    key: ListedKey
-
-
-class AgeBand(NamedTuple):
-    """How many keys are at least `begin` days old, and fewer than `end`; None: no end."""
-
-    begin: int
-    end: int | None
-    keys: int
-
-
-class Overview(NamedTuple):
-    """The keys in use, counted; those that need people; and events, in order.
-
-    `week` are the events of the next 7 days and those that are overdue, `month` those of the 23
-    days after that. `looked_at` is the latest look at DNS; None: never.
-    """
-
-    now: datetime
-    domains: int
-    keys: int
-    stages: Counter[str]
-    states: Counter[str]
-    key_lengths: Counter[int]
-    looked_at: datetime | None
-    urgent: Sequence[ListedKey]
-    undecided: Sequence[ListedKey]
-    week: Sequence[Event]
-    month: Sequence[Event]
-    ages: Sequence[AgeBand]
-    statuses: Sequence[KeyStatus]
 
 
 def make_overview(keys: Iterable[ListedKey], now: datetime) -> Overview:

@@ -14,7 +14,7 @@ from dkimctl.render.renderer import KeyFormat, render_all
 
 if TYPE_CHECKING:
     from dkimctl.cli.session import Session
-    from dkimctl.rotation.key_list import ListedKey
+    from dkimctl.models.listed_key import ListedKey
 
 
 def show_keys(

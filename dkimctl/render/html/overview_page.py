@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from dkimctl.models.key_status import KeyStatus
+from dkimctl.models.listed_key import ListedKey
+from dkimctl.models.overview import MONTH, WEEK, Event, Overview
 from dkimctl.render.html.page import render_page
 from dkimctl.render.overview_text import first_domains, grouped
 from dkimctl.render.phases import PHASES, spans_of
-from dkimctl.rotation.key_list import ListedKey
-from dkimctl.rotation.overview import MONTH, WEEK, Event, Overview
 from dkimctl.text.idn import readable
 
 _MOST_DAYS = 20  # rows of a week or month

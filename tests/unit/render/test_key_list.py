@@ -16,6 +16,7 @@ from rich.cells import cell_len
 
 import dkimctl.cli.output
 from dkimctl.models.key_status import KeyDates, KeyStage, KeyStatus, NextAction
+from dkimctl.models.listed_key import NOT_CHECKED, ListedKey
 from dkimctl.publication.verdicts import Verdict
 from dkimctl.render.formats import open_key_renderer
 from dkimctl.render.html.overview_page import overview_page
@@ -24,7 +25,6 @@ from dkimctl.render.key_list_table import short_time
 from dkimctl.render.overview_items import overview_lines
 from dkimctl.render.overview_text import Screen, overview_text
 from dkimctl.render.renderer import KeyFormat, TableLayout, render_all
-from dkimctl.rotation.key_list import NOT_CHECKED, ListedKey
 from dkimctl.rotation.overview import make_overview
 from rendering import HOSTILE
 

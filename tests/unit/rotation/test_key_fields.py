@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from dkimctl.errors import UsageError
 from dkimctl.models.key_status import KeyDates, KeyStage, KeyStatus, NextAction
+from dkimctl.models.listed_key import NOT_CHECKED, ListedKey
 from dkimctl.publication.verdicts import Verdict
 from dkimctl.rotation.key_fields import FIELDS, names_field, read_filter, sorted_by
-from dkimctl.rotation.key_list import NOT_CHECKED, ListedKey
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 DAY = timedelta(days=1)

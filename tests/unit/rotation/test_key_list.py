@@ -9,8 +9,9 @@ import pytest
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.ledger.selection import Selection
 from dkimctl.models.key_status import KeyStage
+from dkimctl.models.listed_key import NOT_CHECKED
 from dkimctl.publication.verdicts import Verdict
-from dkimctl.rotation.key_list import NOT_CHECKED, read_keys
+from dkimctl.rotation.key_list import read_keys
 from dkimctl.rotation.overview import make_overview
 from dkimctl.settings.rotation import RotationSettings
 from portfolio import ACCOUNT, Portfolio
