@@ -344,6 +344,8 @@ ARGUMENTS = {
     "show-dns": ["show-dns", "--format", "json"],
     "check-dns": ["check-dns", "--server", "127.0.0.1:9", "--timeout", "1s"],
     "publish": ["publish", "--dry-run"],
+    "list": ["list", "--format", "json"],
+    "overview": ["overview"],
     "rotate": ["rotate"],
     "rotate run": ["rotate", "run", "--wait", "1s"],
     "rotate status": ["rotate", "status"],
