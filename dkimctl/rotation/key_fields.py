@@ -22,6 +22,7 @@ _ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
 _DATE = r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?"
+_NEVER_SEEN = datetime.min.replace(tzinfo=UTC)
 _YES, _NO = ("yes", "true"), ("no", "false")
 
 KeyFilter = Callable[[ListedKey], bool]
@@ -171,6 +172,11 @@ def _period(date: re.Match[str]) -> tuple[datetime, datetime]:
         raise UsageError(f"invalid date {quoted(date[0])}", hint="write it as 2027-03-31") from None
 
 
+def _seen(key: ListedKey) -> datetime | None:
+    """When a record was last looked at; one that never was counts as very long ago."""
+    return key.looked_at if key.state is None else key.looked_at or _NEVER_SEEN
+
+
 def _words(value: str) -> list[str]:
     """The values of a list with commas."""
     words = [word.strip() for word in value.split(",")]
@@ -197,7 +203,7 @@ _FIELDS: Mapping[str, _Field] = {
     "start": _Field(lambda key: key.starts_at, _date_test),
     "enabled": _Field(lambda key: key.enable, _yes_or_no),
     "state": _Field(lambda key: key.state, _word_test(_STATES)),
-    "seen": _Field(lambda key: key.looked_at, _past_test),
+    "seen": _Field(_seen, _past_test),
     "stage": _Field(lambda key: key.status.stage, _word_test([*KeyStage])),
     "next": _Field(lambda key: key.status.action, _word_test([*NextAction])),
     "due": _Field(lambda key: key.status.due, _date_test),

@@ -76,7 +76,7 @@ def fill(portfolio: Portfolio, domains: int) -> None:
             case 7:
                 portfolio.add(domain, age=rng.randrange(170, 178), looks={0.2: Verdict.PUBLISHED})
             case 11:
-                portfolio.add(domain, age=190, looks={189: Verdict.PUBLISHED})
+                portfolio.add(domain, age=190, looks={0.2: Verdict.PUBLISHED})
                 starts = -rng.randrange(1, 25)
                 portfolio.add(domain, "s2", age=8, starts=starts, looks={0.2: Verdict.PUBLISHED},
                               replaces="s1")  # fmt: skip

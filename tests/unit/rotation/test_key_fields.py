@@ -54,6 +54,7 @@ NOTHING = key(due=None, key_len=None, age=None, starts_at=None, enable=None, sta
          key(due=datetime(2027, 1, 1, tzinfo=UTC))),
         ("due<30d", key(due=NOW + 29 * DAY), key(due=NOW + 31 * DAY)),
         ("seen>7d", key(looked_at=NOW - 8 * DAY), USUAL),
+        ("seen>7d", key(looked_at=None, state=NOT_CHECKED), NOTHING),
         ("seen=2026-11", USUAL, key(looked_at=NOW - 30 * DAY)),
         ("enabled=no", key(enable=False), USUAL),
         ("ENABLED = TRUE", USUAL, key(enable=False)),
