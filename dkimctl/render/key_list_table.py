@@ -43,7 +43,9 @@ class KeyTableRenderer(Renderer[ListedKey]):
         if not self._keys:
             return
         layout, columns = self._layout, self._columns()
-        rows = [_cells(key, self._now, has_on="ON" in columns) for key in self._keys]
+        rows = [
+            _cells(key, self._now, layout.encoding, has_on="ON" in columns) for key in self._keys
+        ]
         cells = [[row[column] for column in columns] for row in rows]
         wordy = [at for at, name in enumerate(columns[:-1]) if name in _WORDY]
         grid = Grid(
@@ -62,12 +64,12 @@ class KeyTableRenderer(Renderer[ListedKey]):
         return [column for column in _COLUMNS if not (is_narrow and column == "ON")]
 
 
-def _cells(key: ListedKey, now: datetime, *, has_on: bool) -> Mapping[str, str]:
+def _cells(key: ListedKey, now: datetime, encoding: str, *, has_on: bool) -> Mapping[str, str]:
     """The texts of all columns, by their names."""
     status = key.status
     is_off = key.enable is False
     texts = {
-        "DOMAIN": readable(key.sign_domain),
+        "DOMAIN": readable(key.sign_domain, encoding),
         "SELECTOR": key.selector,
         "BITS": str(key.key_len or ""),
         "AGE": short_time(key.age),

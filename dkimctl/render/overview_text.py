@@ -115,7 +115,7 @@ def _rows(rows: Sequence[Row], style: str, layout: TableLayout) -> Iterator[str]
         head = f"  {day:<{days}}  " if days else "  "
         count = _counted(len(keys), "key")
         left = layout.width - len(head) - whats - len(count) - len("    ")
-        names = _that_fit([_name(key) for key in keys], left)
+        names = _that_fit([_name(key, layout.encoding) for key in keys], left)
         shown = styled(f"{what:<{whats}}", style) if layout.colour else f"{what:<{whats}}"
         yield f"{head}{shown}  {count}  {names}".rstrip() + "\n"
 
@@ -165,8 +165,10 @@ def _timeline(overview: Overview, screen: Screen, most: int) -> Iterator[str]:
     if not shown:
         return
     yield from _title("Timeline", "what is due first", layout)
-    named_well = [one._replace(sign_domain=readable(one.sign_domain)) for one in shown]
-    yield from render_all(TimelineRenderer(layout, overview.now), named_well)
+    renamed = [
+        one._replace(sign_domain=readable(one.sign_domain, layout.encoding)) for one in shown
+    ]
+    yield from render_all(TimelineRenderer(layout, overview.now), renamed)
     if more := len(overview.statuses) - len(shown):
         text = f"{_counted(more, 'more key')}: {_ALL}"
         yield from wrapped(screen.complete(text), layout.width)
@@ -205,6 +207,6 @@ def _counted(count: int, one: str) -> str:
     return f"{count:,} {one}" if count == 1 else f"{count:,} {one}s"
 
 
-def _name(key: ListedKey) -> str:
-    name = readable(key.sign_domain)
+def _name(key: ListedKey, encoding: str) -> str:
+    name = readable(key.sign_domain, encoding)
     return printable(f"{name} ({key.selector})" if key.selector else name)

@@ -81,7 +81,7 @@ class TableLayout(NamedTuple):
     `width` is in columns, `colour` adds ANSI codes, and `wide` adds a column. `only_attention`
     leaves out rows that need none; `shown_by` names what shows all. Of the rows with the same
     reason, `most_alike` are shown and the rest counted; None: all are shown. A plan has totals, and
-    no records.
+    no records. `encoding` is that of the output.
     """
 
     width: int = 80
@@ -91,6 +91,7 @@ class TableLayout(NamedTuple):
     shown_by: str = "--format table"
     most_alike: int | None = None
     is_plan: bool = False
+    encoding: str = "utf-8"
 
 
 DEFAULT_LAYOUT = TableLayout()

@@ -7,18 +7,18 @@ import unicodedata
 _RIGHT_TO_LEFT = ("R", "AL")  # bidirectional classes, of Hebrew and Arabic letters
 
 
-def readable(name: str) -> str:
+def readable(name: str, encoding: str = "utf-8") -> str:
     """`name` with its labels in their own script, such as `例え.jp` for `xn--r8jz45g.jp`.
 
-    A label stays as it is if it is not a valid A-label, or if a terminal would show it from right
-    to left and so reorder what stands beside it.
+    A label stays as it is if it is not a valid A-label, if `encoding` does not have its characters,
+    or if a terminal would show it from right to left and so reorder what stands beside it.
     """
     if "xn--" not in name.lower():
         return name
-    return ".".join(map(_readable_label, name.split(".")))
+    return ".".join(_readable_label(label, encoding) for label in name.split("."))
 
 
-def _readable_label(label: str) -> str:
+def _readable_label(label: str, encoding: str) -> str:
     if not label.lower().startswith("xn--"):
         return label
     import idna
@@ -26,6 +26,7 @@ def _readable_label(label: str) -> str:
     try:
         text = idna.ulabel(label)
         is_same = idna.alabel(text).decode() == label.lower()
+        text.encode(encoding)
     except UnicodeError:  # of which idna's own errors are a kind
         return label
     is_shown = text.isprintable() and not any(map(_is_right_to_left, text))

@@ -129,10 +129,11 @@ class _Abandoned(Exception):
 
 
 def table_layout(reporter: Reporter, output: Path | None) -> TableLayout:
-    """The width and colour of a table in the file `output`, or on stdout."""
+    """The width, colour and encoding of a table in the file `output`, or on stdout."""
     return TableLayout(
         width=shutil.get_terminal_size((120, 24)).columns,
         colour=output is None and reporter.shows_colour(sys.stdout),
+        encoding=sys.stdout.encoding if output is None else "utf-8",
     )
 
 

@@ -80,6 +80,14 @@ def test_the_table_fits_80_columns_with_names_in_their_own_script():
     ]
 
 
+@pytest.mark.parametrize("encoding", ["ascii", "iso-8859-1"])
+def test_where_the_output_lacks_the_script_names_are_a_labels(encoding):
+    assert "xn--r8jz45g.jp" in render(KeyFormat.TABLE, KEYS, encoding=encoding)
+    text = screen(KEYS, encoding=encoding)
+    assert "xn--r8jz45g.jp (s20270701)" in text
+    text.encode(encoding)
+
+
 def test_with_more_columns_the_table_says_whether_a_key_is_enabled():
     lines = render(KeyFormat.TABLE, [*KEYS, ODD], width=120).splitlines()
     assert lines[0].split()[4:6] == ["START", "ON"]
