@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from dkimctl.models.key_status import KeyStage
@@ -43,10 +43,7 @@ class KeyTableRenderer(Renderer[ListedKey]):
         if not self._keys:
             return
         layout, columns = self._layout, self._columns()
-        rows = [
-            _cells(key, self._now, layout.encoding, has_on="ON" in columns) for key in self._keys
-        ]
-        cells = [[row[column] for column in columns] for row in rows]
+        cells = [[*self._cells(key, columns)] for key in self._keys]
         wordy = [at for at, name in enumerate(columns[:-1]) if name in _WORDY]
         grid = Grid(
             columns, cells, layout.width, min_last=_MIN_LAST, colour=layout.colour, wordy=wordy
@@ -57,6 +54,10 @@ class KeyTableRenderer(Renderer[ListedKey]):
             if layout.wide and key.fqdn:
                 yield f"{INDENT}{grid.styled(printable(key.fqdn), DIM)}\n"
 
+    def _cells(self, key: ListedKey, columns: Sequence[str]) -> Iterator[str]:
+        texts = _texts(key, self._now, self._layout.encoding, has_on="ON" in columns)
+        return (printable(texts[column] or "-") for column in columns)
+
     def _columns(self) -> list[str]:
         if self._layout.wide:
             return [*_COLUMNS, *_MORE_COLUMNS]
@@ -64,11 +65,13 @@ class KeyTableRenderer(Renderer[ListedKey]):
         return [column for column in _COLUMNS if not (is_narrow and column == "ON")]
 
 
-def _cells(key: ListedKey, now: datetime, encoding: str, *, has_on: bool) -> Mapping[str, str]:
+def _texts(
+    key: ListedKey, now: datetime, encoding: str, *, has_on: bool
+) -> Mapping[str, str | None]:
     """The texts of all columns, by their names."""
     status = key.status
     is_off = key.enable is False
-    texts = {
+    return {
         "DOMAIN": readable(key.sign_domain, encoding),
         "SELECTOR": key.selector,
         "BITS": str(key.key_len or ""),
@@ -81,7 +84,6 @@ def _cells(key: ListedKey, now: datetime, encoding: str, *, has_on: bool) -> Map
         "NEXT": status.action,
         "DUE": _day(status.due),
     }
-    return {name: printable(text) if text else "-" for name, text in texts.items()}
 
 
 def _style(key: ListedKey, column: str) -> str:
