@@ -27,6 +27,7 @@ PACKAGES = {
     "bind9": ("named", "tsig-keygen"),
     "bind9-dnsutils": ("dig", "nsupdate"),
     "bind9-utils": ("dnssec-keygen", "dnssec-signzone", "named-checkzone"),
+    "chromium": ("chromium",),
     "curl": ("curl",),
     "dbus": ("dbus-run-session", "dbus-send"),
     "faketime": ("faketime",),
@@ -49,6 +50,7 @@ PACKAGES = {
     "postgresql": ("initdb", "postgres"),
     "rspamd": ("rspamd",),
     "systemd": ("systemd-analyze",),
+    "tmux": ("tmux",),
     "unbound": ("unbound",),
     "zsh": ("zsh",),
 }
