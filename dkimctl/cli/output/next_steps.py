@@ -66,6 +66,10 @@ def register_file(file: object) -> str:
     return f"`dkimctl register{_typed([str(file)])}`"
 
 
+def plan_file(file: object) -> str:
+    return f"`dkimctl register --dry-run{_typed([str(file)])}`"
+
+
 def rotate(selection: Sequence[str], *, by_target: bool = False) -> str:
     """What replaces keys; `by_target`: from a timer, since the config file says how."""
     if by_target:
