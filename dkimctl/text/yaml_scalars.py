@@ -14,6 +14,6 @@ def yaml_scalar(value: object) -> str:
     """Text, a number or a boolean; text is in quotes only if it needs them."""
     if isinstance(value, str) and re.fullmatch(_PLAIN, value) and value.lower() not in _KEYWORDS:
         return value
-    # JSON is YAML, but for its surrogate pairs, and characters that are not printable.
+    # JSON is YAML, but for its surrogate pairs and the character DEL.
     text = json.dumps(value, ensure_ascii=False)
-    return "".join(char if char.isprintable() else f"\\U{ord(char):08x}" for char in text)
+    return "".join(char if " " <= char <= "~" else f"\\U{ord(char):08x}" for char in text)
