@@ -24,7 +24,7 @@ from dkimctl.settings.values import CHECKS
 # By panel of the help. Each is a module of dkimctl.cli.commands. `rotate` takes a selection as well
 # as the second word of another command.
 _PANELS = {
-    "Start": ("init",),
+    "Start": ("init", "doctor"),
     "Account": ("login", "logout", "status", "profile"),
     "Domains": (
         "list", "overview", "register", "show-dns", "publish", "check-dns", "rotate", "rotate run",
