@@ -61,10 +61,12 @@ class DnsAnswers(NamedTuple):
 
 def read_domains(session: Session, given: Sequence[str] | None) -> list[str]:
     """The signing domains of the first spec file, as A-labels. Raises UsageError."""
-    text = None if given is None else " ".join(given)
     question = Question(_DOMAINS, "--domain", _parse_domains)
-    domains: list[str] = _answer(session.reporter, question, text)
-    return domains
+    if given is None:
+        named: list[str] = _answer(session.reporter, question, None)
+    else:
+        named = [one for word in given for one in _answer(session.reporter, question, word)]
+    return list(dict.fromkeys(named))
 
 
 def read_account(session: Session, dns: DnsAnswers) -> FirstConfig:
@@ -184,7 +186,7 @@ def _parse_domains(text: str) -> list[str]:
     domains = [parse_domain(word) for word in re.split(r"[\s,]+", text.strip(" ,\t\r\n")) if word]
     if not domains:
         raise UsageError("no domain is named", hint="write a domain, such as example.com")
-    return list(dict.fromkeys(domains))
+    return domains
 
 
 def _parse_method(text: str) -> DnsMethod:

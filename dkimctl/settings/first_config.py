@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from dkimctl.settings.dns_targets import DnsTarget
+from dkimctl.settings.profile import DEFAULT_PROFILE
 from dkimctl.text.yaml_scalars import yaml_scalar
 
 _PROFILE = """\
@@ -13,7 +14,7 @@ _PROFILE = """\
 # allowed here: `dkimctl login` stores them, and `dns` and `notify` only name them.
 
 # The profile to use if neither --profile nor DKIMCTL_PROFILE names one.
-default_profile: {name}
+{default_profile}
 
 profiles:
   {name}:
@@ -128,7 +129,10 @@ class FirstConfig(NamedTuple):
 def first_config(config: FirstConfig) -> str:
     """The text of the config file."""
     store = _key("credential_store", config.credential_store, "keyring")
+    # Named only if it is another: hints then name it in each command.
+    used = None if config.profile == DEFAULT_PROFILE else config.profile
     profile = _PROFILE.format(
+        default_profile=_key("default_profile", used, DEFAULT_PROFILE),
         name=yaml_scalar(config.profile),
         auth_url=yaml_scalar(config.auth_url),
         base_url=yaml_scalar(config.base_url),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -69,12 +69,16 @@ CHECKS = (
 
 
 def examine(
-    session: Session, *, offline: bool, start_thread: StartThread = start_daemon
+    session: Session,
+    *,
+    offline: bool,
+    checks: Iterable[Check] = CHECKS,
+    start_thread: StartThread = start_daemon,
 ) -> Iterator[Finding]:
     """What each check finds, as soon as it has ended; `offline` leaves out what sends anything."""
     failed: set[str] = set()
     is_sandbox = _is_sandbox(session)
-    for check in CHECKS:
+    for check in checks:
         if not (check.in_sandbox if is_sandbox else check.outside_sandbox):
             continue
         for finding in _findings(session, check, failed, offline, start_thread):

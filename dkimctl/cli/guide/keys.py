@@ -39,10 +39,11 @@ def guide_to_keys(session: Session) -> Guide | None:
     statuses = read_stages(ledger, read_selection(session, None), session.config.rotation, now)
     if not statuses:
         return None
-    return _guide(statuses, now, by_target=session.has_dns_targets)
+    return guide_of(statuses, now, by_target=session.has_dns_targets)
 
 
-def _guide(statuses: Sequence[KeyStatus], now: datetime, *, by_target: bool) -> Guide:
+def guide_of(statuses: Sequence[KeyStatus], now: datetime, *, by_target: bool) -> Guide:
+    """What these keys need; `by_target`: the config file says how to change DNS."""
     used = [status for status in statuses if status.stage not in _NOT_IN_USE]
     stages = Counter(str(status.stage) for status in statuses)
     counts = ", ".join(f"{stage} {stages[stage]}" for stage in KeyStage if stages[stage])
