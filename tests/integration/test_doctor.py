@@ -211,7 +211,7 @@ def test_a_timer_that_does_not_run(doctor, cli, needs_tool):
     cli.prefix = [needs_tool("faketime"), "-f", "+200d"]
     cli.environment |= FAKETIME
     assert doctor(*words)["timer"] == "wrong"
-    assert "rotate run" in doctor.said["timer"]
+    assert "run` once a day" in doctor.said["timer"]
     assert doctor("--sandbox", "--offline")["timer"] == "warning"
 
 

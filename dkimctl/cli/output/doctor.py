@@ -25,13 +25,13 @@ _CHECK_WIDTH = len("embedded service")
 _STATE_WIDTH = max(map(len, State))
 _GAP = "  "
 _LEAST_ROOM = 30  # columns, for the text
-_GOOD = (State.OK, State.NOTE)
+_NO_NEWS = (State.OK, State.NOTE, State.NOT_CHECKED)
 
 
 def show_findings(reporter: Reporter, findings: Iterable[Finding], *, is_json: bool) -> ExitCode:
     """Write each finding as soon as it is there, or all as JSON; returns the exit code.
 
-    With --quiet, those that are good are left out.
+    With --quiet, only what is wrong, unknown or a warning.
     """
     counts: Counter[str] = Counter()
 
@@ -44,8 +44,8 @@ def show_findings(reporter: Reporter, findings: Iterable[Finding], *, is_json: b
         items = [one._asdict() for one in counted()]
         write([json.dumps({"items": items, "count": len(items)}, indent=2) + "\n"])
     else:
-        shown = (one for one in counted() if not (reporter.quiet and one.state in _GOOD))
-        width = max(table_layout(reporter, None).width, 0)
+        shown = (one for one in counted() if not (reporter.quiet and one.state in _NO_NEWS))
+        width = table_layout(reporter, None).width
         colour = reporter.shows_colour(sys.stdout)
         write(line for one in shown for line in _lines(one, width, colour=colour))
     text = ", ".join(f"{state} {counts[state]}" for state in State if counts[state])
