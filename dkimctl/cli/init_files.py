@@ -59,13 +59,9 @@ def write_files(texts: Mapping[Path, str], *, config: Path | None) -> None:
     """Write all files or none; only the user can read the `config`. Raises DkimctlError."""
     try:
         create_files(texts, private=[] if config is None else [config])
-    except FileExistsError as error:
-        raise UsageError(
-            f"{printable(str(error.filename))} already exists; nothing was written",
-            hint="run the same command again, and see what it says",
-        ) from None
     except OSError as error:
+        files = " and ".join(printable(str(file)) for file in texts)
         raise OutputError(
-            f"cannot write {printable(str(error.filename))}: {error.strerror or error}",
+            f"cannot write {files}: {error.strerror or 'a file is there by now'}",
             hint="check the permissions and the space there; nothing was written",
         ) from None
