@@ -140,12 +140,15 @@ def test_without_a_keyring(doctor, cli, account):
     assert secret not in doctor.done.out
 
 
-def test_a_damaged_ledger_is_said_and_stays(doctor, cli):
-    register(cli, "example.com")
+@pytest.mark.parametrize("pages", [None, 1])
+def test_a_damaged_ledger_is_said_and_stays(doctor, cli, pages):
+    """All pages but the first, or only the last one."""
+    register(cli, *(f"d{number}.example.com" for number in range(40)), key_len=1024)
     ledger = next(cli.home.rglob("ledger.db"))
     cli("ledger", "import", "--sandbox", "-", stdin="{}")  # merges the log
     data = ledger.read_bytes()
-    ledger.write_bytes(data[:4096] + b"\xff" * (len(data) - 4096))
+    begin = 4096 if pages is None else len(data) - pages * 4096
+    ledger.write_bytes(data[:begin] + b"\xff" * (len(data) - begin))
     for side in ledger.parent.glob("ledger.db-*"):
         side.unlink()
     before = ledger.read_bytes()
