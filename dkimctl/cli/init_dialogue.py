@@ -51,12 +51,20 @@ _METHOD = "How DNS is changed: hand, rfc2136 (dynamic updates) or octodns"
 
 
 class DnsAnswers(NamedTuple):
-    """The options about DNS."""
+    """The options about DNS, of which --dns may follow from the others."""
 
-    method: DnsMethod | None = None
+    given_method: DnsMethod | None = None
     server: str | None = None
     key_file: str | None = None
     class_name: str | None = None
+
+    @property
+    def method(self) -> DnsMethod | None:
+        if self.given_method is None and (self.server is not None or self.key_file is not None):
+            return DnsMethod.RFC2136
+        if self.given_method is None and self.class_name is not None:
+            return DnsMethod.OCTODNS
+        return self.given_method
 
 
 def read_domains(session: Session, given: Sequence[str] | None) -> list[str]:
@@ -85,11 +93,16 @@ def read_account(session: Session, dns: DnsAnswers) -> FirstConfig:
 
 
 def missing_options(
-    session: Session, domains: Sequence[str] | None, *, needs_account: bool
+    session: Session, domains: Sequence[str] | None, dns: DnsAnswers, *, needs_account: bool
 ) -> list[str]:
     """The options that would have to answer what nothing else does."""
     keys = [key for key in _ACCOUNT if needs_account and given_value(session, key) is None]
-    return [*(option(key).name for key in keys), *(["--domain"] if domains is None else [])]
+    missing = {
+        "--domain": domains is None,
+        "--server": dns.method is DnsMethod.RFC2136 and dns.server is None,
+        "--class": dns.method is DnsMethod.OCTODNS and dns.class_name is None,
+    }
+    return [*(option(key).name for key in keys), *(name for name in missing if missing[name])]
 
 
 def given_value(session: Session, key: str) -> str | None:
@@ -107,7 +120,7 @@ def _read_name(session: Session) -> str:
 
 
 def _read_target(reporter: Reporter, dns: DnsAnswers) -> DnsTarget | None:
-    method = dns.method or _method_of(dns)
+    method = dns.method
     if method is None:
         question = Question(_METHOD, "--dns", _parse_method, default=DnsMethod.HAND)
         given = None if prompt.is_interactive() else DnsMethod.HAND
@@ -126,13 +139,6 @@ def _read_target(reporter: Reporter, dns: DnsAnswers) -> DnsTarget | None:
         question = Question(label, "--class", check_class)
         return DnsTarget(method, class_name=_answer(reporter, question, dns.class_name))
     return None
-
-
-def _method_of(dns: DnsAnswers) -> DnsMethod | None:
-    """The method that the other options are about."""
-    if dns.server is not None or dns.key_file is not None:
-        return DnsMethod.RFC2136
-    return None if dns.class_name is None else DnsMethod.OCTODNS
 
 
 def _refuse_others(dns: DnsAnswers, method: DnsMethod) -> None:
@@ -208,5 +214,7 @@ def _parse_key_file(text: str) -> str:
     if text == _NO_FILE:
         return ""
     path = str(Path(file_path(text)).absolute())
+    if re.search("[\ud800-\udfff]", path):  # a byte that is not UTF-8, as the config file is
+        raise UsageError("the file name is not UTF-8", hint="rename the file")
     read_tsig_key(path)
     return path

@@ -74,6 +74,10 @@ def test_without_a_terminal_what_is_missing_is_named(cli, config, specs):
      (("--dns", "hand", "--class", "a.B"), "--class has no effect with --dns hand"),
      (("--no-config", "--server", "192.0.2.1"), "--no-config writes nothing about DNS"),
      (("--credential-store", "x"), "--credential-store: unknown"),
+     (("--output", "-"), "in --output: "), (("--output", ""), "in --output: "),
+     (("--client-id", ""), "--client-id: "), (("--dns", "octodns"), "no --class"),
+     (("--key-file", "k\udcff.key", "--server", "192.0.2.1"), "--key-file: "),
+     (("--key-file", "k.key"), "no --server"),
      (("--output", "no/x.yaml"), "the directory no does not exist"),
      (("--config", "no/x.yaml"), "the directory no does not exist")],
 )  # fmt: skip

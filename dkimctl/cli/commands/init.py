@@ -41,6 +41,14 @@ _DNS_PANEL = "How DNS is changed"
 _SPEC_FILE = Path("domains.yaml")
 
 
+def _read_file_name(text: str) -> Path:
+    """What --output names. Raises UsageError for stdout: several files are written."""
+    file = read_output(text)
+    if file is None:
+        raise UsageError("in --output: init writes to files only", hint="write --output FILE")
+    return file
+
+
 @app.command(
     epilog=examples(
         "dkimctl init",
@@ -62,7 +70,7 @@ def init(
             "--output",
             "-o",
             metavar="FILE",
-            parser=read_output,
+            parser=_read_file_name,
             help=f"Spec file to write (default: {_SPEC_FILE}).",
             show_default=False,
         ),
@@ -118,7 +126,7 @@ def init(
         option = "--sandbox" if is_sandbox else "--no-config"
         raise UsageError(f"{option} writes nothing about DNS", hint="leave out one of the two")
     _require_places(session, config, output)
-    missing = missing_options(session, domain, needs_account=config is not None)
+    missing = missing_options(session, domain, answers, needs_account=config is not None)
     if missing and not prompt.is_interactive():
         raise no_terminal(missing)
     with prompt.interruptible("nothing was written"):
