@@ -4,30 +4,30 @@ from __future__ import annotations
 
 from datetime import date
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from dkimctl.cli import prompt
 from dkimctl.cli.command import App
-from dkimctl.cli.init_dialogue import (
-    DnsAnswers,
-    DnsMethod,
-    given_value,
-    missing_options,
-    no_terminal,
-    read_account,
-    read_domains,
-)
-from dkimctl.cli.init_files import (
+from dkimctl.cli.init.account import given_value, missing_options, read_account, read_domains
+from dkimctl.cli.init.dns import DnsAnswers
+from dkimctl.cli.init.files import (
     prepare_config_directory,
     require_absent,
     require_directory,
     start_of_signing,
     write_files,
 )
+from dkimctl.cli.init.questions import no_terminal
 from dkimctl.cli.options.common import ACCOUNT
-from dkimctl.cli.options.results import read_output
+from dkimctl.cli.options.init import (
+    SPEC_FILE,
+    ClassOption,
+    DnsOption,
+    DomainOption,
+    KeyFileOption,
+    NoConfigOption,
+    ServerOption,
+    SpecFileOption,
+)
 from dkimctl.cli.options.shared import examples, with_session
 from dkimctl.cli.output.first_steps import after_init
 from dkimctl.cli.session import Session
@@ -36,17 +36,6 @@ from dkimctl.settings.modeline import modeline
 from dkimctl.settings.values import SANDBOX
 
 app = App()
-
-_DNS_PANEL = "How DNS is changed"
-_SPEC_FILE = Path("domains.yaml")
-
-
-def _read_file_name(text: str) -> Path:
-    """What --output names. Raises UsageError for stdout: several files are written."""
-    file = read_output(text)
-    if file is None:
-        raise UsageError("in --output: init writes to files only", hint="write --output FILE")
-    return file
 
 
 @app.command(
@@ -60,57 +49,13 @@ def _read_file_name(text: str) -> Path:
 @with_session(ACCOUNT)
 def init(
     session: Session,
-    domain: Annotated[
-        list[str] | None,
-        typer.Option("--domain", metavar="DOMAIN", help="A signing domain; repeatable."),
-    ] = None,
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            parser=_read_file_name,
-            help=f"Spec file to write (default: {_SPEC_FILE}).",
-            show_default=False,
-        ),
-    ] = _SPEC_FILE,
-    no_config: Annotated[
-        bool, typer.Option("--no-config", help="Write only the spec file.")
-    ] = False,
-    dns: Annotated[
-        DnsMethod | None,
-        typer.Option(
-            "--dns",
-            metavar="METHOD",
-            help=f"{', '.join(DnsMethod)} (default: hand).",
-            rich_help_panel=_DNS_PANEL,
-        ),
-    ] = None,
-    server: Annotated[
-        str | None,
-        typer.Option(
-            "--server",
-            metavar="HOST[:PORT]",
-            help="The primary server, for dynamic updates.",
-            rich_help_panel=_DNS_PANEL,
-        ),
-    ] = None,
-    key_file: Annotated[
-        str | None,
-        typer.Option(
-            "--key-file", metavar="FILE", help="TSIG key for them.", rich_help_panel=_DNS_PANEL
-        ),
-    ] = None,
-    class_name: Annotated[
-        str | None,
-        typer.Option(
-            "--class",
-            metavar="CLASS",
-            help="Class of the octoDNS provider.",
-            rich_help_panel=_DNS_PANEL,
-        ),
-    ] = None,
+    domain: DomainOption = None,
+    output: SpecFileOption = SPEC_FILE,
+    no_config: NoConfigOption = False,
+    dns: DnsOption = None,
+    server: ServerOption = None,
+    key_file: KeyFileOption = None,
+    class_name: ClassOption = None,
 ) -> int:
     """Write a first config file and a first spec file.
 
