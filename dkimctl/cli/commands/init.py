@@ -19,7 +19,6 @@ from dkimctl.cli.init.files import (
 from dkimctl.cli.init.questions import no_terminal
 from dkimctl.cli.options.common import ACCOUNT
 from dkimctl.cli.options.init import (
-    SPEC_FILE,
     ClassOption,
     DnsOption,
     DomainOption,
@@ -30,6 +29,7 @@ from dkimctl.cli.options.init import (
 )
 from dkimctl.cli.options.shared import examples, with_session
 from dkimctl.cli.output.first_steps import after_init
+from dkimctl.cli.output.next_steps import SPEC_FILE
 from dkimctl.cli.session import Session
 from dkimctl.errors import ExitCode, UsageError
 from dkimctl.settings.modeline import modeline
@@ -50,7 +50,7 @@ app = App()
 def init(
     session: Session,
     domain: DomainOption = None,
-    output: SpecFileOption = SPEC_FILE,
+    output: SpecFileOption = Path(SPEC_FILE),
     no_config: NoConfigOption = False,
     dns: DnsOption = None,
     server: ServerOption = None,

@@ -10,12 +10,12 @@ from dkimctl.cli.embedded_service import INSTALL, is_installed
 from dkimctl.cli.guide.keys import guide_to_keys
 from dkimctl.cli.guide.steps import Guide, Step
 from dkimctl.cli.output import next_steps
+from dkimctl.cli.output.next_steps import SPEC_FILE
 from dkimctl.cli.session import Session
 from dkimctl.errors import CredentialsError
 from dkimctl.settings.logins import login_of, settings_of
 from dkimctl.text.escaping import printable
 
-_SPEC_FILE = "domains.yaml"
 _SECRETS = ("DKIMCTL_CLIENT_SECRET", "DKIMCTL_ACCESS_TOKEN")
 _LOGIN = Step("`dkimctl login`", "verify and store the client secret")
 
@@ -55,23 +55,23 @@ def _try_it() -> Sequence[Step]:
     """How to begin with the embedded service."""
     if not is_installed():
         return [Step(f"`{INSTALL}`", "get the embedded service, to try it")]
-    if Path(_SPEC_FILE).exists():
-        command = f"`dkimctl register --sandbox {_SPEC_FILE}`"
+    if Path(SPEC_FILE).exists():
+        command = f"`dkimctl register --sandbox {SPEC_FILE}`"
     else:
         command = "`dkimctl init --sandbox --domain example.com`"
     return [Step(command, "or try it without an account")]
 
 
 def _to_register(session: Session, lines: Sequence[str]) -> Guide:
-    if Path(_SPEC_FILE).exists():
-        plan = Step(next_steps.plan_file(_SPEC_FILE), "show what would be registered")
-        register = Step(next_steps.register_file(_SPEC_FILE), "register it")
+    if Path(SPEC_FILE).exists():
+        plan = Step(next_steps.plan_file(SPEC_FILE), "show what would be registered")
+        register = Step(next_steps.register_file(SPEC_FILE), "register it")
         return Guide(lines, [plan, register])
     if session.profile.is_sandbox:
         command = "`dkimctl init --domain example.com`"
     else:
         command = "`dkimctl init --no-config`"
-    return Guide(lines, [Step(command, f"write a first {_SPEC_FILE}")])
+    return Guide(lines, [Step(command, f"write a first {SPEC_FILE}")])
 
 
 def _joined(first: Guide, rest: Guide) -> Guide:

@@ -9,10 +9,10 @@ import typer
 
 from dkimctl.cli.init.dns import DnsMethod
 from dkimctl.cli.options.results import read_output
+from dkimctl.cli.output.next_steps import SPEC_FILE
 from dkimctl.errors import UsageError
 
 _DNS_PANEL = "How DNS is changed"
-SPEC_FILE = Path("domains.yaml")
 
 
 def _read_file_name(text: str) -> Path:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from dkimctl.cli.output.named_commands import as_typed
 
+SPEC_FILE = "domains.yaml"  # what `init` writes, and the documentation names
 _MAX_TYPED = 5  # domains in a command to copy
 
 
