@@ -42,9 +42,10 @@ _OPTIONS = {
     ("register", "--key-len --keylen --key-length --bits --start-date --enable --default"): (
         "write it in the spec file, such as 'key_len: 2048' below defaults:"
     ),
-    ("register", "--file --input --from-file --domain --domains"): (
-        "list the domains in a spec file, and name it by itself: `dkimctl register FILE`"
-    ),
+    (
+        "register",
+        "--file --input --from-file",
+    ): ("name the spec file by itself: `dkimctl register FILE`"),
     ("api", "--data --body --json --file -d"): (
         "write the body into a file, and add --input FILE (`-` is standard input)"
     ),
@@ -122,8 +123,6 @@ def for_missing(context: Any) -> str:
 def for_extra(context: Any) -> str:
     """For an argument too many: what the command takes."""
     arguments = [one for one in context.command.params if one.param_type_name == "argument"]
-    if context.command.name == "register":
-        return "give one file; `cat *.yaml | dkimctl register -` joins several lists"
     names = " ".join(str(one.metavar or one.name).upper() for one in arguments)
     return f"`{context.command_path}` takes only {names or 'options'}: see its --help"
 

@@ -119,6 +119,7 @@ def _require_regular(path: str | None) -> None:
 
 _SOURCES = {
     "FILE": Source(_nothing, Files.ALL),
+    "[FILE]...": Source(_nothing, Files.ALL),
     "FILE|URL": Source(_nothing, Files.ALL),
     "DIR": Source(_nothing, Files.DIRECTORIES),
     "NAME": Source(_profiles),
