@@ -104,3 +104,19 @@ def test_the_examples_of_the_pages(cli, shell):
     cli.write("domains.yaml", SPECS)
     cli.write("more.csv", TABLE)
     assert "example.net" in shell(example("domains.yaml more.csv"), env).stdout
+
+
+def test_a_plan_as_markdown(cli):
+    cli.write("b.csv", TABLE)
+    cli("register", "--sandbox", "b.csv")
+    cli.write("c.csv", TABLE.replace("2048", "1024") + "new.example;;;\r\n")
+    words = ["register", "--sandbox", "--format", "markdown", "c.csv"]
+    plan = cli(*words, "--dry-run", "--output", "plan.md")
+    text = (cli.home / "plan.md").read_text(encoding="utf-8")
+    assert plan.status == 1
+    assert text.startswith("### DKIM registrations: differs 1, to create 1, exists 1\n")
+    assert "| `c.example` | `s1` |" in text
+    done = cli(*words)
+    assert done.out.startswith("### DKIM registrations: differs 1, created 1, exists 1\n")
+    wrong = cli("register", "--sandbox", "--dry-run", "--format", "csv", "c.csv")
+    assert (wrong.status, "use --format table, json or markdown" in wrong.err) == (2, True)

@@ -32,9 +32,10 @@ def show_plan(
     """Show what `register` would do; returns the exit code. Raises UsageError for other formats."""
     if output.is_default:
         output = output._replace(fmt=Format.TABLE)
-    if output.fmt not in (Format.TABLE, Format.JSON):
+    if output.fmt not in (Format.TABLE, Format.JSON, Format.MARKDOWN):
         raise UsageError(
-            f"a plan has no DNS records to show as {output.fmt}", hint="use --format table or json"
+            f"a plan has no DNS records to show as {output.fmt}",
+            hint="use --format table, json or markdown",
         )
     if output.output_dir is not None:
         raise UsageError("--output-dir has no effect with --dry-run", hint="use --output FILE")

@@ -92,7 +92,7 @@ def test_what_is_wrong_is_still_said(capsys):
         ("show-dns --json", "write --format json"),
         ("status --json", "write --format json"),
         ("status --yaml", "write --format and one of table, json"),
-        ("show-dns --bind", "write --format and one of table, json, jsonl, csv, zone"),
+        ("show-dns --bind", "write --format and one of table, json, jsonl, csv, markdown, zone"),
         ("login --client-secret x", "no option takes a secret: `dkimctl login` asks for it"),
         ("show-dns --format=jsno", "did you mean --format json?"),
         ("show-dns --format bind", "did you mean --format zone?"),
