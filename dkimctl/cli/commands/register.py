@@ -55,6 +55,7 @@ app = App()
         "dkimctl register domains.yaml",
         "dkimctl register --dry-run domains.yaml more.csv",
         "dkimctl register --domain example.com --domain example.net",
+        "dkimctl register --dry-run --format markdown --output plan.md domains.yaml",
         "dkimctl register --assign-selector s%Y%m domains.yaml",
         "dkimctl register --publish domains.yaml",
         "dkimctl register --sandbox domains.example.yaml",
