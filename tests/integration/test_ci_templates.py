@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import uuid
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,7 @@ class Runner:
     def __init__(self, cli, account) -> None:
         self.workspace, self.temp = cli.home / "work", cli.home / "temp"
         self.gh = cli.home / "gh"
+        self.zone = f"{uuid.uuid4().hex}.example"  # the service is that of other tests, too
         self._cli, self._account = cli, account
         for folder in (self.workspace, self.temp, self.gh):
             folder.mkdir()
@@ -63,7 +65,8 @@ class Runner:
 
     def write(self, **files: str) -> None:
         for name, text in files.items():
-            (self.workspace / name.replace("_", ".")).write_text(text)
+            unique = text.replace(".example", f".{self.zone}")
+            (self.workspace / name.replace("_", ".")).write_text(unique)
 
     def __call__(self, name: str, **inputs: str) -> subprocess.CompletedProcess[str]:
         step = STEPS[name]
@@ -164,7 +167,7 @@ def test_a_token_that_may_only_read_leaves_the_summary(runner):
 def test_the_selector_is_for_entries_without_one(runner):
     runner.write(domains_yaml="- {sign_domain: a.example, enable: false}\n")
     assert runner("Plan", selector="s2027").returncode == 0
-    assert "| `a.example` | `s2027` |" in (runner.gh / "posted").read_text()
+    assert f"| `a.{runner.zone}` | `s2027` |" in (runner.gh / "posted").read_text()
     for _ in range(2):
         assert runner("Register", selector="s2027").returncode == 0
     assert "`s2027`" in runner.summary.read_text()
@@ -277,7 +280,7 @@ def test_the_jobs_of_gitlab_are_for_one_kind_of_pipeline_each():
 def test_the_plan_of_the_page(cli, shell):
     cli.write("domains.yaml", SPECS)
     env = {"DKIMCTL_PROFILE": "sandbox"}
-    shell(example("register --dry-run --format markdown"), env)
+    shell(example("register --dry-run --output plan.md"), env)
     assert "to create 1" in (cli.home / "plan.md").read_text()
 
 
