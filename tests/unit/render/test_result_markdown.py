@@ -10,6 +10,7 @@ from markdown_it import MarkdownIt
 from dkimctl.models.registration import DomainSpec, Outcome, Registration, Result
 from dkimctl.registration.outcomes import pending
 from dkimctl.render.formats import open_renderer
+from dkimctl.render.markdown import cell
 from dkimctl.render.renderer import Format, TableLayout, render_all
 from terminals import is_harmless
 
@@ -136,6 +137,19 @@ def test_nothing_in_it_acts(field, text):
 @pytest.mark.parametrize("text", [HOSTILE, HOSTILE * 30])
 def test_nothing_in_a_hostile_text_acts(text):
     assert_is_code(render(known(Outcome.DIFFERS, text, text)), text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", ""),
+        ("a|b", r"`a\|b`"),
+        (r"a\|b\\|", r"`a\` `\|b\\` `\|`"),  # else the pipe would end the cell at GitHub
+        ("`|`", r"`` `\|` ``"),
+    ],
+)
+def test_a_pipe_does_not_end_a_cell(text, expected):
+    assert cell(text) == expected
 
 
 @given(st.text(alphabet="ab|\\ `", min_size=1, max_size=20).filter(lambda text: text.strip()))

@@ -382,6 +382,18 @@ class TestSeveralFiles:
             DomainSpec("c.example", key_len=2048),
         ]
 
+    def test_the_defaults_of_a_file_are_for_its_own_entries(self, read):
+        specs = read("- a.example", "defaults: {key_len: 2048}\ndomains: [b.example]")
+        assert specs == [DomainSpec(A), DomainSpec(B, key_len=2048)]
+
+    @pytest.mark.slow
+    def test_all_files_together_have_at_most_250_000_entries(self, read):
+        rows = "".join(f"d{number}.a\n" for number in range(250_000))
+        assert len(read(f"sign_domain\n{rows}")) == 250_000
+        with pytest.raises(InputError) as caught:
+            read("- a.example", f"sign_domain\n{rows}")
+        assert str(caught.value) == "1.csv:250001:1: more than 250,000 entries"
+
     def test_mistakes_of_all_files_are_reported(self, read):
         with pytest.raises(InputError) as caught:
             read("- a_b.example\n- c.example", "sign_domain\nb_c.example\n", "- c.example")
