@@ -26,7 +26,13 @@ _CONTINUATION = bytes(range(0x80, 0xC0))  # bytes of a character after its first
 _DIRECTIVE = rb"(?:\A(?:\xef\xbb\xbf)?|[\r\n])%"
 
 
-def read_bytes(path: str, *, largest: int = MAX_BYTES, hint_if_missing: str = "") -> bytes:
+def read_bytes(
+    path: str,
+    *,
+    largest: int = MAX_BYTES,
+    hint_if_missing: str = "",
+    hint_if_large: str = "split it into several files",
+) -> bytes:
     """The content of a file or pipe, or of standard input for `-`.
 
     Raises UsageError if it cannot be read, or has more than `largest` bytes.
@@ -34,14 +40,14 @@ def read_bytes(path: str, *, largest: int = MAX_BYTES, hint_if_missing: str = ""
     if path == "-":
         if sys.stdin is None:
             raise UsageError("standard input is closed", hint="name a file instead of -")
-        return _bounded(sys.stdin.buffer, "<stdin>", largest)
+        return _bounded(sys.stdin.buffer, "<stdin>", largest, hint_if_large)
     try:
         if Path(path).is_dir():
             from dkimctl.strict_yaml.missing import directory
 
             raise directory(path)
         with Path(path).open("rb") as file:
-            return _bounded(file, path, largest)
+            return _bounded(file, path, largest, hint_if_large)
     except FileNotFoundError:
         from dkimctl.strict_yaml.missing import missing
 
@@ -53,11 +59,11 @@ def read_bytes(path: str, *, largest: int = MAX_BYTES, hint_if_missing: str = ""
         ) from None
 
 
-def _bounded(file: IO[bytes], name: str, largest: int) -> bytes:
+def _bounded(file: IO[bytes], name: str, largest: int, hint: str) -> bytes:
     data = file.read(largest + 1)
     if len(data) > largest:
         message = f"{printable(name)} is larger than {largest >> 20} MiB"
-        raise UsageError(message, hint="split it into several files")
+        raise UsageError(message, hint=hint)
     return data
 
 

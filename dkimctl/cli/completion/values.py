@@ -120,6 +120,7 @@ def _require_regular(path: str | None) -> None:
 _SOURCES = {
     "FILE": Source(_nothing, Files.ALL),
     "[FILE]...": Source(_nothing, Files.ALL),
+    "MAIL...": Source(_nothing, Files.ALL),
     "FILE|URL": Source(_nothing, Files.ALL),
     "DIR": Source(_nothing, Files.DIRECTORIES),
     "NAME": Source(_profiles),

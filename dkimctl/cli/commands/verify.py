@@ -1,0 +1,132 @@
+"""`dkimctl verify`: whether the signatures of a received mail are valid."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dkimctl.cli.command import App
+from dkimctl.cli.options.checking import ResolverOption, ServerOption, open_source
+from dkimctl.cli.options.common import LEDGER
+from dkimctl.cli.options.shared import (
+    OutputOption,
+    TableOrJson,
+    TableOrJsonOption,
+    examples,
+    with_session,
+)
+from dkimctl.cli.output.destination import require_writable
+from dkimctl.cli.output.mail import show_reports
+from dkimctl.cli.output.results import worst_check
+from dkimctl.cli.session import Session
+from dkimctl.errors import LedgerError, UsageError
+
+if TYPE_CHECKING:
+    from dkimctl.ledger.ledger import Ledger
+    from dkimctl.publication.mail.report import MailReport
+    from dkimctl.publication.mail.run import KnownKeys, Sources
+
+app = App()
+
+_MAX_BYTES = 50 << 20
+
+MailArgument = Annotated[
+    list[str],
+    typer.Argument(metavar="MAIL...", help="Mails, each in a file; - is standard input."),
+]
+
+
+@app.command(
+    epilog=examples(
+        "dkimctl verify mail.eml",
+        "dkimctl verify --format json - < mail.eml",
+        "dkimctl verify mail.eml --server 192.0.2.1",
+    )
+)
+@with_session(LEDGER)
+def verify(
+    session: Session,
+    mails: MailArgument,
+    server: ServerOption = None,
+    resolver: ResolverOption = False,
+    fmt: TableOrJsonOption = TableOrJson.TABLE,
+    output: OutputOption = None,
+) -> int:
+    """Verify the DKIM signatures of received mail, and compare their keys with the ledger.
+
+    The keys are looked up as a receiver does, by the system's resolver; IN DNS is what check-dns
+    says of the registered ones. No token is needed, and what the mail itself claims in
+    Authentication-Results does not count.
+
+    The exit code is 0 if at least one signature is valid, and all of registered domains are; else
+    1, or 4 if DNS gave no answer.
+    """
+    from dkimctl.publication.mail.verifying import require_dkimpy
+
+    require_dkimpy()
+    if output is not None:
+        require_writable(output)
+    sources = _open_sources(server or (), resolver=resolver)
+    ledger = _open_ledger(session)
+    reports, codes = [], []
+    for file in mails:
+        try:
+            reports.append(_verify(session, file, sources, ledger))
+        except UsageError as error:
+            if len(mails) == 1:
+                raise
+            session.reporter.error(error)
+            codes.append(error.exit_code)
+    return worst_check([*codes, show_reports(session, reports, fmt, output)])
+
+
+def _open_sources(servers: Collection[str], *, resolver: bool) -> Sources:
+    from dkimctl.publication.mail.run import Sources
+
+    check = open_source([*servers], resolver)
+    return Sources(check if check.is_given else open_source(resolver=True), check)
+
+
+def _open_ledger(session: Session) -> Ledger | None:
+    """The ledger of the profile; None if no account is set up, which verifying needs not."""
+    _ = session.profile  # raises for an unknown one
+    try:
+        return session.open_ledger(for_writing=False)
+    except LedgerError:
+        raise
+    except UsageError:
+        session.reporter.note("dkimctl: no account is set up, so no key counts as registered")
+        return None
+
+
+def _verify(session: Session, file: str, sources: Sources, ledger: Ledger | None) -> MailReport:
+    from dkimctl.publication.mail.message import read_message
+    from dkimctl.publication.mail.run import KnownKeys, verify_mail
+    from dkimctl.strict_yaml.source import read_bytes
+
+    data = read_bytes(file, largest=_MAX_BYTES, hint_if_large="no receiver takes a mail that large")
+    name = "<stdin>" if file == "-" else file
+    message = read_message(data, name)
+
+    def read_known(domains: Collection[str]) -> KnownKeys:
+        return _read_known(session, ledger, domains) if ledger else KnownKeys({})
+
+    return verify_mail(message, name, sources, read_known, time.time())
+
+
+def _read_known(session: Session, ledger: Ledger, domains: Collection[str]) -> KnownKeys:
+    from dkimctl.models.registration import key_of
+    from dkimctl.publication.mail.report import KnownKey
+    from dkimctl.publication.mail.run import KnownKeys
+    from dkimctl.rotation.domain_keys import read_domain_keys
+
+    now, settings = datetime.now(UTC), session.config.rotation
+    keys = {
+        key_of(status.sign_domain, status.selector): KnownKey(status.stage, registration)
+        for status, registration in read_domain_keys(ledger, domains, settings, now)
+    }
+    return KnownKeys(keys)

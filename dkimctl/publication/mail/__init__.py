@@ -1,0 +1,1 @@
+"""Verify the DKIM signatures of a mail, and compare them with what is registered."""
