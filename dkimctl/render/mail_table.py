@@ -36,15 +36,19 @@ class MailTableRenderer(Renderer[MailReport]):
         return ""
 
     def end(self) -> Iterator[str]:
-        cells = [_cells(one) for report in self._reports for one in report.signatures]
+        cells = [
+            _cells(one, self._layout.encoding)
+            for report in self._reports
+            for one in report.signatures
+        ]
         grid = self._grid(cells) if cells else None
         for number, report in enumerate(self._reports):
             if number:
                 yield "\n"
-            yield from self._line(_title(report), BOLD)
+            yield from self._line(_title(report, self._layout.encoding), BOLD)
             if grid is not None and report.signatures:
-                yield from _table(grid, report)
-            for text, style in _conclusions(report):
+                yield from _table(grid, report, self._layout.encoding)
+            for text, style in _conclusions(report, self._layout.encoding):
                 yield from self._line(text, style)
 
     def _grid(self, cells: list[tuple[str, ...]]) -> Grid:
@@ -58,25 +62,25 @@ class MailTableRenderer(Renderer[MailReport]):
             yield styled(line.rstrip("\n"), style if self._layout.colour else "") + "\n"
 
 
-def _title(report: MailReport) -> str:
-    senders = ", ".join(map(readable, report.from_domains)) or "no domain"
+def _title(report: MailReport, encoding: str) -> str:
+    senders = ", ".join(readable(one, encoding) for one in report.from_domains) or "no domain"
     return f"{printable(report.file)}: from {senders}"
 
 
-def _table(grid: Grid, report: MailReport) -> Iterator[str]:
+def _table(grid: Grid, report: MailReport, encoding: str) -> Iterator[str]:
     yield from grid.header()
     for one in report.signatures:
         style = _STYLES[one.verdict]
-        yield from grid.row(_cells(one), ["", "", style, "", "", _style_in_dns(one)])
+        yield from grid.row(_cells(one, encoding), ["", "", style, "", "", _style_in_dns(one)])
         if one.reason:
             yield from grid.below(printable(one.reason), style)
         for note in one.notes:
             yield from grid.below(printable(note), DIM)
 
 
-def _cells(one: CheckedSignature) -> tuple[str, ...]:
+def _cells(one: CheckedSignature, encoding: str) -> tuple[str, ...]:
     texts = (
-        readable(one.sign_domain)[:_MAX_NAME],
+        readable(one.sign_domain, encoding)[:_MAX_NAME],
         one.selector[:_MAX_NAME],
         one.verdict,
         " ".join(filter(None, (one.algorithm.partition("-")[0][:10], str(one.key_len or "")))),
@@ -92,12 +96,12 @@ def _style_in_dns(one: CheckedSignature) -> str:
     return GREEN if one.in_dns.verdict in ACCEPTED else RED
 
 
-def _conclusions(report: MailReport) -> Iterator[tuple[str, str]]:
+def _conclusions(report: MailReport, encoding: str) -> Iterator[tuple[str, str]]:
     """What the signatures mean together; each text with its style."""
     if not report.signatures:
         yield "It has no DKIM signature.", RED
     for domain in report.missing:
-        yield f"{readable(domain)} is registered, but has not signed this mail.", RED
+        yield f"{readable(domain, encoding)} is registered, but has not signed this mail.", RED
     if report.unverified:
         unverified = counted(report.unverified, "signature")
         yield f"{unverified} more not verified: there are too many.", YELLOW
@@ -106,7 +110,7 @@ def _conclusions(report: MailReport) -> Iterator[tuple[str, str]]:
     if aligned:
         best = min(aligned, key=lambda one: ALIGNED.index(one.alignment))
         yield (
-            f"Aligned with From, as DMARC asks: {readable(best.sign_domain)} ({best.alignment}).",
+            f"Aligned with From, as DMARC asks: {readable(best.sign_domain, encoding)} ({best.alignment}).",
             GREEN,
         )
     elif valid:

@@ -11,7 +11,7 @@ COMMANDS = [
     ["login"], ["logout"], ["status"], ["profile"], ["profile", "list"], ["profile", "use"],
     ["profile", "delete"], ["list"], ["overview"], ["register"], ["show-dns"], ["publish"],
     ["api"], ["serve"], ["completion"], ["rotate"], ["rotate", "run"], ["rotate", "status"],
-    ["ledger"], ["ledger", "import"], ["ledger", "forget"], ["init"], ["doctor"],
+    ["ledger"], ["ledger", "import"], ["ledger", "forget"], ["init"], ["doctor"], ["verify"],
     ["service"], ["service", "client"], ["service", "client", "create"],
     ["service", "client", "list"], ["service", "client", "disable"],
     ["service", "client", "enable"], ["service", "client", "delete"],

@@ -5,6 +5,7 @@ The commands and responses are those of libmilter/include/libmilter/mfdef.h of s
 
 from __future__ import annotations
 
+import re
 import socket
 import struct
 
@@ -18,7 +19,7 @@ def added_headers(
 ) -> tuple[bytes, list[tuple[bytes, bytes]]]:
     """The decision of the filter on this port of loopback, and the header fields that it adds.
 
-    `message` has CRLF and no continued header fields. It comes from this machine.
+    `message` has CRLF, and a space after each field's name. It comes from this machine.
     """
     with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
         _send(connection, b"O", struct.pack("!III", _VERSION, _ALL_ACTIONS, _ALL_STEPS))
@@ -31,9 +32,9 @@ def added_headers(
             (b"M", f"<{sender}>".encode() + b"\0"),
             (b"R", b"<someone@example.net>\0"),
             (b"T", b""),
-            *((b"L", line.replace(b": ", b"\0", 1) + b"\0") for line in head.split(b"\r\n")),
+            *((b"L", _field(field)) for field in re.split(rb"\r\n(?![ \t])", head)),
             (b"N", b""),
-            (b"B", body),
+            *([(b"B", body)] if body else []),
         ]
         for command, data in commands:
             _send(connection, command, data)
@@ -49,6 +50,10 @@ def added_headers(
                 added.append((name, value))
         _send(connection, b"Q", b"")
         return response[0], added
+
+
+def _field(text: bytes) -> bytes:
+    return text.replace(b": ", b"\0", 1).replace(b"\r\n", b"\n") + b"\0"
 
 
 def _send(connection: socket.socket, command: bytes, data: bytes) -> None:

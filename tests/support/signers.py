@@ -165,6 +165,14 @@ def running_rspamd(need: Callable[[str], str], home: Path, export: Path) -> Iter
         yield signer
 
 
+@contextlib.contextmanager
+def running_verifier(words: list[str], home: Path, ready: Callable[[], object]) -> Iterator[None]:
+    """Run a program until the block ends; `ready` raises until it answers."""
+    with _running(words, home) as process:
+        _wait(process, home, ready)
+        yield
+
+
 def eventually(signer: Signer, domain: str, key: str | None) -> Signature | None:
     """Wait until mail of the domain is signed with this key, or not at all for None."""
     deadline = time.monotonic() + _SECONDS

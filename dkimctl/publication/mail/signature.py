@@ -130,10 +130,10 @@ def _faults_of_times(tags: Mapping[str, str], now: float) -> Iterator[str]:
             yield f"malformed: {name}={quoted(tags[name])} is not a time"
     if int(tags.get("t", "0")) > now + _CLOCK_SKEW:
         yield f"it was made in the future, on {_date(tags['t'])} (t=)"
-    if "x" in tags and int(tags["x"]) < int(tags.get("t", "0")):
-        yield "malformed: it expires (x=) before it was made (t=)"
     if "x" in tags and int(tags["x"]) < now - _CLOCK_SKEW:
         yield f"it expired on {_date(tags['x'])} (x=)"
+    if "x" in tags and int(tags["x"]) < int(tags.get("t", "0")):
+        yield "malformed: it expires (x=) before it was made (t=)"
 
 
 def _date(seconds: str) -> str:

@@ -1,0 +1,177 @@
+"""`dkimctl verify`, with real name servers, and beside other verifiers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import dkim
+import jsonschema
+import pytest
+
+import mail_verifiers
+from damaged_mail import CASES, MAIL
+from dns_servers import serving
+from documents import ROOT, example
+from ports import free_port
+from published import APEX, private_keys, published, register, txt
+from signers import safe_place
+
+VERIFIERS = {"opendkim": mail_verifiers.running_opendkim, "rspamd": mail_verifiers.running_rspamd}
+SCHEMA = json.loads((ROOT / "dkimctl/cli/output/schemas/verify.json").read_text())
+TWO = ("example.com", "mail.example.com")
+
+
+@pytest.fixture
+def serve(needs_tool, tmp_path):
+    """Serve these records of example.com by BIND."""
+
+    def serve(records: str):
+        zone = tmp_path / "zone"
+        zone.write_text(APEX + records)
+        return serving("named", zone, tmp_path, needs_tool)
+
+    return serve
+
+
+@pytest.fixture
+def verify(cli):
+    """Run verify; gives the ended command, and the mails, which fit the schema."""
+
+    def verify(server, *words, stdin=b""):
+        options = ("--sandbox", "--server", server, "--format", "json")
+        done = cli("verify", *options, *words, stdin=stdin)
+        jsonschema.validate(done.json, SCHEMA)
+        assert done.json["count"] == len(done.json["items"])
+        return done, done.json["items"]
+
+    return verify
+
+
+def sign(cli, *domains: str, mail: bytes = MAIL) -> bytes:
+    """The mail, signed by dkimpy with the keys that the sandbox has."""
+    keys: Mapping[tuple[str, str], bytes] = private_keys(cli.home)
+    for domain in domains:
+        mail = dkim.sign(mail, b"s1", domain.encode(), keys[domain, "s1"]) + mail
+    return mail
+
+
+def test_mail_of_two_registered_domains(cli, serve, verify):
+    values = register(cli, *TWO)
+    (cli.home / "mail.eml").write_bytes(sign(cli, *TWO))
+    with serve(published(values)) as server:
+        done, [mail] = verify(server, "mail.eml")
+        assert (done.status, mail["verdict"], mail["from_domains"]) == (0, "pass", ["example.com"])
+        for one in mail["signatures"]:
+            assert (one["verdict"], one["registered"], one["in_dns"]) == ("pass", True, "published")
+            assert (one["key_len"], one["registered_key_len"]) == (2048, 2048)
+            assert one["stage"] == "disabled"
+        table = cli("verify", "--sandbox", "--server", server, "mail.eml")
+        assert table.status == 0
+        assert "Aligned with From, as DMARC asks: example.com (strict)." in table.out
+        assert table.err.strip() == "dkimctl: pass 2"
+
+
+def test_what_is_wrong_with_the_key_in_dns_is_said(cli, serve, verify):
+    values = register(cli, *TWO)
+    records = txt("s1._domainkey.example.com", values["mail.example.com"])
+    with serve(records) as server:
+        done, [mail] = verify(server, "-", stdin=sign(cli, *TWO))
+    found = {one["sign_domain"]: one for one in mail["signatures"]}
+    assert done.status == 1
+    assert found["example.com"]["in_dns"] == "mismatch"
+    assert found["mail.example.com"]["in_dns"] == "missing"
+    assert mail["file"] == "<stdin>"
+    for one in mail["signatures"]:
+        assert one["verdict"] == "fail"
+        assert "it is valid with the registered key: DNS is at fault" in one["notes"]
+
+
+def test_no_answer_is_4_and_no_is_1(cli, serve, verify):
+    register(cli, *TWO)
+    (cli.home / "mail.eml").write_bytes(sign(cli, *TWO))
+    (cli.home / "none.eml").write_bytes(MAIL)
+    nobody = f"127.0.0.1:{free_port()}"
+    done, [mail] = verify(nobody, "mail.eml")
+    assert (done.status, mail["verdict"]) == (4, "unknown")
+    assert {one["verdict"] for one in mail["signatures"]} == {"unknown"}
+    done, mails = verify(nobody, "mail.eml", "none.eml")
+    assert (done.status, mails[1]["missing"]) == (1, ["example.com"])
+
+
+def test_files_that_are_no_mail(cli):
+    cli.write("text", "no mail")
+    (cli.home / "large.eml").write_bytes(MAIL + bytes(50 << 20))
+    for words, said in (
+        (["text"], "text is not a mail: line 1 is not a header field"),
+        (["nothing.eml"], "no such file: nothing.eml"),
+        (["large.eml"], "large.eml is larger than 50 MiB"),
+        (["."], ". is a directory"),
+        ([], "MAIL"),
+    ):
+        done = cli("verify", "--server", "127.0.0.1", *words)
+        assert (done.status, done.out) == (2, "")
+        assert said in done.err
+        assert "\nhint: " in done.err
+    done = cli("verify", "--server", f"127.0.0.1:{free_port()}", "-", "text", stdin=MAIL)
+    assert (done.status, "<stdin>: from example.com" in done.out) == (2, True)
+
+
+def test_without_an_account_mail_is_verified(cli, serve):
+    values = register(cli, "example.com")
+    with serve(published(values)) as server:
+        done = cli("verify", "--server", server, "-", stdin=sign(cli, "example.com"))
+    assert (done.status, "not registered" in done.out) == (0, True)
+    assert "no account is set up" in done.err
+    assert cli("verify", "--profile", "nobody", "-", stdin=MAIL).status == 2
+
+
+def test_without_dkimpy_the_error_says_how_to_install_it(cli):
+    cli.at_start("import sys\nsys.modules['dkim'] = None\n")
+    done = cli("verify", "--sandbox", "-", stdin=MAIL)
+    assert (done.status, "pip install 'dkimctl[mail]'" in done.err) == (2, True)
+
+
+def test_text_of_the_mail_cannot_act_on_the_terminal(cli):
+    evil = b"\x1b]0;evil\x07\x1b[2J\xe2\x80\xae"
+    tags = b"DKIM-Signature: v=1; a=%b; d=%b; s=%b; h=from; bh=AA==; b=AA==\r\n"
+    mail = tags % (b"rsa-sha256", evil, b"s1") + tags % (evil, b"a.example", evil) + MAIL
+    for words in ((), ("--format", "json")):
+        done = cli("verify", "--server", "127.0.0.1:1", "-", *words, stdin=mail)
+        assert done.status == 1
+        assert all(char.isprintable() or char == "\n" for char in done.out + done.err)
+
+
+@pytest.mark.parametrize("name", VERIFIERS)
+def test_other_verifiers_agree(name, cli, serve, verify, needs_tool):
+    records = "".join(
+        txt(f"{case.name}._domainkey.example.com", *values)
+        for case in CASES
+        if (values := case.values())
+    )
+    mails = {case.name: case.received() for case in CASES}
+    for case in CASES:
+        (cli.home / case.name).write_bytes(mails[case.name])
+    with serve(records) as server, safe_place() as place:
+        _, items = verify(server, *mails)
+        with VERIFIERS[name](needs_tool, place, server) as ask:
+            said = {case: ask(mail) for case, mail in mails.items()}
+    found = {item["file"]: item["verdict"] for item in items}
+    wrong = [
+        f"{case.name}: {found[case.name]}, {name}: {said[case.name]}"
+        for case in CASES
+        if found[case.name] != said[case.name] and name not in case.because
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_commands_of_the_page(cli, serve, shell):
+    values = register(cli, "example.com")
+    (cli.home / "mail.eml").write_bytes(sign(cli, "example.com"))
+    with serve(published(values)) as server:
+        _, json_, server_ = example("dkimctl verify mail.eml").splitlines()
+        at_server = f" --sandbox --server {server}"
+        shell(json_.replace("dkimctl verify", f"dkimctl verify{at_server}"), {})
+        assert json.loads((cli.home / "verified.json").read_text())["count"] == 1
+        done = shell(f"{server_} --sandbox", {"PRIMARY_IP": str(server)})
+        assert "pass" in done.stdout
