@@ -17,6 +17,11 @@ def wants_json(args: Sequence[str]) -> bool:
     return _last_value(args, "--format", _SHORT_FORMAT) == "json"
 
 
+def is_plugin(args: Sequence[str]) -> bool:
+    """Whether the command is to answer as a monitoring plugin does, even if it fails."""
+    return "check-dns" in args and _last_value(args, "--format", _SHORT_FORMAT) == "nagios"
+
+
 def given_profile(args: Sequence[str]) -> dict[str, str | bool | None]:
     """The flags that choose the profile and the config file."""
     return {

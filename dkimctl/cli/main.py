@@ -6,19 +6,20 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, TextIO
 
 import typer
 from typer.exceptions import TyperException
 
 from dkimctl import __version__
-from dkimctl.cli.arguments import given_profile, split_command, wanted_color, wants_json
+from dkimctl.cli.arguments import given_profile, is_plugin, split_command, wanted_color, wants_json
 from dkimctl.cli.command import Group
 from dkimctl.cli.options.common import common_options, version_option
 from dkimctl.cli.options.shared import examples
 from dkimctl.cli.output.named_commands import given_options
 from dkimctl.cli.output.streams import Reporter, open_missing_streams, show_lines, write
-from dkimctl.errors import DkimctlError, ExitCode, Interrupted
+from dkimctl.errors import DkimctlError, ExitCode, Interrupted, OutputError
 from dkimctl.settings.values import CHECKS
 
 # By panel of the help. Each is a module of dkimctl.cli.commands. `rotate` takes a selection as well
@@ -107,9 +108,17 @@ def run(args: Sequence[str]) -> int:
             reporter.command_options = given_options(given_profile(args), os.environ)
         reported = _as_dkimctl_error(error)
         reporter.error(reported)
-        status = reported.exit_code
+        status = _fail_as_plugin(reported) if is_plugin(args) else reported.exit_code
     reporter.close()
     return int(status)
+
+
+def _fail_as_plugin(error: DkimctlError) -> int:
+    from dkimctl.render.nagios import State, unknown_line
+
+    with suppress(OutputError):
+        write([unknown_line(error.message)])
+    return State.UNKNOWN
 
 
 def _dispatch(args: Sequence[str], reporter: Reporter) -> int:

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, assert_never
 
 from dkimctl.models.registration import Result
+from dkimctl.render.check_counts import Run
 from dkimctl.render.renderer import (
     DEFAULT_LAYOUT,
     CheckFormat,
     Format,
     KeyFormat,
+    MonitoringFormat,
     PerZoneFormat,
     PerZoneRenderer,
     Provider,
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from dkimctl.models.listed_key import ListedKey
     from dkimctl.publication.publishing.items import PlanItem
     from dkimctl.publication.verdicts import Check, Verdict
+
+_NO_RUN = Run("", 0.0)
 
 
 def open_renderer(
@@ -136,10 +140,11 @@ def open_check_renderer(
     wanted: Verdict,
     layout: TableLayout = DEFAULT_LAYOUT,
     quiet: bool = False,
+    run: Run = _NO_RUN,
 ) -> Renderer[Check]:
     """The renderer of checks in `fmt`; `wanted` is the good verdict.
 
-    The other options are for a table; see CheckTableRenderer.
+    `run` is for monitoring, the other options for a table; see CheckTableRenderer.
     """
     match fmt:
         case CheckFormat.TABLE:
@@ -161,8 +166,20 @@ def open_check_renderer(
             from dkimctl.render.csv_format import CsvRenderer
 
             return CsvRenderer(CHECK_COLUMNS, check_row)
+        case CheckFormat.PROMETHEUS | CheckFormat.NAGIOS:
+            return _open_monitoring(fmt, wanted, run)
         case _:
             assert_never(fmt)
+
+
+def _open_monitoring(fmt: MonitoringFormat, wanted: Verdict, run: Run) -> Renderer[Check]:
+    if fmt is CheckFormat.PROMETHEUS:
+        from dkimctl.render.prometheus import PrometheusRenderer
+
+        return PrometheusRenderer(wanted, run)
+    from dkimctl.render.nagios import NagiosRenderer
+
+    return NagiosRenderer(wanted, run)
 
 
 def open_publication_renderer(

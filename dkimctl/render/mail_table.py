@@ -109,9 +109,7 @@ def _conclusions(report: MailReport, encoding: str) -> Iterator[tuple[str, str]]
     aligned = [one for one in valid if one.alignment in ALIGNED]
     if aligned:
         best = min(aligned, key=lambda one: ALIGNED.index(one.alignment))
-        yield (
-            f"Aligned with From, as DMARC asks: {readable(best.sign_domain, encoding)} ({best.alignment}).",
-            GREEN,
-        )
+        name = readable(best.sign_domain, encoding)
+        yield f"Aligned with From, as DMARC asks: {name} ({best.alignment}).", GREEN
     elif valid:
         yield "No valid signature is aligned with From: for DMARC, it is as if unsigned.", YELLOW

@@ -50,6 +50,12 @@ class CheckFormat(StrEnum):
     JSON = "json"
     JSONL = "jsonl"
     CSV = "csv"
+    PROMETHEUS = "prometheus"
+    NAGIOS = "nagios"
+
+
+MonitoringFormat: TypeAlias = Literal[CheckFormat.PROMETHEUS, CheckFormat.NAGIOS]
+MONITORING: Sequence[CheckFormat] = get_args(MonitoringFormat)
 
 
 class KeyFormat(StrEnum):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -43,6 +44,7 @@ from dkimctl.errors import Interrupted, UsageError
 from dkimctl.models.registration import Registration
 from dkimctl.publication.looks import Looks
 from dkimctl.publication.verdicts import Check
+from dkimctl.render.check_counts import Run
 from dkimctl.render.renderer import CheckFormat
 
 app = App()
@@ -55,6 +57,8 @@ app = App()
         "dkimctl check-dns '*.example.com' --server 192.0.2.1 --server 192.0.2.2:5353",
         "dkimctl check-dns --format json > checks.json",
         "dkimctl check-dns --from retired.json --expect-absent",
+        "dkimctl check-dns --format nagios",
+        "dkimctl check-dns --format prometheus --output dkim.prom",
         "dkimctl check-dns --test-notice",
     )
 )
@@ -77,14 +81,17 @@ def check_dns(
     """Check that DNS has the registered records. No token is needed.
 
     Every authoritative server of each zone is asked. The exit code is 1 if a record is not
-    published as registered; else 4 if DNS gave no answer for one.
+    published as registered; else 4 if DNS gave no answer for one. With --format nagios, it is that
+    of a monitoring plugin.
     """
     from dkimctl.publication.checking.run import check_publication
 
+    began = time.time()
     policy = read_policy(wait, warn_within, expect_absent=expect_absent)
     if test_notice:
         return _send_test_notice(session, selection, saved, notify, expect_absent, wait)
     if notify:
+        _refuse_as_plugin(fmt)
         require_checks_to_notify(session, saved, expect_absent=expect_absent)
     if output is not None:
         require_writable(output)  # before a long wait
@@ -105,6 +112,11 @@ def check_dns(
                 wanted=policy.wanted,
                 selection=selection or (),
                 has_targets=session.has_dns_targets,
+                run=Run(
+                    session.profile.name,
+                    began,
+                    lambda: bool(checkable.status or selected.unmatched()),
+                ),
             ) as sink:
                 emit: Callable[[Check], None] = sink.emit
                 if notify:
@@ -122,7 +134,14 @@ def check_dns(
         if looks.latest:
             hint = f"what was seen is in the ledger; {hint}"
         raise Interrupted(hint=hint) from None
-    return worst_check([status, checkable.status, warn_unmatched(session, selected)])
+    status = worst_check([status, checkable.status, warn_unmatched(session, selected)])
+    return sink.exit_status(status)
+
+
+def _refuse_as_plugin(fmt: CheckFormat | None) -> None:
+    if fmt is CheckFormat.NAGIOS:
+        hint = "leave out one of them: your monitor tells of problems itself"
+        raise UsageError("--notify cannot be combined with --format nagios", hint=hint)
 
 
 def _send_test_notice(session: Session, *others: object) -> int:

@@ -16,10 +16,13 @@ from dkimctl.cli.output.urgent import warn_of_urgent
 from dkimctl.errors import ExitCode, OutputError
 from dkimctl.models.registration import named
 from dkimctl.publication.verdicts import Check, Urgency, Verdict, is_good
+from dkimctl.render.check_counts import Run
 from dkimctl.render.formats import open_check_renderer
 from dkimctl.render.renderer import CheckFormat, Renderer
 from dkimctl.text.grouping import MAX_ALIKE
 
+# node_exporter, which reads the metrics, is another user; there is no secret among them.
+_MODES = {CheckFormat.PROMETHEUS: 0o644}
 # How the summary calls verdicts where the records should be gone.
 _WORDS_OF_ABSENCE = {Verdict.PUBLISHED: "still in DNS", Verdict.MISSING: "gone"}
 
@@ -29,7 +32,7 @@ class CheckSink:
 
     `wanted` is the good verdict; `selection` are the words that select what is checked. `writer`
     takes the text instead of `output`. `has_targets`: `publish` can publish what is missing;
-    `is_written`: it has.
+    `is_written`: it has. `run` is for the formats of monitoring.
 
     A table is written by `close`, the other formats meanwhile. Without a format it is a table that
     leaves rows out where there are many, unless --verbose is given. Leaving the block with an
@@ -47,6 +50,7 @@ class CheckSink:
         writer: TextWriter | None = None,
         has_targets: bool = False,
         is_written: bool = False,
+        run: Run | None = None,
     ) -> None:
         self._fmt = fmt or CheckFormat.TABLE
         self._shows_all = fmt is not None or reporter.verbose
@@ -57,7 +61,8 @@ class CheckSink:
         self._counts: Counter[Verdict] = Counter()
         self._urgent: dict[Urgency, list[str]] = {}
         self._rows: list[Check] = []  # of a table; their number decides which are shown
-        self._writer = writer or open_writer(output)
+        self._run = run or Run("", 0.0)
+        self._writer = writer or open_writer(output, mode=_MODES.get(self._fmt))
         self._has_targets = has_targets
         self._is_written = is_written
         self._renderer: Renderer[Check] | None = None
@@ -92,6 +97,14 @@ class CheckSink:
         codes = [_exit_code(verdict, self._wanted) for verdict in self._counts]
         return worst_check([*codes, *([failure.exit_code] if failure else [])])
 
+    def exit_status(self, status: ExitCode) -> int:
+        """The exit status of a command whose exit code is `status`; plugins have their own."""
+        from dkimctl.render.nagios import NagiosRenderer, State
+
+        if not isinstance(self._renderer, NagiosRenderer):
+            return status
+        return self._renderer.state or (State.UNKNOWN if status else State.OK)
+
     def _open_renderer(self) -> Renderer[Check]:
         is_on_terminal = self._output is None and sys.stdout.isatty()
         is_cut = is_on_terminal and not self._shows_all and len(self._rows) > LONG_TABLE
@@ -103,6 +116,7 @@ class CheckSink:
                 most_alike=None if self._shows_all or self._output is not None else MAX_ALIKE,
             ),
             quiet=self._reporter.quiet,
+            run=self._run,
         )
         self._writer.write(renderer.begin())
         self._renderer = renderer

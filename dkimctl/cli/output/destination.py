@@ -42,9 +42,11 @@ def open_writer(
     must_arrive: bool = False,
     in_background: bool = False,
     is_paged: bool = False,
+    mode: int | None = None,
 ) -> TextWriter:
     """A writer to the file `output`, or to stdout (see StdoutWriter for its options).
 
+    `mode` has the permissions of the file; None: see `atomic_writer`.
     What `is_paged` goes through the user's pager if stdout is a terminal.
     """
     if output is None:
@@ -54,7 +56,7 @@ def open_writer(
             if pager := find_pager(os.environ):
                 return PagedWriter(pager)
         return StdoutWriter(must_arrive=must_arrive, in_background=in_background)
-    return _FileWriter(output)
+    return _FileWriter(output, mode)
 
 
 def write_chunks(
@@ -89,13 +91,13 @@ def require_writable(output: Path) -> None:
 class _FileWriter:
     """Puts the text into the file at `path`, whole or not at all."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, mode: int | None) -> None:
         self._path = path
         self._failure: OSError | None = None
         self._open = ExitStack()
         self._file: TextIO | None = None
         try:
-            self._file = self._open.enter_context(atomic_writer(path))
+            self._file = self._open.enter_context(atomic_writer(path, mode=mode))
         except OSError as error:
             self._failure = error
 
