@@ -49,6 +49,7 @@ PACKAGES = {
     "pdns-backend-sqlite3": ("pdns_server",),
     "pdns-server": ("pdns_server", "pdnsutil"),
     "postgresql": ("initdb", "postgres"),
+    "prometheus": ("promtool",),
     "rspamd": ("rspamd",),
     "systemd": ("systemd-analyze",),
     "tmux": ("tmux",),

@@ -1,0 +1,102 @@
+"""Metrics and plugin lines, for many checks and for names that nobody should have."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client.parser import text_string_to_metric_families
+
+from dkimctl.publication.verdicts import Check, Finding, Urgency, Verdict
+from dkimctl.render.check_counts import MAX_NAMED, Run
+from dkimctl.render.nagios import NagiosRenderer, State, unknown_line
+from dkimctl.render.prometheus import PrometheusRenderer
+from dkimctl.render.renderer import render_all
+
+RUN = Run("work", 100.0)
+
+
+def check(name="example.com", verdict=Verdict.PUBLISHED, urgency=Urgency.NONE, **fields):
+    selector = fields.pop("selector", "s1")
+    fqdn = f"{selector}._domainkey.{name}"
+    return Check(name, selector, fqdn, None, True, Finding(verdict), urgency=urgency, **fields)
+
+
+def metrics(checks, run=RUN):
+    renderer = PrometheusRenderer(Verdict.PUBLISHED, run, clock=lambda: 103.5)
+    text = "".join(render_all(renderer, checks))
+    return [one for family in text_string_to_metric_families(text) for one in family.samples]
+
+
+def line(checks, wanted=Verdict.PUBLISHED, run=RUN):
+    renderer = NagiosRenderer(wanted, run, clock=lambda: 103.5)
+    return "".join(render_all(renderer, checks)), renderer.state
+
+
+@given(st.text(), st.text(), st.text())
+def test_names_of_any_kind_are_labels_that_a_parser_reads_back(name, selector, profile):
+    found = metrics([check(name, Verdict.MISSING, selector=selector)], Run(profile, 0.0))
+    [problem] = [one for one in found if one.name == "dkimctl_key_problem"]
+    assert problem.labels.keys() == {"profile", "sign_domain", "selector", "verdict", "urgency"}
+    assert all(text.isprintable() or "\u00a0" in text or "\u3000" in text
+               for text in problem.labels.values())  # fmt: skip
+
+
+@given(st.text(), st.text())
+def test_a_plugin_line_is_one_line_with_one_bar(name, selector):
+    text, state = line([check(name, Verdict.MISSING, selector=selector)])
+    assert (text.count("\n"), text.count("|"), state) == (1, 1, State.WARNING)
+    said = unknown_line(f"{name}\n|{selector}")
+    assert (said.count("\n"), said.count("|"), len(said) < 2000) == (1, 0, True)
+
+
+def test_the_number_of_names_is_bounded_and_the_urgent_come_first():
+    many = [check(f"d{number}.example", Verdict.MISSING) for number in range(10_000)]
+    urgent = check("urgent.example", Verdict.MISSING, Urgency.SIGNING)
+    found = [one for one in metrics([*many, urgent]) if one.name == "dkimctl_key_problem"]
+    assert len(found) == MAX_NAMED
+    assert found[0].labels["sign_domain"] == "urgent.example"
+    text, state = line([*many, urgent])
+    assert (len(text) < 500, state) == (True, State.CRITICAL)
+    assert "and 9996 more" in text
+
+
+def test_the_oldest_key_is_one_that_may_sign():
+    dates = {"a": "2026-01-01T00:00:00+00:00", "b": "2025-01-01T00:00:00+00:00"}
+    checks = [
+        check("a.example", regist_date=dates["a"]),
+        check("old.example", Verdict.RETIRED, regist_date=dates["b"]),
+        check("off.example", regist_date=dates["b"])._replace(enable=False),
+        check("none.example"),
+        check("odd.example", regist_date="yesterday"),
+    ]
+    [oldest] = [one.value for one in metrics(checks) if "oldest" in one.name]
+    assert oldest == 1_767_225_600
+    assert not [one for one in metrics([check()]) if "oldest" in one.name]
+    assert [one.value for one in metrics([]) if "duration" in one.name] == [3.5]
+
+
+@pytest.mark.parametrize(
+    ("checks", "state"),
+    [
+        ([], State.OK),
+        ([check(), check(verdict=Verdict.RETIRED)], State.OK),
+        ([check(), check(verdict=Verdict.DIFFERS)], State.WARNING),
+        ([check(verdict=Verdict.NO_ANSWER)], State.UNKNOWN),
+        ([check(verdict=Verdict.NO_ANSWER), check(verdict=Verdict.BOGUS)], State.WARNING),
+        ([check(verdict=Verdict.MISSING, urgency=Urgency.SOON)], State.WARNING),
+        ([check(verdict=Verdict.INCONSISTENT, urgency=Urgency.PARTLY)], State.WARNING),
+        ([check(verdict=Verdict.MISSING, urgency=Urgency.SIGNING)], State.CRITICAL),
+    ],
+)
+def test_states(checks, state):
+    assert line(checks)[1] is state
+
+
+def test_records_that_should_be_gone():
+    text, state = line([check(verdict=Verdict.MISSING)], Verdict.MISSING)
+    assert (text.startswith("DKIM OK - 1 of 1 gone | published=1;"), state) == (True, State.OK)
+    text, state = line([check(verdict=Verdict.PUBLISHED)], Verdict.MISSING)
+    assert (text.startswith("DKIM WARNING - 0 of 1 gone, "), state) == (True, State.WARNING)
+    text, state = line([check()], run=Run("work", 0.0, lambda: True))
+    assert ("some were not checked" in text, state) == (True, State.WARNING)
