@@ -11,10 +11,12 @@ import pytest
 
 import mail_verifiers
 from damaged_mail import CASES, MAIL
+from delegation import Host, Security, Zone
 from dns_servers import serving
 from documents import ROOT, example
+from network import running
 from ports import free_port
-from published import APEX, private_keys, published, register, txt
+from published import APEX, name_of, private_keys, published, register, txt
 from signers import safe_place
 
 VERIFIERS = {"opendkim": mail_verifiers.running_opendkim, "rspamd": mail_verifiers.running_rspamd}
@@ -175,3 +177,42 @@ def test_the_commands_of_the_page(cli, serve, shell):
         assert json.loads((cli.home / "verified.json").read_text())["count"] == 1
         done = shell(f"{server_} --sandbox", {"PRIMARY_IP": str(server)})
         assert "pass" in done.stdout
+
+
+def test_the_resolver_tells_the_key_and_all_servers_what_is_in_dns(cli, needs_tool, tmp_path):
+    """A server that lags, an alias, a signed zone that is expired, and servers that are dead."""
+    domains = ("example.com", "alias.example.com", "expired.test", "dead.test")
+    values = register(cli, *domains)
+    alias = "s1._domainkey.alias.example.com. CNAME key.example.com.\n"
+    alias += txt("key.example.com", values["alias.example.com"])
+    hosts = [
+        Host("ns1.test", ("127.0.0.2",), "nsd"),
+        Host("ns2.test", ("127.0.0.3",), "knotd", records={"example.com": alias}),
+        Host("ns9.test", ("127.0.0.9",), program=""),
+    ]
+    record = txt(name_of("example.com"), values["example.com"])
+    expired = txt(name_of("expired.test"), values["expired.test"])
+    zones = [
+        Zone("example.com", ("ns1.test", "ns2.test"), alias + record),
+        Zone("expired.test", ("ns1.test",), expired, security=Security.EXPIRED),
+        Zone("dead.test", ("ns9.test",), ""),
+    ]
+    (cli.home / "mail.eml").write_bytes(sign(cli, *domains))
+    (directory := tmp_path / "network").mkdir()
+    with running(directory, needs_tool, hosts=hosts, zones=zones) as network:
+        done = network.inside(cli)("verify", "--sandbox", "--format", "json", "mail.eml")
+    assert done.status in (1, 4), done.err
+    [mail] = done.json["items"]
+    found = {one["sign_domain"]: one for one in mail["signatures"]}
+    assert (found["alias.example.com"]["verdict"], found["alias.example.com"]["in_dns"]) == (
+        "pass", "published",
+    )  # fmt: skip
+    assert found["example.com"]["in_dns"] == "inconsistent"
+    assert found["example.com"]["verdict"] in ("pass", "fail"), "which server is asked is chance"
+    assert (found["expired.test"]["verdict"], found["expired.test"]["in_dns"]) == (
+        "unknown", "bogus",
+    )  # fmt: skip
+    assert "cannot validate" in found["expired.test"]["reason"]
+    assert (found["dead.test"]["verdict"], found["dead.test"]["in_dns"]) == (
+        "unknown", "no answer",
+    )  # fmt: skip

@@ -26,7 +26,7 @@ from dkimctl.publication.mail.signature import Signature, read_signature
 from dkimctl.publication.verdicts import Finding
 
 MAX_SIGNATURES = 20  # that are verified
-_MAX_READ = 1_000  # that are read, to find those of registered domains
+_MAX_READ = 20_000  # that are read, to find those of registered domains
 
 
 class KnownKeys(NamedTuple):

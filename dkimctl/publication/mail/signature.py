@@ -18,7 +18,7 @@ _MAX_SPACES = 1_000  # in a row; dkimpy takes time with their square
 _MAX_SIGNED = 500  # names in h=
 _CLOCK_SKEW = 300  # seconds that clocks may differ
 # These patterns are text, which `re` compiles when they are used.
-_SPACES = rf"\s{{{_MAX_SPACES},}}"
+_SPACES = rf"(?<!\s)\s{{{_MAX_SPACES}}}"
 _BASE64 = r"[A-Za-z0-9+/\s]+[=\s]*"
 _NUMBER = r"[0-9]{1,12}"
 _LENGTH = r"[0-9]{1,76}"
