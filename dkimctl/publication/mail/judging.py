@@ -35,7 +35,7 @@ def judge(message: Message, signature: Signature, lookup: Lookup) -> Judgement:
     judged = [judge_by(message, signature, value) for value in values[:_MAX_RECORDS]]
     bad = [one for one in judged if one.verdict is not MailVerdict.PASS]
     if not bad or len(values) == 1:
-        return (bad or judged)[0]
+        return judged[0]
     reason = f"receivers may take any of {len(values)} TXT records at {name}: {bad[0].reason}"
     return bad[0]._replace(reason=reason)
 

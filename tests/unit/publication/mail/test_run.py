@@ -182,6 +182,13 @@ def test_all_signatures_of_registered_domains_have_to_be_valid():
     assert verify(MAIL, dns).verdict == "fail"
 
 
+def test_a_signature_of_ours_that_was_left_out_is_no_pass():
+    report = verify(GOOD, FakeDns({at("s1"): [RIGHT]}), registration(RIGHT))
+    assert report.verdict == "pass"
+    assert report._replace(unverified=1).verdict == "pass"
+    assert report._replace(unverified=1, of_ours=True).verdict == "fail"
+
+
 def test_a_registered_sender_without_a_signature_of_its_domain_is_missing():
     dns = FakeDns({at("s1", "example.net"): [RIGHT]})
     mail = signed(MAIL, domain="example.net")
