@@ -151,16 +151,13 @@ def open_check_renderer(
             from dkimctl.render.check_table import CheckTableRenderer
 
             return CheckTableRenderer(layout, wanted=wanted, quiet=quiet)
-        case CheckFormat.JSON:
+        case CheckFormat.JSON | CheckFormat.JSONL:
             from dkimctl.render.check_items import check_line
-            from dkimctl.render.json_format import JsonRenderer
+            from dkimctl.render.json_format import JsonlRenderer, JsonRenderer
 
+            if fmt is CheckFormat.JSONL:
+                return JsonlRenderer(check_line)
             return JsonRenderer(check_line, counted_as=("count",))
-        case CheckFormat.JSONL:
-            from dkimctl.render.check_items import check_line
-            from dkimctl.render.json_format import JsonlRenderer
-
-            return JsonlRenderer(check_line)
         case CheckFormat.CSV:
             from dkimctl.render.check_items import CHECK_COLUMNS, check_row
             from dkimctl.render.csv_format import CsvRenderer

@@ -35,7 +35,11 @@ class PrometheusRenderer(Renderer[Check]):
         yield generate_latest(registry).decode()
 
     def _metrics(self) -> Iterator[Metric]:
-        counts, now = self._counts, self._clock()
+        yield from self._metrics_of_keys()
+        yield from self._metrics_of_times()
+
+    def _metrics_of_keys(self) -> Iterator[Metric]:
+        counts = self._counts
         yield self._family(
             "dkimctl_keys", "Keys whose records were checked in DNS, by verdict.", ["verdict"],
             [((verdict,), counts.verdicts[verdict]) for verdict in Verdict],
@@ -53,6 +57,9 @@ class PrometheusRenderer(Renderer[Check]):
             ["sign_domain", "selector", "verdict", "urgency"],
             [(_labels(check), 1) for check in counts.wrong],
         )
+
+    def _metrics_of_times(self) -> Iterator[Metric]:
+        counts, now = self._counts, self._clock()
         if counts.oldest is not None:
             yield self._family(
                 "dkimctl_oldest_key_timestamp_seconds", "When the oldest enabled key was made.",

@@ -99,6 +99,7 @@ def check_dns(
     selected = read_selection(session, selection)
     # What other servers have is not known if some are given.
     checkable = select_checkable(session, selected, saved, recorded=not source.is_given)
+    run = Run(session.profile.name, began, lambda: bool(checkable.status or selected.unmatched()))
     progress = CheckProgress(session.reporter, policy.wanted, may_draw=_may_draw(fmt, output))
     looks = Looks(())
     try:
@@ -112,11 +113,7 @@ def check_dns(
                 wanted=policy.wanted,
                 selection=selection or (),
                 has_targets=session.has_dns_targets,
-                run=Run(
-                    session.profile.name,
-                    began,
-                    lambda: bool(checkable.status or selected.unmatched()),
-                ),
+                run=run,
             ) as sink:
                 emit: Callable[[Check], None] = sink.emit
                 if notify:
