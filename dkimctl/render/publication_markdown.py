@@ -6,10 +6,10 @@ All text of others stands in code, on one line: nothing in it acts as Markdown o
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Iterator
 
 from dkimctl.publication.publishing.items import PlanItem, Step
+from dkimctl.render.markdown import code, fenced
 from dkimctl.render.publication_table import totals
 from dkimctl.render.renderer import Renderer
 from dkimctl.text.escaping import printable
@@ -48,14 +48,6 @@ class PublicationMarkdownRenderer(Renderer[PlanItem]):
             yield f"\n{and_more(count, step)} (`--verbose` lists all)\n"
 
 
-def code(text: str) -> str:
-    """`text` as a code span (CommonMark 6.1) that nothing in it can end."""
-    text = printable(text)
-    fence = "`" * (_longest_run(text) + 1)
-    pad = " " if text.startswith("`") or text.endswith("`") or not text else ""
-    return f"{fence}{pad}{text}{pad}{fence}"
-
-
 def _place(item: PlanItem) -> str:
     if not item.target:
         return "No DNS target"
@@ -70,10 +62,7 @@ def _entry(item: PlanItem) -> Iterator[str]:
     if item.reason:
         yield f"  {code(item.reason)}\n"
     if lines := list(_difference(item)):
-        fence = "`" * max(3, max(map(_longest_run, lines)) + 1)
-        yield f"  {fence}diff\n"
-        yield from (f"  {line}\n" for line in lines)
-        yield f"  {fence}\n"
+        yield fenced(lines, "diff", indent="  ")
 
 
 def _difference(item: PlanItem) -> Iterator[str]:
@@ -84,8 +73,3 @@ def _difference(item: PlanItem) -> Iterator[str]:
         yield f"{sign} {printable(value)}"
     if item.step is not Step.BLOCKED and item.change.value is not None:
         yield f"+ {printable(item.change.value)}"
-
-
-def _longest_run(text: str) -> int:
-    """The length of the longest run of backticks."""
-    return max(map(len, re.findall("`+", text)), default=0)

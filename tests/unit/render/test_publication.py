@@ -17,7 +17,7 @@ from dkimctl.publication.publishing.changes import Action, Change, NameState
 from dkimctl.publication.publishing.items import PlanItem, Step
 from dkimctl.publication.verdicts import Check, Finding, Verdict
 from dkimctl.render.formats import open_publication_renderer
-from dkimctl.render.publication_markdown import code
+from dkimctl.render.markdown import code
 from dkimctl.render.renderer import PublicationFormat, TableLayout, render_all
 from terminals import is_harmless
 
