@@ -1,0 +1,241 @@
+"""What stands on a sheet in a language, for every format to lay out.
+
+`text` is written with the markup of the format; what is only data is raw, for the format to escape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from dkimctl.publication.handoff.places import Trouble
+from dkimctl.publication.handoff.providers import Provider, Trait, ValueForm
+from dkimctl.publication.handoff.sheet import Sheet, SheetRecord, SheetZone, Timing
+from dkimctl.render.handoff.words import Words
+from dkimctl.render.records import txt_data
+from dkimctl.text.idn import readable
+
+_MOST_DOMAINS = 4  # named in the first sentence
+_TROUBLES = {Trouble.NO_ANSWER: "zone_no_answer", Trouble.NO_ZONE: "zone_no_zone"}
+
+
+class Field(NamedTuple):
+    """A label, and raw text to copy or read; `is_link`: it is an address of ours."""
+
+    label: str
+    data: str
+    is_link: bool = False
+
+
+class RecordPart(NamedTuple):
+    """A record; of the two `values`, the first is to be entered. `fields` has the rest."""
+
+    title: str
+    fqdn: str
+    deadline: str
+    is_urgent: bool
+    fields: Sequence[Field]
+    values: Sequence[Field]
+    warning: str
+    timing: str
+
+
+class ZonePart(NamedTuple):
+    """The records of a zone, or of a domain whose zone is not known (`label` says which)."""
+
+    label: str
+    name: str
+    readable: str
+    facts: Sequence[Field]
+    notices: Sequence[str]
+    panel: str
+    steps: Sequence[str]
+    records: Sequence[RecordPart]
+
+
+class Page(NamedTuple):
+    """The whole sheet, from top to bottom."""
+
+    language: str
+    title: str
+    lead: Sequence[str]
+    zones: Sequence[ZonePart]
+    never: str
+    nevers: Sequence[str]
+    check: str
+    check_lead: str
+    commands: Sequence[Field]
+    made: str
+
+
+def make_page(sheet: Sheet, words: Words) -> Page:
+    parts: list[ZonePart] = []
+    number = 0
+    for zone in sheet.zones:
+        parts.append(_zone_part(zone, words, sheet.ttl, number))
+        number += len(zone.records)
+    nevers = ("never_break", "never_others", "never_second", "never_cname")
+    return Page(
+        words.language,
+        words.fill("title"),
+        list(_lead(sheet, words)),
+        parts,
+        words.fill("never"),
+        [words.fill(key) for key in nevers],
+        words.fill("check"),
+        _check_lead(sheet, words),
+        list(_commands(sheet.records[0].fqdn, words)),
+        words.fill("made", date=words.date(sheet.made_at)),
+    )
+
+
+def _lead(sheet: Sheet, words: Words) -> Iterator[str]:
+    domains = list(dict.fromkeys(readable(record.sign_domain) for record in sheet.records))
+    if len(domains) > _MOST_DOMAINS:
+        named = words.fill("many_domains", count=len(domains))
+    else:
+        named = words.names(domains)
+    count = len(sheet.records)
+    yield words.fill("about_one" if count == 1 else "about_many", count=count, domains=named)
+    yield words.fill("harmless")
+    if sheet.contact:
+        yield words.say("contact", contact=sheet.contact)
+    else:
+        yield words.fill("contact_none")
+
+
+def _check_lead(sheet: Sheet, words: Words) -> str:
+    if len(sheet.records) == 1:
+        return words.fill("check_us")
+    return words.paragraph("check_us", "check_first")
+
+
+def _commands(fqdn: str, words: Words) -> Iterator[Field]:
+    yield Field(words.fill("unix"), f"dig +short TXT {fqdn}")
+    yield Field(words.fill("windows"), f"nslookup -type=TXT {fqdn}")
+    yield Field("PowerShell", f"Resolve-DnsName -Type TXT {fqdn}")
+
+
+def _zone_part(zone: SheetZone, words: Words, ttl: int, before: int) -> ZonePart:
+    provider = zone.provider
+    name = readable(zone.name)
+    return ZonePart(
+        words.fill("zone" if zone.place.zone else "domain"),
+        zone.name,
+        name if name != zone.name else "",
+        list(_facts(zone, words)),
+        list(_notices(zone, words)),
+        words.fill("panel_of", provider=provider.name) if provider else words.fill("panel"),
+        list(_steps(zone, words)),
+        [
+            _record_part(record, zone, words, ttl, number)
+            for number, record in enumerate(zone.records, start=before + 1)
+        ],
+    )
+
+
+def _facts(zone: SheetZone, words: Words) -> Iterator[Field]:
+    if zone.provider:
+        yield Field(words.fill("provider"), zone.provider.name)
+    if zone.place.name_servers:
+        yield Field(words.fill("servers"), words.listed(zone.place.name_servers))
+    if zone.provider:
+        yield Field(words.fill("instructions"), zone.provider.source, is_link=True)
+
+
+def _notices(zone: SheetZone, words: Words) -> Iterator[str]:
+    if not zone.place.zone and zone.place.trouble:
+        yield words.fill(_TROUBLES[zone.place.trouble])
+    elif zone.place.trouble and not zone.provider:
+        yield words.fill("servers_no_answer")
+    if (name := readable(zone.name)) != zone.name:
+        yield words.say("idn", ascii=zone.name, readable=name)
+
+
+def _steps(zone: SheetZone, words: Words) -> Iterator[str]:
+    provider = zone.provider
+    if provider:
+        yield from _field_names(provider, words)
+    if zone.place.zone:
+        doubled = f"{zone.records[0].fqdn}.{zone.name}"
+        key = "host_adds" if provider else "host_mostly"
+        yield words.say(key, zone=f".{zone.name}", doubled=doubled)
+    yield from _value_steps(provider, words)
+
+
+def _field_names(provider: Provider, words: Words) -> Iterator[str]:
+    if provider.value_field:
+        yield words.fill("fields", name_field=provider.name_field, value_field=provider.value_field)
+    elif provider.name_field:
+        yield words.fill("field", name_field=provider.name_field)
+
+
+def _value_steps(provider: Provider | None, words: Words) -> Iterator[str]:
+    if provider is None:
+        yield words.fill("no_quotes")
+        yield words.fill("maybe_strings")
+    elif provider.form is ValueForm.STRINGS:
+        yield words.fill("with_quotes")
+    else:
+        adds_quotes = Trait.ADDS_QUOTES in provider.traits
+        yield words.fill("adds_quotes" if adds_quotes else "no_quotes")
+        yield from _length_steps(provider, words)
+    if provider and Trait.PROXIES in provider.traits:
+        yield words.fill("proxies")
+
+
+def _length_steps(provider: Provider, words: Words) -> Iterator[str]:
+    if Trait.SPLITS in provider.traits:
+        yield words.fill("splits")
+    elif provider.limit is None:
+        yield words.fill("maybe_strings")
+    if Trait.TEXT_MODE in provider.traits:
+        yield words.fill("text_mode", limit=provider.limit)
+
+
+def _record_part(
+    record: SheetRecord, zone: SheetZone, words: Words, ttl: int, number: int
+) -> RecordPart:
+    fields = [Field(words.fill("type"), "TXT"), Field(words.fill("host"), record.host)]
+    if record.host != record.fqdn:
+        fields.append(Field(words.fill("fqdn"), record.fqdn))
+    fields.append(Field(words.fill("ttl"), words.duration(ttl)))
+    limit = zone.provider.limit if zone.provider else None
+    length = len(record.value)
+    return RecordPart(
+        words.fill("record", number=number),
+        record.fqdn,
+        _deadline(record, words),
+        record.timing is Timing.NOW or (record.timing is Timing.LATER and record.due is None),
+        fields,
+        _values(record, words),
+        words.fill("too_long", length=length, limit=limit) if record.is_too_long else "",
+        _timing(record, words),
+    )
+
+
+def _values(record: SheetRecord, words: Words) -> list[Field]:
+    whole, strings = record.value, txt_data(record.value)
+    if record.form is ValueForm.WHOLE:
+        return [
+            Field(words.fill("value_enter"), whole),
+            Field(words.fill("strings_other"), strings),
+        ]
+    return [
+        Field(words.fill("strings_enter"), strings),
+        Field(words.fill("value_other"), whole),
+    ]
+
+
+def _deadline(record: SheetRecord, words: Words) -> str:
+    if record.timing is Timing.DISABLED:
+        return ""
+    if record.due is None:
+        return words.fill("at_once")
+    return words.fill("by", due=words.date(record.due))
+
+
+def _timing(record: SheetRecord, words: Words) -> str:
+    if record.timing is not Timing.LATER or record.starts_at is None:
+        return words.fill(record.timing)
+    return words.paragraph("later", "late", start=words.time(record.starts_at))
