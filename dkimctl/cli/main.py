@@ -25,8 +25,8 @@ from dkimctl.errors import DkimctlError, ExitCode, Interrupted
 _PANELS = {
     "Account": ("login", "logout", "status", "profile"),
     "Domains": (
-        "list", "overview", "register", "show-dns", "publish", "check-dns", "rotate", "rotate run",
-        "rotate status", "ledger",
+        "list", "overview", "register", "show-dns", "publish", "handoff", "check-dns", "rotate",
+        "rotate run", "rotate status", "ledger",
     ),
     "Scripts": ("token", "api", "completion"),
     "Embedded service": ("serve", "service"),

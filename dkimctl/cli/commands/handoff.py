@@ -1,0 +1,79 @@
+"""`dkimctl handoff`: a sheet for whoever owns the DNS."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from dkimctl.cli.command import App
+from dkimctl.cli.options.common import LEDGER
+from dkimctl.cli.options.handoff import (
+    ContactOption,
+    LanguageOption,
+    ProviderOption,
+    SheetFormatOption,
+    TtlOption,
+    ZoneOption,
+    sheet_format,
+)
+from dkimctl.cli.options.shared import OutputOption, examples, with_session
+from dkimctl.cli.output.destination import require_writable
+from dkimctl.cli.output.handoff import find_places_of, show_sheet, usable_records
+from dkimctl.cli.output.options import read_zone
+from dkimctl.cli.output.results import worst
+from dkimctl.cli.selection import (
+    SelectionArgument,
+    read_selection,
+    registered_results,
+    warn_unmatched,
+)
+from dkimctl.cli.session import Session
+from dkimctl.errors import UsageError
+from dkimctl.render.renderer import Language, SheetFormat
+
+app = App()
+
+
+@app.command(
+    "handoff",
+    epilog=examples(
+        "dkimctl handoff example.com",
+        "dkimctl handoff example.com --contact 'Mail team, mail@example.net' --output dns.html",
+        "dkimctl handoff '*.example.com' --language ja --output dns.html",
+        "dkimctl handoff example.com --zone example.com --provider route53 --output dns.md",
+    ),
+)
+@with_session(LEDGER)
+def handoff(
+    session: Session,
+    selection: SelectionArgument = None,
+    fmt: SheetFormatOption = None,
+    language: LanguageOption = None,
+    contact: ContactOption = "",
+    zone: ZoneOption = None,
+    provider: ProviderOption = None,
+    ttl: TtlOption = 3600,
+    output: OutputOption = None,
+) -> int:
+    """Write a sheet for whoever owns the DNS, with the records to add and how.
+
+    DNS is asked for the zones and their name servers, which tell the provider. The records come
+    from the ledger; nothing is sent to the service.
+    """
+    from dkimctl.publication.handoff.sheet import SheetOptions, make_sheet
+
+    fmt = sheet_format(fmt, output)
+    if fmt is SheetFormat.JSON and language is not None:
+        raise UsageError("--language has no effect with --format json", hint="leave it out")
+    if output is not None:
+        require_writable(output)
+    zones = [read_zone("--zone", name) for name in zone or ()]
+    selected = read_selection(session, selection)
+    records, status = usable_records(session, registered_results(session, selected))
+    unmatched = warn_unmatched(session, selected)
+    if not records:
+        return worst([status, unmatched])
+    places, answered = find_places_of(session, [record.fqdn for _, record in records], zones)
+    options = SheetOptions(ttl, contact, provider)
+    sheet = make_sheet(records, places, options, datetime.now(UTC))
+    show_sheet(session, sheet, fmt, language or Language.ENGLISH, output)
+    return worst([status, unmatched, answered])
