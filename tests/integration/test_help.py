@@ -10,7 +10,7 @@ COMPLETIONS = Path(__file__).parents[2] / "completions"
 COMMANDS = [
     ["login"], ["logout"], ["status"], ["profile"], ["profile", "list"], ["profile", "use"],
     ["profile", "delete"], ["list"], ["overview"], ["register"], ["show-dns"], ["publish"],
-    ["api"], ["serve"], ["completion"], ["rotate"], ["rotate", "run"], ["rotate", "status"],
+    ["handoff"],    ["api"], ["serve"], ["completion"], ["rotate"], ["rotate", "run"], ["rotate", "status"],
     ["ledger"], ["ledger", "import"], ["ledger", "forget"],
     ["service"], ["service", "client"], ["service", "client", "create"],
     ["service", "client", "list"], ["service", "client", "disable"],

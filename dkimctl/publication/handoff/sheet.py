@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from dkimctl.models.registration import DnsRecord, Registration, utc_time
-from dkimctl.publication.handoff.places import Place, Trouble
+from dkimctl.publication.handoff.places import Place
 from dkimctl.publication.handoff.providers import Provider, Trait, ValueForm, provider_of
 from dkimctl.text.character_strings import MAX_STRING
 
@@ -65,11 +65,6 @@ class Sheet(NamedTuple):
     @property
     def records(self) -> list[SheetRecord]:
         return [record for zone in self.zones for record in zone.records]
-
-    @property
-    def has_unknown(self) -> bool:
-        """Whether DNS did not answer, so that a zone or its name servers are not known."""
-        return any(zone.place.trouble is Trouble.NO_ANSWER for zone in self.zones)
 
 
 class SheetOptions(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 from dkimctl.publication.handoff.sheet import Sheet, SheetRecord, SheetZone
 from dkimctl.render.json_format import json_line
@@ -12,7 +13,7 @@ from dkimctl.text.idn import readable
 
 
 def sheet_json(sheet: Sheet) -> Iterator[str]:
-    """One object; null: not known, or none."""
+    """One object; times are UTC. null: not known, or none."""
     yield f'{{"made_at": {json_line(written_time(sheet.made_at))}'
     yield f', "contact": {json_line(sheet.contact or None)}, "zones": ['
     for number, zone in enumerate(sheet.zones):
@@ -45,6 +46,10 @@ def _record(record: SheetRecord, ttl: int) -> dict[str, object]:
         "enter": record.form,
         "is_too_long": record.is_too_long,
         "timing": record.timing,
-        "starts_at": written_time(record.starts_at),
-        "due": written_time(record.due),
+        "starts_at": _utc(record.starts_at),
+        "due": _utc(record.due),
     }
+
+
+def _utc(time: datetime | None) -> str | None:
+    return written_time(time.astimezone(UTC)) if time else None
