@@ -37,9 +37,9 @@ app = App()
     "handoff",
     epilog=examples(
         "dkimctl handoff example.com",
-        "dkimctl handoff example.com --contact 'Mail team, mail@example.net' --output dns.html",
+        "dkimctl handoff example.com --contact mail@example.net --output dns.html",
         "dkimctl handoff '*.example.com' --language ja --output dns.html",
-        "dkimctl handoff example.com --zone example.com --provider route53 --output dns.md",
+        "dkimctl handoff --zone example.com --provider route53 --output dns.md",
     ),
 )
 @with_session(LEDGER)

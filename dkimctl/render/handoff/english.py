@@ -55,6 +55,7 @@ TEXTS = {
     "type": "Type",
     "host": "Host",
     "fqdn": "Full name",
+    "readable": "Readable name",
     "ttl": "TTL",
     "seconds": "{count} seconds",
     "value_enter": "Value to enter, on one line",

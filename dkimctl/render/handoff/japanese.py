@@ -55,6 +55,7 @@ TEXTS = {
     "type": "種別",
     "host": "ホスト名",
     "fqdn": "完全な名前",
+    "readable": "元の表記",
     "ttl": "TTL",
     "seconds": "{count}秒",
     "value_enter": "入力する値(1行)",

@@ -148,8 +148,9 @@ def _notices(zone: SheetZone, words: Words) -> Iterator[str]:
         yield words.fill(_TROUBLES[zone.place.trouble])
     elif zone.place.trouble and not zone.provider:
         yield words.fill("servers_no_answer")
-    if (name := readable(zone.name)) != zone.name:
-        yield words.say("idn", ascii=zone.name, readable=name)
+    names = [zone.name, *(record.sign_domain for record in zone.records)]
+    if name := next((name for name in names if readable(name) != name), ""):
+        yield words.say("idn", ascii=name, readable=readable(name))
 
 
 def _steps(zone: SheetZone, words: Words) -> Iterator[str]:
@@ -199,6 +200,8 @@ def _record_part(
     fields = [Field(words.fill("type"), "TXT"), Field(words.fill("host"), record.host)]
     if record.host != record.fqdn:
         fields.append(Field(words.fill("fqdn"), record.fqdn))
+    if (name := readable(record.fqdn)) != record.fqdn:
+        fields.append(Field(words.fill("readable"), name))
     fields.append(Field(words.fill("ttl"), words.duration(ttl)))
     limit = zone.provider.limit if zone.provider else None
     length = len(record.value)

@@ -185,7 +185,7 @@ def test_names_are_never_broken_in_text(make_registration, language):
         options = SheetOptions(contact=contact)
         sheet = make_sheet([(registration, registration.record)], places, options, NOW)
         text = render(sheet, SheetFormat.TEXT, language)
-        assert text.count("例え.jp") == 4
+        assert text.count("例え.jp") == 5
         assert f"{name}.xn--r8jz45g.jp" in text
 
 
@@ -198,3 +198,13 @@ def test_urgent_records_stand_out_in_html(make_registration):
 
     assert 'class="deadline bad"' in page(make_registration(start_date="2026-01-01T00:00+00:00"))
     assert 'class="deadline"' in page(make_registration(start_date="2028-01-01T00:00+00:00"))
+
+
+def test_a_subdomain_is_written_both_ways(make_registration):
+    registration = make_registration("xn--mnchen-3ya.example.com")
+    places = {registration.record.fqdn: Place("example.com")}
+    sheet = make_sheet([(registration, registration.record)], places, SheetOptions(), NOW)
+    text = render(sheet, SheetFormat.TEXT)
+    assert "Host           s1._domainkey.xn--mnchen-3ya\n" in text
+    assert "Readable name  s1._domainkey.münchen.example.com\n" in text
+    assert "enter the one with xn--" in " ".join(text.split())
