@@ -112,11 +112,14 @@ def _unbroken(data: str) -> str:
 
 def _lines(text: str, width: int) -> list[str]:
     lines = [""]
+    used = 0
     for marked in re.findall(_PIECE, text):
         piece = marked.replace(_START, "").replace(_END, "")
-        if lines[-1] and _width(lines[-1] + piece.rstrip()) > width:
+        if lines[-1] and used + _width(piece.rstrip()) > width:
             lines.append("")
+            used = 0
         lines[-1] += piece
+        used += _width(piece)
     return [line.rstrip() for line in lines]
 
 
