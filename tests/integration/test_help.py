@@ -10,8 +10,8 @@ COMPLETIONS = Path(__file__).parents[2] / "completions"
 COMMANDS = [
     ["login"], ["logout"], ["status"], ["profile"], ["profile", "list"], ["profile", "use"],
     ["profile", "delete"], ["list"], ["overview"], ["register"], ["show-dns"], ["publish"],
-    ["handoff"],    ["api"], ["serve"], ["completion"], ["rotate"], ["rotate", "run"], ["rotate", "status"],
-    ["ledger"], ["ledger", "import"], ["ledger", "forget"],
+    ["handoff"], ["api"], ["serve"], ["completion"], ["rotate"], ["rotate", "run"],
+    ["rotate", "status"], ["ledger"], ["ledger", "import"], ["ledger", "forget"],
     ["service"], ["service", "client"], ["service", "client", "create"],
     ["service", "client", "list"], ["service", "client", "disable"],
     ["service", "client", "enable"], ["service", "client", "delete"],

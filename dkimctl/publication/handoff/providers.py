@@ -25,6 +25,7 @@ class ValueForm(StrEnum):
 class Trait(StrEnum):
     """What to know about a panel."""
 
+    ADDS_ZONE = "adds_zone"  # to the host
     ADDS_QUOTES = "adds_quotes"  # around what is entered
     SPLITS = "splits"  # long values into strings
     PROXIES = "proxies"  # records of other types
@@ -58,7 +59,10 @@ PROVIDERS = (
         name_field="Name",
         value_field="Value",
         limit=4096,
-        traits=(Trait.SPLITS,),
+        traits=(
+            Trait.ADDS_ZONE,
+            Trait.SPLITS,
+        ),
     ),
     Provider(
         "cloudflare",
@@ -68,7 +72,7 @@ PROVIDERS = (
         name_field="Name",
         value_field="Content",
         limit=2048,
-        traits=(Trait.ADDS_QUOTES, Trait.SPLITS, Trait.PROXIES),
+        traits=(Trait.ADDS_ZONE, Trait.ADDS_QUOTES, Trait.SPLITS, Trait.PROXIES),
     ),
     Provider(
         "dnsimple",
@@ -86,6 +90,7 @@ PROVIDERS = (
         name_field="Name",
         value_field="Value",
         limit=1024,
+        traits=(Trait.ADDS_ZONE,),
     ),
     Provider(
         "google",
@@ -94,6 +99,7 @@ PROVIDERS = (
         "https://www.mailhardener.com/blog/how-to-enter-txt-values-in-google-cloud-dns",
         name_field="DNS name",
         form=ValueForm.STRINGS,
+        traits=(Trait.ADDS_ZONE,),
     ),
     Provider(
         "ionos",
@@ -102,6 +108,7 @@ PROVIDERS = (
         "https://www.ionos.de/hilfe/domains/mailserver-und-verwandte-records-konfigurieren/"
         "e-mail-authentifizierung-mit-dkim",
         name_field="Hostname",
+        traits=(Trait.ADDS_ZONE,),
     ),
     Provider(
         "linode",
@@ -110,7 +117,7 @@ PROVIDERS = (
         "https://www.linode.com/docs/products/networking/dns-manager/guides/txt-record/",
         name_field="Hostname",
         value_field="Value",
-        traits=(Trait.ADDS_QUOTES, Trait.SPLITS),
+        traits=(Trait.ADDS_ZONE, Trait.ADDS_QUOTES, Trait.SPLITS),
     ),
     Provider(
         "namecheap",
@@ -120,6 +127,7 @@ PROVIDERS = (
         "namecheap-private-email-records-for-domains-with-thirdparty-dns/",
         name_field="Host",
         value_field="Value",
+        traits=(Trait.ADDS_ZONE,),
     ),
     Provider(
         "ovh",
@@ -140,6 +148,7 @@ PROVIDERS = (
         value_field="Value",
         form=ValueForm.STRINGS,
         limit=4000,
+        traits=(Trait.ADDS_ZONE,),
     ),
     Provider(
         "sakura",

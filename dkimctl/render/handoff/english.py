@@ -36,9 +36,9 @@ TEXTS = {
     "itself. A name such as {doubled} would be wrong.",
     "host_mostly": "Most panels add {zone} to the host by themselves; if yours does not, enter "
     "the full name. A name such as {doubled} would be wrong.",
-    "fields": "The fields are called “{name_field}” for the host and “{value_field}” for the "
+    "fields": 'The fields are called "{name_field}" for the host and "{value_field}" for the '
     "value.",
-    "field": "The field for the host is called “{name_field}”.",
+    "field": 'The field for the host is called "{name_field}".',
     "no_quotes": "Enter the value without quotation marks.",
     "adds_quotes": "Enter the value without quotation marks: the panel adds them by itself.",
     "with_quotes": "Enter the value with its quotation marks, on one line, with one space "
@@ -46,8 +46,8 @@ TEXTS = {
     "splits": "The panel splits long values by itself: enter the value whole.",
     "maybe_strings": "If the panel refuses a value of more than 255 characters, enter the "
     "quoted strings instead.",
-    "text_mode": "The form takes at most {limit} characters. For a longer value, choose “Change "
-    "in text format”, and enter the quoted strings there.",
+    "text_mode": 'The form takes at most {limit} characters. For a longer value, choose "Change '
+    'in text format", and enter the quoted strings there.',
     "proxies": "Choose the type TXT. Such a record cannot be proxied: an orange cloud means "
     "that the type is another one.",
     # A record.

@@ -159,7 +159,8 @@ def _steps(zone: SheetZone, words: Words) -> Iterator[str]:
         yield from _field_names(provider, words)
     if zone.place.zone:
         doubled = f"{zone.records[0].fqdn}.{zone.name}"
-        key = "host_adds" if provider else "host_mostly"
+        adds_zone = provider and Trait.ADDS_ZONE in provider.traits
+        key = "host_adds" if adds_zone else "host_mostly"
         yield words.say(key, zone=f".{zone.name}", doubled=doubled)
     yield from _value_steps(provider, words)
 

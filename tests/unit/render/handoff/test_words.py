@@ -41,6 +41,10 @@ def test_no_text_is_markup_itself(texts):
     assert not [text for text in texts.values() if re.search(r"[<>&`*\[\]|\\\n]", text)]
 
 
+def test_english_is_ascii_for_terminals_without_more():
+    assert all(text.isascii() for text in english.TEXTS.values())
+
+
 @pytest.mark.parametrize("text", [*japanese.TEXTS.values()])
 def test_sentences_in_japanese_are_polite(text):
     for sentence in re.findall(r"[^。]+。", text):
