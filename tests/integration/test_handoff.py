@@ -167,6 +167,7 @@ def test_a_name_outside_the_zones_given_is_a_usage_error(cli):
         (("--ttl", "-1"), "--ttl"),
         (("--zone", "not a zone"), "in --zone"),
         (("--format", "pdf"), "--format"),
+        (("--output", "dns.PDF"), 'no format has the suffix ".PDF"'),
         (("--output", ""), "in --output: the file name is empty"),
     ],
 )

@@ -74,6 +74,6 @@ def handoff(
         return worst([status, unmatched])
     places, answered = find_places_of(session, [record.fqdn for _, record in records], zones)
     options = SheetOptions(ttl, contact, provider)
-    sheet = make_sheet(records, places, options, datetime.now(UTC))
+    sheet = make_sheet(records, places, options, datetime.now(UTC).astimezone())
     show_sheet(session, sheet, fmt, language or Language.ENGLISH, output)
     return worst([status, unmatched, answered])

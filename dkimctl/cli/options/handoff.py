@@ -10,15 +10,18 @@ import typer
 from dkimctl.cli.options.results import MAX_TTL
 from dkimctl.errors import UsageError
 from dkimctl.render.renderer import Language, SheetFormat
+from dkimctl.text.escaping import quoted
 
 if TYPE_CHECKING:
     from dkimctl.publication.handoff.providers import Provider
 
 _BY_SUFFIX = {
+    "": SheetFormat.TEXT,
     ".htm": SheetFormat.HTML,
     ".html": SheetFormat.HTML,
     ".json": SheetFormat.JSON,
     ".md": SheetFormat.MARKDOWN,
+    ".txt": SheetFormat.TEXT,
 }
 _MAX_CONTACT = 200  # characters
 
@@ -83,7 +86,13 @@ TtlOption = Annotated[
 
 
 def sheet_format(fmt: SheetFormat | None, output: Path | None) -> SheetFormat:
-    """The format that is named, or that the suffix of the file stands for."""
-    if fmt is not None:
-        return fmt
-    return _BY_SUFFIX.get(output.suffix.lower() if output else "", SheetFormat.TEXT)
+    """The format that is named, or that the suffix of the file stands for. Raises UsageError."""
+    suffix = output.suffix if output else ""
+    known = fmt or _BY_SUFFIX.get(suffix.lower())
+    if known is None:
+        raise UsageError(
+            f"in --output: no format has the suffix {quoted(suffix)}",
+            hint="write .html, .md, .txt or .json, or name the format with --format; for PDF, "
+            "print the .html in a browser",
+        )
+    return known

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from dkimctl.publication.handoff.places import Trouble
-from dkimctl.publication.handoff.providers import Provider, Trait, ValueForm
+from dkimctl.publication.handoff.providers import ValueForm
 from dkimctl.publication.handoff.sheet import Sheet, SheetRecord, SheetZone, Timing
+from dkimctl.render.handoff.steps import panel_steps
 from dkimctl.render.handoff.words import Words
 from dkimctl.render.records import txt_data
 from dkimctl.text.idn import readable
@@ -126,7 +127,7 @@ def _zone_part(zone: SheetZone, words: Words, ttl: int, before: int) -> ZonePart
         list(_facts(zone, words)),
         list(_notices(zone, words)),
         words.fill("panel_of", provider=provider.name) if provider else words.fill("panel"),
-        list(_steps(zone, words)),
+        list(panel_steps(zone, words)),
         [
             _record_part(record, zone, words, ttl, number)
             for number, record in enumerate(zone.records, start=before + 1)
@@ -151,48 +152,6 @@ def _notices(zone: SheetZone, words: Words) -> Iterator[str]:
     names = [zone.name, *(record.sign_domain for record in zone.records)]
     if name := next((name for name in names if readable(name) != name), ""):
         yield words.say("idn", ascii=name, readable=readable(name))
-
-
-def _steps(zone: SheetZone, words: Words) -> Iterator[str]:
-    provider = zone.provider
-    if provider:
-        yield from _field_names(provider, words)
-    if zone.place.zone:
-        doubled = f"{zone.records[0].fqdn}.{zone.name}"
-        adds_zone = provider and Trait.ADDS_ZONE in provider.traits
-        key = "host_adds" if adds_zone else "host_mostly"
-        yield words.say(key, zone=f".{zone.name}", doubled=doubled)
-    yield from _value_steps(provider, words)
-
-
-def _field_names(provider: Provider, words: Words) -> Iterator[str]:
-    if provider.value_field:
-        yield words.fill("fields", name_field=provider.name_field, value_field=provider.value_field)
-    elif provider.name_field:
-        yield words.fill("field", name_field=provider.name_field)
-
-
-def _value_steps(provider: Provider | None, words: Words) -> Iterator[str]:
-    if provider is None:
-        yield words.fill("no_quotes")
-        yield words.fill("maybe_strings")
-    elif provider.form is ValueForm.STRINGS:
-        yield words.fill("with_quotes")
-    else:
-        adds_quotes = Trait.ADDS_QUOTES in provider.traits
-        yield words.fill("adds_quotes" if adds_quotes else "no_quotes")
-        yield from _length_steps(provider, words)
-    if provider and Trait.PROXIES in provider.traits:
-        yield words.fill("proxies")
-
-
-def _length_steps(provider: Provider, words: Words) -> Iterator[str]:
-    if Trait.SPLITS in provider.traits:
-        yield words.fill("splits")
-    elif provider.limit is None:
-        yield words.fill("maybe_strings")
-    if Trait.TEXT_MODE in provider.traits:
-        yield words.fill("text_mode", limit=provider.limit)
 
 
 def _record_part(
