@@ -11,8 +11,10 @@ import pytest
 
 from browser import Browser
 from delegation import Host, Zone
+from dkimctl.publication.verdicts import Verdict
 from documents import example
 from network import running
+from portfolio import ENVIRONMENT, Portfolio
 from published import name_of, register
 from rendering import txt_value
 
@@ -193,6 +195,26 @@ def test_a_record_that_cannot_be_used_is_left_out(cli):
     assert "example.net" not in done.out
     done = cli("handoff", "--sandbox", "example.net", *words, "--output", "sheet.html")
     assert (done.status, (cli.home / "sheet.html").exists()) == (1, False)
+
+
+def test_keys_that_have_been_replaced_are_left_out(cli, key_records):
+    portfolio = Portfolio(cli.home / "state", key_records[2048].partition("p=")[2])
+    seen = dict.fromkeys((20, 0.2), Verdict.PUBLISHED)
+    for domain, starts in (("old.example", 18), ("new.example", -18)):
+        portfolio.add(domain, "s1", age=200, looks=seen)
+        portfolio.add(domain, "s2", age=25, starts=starts, looks=seen, replaces="s1")
+    portfolio.save()
+    environment = ENVIRONMENT | {"DKIMCTL_STATE_DIR": str(cli.home / "state")}
+    words = ("--zone", "example", "--format", "json")
+    done = cli("handoff", *words, env=environment)
+    fqdns = {each["fqdn"] for zone in done.json["zones"] for each in zone["records"]}
+    assert (done.status, fqdns) == (
+        0,
+        {f"{one}._domainkey.{two}" for one, two in
+         (("s2", "old.example"), ("s1", "new.example"), ("s2", "new.example"))},
+    )  # fmt: skip
+    done = cli("handoff", *words[:2], "old.example", env=environment)
+    assert "left out, since they have been replaced: 1 (old.example (selector s1))" in done.err
 
 
 def test_a_panel_that_cannot_take_the_value_is_named(cli):

@@ -17,13 +17,12 @@ from dkimctl.cli.options.handoff import (
 )
 from dkimctl.cli.options.shared import OutputOption, examples, with_session
 from dkimctl.cli.output.destination import require_writable
-from dkimctl.cli.output.handoff import find_places_of, show_sheet, usable_records
+from dkimctl.cli.output.handoff import find_places_of, needed_results, show_sheet, usable_records
 from dkimctl.cli.output.options import read_zone
 from dkimctl.cli.output.results import worst
 from dkimctl.cli.selection import (
     SelectionArgument,
     read_selection,
-    registered_results,
     warn_unmatched,
 )
 from dkimctl.cli.session import Session
@@ -57,7 +56,8 @@ def handoff(
     """Write a sheet for whoever owns the DNS, with the records to add and how.
 
     DNS is asked for the zones and their name servers, which tell the provider. The records come
-    from the ledger; nothing is sent to the service.
+    from the ledger, without those of keys that have been replaced and may be removed; nothing is
+    sent to the service.
     """
     from dkimctl.publication.handoff.sheet import SheetOptions, make_sheet
 
@@ -68,12 +68,13 @@ def handoff(
         require_writable(output)
     zones = [read_zone("--zone", name) for name in zone or ()]
     selected = read_selection(session, selection)
-    records, status = usable_records(session, registered_results(session, selected))
+    now = datetime.now(UTC)
+    records, status = usable_records(session, needed_results(session, selected, now))
     unmatched = warn_unmatched(session, selected)
     if not records:
         return worst([status, unmatched])
     places, answered = find_places_of(session, [record.fqdn for _, record in records], zones)
     options = SheetOptions(ttl, contact, provider)
-    sheet = make_sheet(records, places, options, datetime.now(UTC).astimezone())
+    sheet = make_sheet(records, places, options, now.astimezone())
     show_sheet(session, sheet, fmt, language or Language.ENGLISH, output)
     return worst([status, unmatched, answered])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,8 +11,16 @@ from dkimctl.cli.output import next_steps
 from dkimctl.cli.output.attention import AttentionWarnings
 from dkimctl.cli.output.destination import write_chunks
 from dkimctl.cli.output.streams import Reporter
+from dkimctl.cli.selection import registered_results
 from dkimctl.errors import ExitCode
-from dkimctl.models.registration import DnsRecord, Registration, Result, named
+from dkimctl.models.key_status import KeyStage, NextAction
+from dkimctl.models.registration import (
+    DnsRecord,
+    Registration,
+    Result,
+    key_of,
+    named,
+)
 from dkimctl.render.formats import render_sheet
 from dkimctl.render.records import outside_zones, publishable
 from dkimctl.render.renderer import Language, SheetFormat
@@ -20,10 +29,34 @@ from dkimctl.text.grouping import counted
 
 if TYPE_CHECKING:
     from dkimctl.cli.session import Session
+    from dkimctl.ledger.selection import Selection
     from dkimctl.publication.handoff.places import Place
     from dkimctl.publication.handoff.sheet import Sheet
 
 _MANY = 100  # names, whose lookups may take longer than a second
+
+
+def needed_results(session: Session, selection: Selection, now: datetime) -> list[Result]:
+    """The selected registrations, without those that have been replaced and may be removed.
+
+    Notes which these are. Raises NegativeAnswer if nothing is selected.
+    """
+    from dkimctl.rotation.stages import read_stages
+
+    results = list(registered_results(session, selection))
+    ledger = session.open_ledger(for_writing=False)
+    past = {
+        key_of(status.sign_domain, status.selector)
+        for status in read_stages(ledger, selection, session.config.rotation, now)
+        if status.stage is KeyStage.RETIRED or status.action is NextAction.REMOVE
+    }
+    replaced = [named(one.registration) for one in results if one.registration.key in past]
+    if replaced:
+        session.reporter.note(
+            f"dkimctl: left out, since they have been replaced: {len(replaced)} ({few(replaced)}); "
+            "`dkimctl rotate --retired` tells which records may be removed"
+        )
+    return [one for one in results if one.registration.key not in past]
 
 
 def usable_records(
