@@ -15,7 +15,7 @@ from dkimctl.publication.verdicts import Verdict
 from documents import example
 from network import running
 from portfolio import ENVIRONMENT, Portfolio
-from published import name_of, register
+from published import name_of, register, txt
 from rendering import txt_value
 
 DOMAINS = ("example.com", "mail.example.com", "sub.example.com", "aws.test", "own.test")
@@ -169,6 +169,7 @@ def test_a_name_outside_the_zones_given_is_a_usage_error(cli):
         (("--ttl", "-1"), "--ttl"),
         (("--zone", "not a zone"), "in --zone"),
         (("--format", "pdf"), "--format"),
+        (("--assume-successors",), "--assume-successors has no effect without --retired"),
         (("--output", "dns.PDF"), 'no format has the suffix ".PDF"'),
         (("--output", ""), "in --output: the file name is empty"),
     ],
@@ -197,24 +198,46 @@ def test_a_record_that_cannot_be_used_is_left_out(cli):
     assert (done.status, (cli.home / "sheet.html").exists()) == (1, False)
 
 
-def test_keys_that_have_been_replaced_are_left_out(cli, key_records):
+@pytest.fixture
+def replaced(cli, key_records):
+    """Two domains with two keys each; that of old.example took over long ago."""
     portfolio = Portfolio(cli.home / "state", key_records[2048].partition("p=")[2])
     seen = dict.fromkeys((20, 0.2), Verdict.PUBLISHED)
     for domain, starts in (("old.example", 18), ("new.example", -18)):
         portfolio.add(domain, "s1", age=200, looks=seen)
         portfolio.add(domain, "s2", age=25, starts=starts, looks=seen, replaces="s1")
     portfolio.save()
-    environment = ENVIRONMENT | {"DKIMCTL_STATE_DIR": str(cli.home / "state")}
-    words = ("--zone", "example", "--format", "json")
-    done = cli("handoff", *words, env=environment)
-    fqdns = {each["fqdn"] for zone in done.json["zones"] for each in zone["records"]}
-    assert (done.status, fqdns) == (
-        0,
-        {f"{one}._domainkey.{two}" for one, two in
-         (("s2", "old.example"), ("s1", "new.example"), ("s2", "new.example"))},
-    )  # fmt: skip
-    done = cli("handoff", *words[:2], "old.example", env=environment)
+    cli.environment |= ENVIRONMENT | {"DKIMCTL_STATE_DIR": str(cli.home / "state")}
+
+
+def fqdns(document) -> set[str]:
+    return {each["fqdn"] for zone in document["zones"] for each in zone["records"]}
+
+
+def test_keys_that_have_been_replaced_are_left_out(cli, replaced):
+    done = cli("handoff", "--zone", "example", "--format", "json")
+    assert (done.status, done.json["action"]) == (0, "add")
+    assert fqdns(done.json) == {
+        "s2._domainkey.old.example", "s1._domainkey.new.example", "s2._domainkey.new.example",
+    }  # fmt: skip
+    done = cli("handoff", "--zone", "example", "old.example")
     assert "left out, since they have been replaced: 1 (old.example (selector s1))" in done.err
+    assert "dkimctl handoff --retired" in done.err
+
+
+def test_records_to_delete_need_proof_from_dns(cli, needs_tool, tmp_path, replaced, key_records):
+    value = "v=DKIM1; k=rsa; p=" + key_records[2048].partition("p=")[2]
+    words = ("handoff", "--retired", "old.example", "--format", "json")
+    for records, status, shown in (
+        (txt("s2._domainkey.old.example", value), 0, {"s1._domainkey.old.example"}),
+        ("", 1, set()),
+    ):
+        (tmp_path / str(status)).mkdir()
+        zones = [Zone("old.example", ("ns.own.test",), records)]
+        with running(tmp_path / str(status), needs_tool, hosts=HOSTS[3:4], zones=zones) as network:
+            done = network.inside(cli)(*words)
+        assert done.status == status, done.err
+        assert (done.json["action"], fqdns(done.json)) == ("delete", shown)
 
 
 def test_a_panel_that_cannot_take_the_value_is_named(cli):

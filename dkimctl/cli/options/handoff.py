@@ -83,6 +83,9 @@ TtlOption = Annotated[
     int,
     typer.Option("--ttl", metavar="SECONDS", min=0, max=MAX_TTL, help="TTL of the records."),
 ]
+RetiredOption = Annotated[
+    bool, typer.Option("--retired", help="Records to delete, of keys that have been replaced.")
+]
 
 
 def sheet_format(fmt: SheetFormat | None, output: Path | None) -> SheetFormat:

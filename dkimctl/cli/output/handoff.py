@@ -3,78 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dkimctl.cli.output import next_steps
-from dkimctl.cli.output.attention import AttentionWarnings
 from dkimctl.cli.output.destination import write_chunks
 from dkimctl.cli.output.streams import Reporter
-from dkimctl.cli.selection import registered_results
 from dkimctl.errors import ExitCode
-from dkimctl.models.key_status import KeyStage, NextAction
 from dkimctl.models.registration import (
-    DnsRecord,
-    Registration,
-    Result,
-    key_of,
     named,
 )
 from dkimctl.render.formats import render_sheet
-from dkimctl.render.records import outside_zones, publishable
+from dkimctl.render.records import outside_zones
 from dkimctl.render.renderer import Language, SheetFormat
 from dkimctl.text.escaping import few
 from dkimctl.text.grouping import counted
 
 if TYPE_CHECKING:
     from dkimctl.cli.session import Session
-    from dkimctl.ledger.selection import Selection
     from dkimctl.publication.handoff.places import Place
-    from dkimctl.publication.handoff.sheet import Sheet
+    from dkimctl.publication.handoff.sheet import Sheet, SheetRecord
 
 _MANY = 100  # names, whose lookups may take longer than a second
-
-
-def needed_results(session: Session, selection: Selection, now: datetime) -> list[Result]:
-    """The selected registrations, without those that have been replaced and may be removed.
-
-    Notes which these are. Raises NegativeAnswer if nothing is selected.
-    """
-    from dkimctl.rotation.stages import read_stages
-
-    results = list(registered_results(session, selection))
-    ledger = session.open_ledger(for_writing=False)
-    past = {
-        key_of(status.sign_domain, status.selector)
-        for status in read_stages(ledger, selection, session.config.rotation, now)
-        if status.stage is KeyStage.RETIRED or status.action is NextAction.REMOVE
-    }
-    replaced = [named(one.registration) for one in results if one.registration.key in past]
-    if replaced:
-        session.reporter.note(
-            f"dkimctl: left out, since they have been replaced: {len(replaced)} ({few(replaced)}); "
-            "`dkimctl rotate --retired` tells which records may be removed"
-        )
-    return [one for one in results if one.registration.key not in past]
-
-
-def usable_records(
-    session: Session, results: Iterable[Result]
-) -> tuple[list[tuple[Registration, DnsRecord]], ExitCode]:
-    """The registrations with a record that may be published; warns of the others."""
-    warnings = AttentionWarnings(session.reporter)
-    usable = []
-    status = ExitCode.OK
-    for result in results:
-        record = publishable(result)
-        if record is None:
-            warnings.add(result)
-            status = ExitCode.NO
-        else:
-            usable.append((result.registration, record))
-    warnings.close()
-    return usable, status
 
 
 def find_places_of(
@@ -126,6 +76,19 @@ def show_sheet(
     reporter = session.reporter
     write_chunks(render_sheet(sheet, fmt, language), output, is_paged=fmt is SheetFormat.TEXT)
     records = sheet.records
+    _warn_too_long(reporter, [] if sheet.is_removal else records)
+    counts = {"records": len(records), "zones": len(sheet.zones)}
+    what = f"{counted(len(records), 'record')} in {counted(len(sheet.zones), 'zone')}"
+    reporter.summarize(f"wrote {output} ({what})" if output else what, counts)
+    if records:
+        selected = next_steps.select_domains(record.sign_domain for record in records)
+        wait = next_steps.wait_for(selected)
+        check = next_steps.check(selected)
+        step = f"deleted: {check}" if sheet.is_removal else f"added: {wait}"
+        reporter.note(f"when the records are {step}")
+
+
+def _warn_too_long(reporter: Reporter, records: Iterable[SheetRecord]) -> None:
     too_long = [named(record) for record in records if record.is_too_long]
     if too_long:
         reporter.warn(
@@ -134,8 +97,3 @@ def show_sheet(
             "bits; the sheet says so, too",
             code="too_long",
         )
-    counts = {"records": len(records), "zones": len(sheet.zones)}
-    what = f"{counted(len(records), 'record')} in {counted(len(sheet.zones), 'zone')}"
-    reporter.summarize(f"wrote {output} ({what})" if output else what, counts)
-    selected = next_steps.select_domains(record.sign_domain for record in records)
-    reporter.note(f"when the records are added: {next_steps.wait_for(selected)}")

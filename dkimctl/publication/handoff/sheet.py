@@ -55,12 +55,16 @@ class SheetZone(NamedTuple):
 
 
 class Sheet(NamedTuple):
-    """The whole sheet; `ttl` is in seconds, `contact` is whom to answer, or ""."""
+    """The whole sheet; `ttl` is in seconds, `contact` is whom to answer, or "".
+
+    `is_removal`: the records are to be deleted, not added.
+    """
 
     zones: Sequence[SheetZone]
     ttl: int
     contact: str
     made_at: datetime
+    is_removal: bool = False
 
     @property
     def records(self) -> list[SheetRecord]:
@@ -73,6 +77,7 @@ class SheetOptions(NamedTuple):
     ttl: int = 3600
     contact: str = ""
     provider: Provider | None = None
+    is_removal: bool = False
 
 
 def make_sheet(
@@ -90,7 +95,7 @@ def make_sheet(
         _make_zone(name, of_zone, places[of_zone[0][1].fqdn], options.provider, now)
         for name, of_zone in by_zone.items()
     ]
-    return Sheet(zones, options.ttl, options.contact, now)
+    return Sheet(zones, options.ttl, options.contact, now, options.is_removal)
 
 
 def _make_zone(

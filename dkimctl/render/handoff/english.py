@@ -86,6 +86,20 @@ TEXTS = {
     "check_first": "For the first record:",
     "unix": "Linux, macOS",
     "windows": "Windows",
+    # Records to delete.
+    "delete_title": "DNS records to delete",
+    "delete_about_one": "Please delete this TXT record from your DNS. It holds a public key "
+    "with which receivers verified mail from {domains} (DKIM), and which a new key has replaced.",
+    "delete_about_many": "Please delete these {count} TXT records from your DNS. They hold "
+    "public keys with which receivers verified mail from {domains} (DKIM), and which new keys "
+    "have replaced.",
+    "delete_harmless": "We have just checked that the new keys are in DNS; mail has been signed "
+    "with them for long enough. There is no hurry, but old keys should not stay.",
+    "delete_value": "Its value, to compare",
+    "delete_other": "delete other records, even if their names look alike;",
+    "delete_changed": "delete a record that has another value than here: tell us instead.",
+    "delete_check": "We check at all name servers of the zone that the records are gone. You "
+    "can do so, too, some minutes after the change: there is no answer any more.",
     "made": "Made on {date} with dkimctl",
 }
 

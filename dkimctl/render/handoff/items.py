@@ -15,6 +15,7 @@ from dkimctl.text.idn import readable
 def sheet_json(sheet: Sheet) -> Iterator[str]:
     """One object; times are UTC. null: not known, or none."""
     yield f'{{"made_at": {json_line(_utc(sheet.made_at))}'
+    yield f', "action": {json_line("delete" if sheet.is_removal else "add")}'
     yield f', "contact": {json_line(sheet.contact or None)}, "zones": ['
     for number, zone in enumerate(sheet.zones):
         yield f"{',' if number else ''}\n{json_line(_zone(zone, sheet.ttl))}"

@@ -38,8 +38,9 @@ def _zone(zone: ZonePart) -> Iterator[str]:
     yield f"## {zone.label}: {code(zone.name)}{also}\n\n"
     yield from _fields(zone.facts)
     yield from _paragraphs(zone.notices)
-    yield f"### {zone.panel}\n\n"
-    yield from _items(zone.steps)
+    if zone.steps:
+        yield f"### {zone.panel}\n\n"
+        yield from _items(zone.steps)
     for record in zone.records:
         yield from _record(record)
 
@@ -48,7 +49,8 @@ def _record(record: RecordPart) -> Iterator[str]:
     yield f"### {record.title}: {code(record.fqdn)}\n\n"
     if record.deadline:
         yield f"**{record.deadline}**\n\n"
-    yield from _paragraphs([record.timing])
+    if record.timing:
+        yield f"{record.timing}\n\n"
     yield from _fields(record.fields)
     if record.warning:
         yield f"**{record.warning}**\n\n"

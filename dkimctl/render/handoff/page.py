@@ -69,46 +69,62 @@ class Page(NamedTuple):
     made: str
 
 
+class _Keys(NamedTuple):
+    """The keys of the texts that differ between records to add and to delete."""
+
+    title: str
+    about: str  # without _one or _many
+    harmless: str
+    nevers: Sequence[str]
+    check: str
+
+
+_ADD = _Keys(
+    "title", "about", "harmless",
+    ("never_break", "never_others", "never_second", "never_cname"), "check_us",
+)  # fmt: skip
+_DELETE = _Keys(
+    "delete_title", "delete_about", "delete_harmless", ("delete_other", "delete_changed"),
+    "delete_check",
+)  # fmt: skip
+
+
 def make_page(sheet: Sheet, words: Words) -> Page:
+    keys = _DELETE if sheet.is_removal else _ADD
     parts: list[ZonePart] = []
     number = 0
     for zone in sheet.zones:
-        parts.append(_zone_part(zone, words, sheet.ttl, number))
+        parts.append(_zone_part(zone, words, sheet, number))
         number += len(zone.records)
-    nevers = ("never_break", "never_others", "never_second", "never_cname")
+    check = (keys.check, "check_first") if number > 1 else (keys.check,)
     return Page(
         words.language,
-        words.fill("title"),
-        list(_lead(sheet, words)),
+        words.fill(keys.title),
+        list(_lead(sheet, words, keys)),
         parts,
         words.fill("never"),
-        [words.fill(key) for key in nevers],
+        [words.fill(key) for key in keys.nevers],
         words.fill("check"),
-        _check_lead(sheet, words),
+        words.paragraph(*check),
         list(_commands(sheet.records[0].fqdn, words)),
         words.fill("made", date=words.date(sheet.made_at)),
     )
 
 
-def _lead(sheet: Sheet, words: Words) -> Iterator[str]:
+def _lead(sheet: Sheet, words: Words, keys: _Keys) -> Iterator[str]:
     domains = list(dict.fromkeys(readable(record.sign_domain) for record in sheet.records))
     if len(domains) > _MOST_DOMAINS:
         named = words.fill("many_domains", count=len(domains))
     else:
         named = words.names(domains)
     count = len(sheet.records)
-    yield words.fill("about_one" if count == 1 else "about_many", count=count, domains=named)
-    yield words.fill("harmless")
+    about = f"{keys.about}_one" if count == 1 else f"{keys.about}_many"
+    yield words.fill(about, count=count, domains=named)
+    yield words.fill(keys.harmless)
     if sheet.contact:
         yield words.say("contact", contact=sheet.contact)
     else:
         yield words.fill("contact_none")
-
-
-def _check_lead(sheet: Sheet, words: Words) -> str:
-    if len(sheet.records) == 1:
-        return words.fill("check_us")
-    return words.paragraph("check_us", "check_first")
 
 
 def _commands(fqdn: str, words: Words) -> Iterator[Field]:
@@ -117,7 +133,7 @@ def _commands(fqdn: str, words: Words) -> Iterator[Field]:
     yield Field("PowerShell", f"Resolve-DnsName -Type TXT {fqdn}")
 
 
-def _zone_part(zone: SheetZone, words: Words, ttl: int, before: int) -> ZonePart:
+def _zone_part(zone: SheetZone, words: Words, sheet: Sheet, before: int) -> ZonePart:
     provider = zone.provider
     name = readable(zone.name)
     return ZonePart(
@@ -127,9 +143,11 @@ def _zone_part(zone: SheetZone, words: Words, ttl: int, before: int) -> ZonePart
         list(_facts(zone, words)),
         list(_notices(zone, words)),
         words.fill("panel_of", provider=provider.name) if provider else words.fill("panel"),
-        list(panel_steps(zone, words)),
+        [] if sheet.is_removal else list(panel_steps(zone, words)),
         [
-            _record_part(record, zone, words, ttl, number)
+            _record_to_delete(record, words, number)
+            if sheet.is_removal
+            else _record_part(record, zone, words, sheet.ttl, number)
             for number, record in enumerate(zone.records, start=before + 1)
         ],
     )
@@ -157,12 +175,6 @@ def _notices(zone: SheetZone, words: Words) -> Iterator[str]:
 def _record_part(
     record: SheetRecord, zone: SheetZone, words: Words, ttl: int, number: int
 ) -> RecordPart:
-    fields = [Field(words.fill("type"), "TXT"), Field(words.fill("host"), record.host)]
-    if record.host != record.fqdn:
-        fields.append(Field(words.fill("fqdn"), record.fqdn))
-    if (name := readable(record.fqdn)) != record.fqdn:
-        fields.append(Field(words.fill("readable"), name))
-    fields.append(Field(words.fill("ttl"), words.duration(ttl)))
     limit = zone.provider.limit if zone.provider else None
     length = len(record.value)
     return RecordPart(
@@ -170,11 +182,27 @@ def _record_part(
         record.fqdn,
         _deadline(record, words),
         record.timing is Timing.NOW or (record.timing is Timing.LATER and record.due is None),
-        fields,
+        [*_names(record, words), Field(words.fill("ttl"), words.duration(ttl))],
         _values(record, words),
         words.fill("too_long", length=length, limit=limit) if record.is_too_long else "",
         _timing(record, words),
     )
+
+
+def _record_to_delete(record: SheetRecord, words: Words, number: int) -> RecordPart:
+    title = words.fill("record", number=number)
+    values = [Field(words.fill("delete_value"), record.value)]
+    fields = list(_names(record, words))
+    return RecordPart(title, record.fqdn, "", False, fields, values, "", "")
+
+
+def _names(record: SheetRecord, words: Words) -> Iterator[Field]:
+    yield Field(words.fill("type"), "TXT")
+    yield Field(words.fill("host"), record.host)
+    if record.host != record.fqdn:
+        yield Field(words.fill("fqdn"), record.fqdn)
+    if (name := readable(record.fqdn)) != record.fqdn:
+        yield Field(words.fill("readable"), name)
 
 
 def _values(record: SheetRecord, words: Words) -> list[Field]:

@@ -61,8 +61,9 @@ def _zone(zone: ZonePart) -> Iterator[str]:
     for notice in zone.notices:
         yield "\n"
         yield from _wrapped(notice)
-    yield f"\n{zone.panel}\n\n"
-    yield from _items(zone.steps)
+    if zone.steps:
+        yield f"\n{zone.panel}\n\n"
+        yield from _items(zone.steps)
     for record in zone.records:
         yield "\n\n"
         yield from _record(record)
@@ -70,10 +71,9 @@ def _zone(zone: ZonePart) -> Iterator[str]:
 
 def _record(record: RecordPart) -> Iterator[str]:
     yield from _heading(f"{record.title}: {printable(record.fqdn)}", "-")
-    yield "\n"
-    for paragraph in (record.deadline, record.timing):
-        if paragraph:
-            yield from _wrapped(paragraph)
+    if record.timing:
+        yield "\n"
+        yield from (*_wrapped(record.deadline), *_wrapped(record.timing))
     yield "\n"
     yield from _fields(record.fields)
     if record.warning:
@@ -103,7 +103,8 @@ def _items(texts: Sequence[str]) -> Iterator[str]:
 
 
 def _wrapped(text: str) -> Iterator[str]:
-    yield from (f"{line}\n" for line in _lines(text, _WIDTH))
+    if text:
+        yield from (f"{line}\n" for line in _lines(text, _WIDTH))
 
 
 def _unbroken(data: str) -> str:

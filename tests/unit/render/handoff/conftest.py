@@ -40,4 +40,6 @@ def every_sheet(sheet_of) -> list[Sheet]:
         *(sheet_of(place=Place(trouble=each, reason="why")) for each in Trouble),
         sheet_of(place=Place("example.com", trouble=Trouble.NO_ANSWER, reason="why")),
         sheet_of("sub.example.com", place=Place("example.com")),
+        sheet_of("example.com", is_removal=True),
+        sheet_of("example.com", "example.net", is_removal=True),
     ]  # fmt: skip

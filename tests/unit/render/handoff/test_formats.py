@@ -68,8 +68,10 @@ class Html(HTMLParser):
 
 
 def forms(sheet: Sheet) -> set[str]:
-    """The values of a sheet, whole and as strings."""
+    """The values of a sheet, whole and, if they are to be entered, as strings."""
     values = {record.value for record in sheet.records}
+    if sheet.is_removal:
+        return values
     return values | set(map(txt_data, values))
 
 
@@ -219,3 +221,22 @@ def test_a_subdomain_is_written_both_ways(make_registration):
     assert "Host           s1._domainkey.xn--mnchen-3ya\n" in text
     assert "Readable name  s1._domainkey.münchen.example.com\n" in text
     assert "enter the one with xn--" in " ".join(text.split())
+
+
+@LANGUAGES
+def test_a_sheet_to_delete_has_nothing_about_entering(sheet_of, language):
+    sheet = sheet_of(is_removal=True, provider=provider_with("sakura"))
+    texts = TEXTS[list(Language).index(language)]
+    for fmt in (SheetFormat.TEXT, SheetFormat.HTML, SheetFormat.MARKDOWN):
+        text = render(sheet, fmt, language)
+        assert texts["delete_title"] in text
+        for key in (
+            "title",
+            "ttl",
+            "at_once",
+            "no_quotes",
+            "harmless",
+            "value_enter",
+            "never_cname",
+        ):
+            assert texts[key] not in text, key
