@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 # A GET changes nothing (RFC 9110 section 9.2.1). Of this path only POST is specified (interface
 # 4.2), so any answer will do that does not say that there is nothing.
-_PATH = "/domain/dkim"
+TEST_PATH = "/domain/dkim"
 _ABSENT = (404, 410)
 _HTML = (b"<!doctype", b"<html", b"<head", b"<body")
 
@@ -24,7 +24,7 @@ def require_base_url(session: Session, token: Token) -> None:
     A refused token is no error: that of a disabled client is (interface 3.2).
     """
     try:
-        response = session.client.request(token.access_token, "GET", _PATH)
+        response = session.client.request(token.access_token, "GET", TEST_PATH)
     except TokenRejected as error:
         session.reporter.warn(f"base URL: {error.message}", hint=error.hint, code=error.code)
     except ServiceError as error:
@@ -39,6 +39,14 @@ def naming_url(name: str, error: ServiceError) -> ServiceError:
     return type(error)(message, hint=error.hint, retry_after=error.retry_after)
 
 
+def strange_answer(response: HttpResponse) -> str:
+    """What the service does not answer to a GET of TEST_PATH, or "" if it may be the service."""
+    status = response.status
+    if _is_page(response):
+        return f"{status} with a web page"
+    return str(status) if 300 <= status < 400 or status in _ABSENT else ""
+
+
 def _warn_if_strange(session: Session, response: HttpResponse) -> None:
     status, url = response.status, session.account.base_url
     if status >= 500:
@@ -46,10 +54,9 @@ def _warn_if_strange(session: Session, response: HttpResponse) -> None:
             f"base URL: {url} answered {status} to a test request",
             hint="try a command later, and check --base-url if it persists",
         )
-    elif 300 <= status < 400 or status in _ABSENT or _is_page(response):
-        kind = f"{status} with a web page" if _is_page(response) else str(status)
+    elif strange := strange_answer(response):
         session.reporter.warn(
-            f"base URL: {url} answered {kind} to a test request, as if it were not the service",
+            f"base URL: {url} answered {strange} to a test request, as if it were not the service",
             hint="check the URL; if it is wrong, run `dkimctl login --base-url URL` again",
         )
 

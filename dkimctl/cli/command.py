@@ -59,7 +59,7 @@ class Command(TyperCommand):
 
 
 class Group(TyperGroup):
-    """A group, which takes the common options too. Without a command it shows its help."""
+    """A group, which takes the common options too. See `without_command`."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**(settings | {"invoke_without_command": True}))
@@ -70,9 +70,11 @@ class Group(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         result = super().invoke(ctx)
-        if ctx.invoked_subcommand is None:
-            _show_help(ctx, None, True)
-        return result
+        return self.without_command(ctx) if ctx.invoked_subcommand is None else result
+
+    def without_command(self, ctx: Any) -> Any:
+        """What to do if no command follows: show the help."""
+        return _show_help(ctx, None, True)
 
     def get_help_option(self, ctx: Any) -> TyperOption | None:
         return _in_common_panel(super().get_help_option(ctx))

@@ -7,6 +7,7 @@ import logging
 import shlex
 import time
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -20,6 +21,15 @@ if TYPE_CHECKING:
     from dkimctl.service.database.store import Store
 
 
+INSTALL = "pip install 'dkimctl[service]'"
+_MODULES = ("falcon", "sqlalchemy", "alembic", "cryptography", "waitress")
+
+
+def is_installed() -> bool:
+    """Whether the extra is there, without importing it."""
+    return all(find_spec(name) for name in _MODULES)
+
+
 @contextlib.contextmanager
 def needs_service_extra() -> Iterator[None]:
     """Context for imports of the service: raises UsageError if the extra is missing."""
@@ -28,7 +38,7 @@ def needs_service_extra() -> Iterator[None]:
     except ModuleNotFoundError as error:
         raise UsageError(
             f"the embedded service is not installed (no module {error.name})",
-            hint="run `pip install 'dkimctl[service]'`",
+            hint=f"run `{INSTALL}`",
         ) from error
 
 

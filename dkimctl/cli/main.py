@@ -19,10 +19,12 @@ from dkimctl.cli.options.shared import examples
 from dkimctl.cli.output.named_commands import given_options
 from dkimctl.cli.output.streams import Reporter, open_missing_streams, show_lines, write
 from dkimctl.errors import DkimctlError, ExitCode, Interrupted
+from dkimctl.settings.values import CHECKS
 
 # By panel of the help. Each is a module of dkimctl.cli.commands. `rotate` takes a selection as well
 # as the second word of another command.
 _PANELS = {
+    "Start": ("init", "doctor"),
     "Account": ("login", "logout", "status", "profile"),
     "Domains": (
         "list", "overview", "register", "show-dns", "publish", "handoff", "check-dns", "rotate",
@@ -52,6 +54,14 @@ class LazyGroup(Group):
         )
         names: dict[str, Any] = dict.fromkeys(COMMANDS)
         self.commands = names  # for the list and for suggestions; see get_command
+
+    def without_command(self, ctx: Any) -> int:
+        from dkimctl.cli.output.guide import show_guide
+        from dkimctl.cli.session import Session
+
+        flags = dict.fromkeys(CHECKS) | ctx.params
+        with Session(flags, ctx.obj) as session:
+            return show_guide(session)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, rest = split_command(args, COMMANDS, self.params)

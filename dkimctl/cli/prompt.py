@@ -24,15 +24,18 @@ def is_interactive() -> bool:
     return all(stream is not None and stream.isatty() for stream in streams)
 
 
-def ask(question: str, check: Callable[[str], object], complain: Complain) -> str:
+def ask(
+    question: str, check: Callable[[str], object], complain: Complain, *, default: str = ""
+) -> str:
     """Prompt for a line that passes `check`, which raises UsageError for any other.
 
-    `complain` gets that error before the question is asked again. Raises UsageError after three
-    invalid answers, and at the end of input.
+    An empty line means the `default`, if there is one. `complain` gets the error before the
+    question is asked again. Raises UsageError after three invalid answers, and at the end of input.
     """
+    shown = f"{question} [{default}]" if default else question
 
     def answer() -> str:
-        text = _read_line(question)
+        text = _read_line(shown) or default
         if not text:
             raise UsageError("the answer is empty", hint="write a value, or press Ctrl-C to stop")
         check(text)

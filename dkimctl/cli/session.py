@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from functools import cached_property
 from pathlib import Path
@@ -222,11 +222,11 @@ class Session:
         profile = self.profile
         return Limits(profile.batch_size, profile.concurrency, profile.max_wait, profile.timeout)
 
-    def read_specs(self, path: str) -> list[DomainSpec]:
-        """The entries of a spec file, with the profile's defaults."""
+    def read_specs(self, *paths: str, domains: Sequence[str] = ()) -> list[DomainSpec]:
+        """The entries of spec files, and then of `domains`, with the profile's defaults."""
         from dkimctl.specs.loading import read_specs
 
-        return read_specs(path, defaults=self.profile.defaults)
+        return read_specs(*paths, domains=domains, defaults=self.profile.defaults)
 
     def open_ledger(self, *, for_writing: bool) -> Ledger:
         """The ledger of the profile's account; opening it to read creates no file.

@@ -19,15 +19,18 @@ _EXAMPLE = r"\n  (dkimctl .*)"
 _COMMANDS = {
     "register": "add create new import sync insert domain domains submit",
     "publish": "apply deploy plan push",
-    "show-dns": "dns list ls export print records record zone get txt dump",
+    "list": "ls",
+    "show-dns": "dns export print records record zone get txt dump",
     "check-dns": "check test validate verify lookup dig query watch wait monitor",
-    "login": "auth signin config configure init setup credentials credential account",
+    "init": "setup config configure start",
+    "doctor": "diagnose diagnostics health debug",
+    "login": "auth signin credentials credential account",
     "logout": "signout",
     "status": "whoami info",
     "profile list": "profiles accounts",
     "rotate": "renew rollover roll rotation keys key successor retire",
     "ledger forget": "delete remove rm forget unregister deregister purge",
-    "serve": "server run start daemon listen",
+    "serve": "server run daemon listen",
     "service client": "client clients user users",
     "register --sandbox FILE": "sandbox demo try",
     "--help": "help usage man",
@@ -39,9 +42,10 @@ _OPTIONS = {
     ("register", "--key-len --keylen --key-length --bits --start-date --enable --default"): (
         "write it in the spec file, such as 'key_len: 2048' below defaults:"
     ),
-    ("register", "--file --input --from-file --domain --domains"): (
-        "list the domains in a spec file, and name it by itself: `dkimctl register FILE`"
-    ),
+    (
+        "register",
+        "--file --input --from-file",
+    ): ("name the spec file by itself: `dkimctl register FILE`"),
     ("api", "--data --body --json --file -d"): (
         "write the body into a file, and add --input FILE (`-` is standard input)"
     ),
@@ -119,8 +123,6 @@ def for_missing(context: Any) -> str:
 def for_extra(context: Any) -> str:
     """For an argument too many: what the command takes."""
     arguments = [one for one in context.command.params if one.param_type_name == "argument"]
-    if context.command.name == "register":
-        return "give one file; `cat *.yaml | dkimctl register -` joins several lists"
     names = " ".join(str(one.metavar or one.name).upper() for one in arguments)
     return f"`{context.command_path}` takes only {names or 'options'}: see its --help"
 

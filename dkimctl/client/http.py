@@ -69,12 +69,19 @@ class HttpRequest(NamedTuple):
 class HttpResponse(NamedTuple):
     """A status and a complete body, which the repr omits because it may contain a token.
 
-    `retry_after` is how many seconds the service asks to wait, if it does.
+    `retry_after` is how many seconds the service asks to wait, if it does; `date` is its Date
+    header.
     """
 
     status: int
     body: bytes
     retry_after: float | None = None
+    date: str = ""
+
+    @property
+    def sent_at(self) -> float | None:
+        """When it was sent by its own clock, in seconds since the epoch, if it says so."""
+        return _timestamp(self.date)
 
     def __repr__(self) -> str:
         return f"HttpResponse({self.status}, {len(self.body)} bytes)"
@@ -174,7 +181,8 @@ class HttpClient:
             extensions={"trace": functools.partial(self._trace, request, deadline)},
         ) as response:
             body = _read_body(response, request)
-            return HttpResponse(response.status_code, body, _retry_after(response))
+            date = response.headers.get("Date", "")
+            return HttpResponse(response.status_code, body, _retry_after(response), date)
 
     def _trace(
         self, request: HttpRequest, deadline: ResponseDeadline, event: str, info: dict[str, Any]

@@ -15,8 +15,8 @@ from dkimctl.errors import CredentialsError
 from dkimctl.models.secret import Secret, Token
 
 ALTERNATIVES = (
-    "set DKIMCTL_CLIENT_ID and DKIMCTL_CLIENT_SECRET in the environment, "
-    "or use --credential-store file"
+    "run `dkimctl login --credential-store file` for a file that only you can read, or set "
+    "DKIMCTL_CLIENT_ID and DKIMCTL_CLIENT_SECRET in the environment"
 )
 
 

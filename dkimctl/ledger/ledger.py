@@ -254,6 +254,12 @@ class Ledger:
                 require_sound(self._connection)
                 list(select_open_requests(self._connection, self._account_id))  # decodes all
 
+    def verify(self) -> None:
+        """Check that the file is sound, and change nothing."""
+        with translate_errors(self._path):
+            require_sound(self._connection)
+            list(select_open_requests(self._connection, self._account_id))  # decodes all
+
     def require_disk_space(self, entries: int) -> int:
         """Require space for this many answers; returns for how many more there is space."""
         with translate_errors(self._path):

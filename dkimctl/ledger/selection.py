@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 from dkimctl.models.registration import DomainSpec, RegistrationKey, key_of
 from dkimctl.text.dns_names import is_glob
 
-_FILE_SUFFIXES = (".yaml", ".yml", ".json")
+_FILE_SUFFIXES = (".yaml", ".yml", ".json", ".csv")
 
 
 class _Selectable(Protocol):

@@ -44,13 +44,13 @@ def open_renderer(
     """The renderer of results in `fmt`; a PerZoneRenderer for the formats in PER_ZONE.
 
     With `per_zone` also for zone and nsupdate, which can do both.
-    The table, and formats with `zones`, keep results until the end; the others keep none.
+    The table, Markdown, and formats with `zones` keep results until the end; the others keep none.
     `ttl` is in seconds (DNS formats). Names are relative to `origin` (zone). `provider` is for
-    terraform, `layout` for the table.
+    terraform, `layout` for the table; of it, Markdown takes `is_plan`.
     """
     match fmt:
-        case Format.TABLE:
-            return _open_table(layout, zones)
+        case Format.TABLE | Format.MARKDOWN:
+            return _open_for_people(fmt, layout, zones)
         case Format.JSON:
             from dkimctl.render.json_format import JsonRenderer, result_line
 
@@ -75,7 +75,11 @@ def open_renderer(
             return _open_per_zone(fmt, zones, ttl, provider)
 
 
-def _open_table(layout: TableLayout, zones: Sequence[str]) -> Renderer[Result]:
+def _open_for_people(fmt: Format, layout: TableLayout, zones: Sequence[str]) -> Renderer[Result]:
+    if fmt is Format.MARKDOWN:
+        from dkimctl.render.result_markdown import ResultMarkdownRenderer
+
+        return ResultMarkdownRenderer(is_plan=layout.is_plan)
     if layout.is_plan:
         from dkimctl.render.plan_table import PlanTableRenderer
 

@@ -1,4 +1,4 @@
-"""Text of others in Markdown (CommonMark): as code, on one line, so that nothing in it acts."""
+"""Text of others in Markdown: in code, on one line, so that nothing in it acts."""
 
 from __future__ import annotations
 
@@ -14,6 +14,16 @@ def code(text: str) -> str:
     fence = "`" * (_longest_run(text) + 1)
     pad = " " if text.startswith("`") or text.endswith("`") or not text else ""
     return f"{fence}{pad}{text}{pad}{fence}"
+
+
+def cell(text: str) -> str:
+    r"""`text` as code in a cell of a table; "" for none.
+
+    There, `\|` is a pipe even in code (GFM 4.10). After a backslash, parsers disagree on it: a
+    space is put between the two.
+    """
+    parts = re.split(r"(?<=\\)(?=\|)", printable(text)) if text else []
+    return " ".join(code(part).replace("|", r"\|") for part in parts)
 
 
 def fenced(lines: Sequence[str], language: str = "", indent: str = "") -> str:

@@ -21,6 +21,7 @@ class Format(StrEnum):
     JSON = "json"
     JSONL = "jsonl"
     CSV = "csv"
+    MARKDOWN = "markdown"
     ZONE = "zone"
     NSUPDATE = "nsupdate"
     OCTODNS = "octodns"

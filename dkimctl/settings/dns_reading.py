@@ -121,7 +121,7 @@ def _readers(
                 "provider": _provider,
                 "server": lambda text: str(parse_server(text)),
                 "key_file": key_file,
-                "class": _class,
+                "class": check_class,
                 "ttl": integer(1, _MAX_TTL),
             },
         ),
@@ -162,7 +162,7 @@ def _key_file(text: str) -> str:
     return file_path(text)
 
 
-def _class(text: str) -> str:
+def check_class(text: str) -> str:
     if not re.fullmatch(_CLASS, text):
         hint = "write module and class, such as octodns_route53.Route53Provider"
         raise UsageError(f"{quoted(text)} is not the name of a Python class", hint=hint)

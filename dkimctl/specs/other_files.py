@@ -13,7 +13,6 @@ from dkimctl.text.file_kinds import (
     has_mark,
     header,
     is_domain,
-    is_domain_column,
 )
 
 _LIST = "write a list such as '- example.com'"
@@ -29,6 +28,16 @@ _HINTS = {
     FileKind.URLS: "write only the domain of each, with '- ' before it",
     FileKind.DOMAINS_IN_A_LINE: "write each domain on a line of its own, with '- ' before it",
     FileKind.NO_SPACE: "begin each item with a hyphen and a space, as in '- example.com'",
+}
+_HEADER = "begin the file with a line such as 'sign_domain,selector'"
+_HINTS_ON_TABLE = {
+    FileKind.BINARY: "save it as CSV in UTF-8",
+    FileKind.UTF_16: "save it as CSV in UTF-8",
+    FileKind.HTML: "download the file itself",
+    FileKind.SAVED: "`dkimctl ledger import` and --from read it",
+    FileKind.SAVED_LINES: "`dkimctl ledger import` and --from read --format json",
+    FileKind.SPECS: "give it a name that ends in .yaml",
+    FileKind.DOMAINS: "add a line above the first that says sign_domain",
 }
 _MAY_BE_YAML = (FileKind.BINARY, FileKind.UTF_16, FileKind.NO_SPACE)
 _UNSAFE = "FILE"  # in place of a name that a shell or a terminal could misread
@@ -57,6 +66,16 @@ def advice(data: bytes, name: str, keys: Collection[str] = ()) -> tuple[str, str
     return f"the file {what}", _HINTS.get(kind) or _conversion(kind, data, name)
 
 
+def advice_on_table(data: bytes) -> tuple[str, str] | None:
+    """What a file in CSV seems to be instead, or lacks, and what to do; None: nothing is known."""
+    kind = guess_kind(data)
+    if kind is FileKind.CSV and any(map(is_domain, header(data)[1])):
+        return "the file has no header", _HEADER
+    if kind is None or kind in (FileKind.CSV, FileKind.EMPTY):
+        return None
+    return f"the file {kind.value}, not a table (CSV)", _HINTS_ON_TABLE.get(kind, _HEADER)
+
+
 def _has_several_lines(data: bytes) -> bool:
     return guess_kind(data) in (FileKind.JSON_LINES, FileKind.SAVED_LINES)
 
@@ -72,10 +91,8 @@ def _conversion(kind: FileKind, data: bytes, name: str) -> str:
         case FileKind.JSON_LINES:
             what, command = "put the objects into a list, [{...}, {...}]", "jq -s ."
         case _:
-            what = "write each row as '- {sign_domain: example.com, selector: s1}'"
-            command = _awk(data)
-    if not command:
-        return what
+            where = "write it to a file with" if name == "<stdin>" else "give it"
+            return f"{where} a name that ends in .csv, and a header such as sign_domain,selector"
     if name == "<stdin>":
         return f"{what}, such as with `{_reading(command, '', data)}`"
     return f"{what}: `{_reading(command, f' {file}', data)} > {target}`"
@@ -83,17 +100,3 @@ def _conversion(kind: FileKind, data: bytes, name: str) -> str:
 
 def _reading(command: str, file: str, data: bytes) -> str:
     return f"tail -c +4{file} | {command}" if has_mark(data) else f"{command}{file}"
-
-
-def _awk(data: bytes) -> str:
-    """The command for a table whose headings say which columns it needs; else ""."""
-    delimiter, words = header(data)
-    names = [word.lower() for word in words]
-    domain = next((at for at, word in enumerate(names, 1) if is_domain_column(word)), None)
-    if domain is None:
-        return ""
-    fields = f'"- {{sign_domain: " ${domain}'
-    if "selector" in names:
-        fields += f' ", selector: " ${names.index("selector") + 1}'
-    separator = r"'\t'" if delimiter == "\t" else f"'{delimiter}'"
-    return f'awk -F{separator} \'NR > 1 {{sub(/\\r$/, ""); print {fields} "}}"}}\''

@@ -283,10 +283,10 @@ def _parser_class() -> Any:
     return PythonParser
 
 
-def suggestion(word: str, known: Iterable[str]) -> str:
+def suggestion(word: str, known: Iterable[str], what: str = "keys") -> str:
     """A hint for an unknown word: the known word that resembles it, or else all of them."""
     import difflib
 
     words = list(known)
     similar = difflib.get_close_matches(word[:_MAX_GUESS].lower(), words, n=1)
-    return f"did you mean {similar[0]}?" if similar else f"known keys: {', '.join(words)}"
+    return f"did you mean {similar[0]}?" if similar else f"known {what}: {', '.join(words)}"

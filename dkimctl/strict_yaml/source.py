@@ -61,37 +61,29 @@ def _bounded(file: IO[bytes], name: str, largest: int) -> bytes:
     return data
 
 
-class Source:
-    """The text of a file for a parser, which reads it in chunks: each is checked as it is read.
+class Text:
+    """The text of a file in UTF-8, with or without a byte order mark, which is read in chunks.
 
-    UTF-8, with or without a byte order mark. `unclaimed` counts the bytes that have been read; the
-    reader of the parser's events sets it to 0 with each of them. Where it passes 4 MiB, the text
-    `is_cut`: it ends there for the parser, which would need many times the memory of a huge value.
+    `how_to_save` is the hint for text in another encoding.
     """
 
-    def __init__(self, data: bytes, name: str) -> None:
+    def __init__(
+        self, data: bytes, name: str, *, how_to_save: str = "save it as UTF-8 text"
+    ) -> None:
         self.name = name
         self.size = len(data)
-        self.unclaimed = 0
-        self.is_cut = False
+        self._how_to_save = how_to_save
         self._data = data
         self._start = self._position = len(_MARK) if data.startswith(_MARK) else 0
         if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-            raise self._error(0, "the file is in UTF-16", "save it as UTF-8")
+            raise self._error(0, "the file is in UTF-16", how_to_save.removesuffix(" text"))
 
-    def read(self, _size: int = 0, /) -> bytes:
-        """The next chunk, of any size; b"" at the end. Raises InputError for what is not text."""
-        if self.unclaimed > MAX_VALUE_BYTES and self._position < self.size:
-            self.is_cut = True
-        if self.is_cut:
-            return b""
+    def next_chunk(self) -> bytes:
+        """Whole characters; b"" at the end. Raises InputError for what is not text."""
         chunk = self._data[self._position : self._end_of_chunk()]
         if chunk.translate(None, _ALLOWED_ASCII):
             self._check(chunk)
-        if b"%" in chunk:
-            self._refuse_directives(self._position + len(chunk))
         self._position += len(chunk)
-        self.unclaimed += len(chunk)
         return chunk
 
     def _end_of_chunk(self) -> int:
@@ -109,18 +101,12 @@ class Source:
             place = self._position + error.start
             byte = chunk[error.start]
             message = f"byte 0x{byte:02x} is not UTF-8: the file is binary, or in another encoding"
-            raise self._error(place, message, "save it as UTF-8 text") from None
+            raise self._error(place, message, self._how_to_save) from None
         if refused := re.search(_REFUSED, text):
             place = self._position + len(text[: refused.start()].encode())
             message = f"the character U+{ord(refused[0]):04X} is not allowed"
-            hint = "remove it; a file with many is binary or UTF-16: save it as UTF-8 text"
+            hint = f"remove it; a file with many is binary or UTF-16: {self._how_to_save}"
             raise self._error(place, message, hint)
-
-    def _refuse_directives(self, end: int) -> None:
-        """Refuse them here: the parser's time grows with the square of their number."""
-        if directive := re.compile(_DIRECTIVE).search(self._data, max(self._position - 1, 0), end):
-            hint = "remove the line that begins with %"
-            raise self._error(directive.end() - 1, "YAML directives are not supported", hint)
 
     def _error(self, place: int, message: str, hint: str) -> InputError:
         """The error about the byte at `place`, all before which is UTF-8."""
@@ -130,3 +116,36 @@ class Source:
         start = max(start, data.rfind(b"\n", start, place) + 1, data.rfind(b"\r", start, place) + 1)
         column = len(data[start:place].translate(None, _CONTINUATION)) + 1
         return InputError([Problem(self.name, breaks + 1, column, message, hint)])
+
+
+class Source(Text):
+    """The text of a YAML document for a parser.
+
+    `unclaimed` counts the bytes that have been read; the reader of the parser's events sets it to 0
+    with each of them. Where it passes 4 MiB, the text `is_cut`: it ends there for the parser, which
+    would need many times the memory of a huge value.
+    """
+
+    def __init__(self, data: bytes, name: str) -> None:
+        super().__init__(data, name)
+        self.unclaimed = 0
+        self.is_cut = False
+
+    def read(self, _size: int = 0, /) -> bytes:
+        """The next chunk, of any size; b"" at the end. Raises InputError for what is not text."""
+        if self.unclaimed > MAX_VALUE_BYTES and self._position < self.size:
+            self.is_cut = True
+        if self.is_cut:
+            return b""
+        start = self._position
+        chunk = self.next_chunk()
+        if b"%" in chunk:
+            self._refuse_directives(start, start + len(chunk))
+        self.unclaimed += len(chunk)
+        return chunk
+
+    def _refuse_directives(self, start: int, end: int) -> None:
+        """Refuse them here: the parser's time grows with the square of their number."""
+        if directive := re.compile(_DIRECTIVE).search(self._data, max(start - 1, 0), end):
+            hint = "remove the line that begins with %"
+            raise self._error(directive.end() - 1, "YAML directives are not supported", hint)

@@ -6,7 +6,7 @@ import contextlib
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TextIO
 
@@ -46,12 +46,10 @@ def atomic_writer(path: Path, *, mode: int | None = None) -> Iterator[TextIO]:
         with path.open("w", encoding="utf-8", newline="\n") as file:
             yield file
         return
-    import secrets
-
     path = Path(os.path.realpath(path))  # a symbolic link remains one
     if mode is None and path.exists():
         mode = path.stat().st_mode & 0o777
-    temporary = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
+    temporary = _temporary(path)
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 & (mode or 0o666))
     try:
         with open(descriptor, "w", encoding="utf-8", newline="\n") as file:  # noqa: PTH123
@@ -82,6 +80,25 @@ def publish(new: Path, path: Path) -> None:
     sync_directory(path.parent)
 
 
+def create_files(texts: Mapping[Path, str], *, private: Collection[Path] = ()) -> None:
+    """Write new files: all, each as a whole, or none. Only their owner can read the `private` ones.
+
+    Raises FileExistsError if one exists, or a link, and OSError.
+    """
+    with contextlib.ExitStack() as undo:
+        finished = {}
+        for path, text in texts.items():
+            finished[path] = new = _temporary(path)
+            undo.callback(new.unlink, missing_ok=True)
+            with atomic_writer(new, mode=0o600 if path in private else None) as file:
+                file.write(text)
+        with contextlib.ExitStack() as published:
+            for path, new in finished.items():
+                publish(new, path)
+                published.callback(path.unlink, missing_ok=True)
+            published.pop_all()
+
+
 def delete_leftovers(path: Path) -> None:
     """Delete the temporary files of processes that were killed while they replaced `path`.
 
@@ -103,3 +120,10 @@ def sync_directory(directory: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _temporary(path: Path) -> Path:
+    """A name next to `path` that no file has; see `delete_leftovers`."""
+    import secrets
+
+    return path.with_name(f".{path.name}-{secrets.token_hex(4)}")

@@ -55,6 +55,29 @@ TABBED = st.lists(
     ),
     max_size=12,
 ).map(lambda pieces: "".join(pieces).encode())  # fmt: skip
+CELLS = [
+    "",
+    "a.example",
+    "b.example",
+    "s1",
+    "2048",
+    "TRUE",
+    "46204",
+    "1E+05",
+    "=1",
+    '"x,y"',
+    '"',
+    "é",
+]
+ROWS = st.lists(
+    st.sampled_from([*CELLS, ",", ",", ",", "\n", "\n", "\r\n", " ", "\0"]), max_size=30
+)
+HEADERS = st.lists(
+    st.sampled_from(("sign_domain", *FIELDS, "value", "outcome", "x", "")), min_size=1, max_size=4
+)
+TABLES = st.builds(
+    lambda header, row: f"{','.join(header)}\n{''.join(row)}".encode(), HEADERS, ROWS
+)
 BLOCK_SCALAR = re.compile(rb"[|>]")
 # The service accepts a name only if a generated selector fits before it.
 ROOM = 253 - len("._domainkey.") - 9
@@ -84,6 +107,22 @@ def test_any_file_is_loaded_or_each_problem_has_its_place(data):
         assert problem.message
         assert problem.hint
         assert is_harmless(printable(f"{problem} {problem.hint}"))
+
+
+@given(TABLES)
+@example(b'sign_domain\n"')
+def test_any_table_is_loaded_or_each_problem_has_its_place(data):
+    try:
+        specs = load_specs(data, "f.csv")
+    except InputError as error:
+        lines = re.split("\r\n|\r|\n", data.decode())
+        for problem in error.problems:
+            assert 1 <= problem.column <= len(lines[problem.line - 1]) + 1
+            assert problem.hint
+            assert is_harmless(printable(f"{problem} {problem.hint}"))
+    else:
+        keys = [spec.key for spec in specs]
+        assert len(set(keys)) == len(keys)
 
 
 @given(FILES)

@@ -23,7 +23,8 @@ BASH_WORD_BREAKS = " \t\n\"'@><=;|&(:"
 # Metavars of text that nothing here could know.
 FREE_TEXT = {
     "URL", "ID", "[CLIENT_ID]", "N", "SECONDS", "TIME", "ZONE", "TEMPLATE", "PATH", "IP[:PORT]",
-    "ADDRESS", "PORT", "DOMAIN", "SELECTOR", "GROUP", "DATE", "TEXT",
+    "ADDRESS", "PORT", "DOMAIN", "SELECTOR", "GROUP", "DATE", "HOST[:PORT]", "CLASS",
+    "TEXT",
 }  # fmt: skip
 CONFIG = """\
 profiles:

@@ -56,6 +56,15 @@ def at_service(cli, live_service, account):
     }
 
 
+def test_the_set_up_is_written_and_checked(cli, shell, at_service, account):
+    (cli.home / "domains.yaml").unlink()
+    shell(example("dkimctl init --auth-url"), at_service)
+    assert cli("register", "--dry-run", "domains.yaml").status == 0
+    _, *words = example("dkimctl doctor").split()
+    done = cli(*words, env=account)  # its status depends on the resolvers of the machine
+    assert re.search(r"(?m)^token +ok +the service issues a token", done.out)
+
+
 def test_the_spec_file_of_the_readme_is_valid(cli):
     specs = example("s2027", "yaml")
     done = cli("register", "--sandbox", "--dry-run", "--format", "json", "-", stdin=specs)

@@ -10,8 +10,9 @@ COMPLETIONS = Path(__file__).parents[2] / "completions"
 COMMANDS = [
     ["login"], ["logout"], ["status"], ["profile"], ["profile", "list"], ["profile", "use"],
     ["profile", "delete"], ["list"], ["overview"], ["register"], ["show-dns"], ["publish"],
-    ["handoff"], ["api"], ["serve"], ["completion"], ["rotate"], ["rotate", "run"],
-    ["rotate", "status"], ["ledger"], ["ledger", "import"], ["ledger", "forget"],
+    ["handoff"],
+    ["api"], ["serve"], ["completion"], ["rotate"], ["rotate", "run"], ["rotate", "status"],
+    ["ledger"], ["ledger", "import"], ["ledger", "forget"], ["init"], ["doctor"],
     ["service"], ["service", "client"], ["service", "client", "create"],
     ["service", "client", "list"], ["service", "client", "disable"],
     ["service", "client", "enable"], ["service", "client", "delete"],
@@ -35,7 +36,6 @@ def test_the_help_lists_every_command(cli):
     shown = cli("--help").out
     for name in {words[0] for words in COMMANDS}:
         assert f"│ {name} " in shown
-    assert shown.rstrip() == cli().out.rstrip(), "without a word, help is what is wanted"
 
 
 def test_a_misspelt_command_or_option_is_suggested(cli):

@@ -221,6 +221,23 @@ def test_a_locked_keyring_is_an_error_that_names_the_alternatives(
     assert cli("token", env=account).status == 0, "the environment needs no keyring"
 
 
+def test_doctor_says_that_a_keyring_is_locked_or_hangs(cli, logged_in, secret_service):
+    def credentials() -> dict[str, str]:
+        done = cli("doctor", "--offline", "--format", "json")
+        [found] = [item for item in done.json["items"] if item["check"] == "credentials"]
+        return found
+
+    found = credentials()
+    assert (found["state"], "SecretService" in found["message"]) == ("ok", True)
+    secret_service.pause()
+    found = credentials()
+    assert (found["state"], "did not answer" in found["message"]) == ("wrong", True)
+    secret_service.resume()
+    secret_service.lock()
+    found = credentials()
+    assert (found["state"], found["message"]) == ("wrong", "the keyring is locked")
+
+
 def test_a_hung_keyring_ends_the_command_after_3_seconds(cli, logged_in, secret_service):
     secret_service.pause()
     said = assert_fails_in_time(cli, "token", says="the keyring did not answer within 3 s")

@@ -71,3 +71,10 @@ def test_list_and_overview_import_no_heavy_library(cli, imported):
     assert cli("register", "--sandbox", "one.yaml").status == 0
     assert not {"yaml", "jinja2", *HEAVY} & imported("list", "--sandbox", "--filter", "bits=2048")
     assert not {"yaml", "jinja2", *HEAVY} & imported("overview", "--sandbox")
+
+
+def test_dkimctl_alone_imports_no_heavy_library(cli, imported):
+    assert not {"yaml", *HEAVY} & imported()
+    cli.write("one.yaml", "- {sign_domain: example.com, selector: s, key_len: 2048}\n")
+    assert cli("register", "--sandbox", "one.yaml").status == 0
+    assert not {"yaml", *HEAVY} & imported("--sandbox")

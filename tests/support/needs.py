@@ -34,6 +34,7 @@ PACKAGES = {
     "fish": ("fish",),
     "gnome-keyring": ("gnome-keyring-daemon",),
     "iproute2": ("ip",),
+    "jq": ("jq",),
     "knot": ("keymgr", "knotd"),
     "knot-dnssecutils": ("kzonecheck",),
     "knot-dnsutils": ("knsupdate",),

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from processes import Cli
 
-_LIMIT = 180.0  # seconds that a command may take
+_LIMIT = 60.0  # seconds that a command may take
 # bash signals each time that it is ready for the next line.
 _PROFILE = """
 PS1='$ '
@@ -69,12 +69,13 @@ class Terminal:
         self._run("send-keys", "Enter")
 
     def _wait(self) -> None:
-        """Until bash is ready for the next line."""
+        """Until bash is ready for the next line, and shows that."""
         self._run("wait-for", "ready")
+        self._wait_for("\n$")
 
     def _wait_for(self, prompt: str) -> None:
         deadline = time.monotonic() + _LIMIT
-        while not self.screen().rstrip("\n").endswith(prompt):
+        while not f"\n{self.screen().rstrip()}".endswith(prompt.rstrip()):
             assert time.monotonic() < deadline, f"{prompt} is not shown\n{self.screen()}"
             time.sleep(0.05)
 

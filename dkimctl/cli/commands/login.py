@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,6 +15,7 @@ from dkimctl.cli.login_dialogue import ask_for_missing, ask_for_secret
 from dkimctl.cli.login_storage import store_login
 from dkimctl.cli.options.common import ACCOUNT, CONNECTION
 from dkimctl.cli.options.shared import examples, with_session
+from dkimctl.cli.output import next_steps
 from dkimctl.cli.session import Session
 from dkimctl.errors import CredentialsError, ExitCode, ServiceError, UsageError
 from dkimctl.settings.logins import LOGIN_KEYS
@@ -69,7 +71,8 @@ def login(
         f"dkimctl: logged in as {account.client_id} at {account.base_url} "
         f"(profile {session.profile.name}); the secret is in the {store.name}"
     )
-    session.reporter.note("dkimctl: next, with a spec file: `dkimctl register --dry-run FILE`")
+    file = next_steps.SPEC_FILE if Path(next_steps.SPEC_FILE).exists() else "FILE"
+    session.reporter.note(f"dkimctl: next: {next_steps.plan_file(file)}")
     return ExitCode.OK
 
 

@@ -13,14 +13,17 @@ from dkimctl.cli.command import App
 from dkimctl.cli.options.common import ACCOUNT, CONNECTION, SENDING
 from dkimctl.cli.options.registering import (
     AssignSelectorOption,
+    DomainOption,
     DryRunOption,
     PublishOption,
     RefreshOption,
     RetryUnknownOption,
-    SpecFileArgument,
+    SpecFilesArgument,
     WaitOption,
+    require_input,
 )
 from dkimctl.cli.options.shared import examples, with_session
+from dkimctl.cli.output import next_steps
 from dkimctl.cli.output.options import OutputOptions
 from dkimctl.cli.output.run_summary import (
     finish_run,
@@ -50,7 +53,9 @@ app = App()
 @app.command(
     epilog=examples(
         "dkimctl register domains.yaml",
-        "dkimctl register --dry-run domains.yaml",
+        "dkimctl register --dry-run domains.yaml more.csv",
+        "dkimctl register --domain example.com --domain example.net",
+        "dkimctl register --dry-run --format markdown --output plan.md domains.yaml",
         "dkimctl register --assign-selector s%Y%m domains.yaml",
         "dkimctl register --publish domains.yaml",
         "dkimctl register --sandbox domains.example.yaml",
@@ -61,7 +66,8 @@ app = App()
 def register(
     session: Session,
     output: OutputOptions,
-    file: SpecFileArgument,
+    files: SpecFilesArgument = None,
+    domain: DomainOption = None,
     dry_run: DryRunOption = False,
     refresh: RefreshOption = False,
     assign_selector: AssignSelectorOption = None,
@@ -69,15 +75,17 @@ def register(
     publish: PublishOption = False,
     wait: WaitOption = None,
 ) -> int:
-    """Register the domains of a spec file, and show their DNS records.
+    """Register the domains of spec files, and show their DNS records.
 
     Domains that are registered already are not sent again, so a second run changes nothing.
     """
     from dkimctl.cli.interruption import interrupting
 
     after = AfterRegistering.read(session, publish=publish, wait=wait, dry_run=dry_run)
+    files, domains = files or [], domain or []
+    require_input(files, domains)
     with interrupting():
-        specs = session.read_specs(file)
+        specs = session.read_specs(*files, domains=domains)
         gc.freeze()  # they stay to the end: spare the garbage collector from visiting them
         make_planner = functools.partial(
             Planner,
@@ -91,13 +99,14 @@ def register(
             return show_plan(session.reporter, specs, planner, output)
         output = resolve_zones(output, record_names(specs), session.reporter.note)
         doing = Doing.REFRESHING if refresh else Doing.REGISTERING
-        status = _register(session, file, specs, make_planner, output, doing, after)
-    return after.publish(file, output, status)
+        selection = next_steps.select_specs(files, domains)
+        status = _register(session, selection, specs, make_planner, output, doing, after)
+    return after.publish(selection, output, status)
 
 
 def _register(
     session: Session,
-    file: str,
+    selection: Sequence[str],
     specs: Sequence[DomainSpec],
     make_planner: MakePlanner,
     output: OutputOptions,
@@ -107,7 +116,7 @@ def _register(
     from dkimctl.cli.interruption import stopping
     from dkimctl.cli.progress.registering import RegistrationProgress
 
-    sink = open_sink(session, file, output, doing, len(specs))
+    sink = open_sink(session, selection, output, doing, len(specs))
     with ExitStack() as lock, sink:
         lock.enter_context(session.lock_account())
         ledger = session.open_ledger(for_writing=True)
@@ -138,4 +147,4 @@ def _register(
             unanswered = [] if run.stopped else run.left_unanswered()
             lock.close()  # the next run need not wait for the reader of this one
             shown = sink.close()
-    return finish_run(session, file, run, unanswered, shown, output, says_next=not after)
+    return finish_run(session, selection, run, unanswered, shown, output, says_next=not after)

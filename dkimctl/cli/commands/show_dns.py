@@ -29,7 +29,7 @@ from dkimctl.render.renderer import Format
 from dkimctl.text.escaping import few
 
 # Formats that no DNS tool reads.
-_WITHOUT_EFFECT = (Format.TABLE, Format.JSON, Format.JSONL, Format.CSV)
+_WITHOUT_EFFECT = (Format.TABLE, Format.JSON, Format.JSONL, Format.CSV, Format.MARKDOWN)
 
 app = App()
 

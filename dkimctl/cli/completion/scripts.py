@@ -114,7 +114,7 @@ _dkimctl() {
     (( $#candidates )) && _describe -t values 'dkimctl' candidates && status_=0
     case $files in
         files) _files && status_=0 ;;
-        specs) _files -g '*.(yaml|yml|json)' && status_=0 ;;
+        specs) _files -g '*.(yaml|yml|json|csv)' && status_=0 ;;
         directories) _files -/ && status_=0 ;;
     esac
     return status_
@@ -149,7 +149,7 @@ function __dkimctl_show
         case specs
             # What fish completes for a command that it does not know: files.
             complete -C "__dkimctl_files $token" |
-                string match -r -- '.*(?:/|\.ya?ml|\.json)$'
+                string match -r -- '.*(?:/|\.ya?ml|\.json|\.csv)$'
         case directories
             set -l option (string match -r -- '^--[a-z-]+=' "$token")
             __fish_complete_directories (string replace -- "$option" '' "$token") '' |

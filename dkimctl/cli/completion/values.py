@@ -125,6 +125,7 @@ def _providers(_request: Request) -> Iterable[Candidate]:
 
 _SOURCES = {
     "FILE": Source(_nothing, Files.ALL),
+    "[FILE]...": Source(_nothing, Files.ALL),
     "FILE|URL": Source(_nothing, Files.ALL),
     "DIR": Source(_nothing, Files.DIRECTORIES),
     "NAME": Source(_profiles),

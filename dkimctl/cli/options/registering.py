@@ -1,13 +1,27 @@
-"""The options of `register`."""
+"""The arguments and options of `register`."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
-SpecFileArgument = Annotated[
-    str, typer.Argument(metavar="FILE", help="A spec file (YAML); `-` is standard input.")
+from dkimctl.errors import UsageError
+
+SpecFilesArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[FILE]...", help="Spec files: YAML, or CSV (*.csv); `-` is standard input (YAML)."
+    ),
+]
+DomainOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--domain",
+        metavar="DOMAIN",
+        help="Also register this signing domain, with the profile's defaults; repeatable.",
+    ),
 ]
 DryRunOption = Annotated[
     bool, typer.Option("--dry-run", "-n", help="Show what would be done, and send nothing.")
@@ -46,3 +60,12 @@ WaitOption = Annotated[
         help="With --publish: longest time to wait until DNS has the records (default: 2m).",
     ),
 ]
+
+
+def require_input(files: Sequence[str], domains: Sequence[str]) -> None:
+    """Raise UsageError if there is nothing to register."""
+    if not files and not domains:
+        raise UsageError(
+            "missing argument 'FILE', or option '--domain'",
+            hint="for example, `dkimctl register domains.yaml`; - is standard input",
+        )

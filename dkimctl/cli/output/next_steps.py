@@ -11,16 +11,20 @@ from collections.abc import Iterable, Sequence
 
 from dkimctl.cli.output.named_commands import as_typed
 
+SPEC_FILE = "domains.yaml"  # what `init` writes, and the documentation names
 _MAX_TYPED = 5  # domains in a command to copy
 
 
-def select_file(file: str) -> Sequence[str]:
-    """The words that select what a spec file registers; none, which is all, for standard input."""
-    if file == "-":
+def select_specs(files: Sequence[str], domains: Sequence[str]) -> Sequence[str]:
+    """The words that select what spec files and `domains` register.
+
+    None, which is all, for standard input, or for many domains.
+    """
+    if "-" in files or len(domains) > _MAX_TYPED:
         return ()
     from dkimctl.ledger.selection import is_file
 
-    return (file if is_file(file) else f"./{file}",)
+    return (*(file if is_file(file) else f"./{file}" for file in files), *domains)
 
 
 def select_domains(domains: Iterable[str], otherwise: Sequence[str] = ()) -> Sequence[str]:
@@ -64,6 +68,10 @@ def show_all(selection: Sequence[str]) -> str:
 
 def register_file(file: object) -> str:
     return f"`dkimctl register{_typed([str(file)])}`"
+
+
+def plan_file(file: object) -> str:
+    return f"`dkimctl register --dry-run{_typed([str(file)])}`"
 
 
 def rotate(selection: Sequence[str], *, by_target: bool = False) -> str:

@@ -57,7 +57,7 @@ def show_stages(
     write_chunks(chunks, output, is_paged=fmt in (None, KeyFormat.TABLE))
     urgencies = ((Urgency(status.urgency), status) for status in statuses)
     warn_of_urgent_keys(reporter, urgencies, by_target=session.has_dns_targets)
-    overdue = _overdue(statuses, now - session.config.rotation.lead)
+    overdue = overdue_of(statuses, now - session.config.rotation.lead)
     _warn_of_overdue(reporter, overdue)
     counts = Counter(str(status.stage) for status in statuses)
     text = ", ".join(f"{stage} {counts[stage]}" for stage in KeyStage if counts[stage])
@@ -78,7 +78,7 @@ def _begins(status: KeyStatus) -> datetime:
     return status.dates.starts_at or status.dates.created_at or _LAST
 
 
-def _overdue(statuses: Sequence[KeyStatus], since: datetime) -> list[KeyStatus]:
+def overdue_of(statuses: Sequence[KeyStatus], since: datetime) -> list[KeyStatus]:
     """What `rotate run` should have done before this time."""
     return [
         status

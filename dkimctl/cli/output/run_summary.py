@@ -32,9 +32,10 @@ def show_plan(
     """Show what `register` would do; returns the exit code. Raises UsageError for other formats."""
     if output.is_default:
         output = output._replace(fmt=Format.TABLE)
-    if output.fmt not in (Format.TABLE, Format.JSON):
+    if output.fmt not in (Format.TABLE, Format.JSON, Format.MARKDOWN):
         raise UsageError(
-            f"a plan has no DNS records to show as {output.fmt}", hint="use --format table or json"
+            f"a plan has no DNS records to show as {output.fmt}",
+            hint="use --format table, json or markdown",
         )
     if output.output_dir is not None:
         raise UsageError("--output-dir has no effect with --dry-run", hint="use --output FILE")
@@ -49,10 +50,17 @@ def show_plan(
 
 
 def open_sink(
-    session: Session, file: str, output: OutputOptions, doing: Doing, expected: int
+    session: Session,
+    selection: Sequence[str],
+    output: OutputOptions,
+    doing: Doing,
+    expected: int,
 ) -> ResultSink:
-    """Where the results of a run go; a slow reader of stdout does not hold it up."""
-    shown_by = next_steps.show_all(next_steps.select_file(file))
+    """Where the results of a run go; a slow reader of stdout does not hold it up.
+
+    `selection` has the words that select the entries in later commands.
+    """
+    shown_by = next_steps.show_all(selection)
     return ResultSink(
         output,
         session.reporter,
@@ -65,7 +73,7 @@ def open_sink(
 
 def finish_run(
     session: Session,
-    file: str,
+    selection: Sequence[str],
     run: RegistrationRun,
     unanswered: Sequence[Intent],
     shown: Shown,
@@ -75,7 +83,8 @@ def finish_run(
 ) -> int:
     """Report why the run ended early, or what to do next; returns the exit code.
 
-    `unanswered` are requests of earlier runs. Raises Interrupted for a run that was interrupted.
+    `selection` is as for `open_sink`; `unanswered` are requests of earlier runs.
+    Raises Interrupted for a run that was interrupted.
     """
     _warn_of_unanswered(session.reporter, unanswered)
     _warn_of_early_start(session.reporter, run.begun_early)
@@ -91,17 +100,19 @@ def finish_run(
         session.reporter.error(stopped)
         return worst([shown.status, stopped.exit_code])
     if says_next:
-        _report_next(session, file, shown, output_options)
+        _report_next(session, selection, shown, output_options)
     return shown.status
 
 
-def _report_next(session: Session, file: str, shown: Shown, output_options: OutputOptions) -> None:
+def _report_next(
+    session: Session, selection: Sequence[str], shown: Shown, output_options: OutputOptions
+) -> None:
     """Say how to publish the records, unless they were written for that, and to check them."""
     if not USABLE & shown.counts.keys():
         return
     reporter = session.reporter
     # A selection with entries that are not registered would end with exit code 1.
-    selection = next_steps.select_file(file) if shown.counts.keys() <= USABLE else ()
+    selection = selection if shown.counts.keys() <= USABLE else ()
     if session.has_dns_targets:
         publish = next_steps.publish(selection, by_target=True)
         reporter.note(f"dkimctl: next, publish the records: {publish}")
@@ -131,7 +142,7 @@ def _warn_of_unanswered(reporter: Reporter, intents: Sequence[Intent]) -> None:
     if not intents:
         return
     reporter.warn(
-        f"{len(intents)} entries of earlier runs, not in this file, were never answered: "
+        f"{len(intents)} entries of earlier runs, not in this one, were never answered: "
         f"{few([named(intent) for intent in intents])}",
         hint="register a file that contains them",
     )

@@ -11,7 +11,7 @@ from dkimctl.models.registration import Registration, named
 from dkimctl.publication.verdicts import Urgency
 from dkimctl.text.escaping import few
 
-_WARNINGS = {
+WARNINGS = {
     Urgency.SIGNING: "signing now without DNS, so receivers cannot verify the mail",
     Urgency.PARTLY: (
         "signing now, but some servers lack it, so receivers that ask those cannot verify the mail"
@@ -35,7 +35,7 @@ def warn_of_urgent(
     """
     wait = next_steps.wait_for(selection)
     publish = next_steps.publish(selection, by_target=by_target)
-    for urgency, text in _WARNINGS.items():
+    for urgency, text in WARNINGS.items():
         if names := names_of.get(urgency):
             if urgency is Urgency.PARTLY:
                 hint = f"wait until all servers have it: {wait}"

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Self
 
 from dkimctl.cli.options.publishing import PublishOptions
-from dkimctl.cli.output.next_steps import select_file
 from dkimctl.cli.output.options import OutputOptions
 from dkimctl.cli.output.publication import PublicationView
 from dkimctl.cli.output.results import worst
@@ -71,10 +70,11 @@ class AfterRegistering:
 
         return emit_and_keep
 
-    def publish(self, file: str, output: OutputOptions, status: int) -> int:
+    def publish(self, selection: Sequence[str], output: OutputOptions, status: int) -> int:
         """Publish what was seen; returns the exit code of everything, `status` included.
 
-        The plan and the checks are shown only if the results were a table on stdout.
+        `selection` has the words that select the entries in later commands. The plan and the checks
+        are shown only if the results were a table on stdout.
         """
         if not self:
             return status
@@ -82,7 +82,7 @@ class AfterRegistering:
         view = PublicationView(
             self._session.reporter,
             self._options,
-            select_file(file),
+            selection,
             is_shown=output.fmt is Format.TABLE and output.output is None,
         )
         published = publish_records(

@@ -107,7 +107,7 @@ def test_a_command_without_a_profile_takes_the_options_of_the_streams(told, line
     assert "_dkimctl" in out
 
 
-@pytest.mark.parametrize("line", ["", "-q", "ledger", "service", "service client", "-q service"])
+@pytest.mark.parametrize("line", ["ledger", "service", "service client", "-q service"])
 def test_a_group_without_a_command_shows_its_help(told, line):
     status, out, err = told(line)
     words = line.replace("-q", "").split()
@@ -156,7 +156,7 @@ def test_help_fits_the_terminal(told, monkeypatch, width, command):
     assert all(len(text.split()) > 0 for text in texts)
 
 
-@pytest.mark.parametrize("words", ["--help", "", "register -h", "ledger", "--color never ledger"])
+@pytest.mark.parametrize("words", ["--help", "register -h", "ledger", "--color never ledger"])
 @pytest.mark.parametrize(
     ("environment", "option", "coloured"),
     [({}, "", False), ({}, "--color always", True), ({"FORCE_COLOR": "1"}, "", True),

@@ -54,7 +54,8 @@ def test_only_files_without_specs_select_nothing_at_all():
 
 @pytest.mark.parametrize(
     ("word", "expected"),
-    [("-", True), ("a.yaml", True), ("A.YML", True), ("x.json", True), ("./domains", True),
+    [("-", True), ("a.yaml", True), ("A.YML", True), ("x.json", True), ("B.CSV", True),
+     ("./domains", True),
      ("example.com", False), ("*.example.com", False), ("yaml", False)],
 )  # fmt: skip
 def test_only_what_looks_like_a_file_is_one(word, expected):

@@ -44,11 +44,6 @@ SAID = {
 }
 # What the command of the hint makes of a file.
 MADE = {
-    "csv": [("example.com", "s1"), ("example.net", "s2")],
-    "csv-semicolons": [("example.com", "s1"), ("example.net", "s2")],
-    "csv-tabs": [("example.com", "s1"), ("example.net", "s2")],
-    "csv-quoted": [("example.com", "s1"), ("example.net", "s2")],
-    "csv-one-column": [("example.com", None), ("example.net", None)],
     "plain-list": [("example.com", None), ("example.net", None), ("xn--bcher-kva.example", None)],
     "plain-list-with-mark": [("example.com", None), ("example.net", None)],
     "json-lines": [("example.com", "s1"), ("example.net", "s1")],
@@ -86,6 +81,15 @@ def test_the_command_of_the_hint_makes_a_spec_file(name, is_piped, tmp_path):
     made = tmp_path / ("out.yaml" if is_piped else "domains.yaml")
     specs = load_specs(made.read_bytes(), made.name)
     assert [(spec.sign_domain, spec.selector) for spec in specs] == MADE[name]
+
+
+@pytest.mark.parametrize("name", [name for name in SAID if name.startswith("csv")])
+def test_a_table_needs_a_name_that_ends_in_csv(name):
+    data = (FIXTURES / f"{name}.yaml").read_bytes()
+    for file, what in (("list.txt", "give it a name"), ("<stdin>", "write it to a file")):
+        hint = problem_of(data, file).hint
+        assert what in hint
+        assert "ends in .csv" in hint
 
 
 def test_a_hint_never_overwrites_the_file_or_quotes_an_odd_name():

@@ -50,7 +50,7 @@ def test_after_two_hyphens_all_words_are_arguments():
     typed = read("show-dns", "--", "--sandbox")
     assert "sandbox" not in typed.values
     assert typed.values["selection"] == ["--sandbox"]
-    assert read("register", "-").next is None, "a hyphen alone is an argument"
+    assert read("ledger", "import", "-").next is None, "a hyphen alone is an argument"
 
 
 def test_after_an_unknown_option_reading_goes_on_and_an_unknown_command_ends_it():

@@ -1,0 +1,81 @@
+"""The ledger, and whether what is due is done."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from dkimctl.cli.doctor.findings import Finding, State, wrong
+from dkimctl.cli.session import Session
+from dkimctl.errors import LedgerError
+from dkimctl.ledger.ledger import Ledger
+from dkimctl.settings.profile import require_ledger_account
+from dkimctl.text.grouping import counted
+
+_ANSWERS = 1000  # for which there should be space on the disk
+
+
+def open_ledger(session: Session) -> Ledger:
+    """The profile's ledger, for the thread of a check, which closes it. Raises LedgerError."""
+    base_url, client_id = require_ledger_account(session.profile)
+    return Ledger.open_existing(session.ledger_file, base_url=base_url, client_id=client_id)
+
+
+def check_ledger(session: Session) -> Iterator[Finding]:
+    check, path = "ledger", session.ledger_file
+    if not _is_writable(path):
+        hint = f"make {path.parent} writable for you, or name another in DKIMCTL_STATE_DIR"
+        yield Finding(check, State.WRONG, f"you cannot write to {path}", hint)
+    if not path.exists():
+        yield Finding(check, State.OK, f"none yet; the first `register` creates {path}")
+        return
+    with open_ledger(session) as ledger:
+        ledger.verify()
+        domains = ledger.count_domains(*require_ledger_account(session.profile))
+        yield Finding(check, State.OK, f"{path} is sound ({counted(domains, 'domain')})")
+        if intents := ledger.intents():
+            text = f"{counted(len(intents), 'request')} got no answer"
+            hint = "register the same file again; `dkimctl rotate status` shows them"
+            yield Finding(check, State.WARNING, text, hint)
+        if ledger.quarantined is not None:
+            text = f"a damaged ledger was quarantined: {ledger.quarantined}"
+            hint = "this one may know less: when it does not, move that file away"
+            yield Finding(check, State.WARNING, text, hint)
+        try:
+            ledger.require_disk_space(_ANSWERS)
+        except LedgerError as error:
+            yield wrong(check, error)
+
+
+def check_timer(session: Session) -> Iterator[Finding]:
+    """Whether `rotate run` is overdue, which a timer should start."""
+    from dkimctl.cli.output.rotation_status import overdue_of
+    from dkimctl.cli.selection import read_selection
+    from dkimctl.rotation.stages import read_stages
+
+    check, rotation = "timer", session.config.rotation
+    now = datetime.now(UTC)
+    with open_ledger(session) as ledger:
+        statuses = read_stages(ledger, read_selection(session, None), rotation, now)
+    overdue = overdue_of(statuses, now - rotation.lead)
+    if not overdue:
+        yield Finding(check, State.OK, "nothing is overdue")
+        return
+    since = min(status.due for status in overdue if status.due is not None)
+    text = f"overdue since {since:%Y-%m-%d}: {counted(len(overdue), 'key')}"
+    if session.has_dns_targets:
+        hint = "run `dkimctl rotate run` once a day, from a timer"
+        yield Finding(check, State.WRONG, text, hint)
+    else:
+        yield Finding(check, State.WARNING, text, "see `dkimctl rotate status`")
+
+
+def _is_writable(path: Path) -> bool:
+    """Whether the file can be written, or be created with its directory."""
+    place = path
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    directory = path.parent if path.exists() else place
+    return os.access(place, os.W_OK) and os.access(directory, os.W_OK)

@@ -1,0 +1,1 @@
+"""What `dkimctl` alone says: where the profile stands, and what comes next."""

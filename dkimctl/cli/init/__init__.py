@@ -1,0 +1,1 @@
+"""What `init` asks for, and the files that it writes."""

@@ -1,0 +1,237 @@
+"""`dkimctl doctor` in real situations: each thing that is wrong is said, and nothing else is."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+import dkimctl
+from dated import FAKETIME
+from dkimctl.ledger.ledger import Ledger
+from dkimctl.publication.verdicts import Verdict
+from dkimctl.settings.values import SANDBOX_FIXED
+from dns_servers import SECRET, WRONG_SECRET, key_file, serving
+from ports import free_port
+from published import APEX, register
+
+SCHEMAS = Path(dkimctl.__file__).parent / "cli" / "output" / "schemas"
+ONLINE = {"auth URL", "base URL", "clock", "token", "resolver", "IPv6", "DNS targets"}
+TARGET = """
+dns: [{{provider: rfc2136, server: "{server}", zones: [example.com], key_file: tsig.key,
+       profiles: [sandbox]}}]
+"""
+
+
+@pytest.fixture
+def doctor(cli):
+    """Run it; gives the exit code, and the state of each check: the worst of its findings."""
+    validator = Draft202012Validator(json.loads((SCHEMAS / "doctor.json").read_text()))
+    states = ["ok", "note", "not checked", "warning", "unknown", "wrong"]
+
+    def doctor(*words, env=None):
+        done = cli("doctor", "--format", "json", *words, env=env)
+        validator.validate(done.json)
+        assert done.json["count"] == len(done.json["items"])
+        found = {}
+        for item in done.json["items"]:
+            if item["state"] in ("wrong", "warning"):
+                assert item["hint"], item
+            worst = max(found.get(item["check"], "ok"), item["state"], key=states.index)
+            found[item["check"]] = worst
+        assert done.status == (1 if "wrong" in found.values() else 0)
+        doctor.said = {
+            check: "\n".join(f"{one['message']}; {one['hint']}" for one in done.json["items"]
+                             if one["check"] == check)
+            for check in found
+        }  # fmt: skip
+        doctor.done = done
+        return found
+
+    return doctor
+
+
+def is_fine(found, *checks) -> bool:
+    return {found[check] for check in checks} == {"ok"}
+
+
+def test_all_is_well_after_a_login(doctor, cli, login, account):
+    assert login(account).status == 0
+    found = doctor()
+    assert is_fine(found, "libraries", "config file", "profile", "auth URL", "base URL", "clock",
+                   "credentials", "token", "ledger", "DNS targets", "timer")  # fmt: skip
+    assert account["DKIMCTL_CLIENT_SECRET"] not in doctor.done.out + doctor.done.err
+    token = cli("token").out.strip()
+    assert token not in doctor.done.out
+    offline = doctor("--offline")
+    assert {check for check, state in offline.items() if state == "not checked"} == ONLINE
+
+
+def test_with_nothing_set_up_it_names_the_way_in(doctor):
+    found = doctor("--offline")
+    assert found["profile"] == "wrong"
+    assert "dkimctl login" in doctor.said["profile"]
+    for check in ("credentials", "ledger", "timer"):
+        assert found[check] == "not checked"
+        assert doctor.said[check].startswith("it depends on: profile")
+
+
+def test_the_sandbox_needs_no_account(doctor, cli):
+    register(cli, "example.com")
+    found = doctor("--sandbox", "--offline")
+    assert is_fine(found, "embedded service", "profile", "ledger", "timer")
+    assert {"auth URL", "clock", "credentials", "token"}.isdisjoint(found)
+
+
+def test_a_wrong_secret(doctor, account):
+    found = doctor(env=account | {"DKIMCTL_CLIENT_SECRET": "not-the-secret"})
+    assert is_fine(found, "auth URL", "base URL", "credentials")
+    assert found["token"] == "wrong"
+    assert "refused the client ID or secret" in doctor.said["token"]
+    assert "not-the-secret" not in doctor.done.out + doctor.done.err
+
+
+def test_a_disabled_client(doctor, account, live_service):
+    live_service.operate("client", "disable", account["DKIMCTL_CLIENT_ID"])
+    found = doctor(env=account)
+    assert found["token"] == "wrong"
+    assert "403" in doctor.said["token"]
+
+
+def test_nothing_listens_there(doctor, account):
+    url = f"http://127.0.0.1:{free_port()}"
+    found = doctor(env=account | {"DKIMCTL_BASE_URL": url})
+    assert (found["auth URL"], found["base URL"], found["clock"]) == ("ok", "wrong", "not checked")
+    assert "refused" in doctor.said["base URL"]
+    assert found["token"] == "wrong"
+    found = doctor(env=account | {"DKIMCTL_AUTH_URL": url})
+    assert (found["auth URL"], found["base URL"], found["token"]) == ("wrong", "ok", "not checked")
+
+
+def test_another_server_is_not_the_service(doctor, scripted_account, scripted_server, make_answer):
+    scripted_server.registering = make_answer(200, b"<!DOCTYPE html><p>Welcome")
+    found = doctor(env=scripted_account)
+    assert found["base URL"] == "warning"
+    assert "200 with a web page" in doctor.said["base URL"]
+
+
+@pytest.mark.parametrize(
+    ("offset", "state", "says"),
+    [("+10m", "wrong", "ahead of"), ("-10m", "wrong", "behind"), ("+2m", "note", "ahead of")],
+)
+def test_a_clock_that_differs(doctor, cli, account, needs_tool, offset, state, says):
+    cli.prefix = [needs_tool("faketime"), "-f", offset]
+    cli.environment |= FAKETIME
+    found = doctor(env=account)
+    assert found["clock"] == state
+    assert says in doctor.said["clock"]
+
+
+def test_without_a_keyring(doctor, cli, account):
+    secret = account.pop("DKIMCTL_CLIENT_SECRET")
+    cli.environment["DBUS_SESSION_BUS_ADDRESS"] = f"unix:path={cli.home}/no-bus"
+    found = doctor(env=account)
+    assert (found["credentials"], found["token"]) == ("wrong", "not checked")
+    assert "no keyring" in doctor.said["credentials"]
+    assert secret not in doctor.done.out
+
+
+@pytest.mark.parametrize("pages", [None, 1])
+def test_a_damaged_ledger_is_said_and_stays(doctor, cli, pages):
+    """All pages but the first, or only the last one."""
+    register(cli, *(f"d{number}.example.com" for number in range(40)), key_len=1024)
+    ledger = next(cli.home.rglob("ledger.db"))
+    cli("ledger", "import", "--sandbox", "-", stdin="{}")  # merges the log
+    data = ledger.read_bytes()
+    begin = 4096 if pages is None else len(data) - pages * 4096
+    ledger.write_bytes(data[:begin] + b"\xff" * (len(data) - begin))
+    for side in ledger.parent.glob("ledger.db-*"):
+        side.unlink()
+    before = ledger.read_bytes()
+    found = doctor("--sandbox", "--offline")
+    assert found["ledger"] == "wrong"
+    assert "is damaged" in doctor.said["ledger"]
+    assert found["timer"] == "not checked"
+    assert ledger.read_bytes() == before
+    assert not list(ledger.parent.glob("*damaged*"))
+
+
+def test_each_mistake_in_the_config_file_is_a_finding(doctor, cli):
+    cli.write("config.yaml", "profiles: {default: {timeout: soon}}\nrotatoin: {}\n")
+    found = doctor("--config", "config.yaml", "--offline")
+    assert (found["config file"], found["profile"]) == ("wrong", "not checked")
+    assert "config.yaml:1:" in doctor.said["config file"]
+    assert "config.yaml:2:1:" in doctor.said["config file"]
+    assert found["python"] in ("ok", "note")
+    assert doctor("--config", "no.yaml", "--offline")["config file"] == "wrong"
+
+
+def test_who_is_told_of_problems(doctor, cli):
+    for notify, state in [
+        ("{command: [no-such-program]}", "wrong"), ("{command: [sh]}", "ok"),
+        ("{webhook: env/HOOK}", "wrong"), ("{webhook: 'https://hooks.example/x'}", "ok"),
+    ]:  # fmt: skip
+        cli.write("config.yaml", f"notify: {notify}\n")
+        found = doctor("--sandbox", "--offline", "--config", "config.yaml")
+        assert found["notices"] == state, notify
+    env = {"HOOK": "https://hooks.example/token-in-it"}
+    cli.write("config.yaml", "notify: {webhook: env/HOOK}\n")
+    found = doctor("--sandbox", "--offline", "--config", "config.yaml", env=env)
+    assert found["notices"] == "ok"
+    assert "token-in-it" not in doctor.done.out
+
+
+def test_a_dns_target_with_the_right_and_with_a_wrong_key(doctor, cli, tmp_path, needs_tool):
+    zone = tmp_path / "example.zone"
+    zone.write_text(APEX)
+    register(cli, "mail.example.com", more="enable: true, start_date: 2036-01-01T00:00+00:00")
+    words = ("--sandbox", "--config", "config.yaml")
+    with serving("named", zone, tmp_path, needs_tool) as server:
+        cli.write("config.yaml", TARGET.format(server=server))
+        key_file(cli.home / "tsig.key", SECRET).chmod(0o600)
+        assert doctor(*words)["DNS targets"] == "ok"
+        assert "can be read and written" in doctor.said["DNS targets"]
+        assert server.ask("s1._domainkey.mail.example.com") == []
+        key_file(cli.home / "tsig.key", WRONG_SECRET).chmod(0o600)
+        assert doctor(*words)["DNS targets"] == "wrong"
+        assert "secret" in doctor.said["DNS targets"]
+    assert doctor(*words)["DNS targets"] == "wrong"
+    assert SECRET not in doctor.done.out
+
+
+def test_a_timer_that_does_not_run(doctor, cli, needs_tool):
+    register(cli, "example.com", more="enable: true")
+    account = {name: SANDBOX_FIXED[name] for name in ("base_url", "client_id")}
+    with Ledger.open(next(cli.home.rglob("ledger.db")), **account) as ledger:
+        ledger.note_looks({one.key: Verdict.PUBLISHED for one in ledger.ours()})
+    words = ("--sandbox", "--offline", "--config", "config.yaml")
+    cli.write("config.yaml", TARGET.format(server="127.0.0.1"))
+    assert doctor(*words)["timer"] == "ok"
+    cli.prefix = [needs_tool("faketime"), "-f", "+200d"]
+    cli.environment |= FAKETIME
+    assert doctor(*words)["timer"] == "wrong"
+    assert "run` once a day" in doctor.said["timer"]
+    assert doctor("--sandbox", "--offline")["timer"] == "warning"
+
+
+def test_a_service_that_never_answers_is_not_waited_for(doctor, scripted_account, scripted_server):
+    scripted_server.answer = lambda request: time.sleep(3)
+    begun = time.monotonic()
+    found = doctor("--timeout", "1s", env=scripted_account)
+    assert time.monotonic() - begun < 30
+    assert (found["auth URL"], found["base URL"]) == ("wrong", "wrong")
+
+
+@pytest.mark.parametrize("width", [80, 120, 200])
+def test_the_lines_are_aligned_and_fit(cli, width):
+    done = cli("doctor", "--sandbox", "--offline", env={"COLUMNS": str(width)})
+    lines = done.out.splitlines()
+    assert all(len(line) <= width or "/" in line for line in lines)
+    for line in lines:
+        assert re.match(r"[A-Za-z6 ]{16}  [a-z ]{11}  \S", line), line
+    assert re.search(r"dkimctl: ok \d+", done.err)
+    assert not cli("doctor", "--sandbox", "--offline", "--quiet").out

@@ -1,0 +1,159 @@
+"""A newcomer who types only what the tool has printed, until `dkimctl` says that all is well.
+
+What the terminal shows is docs/first-steps.md, which this writes with DKIMCTL_WRITE_DOCS=1; keys,
+selectors, dates and addresses, which are others each time, are written as if they were the same.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from datetime import UTC, date, datetime
+
+import pytest
+
+from documents import ROOT
+from lives import PRIMARY
+from processes import ServeProcess
+from tmux import Answer, Terminal
+
+PAGE = ROOT / "docs" / "first-steps.md"
+FIRST_DAY = date(2027, 1, 4)  # that of the page
+HEAD = """# First steps
+
+<!-- Written by tests/integration/test_first_steps.py. Do not edit. -->
+
+What a terminal shows someone who begins with nothing, and types only what `dkimctl` has said:
+`dkimctl` alone always says where you stand and what comes next. Long keys are cut here.
+"""
+SANDBOX = """
+## Without an account
+
+The [sandbox](service.md) stands for the service here. The DNS is real: a BIND that takes updates
+signed with the key in `tsig.key`, which replaces the word `KEYFILE`.
+"""
+ACCOUNT = """
+## With an account
+
+The provider has sent two URLs, a client ID and a client secret, and the zone's server takes updates
+signed with the key in `tsig.key`.
+"""
+
+
+class Newcomer:
+    """Types commands, and remembers what was shown."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal = terminal
+        self.shown = ""
+        self.transcript = ""
+
+    def type(self, line: str, *answers: Answer) -> None:
+        self.shown = self._terminal.type(line, answers)
+        self.transcript += f"\n```console\n{self.shown}```\n"
+        assert "Traceback" not in self.shown
+
+    def follow(self, *words: str | Answer, **filled_in: str) -> None:
+        """Type the first of the commands just printed that has these words, and answer it."""
+        command = self.printed(*(word for word in words if isinstance(word, str)))
+        for placeholder, value in filled_in.items():
+            command = command.replace(placeholder, value)
+        self.type(command, *(one for one in words if isinstance(one, Answer)))
+
+    def printed(self, *words: str) -> str:
+        listed = re.findall(r"^  (dkimctl.*?)(?:   .*)?$", self.shown, re.MULTILINE)
+        named = re.findall(r"`(dkimctl [^`]+)`", self.shown)
+        commands = [one for one in (*listed, *named) if all(word in one.split() for word in words)]
+        assert commands, f"no command with {words} was printed:\n{self.shown}"
+        return commands[0]
+
+
+@pytest.fixture
+def newcomer(cli, hosted, needs_tool, tmp_path):
+    network, _ = hosted
+    cli.prefix = network.prefix(cli.home)
+    cli.environment["TZ"] = "UTC"
+    (cli.home / "tsig.key").write_text(network.key_file.read_text())
+    (cli.home / "tsig.key").chmod(0o600)
+    terminal = Terminal(cli, needs_tool("tmux"), tmp_path, columns=100)
+    yield Newcomer(terminal)
+    terminal.close()
+    names = {item["setting_values"]["fqdn"] for words in ((), ("--sandbox",))
+             for item in cli("show-dns", *words, "--format", "json").json["items"]}  # fmt: skip
+    script = "".join(f"update delete {name} TXT\n" for name in names)
+    network.run("nsupdate", "-k", str(network.key_file), stdin=f"server {PRIMARY}\n{script}send\n")
+
+
+@pytest.fixture
+def service(cli, hosted):
+    """The service, and an account there: its address, client ID and secret."""
+    network, _ = hosted
+    service = ServeProcess(network.inside(cli))
+    yield service
+    service.stop()
+
+
+def test_the_page_is_what_a_newcomer_sees(newcomer, service, cli):
+    sandbox = on_the_sandbox(newcomer)
+    newcomer.transcript = ""
+    (cli.home / "domains.yaml").unlink()
+    account = service.create_client()
+    page = HEAD + SANDBOX + sandbox + ACCOUNT + with_an_account(newcomer, account)
+    places = {str(cli.home): "~", service.url: "http://127.0.0.1:8025",
+              account["DKIMCTL_CLIENT_ID"]: "0a1b2c3d"}  # fmt: skip
+    page = as_the_same(page, places)
+    if os.environ.get("DKIMCTL_WRITE_DOCS") == "1":
+        PAGE.write_text(page, encoding="utf-8")
+    assert PAGE.read_text(encoding="utf-8") == page, "run this test with DKIMCTL_WRITE_DOCS=1"
+
+
+def on_the_sandbox(newcomer: Newcomer) -> str:
+    newcomer.type("dkimctl")
+    newcomer.follow("init", "--sandbox")
+    newcomer.follow("register", "domains.yaml", "--dry-run")
+    newcomer.follow("register", "domains.yaml")
+    newcomer.follow("show-dns", "nsupdate", KEYFILE="tsig.key")
+    newcomer.type("dkimctl --sandbox")
+    newcomer.follow("check-dns", "--wait")
+    assert "published 1" in newcomer.shown
+    newcomer.type("dkimctl --sandbox")
+    assert "All is well." in newcomer.shown
+    return newcomer.transcript
+
+
+def with_an_account(newcomer: Newcomer, account: dict[str, str]) -> str:
+    newcomer.type("dkimctl")
+    newcomer.follow(
+        "init",
+        Answer("Profile [default]: ", ""),
+        Answer("example.com): ", account["DKIMCTL_AUTH_URL"]),
+        Answer("example.com): ", account["DKIMCTL_BASE_URL"]),
+        Answer("0a1b2c3d): ", account["DKIMCTL_CLIENT_ID"]),
+        Answer("[hand]: ", "rfc2136"),
+        Answer("192.0.2.1): ", PRIMARY),
+        Answer("[none]: ", "tsig.key"),
+        Answer("mail.example.com): ", "example.com"),
+    )
+    newcomer.follow("login")
+    newcomer.follow("login", Answer("(not shown): ", account["DKIMCTL_CLIENT_SECRET"]))
+    newcomer.follow("register", "--dry-run")
+    newcomer.follow("register")
+    newcomer.follow("publish", Answer("[y/N]: ", "y"))
+    newcomer.follow("check-dns")
+    newcomer.type("dkimctl")
+    assert "All is well." in newcomer.shown
+    return newcomer.transcript
+
+
+def as_the_same(text: str, places: dict[str, str]) -> str:
+    """The text with what differs each time as on the page."""
+    for real, written in places.items():
+        text = text.replace(real, written)
+    today = datetime.now(UTC).date()
+
+    def moved(found: re.Match[str]) -> str:
+        return str(date.fromisoformat(found[0]) - today + FIRST_DAY)
+
+    text = re.sub(r"20\d\d-\d\d-\d\d", moved, text)
+    text = re.sub(r"\bk[0-9a-f]{8}\b", "k3d0a1b2c", text)
+    return re.sub(r"p=([A-Za-z0-9+/]{8})[A-Za-z0-9+/=]{20,}", r"p=\1…", text)

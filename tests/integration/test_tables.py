@@ -1,0 +1,122 @@
+"""Lists from spreadsheets, several files, and domains on the command line."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+
+from dkimctl.specs.loading import load_specs
+from documents import example
+
+SPECS = "- {sign_domain: a.example, selector: s1}\n- b.example\n"
+TABLE = "sign_domain;selector;key_len;enable\r\nc.example;s1;2048;FALSE\r\nd.example;;;\r\n"
+
+
+def domains(done) -> list[str]:
+    return [item["sign_domain"] for item in json.loads(done.out)["items"]]
+
+
+def test_files_and_domains_are_registered_together_and_once(cli):
+    cli.write("a.yaml", SPECS)
+    cli.write("b.csv", TABLE)
+    words = ["register", "--sandbox", "a.yaml", "b.csv", "--domain", "e.example"]
+    plan = cli(*words, "--dry-run", "--format", "json")
+    assert (plan.status, domains(plan)) == (0, [f"{letter}.example" for letter in "abcde"])
+    done = cli(*words, "--format", "json")
+    assert json.loads(done.err)["summary"] == {"created": 5}
+    done = cli(*words, "--format", "csv", "--output", "out.csv")
+    assert "already there 5" in done.err
+    rows = list(csv.DictReader(io.StringIO((cli.home / "out.csv").read_text())))
+    assert [row["outcome"] for row in rows] == ["exists"] * 5
+    assert (rows[2]["key_len"], rows[2]["enable"]) == ("2048", "false")
+    again = cli("register", "--sandbox", "out.csv")
+    assert (again.status, "already there 5" in again.err) == (0, True)
+
+
+def test_every_output_in_csv_is_a_list_of_the_same_keys(cli):
+    cli.write("b.csv", TABLE)
+    assert cli("register", "--sandbox", "b.csv").status == 0
+    shown = cli("show-dns", "--sandbox", "--format", "csv").out.encode()
+    keys = {spec.key for spec in load_specs(shown, "shown.csv")}
+    assert len(keys) == 2
+    for words in (["list"], ["rotate", "status"]):
+        listed = cli(*words, "--sandbox", "--format", "csv").out.encode()
+        assert {spec.key for spec in load_specs(listed, "list.csv")} == keys
+        (cli.home / "list.csv").write_bytes(listed)
+        assert cli("register", "--sandbox", "--dry-run", "list.csv").status == 0
+
+
+def test_the_next_command_selects_what_was_registered(cli):
+    cli.write("a.yaml", SPECS)
+    cli.write("b.csv", TABLE)
+    done = cli("register", "--sandbox", "a.yaml", "b.csv", "--domain", "e.example")
+    selection = "a.yaml b.csv e.example"
+    assert f"`dkimctl check-dns --sandbox {selection} --wait 30m`" in done.err
+    shown = cli("show-dns", "--sandbox", *selection.split(), "--format", "csv")
+    assert (shown.status, len(shown.out.splitlines())) == (0, 6)
+
+
+def test_selectors_are_assigned_in_all_files(cli):
+    cli.write("a.yaml", SPECS)
+    cli.write("b.csv", TABLE)
+    words = ["register", "--sandbox", "--assign-selector", "x%Y", "--dry-run", "--format", "json"]
+    items = json.loads(cli(*words, "a.yaml", "b.csv", "--domain", "e.example").out)["items"]
+    chosen = [item["sign_domain"] for item in items if item["selector"].startswith("x2")]
+    assert chosen == ["b.example", "d.example", "e.example"]
+
+
+def test_mistakes_of_all_files_are_reported_in_one_run(cli):
+    cli.write("a.yaml", SPECS + "- a_b.example\n")
+    cli.write("b.csv", "sign_domain,start_date,selectr\na.example,46204,\nb.example,,\n")
+    done = cli("register", "--sandbox", "a.yaml", "b.csv")
+    errors = [line for line in done.err.splitlines() if line.startswith("dkimctl: error: ")]
+    assert (done.status, done.out) == (2, "")
+    assert [error.split(":", 2)[2].split(": ")[0].strip() for error in errors] == [
+        "a.yaml:3:3", "b.csv:1:24", "b.csv:2:1", "b.csv:2:11", "b.csv:3:1",
+    ]  # fmt: skip
+    assert "is already on line 2 of a.yaml\nhint: remove one of the two" in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ([], "missing argument 'FILE', or option '--domain'"),
+        (["a.yaml", "a.yaml"], "a.yaml is named twice"),
+        (["--domain", "x_y.example"], 'in --domain: "x_y.example" contains'),
+        (["a.yaml", "--domain", "B.example."], 'in --domain: "b.example" is already on line 2 of'),
+    ],
+)
+def test_what_the_command_line_may_not_say(cli, words, error):
+    cli.write("a.yaml", SPECS)
+    done = cli("register", "--sandbox", *words)
+    assert done.status == 2
+    assert f"dkimctl: error: {error}" in done.err
+    assert "hint: " in done.err
+
+
+def test_the_examples_of_the_pages(cli, shell):
+    env = {"DKIMCTL_PROFILE": "sandbox"}
+    plan = shell(example("cat > domains.csv"), env).stdout
+    assert "mail.example.com" in plan
+    cli.write("domains.yaml", SPECS)
+    cli.write("more.csv", TABLE)
+    assert "example.net" in shell(example("domains.yaml more.csv"), env).stdout
+
+
+def test_a_plan_as_markdown(cli):
+    cli.write("b.csv", TABLE)
+    cli("register", "--sandbox", "b.csv")
+    cli.write("c.csv", TABLE.replace("2048", "1024") + "new.example;;;\r\n")
+    words = ["register", "--sandbox", "--format", "markdown", "c.csv"]
+    plan = cli(*words, "--dry-run", "--output", "plan.md")
+    text = (cli.home / "plan.md").read_text(encoding="utf-8")
+    assert plan.status == 1
+    assert text.startswith("### DKIM registrations: differs 1, to create 1, exists 1\n")
+    assert "| `c.example` | `s1` |" in text
+    done = cli(*words)
+    assert done.out.startswith("### DKIM registrations: differs 1, created 1, exists 1\n")
+    wrong = cli("register", "--sandbox", "--dry-run", "--format", "csv", "c.csv")
+    assert (wrong.status, "use --format table, json or markdown" in wrong.err) == (2, True)

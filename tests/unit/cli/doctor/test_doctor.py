@@ -1,0 +1,151 @@
+"""Parts of `doctor` by themselves: requirements, the clock, resolvers, and the order of checks."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+
+import pytest
+
+from dkimctl.cli.doctor.dns import resolver_findings
+from dkimctl.cli.doctor.findings import Finding, State
+from dkimctl.cli.doctor.installation import Requirement, library_problems, parse_requirement
+from dkimctl.cli.doctor.run import Check, examine
+from dkimctl.cli.doctor.service import clock_finding
+from dkimctl.cli.output.streams import Reporter
+from dkimctl.cli.session import Session
+from dkimctl.errors import UsageError
+from dkimctl.settings.values import CHECKS
+from dkimctl.text.addresses import Address
+from dns_servers import serving
+
+
+@pytest.fixture
+def session():
+    flags = dict.fromkeys((*CHECKS, "profile", "config"))
+    return Session({**flags, "sandbox": True, "verbose": False, "quiet": False}, Reporter())
+
+
+@pytest.mark.parametrize(
+    ("line", "requirement"),
+    [("typer<0.29,>=0.28", Requirement("typer", "<0.29,>=0.28", "")),
+     ("httpx>=0.28", Requirement("httpx", ">=0.28", "")),
+     ("falcon>=4.0; extra == 'service'", Requirement("falcon", ">=4.0", "service")),
+     ('psycopg[binary]>=3.2; extra == "postgres"', Requirement("psycopg", ">=3.2", "postgres")),
+     ("pytest>=8; extra == 'test'", None), ("???", None)],
+)  # fmt: skip
+def test_a_requirement_is_read(line, requirement):
+    assert parse_requirement(line) == requirement
+
+
+@pytest.mark.parametrize(
+    ("installed", "bounds", "extra", "state"),
+    [("0.28.1", ">=0.28,<0.29", "", None), ("0.29", ">=0.28,<0.29", "", State.WRONG),
+     ("0.29.0rc1", ">=0.28,<0.29", "", State.WRONG), ("0.27", ">=0.28", "", State.WRONG),
+     ("4", ">=4.0", "", None), ("3.9", ">=4.0", "service", State.WARNING),
+     (None, ">=4.0", "service", None), (None, ">=4.0", "", State.WRONG)],
+)  # fmt: skip
+def test_a_library_is_too_old_too_new_or_missing(installed, bounds, extra, state):
+    found = [*library_problems([Requirement("x", bounds, extra)], {"x": installed})]
+    assert [one.state for one in found] == ([] if state is None else [state])
+
+
+@pytest.mark.parametrize(
+    ("sent_at", "state"),
+    [(1000, State.OK), (1005, State.OK), (998, State.OK), (1040, State.NOTE), (960, State.NOTE),
+     (1400, State.WRONG), (600, State.WRONG), (None, State.UNKNOWN)],
+)  # fmt: skip
+def test_the_clock_is_compared(sent_at, state):
+    assert clock_finding(sent_at, 999.5, 1001.5).state is state
+
+
+def named(name: str, *findings: Finding, **more) -> Check:
+    return Check(name, lambda session: iter(findings), **more)
+
+
+def test_a_check_that_fails_stops_only_those_that_depend_on_it(session):
+    def fail(session):
+        yield Finding("b", State.OK, "so far")
+        raise UsageError("no", hint="do")
+
+    def break_(session):
+        raise RuntimeError("hunter2")
+
+    checks = [
+        Check("b", fail, also=("b2",)), named("c", Finding("c", State.OK, ""), needs=("b",)),
+        named("d", Finding("d", State.OK, ""), needs=("c",)), Check("e", break_),
+        named("f", Finding("f", State.OK, "")),
+    ]  # fmt: skip
+    found = [*examine(session, offline=False, checks=checks)]
+    assert [(one.check, str(one.state)) for one in found] == [
+        ("b", "ok"), ("b", "wrong"), ("b2", "not checked"), ("c", "not checked"),
+        ("d", "not checked"), ("e", "unknown"), ("f", "ok"),
+    ]  # fmt: skip
+    assert "hunter2" not in str(found)
+
+
+def test_a_check_that_hangs_is_left(session):
+    waiting = threading.Event()
+
+    def hang(session):
+        waiting.wait(60)
+        yield Finding("slow", State.OK, "")
+
+    checks = [Check("slow", hang, seconds=0.1), named("next", Finding("next", State.OK, ""))]
+    found = [*examine(session, offline=False, checks=checks)]
+    waiting.set()
+    assert [(one.check, one.state) for one in found] == [
+        ("slow", State.UNKNOWN), ("next", State.OK)
+    ]  # fmt: skip
+
+
+def test_no_thread_for_a_check_is_unknown(session):
+    checks = [named("x", Finding("x", State.OK, ""))]
+    [found] = examine(session, offline=False, checks=checks, start_thread=lambda work, name: None)
+    assert found.state is State.UNKNOWN
+
+
+@contextlib.contextmanager
+def silent_server():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.bind(("127.0.0.1", 0))
+        yield Address("127.0.0.1", sock.getsockname()[1])
+
+
+@pytest.mark.slow
+def test_a_resolver_that_refuses_and_one_that_is_silent(tmp_path, needs_tool):
+    zone = tmp_path / "example.zone"
+    zone.write_text("$TTL 60\n@ SOA ns root 1 3600 600 86400 60\n@ NS ns\nns A 127.0.0.1\n")
+    with serving("named", zone, tmp_path, needs_tool) as server:
+        [refused] = resolver_findings([Address("127.0.0.1", server.port)], "example.com")
+    assert (refused.state, "REFUSED" in refused.message) == (State.WRONG, True)
+    with silent_server() as address:
+        [silent] = resolver_findings([address], "example.com")
+    assert silent.state is State.WRONG
+    assert silent.hint
+
+
+_ROOT = """
+$TTL 60
+@ SOA ns.example. root.example. 1 3600 600 86400 60
+@ NS ns.example.
+ns.example. A 127.0.0.1
+"""
+
+
+@pytest.mark.slow
+def test_a_resolver_that_answers_beside_one_that_does_not(tmp_path, needs_tool):
+    zone = tmp_path / "root.zone"
+    zone.write_text(_ROOT)
+    example = tmp_path / "example.zone"
+    example.write_text("$TTL 60\n@ SOA ns root 1 3600 600 86400 60\n@ NS ns\nns A 127.0.0.1\n")
+    more = f'zone "." {{ type primary; file "{zone}"; }};'
+    with (
+        serving("named", example, tmp_path, needs_tool, more=more) as server,
+        silent_server() as no,
+    ):
+        yes = Address("127.0.0.1", server.port)
+        found = [*resolver_findings([no, yes], "mail.example.com")]
+    assert [one.state for one in found] == [State.WARNING, State.OK, State.NOTE, State.OK]
+    assert found[-1].message == "mail.example.com is in the zone example.com"

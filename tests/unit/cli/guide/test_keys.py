@@ -1,0 +1,53 @@
+"""What the keys of a profile need next, by their stages."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from dkimctl.cli.guide.keys import guide_of
+from dkimctl.models.key_status import KeyDates, KeyStage, KeyStatus, NextAction
+
+NOW = datetime(2027, 1, 1, tzinfo=UTC)
+
+
+def key(name: str, stage=KeyStage.SIGNING, action=NextAction.REGISTER, due=None, **more):
+    return KeyStatus(f"{name}.example", "s1", stage, None, action, due, KeyDates(), **more)
+
+
+def commands(*statuses, by_target: bool = False) -> list[str]:
+    guide = guide_of(statuses, NOW, by_target=by_target)
+    return [step.command.strip("`") for step in guide.steps]
+
+
+OLD = key("old", due=NOW - timedelta(days=1))
+GONE = key("gone", KeyStage.RETIRED, NextAction.REMOVE, due=NOW)
+FINE = key("fine", due=NOW + timedelta(days=30))
+UNSEEN = key("new", KeyStage.REGISTERED, NextAction.PUBLISH, due=NOW + timedelta(days=5))
+LOST = key("lost", KeyStage.UNANSWERED, NextAction.REGISTER_AGAIN, due=NOW)
+
+
+def test_due_keys_are_replaced_by_hand_or_by_a_timer():
+    assert commands(OLD, FINE) == ["dkimctl rotate old.example"]
+    assert commands(OLD, GONE) == ["dkimctl rotate old.example", "dkimctl rotate --retired"]
+    assert commands(GONE, FINE) == ["dkimctl rotate --retired"]
+    assert commands(OLD, GONE, by_target=True) == ["dkimctl rotate run"]
+
+
+def test_what_matters_more_comes_first():
+    assert commands(OLD, UNSEEN)[0] == "dkimctl show-dns new.example"
+    assert commands(OLD, UNSEEN, by_target=True)[0] == "dkimctl publish new.example"
+    assert commands(OLD, UNSEEN, LOST) == ["dkimctl rotate status"]
+
+
+def test_all_is_well_until_a_date():
+    guide = guide_of([FINE], NOW, by_target=True)
+    assert guide.lines == [
+        "All is well. Next: 2027-01-31, register successor, fine.example (selector s1).",
+        "1 key of 1 domain: signing 1.",
+    ]
+    assert not guide.is_urgent
+
+
+def test_of_many_domains_all_are_meant():
+    many = [key(f"d{number}", due=NOW) for number in range(9)]
+    assert commands(*many) == ["dkimctl rotate"]

@@ -1,0 +1,158 @@
+"""Results as Markdown for a comment: what it shows, that it fits, and that nothing in it acts."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from dkimctl.models.registration import DomainSpec, Outcome, Registration, Result
+from dkimctl.registration.outcomes import pending
+from dkimctl.render.formats import open_renderer
+from dkimctl.render.markdown import cell
+from dkimctl.render.renderer import Format, TableLayout, render_all
+from terminals import is_harmless
+
+MOST = 65_536  # characters of a comment at GitHub
+HOSTILE = (
+    "\x1b]0;x\x07`` | <img src=x> \\| \\\\| ](javascript:1)\r\n\n# H\n```\n- [x] \u202e@all #123 "
+    ":tada: www.example.com https://example.com </details> <!-- \\"
+)
+
+
+def render(*results: Result, is_plan: bool = True) -> str:
+    renderer = open_renderer(Format.MARKDOWN, layout=TableLayout(is_plan=is_plan))
+    return "".join(render_all(renderer, results))
+
+
+def known(outcome: Outcome, domain: str = "example.com", reason: str = "", **fields) -> Result:
+    return Result(Registration(domain, "s1", **fields), outcome, reason)
+
+
+def parsed(text: str) -> list:
+    return MarkdownIt("gfm-like", {"linkify": False}).parse(text)
+
+
+def tables(text: str) -> list[list[list[str]]]:
+    """The text of the cells of each row of each table, as a parser reads them."""
+    found: list[list[list[str]]] = []
+    for token in parsed(text):
+        match token.type:
+            case "table_open":
+                found.append([])
+            case "tr_open":
+                found[-1].append([])
+            case "inline" if token.level > 3:  # in a cell
+                found[-1][-1].append(" ".join(one.content for one in token.children))
+    return found
+
+
+def test_a_plan_has_totals_and_a_table_for_each_outcome_with_the_worst_first():
+    text = render(
+        pending(DomainSpec("new.example", "s1", 2048, "2027-07-01T00:00+09:00")),
+        pending(DomainSpec("other.example")),
+        known(Outcome.EXISTS, key_len=2048),
+        known(Outcome.DIFFERS, "d.example", "key_len: asked for 2048, registered 1024"),
+    )
+    assert text == (
+        "### DKIM registrations: differs 1, to create 2, exists 1\n"
+        "\n**differs 1**\n"
+        "\n| Domain | Selector | Bits | Start | Reason |\n|---|---|---|---|---|\n"
+        "| `d.example` | `s1` | `-` | `-` | `key_len: asked for 2048, registered 1024` |\n"
+        "\n**to create 2**\n"
+        "\n| Domain | Selector | Bits | Start |\n|---|---|---|---|\n"
+        "| `new.example` | `s1` | `2048` | `2027-07-01T00:00+09:00` |\n"
+        "| `other.example` | `-` | `-` | `-` |\n"
+        "\n<details><summary>exists 1</summary>\n"
+        "\n| Domain | Selector | Bits | Start |\n|---|---|---|---|\n"
+        "| `example.com` | `s1` | `2048` | `-` |\n"
+        "\n</details>\n"
+    )
+    assert [table[1][0] for table in tables(text)] == ["d.example", "new.example", "example.com"]
+
+
+def test_a_result_says_what_was_done():
+    text = render(known(Outcome.CREATED), known(Outcome.PENDING, "b.example"), is_plan=False)
+    assert text.startswith("### DKIM registrations: pending 1, created 1\n")
+    assert render(is_plan=False) == "### DKIM registrations: nothing to do\n"
+
+
+@pytest.mark.parametrize("outcome", Outcome)
+def test_every_outcome_has_its_place(outcome):
+    assert "`example.com`" in render(known(outcome), is_plan=False)
+
+
+def test_long_lists_are_folded():
+    specs = [DomainSpec(f"d{number}.example") for number in range(21)]
+    assert "<details>" not in render(*map(pending, specs[:20]))
+    text = render(*map(pending, specs))
+    assert "<details><summary>to create 21</summary>" in text
+    assert len(tables(text)[0]) == 1 + 21
+
+
+@pytest.mark.parametrize("name", ["d", "ü" * 30, "`" * 30])
+def test_a_comment_holds_it_and_the_rest_is_counted(name):
+    results = [
+        known(outcome, f"{name}{number}.example", reason)
+        for outcome, reason in ((Outcome.DIFFERS, "x|" * 50), (Outcome.PENDING, ""))
+        for number in range(5_000)
+    ]
+    text = render(*results)
+    assert MOST * 0.9 < len(text.encode()) < MOST - 2_000
+    differing, *others = tables(text)
+    assert f"… and {5_000 - len(differing) + 1:,} more;" in text
+    assert not others
+    assert "… and 5,000 more;" in text
+
+
+def assert_is_code(text: str, hostile: str) -> None:
+    """Only our own elements are in the document, and all else is in code."""
+    flat = [child for token in parsed(text) for child in (token, *(token.children or ()))]
+    kinds = {token.type.removesuffix("_open").removesuffix("_close") for token in flat}
+    assert kinds <= {
+        "heading", "inline", "text", "paragraph", "strong", "table", "thead", "tbody", "tr", "th",
+        "td", "code_inline", "html_block",
+    }, kinds  # fmt: skip
+    html = {token.content.split("<summary>")[0].strip() for token in flat if "html" in token.type}
+    assert html <= {"<details>", "</details>"}
+    assert {len(row) for table in tables(text) for row in table} <= {4, 5}
+    ours = "".join(token.content for token in flat if token.type == "text")
+    assert not set(hostile) & set("@<>`|\\#*_[]") & set(ours)
+    assert all(map(is_harmless, text.splitlines()))
+
+
+@pytest.mark.parametrize("field", ["sign_domain", "selector", "start_date", "reason"])
+@given(st.text() | st.text(alphabet="`|\\ a@<!-:#\n", max_size=12))
+def test_nothing_in_it_acts(field, text):
+    fields = {"sign_domain": "a.example", "selector": "s1", "start_date": None} | {field: text}
+    reason = fields.pop("reason", "")
+    results = [
+        Result(Registration(**fields), outcome, reason)
+        for outcome in (Outcome.DIFFERS, Outcome.EXISTS)
+    ]
+    assert_is_code(render(*results), text)
+
+
+@pytest.mark.parametrize("text", [HOSTILE, HOSTILE * 30])
+def test_nothing_in_a_hostile_text_acts(text):
+    assert_is_code(render(known(Outcome.DIFFERS, text, text)), text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", ""),
+        ("a|b", r"`a\|b`"),
+        (r"a\|b\\|", r"`a\` `\|b\\` `\|`"),  # else the pipe would end the cell at GitHub
+        ("`|`", r"`` `\|` ``"),
+    ],
+)
+def test_a_pipe_does_not_end_a_cell(text, expected):
+    assert cell(text) == expected
+
+
+@given(st.text(alphabet="ab|\\ `", min_size=1, max_size=20).filter(lambda text: text.strip()))
+def test_the_text_can_be_read(text):
+    [[_, [_, _, _, _, shown]]] = tables(render(known(Outcome.DIFFERS, reason=text)))
+    assert "".join(shown.split()) == "".join(text.split())

@@ -1,0 +1,79 @@
+"""The first config file: it loads, and explains what config.example.yaml explains."""
+
+from __future__ import annotations
+
+import re
+
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from configs import read_config
+from dkimctl.settings.config import Config
+from dkimctl.settings.dns_targets import DnsTarget
+from dkimctl.settings.first_config import FirstConfig, first_config
+from documents import ROOT
+
+ANSWERS = FirstConfig("agency", "https://auth.example.com", "https://api.example.com/v2", "id")
+
+
+def load(tmp_path, config: FirstConfig) -> Config:
+    path = tmp_path / "config.yaml"
+    path.write_text(first_config(config), encoding="utf-8")
+    return read_config(path)
+
+
+def test_it_says_what_was_answered_and_nothing_else(tmp_path):
+    config = load(tmp_path, ANSWERS)
+    assert config.default_profile == "agency"
+    answered = ANSWERS._asdict()
+    assert config.profiles == {
+        "agency": {
+            **{key: answered[key] for key in ("auth_url", "base_url", "client_id")},
+            "defaults": {"key_len": 2048},
+        }
+    }
+    assert config[2:] == Config()[2:]
+    kept = load(tmp_path, ANSWERS._replace(credential_store="file"))
+    assert kept.profiles["agency"]["credential_store"] == "file"
+
+
+def test_it_has_the_target(tmp_path):
+    dynamic = DnsTarget("rfc2136", server="[2001:db8::1]:5353", key_file="/etc/my keys/tsig.key")
+    unsigned = DnsTarget("rfc2136", server="ns1.example.com")
+    class_name = DnsTarget("octodns", class_name="octodns_route53.Route53Provider")
+    for target in (dynamic, unsigned, class_name):
+        assert load(tmp_path, ANSWERS._replace(target=target)).dns == (target,)
+
+
+@given(st.text(st.characters(exclude_categories=("C",), exclude_characters=":"), min_size=1))
+def test_another_parser_reads_any_client_id(client_id):
+    text = first_config(ANSWERS._replace(client_id=client_id))
+    assert yaml.safe_load(text)["profiles"]["agency"]["client_id"] == client_id
+
+
+def test_without_its_comment_signs_it_is_valid(tmp_path):
+    path = tmp_path / "config.yaml"
+    for target in (None, DnsTarget("octodns", class_name="a.B")):
+        text = first_config(ANSWERS._replace(target=target))
+        for _ in range(2):  # some comments are in comments
+            text = re.sub(r"(?m)^( *)# (?=#| *(?:- )?[a-z_]+:(?: [^a-z]| [^ ]+$|$))", r"\1", text)
+        path.write_text(text, encoding="utf-8")
+        config = read_config(path)
+        assert {one.provider for one in config.dns} == {"rfc2136", "octodns"}
+        assert config.rotation == Config().rotation
+        assert config.notify.command
+        assert len(config.profiles["agency"]["defaults"]) == 4
+
+
+def test_it_has_every_line_of_the_example_but_for_answers():
+    example = (ROOT / "config.example.yaml").read_text(encoding="utf-8").split("default_profile")[1]
+    missing = _lines(example) - _lines(first_config(ANSWERS))
+    answers = ("default:", ": default", "agency:", "_url:", "client_id:", "A second profile")
+    assert {line for line in missing if not any(map(line.__contains__, answers))} == {
+        "- zones: [example.com, '*.example.net']", "provider: rfc2136", "server: 192.0.2.1",
+    }  # fmt: skip
+
+
+def _lines(text: str) -> set[str]:
+    return {line.strip(" #") for line in text.splitlines()}
