@@ -28,8 +28,8 @@ _PANELS = {
     "Start": ("init", "doctor"),
     "Account": ("login", "logout", "status", "profile"),
     "Domains": (
-        "list", "overview", "register", "show-dns", "publish", "check-dns", "verify", "rotate",
-        "rotate run", "rotate status", "ledger",
+        "list", "overview", "register", "show-dns", "publish", "handoff", "check-dns", "verify",
+        "rotate", "rotate run", "rotate status", "ledger",
     ),
     "Scripts": ("token", "api", "completion"),
     "Embedded service": ("serve", "service"),

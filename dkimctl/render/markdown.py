@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from dkimctl.text.escaping import printable
 
@@ -10,7 +11,7 @@ from dkimctl.text.escaping import printable
 def code(text: str) -> str:
     """`text` as a code span (CommonMark 6.1) that nothing in it can end."""
     text = printable(text)
-    fence = "`" * (longest_run(text) + 1)
+    fence = "`" * (_longest_run(text) + 1)
     pad = " " if text.startswith("`") or text.endswith("`") or not text else ""
     return f"{fence}{pad}{text}{pad}{fence}"
 
@@ -25,6 +26,12 @@ def cell(text: str) -> str:
     return " ".join(code(part).replace("|", r"\|") for part in parts)
 
 
-def longest_run(text: str) -> int:
+def fenced(lines: Sequence[str], language: str = "", indent: str = "") -> str:
+    """Lines that are printable as a code block (CommonMark 4.5) that nothing in them can end."""
+    fence = "`" * max(3, max(map(_longest_run, lines)) + 1)
+    return "".join(f"{indent}{line}\n" for line in (f"{fence}{language}", *lines, fence))
+
+
+def _longest_run(text: str) -> int:
     """The length of the longest run of backticks."""
     return max(map(len, re.findall("`+", text)), default=0)

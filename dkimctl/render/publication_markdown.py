@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Iterator
 
 from dkimctl.publication.publishing.items import PlanItem, Step
-from dkimctl.render.markdown import code, longest_run
+from dkimctl.render.markdown import code, fenced
 from dkimctl.render.publication_table import totals
 from dkimctl.render.renderer import Renderer
 from dkimctl.text.escaping import printable
@@ -62,10 +62,7 @@ def _entry(item: PlanItem) -> Iterator[str]:
     if item.reason:
         yield f"  {code(item.reason)}\n"
     if lines := list(_difference(item)):
-        fence = "`" * max(3, max(map(longest_run, lines)) + 1)
-        yield f"  {fence}diff\n"
-        yield from (f"  {line}\n" for line in lines)
-        yield f"  {fence}\n"
+        yield fenced(lines, "diff", indent="  ")
 
 
 def _difference(item: PlanItem) -> Iterator[str]:

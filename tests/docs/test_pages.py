@@ -12,6 +12,7 @@ import pytest
 
 from dkimctl.errors import ExitCode
 from dkimctl.models.registration import Outcome
+from dkimctl.publication.handoff.providers import PROVIDERS
 from dkimctl.publication.verdicts import Verdict
 from dkimctl.render.renderer import Format
 from dkimctl.settings.values import CHECKS
@@ -84,6 +85,7 @@ def test_every_library_has_its_reason():
         ("check-dns.md", "verdict", set(Verdict)),
         ("dns-recipes.md", "`--format`", set(Format)),
         ("exit-codes.md", "exit code", {str(int(code)) for code in ExitCode}),
+        ("handoff.md", "`--provider`", {provider.key for provider in PROVIDERS}),
         ("configuration.md", "key of a profile", {*CHECKS, "defaults"}),
         ("troubleshooting.md", "outcome", set(Outcome) - {Outcome.CREATED, Outcome.EXISTS}),
         ("troubleshooting.md", "verdict", set(Verdict) - {Verdict.PUBLISHED}),

@@ -10,6 +10,7 @@ COMPLETIONS = Path(__file__).parents[2] / "completions"
 COMMANDS = [
     ["login"], ["logout"], ["status"], ["profile"], ["profile", "list"], ["profile", "use"],
     ["profile", "delete"], ["list"], ["overview"], ["register"], ["show-dns"], ["publish"],
+    ["handoff"],
     ["api"], ["serve"], ["completion"], ["rotate"], ["rotate", "run"], ["rotate", "status"],
     ["ledger"], ["ledger", "import"], ["ledger", "forget"], ["init"], ["doctor"], ["verify"],
     ["service"], ["service", "client"], ["service", "client", "create"],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import json
 import re
 import subprocess
 import zlib
@@ -10,6 +12,15 @@ from typing import NamedTuple
 
 _LIMIT = 120.0  # seconds
 _COMPLAINT = re.compile(r"CONSOLE.*|.*violates the following.*")
+# Selects elements one after the other, and writes what is selected to an element of its own.
+_COPY = """<output></output><script>
+const texts = [];
+for (const element of document.querySelectorAll("{}")) {{
+  getSelection().selectAllChildren(element);
+  texts.push(getSelection().toString());
+}}
+document.querySelector("output").textContent = JSON.stringify(texts);
+</script></body>"""
 
 
 class Look(NamedTuple):
@@ -38,6 +49,14 @@ class Browser:
 
     def print_pdf(self, page: Path, pdf: Path) -> None:
         self._run("--no-pdf-header-footer", f"--print-to-pdf={pdf}", page.as_uri())
+
+    def copied(self, page: Path, selector: str) -> list[str]:
+        """What copying gets of each element that a CSS selector names, once a click selects it."""
+        copy = self._directory / "copied.html"
+        text = re.sub("<meta http-equiv[^>]*>", "", page.read_text(encoding="utf-8"))
+        copy.write_text(text.replace("</body>", _COPY.format(selector)), encoding="utf-8")
+        dom = self._run("--dump-dom", copy.as_uri()).stdout
+        return json.loads(html.unescape(dom.partition("<output>")[2].partition("</output>")[0]))
 
     def _run(self, *words: str) -> subprocess.CompletedProcess[str]:
         common = ("--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr",

@@ -117,6 +117,12 @@ def _require_regular(path: str | None) -> None:
         raise FileNotFoundError
 
 
+def _providers(_request: Request) -> Iterable[Candidate]:
+    from dkimctl.publication.handoff.providers import PROVIDERS
+
+    return [Candidate(provider.key, provider.name) for provider in PROVIDERS]
+
+
 _SOURCES = {
     "FILE": Source(_nothing, Files.ALL),
     "[FILE]...": Source(_nothing, Files.ALL),
@@ -129,5 +135,6 @@ _SOURCES = {
     "CLIENT_ID": Source(_clients),
     "STORE": Source(partial(_fixed, _CREDENTIAL_STORES)),
     "METHOD": Source(partial(_fixed, _HTTP_METHODS)),
+    "PROVIDER": Source(_providers),
     "BITS": Source(partial(_fixed, _KEY_LENGTHS)),
 }

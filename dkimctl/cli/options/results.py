@@ -16,7 +16,7 @@ from dkimctl.errors import UsageError
 from dkimctl.render.renderer import Format, Provider
 
 _PANEL = "Output"
-_MAX_TTL = 2**31 - 1  # RFC 2181, section 8
+MAX_TTL = 2**31 - 1  # RFC 2181, section 8
 OUTPUT_HELP = "Write the result to this file, atomically; `-` is stdout."
 
 
@@ -29,9 +29,7 @@ def read_output(text: str) -> Path | None:
 
 def result_options() -> list[TyperOption]:
     """The options; their names are the parameters of `read_output_options`."""
-    ttl = typer.main.get_click_type(
-        annotation=int, parameter_info=typer.Option(min=0, max=_MAX_TTL)
-    )
+    ttl = typer.main.get_click_type(annotation=int, parameter_info=typer.Option(min=0, max=MAX_TTL))
     return [
         _option(
             ["fmt", "--format", "-f"],

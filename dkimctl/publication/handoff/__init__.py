@@ -1,0 +1,1 @@
+"""The sheet for whoever owns the DNS: what goes on it, as values."""

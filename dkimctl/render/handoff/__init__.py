@@ -1,0 +1,1 @@
+"""The sheet for whoever owns the DNS, in several formats and languages."""

@@ -1,0 +1,272 @@
+"""The sheet for whoever owns the DNS, with real name servers."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+from html.parser import HTMLParser
+
+import pytest
+
+from browser import Browser
+from delegation import Host, Zone
+from dkimctl.publication.verdicts import Verdict
+from documents import example
+from network import running
+from portfolio import ENVIRONMENT, Portfolio
+from published import name_of, register, txt
+from rendering import txt_value
+
+DOMAINS = ("example.com", "mail.example.com", "sub.example.com", "aws.test", "own.test")
+HOSTS = [
+    Host("ada.ns.cloudflare.com", ("127.0.0.2",), "nsd"),
+    Host("bob.ns.cloudflare.com", ("127.0.0.3",), "knotd"),
+    Host("ns-1.awsdns-01.com", ("127.0.0.4",), "named"),
+    Host("ns.own.test", ("127.0.0.5",), "nsd"),
+    Host("ns.silent.test", ("127.0.0.6",), program=""),
+]
+ZONES = [
+    Zone("example.com", ("ada.ns.cloudflare.com", "bob.ns.cloudflare.com")),
+    Zone("sub.example.com", ("ns-1.awsdns-01.com",)),
+    Zone("aws.test", ("ns-1.awsdns-01.com",)),
+    Zone("own.test", ("ns.own.test", "ada.ns.cloudflare.com")),
+    Zone("silent.test", ("ns.silent.test",)),
+    Zone("cloudflare.com", ("ns.own.test",)),
+    Zone("awsdns-01.com", ("ns.own.test",)),
+]
+
+
+class Codes(HTMLParser):
+    """The text of each code element of a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+        self._is_code = False
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self._is_code = tag == "code"
+        if self._is_code:
+            self.texts.append("")
+
+    def handle_endtag(self, tag):
+        self._is_code = False
+
+    def handle_data(self, data):
+        if self._is_code:
+            self.texts[-1] += data
+
+
+@pytest.fixture
+def browser(needs_tool, tmp_path):
+    return Browser(needs_tool("chromium"), tmp_path)
+
+
+@pytest.fixture
+def inside(cli, needs_tool, tmp_path):
+    """The command line in a network with these zones."""
+    with running(tmp_path, needs_tool, hosts=HOSTS, zones=ZONES) as network:
+        yield network.inside(cli)
+
+
+def test_zones_and_providers_are_found_in_dns(cli, inside):
+    values = register(cli, *DOMAINS)
+    done = inside("handoff", "--sandbox", "--format", "json")
+    assert done.status == 0, done.err
+    zones = {zone["zone"]: zone for zone in done.json["zones"]}
+    assert {name: zone["provider"] for name, zone in zones.items()} == {
+        "example.com": "cloudflare",
+        "sub.example.com": "route53",
+        "aws.test": "route53",
+        "own.test": None,
+    }
+    assert zones["example.com"]["name_servers"] == list(ZONES[0].hosts)
+    hosts = {each["fqdn"]: each["host"] for zone in zones.values() for each in zone["records"]}
+    assert hosts == {
+        name_of("example.com"): "s1._domainkey",
+        name_of("mail.example.com"): "s1._domainkey.mail",
+        name_of("sub.example.com"): "s1._domainkey",
+        name_of("aws.test"): "s1._domainkey",
+        name_of("own.test"): "s1._domainkey",
+    }
+    shown = {each["sign_domain"]: each for zone in zones.values() for each in zone["records"]}
+    assert {domain: each["value"] for domain, each in shown.items()} == values
+    assert shown["mail.example.com"]["enter"] == "whole"
+    assert shown["aws.test"]["enter"] == "strings"
+
+
+def test_a_sheet_is_written_although_dns_does_not_answer(cli, inside):
+    values = register(cli, "example.com", "silent.test", "nowhere.invalid")
+    done = inside("handoff", "--sandbox", "--output", "sheet.html")
+    assert done.status == 4, done.err
+    assert "the zone of s1._domainkey.silent.test could not be found" in done.err
+    assert "DNS has no zone for it" in done.err
+    page = (cli.home / "sheet.html").read_text(encoding="utf-8")
+    assert set(values.values()) <= set(Codes(page).texts)
+    assert name_of("silent.test") in Codes(page).texts
+    assert "DNS did not answer" in page
+    assert "DNS has no zone" in page
+
+
+def test_a_domain_without_a_zone_is_a_no(cli, inside):
+    register(cli, "nowhere.invalid")
+    done = inside("handoff", "--sandbox")
+    assert (done.status, name_of("nowhere.invalid") in done.out) == (1, True)
+
+
+def test_the_suffix_of_the_file_tells_the_format(cli):
+    [value] = register(cli, "example.com").values()
+    starts = {
+        "sheet.html": "<!doctype html>", "sheet.HTM": "<!doctype html>", "sheet.md": "# DNS",
+        "sheet.txt": "DNS records to add\n===", "sheet": "DNS records to add\n===",
+        "sheet.json": '{"made_at"',
+    }  # fmt: skip
+    for name, start in starts.items():
+        done = cli("handoff", "--sandbox", "--zone", "example.com", "--output", name)
+        assert (done.status, done.out) == (0, ""), done.err
+        assert f"wrote {name} (1 record in 1 zone)" in done.err
+        text = (cli.home / name).read_text(encoding="utf-8")
+        assert text.startswith(start)
+        assert value in text
+    done = cli("handoff", "--sandbox", "--zone", "example.com", "--format", "markdown")
+    assert done.out.startswith("# DNS records to add")
+
+
+def test_a_browser_copies_the_values_as_they_are(cli, browser):
+    values = register(cli, "example.com", "mail.example.com")
+    cli("handoff", "--sandbox", "--zone", "example.com", "--output", "sheet.html")
+    whole, first, also, second = browser.copied(cli.home / "sheet.html", "code.value")
+    assert [whole, also] == [values["example.com"], values["mail.example.com"]]
+    assert [txt_value(first), txt_value(second)] == [whole, also]
+    assert browser.look(cli.home / "sheet.html").complaints == []
+
+
+def test_with_zones_given_dns_is_not_asked(cli):
+    register(cli, "example.com", "mail.example.com")
+    words = ("--zone", "example.com", "--zone", "mail.example.com", "--verbose")
+    done = cli("handoff", "--sandbox", "--format", "json", *words)
+    assert (done.status, " UDP: " in done.err) == (0, False)
+    assert [zone["zone"] for zone in done.json["zones"]] == ["example.com", "mail.example.com"]
+    assert {zone["trouble"] for zone in done.json["zones"]} == {None}
+
+
+def test_a_name_outside_the_zones_given_is_a_usage_error(cli):
+    register(cli, "example.com")
+    done = cli("handoff", "--sandbox", "--zone", "example.net", "--output", "sheet.html")
+    assert (done.status, (cli.home / "sheet.html").exists()) == (2, False)
+    assert "not in the zone example.net: s1._domainkey.example.com" in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--provider", "acme"), 'unknown provider "acme"'),
+        (("--language", "fr"), "--language"),
+        (("--language", "ja", "--format", "json"), "--language has no effect with --format json"),
+        (("--contact", "x" * 201), "in --contact: the text has 201 characters"),
+        (("--ttl", "-1"), "--ttl"),
+        (("--zone", "not a zone"), "in --zone"),
+        (("--format", "pdf"), "--format"),
+        (("--assume-successors",), "--assume-successors has no effect without --retired"),
+        (("--output", "dns.PDF"), 'no format has the suffix ".PDF"'),
+        (("--output", ""), "in --output: the file name is empty"),
+    ],
+)
+def test_invalid_options_are_usage_errors(cli, words, message):
+    register(cli, "example.com")
+    done = cli("handoff", "--sandbox", "--zone", "example.com", *words)
+    assert (done.status, done.out) == (2, "")
+    assert message in done.err
+    assert "defect" not in done.err
+
+
+def test_a_record_that_cannot_be_used_is_left_out(cli):
+    register(cli, "example.com", "example.net")
+    done = cli("handoff", "--sandbox", "example.com", "example.org", "--zone", "example.com")
+    assert (done.status, "example.org is not registered" in done.err) == (1, True)
+    [path] = cli.home.rglob("ledger.db")
+    with contextlib.closing(sqlite3.connect(path)) as ledger, ledger:
+        ledger.execute("UPDATE registration SET value = 'x' WHERE sign_domain = 'example.net'")
+    words = ("--zone", "example.com", "--zone", "example.net")
+    done = cli("handoff", "--sandbox", *words)
+    assert (done.status, "example.net (selector s1): unusable" in done.err) == (1, True)
+    assert name_of("example.com") in done.out
+    assert "example.net" not in done.out
+    done = cli("handoff", "--sandbox", "example.net", *words, "--output", "sheet.html")
+    assert (done.status, (cli.home / "sheet.html").exists()) == (1, False)
+
+
+@pytest.fixture
+def replaced(cli, key_records):
+    """Two domains with two keys each; that of old.example took over long ago."""
+    portfolio = Portfolio(cli.home / "state", key_records[2048].partition("p=")[2])
+    seen = dict.fromkeys((20, 0.2), Verdict.PUBLISHED)
+    for domain, starts in (("old.example", 18), ("new.example", -18)):
+        portfolio.add(domain, "s1", age=200, looks=seen)
+        portfolio.add(domain, "s2", age=25, starts=starts, looks=seen, replaces="s1")
+    portfolio.save()
+    cli.environment |= ENVIRONMENT | {"DKIMCTL_STATE_DIR": str(cli.home / "state")}
+
+
+def fqdns(document) -> set[str]:
+    return {each["fqdn"] for zone in document["zones"] for each in zone["records"]}
+
+
+def test_keys_that_have_been_replaced_are_left_out(cli, replaced):
+    done = cli("handoff", "--zone", "example", "--format", "json")
+    assert (done.status, done.json["action"]) == (0, "add")
+    assert fqdns(done.json) == {
+        "s2._domainkey.old.example", "s1._domainkey.new.example", "s2._domainkey.new.example",
+    }  # fmt: skip
+    done = cli("handoff", "--zone", "example", "old.example")
+    assert "left out, since they have been replaced: 1 (old.example (selector s1))" in done.err
+    assert "dkimctl handoff --retired" in done.err
+
+
+def test_records_to_delete_need_proof_from_dns(cli, needs_tool, tmp_path, replaced, key_records):
+    value = "v=DKIM1; k=rsa; p=" + key_records[2048].partition("p=")[2]
+    words = ("handoff", "--retired", "old.example", "--format", "json")
+    for records, status, shown in (
+        (txt("s2._domainkey.old.example", value), 0, {"s1._domainkey.old.example"}),
+        ("", 1, set()),
+    ):
+        (tmp_path / str(status)).mkdir()
+        zones = [Zone("old.example", ("ns.own.test",), records)]
+        with running(tmp_path / str(status), needs_tool, hosts=HOSTS[3:4], zones=zones) as network:
+            done = network.inside(cli)(*words)
+        assert done.status == status, done.err
+        assert (done.json["action"], fqdns(done.json)) == ("delete", shown)
+
+
+def test_a_panel_that_cannot_take_the_value_is_named(cli):
+    register(cli, "example.com")
+    words = ("--zone", "example.com", "--provider", "sakura")
+    done = cli("handoff", "--sandbox", *words)
+    assert "the panel takes at most 255" in done.out
+    assert "longer than the DNS provider's panel takes: 1 (example.com (selector s1))" in done.err
+    done = cli("handoff", "--sandbox", *words, "--language", "ja")
+    assert "入力できるのは255文字までです" in done.out.replace("\n", "")
+
+
+def test_a_sheet_in_japanese(cli):
+    specs = "[{sign_domain: example.com, selector: s1, start_date: '2099-03-01T00:00+09:00'}]"
+    assert cli("register", "--sandbox", "-", stdin=specs).status == 0
+    words = ("--zone", "example.com", "--language", "ja", "--contact", "営業 山田\t様")
+    done = cli("handoff", "--sandbox", *words)
+    assert "2099年3月1日(日)0:00(日本時間)" in done.out
+    assert "2099年2月27日(金)までに登録してください。" in done.out
+    assert "営業 山田 様" in done.out.replace("\n", " ")
+
+
+def test_the_example_in_the_docs(cli, shell):
+    values = register(cli, "example.com")
+    shell(example("--contact"), {"DKIMCTL_PROFILE": "sandbox"})
+    pages = [(cli.home / name).read_text(encoding="utf-8") for name in ("dns.html", "dns-ja.html")]
+    for page in pages:
+        assert values["example.com"] in Codes(page).texts
+    assert "mail@example.net" in pages[0]
+    assert 'lang="ja"' in pages[1]
+    document = json.loads((cli.home / "dns.json").read_text())
+    assert document["zones"][0]["provider"] == "route53"

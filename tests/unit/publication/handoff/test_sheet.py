@@ -1,0 +1,115 @@
+"""What a sheet says of each record."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from dkimctl.models.registration import DnsRecord
+from dkimctl.publication.handoff.places import Place, Trouble
+from dkimctl.publication.handoff.providers import ValueForm, provider_with
+from dkimctl.publication.handoff.sheet import SheetOptions, Timing, make_sheet
+
+NOW = datetime(2027, 1, 1, tzinfo=UTC)
+PLACE = Place("example.com", ("ada.ns.cloudflare.com",))
+
+
+@pytest.fixture
+def make(make_registration):
+    """The only record of a sheet; `place` and `provider` are those of its zone."""
+
+    def make(*, place=PLACE, provider=None, **fields):
+        registration = make_registration(**fields)
+        record = registration.record
+        options = SheetOptions(provider=provider)
+        sheet = make_sheet([(registration, record)], {record.fqdn: place}, options, NOW)
+        [zone] = sheet.zones
+        [of_zone] = zone.records
+        return of_zone
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("fields", "timing", "starts", "due"),
+    [
+        ({"start_date": "2027-03-01T00:00+09:00"}, Timing.LATER, "2027-03-01T00:00+09:00",
+         "2027-02-27T00:00+09:00"),
+        ({"start_date": "2027-01-02T00:00+00:00"}, Timing.LATER, "2027-01-02T00:00+00:00", None),
+        ({"start_date": "2026-01-02T00:00+00:00"}, Timing.NOW, "2026-01-02T00:00+00:00", None),
+        ({"start_date": "2027-03-01T00:00+09:00", "enable": False}, Timing.DISABLED,
+         "2027-03-01T00:00+09:00", None),
+        ({"start_date": "soon"}, Timing.UNKNOWN, None, None),
+    ],
+)  # fmt: skip
+def test_when_a_record_is_due(make, fields, timing, starts, due):
+    record = make(**fields)
+    assert record.timing is timing
+    assert record.starts_at == (starts and datetime.fromisoformat(starts))
+    assert record.due == (due and datetime.fromisoformat(due))
+    if starts:
+        assert record.starts_at.utcoffset() == datetime.fromisoformat(starts).utcoffset()
+
+
+def test_signing_never_starts_before_the_registration(make):
+    record = make(start_date="2026-01-01T00:00+09:00", regist_date="2026-12-31T00:00:00+00:00")
+    assert record.starts_at.utcoffset() == timedelta(hours=9)
+    assert record.starts_at == datetime(2026, 12, 31, tzinfo=UTC)
+
+
+def test_the_host_is_relative_to_the_zone(make):
+    assert make(sign_domain="mail.example.com").host == "s1._domainkey.mail"
+    assert make(sign_domain="example.com").host == "s1._domainkey"
+    unknown = Place(trouble=Trouble.NO_ANSWER)
+    assert make(sign_domain="example.com", place=unknown).host == "s1._domainkey.example.com"
+
+
+@pytest.mark.parametrize(
+    ("key", "key_len", "form", "is_too_long"),
+    [
+        ("cloudflare", 4096, ValueForm.WHOLE, False),
+        ("godaddy", 4096, ValueForm.WHOLE, False),
+        ("route53", 2048, ValueForm.STRINGS, False),
+        ("ovh", 1024, ValueForm.WHOLE, False),
+        ("ovh", 2048, ValueForm.STRINGS, False),
+        ("sakura", 1024, ValueForm.WHOLE, False),
+        ("sakura", 2048, ValueForm.WHOLE, True),
+    ],
+)
+def test_the_value_is_entered_as_the_panel_takes_it(make, key, key_len, form, is_too_long):
+    record = make(key_len=key_len, provider=provider_with(key))
+    assert (record.form, record.is_too_long) == (form, is_too_long)
+
+
+@pytest.mark.parametrize(("length", "is_too_long"), [(3953, False), (3954, True)])
+def test_quotes_and_spaces_count_towards_the_limit(make, length, is_too_long):
+    """16 strings: 32 quotes, and 15 spaces, so 47 of 4,000 characters."""
+    value = "v" * length
+    record = make(record=DnsRecord("s1._domainkey.example.com", "TXT", value),
+                  provider=provider_with("route53"))  # fmt: skip
+    assert record.is_too_long is is_too_long
+
+
+def test_records_are_together_by_zone(make_registration):
+    domains = ("b.example.com", "example.net", "a.example.com")
+    registrations = [make_registration(domain) for domain in domains]
+    places = {
+        each.record.fqdn: Place(
+            "example.net" if each.sign_domain == "example.net" else "example.com"
+        )
+        for each in registrations
+    }
+    pairs = [(each, each.record) for each in registrations]
+    sheet = make_sheet(pairs, places, SheetOptions(300, "me"), NOW)
+    assert [
+        (zone.name, [record.sign_domain for record in zone.records]) for zone in sheet.zones
+    ] == [
+        ("example.com", ["b.example.com", "a.example.com"]),
+        ("example.net", ["example.net"]),
+    ]
+    assert (sheet.ttl, sheet.contact) == (300, "me")
+    assert [record.sign_domain for record in sheet.records] == [
+        "b.example.com", "a.example.com", "example.net",
+    ]  # fmt: skip
+    assert sheet.zones[0].provider is None

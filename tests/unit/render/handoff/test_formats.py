@@ -1,0 +1,242 @@
+"""The formats of a sheet, read back by parsers that we did not write."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import string
+from datetime import UTC, datetime
+from html.parser import HTMLParser
+from importlib.resources import files
+
+import dns.zone
+import jsonschema
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from rich.cells import cell_len
+
+from dkimctl.models.registration import Registration
+from dkimctl.publication.handoff.places import Place, Trouble
+from dkimctl.publication.handoff.providers import provider_with
+from dkimctl.publication.handoff.sheet import Sheet, SheetOptions, make_sheet
+from dkimctl.render.formats import render_sheet
+from dkimctl.render.handoff import english, japanese
+from dkimctl.render.records import txt_data
+from dkimctl.render.renderer import Language, SheetFormat
+from rendering import HOSTILE, VALUES, txt_value
+from terminals import is_harmless
+
+NOW = datetime(2027, 1, 1, tzinfo=UTC)
+TEXTS = (english.TEXTS, japanese.TEXTS)
+LANGUAGES = pytest.mark.parametrize("language", Language)
+HOSTILE_CONTACT = f"</code><script>alert(1)</script> `x` ** [a](b) | {HOSTILE}"
+
+
+def render(sheet: Sheet, fmt: SheetFormat, language: Language = Language.ENGLISH) -> str:
+    return "".join(render_sheet(sheet, fmt, language))
+
+
+class Html(HTMLParser):
+    """What a browser makes of a page: its elements, and the text of each value."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.values: list[str] = []
+        self.text = ""
+        self._is_value = False
+        self.language = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        given = dict(attrs)
+        self.language = given.get("lang", self.language)
+        self._is_value = tag == "code" and "value" in given.get("class", "").split()
+        if self._is_value:
+            self.values.append("")
+
+    def handle_endtag(self, tag):
+        self._is_value = self._is_value and tag != "code"
+
+    def handle_data(self, data):
+        self.text += data
+        if self._is_value:
+            self.values[-1] += data
+
+
+def forms(sheet: Sheet) -> set[str]:
+    """The values of a sheet, whole and, if they are to be entered, as strings."""
+    values = {record.value for record in sheet.records}
+    if sheet.is_removal:
+        return values
+    return values | set(map(txt_data, values))
+
+
+def parse_markdown(text: str) -> tuple[list[str], str, set[str]]:
+    """The code blocks, all text, and the types of what is in it."""
+    tokens = MarkdownIt("commonmark").parse(text)
+    inline = [child for token in tokens for child in token.children or ()]
+    blocks = [token.content.removesuffix("\n") for token in tokens if token.type == "fence"]
+    kinds = {token.type for token in (*tokens, *inline)}
+    return blocks, "".join(token.content for token in inline), kinds
+
+
+@LANGUAGES
+def test_values_survive_copying_from_html(every_sheet, language):
+    for sheet in every_sheet:
+        page = Html(render(sheet, SheetFormat.HTML, language))
+        assert set(page.values) == forms(sheet)
+        assert page.language == language
+        assert not {"script", "img", "link", "iframe"} & set(page.tags)
+
+
+@LANGUAGES
+def test_values_survive_copying_from_markdown(every_sheet, language):
+    for sheet in every_sheet:
+        blocks, _, kinds = parse_markdown(render(sheet, SheetFormat.MARKDOWN, language))
+        assert set(blocks) == forms(sheet)
+        assert not {"html_inline", "html_block", "image", "em_open"} & kinds
+
+
+@LANGUAGES
+def test_values_stand_on_lines_of_their_own_in_text(every_sheet, language):
+    for sheet in every_sheet:
+        lines = render(sheet, SheetFormat.TEXT, language).splitlines()
+        assert forms(sheet) <= set(lines)
+
+
+@LANGUAGES
+def test_text_is_72_columns_wide_but_for_values_and_fields(every_sheet, language):
+    for sheet in every_sheet:
+        for line in render(sheet, SheetFormat.TEXT, language).splitlines():
+            is_field = line.startswith("  ") or line.endswith(":")
+            assert cell_len(line) <= 72 or line in forms(sheet) or is_field, line
+            assert line == line.rstrip()
+            assert line[:1] not in "、。」)" or not line
+
+
+@given(value=VALUES, fmt=st.sampled_from((SheetFormat.HTML, SheetFormat.MARKDOWN)))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_every_value_can_be_copied(sheet_of, value, fmt):
+    text = render(sheet_of(value=value), fmt)
+    shown = Html(text).values if fmt is SheetFormat.HTML else parse_markdown(text)[0]
+    assert set(shown) == {value, txt_data(value)}
+    assert txt_value(txt_data(value)) == value
+
+
+@pytest.mark.parametrize("key", ["route53", "ovh", "cloudflare"])
+def test_the_quoted_strings_are_text_of_a_zone_file(sheet_of, key):
+    sheet = sheet_of(provider=provider_with(key))
+    [record] = sheet.records
+    values = Html(render(sheet, SheetFormat.HTML)).values
+    strings = next(value for value in values if value.startswith('"'))
+    line = f"{record.host} {sheet.ttl} IN TXT {strings}\n"
+    apex = "@ 60 IN SOA ns. root. 1 2 3 4 5\n@ 60 IN NS ns.\n"
+    zone = dns.zone.from_text(apex + line, origin=sheet.zones[0].name, relativize=False)
+    [data] = zone.get_rdataset(f"{record.fqdn}.", "TXT")
+    assert b"".join(data.strings).decode() == record.value
+    assert shlex.split(strings) == [string.decode() for string in data.strings]
+
+
+@LANGUAGES
+@pytest.mark.parametrize("fmt", [SheetFormat.HTML, SheetFormat.MARKDOWN, SheetFormat.TEXT])
+def test_a_contact_is_only_text(sheet_of, language, fmt):
+    sheet = sheet_of(contact=HOSTILE_CONTACT)
+    text = render(sheet, fmt, language)
+    assert all(map(is_harmless, text.split("\n")))
+    if fmt is SheetFormat.HTML:
+        assert "script" not in Html(text).tags
+        assert "</code><script>alert(1)</script> `x`" in Html(text).text
+    if fmt is SheetFormat.MARKDOWN:
+        _, shown, kinds = parse_markdown(text)
+        assert "</code><script>alert(1)</script> `x` ** [a](b)" in shown
+        assert not {"html_inline", "html_block", "link_open"} & kinds
+
+
+@pytest.mark.parametrize("fmt", [SheetFormat.HTML, SheetFormat.MARKDOWN, SheetFormat.TEXT])
+def test_names_from_dns_are_only_text(sheet_of, fmt):
+    place = Place("example.com", (f"<script>`|{HOSTILE}",), Trouble.NO_ANSWER, HOSTILE)
+    text = render(sheet_of(place=place), fmt)
+    assert all(map(is_harmless, text.split("\n")))
+    if fmt is SheetFormat.HTML:
+        assert "script" not in Html(text).tags
+    if fmt is SheetFormat.MARKDOWN:
+        assert not {"html_inline", "html_block", "link_open"} & parse_markdown(text)[2]
+
+
+def test_json_is_as_its_schema_says(every_sheet):
+    schema = json.loads(files("dkimctl.cli.output").joinpath("schemas/handoff.json").read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    for sheet in every_sheet:
+        document = json.loads(render(sheet, SheetFormat.JSON))
+        jsonschema.validate(document, schema, format_checker=jsonschema.FormatChecker())
+        records = [record for zone in document["zones"] for record in zone["records"]]
+        assert all("".join(record["strings"]) == record["value"] for record in records)
+        assert [record["fqdn"] for record in records] == [each.fqdn for each in sheet.records]
+
+
+@pytest.mark.parametrize(("language", "texts"), [*zip(Language, TEXTS, strict=True)])
+def test_every_text_is_on_some_sheet(every_sheet, language, texts):
+    """A text that is on none would be one to delete."""
+    pages = [Html(render(sheet, SheetFormat.HTML, language)).text for sheet in every_sheet]
+    shown = "".join(pages)
+    for key, text in texts.items():
+        literals = [literal for literal, *_ in string.Formatter().parse(text)]
+        assert all(literal in shown for literal in literals), key
+
+
+@LANGUAGES
+def test_names_are_never_broken_in_text(make_registration, language):
+    for length in range(1, 60):
+        name = f"{length * 's'}._domainkey.xn--r8jz45g.jp"
+        registration = make_registration("xn--r8jz45g.jp", selector=length * "s")
+        places = {name: Place("xn--r8jz45g.jp")}
+        contact = f"{length * 'm'} 例え.jp"
+        options = SheetOptions(contact=contact)
+        sheet = make_sheet([(registration, registration.record)], places, options, NOW)
+        text = render(sheet, SheetFormat.TEXT, language)
+        assert text.count("例え.jp") == 5
+        assert f"{name}.xn--r8jz45g.jp" in text
+
+
+def test_urgent_records_stand_out_in_html(make_registration):
+    def page(registration: Registration) -> str:
+        record = registration.record
+        place = {record.fqdn: Place("example.com")}
+        sheet = make_sheet([(registration, record)], place, SheetOptions(), NOW)
+        return render(sheet, SheetFormat.HTML)
+
+    assert 'class="deadline bad"' in page(make_registration(start_date="2026-01-01T00:00+00:00"))
+    assert 'class="deadline"' in page(make_registration(start_date="2028-01-01T00:00+00:00"))
+
+
+def test_a_subdomain_is_written_both_ways(make_registration):
+    registration = make_registration("xn--mnchen-3ya.example.com")
+    places = {registration.record.fqdn: Place("example.com")}
+    sheet = make_sheet([(registration, registration.record)], places, SheetOptions(), NOW)
+    text = render(sheet, SheetFormat.TEXT)
+    assert "Host           s1._domainkey.xn--mnchen-3ya\n" in text
+    assert "Readable name  s1._domainkey.münchen.example.com\n" in text
+    assert "enter the one with xn--" in " ".join(text.split())
+
+
+@LANGUAGES
+def test_a_sheet_to_delete_has_nothing_about_entering(sheet_of, language):
+    sheet = sheet_of(is_removal=True, provider=provider_with("sakura"))
+    texts = TEXTS[list(Language).index(language)]
+    for fmt in (SheetFormat.TEXT, SheetFormat.HTML, SheetFormat.MARKDOWN):
+        text = render(sheet, fmt, language)
+        assert texts["delete_title"] in text
+        for key in (
+            "title",
+            "ttl",
+            "at_once",
+            "no_quotes",
+            "harmless",
+            "value_enter",
+            "never_cname",
+        ):
+            assert texts[key] not in text, key

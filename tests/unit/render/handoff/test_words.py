@@ -1,0 +1,86 @@
+"""Both languages say everything, each in its own words."""
+
+from __future__ import annotations
+
+import re
+import string
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from dkimctl.render.handoff import english, japanese
+from dkimctl.render.handoff.words import Words
+from dkimctl.render.renderer import Language
+
+ENGLISH, JAPANESE = Words(Language.ENGLISH), Words(Language.JAPANESE)
+# Names and what is typed, which are the same in Japanese.
+SAME = {"DNS", "TXT", "TTL", "DKIM", "CNAME", "Linux", "macOS", "Windows", "dkimctl", "xn",
+        "_domainkey", "Change in text format"}  # fmt: skip
+
+
+def fields(text: str) -> set[str]:
+    return {name for _, name, _, _ in string.Formatter().parse(text) if name}
+
+
+def test_both_languages_have_the_same_texts_with_the_same_data():
+    assert english.TEXTS.keys() == japanese.TEXTS.keys()
+    for key, text in english.TEXTS.items():
+        assert fields(text) - {"count"} == fields(japanese.TEXTS[key]) - {"count"}, key
+
+
+@pytest.mark.parametrize("key", japanese.TEXTS)
+def test_japanese_has_no_english_left_in_it(key):
+    text = re.sub(r"\{\w+\}", "", japanese.TEXTS[key])
+    for word in sorted(SAME, key=len, reverse=True):
+        text = text.replace(word, "")
+    assert not re.findall(r"[A-Za-z]+", text)
+
+
+@pytest.mark.parametrize("texts", [english.TEXTS, japanese.TEXTS], ids=["en", "ja"])
+def test_no_text_is_markup_itself(texts):
+    assert not [text for text in texts.values() if re.search(r"[<>&`*\[\]|\\\n]", text)]
+
+
+def test_english_is_ascii_for_terminals_without_more():
+    assert all(text.isascii() for text in english.TEXTS.values())
+
+
+@pytest.mark.parametrize("text", [*japanese.TEXTS.values()])
+def test_sentences_in_japanese_are_polite(text):
+    for sentence in re.findall(r"[^。]+。", text):
+        assert re.search(r"(ます|です|ください|せん|ました|でした)。$", sentence), sentence
+
+
+@pytest.mark.parametrize(
+    ("offset", "in_english", "in_japanese"),
+    [
+        (9.0, "1 March 2027, 00:05 (UTC+09:00)", "2027年3月1日(月)0:05(日本時間)"),
+        (-3.5, "1 March 2027, 00:05 (UTC-03:30)", "2027年3月1日(月)0:05(UTC-03:30)"),
+        (0.0, "1 March 2027, 00:05 (UTC)", "2027年3月1日(月)0:05(UTC)"),
+    ],
+)
+def test_times_are_as_people_write_them(offset, in_english, in_japanese):
+    time = datetime(2027, 3, 1, 0, 5, tzinfo=timezone(timedelta(hours=offset)))
+    assert (ENGLISH.time(time), JAPANESE.time(time)) == (in_english, in_japanese)
+
+
+def test_every_day_and_month_has_its_name():
+    days = [datetime(2027, month, month, tzinfo=UTC) for month in range(1, 13)]
+    assert [ENGLISH.date(day) for day in days] == [f"{day:%-d %B %Y}" for day in days]
+    week = [JAPANESE.date(datetime(2027, 2, day, tzinfo=UTC))[-2] for day in range(1, 8)]
+    assert "".join(week) == "月火水木金土日"  # 1 February 2027 is a Monday
+
+
+@pytest.mark.parametrize(
+    ("seconds", "in_english", "in_japanese"),
+    [
+        (0, "0 seconds", "0秒"),
+        (59, "59 seconds", "59秒"),
+        (60, "60 seconds (1 minute)", "60秒(1分)"),
+        (3600, "3600 seconds (1 hour)", "3600秒(1時間)"),
+        (5400, "5400 seconds (90 minutes)", "5400秒(90分)"),
+        (172800, "172800 seconds (2 days)", "172800秒(2日)"),
+    ],
+)
+def test_a_ttl_is_in_seconds_and_in_a_larger_unit(seconds, in_english, in_japanese):
+    assert (ENGLISH.duration(seconds), JAPANESE.duration(seconds)) == (in_english, in_japanese)
