@@ -187,7 +187,9 @@ def test_the_commands_that_it_names_lead_to_a_registration(cli, live_service, ac
     assert done.status == 0, done.err
     assert not config.exists()
     login, plan, register = commands_in(done.err)
-    assert cli(*login, "--secret-stdin", stdin=account["DKIMCTL_CLIENT_SECRET"]).status == 0
+    done = cli(*login, "--secret-stdin", stdin=account["DKIMCTL_CLIENT_SECRET"])
+    assert done.status == 0
+    assert commands_in(done.err) == [plan]
     assert cli(*plan).status == 0
     assert cli(*register).status == 0
     assert "first.example" in cli("show-dns", "--config", "my.yaml").out

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from dkimctl.cli import prompt
 from dkimctl.cli.command import App
 from dkimctl.cli.options.common import ACCOUNT, CONNECTION
 from dkimctl.cli.options.shared import TableOrJson, TableOrJsonOption, examples, with_session
@@ -40,5 +41,6 @@ def doctor(
     """
     from dkimctl.cli.doctor.run import examine
 
-    findings = examine(session, offline=offline)
-    return show_findings(session.reporter, findings, is_json=fmt is TableOrJson.JSON)
+    with prompt.interruptible("nothing was changed"):
+        findings = examine(session, offline=offline)
+        return show_findings(session.reporter, findings, is_json=fmt is TableOrJson.JSON)
