@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import signal
+import sys
 import time
 from pathlib import Path
 
@@ -224,6 +226,29 @@ def test_a_service_that_never_answers_is_not_waited_for(doctor, scripted_account
     found = doctor("--timeout", "1s", env=scripted_account)
     assert time.monotonic() - begun < 30
     assert (found["auth URL"], found["base URL"]) == ("wrong", "wrong")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no SIGINT for one process")
+def test_it_can_be_interrupted(cli, scripted_account, scripted_server):
+    scripted_server.answer = lambda request: time.sleep(5)
+    environment = cli.environment | scripted_account
+    with cli.start("doctor", env=environment, stdout=-1, stderr=-1) as process:
+        while not scripted_server.requests:
+            time.sleep(0.05)
+        begun = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert time.monotonic() - begun < 4
+    assert process.returncode == 130
+    assert b"nothing was changed" in err
+
+
+def test_without_the_service_extra(doctor, cli):
+    cli.at_start("import sys; sys.modules['falcon'] = None\n")
+    assert doctor("--sandbox", "--offline")["embedded service"] == "wrong"
+    assert "pip install 'dkimctl[service]'" in doctor.said["embedded service"]
+    assert "pip install 'dkimctl[service]'" in cli("--sandbox").out
+    assert "pip install 'dkimctl[service]'" in cli().out
 
 
 @pytest.mark.parametrize("width", [80, 120, 200])
