@@ -19,7 +19,7 @@ function __dkimctl_show
         case specs
             # What fish completes for a command that it does not know: files.
             complete -C "__dkimctl_files $token" |
-                string match -r -- '.*(?:/|\.ya?ml|\.json)$'
+                string match -r -- '.*(?:/|\.ya?ml|\.json|\.csv)$'
         case directories
             set -l option (string match -r -- '^--[a-z-]+=' "$token")
             __fish_complete_directories (string replace -- "$option" '' "$token") '' |

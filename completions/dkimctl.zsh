@@ -17,7 +17,7 @@ _dkimctl() {
     (( $#candidates )) && _describe -t values 'dkimctl' candidates && status_=0
     case $files in
         files) _files && status_=0 ;;
-        specs) _files -g '*.(yaml|yml|json)' && status_=0 ;;
+        specs) _files -g '*.(yaml|yml|json|csv)' && status_=0 ;;
         directories) _files -/ && status_=0 ;;
     esac
     return status_

@@ -24,7 +24,7 @@ BASH_WORD_BREAKS = " \t\n\"'@><=;|&(:"
 FREE_TEXT = {
     "URL", "ID", "[CLIENT_ID]", "N", "SECONDS", "TIME", "ZONE", "TEMPLATE", "PATH", "IP[:PORT]",
     "ADDRESS", "PORT", "DOMAIN", "SELECTOR", "GROUP", "DATE", "HOST[:PORT]", "CLASS",
-    "TEXT",
+    "TEXT", "FILTER", "FIELD",
 }  # fmt: skip
 CONFIG = """\
 profiles:
