@@ -139,7 +139,7 @@ class Table:
     def _cells(self) -> Iterator[tuple[int, int]]:
         """Where the cells of the row begin and end in its text."""
         text = "".join(self._row)
-        cell = re.compile(rf'"(?:[^"]|"")*+(?:"|\Z)|[^{self._delimiter}\r\n]*')
+        cell = re.compile(rf'"[^"]*(?:""[^"]*)*(?:"|\Z)|[^{self._delimiter}\r\n]*')
         start = 0
         while match := cell.match(text, start):
             yield match.span()

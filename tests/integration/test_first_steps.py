@@ -50,7 +50,7 @@ class Newcomer:
 
     def type(self, line: str, *answers: Answer) -> None:
         self.shown = self._terminal.type(line, answers)
-        self.transcript += f"\n```console\n{self.shown}```\n"
+        self.transcript += f"\n```text\n{self.shown}```\n"
         assert "Traceback" not in self.shown
 
     def follow(self, *words: str | Answer, **filled_in: str) -> None:

@@ -335,6 +335,8 @@ def test_login_and_later_commands_keep_both_in_the_store_only(serve, cli, run):
 
 # Arguments for each command.
 ARGUMENTS = {
+    "init": ["init", "--domain", "example.com", "--output", "first.yaml"],
+    "doctor": ["doctor", "--format", "json"],
     "login": ["login", "--client-id", CLIENT_ID, "--credential-store", "file", "--secret-stdin"],
     "status": ["status", "--format", "json"],
     "profile": ["profile", "list"],
@@ -344,6 +346,8 @@ ARGUMENTS = {
     "show-dns": ["show-dns", "--format", "json"],
     "check-dns": ["check-dns", "--server", "127.0.0.1:9", "--timeout", "1s"],
     "publish": ["publish", "--dry-run"],
+    "handoff": ["handoff", "--zone", "example.com"],
+    "verify": ["verify", "-"],
     "list": ["list", "--format", "json"],
     "overview": ["overview"],
     "rotate": ["rotate"],
