@@ -145,7 +145,9 @@ def test_a_killed_export_leaves_whole_tables(cli, fill, pair):
     assert cli(*EXPORT).status == 0
     duration = time.monotonic() - began
     killed = 0
-    for number in range(10):
+    for number in range(40):
+        if number >= 10 and killed >= 3:  # a busy machine needs more attempts
+            break
         with closing(sqlite3.connect(cli.home / "service.db")) as connection, connection:
             connection.execute("UPDATE registrations SET selector = ?", (f"t{number}",))
         process = cli.start(*EXPORT)
