@@ -101,6 +101,7 @@ def test_the_workers_count_together_and_leave_nothing_behind(cli, tmp_path):
         # Those of this service: other tests run services at the same time.
         maps = "".join(Path(f"/proc/{pid}/maps").read_text() for pid in children(service.pid))
         made = [path for path in shared.glob("dkimctl-metrics-*") if f"{path}/" in maps]
+        assert made
         os.kill(min(children(service.pid)), signal.SIGTERM)
         wait_for(lambda: counted in _metrics(service.url))
     finally:

@@ -117,6 +117,8 @@ def test_files_as_programs_save_them(change):
         (b"From: a@b.example\nno colon\n\nbody", "line 2 is not a header field"),
         (GOOD.decode().encode("utf-16"), "line 1 is not a header field"),
     ],
+    # Each process signs GOOD with a key of its own, and all have to find the same tests.
+    ids=["empty", "empty lines", "no header", "PDF", "folded", "no colon", "UTF-16"],
 )
 def test_what_is_no_mail_is_an_error_that_names_the_file(data, said):
     with pytest.raises(UsageError, match=f"^mail.eml .*{said}"):
