@@ -41,7 +41,7 @@ app = App()
         "dkimctl handoff example.com",
         "dkimctl handoff example.com --contact mail@example.net --output dns.html",
         "dkimctl handoff '*.example.com' --language ja --output dns.html",
-        "dkimctl handoff --zone example.com --provider route53 --output dns.md",
+        "dkimctl handoff example.com --zone example.com --provider route53 --output dns.md",
         "dkimctl handoff --retired --output delete.html",
     ),
 )
