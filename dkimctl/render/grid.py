@@ -150,16 +150,30 @@ def _wrap(text: str, width: int) -> list[str]:
     """`text` in lines of at most `width` columns, broken between words where possible."""
     if _fits(text, width):
         return [text]
-    from rich.cells import chop_cells
-
     lines = [""]
     for word in _words(text, width):
         longer = f"{lines[-1]} {word}" if lines[-1] else word
         if _fits(longer, width):
             lines[-1] = longer
         else:
-            lines += chop_cells(word, width)
+            lines += _chopped(word, width)
     return lines if lines[0] else lines[1:]
+
+
+def _chopped(word: str, width: int) -> Iterator[str]:
+    """The pieces of a word that is too long; a domain is broken after one of its dots."""
+    from rich.cells import chop_cells
+
+    while not _fits(word, width):
+        piece, *others = chop_cells(word, width)
+        if not piece:  # a character is wider than the column
+            yield from (piece, *others)
+            return
+        dot = piece.rfind(".") + 1
+        end = dot if dot > len(piece) // 2 else len(piece)
+        yield word[:end]
+        word = word[end:]
+    yield word
 
 
 def _words(text: str, width: int) -> list[str]:

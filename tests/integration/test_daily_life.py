@@ -82,6 +82,16 @@ def test_which_keys_are_old(ask):
     assert len(found) == 21
 
 
+def test_in_a_pipe_each_key_is_one_line(ask, cli, shell):
+    answer = ask("Which keys are older than half a year?")
+    state = {"DKIMCTL_STATE_DIR": str(cli.home / "state"), "COLUMNS": "60"}
+    wide = shell("dkimctl list --wide --filter 'age>180d'", ENVIRONMENT | state)
+    rows, below = wide.stdout.splitlines()[1::2], wide.stdout.splitlines()[2::2]
+    assert len(rows) == len(below) == len(domains(answer))
+    assert all(re.search(r" \d{4}-\d\d-\d\d$", row) for row in rows)
+    assert all(line.startswith("  s1._domainkey.") for line in below)
+
+
 def test_a_page_for_the_boss(ask, cli):
     ask("What do I show my boss?")
     assert "keys published in DNS" in (cli.home / "overview.html").read_text(encoding="utf-8")

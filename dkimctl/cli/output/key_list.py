@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from dkimctl.models.listed_key import ListedKey
 
 
+_UNLIMITED = 10_000  # columns: more than a row has
+
+
 def show_keys(
     session: Session,
     keys: Sequence[ListedKey],
@@ -29,6 +33,8 @@ def show_keys(
     """Write the keys to stdout or a file, and summarize their states. Raises OutputError."""
     reporter = session.reporter
     layout = table_layout(reporter, output)._replace(wide=is_wide)
+    if output is not None or not sys.stdout.isatty():  # one line a key, for other programs
+        layout = layout._replace(width=_UNLIMITED)
     renderer = open_key_renderer(fmt or KeyFormat.TABLE, layout, now)
     write_chunks(render_all(renderer, keys), output, is_paged=fmt in (None, KeyFormat.TABLE))
     counts = Counter(str(key.state or key.status.stage) for key in keys)

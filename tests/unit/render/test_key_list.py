@@ -102,6 +102,11 @@ def test_the_wide_table_has_the_fqdn_with_a_labels_below_each_row():
     assert lines[2] == "  s20270701._domainkey.xn--r8jz45g.jp"
 
 
+def test_a_long_domain_is_broken_after_a_dot():
+    lines = render(KeyFormat.TABLE, [key("a-long-label.example.com")], width=80).splitlines()
+    assert [line.split()[0] for line in lines[1:]] == ["a-long-label.", "example.com"]
+
+
 @pytest.mark.parametrize("width", [40, 80, 120, 200])
 @pytest.mark.parametrize("wide", [False, True])
 def test_no_line_of_the_table_is_wider_than_the_terminal(width, wide):
