@@ -26,7 +26,7 @@ app = App()
 
 SortOption = Annotated[
     str | None,
-    typer.Option("--sort-by", metavar="FIELD", help="Sort by a field; see below."),
+    typer.Option("--sort-by", metavar="FIELD", help="Sort by a field, such as due."),
 ]
 FilterOption = Annotated[
     list[str] | None,
