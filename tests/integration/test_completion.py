@@ -70,11 +70,10 @@ def offer(offers):
 
 @pytest.fixture
 def without_python(cli, tmp_path) -> None:
-    """Neither Python nor dkimctl can be found, nor anything else but what fish needs to start."""
+    """Neither Python nor dkimctl can be found: of all programs, only mv."""
     programs = tmp_path / "programs"
     programs.mkdir()
-    for name in ("uname", "cat", "tr"):
-        (programs / name).symlink_to(shutil.which(name))
+    (programs / "mv").symlink_to(shutil.which("mv"))
     cli.environment["PATH"] = str(programs)
 
 
@@ -352,6 +351,7 @@ def installed(request, cli, shell, needs_tool, registered) -> Iterator[Interacti
 
 def test_tab_completes_in_a_real_shell(installed, cli):
     cli("service", "client", "create", "client-1")
+    cli("service", "client", "create", "one", "--data", "my service.db")
     for typed, words in {
         "regi\tone.yaml": "register one.yaml",
         "service cl\tdis\tcl\t": "service client disable client-1",
@@ -363,6 +363,10 @@ def test_tab_completes_in_a_real_shell(installed, cli):
         "show-dns --sandbox ex\tmai\t": "show-dns --sandbox example.com mail.example.net",
         "--sandbox show-dns ex\t": "--sandbox show-dns example.com",
         "show-dns --sandbox 'mai\t": "show-dns --sandbox mail.example.net",
+        "show-dns --format='te\t": "show-dns --format=terraform",
+        "show-dns '--format=te\t": "show-dns --format=terraform",
+        "show-dns --profile=sandbox -- mai\t": "show-dns --profile=sandbox -- mail.example.net",
+        "rotate --sandbox st\t--ti\t": "rotate --sandbox status --timeline",
         "show-dns o\t": "show-dns o",
         "show-dns on\t": "show-dns one.yaml",
     }.items():
@@ -371,11 +375,14 @@ def test_tab_completes_in_a_real_shell(installed, cli):
         "register tw\t": ["register", "two words.yaml"],
         "register 'two w\t": ["register", "two words.yaml"],
         "register two\\ w\t": ["register", "two words.yaml"],
+        "service client delete --data 'my service.db' on\t": [
+            "service", "client", "delete", "--data", "my service.db", "one"
+        ],
         "show-dns --output=tw\t": ["show-dns", "--output=two words.yaml"],
         "show-dns --output-dir ou\t": ["show-dns", "--output-dir", "out dir"],
         "show-dns --output-dir=ou\t": ["show-dns", "--output-dir=out dir"],
         "show-dns --profile zz\t": ["show-dns", "--profile", "zz"],
-    }.items():
+    }.items():  # fmt: skip
         completed = installed.completed(f"dkimctl {typed}")
         assert [word.removesuffix("/") for word in completed] == words, typed
 
@@ -386,6 +393,34 @@ def test_tab_lists_profiles_with_what_they_are(installed):
     if installed.shell != "bash":
         shown += installed.expect("client-of-test")
     assert not re.search("(?i)error|warning|traceback", shown)
+
+
+# For each shell: the file that it reads, and what that has to say.
+SOURCES = {
+    "bash": (".bashrc", f". '{SCRIPTS}/dkimctl.bash'\n"),
+    "zsh": (".zshrc", f"autoload -U compinit; compinit; . '{SCRIPTS}/dkimctl.zsh'\n"),
+    "fish": (".config/fish/config.fish", f"source '{SCRIPTS}/dkimctl.fish'\n"),
+}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_tab_completes_without_python_and_dkimctl(cli, needs_tool, shell_name, without_python):
+    path = needs_tool(shell_name)
+    name, content = SOURCES[shell_name]
+    (cli.home / name).parent.mkdir(parents=True, exist_ok=True)
+    cli.write(name, content)
+    cli.write("domains.yaml", "")
+    interactive = InteractiveShell(shell_name, path, cli.home, cli.environment)
+    try:
+        for typed, words in {
+            "rot\tst\t--ti\t": "rotate status --timeline",
+            "show-dns --form\tte\t": "show-dns --format terraform",
+            "show-dns --format=te\tdom\t": "show-dns --format=terraform domains.yaml",
+            "show-dns --profile x\t": "show-dns --profile x",
+        }.items():
+            assert interactive.completed(f"dkimctl {typed}") == words.split(), typed
+    finally:
+        interactive.close()
 
 
 def test_on_a_terminal_it_says_where_the_script_belongs(on_terminal, cli):
