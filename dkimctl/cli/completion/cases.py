@@ -39,7 +39,7 @@ _dkimctl_option() {{
 """
 
 
-def functions(tree: Tree, *, with_help: bool) -> str:
+def cases(tree: Tree, *, with_help: bool) -> str:
     """The three functions. A source has words, and `@kinds` of them."""
     empty_help = " help=" if with_help else ""
     return "\n".join(

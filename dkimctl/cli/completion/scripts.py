@@ -1,18 +1,19 @@
 """The completion scripts of the shells, and where each belongs.
 
-They have the whole command tree, so they need `dkimctl` for names only: for these they ask the
-program that is typed, or else the `dkimctl` of the PATH, as `names.py` says.
+Each has the command tree as data, and the shell's own functions, in `functions.*`. It needs
+`dkimctl` for names only: it asks the program that is typed, or else the `dkimctl` of the PATH, as
+`names.py` says.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
+from importlib.resources import files
 from typing import Any, NamedTuple
 
-from dkimctl.cli.completion.bash import bash_script
-from dkimctl.cli.completion.fish import fish_script
+from dkimctl.cli.completion.cases import cases
+from dkimctl.cli.completion.rows import variables
 from dkimctl.cli.completion.tree import describe
-from dkimctl.cli.completion.zsh import zsh_script
 
 
 class Shell(StrEnum):
@@ -73,9 +74,18 @@ INSTALLATIONS = {
     ],
 }
 
-_WRITERS = {Shell.BASH: bash_script, Shell.ZSH: zsh_script, Shell.FISH: fish_script}
+_COMPDEF = "#compdef dkimctl\n"  # the first line of a file in fpath
+_HEAD = """\
+# Completion of dkimctl in {shell}. `dkimctl completion --help` says where to put it.
+# `dkimctl completion {shell}` writes it from the command tree.
+
+"""
 
 
 def script(shell: Shell, root: Any) -> str:
     """The script of a shell for the commands below `root`."""
-    return _WRITERS[shell](describe(root))
+    tree = describe(root)
+    head = (_COMPDEF if shell is Shell.ZSH else "") + _HEAD.format(shell=shell)
+    data = variables(tree) if shell is Shell.FISH else cases(tree, with_help=shell is Shell.ZSH)
+    functions = files(__package__).joinpath(f"functions.{shell}").read_text(encoding="utf-8")
+    return f"{head}{data}\n{functions}"

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from dkimctl.cli.completion.values import source_of
-from dkimctl.text.escaping import printable
 
-_MARKUP = re.compile(r"\[/?[a-z ]*\]")
+_Walked = tuple[tuple[str, ...], Any, list[Any]]  # path, command and parameters
 
 
 class Option(NamedTuple):
@@ -44,7 +42,7 @@ def describe(root: Any) -> Tree:
     """The tree below the root command, which imports all commands."""
     walked = list(_walk(root, None, ()))
     tree = Tree([], {}, _names_with_value(walked))
-    below = [path for path, _, _ in walked]
+    paths = [path for path, _, _ in walked]
     for path, command, parameters in walked:
         shown = [each for each in parameters if not getattr(each, "hidden", False)]
         options = [each for each in shown if each.param_type_name == "option"]
@@ -53,16 +51,13 @@ def describe(root: Any) -> Tree:
             Command(
                 " ".join(path),
                 _one_line(command.get_short_help_str(limit=100)),
-                tuple(each[-1] for each in below if each[:-1] == path and each),
+                tuple(each[-1] for each in paths if each and each[:-1] == path),
                 tuple(_key(_option(each), tree.options) for each in options),
                 tuple(_source(each) for each in arguments),
                 any(each.nargs < 0 for each in arguments),
             )
         )
     return tree
-
-
-_Walked = tuple[tuple[str, ...], Any, list[Any]]
 
 
 def _walk(command: Any, parent: Any, path: tuple[str, ...]) -> Iterator[_Walked]:
@@ -108,4 +103,4 @@ def _key(option: Option, options: dict[str, Option]) -> str:
 
 
 def _one_line(text: str) -> str:
-    return printable(" ".join(_MARKUP.sub("", text).split()))
+    return " ".join(text.split())

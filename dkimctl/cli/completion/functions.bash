@@ -1,16 +1,3 @@
-"""The completion script of bash, from 3.2, which macOS has: without associative arrays."""
-
-from __future__ import annotations
-
-from dkimctl.cli.completion.cases import functions
-from dkimctl.cli.completion.tree import Tree
-
-_HEAD = """\
-# Completion of dkimctl in bash. `dkimctl completion --help` says where to put it.
-# `dkimctl completion bash` writes it from the command tree.
-
-"""
-_REST = r"""
 # Split a line as bash does, but expand nothing: the words, then the word at the cursor. Readline
 # keeps what is `kept` of that. `redirects`: it is the file of a redirection.
 _dkimctl_split() {
@@ -214,9 +201,3 @@ _dkimctl_completion() {
 }
 
 complete -o default -F _dkimctl_completion dkimctl
-"""
-
-
-def bash_script(tree: Tree) -> str:
-    """The script."""
-    return _HEAD + functions(tree, with_help=False) + _REST

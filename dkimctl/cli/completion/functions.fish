@@ -1,27 +1,3 @@
-"""The completion script of fish: the command tree as rows, in which it finds what it needs."""
-
-from __future__ import annotations
-
-from collections.abc import Iterable
-
-from dkimctl.cli.completion.tree import Command, Option, Tree
-
-_HEAD = """\
-# Completion of dkimctl in fish. `dkimctl completion --help` says where to put it.
-# `dkimctl completion fish` writes it from the command tree.
-
-# The options that take a value: the same in all commands.
-set -g __dkimctl_take_value {take_value}
-
-# command|commands below|keys of options|,argument,...|repeats the last|help
-set -g __dkimctl_commands \\
-{commands}
-
-# key|names|where its values come from|repeatable|help
-set -g __dkimctl_options \\
-{options}
-"""
-_REST = r"""
 # Go to a command: what can follow it.
 function __dkimctl_go
     set -l row (string match -r -- "^$argv\|.*" $__dkimctl_commands | string split -m 5 '|')
@@ -223,35 +199,3 @@ function __dkimctl_show
 end
 
 complete --command dkimctl --no-files --condition __dkimctl_ask --arguments '(__dkimctl_show)'
-"""
-
-
-def fish_script(tree: Tree) -> str:
-    """The script."""
-    head = _HEAD.format(
-        take_value=" ".join(tree.take_value),
-        commands=_lines(_command(each) for each in tree.commands),
-        options=_lines(_option(key, option) for key, option in tree.options.items()),
-    )
-    return head + _REST
-
-
-def _command(command: Command) -> str:
-    arguments = "".join(f",{source}" for source in command.arguments)
-    commands, options = " ".join(command.commands), " ".join(command.options)
-    repeats = "1" if command.repeats else ""
-    return "|".join([command.path, commands, options, arguments, repeats, command.help])
-
-
-def _option(key: str, option: Option) -> str:
-    repeatable = "1" if option.repeatable else ""
-    return "|".join([key, " ".join(option.names), option.source, repeatable, option.help])
-
-
-def _lines(rows: Iterable[str]) -> str:
-    return " \\\n".join(f"    {_quoted(row)}" for row in rows)
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"

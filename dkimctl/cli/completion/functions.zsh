@@ -1,17 +1,3 @@
-"""The completion script of zsh: a file of fpath, or sourced."""
-
-from __future__ import annotations
-
-from dkimctl.cli.completion.cases import functions
-from dkimctl.cli.completion.tree import Tree
-
-_HEAD = """\
-#compdef dkimctl
-# Completion of dkimctl in zsh. `dkimctl completion --help` says where to put it.
-# `dkimctl completion zsh` writes it from the command tree.
-
-"""
-_REST = r"""
 # Read the words before the cursor, which need not be valid yet.
 _dkimctl_read() {
     local word
@@ -175,9 +161,3 @@ if [[ $funcstack[1] == _dkimctl ]]; then
 else
     compdef _dkimctl dkimctl
 fi
-"""
-
-
-def zsh_script(tree: Tree) -> str:
-    """The script."""
-    return _HEAD + functions(tree, with_help=True) + _REST
