@@ -11,150 +11,150 @@ _dkimctl_takes_value() {
 
 # What can follow a command: other commands, options by their keys, and arguments.
 _dkimctl_command() {
-    commands= options= arguments=() repeats=
+    subcommands= option_keys= arguments=() repeats=
     case $1 in
         '')
-            commands='init doctor login logout status profile list overview register show-dns publish handoff check-dns verify rotate ledger token api completion serve service'
-            options='profile sandbox config color verbose quiet version help' ;;
+            subcommands='init doctor login logout status profile list overview register show-dns publish handoff check-dns verify rotate ledger token api completion serve service'
+            option_keys='profile sandbox config color verbose quiet version help' ;;
         init)
-            options='domain output no-config dns server key-file class auth-url base-url client-id credential-store profile sandbox config color verbose quiet help' ;;
+            option_keys='domain output no-config dns server key-file class auth-url base-url client-id credential-store profile sandbox config color verbose quiet help' ;;
         doctor)
-            options='offline format auth-url base-url client-id credential-store timeout ca-bundle proxy profile sandbox config color verbose quiet help' ;;
+            option_keys='offline format auth-url base-url client-id credential-store timeout ca-bundle proxy profile sandbox config color verbose quiet help' ;;
         login)
-            options='secret-stdin allow-plaintext-keyring auth-url base-url client-id credential-store timeout ca-bundle proxy profile sandbox config color verbose quiet help' ;;
+            option_keys='secret-stdin allow-plaintext-keyring auth-url base-url client-id credential-store timeout ca-bundle proxy profile sandbox config color verbose quiet help' ;;
         logout)
-            options='yes profile sandbox config color verbose quiet help' ;;
+            option_keys='yes profile sandbox config color verbose quiet help' ;;
         status)
-            options='format auth-url base-url client-id credential-store batch-size concurrency timeout max-wait ca-bundle proxy profile sandbox config color verbose quiet help' ;;
+            option_keys='format auth-url base-url client-id credential-store batch-size concurrency timeout max-wait ca-bundle proxy profile sandbox config color verbose quiet help' ;;
         profile)
-            commands='list use delete'
-            options='profile sandbox config color verbose quiet help' ;;
+            subcommands='list use delete'
+            option_keys='profile sandbox config color verbose quiet help' ;;
         'profile list')
-            options='format profile sandbox config color verbose quiet help' ;;
+            option_keys='format profile sandbox config color verbose quiet help' ;;
         'profile use')
-            options='profile sandbox config color verbose quiet help'
+            option_keys='profile sandbox config color verbose quiet help'
             arguments=(@profiles) ;;
         'profile delete')
-            options='yes profile sandbox config color verbose quiet help'
+            option_keys='yes profile sandbox config color verbose quiet help'
             arguments=(@profiles) ;;
         list)
-            options='filter sort-by reverse all wide format.2 output.2 base-url client-id profile sandbox config color verbose quiet help'
+            option_keys='filter sort-by reverse all wide format.2 output.2 base-url client-id profile sandbox config color verbose quiet help'
             repeats=1
             arguments=('@domains @specs') ;;
         overview)
-            options='format html base-url client-id profile sandbox config color verbose quiet help'
+            option_keys='format html base-url client-id profile sandbox config color verbose quiet help'
             repeats=1
             arguments=('@domains @specs') ;;
         register)
-            options='domain.2 dry-run refresh assign-selector retry-unknown publish wait format.3 ttl origin zone find-zones provider output.2 output-dir wide.2 auth-url base-url client-id credential-store batch-size concurrency timeout max-wait ca-bundle proxy profile sandbox config color verbose quiet help'
+            option_keys='domain.2 dry-run refresh assign-selector retry-unknown publish wait format.3 ttl origin zone find-zones provider output.2 output-dir wide.2 auth-url base-url client-id credential-store batch-size concurrency timeout max-wait ca-bundle proxy profile sandbox config color verbose quiet help'
             repeats=1
             arguments=(@files) ;;
         show-dns)
-            options='from format.3 ttl origin zone find-zones provider output.2 output-dir wide.2 base-url client-id profile sandbox config color verbose quiet help'
+            option_keys='from format.3 ttl origin zone find-zones provider output.2 output-dir wide.2 base-url client-id profile sandbox config color verbose quiet help'
             repeats=1
             arguments=('@domains @specs') ;;
         publish)
-            options='dry-run.2 yes replace wait.2 check-access retired assume-successors format.4 output.2 base-url client-id profile sandbox config color verbose quiet help'
+            option_keys='dry-run.2 yes replace wait.2 check-access retired assume-successors format.4 output.2 base-url client-id profile sandbox config color verbose quiet help'
             repeats=1
             arguments=('@domains @specs') ;;
         handoff)
-            options='format.5 language contact zone.2 provider.2 ttl retired.2 assume-successors output.2 base-url client-id profile sandbox config color verbose quiet help'
+            option_keys='format.5 language contact zone.2 provider.2 ttl retired.2 assume-successors output.2 base-url client-id profile sandbox config color verbose quiet help'
             repeats=1
             arguments=('@domains @specs') ;;
         check-dns)
-            options='from.2 server.2 resolver max-in-flight wait.3 expect-absent warn-within notify test-notice format.6 output.2 base-url client-id profile sandbox config color verbose quiet help'
+            option_keys='from.2 server.2 resolver max-in-flight wait.3 expect-absent warn-within notify test-notice format.6 output.2 base-url client-id profile sandbox config color verbose quiet help'
             repeats=1
             arguments=('@domains @specs') ;;
         verify)
-            options='server.2 resolver format output.2 base-url client-id profile sandbox config color verbose quiet help'
+            option_keys='server.2 resolver format output.2 base-url client-id profile sandbox config color verbose quiet help'
             repeats=1
             arguments=(@files) ;;
         rotate)
-            commands='run status'
-            options='older-than start-in selector key-len retired.3 format.7 zone.3 no-check max-age-of-check assume-successors output.2 base-url client-id profile sandbox config color verbose quiet help'
+            subcommands='run status'
+            option_keys='older-than start-in selector key-len retired.3 format.7 zone.3 no-check max-age-of-check assume-successors output.2 base-url client-id profile sandbox config color verbose quiet help'
             repeats=1
             arguments=('@domains @specs') ;;
         'rotate run')
-            options='dry-run.3 wait.4 format output.2 auth-url base-url client-id credential-store batch-size concurrency timeout max-wait ca-bundle proxy profile sandbox config color verbose quiet help'
+            option_keys='dry-run.3 wait.4 format output.2 auth-url base-url client-id credential-store batch-size concurrency timeout max-wait ca-bundle proxy profile sandbox config color verbose quiet help'
             repeats=1
             arguments=('@domains @specs') ;;
         'rotate status')
-            options='format.2 timeline output.2 base-url client-id profile sandbox config color verbose quiet help'
+            option_keys='format.2 timeline output.2 base-url client-id profile sandbox config color verbose quiet help'
             repeats=1
             arguments=('@domains @specs') ;;
         ledger)
-            commands='import forget'
-            options='profile sandbox config color verbose quiet help' ;;
+            subcommands='import forget'
+            option_keys='profile sandbox config color verbose quiet help' ;;
         'ledger import')
-            options='base-url client-id profile sandbox config color verbose quiet help'
+            option_keys='base-url client-id profile sandbox config color verbose quiet help'
             arguments=(@files) ;;
         'ledger forget')
-            options='force still-published assume-successors format.8 output.2 base-url client-id profile sandbox config color verbose quiet help'
+            option_keys='force still-published assume-successors format.8 output.2 base-url client-id profile sandbox config color verbose quiet help'
             repeats=1
             arguments=('@domains @specs') ;;
         token)
-            options='auth-url base-url client-id credential-store timeout ca-bundle proxy profile sandbox config color verbose quiet help' ;;
+            option_keys='auth-url base-url client-id credential-store timeout ca-bundle proxy profile sandbox config color verbose quiet help' ;;
         api)
-            options='input auth-url base-url client-id credential-store timeout ca-bundle proxy profile sandbox config color verbose quiet help'
+            option_keys='input auth-url base-url client-id credential-store timeout ca-bundle proxy profile sandbox config color verbose quiet help'
             arguments=('GET POST PUT PATCH DELETE' '') ;;
         completion)
-            options='color quiet help'
+            option_keys='color quiet help'
             arguments=('bash zsh fish') ;;
         serve)
-            options='host port data max-domains threads workers key-pool faults log-format trusted-proxy metrics-from color quiet help' ;;
+            option_keys='host port data max-domains threads workers key-pool faults log-format trusted-proxy metrics-from color quiet help' ;;
         service)
-            commands='client registration delivery export backup restore audit'
-            options='color quiet help' ;;
+            subcommands='client registration delivery export backup restore audit'
+            option_keys='color quiet help' ;;
         'service client')
-            commands='create list disable enable delete rotate-secret'
-            options='color quiet help' ;;
+            subcommands='create list disable enable delete rotate-secret'
+            option_keys='color quiet help' ;;
         'service client create')
-            options='data output.3 color quiet help'
+            option_keys='data output.3 color quiet help'
             arguments=('') ;;
         'service client list')
-            options='data color quiet help' ;;
+            option_keys='data color quiet help' ;;
         'service client disable')
-            options='data color quiet help'
+            option_keys='data color quiet help'
             arguments=(@clients) ;;
         'service client enable')
-            options='data color quiet help'
+            option_keys='data color quiet help'
             arguments=(@clients) ;;
         'service client delete')
-            options='data color quiet help'
+            option_keys='data color quiet help'
             arguments=(@clients) ;;
         'service client rotate-secret')
-            options='overlap data output.3 color quiet help'
+            option_keys='overlap data output.3 color quiet help'
             arguments=(@clients) ;;
         'service registration')
-            commands='list enable disable delete'
-            options='color quiet help' ;;
+            subcommands='list enable disable delete'
+            option_keys='color quiet help' ;;
         'service registration list')
-            options='client domain.3 format data color quiet help' ;;
+            option_keys='client domain.3 format data color quiet help' ;;
         'service registration enable')
-            options='data color quiet help'
+            option_keys='data color quiet help'
             arguments=('' '') ;;
         'service registration disable')
-            options='data color quiet help'
+            option_keys='data color quiet help'
             arguments=('' '') ;;
         'service registration delete')
-            options='yes data color quiet help'
+            option_keys='yes data color quiet help'
             arguments=('' '') ;;
         'service delivery')
-            commands=add
-            options='color quiet help' ;;
+            subcommands=add
+            option_keys='color quiet help' ;;
         'service delivery add')
-            options='data color quiet help'
+            option_keys='data color quiet help'
             arguments=(@clients) ;;
         'service export')
-            options='format.9 output-dir.2 group third-party-client data color quiet help' ;;
+            option_keys='format.9 output-dir.2 group third-party-client data color quiet help' ;;
         'service backup')
-            options='data color quiet help'
+            option_keys='data color quiet help'
             arguments=(@files) ;;
         'service restore')
-            options='data color quiet help'
+            option_keys='data color quiet help'
             arguments=(@files) ;;
         'service audit')
-            options='since purge-before format data color quiet help' ;;
+            option_keys='since purge-before format data color quiet help' ;;
     esac
 }
 
@@ -334,7 +334,7 @@ _dkimctl_read() {
             --*) _dkimctl_takes_value "$word" && expects=$word || _dkimctl_note "$word" 1 ;;
             -?*) _dkimctl_read_letters "${word#-}" ;;
             *)
-                if (( ! count )) && [[ $word == [a-z]* && " $commands " == *" $word "* ]]; then
+                if (( ! count )) && [[ $word == [a-z]* && " $subcommands " == *" $word "* ]]; then
                     command+=${command:+ }$word
                     _dkimctl_command "$command"
                 else
@@ -380,7 +380,7 @@ _dkimctl_offer() {
     (( repeats && at >= ${#arguments[@]} )) && at=$(( ${#arguments[@]} - 1 ))
     if [[ -n $expects ]]; then
         _dkimctl_offer_values "$expects"
-    elif (( count && ! ${#arguments[@]} )) && [[ -n $commands ]]; then
+    elif (( count && ! ${#arguments[@]} )) && [[ -n $subcommands ]]; then
         return  # there is no such command
     elif [[ $ended$current == --*=* ]]; then
         prefix=${current%%=*}= start=${current#*=}
@@ -389,13 +389,13 @@ _dkimctl_offer() {
         _dkimctl_offer_options
     else
         if (( ! count )); then
-            for name in $commands; do
+            for name in $subcommands; do
                 _dkimctl_add "$name"
             done
         fi
         if (( at < ${#arguments[@]} )); then
             _dkimctl_offer_source "${arguments[at]}"
-        elif [[ -z $commands$current ]]; then
+        elif [[ -z $subcommands$current ]]; then
             _dkimctl_offer_options
         fi
     fi
@@ -403,7 +403,7 @@ _dkimctl_offer() {
 
 _dkimctl_offer_options() {
     local key name
-    for key in $options; do
+    for key in $option_keys; do
         _dkimctl_option "$key"
         for name in $names; do
             [[ -z $repeatable && $given == *" $name "* ]] && continue 2
@@ -416,7 +416,7 @@ _dkimctl_offer_options() {
 
 _dkimctl_offer_values() {
     local key
-    for key in $options; do
+    for key in $option_keys; do
         _dkimctl_option "$key"
         [[ " $names " == *" $1 "* ]] && _dkimctl_offer_source "$source"
     done
@@ -466,7 +466,7 @@ _dkimctl_add() {
 _dkimctl_completion() {
     local IFS=$' \t\n' nocasematch=u
     local words current kept redirects
-    local commands options arguments repeats names source repeatable
+    local subcommands option_keys arguments repeats names source repeatable
     local command= given=' ' count=0 expects= ended= files=
     local profile= sandbox= config= base_url= client_id= data=
     shopt -q nocasematch && nocasematch=s

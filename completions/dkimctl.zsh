@@ -12,196 +12,196 @@ _dkimctl_takes_value() {
 
 # What can follow a command: other commands, options by their keys, and arguments.
 _dkimctl_command() {
-    commands= options= arguments=() repeats= help=
+    subcommands= option_keys= arguments=() repeats= help=
     case $1 in
         '')
-            commands='init doctor login logout status profile list overview register show-dns publish handoff check-dns verify rotate ledger token api completion serve service'
-            options='profile sandbox config color verbose quiet version help'
+            subcommands='init doctor login logout status profile list overview register show-dns publish handoff check-dns verify rotate ledger token api completion serve service'
+            option_keys='profile sandbox config color verbose quiet version help'
             help='Register domains for DKIM signing, publish their DNS records, check that the right keys are...' ;;
         init)
-            options='domain output no-config dns server key-file class auth-url base-url client-id credential-store profile sandbox config color verbose quiet help'
+            option_keys='domain output no-config dns server key-file class auth-url base-url client-id credential-store profile sandbox config color verbose quiet help'
             help='Write a first config file and a first spec file.' ;;
         doctor)
-            options='offline format auth-url base-url client-id credential-store timeout ca-bundle proxy profile sandbox config color verbose quiet help'
+            option_keys='offline format auth-url base-url client-id credential-store timeout ca-bundle proxy profile sandbox config color verbose quiet help'
             help='Check the set-up: what is wrong, and what to do about it.' ;;
         login)
-            options='secret-stdin allow-plaintext-keyring auth-url base-url client-id credential-store timeout ca-bundle proxy profile sandbox config color verbose quiet help'
+            option_keys='secret-stdin allow-plaintext-keyring auth-url base-url client-id credential-store timeout ca-bundle proxy profile sandbox config color verbose quiet help'
             help='Log in: verify a client ID and secret, and store them.' ;;
         logout)
-            options='yes profile sandbox config color verbose quiet help'
+            option_keys='yes profile sandbox config color verbose quiet help'
             help='Log out: delete the secret and token of a profile.' ;;
         status)
-            options='format auth-url base-url client-id credential-store batch-size concurrency timeout max-wait ca-bundle proxy profile sandbox config color verbose quiet help'
+            option_keys='format auth-url base-url client-id credential-store batch-size concurrency timeout max-wait ca-bundle proxy profile sandbox config color verbose quiet help'
             help='Show the profile, and where each of its settings comes from.' ;;
         profile)
-            commands='list use delete'
-            options='profile sandbox config color verbose quiet help'
+            subcommands='list use delete'
+            option_keys='profile sandbox config color verbose quiet help'
             help='List the profiles, choose one, or delete one.' ;;
         'profile list')
-            options='format profile sandbox config color verbose quiet help'
+            option_keys='format profile sandbox config color verbose quiet help'
             help='List the profiles, with their accounts, and which one is used.' ;;
         'profile use')
-            options='profile sandbox config color verbose quiet help'
+            option_keys='profile sandbox config color verbose quiet help'
             help='Use a profile from now on, where none is named.'
             arguments=(@profiles) ;;
         'profile delete')
-            options='yes profile sandbox config color verbose quiet help'
+            option_keys='yes profile sandbox config color verbose quiet help'
             help='Delete a profile: its login, secret and token.'
             arguments=(@profiles) ;;
         list)
-            options='filter sort-by reverse all wide format.2 output.2 base-url client-id profile sandbox config color verbose quiet help'
+            option_keys='filter sort-by reverse all wide format.2 output.2 base-url client-id profile sandbox config color verbose quiet help'
             repeats=1
             help='List the keys that are registered, one line each.'
             arguments=('@domains @specs') ;;
         overview)
-            options='format html base-url client-id profile sandbox config color verbose quiet help'
+            option_keys='format html base-url client-id profile sandbox config color verbose quiet help'
             repeats=1
             help='Show what is urgent, what comes this week and month, and how old the keys are.'
             arguments=('@domains @specs') ;;
         register)
-            options='domain.2 dry-run refresh assign-selector retry-unknown publish wait format.3 ttl origin zone find-zones provider output.2 output-dir wide.2 auth-url base-url client-id credential-store batch-size concurrency timeout max-wait ca-bundle proxy profile sandbox config color verbose quiet help'
+            option_keys='domain.2 dry-run refresh assign-selector retry-unknown publish wait format.3 ttl origin zone find-zones provider output.2 output-dir wide.2 auth-url base-url client-id credential-store batch-size concurrency timeout max-wait ca-bundle proxy profile sandbox config color verbose quiet help'
             repeats=1
             help='Register the domains of spec files, and show their DNS records.'
             arguments=(@files) ;;
         show-dns)
-            options='from format.3 ttl origin zone find-zones provider output.2 output-dir wide.2 base-url client-id profile sandbox config color verbose quiet help'
+            option_keys='from format.3 ttl origin zone find-zones provider output.2 output-dir wide.2 base-url client-id profile sandbox config color verbose quiet help'
             repeats=1
             help='Show the DNS records of what is registered.'
             arguments=('@domains @specs') ;;
         publish)
-            options='dry-run.2 yes replace wait.2 check-access retired assume-successors format.4 output.2 base-url client-id profile sandbox config color verbose quiet help'
+            option_keys='dry-run.2 yes replace wait.2 check-access retired assume-successors format.4 output.2 base-url client-id profile sandbox config color verbose quiet help'
             repeats=1
             help='Put the records of what is registered into DNS.'
             arguments=('@domains @specs') ;;
         handoff)
-            options='format.5 language contact zone.2 provider.2 ttl retired.2 assume-successors output.2 base-url client-id profile sandbox config color verbose quiet help'
+            option_keys='format.5 language contact zone.2 provider.2 ttl retired.2 assume-successors output.2 base-url client-id profile sandbox config color verbose quiet help'
             repeats=1
             help='Write a sheet for whoever owns the DNS, with the records to add and how.'
             arguments=('@domains @specs') ;;
         check-dns)
-            options='from.2 server.2 resolver max-in-flight wait.3 expect-absent warn-within notify test-notice format.6 output.2 base-url client-id profile sandbox config color verbose quiet help'
+            option_keys='from.2 server.2 resolver max-in-flight wait.3 expect-absent warn-within notify test-notice format.6 output.2 base-url client-id profile sandbox config color verbose quiet help'
             repeats=1
             help='Check that DNS has the registered records.'
             arguments=('@domains @specs') ;;
         verify)
-            options='server.2 resolver format output.2 base-url client-id profile sandbox config color verbose quiet help'
+            option_keys='server.2 resolver format output.2 base-url client-id profile sandbox config color verbose quiet help'
             repeats=1
             help='Verify the DKIM signatures of received mail, and compare their keys with the ledger.'
             arguments=(@files) ;;
         rotate)
-            commands='run status'
-            options='older-than start-in selector key-len retired.3 format.7 zone.3 no-check max-age-of-check assume-successors output.2 base-url client-id profile sandbox config color verbose quiet help'
+            subcommands='run status'
+            option_keys='older-than start-in selector key-len retired.3 format.7 zone.3 no-check max-age-of-check assume-successors output.2 base-url client-id profile sandbox config color verbose quiet help'
             repeats=1
             help='Print specs (YAML) for the successors of old keys.'
             arguments=('@domains @specs') ;;
         'rotate run')
-            options='dry-run.3 wait.4 format output.2 auth-url base-url client-id credential-store batch-size concurrency timeout max-wait ca-bundle proxy profile sandbox config color verbose quiet help'
+            option_keys='dry-run.3 wait.4 format output.2 auth-url base-url client-id credential-store batch-size concurrency timeout max-wait ca-bundle proxy profile sandbox config color verbose quiet help'
             repeats=1
             help='Do everything that is due: replace old keys, publish, check, and remove retired records.'
             arguments=('@domains @specs') ;;
         'rotate status')
-            options='format.2 timeline output.2 base-url client-id profile sandbox config color verbose quiet help'
+            option_keys='format.2 timeline output.2 base-url client-id profile sandbox config color verbose quiet help'
             repeats=1
             help='Show where each key is in its life, since when, and what comes next.'
             arguments=('@domains @specs') ;;
         ledger)
-            commands='import forget'
-            options='profile sandbox config color verbose quiet help'
+            subcommands='import forget'
+            option_keys='profile sandbox config color verbose quiet help'
             help='Import registrations into the ledger, or forget retired ones.' ;;
         'ledger import')
-            options='base-url client-id profile sandbox config color verbose quiet help'
+            option_keys='base-url client-id profile sandbox config color verbose quiet help'
             help='Import the registrations of a saved result.'
             arguments=(@files) ;;
         'ledger forget')
-            options='force still-published assume-successors format.8 output.2 base-url client-id profile sandbox config color verbose quiet help'
+            option_keys='force still-published assume-successors format.8 output.2 base-url client-id profile sandbox config color verbose quiet help'
             repeats=1
             help='Remove retired registrations from the ledger.'
             arguments=('@domains @specs') ;;
         token)
-            options='auth-url base-url client-id credential-store timeout ca-bundle proxy profile sandbox config color verbose quiet help'
+            option_keys='auth-url base-url client-id credential-store timeout ca-bundle proxy profile sandbox config color verbose quiet help'
             help='Print a valid access token.' ;;
         api)
-            options='input auth-url base-url client-id credential-store timeout ca-bundle proxy profile sandbox config color verbose quiet help'
+            option_keys='input auth-url base-url client-id credential-store timeout ca-bundle proxy profile sandbox config color verbose quiet help'
             help='Send any bearer-protected request, and print the response.'
             arguments=('GET POST PUT PATCH DELETE' '') ;;
         completion)
-            options='color quiet help'
+            option_keys='color quiet help'
             help='Print a shell'"'"'s completion script.'
             arguments=('bash zsh fish') ;;
         serve)
-            options='host port data max-domains threads workers key-pool faults log-format trusted-proxy metrics-from color quiet help'
+            option_keys='host port data max-domains threads workers key-pool faults log-format trusted-proxy metrics-from color quiet help'
             help='Run the embedded service over HTTP, until Ctrl-C.' ;;
         service)
-            commands='client registration delivery export backup restore audit'
-            options='color quiet help'
+            subcommands='client registration delivery export backup restore audit'
+            option_keys='color quiet help'
             help='Manage the embedded service: its clients, registrations, deliveries and data.' ;;
         'service client')
-            commands='create list disable enable delete rotate-secret'
-            options='color quiet help'
+            subcommands='create list disable enable delete rotate-secret'
+            option_keys='color quiet help'
             help='Create, list, disable, enable and delete clients, and give them new secrets.' ;;
         'service client create')
-            options='data output.3 color quiet help'
+            option_keys='data output.3 color quiet help'
             help='Create a client and print its ID and secret as JSON; the secret is not shown again.'
             arguments=('') ;;
         'service client list')
-            options='data color quiet help'
+            option_keys='data color quiet help'
             help='List the clients, one per line: ID, state, creation time.' ;;
         'service client disable')
-            options='data color quiet help'
+            option_keys='data color quiet help'
             help='Disable a client: it still gets tokens, but requests with them are refused.'
             arguments=(@clients) ;;
         'service client enable')
-            options='data color quiet help'
+            option_keys='data color quiet help'
             help='Enable a disabled client.'
             arguments=(@clients) ;;
         'service client delete')
-            options='data color quiet help'
+            option_keys='data color quiet help'
             help='Delete a client permanently: it gets no more tokens; its registrations stay taken.'
             arguments=(@clients) ;;
         'service client rotate-secret')
-            options='overlap data output.3 color quiet help'
+            option_keys='overlap data output.3 color quiet help'
             help='Give a client a new secret and print it as JSON; it is not shown again.'
             arguments=(@clients) ;;
         'service registration')
-            commands='list enable disable delete'
-            options='color quiet help'
+            subcommands='list enable disable delete'
+            option_keys='color quiet help'
             help='List, enable, disable and delete registrations.' ;;
         'service registration list')
-            options='client domain.3 format data color quiet help'
+            option_keys='client domain.3 format data color quiet help'
             help='List the registrations, one per line.' ;;
         'service registration enable')
-            options='data color quiet help'
+            option_keys='data color quiet help'
             help='Enable a disabled registration.'
             arguments=('' '') ;;
         'service registration disable')
-            options='data color quiet help'
+            option_keys='data color quiet help'
             help='Disable a registration: `service export` then leaves its key out.'
             arguments=('' '') ;;
         'service registration delete')
-            options='yes data color quiet help'
+            option_keys='yes data color quiet help'
             help='Delete a registration and its private key.'
             arguments=('' '') ;;
         'service delivery')
-            commands=add
-            options='color quiet help'
+            subcommands=add
+            option_keys='color quiet help'
             help='Add deliveries, which a client can cancel.' ;;
         'service delivery add')
-            options='data color quiet help'
+            option_keys='data color quiet help'
             help='Add a delivery for a client and print its ID, for `dkimctl api DELETE /send/ID`.'
             arguments=(@clients) ;;
         'service export')
-            options='format.9 output-dir.2 group third-party-client data color quiet help'
+            option_keys='format.9 output-dir.2 group third-party-client data color quiet help'
             help='Write the private keys in effect, and the files that tell a signer to use them.' ;;
         'service backup')
-            options='data color quiet help'
+            option_keys='data color quiet help'
             help='Back up the service'"'"'s data to a new file, also while the service runs.'
             arguments=(@files) ;;
         'service restore')
-            options='data color quiet help'
+            option_keys='data color quiet help'
             help='Restore a backup to a new data file, or to an empty PostgreSQL database.'
             arguments=(@files) ;;
         'service audit')
-            options='since purge-before format data color quiet help'
+            option_keys='since purge-before format data color quiet help'
             help='Show the audit log, one action per line: time, actor, action, object.' ;;
     esac
 }
@@ -344,7 +344,7 @@ _dkimctl_read() {
             --*) _dkimctl_takes_value "$word" && expects=$word || _dkimctl_note "$word" 1 ;;
             -?*) _dkimctl_read_letters "${word#-}" ;;
             *)
-                below=(${=commands})
+                below=(${=subcommands})
                 if (( ! count && ${below[(Ie)$word]} )); then
                     command+=${command:+ }$word
                     _dkimctl_command "$command"
@@ -391,7 +391,7 @@ _dkimctl_offer() {
     (( repeats && at >= $#arguments )) && at=$(( $#arguments - 1 ))
     if [[ -n $expects ]]; then
         _dkimctl_offer_values "$expects" "$current"
-    elif [[ $count -gt 0 && $#arguments -eq 0 && -n $commands ]]; then
+    elif [[ $count -gt 0 && $#arguments -eq 0 && -n $subcommands ]]; then
         return 1  # there is no such command
     elif [[ $ended$current == --*=* ]]; then
         compset -P 1 '*='
@@ -399,12 +399,12 @@ _dkimctl_offer() {
     elif [[ $ended$current == -* ]]; then
         _dkimctl_offer_options
     else
-        if (( ! count )) && [[ -n $commands ]]; then
+        if (( ! count )) && [[ -n $subcommands ]]; then
             _dkimctl_offer_commands && nothing=0
         fi
         if (( at < $#arguments )); then
             _dkimctl_offer_source "$arguments[at + 1]" "$current" && nothing=0
-        elif [[ -z $commands$current ]]; then
+        elif [[ -z $subcommands$current ]]; then
             _dkimctl_offer_options && nothing=0
         fi
         return nothing
@@ -412,7 +412,7 @@ _dkimctl_offer() {
 }
 
 _dkimctl_offer_commands() {
-    local name below=$commands commands options arguments repeats help
+    local name below=$subcommands subcommands option_keys arguments repeats help
     local -a offered
     for name in ${=below}; do
         _dkimctl_command "$command${command:+ }$name"
@@ -424,7 +424,7 @@ _dkimctl_offer_commands() {
 _dkimctl_offer_options() {
     local key
     local -a each offered
-    for key in ${=options}; do
+    for key in ${=option_keys}; do
         _dkimctl_option "$key"
         each=(${=names})
         [[ -z $repeatable && -n ${given:*each} ]] || offered+=("${(@)^each}:$help")
@@ -435,7 +435,7 @@ _dkimctl_offer_options() {
 _dkimctl_offer_values() {
     local key
     local -a each
-    for key in ${=options}; do
+    for key in ${=option_keys}; do
         _dkimctl_option "$key"
         each=(${=names})
         (( ${each[(Ie)$1]} )) && _dkimctl_offer_source "$source" "$2" && return
@@ -476,7 +476,7 @@ _dkimctl_ask() {
 }
 
 _dkimctl() {
-    local commands options names source repeats repeatable help
+    local subcommands option_keys names source repeats repeatable help
     local command= count=0 expects= ended=
     local profile= sandbox= config= base_url= client_id= data=
     local -a arguments given

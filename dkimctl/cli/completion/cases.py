@@ -46,7 +46,7 @@ def cases(tree: Tree, *, with_help: bool) -> str:
         [
             _TAKES_VALUE.format(names=" | ".join(tree.take_value)),
             _COMMAND.format(
-                empty=f"commands= options= arguments=() repeats={empty_help}",
+                empty=f"subcommands= option_keys= arguments=() repeats={empty_help}",
                 cases="\n".join(_command(each, with_help) for each in tree.commands),
             ),
             _OPTION.format(
@@ -61,8 +61,8 @@ def cases(tree: Tree, *, with_help: bool) -> str:
 
 def _command(command: Command, with_help: bool) -> str:
     values = {
-        "commands": " ".join(command.commands),
-        "options": " ".join(command.options),
+        "subcommands": " ".join(command.commands),
+        "option_keys": " ".join(command.options),
         "repeats": _flag(command.repeats),
         "help": command.help if with_help else "",
     }

@@ -53,7 +53,7 @@ _dkimctl_read() {
             --*) _dkimctl_takes_value "$word" && expects=$word || _dkimctl_note "$word" 1 ;;
             -?*) _dkimctl_read_letters "${word#-}" ;;
             *)
-                if (( ! count )) && [[ $word == [a-z]* && " $commands " == *" $word "* ]]; then
+                if (( ! count )) && [[ $word == [a-z]* && " $subcommands " == *" $word "* ]]; then
                     command+=${command:+ }$word
                     _dkimctl_command "$command"
                 else
@@ -99,7 +99,7 @@ _dkimctl_offer() {
     (( repeats && at >= ${#arguments[@]} )) && at=$(( ${#arguments[@]} - 1 ))
     if [[ -n $expects ]]; then
         _dkimctl_offer_values "$expects"
-    elif (( count && ! ${#arguments[@]} )) && [[ -n $commands ]]; then
+    elif (( count && ! ${#arguments[@]} )) && [[ -n $subcommands ]]; then
         return  # there is no such command
     elif [[ $ended$current == --*=* ]]; then
         prefix=${current%%=*}= start=${current#*=}
@@ -108,13 +108,13 @@ _dkimctl_offer() {
         _dkimctl_offer_options
     else
         if (( ! count )); then
-            for name in $commands; do
+            for name in $subcommands; do
                 _dkimctl_add "$name"
             done
         fi
         if (( at < ${#arguments[@]} )); then
             _dkimctl_offer_source "${arguments[at]}"
-        elif [[ -z $commands$current ]]; then
+        elif [[ -z $subcommands$current ]]; then
             _dkimctl_offer_options
         fi
     fi
@@ -122,7 +122,7 @@ _dkimctl_offer() {
 
 _dkimctl_offer_options() {
     local key name
-    for key in $options; do
+    for key in $option_keys; do
         _dkimctl_option "$key"
         for name in $names; do
             [[ -z $repeatable && $given == *" $name "* ]] && continue 2
@@ -135,7 +135,7 @@ _dkimctl_offer_options() {
 
 _dkimctl_offer_values() {
     local key
-    for key in $options; do
+    for key in $option_keys; do
         _dkimctl_option "$key"
         [[ " $names " == *" $1 "* ]] && _dkimctl_offer_source "$source"
     done
@@ -185,7 +185,7 @@ _dkimctl_add() {
 _dkimctl_completion() {
     local IFS=$' \t\n' nocasematch=u
     local words current kept redirects
-    local commands options arguments repeats names source repeatable
+    local subcommands option_keys arguments repeats names source repeatable
     local command= given=' ' count=0 expects= ended= files=
     local profile= sandbox= config= base_url= client_id= data=
     shopt -q nocasematch && nocasematch=s

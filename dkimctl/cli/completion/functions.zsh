@@ -15,7 +15,7 @@ _dkimctl_read() {
             --*) _dkimctl_takes_value "$word" && expects=$word || _dkimctl_note "$word" 1 ;;
             -?*) _dkimctl_read_letters "${word#-}" ;;
             *)
-                below=(${=commands})
+                below=(${=subcommands})
                 if (( ! count && ${below[(Ie)$word]} )); then
                     command+=${command:+ }$word
                     _dkimctl_command "$command"
@@ -62,7 +62,7 @@ _dkimctl_offer() {
     (( repeats && at >= $#arguments )) && at=$(( $#arguments - 1 ))
     if [[ -n $expects ]]; then
         _dkimctl_offer_values "$expects" "$current"
-    elif [[ $count -gt 0 && $#arguments -eq 0 && -n $commands ]]; then
+    elif [[ $count -gt 0 && $#arguments -eq 0 && -n $subcommands ]]; then
         return 1  # there is no such command
     elif [[ $ended$current == --*=* ]]; then
         compset -P 1 '*='
@@ -70,12 +70,12 @@ _dkimctl_offer() {
     elif [[ $ended$current == -* ]]; then
         _dkimctl_offer_options
     else
-        if (( ! count )) && [[ -n $commands ]]; then
+        if (( ! count )) && [[ -n $subcommands ]]; then
             _dkimctl_offer_commands && nothing=0
         fi
         if (( at < $#arguments )); then
             _dkimctl_offer_source "$arguments[at + 1]" "$current" && nothing=0
-        elif [[ -z $commands$current ]]; then
+        elif [[ -z $subcommands$current ]]; then
             _dkimctl_offer_options && nothing=0
         fi
         return nothing
@@ -83,7 +83,7 @@ _dkimctl_offer() {
 }
 
 _dkimctl_offer_commands() {
-    local name below=$commands commands options arguments repeats help
+    local name below=$subcommands subcommands option_keys arguments repeats help
     local -a offered
     for name in ${=below}; do
         _dkimctl_command "$command${command:+ }$name"
@@ -95,7 +95,7 @@ _dkimctl_offer_commands() {
 _dkimctl_offer_options() {
     local key
     local -a each offered
-    for key in ${=options}; do
+    for key in ${=option_keys}; do
         _dkimctl_option "$key"
         each=(${=names})
         [[ -z $repeatable && -n ${given:*each} ]] || offered+=("${(@)^each}:$help")
@@ -106,7 +106,7 @@ _dkimctl_offer_options() {
 _dkimctl_offer_values() {
     local key
     local -a each
-    for key in ${=options}; do
+    for key in ${=option_keys}; do
         _dkimctl_option "$key"
         each=(${=names})
         (( ${each[(Ie)$1]} )) && _dkimctl_offer_source "$source" "$2" && return
@@ -147,7 +147,7 @@ _dkimctl_ask() {
 }
 
 _dkimctl() {
-    local commands options names source repeats repeatable help
+    local subcommands option_keys names source repeats repeatable help
     local command= count=0 expects= ended=
     local profile= sandbox= config= base_url= client_id= data=
     local -a arguments given
