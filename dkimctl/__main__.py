@@ -23,6 +23,10 @@ def main() -> int:
     gc.set_threshold(_GC_THRESHOLD)
     _disable_core_dumps()
     try:
+        if "_DKIMCTL_COMPLETE" in os.environ:  # by a shell's completion script; it is in a hurry
+            from dkimctl.cli.completion.names import answer
+
+            return answer()
         from dkimctl.cli.main import run
 
         status = run(sys.argv[1:])

@@ -95,10 +95,6 @@ def run(args: Sequence[str]) -> int:
     open_missing_streams()
     for stream in (sys.stdout, sys.stderr):
         _escape_unencodable(stream)
-    if "_DKIMCTL_COMPLETE" in os.environ:  # set by a shell's completion script
-        from dkimctl.cli.completion.protocol import answer
-
-        return answer(LazyGroup())
     reporter = Reporter(as_json=wants_json(args), color=wanted_color(args))
     try:
         status = _dispatch(args, reporter)

@@ -1,25 +1,25 @@
-"""Completion, asked for as the shells' scripts do, and by TAB in real shells."""
+"""Completion in real shells: by their scripts' functions, and by TAB on a terminal."""
 
 from __future__ import annotations
 
 import re
-import sqlite3
+import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from dkimctl.cli.completion.candidates import complete_line
-from dkimctl.cli.completion.line import split_line
-from dkimctl.cli.completion.protocol import LINE, SHELL, WORD_BREAKS
+from completers import SCRIPTS, Offered, complete
 from dkimctl.cli.completion.scripts import INSTALLATIONS, Shell
-from dkimctl.cli.completion.values import MOST_DOMAINS, source_of
+from dkimctl.cli.completion.values import source_of
 from dkimctl.cli.main import LazyGroup
 from needs import give_up
 from shells import InteractiveShell
 
-BASH_WORD_BREAKS = " \t\n\"'@><=;|&(:"
 # Metavars of text that nothing here could know.
 FREE_TEXT = {
     "URL", "ID", "[CLIENT_ID]", "N", "SECONDS", "TIME", "ZONE", "TEMPLATE", "PATH", "IP[:PORT]",
@@ -34,20 +34,48 @@ SPECS = """\
 - {sign_domain: example.com, selector: s, key_len: 2048}
 - {sign_domain: mail.example.net, selector: s, key_len: 2048}
 """
+BOTH = ["example.com", "mail.example.net"]
+HELP_OF_HELP = "Show this message and exit."
+
+
+@pytest.fixture(params=Shell)
+def shell_name(request) -> str:
+    return str(request.param)
 
 
 @pytest.fixture
-def ask(cli):
-    """What a shell gets for the line up to the cursor: the files to offer, and the candidates."""
+def asked(cli, needs_tool):
+    """What a shell offers at the end of each of some lines."""
 
-    def ask(line: str, shell: str = "fish", **environment: str) -> tuple[str, list[str]]:
-        asked = {SHELL: shell, LINE: line, WORD_BREAKS: BASH_WORD_BREAKS}
-        done = cli(env=asked | environment)
-        assert done.err == ""
-        files, *candidates = done.out.splitlines() or [""]
-        return files, candidates
+    def asked(shell: str, *lines: str, **environment: str) -> dict[str, Offered]:
+        answers = complete(
+            shell, needs_tool(shell), lines,
+            home=cli.home, environment=cli.environment | environment,
+        )  # fmt: skip
+        return dict(zip(lines, answers, strict=True))
 
-    return ask
+    return asked
+
+
+@pytest.fixture
+def offers(asked, shell_name):
+    """What each shell offers at the end of each of some lines."""
+    return partial(asked, shell_name)
+
+
+@pytest.fixture
+def offer(offers):
+    """What each shell offers at the end of a line."""
+    return lambda line: offers(line)[line]
+
+
+@pytest.fixture
+def without_python(cli, tmp_path) -> None:
+    """Neither Python nor dkimctl can be found: of all programs, only mv."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "mv").symlink_to(shutil.which("mv"))
+    cli.environment["PATH"] = str(programs)
 
 
 @pytest.fixture
@@ -61,184 +89,235 @@ def registered(cli) -> None:
     cli.environment["DKIMCTL_CONFIG"] = str(cli.home / "config.yaml")
 
 
-def tree(command=None, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], object]]:
-    """All commands, with the words that call them."""
+def all_commands(command=None, words: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
+    """All commands, by the line that calls them."""
     command = LazyGroup() if command is None else command
-    yield words, command
+    yield " ".join(["dkimctl", *words]), command
     for name in getattr(command, "commands", ()):
-        yield from tree(command.get_command(None, name), (*words, name))
+        yield from all_commands(command.get_command(None, name), (*words, name))
+
+
+def choices_of(parameter: Any) -> list[str]:
+    return sorted(map(str, getattr(parameter.type, "choices", ())))
 
 
 def test_all_values_can_be_completed_or_are_free_text():
-    for words, command in tree():
+    for line, command in all_commands():
         for parameter in command.params:
             if getattr(parameter, "is_flag", False):
                 continue
             assert source_of(parameter) or parameter.metavar in FREE_TEXT, (
-                f"{' '.join(words)} {parameter.opts}: add {parameter.metavar} to _SOURCES of "
+                f"{line} {parameter.opts}: add {parameter.metavar} to _SOURCES of "
                 "dkimctl/cli/completion/values.py, or here if it is free text"
             )
 
 
-def test_a_command_below_one_that_takes_a_selection():
-    def names(text: str) -> list[str]:
-        completion = complete_line(LazyGroup(), split_line(text), with_help=False)
-        return [value for value, _ in completion.candidates]
-
-    assert names("dkimctl rotate r") == ["run"]
-    assert names("dkimctl rotate st") == ["status"]
-    assert names("dkimctl rotate run r") == []
-    assert "--wait" in names("dkimctl rotate run --w")
-    assert "--wait" not in names("dkimctl rotate --w")
-    assert names("dkimctl rotate status --ti") == ["--timeline"]
-    assert names("dkimctl rotate status --format c") == ["csv"]
-
-
-def test_all_commands_and_options_follow_from_the_command_tree():
-    def names(*words: str) -> list[str]:
-        line = split_line(" ".join(["dkimctl", *words]))
-        return [value for value, _ in complete_line(LazyGroup(), line, with_help=True).candidates]
-
-    for words, command in tree():
-        if hasattr(command, "commands"):
-            one_word = [name for name in command.commands if " " not in name]
-            assert names(*words, "") == one_word
-        shown = [option for option in command.params if not getattr(option, "hidden", False)]
-        expected = {name for option in shown for name in option.opts if name.startswith("--")}
-        assert {"--help", *expected} == set(names(*words, "--"))
+@pytest.mark.usefixtures("without_python")
+def test_commands_and_options_are_those_of_the_command_tree(offers, shell_name):
+    expected: dict[str, dict[str, str]] = {}  # by line: the words with their help
+    commands = dict(all_commands())
+    for line, command in commands.items():
+        below = [name for name in getattr(command, "commands", ()) if " " not in name]
+        if below:
+            expected[f"{line} "] = {
+                name: commands[f"{line} {name}"].get_short_help_str(limit=100) for name in below
+            }
+        shown = [each for each in command.params if not getattr(each, "hidden", False)]
+        options = {name: each.help for each in shown for name in each.opts if name[0] == "-"}
+        expected[f"{line} -"] = options | dict.fromkeys(["-h", "--help"], HELP_OF_HELP)
+    for line, offered in offers(*expected).items():
+        assert set(offered.names) == set(expected[line]), line
+        assert offered.files == "none"
+        if shell_name != "bash":  # which shows no help
+            assert dict(word.split("\t") for word in offered.words) == expected[line]
 
 
-def test_values_of_options_are_offered_in_every_spelling(ask):
-    assert ask("dkimctl show-dns --format te") == ("none", ["terraform"])
-    assert ask("dkimctl show-dns --format=te") == ("none", ["--format=terraform"])
-    assert ask("dkimctl show-dns --format=te", "zsh") == ("none", ["terraform"])
-    assert ask("dkimctl show-dns --format=te", "bash") == ("none", ["terraform"])
-    assert ask("dkimctl show-dns --format=", "bash")[1][0] == "table"
-    whole = ask("dkimctl show-dns --format=te", "bash", **{WORD_BREAKS: " \t\n"})
-    assert whole == ("none", ["--format=terraform"]), "as if `=` were no end of a word"
-    assert ask("dkimctl login --credential-store ")[1] == ["keyring", "file"]
-    assert ask("dkimctl show-dns -f te")[1] == ["terraform"]
-    assert ask("dkimctl --color n")[1] == ask("dkimctl status --color n")[1] == ["never"]
-    assert ask("dkimctl show-dns --provider c")[1] == ["cloudflare"]
-    assert ask("dkimctl rotate --key-len ")[1] == ["1024", "2048"]
-    assert ask("dkimctl api d")[1] == ["DELETE"]
-    assert ask("dkimctl completion z")[1] == ["zsh"]
+@pytest.mark.usefixtures("without_python")
+def test_choices_are_those_of_the_command_tree(offers, shell_name):
+    expected: dict[str, list[str]] = {}
+    for line, command in all_commands():
+        for parameter in command.params:
+            choices = choices_of(parameter)
+            if choices and parameter.param_type_name == "argument":
+                expected[f"{line} "] = choices
+            elif choices and not parameter.hidden:
+                expected |= {f"{line} {name} ": choices for name in parameter.opts}
+                start = f"{parameter.opts[0]}="
+                attached = (
+                    [f"{start}{each}" for each in choices] if shell_name == "fish" else choices
+                )
+                expected[f"{line} {start}"] = attached
+    assert len(expected) > 100
+    for line, offered in offers(*expected).items():
+        assert (offered.names, offered.files) == (expected[line], "none"), line
 
 
-def test_files_are_left_to_the_shell(ask):
-    for line in ("register ", "show-dns --output=x", "show-dns --config ", "show-dns > x",
-                 "show-dns --ca-bundle ", "ledger import ", "check-dns --from "):  # fmt: skip
-        assert ask(f"dkimctl {line}") == ("files", [])
-    assert ask("dkimctl show-dns --output-dir=x") == ("directories", [])
-    assert ask("dkimctl login x") == ("none", [])
+def test_options_and_commands_in_every_order(offers):
+    expected = {
+        "dkimctl --sandbox -p x serv": ["serve", "service"],
+        "dkimctl --profile=x service client dis": ["disable"],
+        "dkimctl service --color never client -q dis": ["disable"],
+        "dkimctl rotate r": ["run"],
+        "dkimctl rotate --sandbox --profile x st": ["status"],
+        "dkimctl rotate run r": [],
+        "dkimctl rotate example.com r": [],
+        "dkimctl rotate run --dry": ["--dry-run"],
+        "dkimctl rotate --sandbox run --wa": ["--wait"],
+        "dkimctl rotate --dry": [],
+        "dkimctl rotate status --ti": ["--timeline"],
+        "dkimctl rotate status --format c": ["csv"],
+        "dkimctl show-dns --format --profile --tt": ["--ttl"],  # a value like any other
+        "dkimctl show-dns --wrong --format=te": ["terraform"],
+        "dkimctl show-dns --wrong --profile x --form": ["--format"],
+        "dkimctl show-dns -vf te": ["terraform"],
+        "dkimctl show-dns -vfjson --form": [],
+        "dkimctl show-dns -- --form": [],
+        "dkimctl show-dns '--' --form": [],
+        "dkimctl show-dns 'a b' \"c'd\" e\\ f '' --form": ["--format"],
+        "dkimctl 'show-dns' --form": ["--format"],
+        "dkimctl show-dns '--format' te": ["terraform"],
+        "dkimctl list --timeout 5 --rev": ["--reverse"],  # a hidden option
+        "dkimctl wrong --pro": [],
+        "dkimctl wrong ": [],
+        "dkimctl service wrong ": [],
+        "dkimctl 'service client' --": [],
+        "dkimctl ledger import - --conf": ["--config"],
+        "dkimctl login x": [],
+        "dkimctl api GET ": [],
+        "./bin/dkimctl show-dns --form": ["--format"],
+        "~/bin/dkimctl show-dns --form": ["--format"],
+    }
+    for line, offered in offers(*expected).items():
+        names = [name.removeprefix("--format=") for name in offered.names]
+        assert names == expected[line], line
+
+
+def test_an_option_is_offered_again_only_if_it_is_repeatable(offer):
+    names = offer("dkimctl show-dns --ttl 1 --zone=a -f zone -qo x --").names
+    assert {"--zone", "--provider"} <= set(names)
+    assert not {"--ttl", "--format", "-f", "--quiet", "--output"} & set(names)
+    assert "--profile" not in offer("dkimctl -p x show-dns --").names
+    assert "--data" not in offer("dkimctl serve --database x --").names
+
+
+def test_where_nothing_else_can_follow_options_are_offered(offer):
+    assert "--format" in offer("dkimctl status ").names
+    assert offer("dkimctl completion bash ").names == offer("dkimctl completion bash -").names
+
+
+def test_values_of_options_that_are_no_choices(offers, shell_name):
+    expected = {
+        "dkimctl login --credential-store ": ["file", "keyring"],
+        "dkimctl rotate --key-len ": ["1024", "2048"],
+        "dkimctl api P": ["PATCH", "POST", "PUT"],
+        "dkimctl handoff --provider cl": ["cloudflare"],
+    }
+    for line, offered in offers(*expected).items():
+        assert (offered.names, offered.files) == (expected[line], "none"), line
+    if shell_name == "bash":  # the others decide by their user's settings
+        assert offers("dkimctl api d")["dkimctl api d"].names == ["DELETE"]
+
+
+def test_files_are_left_to_the_shell(offers, shell_name):
+    lines = ("register ", "show-dns --output=x", "show-dns --config ", "register --ca-bundle ",
+             "ledger import ", "check-dns --from ", "register one.yaml two")  # fmt: skip
+    for line, offered in offers(*(f"dkimctl {line}" for line in lines)).items():
+        assert offered == ("files", []), line
+    assert offers("dkimctl show-dns --output-dir=x", "dkimctl service export --output-dir ") == {
+        "dkimctl show-dns --output-dir=x": ("directories", []),
+        "dkimctl service export --output-dir ": ("directories", []),
+    }
+    specs = "files" if shell_name == "bash" else "specs"
+    assert offers("dkimctl show-dns x")["dkimctl show-dns x"] == (specs, [])
 
 
 @pytest.mark.usefixtures("registered")
-def test_profiles_are_offered_with_their_client_ids(ask, cli):
-    offered = ["default", "sandbox\tthe embedded service", "test\tclient ID client-of-test"]
-    assert ask("dkimctl status --profile ") == ("none", offered)
-    assert ask("dkimctl status --profile=t", "bash") == ("none", ["test"])
-    assert ask("dkimctl -p t") == ask("dkimctl status -p t") == ("none", offered[2:])
+def test_names_are_asked_of_dkimctl_with_what_is_on_the_line(offers, cli):
+    cli("service", "client", "create", "one", "--data", "my service.db")
+    test = ["test"]
+    expected = {
+        "dkimctl status --profile ": ["default", "sandbox", "test"],
+        "dkimctl -p te": test,
+        "dkimctl status --profile=te": test,
+        "dkimctl profile delete te": test,
+        "dkimctl show-dns --sandbox ": BOTH,
+        "dkimctl show-dns --profile sandbox mail.example.net e": BOTH[:1],
+        "dkimctl --sandbox show-dns e": BOTH[:1],
+        "dkimctl -p test show-dns -p sandbox e": BOTH[:1],
+        "dkimctl show-dns --profile=sandbox e": BOTH[:1],
+        "dkimctl show-dns -vpsandbox e": BOTH[:1],
+        "dkimctl -p test show-dns e": [],
+        "dkimctl -p 'a\nb' show-dns e": [],
+        "dkimctl ledger forget --sandbox m": BOTH[1:],
+        "dkimctl service client delete --data 'my service.db' ": ["one"],
+        "dkimctl service client delete --database=my\\ service.db ": ["one"],
+        "dkimctl service client delete --data ~/my\\ service.db ": ["one"],
+        "dkimctl service client delete ": [],
+        "dkimctl service client create ": [],
+        "./nowhere/dkimctl -p te": test,
+    }
+    for line, offered in offers(*expected).items():
+        names = [name.removeprefix("--profile=") for name in offered.names]
+        assert names == expected[line], line
     del cli.environment["DKIMCTL_CONFIG"]
-    assert ask("dkimctl status --config config.yaml --profile t")[1] == [offered[2]]
-    assert ask("dkimctl status --config ~/config.yaml --profile t")[1] == [offered[2]]
-    assert ask("dkimctl status --profile t")[1] == []
+    lines = [f"dkimctl status --config {path} -p te" for path in ("config.yaml", "~/config.yaml")]
+    assert [offered.names for offered in offers(*lines).values()] == [test, test]
 
 
-@pytest.mark.usefixtures("registered")
-def test_domains_are_those_of_the_profile_on_the_line(ask):
-    both = ["example.com", "mail.example.net"]
-    for command in ("show-dns", "check-dns", "rotate", "ledger forget"):
-        assert ask(f"dkimctl {command} --sandbox ") == ("specs", both)
-    assert ask("dkimctl show-dns --profile sandbox mail.example.net e")[1] == ["example.com"]
-    assert ask("dkimctl --sandbox show-dns e")[1] == ["example.com"]
-    assert ask("dkimctl -p test show-dns -p sandbox e")[1] == ["example.com"]
-    assert ask("dkimctl -p test show-dns e")[1] == []
-    assert ask("dkimctl show-dns --profile=sandbox E")[1] == ["example.com"]
-    assert ask("dkimctl show-dns ", DKIMCTL_PROFILE="sandbox")[1] == both
-    assert ask("dkimctl show-dns --profile test ")[1] == []
+@pytest.mark.usefixtures("without_python")
+def test_without_dkimctl_all_but_names_is_completed(offers, cli):
+    assert not shutil.which("python3", path=cli.environment["PATH"])
+    for line, offered in offers("dkimctl -p ", "dkimctl show-dns --sandbox ").items():
+        assert offered.words == [], line
+    assert offers("dkimctl rotate ")["dkimctl rotate "].names == ["run", "status"]
 
 
-def test_client_ids_are_those_of_the_data_file_on_the_line(ask, cli):
-    for name in ("one", "two", "$(id)", "gone"):
-        cli("service", "client", "create", name, "--data", "my service.db")
-    cli("service", "client", "delete", "gone", "--data", "my service.db")
-    cli("service", "client", "disable", "two", "--data", "my service.db")
-    for command in ("client disable", "client enable", "client delete", "delivery add"):
-        offered = ask(f"dkimctl service {command} --data 'my service.db' ")
-        assert offered == ("none", ["one\tactive", "two\tdisabled"])
-        assert ask(f"dkimctl service {command} ") == ("none", []), "there is no data file"
-    assert ask("dkimctl service client create --data 'my service.db' ") == ("none", [])
-    files = {path.name for path in cli.home.iterdir()}
-    assert files == {"my service.db"}
+def test_nothing_on_the_line_is_executed(offers, cli):
+    lines = [
+        f"dkimctl show-dns {word} "
+        for word in ("$(touch x)", "`touch x`", "'$(touch x)'", "\"$(touch x)\"", "-p$(touch x)",
+                     "--profile=`touch x`", "--profile '$(touch x)'", ";touch x;", "a[$(touch x)]")
+    ]  # fmt: skip
+    offers(*lines, *(line.rstrip() for line in lines), *(f"{line}--pro" for line in lines))
+    offers("'$(touch x)/dkimctl' -p ", "dkimctl '$(touch x)' -p ", "dkimctl $(touch x) -p ")
+    assert not (cli.home / "x").exists()
 
 
-@pytest.mark.usefixtures("registered")
-def test_of_many_domains_some_are_offered_that_have_in_common_what_all_have(ask, cli):
-    path = next(cli.home.rglob("ledger.db"))
-    with sqlite3.connect(path) as ledger:
-        ledger.executemany(
-            "INSERT INTO registration (account_id, sign_domain, selector) VALUES (1, ?, 's')",
-            ((f"mx{number:05}.example.org",) for number in range(10_000)),
-        )
-    ledger.close()
-    _, offered = ask("dkimctl show-dns --sandbox m")
-    assert (len(offered), offered[0]) == (MOST_DOMAINS, "mail.example.net")
-    assert offered[-1] == "mx09999.example.org"
-    assert ask("dkimctl show-dns --sandbox mx0777")[1] == [
-        f"mx0777{digit}.example.org" for digit in range(10)
-    ]
+def test_readline_keeps_what_is_before_a_word_break(asked):
+    expected = {
+        "dkimctl show-dns --format=te": ["terraform"],
+        "dkimctl show-dns --format='te": ["terraform"],
+        "dkimctl show-dns '--format=te": ["--format=terraform"],
+        "dkimctl show-dns --format\\=te": ["--format=terraform"],
+    }
+    for line, offered in asked("bash", *expected).items():
+        assert offered.words == expected[line], line
+    line = "dkimctl show-dns --format=te"
+    assert asked("bash", line, WORD_BREAKS=" \t\n")[line].words == ["--format=terraform"]
 
 
-@pytest.mark.usefixtures("registered")
-def test_names_that_a_shell_could_act_on_are_not_offered(ask, cli):
-    path = next(cli.home.rglob("ledger.db"))
-    names = ["$(touch x).example", "`id`.example", "a b.example", "é.example", "-x.example",
-             "a\n.example", "a\x1b[31m.example", "*.example", "~.example", "'.example"]  # fmt: skip
-    with sqlite3.connect(path) as ledger:
-        ledger.executemany(
-            "INSERT INTO registration (account_id, sign_domain, selector) VALUES (1, ?, 's')",
-            ((name,) for name in names),
-        )
-    ledger.close()
-    for shell in Shell:
-        assert ask("dkimctl show-dns --sandbox ", shell)[1] == ["example.com", "mail.example.net"]
+@pytest.mark.parametrize("operator", [">", ">>", "2>", "<", "&>", ">|", "2>&1 >"])
+def test_the_file_of_a_redirection_is_no_word_of_the_command(asked, operator):
+    files, after = f"dkimctl show-dns {operator} fi", f"dkimctl {operator} file sho"
+    close = f"dkimctl {operator}file show-dns --form"
+    offered = asked("bash", files, files[:-2], after, close)
+    assert offered[files] == offered[files[:-2]] == ("files", [])
+    assert offered[after].names == ["show-dns"]
+    assert offered[close].names == ["--format"]
 
 
-@pytest.mark.usefixtures("registered")
-def test_what_is_damaged_gives_no_completion_and_no_message(ask, cli):
-    ledger = next(cli.home.rglob("ledger.db"))
-    for content in (b"", b"no database", ledger.read_bytes()[:5000]):
-        ledger.write_bytes(content)
-        before = {path: path.stat().st_mtime_ns for path in cli.home.rglob("*")}
-        assert ask("dkimctl show-dns --sandbox ") == ("specs", [])
-        assert ask("dkimctl show-dns --sandbox ", DKIMCTL_DEBUG="1") == ("specs", [])
-        assert {path: path.stat().st_mtime_ns for path in cli.home.rglob("*")} == before
-    for config in ("profiles: [", "profiles: {x: {wrong: 1}}", "\0"):
-        cli.write("config.yaml", config)
-        assert ask("dkimctl status --profile ") == ("none", [])
-    assert ask("dkimctl status --config - --profile ") == ("none", [])
-    assert ask("dkimctl wrong --pro") == ("none", [])
-    older_script = cli(env={SHELL: "complete_bash", "COMP_WORDS": "dkimctl sta", "COMP_CWORD": "1"})
-    assert (older_script.out, older_script.err) == ("", "")
-
-
-def test_nothing_is_created(ask, cli):
-    for line in ("show-dns --sandbox ", "status --profile ", "service client delete "):
-        ask(f"dkimctl {line}")
-    assert list(cli.home.iterdir()) == []
-
-
-def test_no_heavy_library_is_imported(cli):
-    cli.at_start(
-        "import atexit, sys\n"
-        "atexit.register(lambda: print(*{name.partition('.')[0] for name in sys.modules}))\n"
-    )
-    for line in ("", "register --", "show-dns --format=te", "show-dns --sandbox "):
-        for shell in Shell:
-            done = cli(env={SHELL: shell, LINE: f"dkimctl {line}"})
-            heavy = {"rich", "httpx", "keyring", "sqlalchemy", "cryptography", "msgspec", "yaml"}
-            assert not heavy & set(done.out.splitlines()[-1].split()), (shell, line)
+def test_bash_keeps_its_users_settings(cli, needs_tool):
+    block = f"""
+        set -u; IFS=,; shopt -s nocasematch
+        . {SCRIPTS / "dkimctl.bash"}
+        COMP_LINE='dkimctl show-dns --form' COMP_POINT=23
+        _dkimctl_completion dkimctl
+        echo "${{COMPREPLY[@]}}"
+        [[ a == A && $IFS == , ]]
+    """
+    done = subprocess.run([needs_tool("bash"), "-c", block], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "--format\n")
+    assert done.stderr == ""
 
 
 # For each installation: what users have in their files already.
@@ -269,6 +348,7 @@ def installed(request, cli, shell, needs_tool, registered) -> Iterator[Interacti
 
 def test_tab_completes_in_a_real_shell(installed, cli):
     cli("service", "client", "create", "client-1")
+    cli("service", "client", "create", "one", "--data", "my service.db")
     for typed, words in {
         "regi\tone.yaml": "register one.yaml",
         "service cl\tdis\tcl\t": "service client disable client-1",
@@ -280,6 +360,10 @@ def test_tab_completes_in_a_real_shell(installed, cli):
         "show-dns --sandbox ex\tmai\t": "show-dns --sandbox example.com mail.example.net",
         "--sandbox show-dns ex\t": "--sandbox show-dns example.com",
         "show-dns --sandbox 'mai\t": "show-dns --sandbox mail.example.net",
+        "show-dns --format='te\t": "show-dns --format=terraform",
+        "show-dns '--format=te\t": "show-dns --format=terraform",
+        "show-dns --profile=sandbox -- mai\t": "show-dns --profile=sandbox -- mail.example.net",
+        "rotate --sandbox st\t--ti\t": "rotate --sandbox status --timeline",
         "show-dns o\t": "show-dns o",
         "show-dns on\t": "show-dns one.yaml",
     }.items():
@@ -288,11 +372,14 @@ def test_tab_completes_in_a_real_shell(installed, cli):
         "register tw\t": ["register", "two words.yaml"],
         "register 'two w\t": ["register", "two words.yaml"],
         "register two\\ w\t": ["register", "two words.yaml"],
+        "service client delete --data 'my service.db' on\t": [
+            "service", "client", "delete", "--data", "my service.db", "one"
+        ],
         "show-dns --output=tw\t": ["show-dns", "--output=two words.yaml"],
         "show-dns --output-dir ou\t": ["show-dns", "--output-dir", "out dir"],
         "show-dns --output-dir=ou\t": ["show-dns", "--output-dir=out dir"],
         "show-dns --profile zz\t": ["show-dns", "--profile", "zz"],
-    }.items():
+    }.items():  # fmt: skip
         completed = installed.completed(f"dkimctl {typed}")
         assert [word.removesuffix("/") for word in completed] == words, typed
 
@@ -303,6 +390,34 @@ def test_tab_lists_profiles_with_what_they_are(installed):
     if installed.shell != "bash":
         shown += installed.expect("client-of-test")
     assert not re.search("(?i)error|warning|traceback", shown)
+
+
+# For each shell: the file that it reads, and what that has to say.
+SOURCES = {
+    "bash": (".bashrc", f". '{SCRIPTS}/dkimctl.bash'\n"),
+    "zsh": (".zshrc", f"autoload -U compinit; compinit; . '{SCRIPTS}/dkimctl.zsh'\n"),
+    "fish": (".config/fish/config.fish", f"source '{SCRIPTS}/dkimctl.fish'\n"),
+}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_tab_completes_without_python_and_dkimctl(cli, needs_tool, shell_name, without_python):
+    path = needs_tool(shell_name)
+    name, content = SOURCES[shell_name]
+    (cli.home / name).parent.mkdir(parents=True, exist_ok=True)
+    cli.write(name, content)
+    cli.write("domains.yaml", "")
+    interactive = InteractiveShell(shell_name, path, cli.home, cli.environment)
+    try:
+        for typed, words in {
+            "rot\tst\t--ti\t": "rotate status --timeline",
+            "show-dns --form\tte\t": "show-dns --format terraform",
+            "show-dns --format=te\tdom\t": "show-dns --format=terraform domains.yaml",
+            "show-dns --profile x\t": "show-dns --profile x",
+        }.items():
+            assert interactive.completed(f"dkimctl {typed}") == words.split(), typed
+    finally:
+        interactive.close()
 
 
 def test_on_a_terminal_it_says_where_the_script_belongs(on_terminal, cli):

@@ -341,8 +341,7 @@ def test_help_and_completion_work_in_an_unsafe_place(cli, state, planted) -> Non
     for words in (["--version"], ["--help"], ["register", "--help"], ["completion", "bash"]):
         done = cli(*words)
         assert (done.status, done.err) == (0, ""), words
-    completing = {"_DKIMCTL_COMPLETE": "bash", "_DKIMCTL_COMPLETE_LINE": "dkimctl st"}
-    assert "status" in cli(env=completing).out
+    assert cli(env={"_DKIMCTL_COMPLETE": "profiles"}) == (0, "", "")
 
 
 @pytest.mark.parametrize("umask", [0, 0o777])

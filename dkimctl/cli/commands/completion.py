@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from dkimctl.cli.command import App
-from dkimctl.cli.completion.scripts import INSTALLATIONS, SCRIPTS, Shell
+from dkimctl.cli.completion.scripts import INSTALLATIONS, Shell, script
 from dkimctl.cli.options.shared import examples
 from dkimctl.cli.output.streams import write
 
@@ -32,7 +32,7 @@ def completion(
 
     The examples install it for you alone. Start a new shell afterwards.
     """
-    write([SCRIPTS[shell]])
+    write([script(shell, ctx.find_root().command)])
     if sys.stdout.isatty():
         ctx.obj.note("dkimctl: to install this script (--help has other places for it), run:")
         for command in INSTALLATIONS[shell][0].commands:

@@ -1,12 +1,19 @@
 """The completion scripts of the shells, and where each belongs.
 
-All ask the program that is typed, or else the `dkimctl` of the PATH, as `protocol.py` says.
+Each has the command tree as data, and the shell's own functions, in `functions.*`. It needs
+`dkimctl` for names only: it asks the program that is typed, or else the `dkimctl` of the PATH, as
+`names.py` says.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+from dkimctl.cli.completion.cases import cases
+from dkimctl.cli.completion.rows import variables
+from dkimctl.cli.completion.tree import describe
 
 
 class Shell(StrEnum):
@@ -67,97 +74,18 @@ INSTALLATIONS = {
     ],
 }
 
-_BASH = r"""# Completion of dkimctl in bash. `dkimctl completion --help` says where to put it.
+_COMPDEF = "#compdef dkimctl\n"  # the first line of a file in fpath
+_HEAD = """\
+# Completion of dkimctl in {shell}. `dkimctl completion --help` says where to put it.
+# `dkimctl completion {shell}` writes it from the command tree.
 
-_dkimctl_completion() {
-    local program=${1/#\~/$HOME} files= candidate
-    type -P "$program" >/dev/null || program=dkimctl
-    COMPREPLY=()
-    {
-        IFS= read -r files
-        while IFS= read -r candidate; do
-            COMPREPLY[${#COMPREPLY[@]}]=$candidate
-        done
-    } < <(
-        _DKIMCTL_COMPLETE=bash \
-        _DKIMCTL_COMPLETE_LINE=${COMP_LINE:0:COMP_POINT} \
-        _DKIMCTL_COMPLETE_WORDBREAKS=$COMP_WORDBREAKS \
-            command "$program" 2>/dev/null </dev/null
-    )
-    # Without candidates, readline completes file names, unless this says otherwise (bash 4).
-    case $files in
-        none) compopt +o default ;;
-        directories) compopt +o default -o dirnames ;;
-    esac 2>/dev/null
-    return 0
-}
-
-complete -o default -F _dkimctl_completion dkimctl
 """
 
-_ZSH = r"""#compdef dkimctl
-# Completion of dkimctl in zsh. `dkimctl completion --help` says where to put it.
 
-_dkimctl() {
-    local program=${${(Q)words[1]}/#\~/$HOME} files
-    local -a candidates
-    whence -p -- "$program" >/dev/null || program=dkimctl
-    candidates=("${(@f)$(
-        _DKIMCTL_COMPLETE=zsh \
-        _DKIMCTL_COMPLETE_LINE="${(j: :)words[1,CURRENT-1]} $QIPREFIX$PREFIX" \
-            command "$program" 2>/dev/null </dev/null
-    )}")
-    files=$candidates[1]
-    shift candidates
-    [[ $PREFIX == --*=* ]] && compset -P 1 '*='
-    local status_=1
-    (( $#candidates )) && _describe -t values 'dkimctl' candidates && status_=0
-    case $files in
-        files) _files && status_=0 ;;
-        specs) _files -g '*.(yaml|yml|json|csv)' && status_=0 ;;
-        directories) _files -/ && status_=0 ;;
-    esac
-    return status_
-}
-
-# A file in fpath is itself the function, at its first call; one that is sourced only defines it.
-if [[ $funcstack[1] == _dkimctl ]]; then
-    _dkimctl "$@"
-else
-    compdef _dkimctl dkimctl
-fi
-"""
-
-_FISH = r"""# Completion of dkimctl in fish. `dkimctl completion --help` says where to put it.
-
-# Asks for candidates; fails where fish is to complete file names itself.
-function __dkimctl_ask
-    set -l program (commandline -opc)[1]
-    command -q -- "$program"; or set program dkimctl
-    set -l line (commandline -cp | string collect)
-    set -g __dkimctl_candidates (
-        env _DKIMCTL_COMPLETE=fish _DKIMCTL_COMPLETE_LINE="$line" $program 2>/dev/null </dev/null)
-    set -g __dkimctl_files $__dkimctl_candidates[1]
-    set -e __dkimctl_candidates[1]
-    test "$__dkimctl_files" != files
-end
-
-function __dkimctl_show
-    test -n "$__dkimctl_candidates"; and printf '%s\n' $__dkimctl_candidates
-    set -l token (commandline -ct)
-    switch "$__dkimctl_files"
-        case specs
-            # What fish completes for a command that it does not know: files.
-            complete -C "__dkimctl_files $token" |
-                string match -r -- '.*(?:/|\.ya?ml|\.json|\.csv)$'
-        case directories
-            set -l option (string match -r -- '^--[a-z-]+=' "$token")
-            __fish_complete_directories (string replace -- "$option" '' "$token") '' |
-                string replace -r -- '^' "$option"
-    end
-end
-
-complete --command dkimctl --no-files --condition __dkimctl_ask --arguments '(__dkimctl_show)'
-"""
-
-SCRIPTS = {Shell.BASH: _BASH, Shell.ZSH: _ZSH, Shell.FISH: _FISH}
+def script(shell: Shell, root: Any) -> str:
+    """The script of a shell for the commands below `root`."""
+    tree = describe(root)
+    head = (_COMPDEF if shell is Shell.ZSH else "") + _HEAD.format(shell=shell)
+    data = variables(tree) if shell is Shell.FISH else cases(tree, with_help=shell is Shell.ZSH)
+    functions = files(__package__).joinpath(f"functions.{shell}").read_text(encoding="utf-8")
+    return f"{head}{data}\n{functions}"

@@ -1,140 +1,46 @@
-"""The values that an option or argument can take, by its metavar.
-
-Everything is only read: no file is created, no lock taken, no keyring opened, nothing sent.
-"""
+"""The values that an option or argument can take, by its metavar."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
-if TYPE_CHECKING:
-    from dkimctl.cli.session import Session
-
-MOST_DOMAINS = 200  # a list that nobody would read further
-_HTTP_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
-_CREDENTIAL_STORES = ("keyring", "file")
-_KEY_LENGTHS = ("1024", "2048")  # interface 2.3
+from dkimctl.publication.handoff.providers import PROVIDERS
 
 
-class Files(StrEnum):
-    """The files that the shell offers as well."""
+class Kind(StrEnum):
+    """What stands in a source for names, which `dkimctl` knows, and files, which the shell does."""
 
-    NONE = "none"
-    ALL = "files"
-    SPECS = "specs"
-    DIRECTORIES = "directories"
-
-
-class Candidate(NamedTuple):
-    """A word that can follow, and what it means."""
-
-    value: str
-    help: str = ""
+    PROFILES = "@profiles"
+    DOMAINS = "@domains"
+    CLIENTS = "@clients"
+    FILES = "@files"
+    SPECS = "@specs"
+    DIRECTORIES = "@directories"
 
 
-class Request(NamedTuple):
-    """What is asked for: values that begin with `prefix`."""
-
-    prefix: str
-    typed: Mapping[str, Sequence[str]]  # the values on the line by the name of their option
-
-    def session(self) -> Session:
-        """A session with the profile that the line names."""
-        from dkimctl.cli.output.streams import Reporter
-        from dkimctl.cli.session import Session
-
-        flags: dict[str, Any] = defaultdict(lambda: None)
-        flags |= {name: values[-1] or True for name, values in self.typed.items() if values}
-        flags["verbose"], flags["quiet"] = False, True
-        _require_regular(flags["config"])
-        return Session(flags, Reporter(quiet=True))
-
-
-class Source(NamedTuple):
-    """Where values come from."""
-
-    find: Callable[[Request], Iterable[Candidate]]
-    files: Files = Files.NONE
+Source = tuple[str, ...]  # words, and kinds of them
 
 
 def source_of(parameter: Any) -> Source | None:
     """The source of an option's or argument's values; None if they are free text."""
     if choices := getattr(parameter.type, "choices", ()):
-        return Source(partial(_fixed, choices))
+        return tuple(map(str, choices))
     return _SOURCES.get(parameter.metavar)
 
 
-def _fixed(words: Iterable[object], _request: Request) -> Iterable[Candidate]:
-    return [Candidate(str(word)) for word in words]
-
-
-def _profiles(request: Request) -> Iterable[Candidate]:
-    from dkimctl.settings.profile import known_profiles, stored_settings
-    from dkimctl.settings.values import SANDBOX
-
-    session = request.session()
-    for name in known_profiles(session.config, session.logins):
-        client_id = stored_settings(name, session.config, session.logins).get("client_id")
-        meaning = f"client ID {client_id}" if client_id else ""
-        yield Candidate(name, "the embedded service" if name == SANDBOX else meaning)
-
-
-def _domains(request: Request) -> Iterable[Candidate]:
-    from dkimctl.ledger.prefixes import domains_with_prefix
-    from dkimctl.settings.profile import require_ledger_account
-
-    session = request.session()
-    base_url, client_id = require_ledger_account(session.profile)
-    domains = domains_with_prefix(
-        session.ledger_file, base_url, client_id, request.prefix, MOST_DOMAINS
-    )
-    return map(Candidate, domains)
-
-
-def _clients(request: Request) -> Iterable[Candidate]:
-    from dkimctl.service.client_names import read_client_states
-    from dkimctl.service.database.location import default_location, read_location
-
-    given = request.typed.get("data")
-    location = read_location(given[-1]) if given else default_location()
-    if not isinstance(location, Path):  # a database may be far away
-        return ()
-    return [Candidate(*client) for client in read_client_states(location)]
-
-
-def _nothing(_request: Request) -> Iterable[Candidate]:
-    return ()
-
-
-def _require_regular(path: str | None) -> None:
-    """Raise OSError for what could keep the shell waiting, such as standard input."""
-    if path is not None and not Path(path).is_file():
-        raise FileNotFoundError
-
-
-def _providers(_request: Request) -> Iterable[Candidate]:
-    from dkimctl.publication.handoff.providers import PROVIDERS
-
-    return [Candidate(provider.key, provider.name) for provider in PROVIDERS]
-
-
-_SOURCES = {
-    "FILE": Source(_nothing, Files.ALL),
-    "[FILE]...": Source(_nothing, Files.ALL),
-    "MAIL...": Source(_nothing, Files.ALL),
-    "FILE|URL": Source(_nothing, Files.ALL),
-    "DIR": Source(_nothing, Files.DIRECTORIES),
-    "NAME": Source(_profiles),
-    "SELECTION...": Source(_domains, Files.SPECS),
-    "[SELECTION]...": Source(_domains, Files.SPECS),
-    "CLIENT_ID": Source(_clients),
-    "STORE": Source(partial(_fixed, _CREDENTIAL_STORES)),
-    "METHOD": Source(partial(_fixed, _HTTP_METHODS)),
-    "PROVIDER": Source(_providers),
-    "BITS": Source(partial(_fixed, _KEY_LENGTHS)),
+_SOURCES: dict[str, Source] = {
+    "FILE": (Kind.FILES,),
+    "[FILE]...": (Kind.FILES,),
+    "MAIL...": (Kind.FILES,),
+    "FILE|URL": (Kind.FILES,),
+    "DIR": (Kind.DIRECTORIES,),
+    "NAME": (Kind.PROFILES,),
+    "SELECTION...": (Kind.DOMAINS, Kind.SPECS),
+    "[SELECTION]...": (Kind.DOMAINS, Kind.SPECS),
+    "CLIENT_ID": (Kind.CLIENTS,),
+    "STORE": ("keyring", "file"),
+    "METHOD": ("GET", "POST", "PUT", "PATCH", "DELETE"),
+    "PROVIDER": tuple(provider.key for provider in PROVIDERS),
+    "BITS": ("1024", "2048"),  # interface 2.3
 }
