@@ -87,7 +87,7 @@ set -g __dkimctl_options \
     'concurrency|--concurrency|||Parallel requests (default: 8).' \
     'max-wait|--max-wait|||Longest Retry-After to honour (default: 5m).' \
     'filter|--filter||1|Show only such keys, as in state=missing.' \
-    'sort-by|--sort-by|||Sort by a field; see below.' \
+    'sort-by|--sort-by|||Sort by a field, such as due.' \
     'reverse|--reverse|||Sort the other way round.' \
     'all|--all -a|||Show keys that were removed, too.' \
     'wide|--wide -w|||Add what comes next, and the FQDN.' \

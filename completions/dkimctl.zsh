@@ -241,7 +241,7 @@ _dkimctl_option() {
         concurrency) names=--concurrency help='Parallel requests (default: 8).' ;;
         max-wait) names=--max-wait help='Longest Retry-After to honour (default: 5m).' ;;
         filter) names=--filter repeatable=1 help='Show only such keys, as in state=missing.' ;;
-        sort-by) names=--sort-by help='Sort by a field; see below.' ;;
+        sort-by) names=--sort-by help='Sort by a field, such as due.' ;;
         reverse) names=--reverse help='Sort the other way round.' ;;
         all) names='--all -a' help='Show keys that were removed, too.' ;;
         wide) names='--wide -w' help='Add what comes next, and the FQDN.' ;;
