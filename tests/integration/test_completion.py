@@ -123,6 +123,11 @@ def test_values_of_options_are_offered_in_every_spelling(ask):
     assert ask("dkimctl rotate --key-len ")[1] == ["1024", "2048"]
     assert ask("dkimctl api d")[1] == ["DELETE"]
     assert ask("dkimctl completion z")[1] == ["zsh"]
+    assert ask("dkimctl schema o")[1] == ["output"]
+    assert ask("dkimctl schema output r")[1] == ["register", "rotate"]
+    assert ask("dkimctl schema output rotate ")[1] == ["status", "run"]
+    assert ask("dkimctl schema output service client l")[1] == ["list"]
+    assert ask("dkimctl schema config ")[1] == []
 
 
 def test_files_are_left_to_the_shell(ask):

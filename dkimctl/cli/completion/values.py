@@ -123,6 +123,22 @@ def _providers(_request: Request) -> Iterable[Candidate]:
     return [Candidate(provider.key, provider.name) for provider in PROVIDERS]
 
 
+def _outputs(request: Request) -> Iterable[Candidate]:
+    """The next word of the outputs that begin with the words typed so far."""
+    import json
+
+    from dkimctl.render.output_schema import described_outputs
+    from dkimctl.settings.schemas import Schema, read_schema
+
+    typed = list(request.typed.get("command", ()))
+    if request.typed["schema"] != [Schema.OUTPUT]:
+        return ()
+    outputs = map(str.split, described_outputs(json.loads(read_schema(Schema.OUTPUT))))
+    at = len(typed)
+    nexts = {words[at]: None for words in outputs if words[:at] == typed and len(words) > at}
+    return map(Candidate, nexts)
+
+
 _SOURCES = {
     "FILE": Source(_nothing, Files.ALL),
     "[FILE]...": Source(_nothing, Files.ALL),
@@ -134,6 +150,7 @@ _SOURCES = {
     "[SELECTION]...": Source(_domains, Files.SPECS),
     "CLIENT_ID": Source(_clients),
     "STORE": Source(partial(_fixed, _CREDENTIAL_STORES)),
+    "[COMMAND]...": Source(_outputs),
     "METHOD": Source(partial(_fixed, _HTTP_METHODS)),
     "PROVIDER": Source(_providers),
     "BITS": Source(partial(_fixed, _KEY_LENGTHS)),
