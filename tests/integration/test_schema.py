@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+from collections.abc import Iterator
 
 import pytest
 from jsonschema import Draft202012Validator
 
 from dkimctl.settings.schemas import Schema, modeline, read_schema
-from editors import accepts
+from documents import example
+from editors import accepts, matches
+from schema_cases import MISTAKES, VALID
+
+IN_JAVASCRIPT = """
+const [patterns, texts] = JSON.parse(require("fs").readFileSync(0, "utf8"));
+const found = patterns.map((pattern) => {
+  const expression = new RegExp(pattern, "u");
+  return texts.map((text) => expression.test(text));
+});
+console.log(JSON.stringify(found));
+"""
 
 
 @pytest.mark.parametrize("schema", Schema)
@@ -67,3 +81,64 @@ def test_the_clients_of_the_service_are_printed_as_json(cli):
     clients = cli("service", "client", "list", "--format", "json", *data).json["clients"]
     found = {client["client_id"]: client["state"] for client in clients}
     assert found == {"one": "disabled", "two": "active"}
+
+
+def test_a_spec_file_is_checked_in_ci(cli, shell, needs_tool):
+    needs_tool("check-jsonschema")
+    block = example("--schemafile specs.schema.json domains.yaml")
+    cli.write("domains.yaml", example("$schema=https", "yaml"))
+    shell(block, {})
+    cli.write("domains.yaml", "- example.com\n- {sign_domain: example.net, selecter: s1}\n")
+    with pytest.raises(AssertionError, match="selecter"):
+        shell(block, {})
+
+
+def test_an_output_is_checked_in_ci(cli, shell, needs_tool):
+    needs_tool("check-jsonschema")
+    cli.write("one.yaml", "- {sign_domain: example.com, selector: s, enable: false}\n")
+    assert cli("register", "--sandbox", "one.yaml").status == 0
+    done = shell(example("--schemafile keys.schema.json"), {"DKIMCTL_PROFILE": "sandbox"})
+    assert '"errors"' in done.stdout
+
+
+@pytest.mark.parametrize("schema", [Schema.SPECS, Schema.CONFIG])
+def test_another_validator_agrees(cli, needs_tool, schema):
+    names = {}
+    for texts, is_valid in ((VALID[schema], True), (MISTAKES[schema], False)):
+        for text in texts:
+            names[cli.write(f"{len(names)}.yaml", text)] = is_valid
+    assert cli("schema", schema).status == 0
+    path = cli.write("schema.json", cli("schema", schema).out)
+    done = subprocess.run(
+        [needs_tool("check-jsonschema"), "--output-format", "json", "--schemafile", path, *names],
+        cwd=cli.home, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    found = json.loads(done.stdout)
+    refused = {error["filename"] for error in [*found["errors"], *found["parse_errors"]]}
+    assert refused == {name for name, is_valid in names.items() if not is_valid}
+
+
+def test_patterns_mean_the_same_in_javascript(needs_tool):
+    patterns = sorted(
+        {one for schema in Schema for one in _patterns(json.loads(read_schema(schema)))}
+    )
+    texts = [text for cases in (VALID, MISTAKES) for texts in cases.values() for text in texts]
+    words = sorted(
+        {word.strip("'\"") for text in texts for word in [text, *re.split(r"[ ,{}\[\]]", text)]}
+    )
+    done = subprocess.run(
+        [needs_tool("node"), "-e", IN_JAVASCRIPT], input=json.dumps([patterns, words]),
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    found = json.loads(done.stdout)
+    assert found == [[matches(pattern, word) for word in words] for pattern in patterns]
+    assert len(patterns) > 20
+
+
+def _patterns(schema) -> Iterator[str]:
+    if isinstance(schema, list):
+        schema = dict(enumerate(schema))
+    if isinstance(schema, dict):
+        for key, value in schema.items():
+            yield from [value] if key == "pattern" else _patterns(value)
+            yield from value if key == "patternProperties" else ()
