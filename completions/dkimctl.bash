@@ -14,7 +14,7 @@ _dkimctl_command() {
     subcommands= option_keys= arguments=() repeats=
     case $1 in
         '')
-            subcommands='init doctor login logout status profile list overview register show-dns publish handoff check-dns verify rotate ledger token api completion serve service'
+            subcommands='init doctor login logout status profile list overview register show-dns publish handoff check-dns verify rotate ledger token api schema completion serve service'
             option_keys='profile sandbox config color verbose quiet version help' ;;
         init)
             option_keys='domain output no-config dns server key-file class auth-url base-url client-id credential-store profile sandbox config color verbose quiet help' ;;
@@ -97,6 +97,10 @@ _dkimctl_command() {
         api)
             option_keys='input auth-url base-url client-id credential-store timeout ca-bundle proxy profile sandbox config color verbose quiet help'
             arguments=('GET POST PUT PATCH DELETE' '') ;;
+        schema)
+            option_keys='color quiet help'
+            repeats=1
+            arguments=('specs config output' 'register show-dns rotate ledger forget check-dns publish list status run overview handoff verify doctor profile service client create rotate-secret registration audit errors') ;;
         completion)
             option_keys='color quiet help'
             arguments=('bash zsh fish') ;;
@@ -112,7 +116,7 @@ _dkimctl_command() {
             option_keys='data output.3 color quiet help'
             arguments=('') ;;
         'service client list')
-            option_keys='data color quiet help' ;;
+            option_keys='format data color quiet help' ;;
         'service client disable')
             option_keys='data color quiet help'
             arguments=(@clients) ;;

@@ -6,7 +6,7 @@ set -g __dkimctl_take_value --assign-selector --auth-url --base-url --batch-size
 
 # command|commands below|keys of options|,argument,...|repeats the last|help
 set -g __dkimctl_commands \
-    '|init doctor login logout status profile list overview register show-dns publish handoff check-dns verify rotate ledger token api completion serve service|profile sandbox config color verbose quiet version help|||Register domains for DKIM signing, publish their DNS records, check that the right keys are...' \
+    '|init doctor login logout status profile list overview register show-dns publish handoff check-dns verify rotate ledger token api schema completion serve service|profile sandbox config color verbose quiet version help|||Register domains for DKIM signing, publish their DNS records, check that the right keys are...' \
     'init||domain output no-config dns server key-file class auth-url base-url client-id credential-store profile sandbox config color verbose quiet help|||Write a first config file and a first spec file.' \
     'doctor||offline format auth-url base-url client-id credential-store timeout ca-bundle proxy profile sandbox config color verbose quiet help|||Check the set-up: what is wrong, and what to do about it.' \
     'login||secret-stdin allow-plaintext-keyring auth-url base-url client-id credential-store timeout ca-bundle proxy profile sandbox config color verbose quiet help|||Log in: verify a client ID and secret, and store them.' \
@@ -32,12 +32,13 @@ set -g __dkimctl_commands \
     'ledger forget||force still-published assume-successors format.8 output.2 base-url client-id profile sandbox config color verbose quiet help|,@domains @specs|1|Remove retired registrations from the ledger.' \
     'token||auth-url base-url client-id credential-store timeout ca-bundle proxy profile sandbox config color verbose quiet help|||Print a valid access token.' \
     'api||input auth-url base-url client-id credential-store timeout ca-bundle proxy profile sandbox config color verbose quiet help|,GET POST PUT PATCH DELETE,||Send any bearer-protected request, and print the response.' \
+    'schema||color quiet help|,specs config output,register show-dns rotate ledger forget check-dns publish list status run overview handoff verify doctor profile service client create rotate-secret registration audit errors|1|Print the JSON Schema of spec files, of the config file, or of what commands print as JSON.' \
     'completion||color quiet help|,bash zsh fish||Print a shell\'s completion script.' \
     'serve||host port data max-domains threads workers key-pool faults log-format trusted-proxy metrics-from color quiet help|||Run the embedded service over HTTP, until Ctrl-C.' \
     'service|client registration delivery export backup restore audit|color quiet help|||Manage the embedded service: its clients, registrations, deliveries and data.' \
     'service client|create list disable enable delete rotate-secret|color quiet help|||Create, list, disable, enable and delete clients, and give them new secrets.' \
     'service client create||data output.3 color quiet help|,||Create a client and print its ID and secret as JSON; the secret is not shown again.' \
-    'service client list||data color quiet help|||List the clients, one per line: ID, state, creation time.' \
+    'service client list||format data color quiet help|||List the clients, one per line: ID, state, creation time.' \
     'service client disable||data color quiet help|,@clients||Disable a client: it still gets tokens, but requests with them are refused.' \
     'service client enable||data color quiet help|,@clients||Enable a disabled client.' \
     'service client delete||data color quiet help|,@clients||Delete a client permanently: it gets no more tokens; its registrations stay taken.' \

@@ -15,7 +15,7 @@ _dkimctl_command() {
     subcommands= option_keys= arguments=() repeats= help=
     case $1 in
         '')
-            subcommands='init doctor login logout status profile list overview register show-dns publish handoff check-dns verify rotate ledger token api completion serve service'
+            subcommands='init doctor login logout status profile list overview register show-dns publish handoff check-dns verify rotate ledger token api schema completion serve service'
             option_keys='profile sandbox config color verbose quiet version help'
             help='Register domains for DKIM signing, publish their DNS records, check that the right keys are...' ;;
         init)
@@ -124,6 +124,11 @@ _dkimctl_command() {
             option_keys='input auth-url base-url client-id credential-store timeout ca-bundle proxy profile sandbox config color verbose quiet help'
             help='Send any bearer-protected request, and print the response.'
             arguments=('GET POST PUT PATCH DELETE' '') ;;
+        schema)
+            option_keys='color quiet help'
+            repeats=1
+            help='Print the JSON Schema of spec files, of the config file, or of what commands print as JSON.'
+            arguments=('specs config output' 'register show-dns rotate ledger forget check-dns publish list status run overview handoff verify doctor profile service client create rotate-secret registration audit errors') ;;
         completion)
             option_keys='color quiet help'
             help='Print a shell'"'"'s completion script.'
@@ -144,7 +149,7 @@ _dkimctl_command() {
             help='Create a client and print its ID and secret as JSON; the secret is not shown again.'
             arguments=('') ;;
         'service client list')
-            option_keys='data color quiet help'
+            option_keys='format data color quiet help'
             help='List the clients, one per line: ID, state, creation time.' ;;
         'service client disable')
             option_keys='data color quiet help'

@@ -31,7 +31,7 @@ _PANELS = {
         "list", "overview", "register", "show-dns", "publish", "handoff", "check-dns", "verify",
         "rotate", "rotate run", "rotate status", "ledger",
     ),
-    "Scripts": ("token", "api", "completion"),
+    "Scripts": ("token", "api", "schema", "completion"),
     "Embedded service": ("serve", "service"),
 }  # fmt: skip
 COMMANDS = {name: panel for panel, names in _PANELS.items() for name in names}

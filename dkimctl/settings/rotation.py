@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from dkimctl.strict_yaml.nodes import Node
 
 _MAX_LIMIT = 1_000_000  # more than anyone has domains
+_BARE_NUMBER = r"[0-9]+(?:\.[0-9]+)?"
 _MIN_GRACE = timedelta(days=5)  # for which mail servers try to deliver (RFC 5321 section 4.5.4.1)
 
 
@@ -45,7 +47,7 @@ def read_rotation(document: Document, node: Node) -> RotationSettings:
 
 
 def _duration(text: str) -> timedelta:
-    if text.isdigit() and text.strip("0"):  # elsewhere, these are seconds
+    if re.fullmatch(_BARE_NUMBER, text) and text.strip("0."):  # elsewhere, these are seconds
         raise UsageError("a number without a unit", hint=f"write {text}d, if you mean days")
     return timedelta(seconds=parse_duration(text))
 

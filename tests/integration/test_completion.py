@@ -183,6 +183,7 @@ def test_options_and_commands_in_every_order(offers):
         "dkimctl 'service client' --": [],
         "dkimctl ledger import - --conf": ["--config"],
         "dkimctl login x": [],
+        "dkimctl schema output rotate st": ["status"],
         "dkimctl api GET ": [],
         "./bin/dkimctl show-dns --form": ["--format"],
         "~/bin/dkimctl show-dns --form": ["--format"],

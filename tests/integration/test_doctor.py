@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 import signal
 import sys
 import time
-from pathlib import Path
 
 import pytest
-from jsonschema import Draft202012Validator
 
-import dkimctl
 from dated import FAKETIME
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.publication.verdicts import Verdict
@@ -21,7 +17,6 @@ from dns_servers import SECRET, WRONG_SECRET, key_file, serving
 from ports import free_port
 from published import APEX, register
 
-SCHEMAS = Path(dkimctl.__file__).parent / "cli" / "output" / "schemas"
 ONLINE = {"auth URL", "base URL", "clock", "token", "resolver", "IPv6", "DNS targets"}
 TARGET = """
 dns: [{{provider: rfc2136, server: "{server}", zones: [example.com], key_file: tsig.key,
@@ -32,12 +27,10 @@ dns: [{{provider: rfc2136, server: "{server}", zones: [example.com], key_file: t
 @pytest.fixture
 def doctor(cli):
     """Run it; gives the exit code, and the state of each check: the worst of its findings."""
-    validator = Draft202012Validator(json.loads((SCHEMAS / "doctor.json").read_text()))
     states = ["ok", "note", "not checked", "warning", "unknown", "wrong"]
 
     def doctor(*words, env=None):
         done = cli("doctor", "--format", "json", *words, env=env)
-        validator.validate(done.json)
         assert done.json["count"] == len(done.json["items"])
         found = {}
         for item in done.json["items"]:

@@ -57,6 +57,10 @@ def test_a_plan_and_a_second_run_import_only_yaml(cli, imported):
     assert set(HEAVY) & plan == {"msgspec"}  # writes the JSON
 
 
+def test_schema_imports_no_heavy_library(imported):
+    assert not {"yaml", *HEAVY} & imported("schema", "output", "rotate", "status")
+
+
 def test_rotate_imports_no_heavy_library(cli, imported):
     cli.write("one.yaml", "- {sign_domain: example.com, selector: s, key_len: 2048}\n")
     assert cli("register", "--sandbox", "one.yaml").status == 0

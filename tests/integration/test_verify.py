@@ -6,21 +6,19 @@ import json
 from collections.abc import Mapping
 
 import dkim
-import jsonschema
 import pytest
 
 import mail_verifiers
 from damaged_mail import CASES, MAIL
 from delegation import Host, Security, Zone
 from dns_servers import serving
-from documents import ROOT, example
+from documents import example
 from network import running
 from ports import free_port
 from published import APEX, name_of, private_keys, published, register, txt
 from signers import safe_place
 
 VERIFIERS = {"opendkim": mail_verifiers.running_opendkim, "rspamd": mail_verifiers.running_rspamd}
-SCHEMA = json.loads((ROOT / "dkimctl/cli/output/schemas/verify.json").read_text())
 TWO = ("example.com", "mail.example.com")
 
 
@@ -38,12 +36,11 @@ def serve(needs_tool, tmp_path):
 
 @pytest.fixture
 def verify(cli):
-    """Run verify; gives the ended command, and the mails, which fit the schema."""
+    """Run verify; gives the ended command, and the mails."""
 
     def verify(server, *words, stdin=b""):
         options = ("--sandbox", "--server", server, "--format", "json")
         done = cli("verify", *options, *words, stdin=stdin)
-        jsonschema.validate(done.json, SCHEMA)
         assert done.json["count"] == len(done.json["items"])
         return done, done.json["items"]
 

@@ -20,7 +20,11 @@ _SYSTEM_DIRECTORIES = (
 )
 _POSTGRESQL = Path("/usr/lib/postgresql")  # one directory a version
 # Programs of PyPI, and what to install for each.
-_FROM_PYPI = {"moto_server": "'moto[route53,server]'", "schemathesis": "schemathesis"}
+_FROM_PYPI = {
+    "moto_server": "'moto[route53,server]'",
+    "schemathesis": "schemathesis",
+    "check-jsonschema": "check-jsonschema",
+}
 # Debian's packages, and the programs in each that tests need.
 PACKAGES = {
     "bash-completion": ("dh_bash-completion",),

@@ -20,12 +20,12 @@ def test_missing_programs_are_named_with_their_packages(monkeypatch):
 
 
 def test_a_missing_program_of_pypi_is_named_with_its_command(monkeypatch):
-    monkeypatch.setattr(
-        needs, "which", lambda name: name not in ("moto_server", "schemathesis") and name
-    )
+    missing = ("moto_server", "schemathesis", "check-jsonschema")
+    monkeypatch.setattr(needs, "which", lambda name: name not in missing and name)
     assert needs.summary(["Skipped: moto_server is not installed"]) == (
         "skipped: 1 for missing programs "
-        "(pipx install 'moto[route53,server]'; pipx install schemathesis)"
+        "(pipx install 'moto[route53,server]'; pipx install schemathesis; "
+        "pipx install check-jsonschema)"
     )
 
 

@@ -32,7 +32,7 @@ from dkimctl.cli.output.first_steps import after_init
 from dkimctl.cli.output.next_steps import SPEC_FILE
 from dkimctl.cli.session import Session
 from dkimctl.errors import ExitCode, UsageError
-from dkimctl.settings.modeline import modeline
+from dkimctl.settings.schemas import Schema, modeline
 from dkimctl.settings.values import SANDBOX
 
 app = App()
@@ -107,9 +107,9 @@ def _write(
 
     texts = {}
     if config is not None:
-        texts[config] = modeline("config") + first_config(read_account(session, answers))
+        texts[config] = modeline(Schema.CONFIG) + first_config(read_account(session, answers))
     domains = read_domains(session, domain)
-    texts[output] = modeline("specs") + first_specs(domains, start_of_signing(date.today()))
+    texts[output] = modeline(Schema.SPECS) + first_specs(domains, start_of_signing(date.today()))
     if config is not None and _is_default_place(session):
         prepare_config_directory(config)
     write_files(texts, config=config)

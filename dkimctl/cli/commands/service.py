@@ -17,7 +17,13 @@ from dkimctl.cli.commands import (
 )
 from dkimctl.cli.embedded_service import open_service_store
 from dkimctl.cli.options.results import read_output
-from dkimctl.cli.options.shared import DataOption, examples, read_duration
+from dkimctl.cli.options.shared import (
+    DataOption,
+    TableOrJson,
+    TableOrJsonOption,
+    examples,
+    read_duration,
+)
 from dkimctl.cli.output.new_clients import (
     announce_login,
     announce_rotation,
@@ -26,6 +32,7 @@ from dkimctl.cli.output.new_clients import (
     rotate_and_print,
     rotate_and_save,
 )
+from dkimctl.cli.output.service_lists import json_list
 from dkimctl.cli.output.streams import write
 from dkimctl.text.escaping import printable
 
@@ -92,13 +99,21 @@ def create(
     announce_login(ctx.obj, client_id, output)
 
 
-@client.command("list", epilog=examples("dkimctl service client list"))
-def list_(data: DataOption = None) -> None:
+@client.command(
+    "list",
+    epilog=examples("dkimctl service client list", "dkimctl service client list --format json"),
+)
+def list_(fmt: TableOrJsonOption = TableOrJson.TABLE, data: DataOption = None) -> None:
     """List the clients, one per line: ID, state, creation time."""
     with closing(open_service_store(data)) as store:
         from dkimctl.service.clients import list_clients
 
         clients = list_clients(store)
+    if fmt is TableOrJson.JSON:
+        from dataclasses import asdict
+
+        write(json_list("clients", map(asdict, clients)))
+        return
     rows = ((client.client_id, client.state, client.created_at) for client in clients)
     write("\t".join(printable(field) for field in row) + "\n" for row in rows)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
@@ -13,6 +11,7 @@ import typer
 from dkimctl.cli.command import App
 from dkimctl.cli.embedded_service import open_service_store
 from dkimctl.cli.options.shared import DataOption, TableOrJson, TableOrJsonOption, examples
+from dkimctl.cli.output.service_lists import json_list
 from dkimctl.cli.output.streams import write
 from dkimctl.errors import UsageError
 from dkimctl.text.escaping import printable, quoted
@@ -89,15 +88,11 @@ def audit(
             ctx.obj.note(f"dkimctl: deleted {counted(count, 'action')} from the audit log")
             return
         events = read_events(store, since)
-        write(_json(events) if fmt is TableOrJson.JSON else map(_line, events))
+        if fmt is TableOrJson.JSON:
+            write(json_list("actions", (event._asdict() for event in events)))
+        else:
+            write(map(_line, events))
 
 
 def _line(event: Event) -> str:
     return "\t".join(map(printable, event)) + "\n"
-
-
-def _json(events: Iterable[Event]) -> Iterator[str]:
-    yield '{"actions": ['
-    for number, event in enumerate(events):
-        yield (",\n " if number else "\n ") + json.dumps(event._asdict())
-    yield "\n]}\n"

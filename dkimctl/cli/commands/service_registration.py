@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,6 +17,7 @@ from dkimctl.cli.options.shared import (
     YesOption,
     examples,
 )
+from dkimctl.cli.output.service_lists import json_list
 from dkimctl.cli.output.streams import Reporter, write
 from dkimctl.errors import ExitCode, UsageError
 from dkimctl.text.escaping import printable
@@ -67,7 +66,10 @@ def list_(
         from dkimctl.service.registration_management import list_registrations
 
         registrations = list_registrations(store, client, domain)
-        write(_json(registrations) if fmt is TableOrJson.JSON else map(_line, registrations))
+        if fmt is TableOrJson.JSON:
+            write(json_list("registrations", (one._asdict() for one in registrations)))
+        else:
+            write(map(_line, registrations))
 
 
 @app.command(epilog=examples("dkimctl service registration enable example.com s1"))
@@ -160,10 +162,3 @@ def _line(registration: Registration) -> str:
         registration.regist_date,
     )
     return "\t".join(map(printable, fields)) + "\n"
-
-
-def _json(registrations: Iterable[Registration]) -> Iterator[str]:
-    yield '{"registrations": ['
-    for number, registration in enumerate(registrations):
-        yield (",\n " if number else "\n ") + json.dumps(registration._asdict())
-    yield "\n]}\n"

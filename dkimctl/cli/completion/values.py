@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from enum import StrEnum
 from typing import Any
 
 from dkimctl.publication.handoff.providers import PROVIDERS
+from dkimctl.render.output_schema import described_outputs
+from dkimctl.settings.schemas import Schema, read_schema
 
 
 class Kind(StrEnum):
@@ -29,6 +32,12 @@ def source_of(parameter: Any) -> Source | None:
     return _SOURCES.get(parameter.metavar)
 
 
+def _words_of_outputs() -> Source:
+    """The words of the commands whose JSON `dkimctl schema output` describes."""
+    outputs = described_outputs(json.loads(read_schema(Schema.OUTPUT)))
+    return tuple(dict.fromkeys(word for output in outputs for word in output.split()))
+
+
 _SOURCES: dict[str, Source] = {
     "FILE": (Kind.FILES,),
     "[FILE]...": (Kind.FILES,),
@@ -39,6 +48,7 @@ _SOURCES: dict[str, Source] = {
     "SELECTION...": (Kind.DOMAINS, Kind.SPECS),
     "[SELECTION]...": (Kind.DOMAINS, Kind.SPECS),
     "CLIENT_ID": (Kind.CLIENTS,),
+    "[COMMAND]...": _words_of_outputs(),
     "STORE": ("keyring", "file"),
     "METHOD": ("GET", "POST", "PUT", "PATCH", "DELETE"),
     "PROVIDER": tuple(provider.key for provider in PROVIDERS),

@@ -71,7 +71,7 @@ YesOption = Annotated[
 
 
 class TableOrJson(StrEnum):
-    """The formats of `status`, `profile list` and `ledger forget`."""
+    """The formats of answers without a format of their own."""
 
     TABLE = "table"
     JSON = "json"

@@ -8,13 +8,10 @@ import json
 import re
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
-from pathlib import Path
 
-import jsonschema
 import pytest
 from rich.cells import cell_len
 
-import dkimctl.cli.output
 from dkimctl.models.key_status import KeyDates, KeyStage, KeyStatus, NextAction
 from dkimctl.models.listed_key import NOT_CHECKED, ListedKey
 from dkimctl.publication.verdicts import Verdict
@@ -26,11 +23,11 @@ from dkimctl.render.overview_items import overview_lines
 from dkimctl.render.overview_text import Screen, overview_text
 from dkimctl.render.renderer import KeyFormat, TableLayout, render_all
 from dkimctl.rotation.overview import make_overview
+from outputs import validator
 from rendering import HOSTILE
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
-SCHEMAS = Path(dkimctl.cli.output.__file__).with_name("schemas")
 
 
 def key(
@@ -130,9 +127,8 @@ def test_times_are_short(time, text):
 
 
 def validated(name: str, text: str):
-    schema = json.loads((SCHEMAS / f"{name}.json").read_text(encoding="utf-8"))
     document = json.loads(text)
-    jsonschema.Draft202012Validator(schema).validate(document)
+    validator(name).validate(document)
     return document
 
 
