@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
+import command_tree
 from completers import SCRIPTS, Offered, complete
 from dkimctl.cli.completion.scripts import INSTALLATIONS, Shell
 from dkimctl.cli.completion.values import source_of
-from dkimctl.cli.main import LazyGroup
 from needs import give_up
 from shells import InteractiveShell
 
@@ -89,12 +89,9 @@ def registered(cli) -> None:
     cli.environment["DKIMCTL_CONFIG"] = str(cli.home / "config.yaml")
 
 
-def all_commands(command=None, words: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
+def all_commands() -> Iterator[tuple[str, Any]]:
     """All commands, by the line that calls them."""
-    command = LazyGroup() if command is None else command
-    yield " ".join(["dkimctl", *words]), command
-    for name in getattr(command, "commands", ()):
-        yield from all_commands(command.get_command(None, name), (*words, name))
+    return ((" ".join(path), command) for path, command in command_tree.commands())
 
 
 def choices_of(parameter: Any) -> list[str]:

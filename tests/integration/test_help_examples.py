@@ -16,7 +16,7 @@ from typing import NamedTuple
 import dkim
 import pytest
 
-from command_tree import help_examples
+import command_tree
 from delegation import Zone
 from documents import ROOT
 from lives import HOSTS, PRIMARY
@@ -27,11 +27,22 @@ from processes import Cli, ServeProcess, converse
 if sys.platform != "linux":
     pytest.skip("needs a network namespace of Linux", allow_module_level=True)
 
-# Lines of which one needs what another one makes are typed together.
-EXAMPLES = {
-    command: ["\n".join(lines)] if command == "completion" else lines
-    for command, lines in help_examples().items()
-}
+
+def examples() -> dict[str, list[str]]:
+    """The examples, each once, by the first word of the command whose help has them.
+
+    Those of `dkimctl --help` are listed under "". Lines of `completion` need each other.
+    """
+    found: dict[str, list[str]] = {}
+    for (_, *words), command in command_tree.commands():
+        lines = [line for line in command_tree.examples(command) if not line.startswith("#")]
+        of_command = found.setdefault(" ".join(words[:1]).partition(" ")[0], [])
+        new = ["\n".join(lines)] if words == ["completion"] else lines
+        of_command += [line for line in new if line not in of_command]
+    return found
+
+
+EXAMPLES = examples()
 OPERATING = ("service", "serve")  # the service's side needs no other server
 ZONES = [Zone(name, ("ns1.test",)) for name in ("example.com", "example.net", "sold.example")]
 CONFIG = f"""
