@@ -30,9 +30,10 @@ extend_path()
 # The same examples each time, so that a failure is due to the change; tests/fuzz looks for new
 # ones. No time limits: the machine may be busy.
 settings.register_profile(
-    "same", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.register_profile("few", settings.get_profile("same"), max_examples=30)
+    "same", max_examples=60, derandomize=True, deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)  # fmt: skip
+settings.register_profile("few", settings.get_profile("same"), max_examples=20)
 settings.load_profile("same")
 
 # With Ubuntu's umask of 002, directories that tests create would be refused as state directories.
