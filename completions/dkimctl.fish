@@ -66,7 +66,7 @@ set -g __dkimctl_options \
     'version|--version -V|||Show the version and exit.' \
     'help|--help -h|||Show this message and exit.' \
     'domain|--domain||1|A signing domain; repeatable.' \
-    'output|--output -o|@files||Spec file to write (default: domains.yaml).' \
+    'output|--output -o|@files||Spec file to write.' \
     'no-config|--no-config|||Write only the spec file.' \
     'dns|--dns|hand rfc2136 octodns||hand, rfc2136, octodns (default: hand).' \
     'server|--server|||The primary server, for dynamic updates.' \

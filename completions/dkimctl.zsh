@@ -224,7 +224,7 @@ _dkimctl_option() {
         version) names='--version -V' help='Show the version and exit.' ;;
         help) names='--help -h' help='Show this message and exit.' ;;
         domain) names=--domain repeatable=1 help='A signing domain; repeatable.' ;;
-        output) names='--output -o' source=@files help='Spec file to write (default: domains.yaml).' ;;
+        output) names='--output -o' source=@files help='Spec file to write.' ;;
         no-config) names=--no-config help='Write only the spec file.' ;;
         dns) names=--dns source='hand rfc2136 octodns' help='hand, rfc2136, octodns (default: hand).' ;;
         server) names=--server help='The primary server, for dynamic updates.' ;;

@@ -9,7 +9,6 @@ import typer
 
 from dkimctl.cli.init.dns import DnsMethod
 from dkimctl.cli.options.results import read_output
-from dkimctl.cli.output.next_steps import SPEC_FILE
 from dkimctl.errors import UsageError
 
 _DNS_PANEL = "How DNS is changed"
@@ -34,8 +33,7 @@ SpecFileOption = Annotated[
         "-o",
         metavar="FILE",
         parser=_read_file_name,
-        help=f"Spec file to write (default: {SPEC_FILE}).",
-        show_default=False,
+        help="Spec file to write.",
     ),
 ]
 NoConfigOption = Annotated[bool, typer.Option("--no-config", help="Write only the spec file.")]
