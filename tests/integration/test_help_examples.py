@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import grp
-import os
 import re
 import shutil
 import sqlite3
@@ -167,7 +165,7 @@ class World:
             "192.0.2.1": PRIMARY,
             "192.0.2.2:5353": f"{PRIMARY}:53",
             "/etc/": "etc/",
-            "_rspamd": grp.getgrgid(os.getgid()).gr_name,
+            "_rspamd": self.home.group(),
             "postgresql+psycopg://localhost/dkimctl": database,
         }
 
