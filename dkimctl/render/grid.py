@@ -164,16 +164,18 @@ def _chopped(word: str, width: int) -> Iterator[str]:
     """The pieces of a word that is too long; a domain is broken after one of its dots."""
     from rich.cells import chop_cells
 
-    while not _fits(word, width):
-        piece, *others = chop_cells(word, width)
+    start = 0
+    while start < len(word):
+        # A window, since rich would chop all that is left for each piece.
+        piece = chop_cells(word[start : start + 2 * width], width)[0]
         if not piece:  # a character is wider than the column
-            yield from (piece, *others)
+            yield from chop_cells(word[start:], width)
             return
         dot = piece.rfind(".") + 1
-        end = dot if dot > len(piece) // 2 else len(piece)
-        yield word[:end]
-        word = word[end:]
-    yield word
+        is_last = start + len(piece) == len(word)
+        end = dot if dot > len(piece) // 2 and not is_last else len(piece)
+        yield piece[:end]
+        start += end
 
 
 def _words(text: str, width: int) -> list[str]:

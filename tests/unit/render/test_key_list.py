@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+import time
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 
@@ -102,6 +103,14 @@ def test_the_wide_table_has_the_fqdn_with_a_labels_below_each_row():
 def test_a_long_domain_is_broken_after_a_dot():
     lines = render(KeyFormat.TABLE, [key("a-long-label.example.com")], width=80).splitlines()
     assert [line.split()[0] for line in lines[1:]] == ["a-long-label.", "example.com"]
+
+
+@pytest.mark.parametrize("letter", ["a", "a.", "例", "e\u0301"])
+def test_a_very_long_selector_takes_no_long_time(letter):
+    begun = time.process_time()
+    text = render(KeyFormat.TABLE, [key(selector=letter * 100_000)], width=80)
+    assert time.process_time() - begun < 5  # seconds; 100 times as long if it were quadratic
+    assert text.count(letter) >= 90_000
 
 
 @pytest.mark.parametrize("width", [40, 80, 120, 200])
