@@ -35,6 +35,7 @@ def main() -> int:
     except KeyboardInterrupt:  # Ctrl-C before `run` could handle it
         return 130
     finally:
+        _forget_ctrl_c()
         gc.freeze()
 
 
@@ -46,6 +47,16 @@ def _abandon_hanging_threads(status: int) -> None:
             with contextlib.suppress(OSError, ValueError):
                 stream.flush()
         os._exit(status)
+
+
+def _forget_ctrl_c() -> None:
+    """Let `python -m` exit with our status, whatever Ctrl-C interrupted.
+
+    If a KeyboardInterrupt leaves an exec() of a string, with which libraries make classes, Python
+    notes that, and `python -m` then ends by SIGINT, although the exception was caught. The next
+    exec() of a string deletes the note.
+    """
+    exec("")  # noqa: S102
 
 
 def _disable_core_dumps() -> None:

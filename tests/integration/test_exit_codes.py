@@ -272,3 +272,11 @@ def test_an_unknown_client_of_the_service_is_1(cli):
         done = cli("service", "client", verb, "nobody", "--data", "service.db")
         assert done.status == 1
         assert "the client does not exist" in done.err
+
+
+def test_ctrl_c_while_a_library_executes_text_is_130(cli):
+    cli.environment["PYTHONPATH"] = str(cli.home)
+    (cli.home / "yaml.py").write_text('exec("raise KeyboardInterrupt")\n')
+    done = cli("register", "--dry-run", "-", stdin=ENTRY)
+    assert (done.status, done.out) == (130, "")
+    assert "interrupted" in done.err
