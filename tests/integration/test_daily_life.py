@@ -7,11 +7,16 @@ import io
 import json
 import re
 
+import dkim
 import pytest
 
+from damaged_mail import MAIL
+from delegation import Host, Zone
 from dkimctl.publication.verdicts import Verdict
 from documents import PAGES
+from network import running
 from portfolio import ENVIRONMENT, Portfolio, fill
+from published import name_of, private_keys, register, txt
 
 COMMANDS = dict(
     re.findall(r"^\| ([^|]+\?) \| `(dkimctl [^`]+)` \|$", PAGES["daily.md"], re.MULTILINE)
@@ -101,3 +106,55 @@ def test_a_spreadsheet(ask, cli):
     ask("What do I put into a spreadsheet?")
     text = (cli.home / "keys.csv").read_text(encoding="utf-8")
     assert len([*csv.DictReader(io.StringIO(text))]) == 527
+
+
+@pytest.fixture
+def customer(cli, needs_tool, tmp_path):
+    """The customer's domains in the sandbox and in DNS: the record of one is another's."""
+    mail, news, shop = (f"{name}.customer.example" for name in ("mail", "news", "shop"))
+    values = register(cli, mail, news, shop)
+    values[shop] = values[mail]
+    records = "".join(txt(name_of(domain), value) for domain, value in values.items())
+    hosts = [Host("ns.customer.example", ("127.0.0.2",), "nsd")]
+    zones = [Zone("customer.example", (hosts[0].name,), records=records)]
+    with running(tmp_path, needs_tool, hosts=hosts, zones=zones) as network:
+        cli.prefix = network.prefix(cli.home)
+        yield
+
+
+@pytest.fixture
+def ask_dns(customer, shell):
+    """Asks one of the questions about the customer; gives the answer, which ends with `status`."""
+
+    def ask(question: str, status: int):
+        block = f"status=0; {COMMANDS[question]} || status=$?; test $status = {status}"
+        return shell(block, {"DKIMCTL_PROFILE": "sandbox"})
+
+    return ask
+
+
+def test_which_of_the_customers_domains_is_wrong(ask_dns):
+    answer = ask_dns("Which of the customer's three domains is wrong?", 1)
+    verdicts = re.findall(r"^(\w+)\.customer\.example +s1 +(\w+)", answer.stdout, re.MULTILINE)
+    assert verdicts == [("shop", "mismatch"), ("mail", "published"), ("news", "published")]
+
+
+def test_a_sheet_for_the_customer(ask_dns, cli):
+    ask_dns("What do I send him?", 0)
+    page = (cli.home / "sheet.html").read_text(encoding="utf-8")
+    for name in ("mail", "news", "shop"):
+        assert f">s1._domainkey.{name}</code>" in page
+
+
+def test_why_the_customers_mail_does_not_verify(ask_dns, cli):
+    sender = b"shop.customer.example"
+    key = private_keys(cli.home)[sender.decode(), "s1"]
+    mail = MAIL.replace(b"example.com", sender)
+    (cli.home / "mail.eml").write_bytes(dkim.sign(mail, b"s1", sender, key) + mail)
+    answer = ask_dns("Why does his mail not verify?", 1)
+    assert "DNS is at fault" in answer.stdout
+
+
+def test_what_is_wrong_with_the_setup(ask_dns):
+    answer = ask_dns("Something is wrong with my set-up. What?", 0)
+    assert "resolver          ok           127.0.0.1 answers" in answer.stdout
