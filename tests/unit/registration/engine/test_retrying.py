@@ -176,7 +176,7 @@ class TestWaiting:
         self, service, make_run, entries, outcomes_of
     ):
         server = service(*[Throttled("429", retry_after=10.0)] * 7, LOST)
-        run = make_run(server.send, max_wait=100.0)
+        run = make_run(server.send, max_wait=100.0, speed=100)
         assert outcomes_of(run.run(entries(2))) == ["created"] * 2
         assert len(server.batches) == 9
 
@@ -185,7 +185,7 @@ class TestWaiting:
         self, service, make_run, entries, outcomes_of, retry_after
     ):
         server = service(*[Throttled("429", retry_after=retry_after)] * 100)
-        run = make_run(server.send, max_wait=5.0)
+        run = make_run(server.send, max_wait=5.0, speed=10)
         assert outcomes_of(run.run(entries(2))) == ["pending"] * 2
         assert len(server.batches) == (6 if retry_after else 17)
 

@@ -217,8 +217,14 @@ def test_no_plain_key_stays_in_the_log_while_others_use_the_file(path, ours):
     assert key.split(b"\n")[3] not in data
 
 
-def test_a_log_that_cannot_be_emptied_is_reported(path, ours, monkeypatch):
-    monkeypatch.setattr("dkimctl.service.database.sqlite.BUSY_SECONDS", 0.1)
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waiting for another process ends soon."""
+    for module in ("sqlite", "sqlite_engine"):
+        monkeypatch.setattr(f"dkimctl.service.database.{module}.BUSY_SECONDS", 0.1)
+
+
+def test_a_log_that_cannot_be_emptied_is_reported(path, ours, impatient):
     with closing(open_store(path)) as other:
         _register(other, "new.example")
         with (
@@ -240,9 +246,8 @@ def _being_read(path: Path) -> Iterator[None]:
 
 
 def test_a_file_with_encrypted_keys_can_be_opened_while_it_is_read(
-    path: Path, ours: PrivateKeyEncryptor, monkeypatch: pytest.MonkeyPatch
+    path: Path, ours: PrivateKeyEncryptor, impatient: None
 ) -> None:
-    monkeypatch.setattr("dkimctl.service.database.sqlite.BUSY_SECONDS", 0.1)
     open_store(path, ours).close()
     with _being_read(path):
         with closing(open_store(path)) as store:
