@@ -57,10 +57,6 @@ def pytest_configure(config: pytest.Config) -> None:
         settings.load_profile("few")
 
 
-def pytest_collection_finish() -> None:
-    gc.freeze()
-
-
 def _refuse_network(event: str, arguments: tuple) -> None:
     """An audit hook: fail on a connection to anything but loopback."""
     if event != "socket.connect" or not isinstance(arguments[1], tuple):
