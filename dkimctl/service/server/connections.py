@@ -25,7 +25,7 @@ from dkimctl.service.http.addresses import peer_address
 from dkimctl.service.server.leader_followers import LeaderFollowers
 from dkimctl.service.server.parser import Parser
 
-_FRESH = 2.0  # seconds in which a connection that just began something is not dropped for others
+_FRESH = 2.0  # seconds in which a connection that just began something is not dropped
 _SEND_BUFFER = 64 * 1024  # bytes
 _NO_FILES = {errno.EMFILE, errno.ENFILE}
 _logger = logging.getLogger(__name__)
@@ -84,6 +84,11 @@ class Connection(HTTPChannel):
         if self.request is not None or self.total_outbufs_len:
             return State.TRANSFER
         return State.IDLE if self._was_served else State.SILENT
+
+    def is_idle(self, now: float) -> bool:
+        """Whether it has no request, nor just began, so that one may be on its way."""
+        is_new = self.state is State.SILENT and now < self._since + _FRESH
+        return self.state <= State.IDLE and not is_new
 
     @property
     def memory(self) -> int:

@@ -168,9 +168,9 @@ class Server:
 
     def _close_idle(self) -> bool:
         """Close connections without a request; whether there are others."""
-        connections = self._connections()
+        now, connections = time.monotonic(), self._connections()
         for connection in connections:
-            if connection.state <= State.IDLE:
+            if connection.is_idle(now):
                 connection.handle_close()
         return any(connection.connected for connection in connections)
 
