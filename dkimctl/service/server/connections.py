@@ -85,10 +85,9 @@ class Connection(HTTPChannel):
             return State.TRANSFER
         return State.IDLE if self._was_served else State.SILENT
 
-    def is_idle(self, now: float) -> bool:
-        """Whether it has no request, nor just began, so that one may be on its way."""
-        is_new = self.state is State.SILENT and now < self._since + _FRESH
-        return self.state <= State.IDLE and not is_new
+    def is_unused(self, now: float) -> bool:
+        """Whether it has no request. A new connection has some time to send one."""
+        return self.state is State.IDLE or (self.state is State.SILENT and not self._is_fresh(now))
 
     @property
     def memory(self) -> int:
@@ -102,9 +101,12 @@ class Connection(HTTPChannel):
 
         Of those that just began something the oldest, or a newcomer would go before it could speak.
         """
-        if now < self._since + _FRESH:
+        if self._is_fresh(now):
             return True, State.SILENT, self._since
         return False, self.state, self._since
+
+    def _is_fresh(self, now: float) -> bool:
+        return now < self._since + _FRESH
 
     def readable(self) -> bool:
         """Called in every iteration of the server's loop, at least once a second."""

@@ -125,7 +125,7 @@ class Server:
             self._stop_listening()
             wait = 0  # those that are connected may have sent a request
         self._serve_once(wait)
-        return self._close_idle() and time.monotonic() < self._deadline
+        return self._close_unused() and time.monotonic() < self._deadline
 
     def _stop_listening(self) -> None:
         self._is_stopping = True
@@ -166,11 +166,11 @@ class Server:
         for listener in self._listeners:
             listener.is_full, listener.is_starved = is_full, False
 
-    def _close_idle(self) -> bool:
+    def _close_unused(self) -> bool:
         """Close connections without a request; whether there are others."""
         now, connections = time.monotonic(), self._connections()
         for connection in connections:
-            if connection.is_idle(now):
+            if connection.is_unused(now):
                 connection.handle_close()
         return any(connection.connected for connection in connections)
 
