@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+from pathlib import Path
 
 import dkim
 import pytest
@@ -155,6 +156,17 @@ def test_why_the_customers_mail_does_not_verify(ask_dns, cli):
     assert "DNS is at fault" in answer.stdout
 
 
-def test_what_is_wrong_with_the_setup(ask_dns):
-    answer = ask_dns("Something is wrong with my set-up. What?", 0)
+def test_what_is_wrong_with_the_setup(ask_dns, cli):
+    config = cli.home / ".config" / "dkimctl" / "config.yaml"
+    config.parent.mkdir(parents=True)
+    config.write_text("profile: sandbox\n")
+    answer = ask_dns("Something is wrong with my set-up. What?", 1)
     assert "resolver          ok           127.0.0.1 answers" in answer.stdout
+    [wrong] = re.findall(r"^(.+?)  +wrong ", answer.stdout, re.MULTILINE)
+    assert wrong == "config file"
+
+
+def test_every_question_of_the_page_is_asked():
+    tests = Path(__file__).read_text(encoding="utf-8")
+    assert len(COMMANDS) > 10
+    assert [question for question in COMMANDS if f'"{question}"' not in tests] == []
