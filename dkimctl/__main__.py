@@ -52,9 +52,9 @@ def _abandon_hanging_threads(status: int) -> None:
 def _forget_ctrl_c() -> None:
     """Let `python -m` exit with our status, whatever Ctrl-C interrupted.
 
-    If a KeyboardInterrupt leaves an exec() of a string, with which libraries make classes, Python
-    notes that, and `python -m` then ends by SIGINT, although the exception was caught. The next
-    exec() of a string deletes the note.
+    Libraries make classes with exec() of a string. If a KeyboardInterrupt leaves one, Python
+    remembers it, and `python -m` ends by SIGINT, even if the exception was caught. The next exec()
+    of a string makes Python forget it.
     """
     exec("")  # noqa: S102
 
