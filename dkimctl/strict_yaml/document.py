@@ -18,7 +18,7 @@ from dkimctl.text.escaping import printable, quoted
 T = TypeVar("T")
 NewParser = Callable[[Source], Any]  # makes a parser of PyYAML's interface
 
-MAX_DEPTH = 8  # more than any of our schemas needs; the parser itself has no limit
+MAX_DEPTH = 8  # more than any of our schemas needs; libyaml before 0.2.6 has no limit
 MAX_VALUE = 1024  # characters; every value that is valid is shorter
 _MAX_SKIPPED = 500_000  # nodes inside what is not expected
 
@@ -27,6 +27,7 @@ _WRITE_PAIRS = "write lines of the form 'KEY: VALUE'"
 _WRITE_VALUE = "write the value itself here"
 _MAX_GUESS = 60  # characters; comparing takes quadratic time
 _MAX_SYNTAX_MESSAGE = 200  # characters; it may quote the file
+_TOO_DEEP = ("nested too deeply", "close the brackets above")
 
 
 class Document:
@@ -189,7 +190,7 @@ class Document:
         if kind in self._start_events:
             self._depth += 1
             if self._depth > MAX_DEPTH:
-                self._stop(event.start_mark, "nested too deeply", "close the brackets above")
+                self._stop(event.start_mark, *_TOO_DEEP)
         node: Node = event
         return node
 
@@ -245,6 +246,9 @@ class Document:
         mark, context = error.problem_mark, error.context_mark
         if error.context == "while scanning a quoted scalar":
             self._refuse_cut(context)
+        if "maximum nesting depth" in text:  # libyaml looks ahead, and gives up at 1,000 levels
+            self._report(mark, *_TOO_DEEP)
+            return
         if advice := self._syntax_advice.get(error.context):
             self._report(context, *advice)
             return

@@ -105,7 +105,7 @@ KINDS: dict[str, tuple[int, Callable[[int], bytes], str]] = {
         "more than 3,000,000 characters of internationalized labels",
     ),
     "a character a line": (SMALL, lambda size: filled(size, b"", b"a\n"), "1:1: a value, comment"),
-    "nested": (SMALL, lambda size: filled(size, b"", b"["), "1:2: an entry must be"),
+    "nested": (SMALL, lambda size: filled(size, b"", b"["), "nested too deeply"),
     "one flow sequence": (
         FULL,
         lambda size: filled(size, b"x: [", b"a,", b"]"),
@@ -147,7 +147,7 @@ def test_no_spec_file_takes_much_memory_or_time(kind, tmp_path):
     assert "Traceback" not in done.stderr
     if problem:
         assert int(status) == 2
-        assert problem in done.stderr.splitlines()[0]
+        assert problem in done.stderr
         assert len(done.stderr) < 1 << 20
     else:
         assert int(status) == 0

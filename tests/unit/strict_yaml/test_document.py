@@ -100,7 +100,8 @@ def test_an_unclosed_bracket_names_the_line_on_which_it_was_opened(parser):
 def test_deep_nesting_stops_at_once(parser):
     begun = time.process_time()
     *_, last = problems("[" * 100_000, parser)
-    assert last == "f.yaml:1:9: nested too deeply"
+    # libyaml 0.2.6 reads ahead of us, and stops by itself at 1,000 levels.
+    assert last in ("f.yaml:1:9: nested too deeply", "f.yaml:1:1001: nested too deeply")
     assert time.process_time() - begun < 5
 
 
