@@ -17,7 +17,8 @@ from documents import LANGUAGES, PAGES, ROOT, blocks, blocks_in_tests, example
 
 SPECS = example("s2026", "yaml")
 VENV = "python3 -m venv .venv && . .venv/bin/activate && "
-TEST_COMMAND = f"{VENV}pip install -e '.[service,test]' && pytest -n 4\n"  # of .ci/run
+# .ci/run runs this.
+TEST_COMMAND = f"{VENV}pip install -c tests/constraints.txt -e '.[service,test]' && pytest -n 4\n"
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
