@@ -19,7 +19,7 @@ from dkimctl.cli.options.common import common_options, version_option
 from dkimctl.cli.options.shared import examples
 from dkimctl.cli.output.named_commands import given_options
 from dkimctl.cli.output.streams import Reporter, open_missing_streams, show_lines, write
-from dkimctl.errors import DkimctlError, ExitCode, Interrupted, OutputError
+from dkimctl.errors import DkimctlError, ExitCode, Interrupted, OutputError, UsageError
 from dkimctl.settings.values import CHECKS
 
 # By panel of the help. Each is a module of dkimctl.cli.commands. `rotate` takes a selection as well
@@ -68,6 +68,11 @@ class LazyGroup(Group):
         name, rest = split_command(args, COMMANDS, self.params)
         if name != args[0]:
             return name, self.get_command(ctx, name), rest
+        if f"{name} run" in COMMANDS and rest:  # it takes the word for a selection
+            from dkimctl.cli.removed import replacement
+
+            if hint := replacement(f"dkimctl {name}", rest[0]):
+                raise UsageError("no such command", hint=hint)
         return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002

@@ -42,6 +42,7 @@ def _message(error: Any) -> str:
 def _hint(error: Any, context: Any) -> str:
     """What to type instead; "" if nothing is known."""
     from dkimctl.cli import usage_hints
+    from dkimctl.cli.removed import replacement
 
     match type(error).__name__:
         case "BadOptionUsage":
@@ -49,15 +50,19 @@ def _hint(error: Any, context: Any) -> str:
         case _ if context is None:
             return ""
         case "NoSuchOption":
-            return usage_hints.for_option(error.option_name, context)
+            option = error.option_name
+            removed = replacement(context.command_path, option)
+            return removed or usage_hints.for_option(option, context)
         case "BadParameter" if value := re.match(_REFUSED_VALUE, error.message):
-            return usage_hints.for_value(value[1], error.param)
+            removed = replacement(context.command_path, value[1])
+            return removed or usage_hints.for_value(value[1], error.param)
         case "MissingParameter":
             return usage_hints.for_missing(context)
     if error.message.startswith("Got unexpected extra argument"):
         return usage_hints.for_extra(context)
     if unknown := re.match(_UNKNOWN_COMMAND, error.message):
-        return usage_hints.for_command(unknown[1], context.command, context.command_path)
+        removed = replacement(context.command_path, unknown[1])
+        return removed or usage_hints.for_command(unknown[1], context.command, context.command_path)
     return ""
 
 
