@@ -17,8 +17,8 @@ from rich.terminal_theme import MONOKAI
 from rich.text import Text
 
 from dkimctl.dkim import record_name
+from dkimctl.dns.verdicts import Check, Finding, Urgency, Verdict
 from dkimctl.models.registration import DnsRecord, DomainSpec, Outcome, Registration, Result
-from dkimctl.publication.verdicts import Check, Finding, Urgency, Verdict
 from dkimctl.render.check_table import CheckTableRenderer
 from dkimctl.render.renderer import TableLayout, render_all
 from dkimctl.render.table import TableRenderer

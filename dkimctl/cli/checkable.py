@@ -10,10 +10,10 @@ from dkimctl.cli.output.alike import AlikeWarnings
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.cli.selection import registered_results, saved_results
 from dkimctl.cli.session import Session
+from dkimctl.dns.looks import same_records
 from dkimctl.errors import ExitCode, LedgerError, UsageError
 from dkimctl.ledger.selection import Selection
 from dkimctl.models.registration import Outcome, Registration, RegistrationKey, Result, named
-from dkimctl.publication.looks import same_records
 from dkimctl.render.records import sound_record
 from dkimctl.text.grouping import without_names
 

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from dkimctl.cli.session import Session
+from dkimctl.dns.looks import Looks, recording_looks
 from dkimctl.errors import LedgerError
 from dkimctl.models.registration import RegistrationKey
-from dkimctl.publication.looks import Looks, recording_looks
 
 if TYPE_CHECKING:
     from dkimctl.rotation.retirement import RetirementPolicy
@@ -43,7 +43,7 @@ def review_now(session: Session, known: KnownKeys, policy: RetirementPolicy) -> 
     """Look at the successors in DNS, and record what is there."""
     from dkimctl.cli.options.checking import open_source
     from dkimctl.cli.progress.checking import CheckProgress
-    from dkimctl.publication.verdicts import Verdict
+    from dkimctl.dns.verdicts import Verdict
     from dkimctl.rotation.review import review_with_look
 
     progress = CheckProgress(session.reporter, Verdict.PUBLISHED, may_draw=True)

@@ -9,7 +9,7 @@ from dkimctl.cli.options.checking import open_source
 from dkimctl.cli.progress.checking import CheckProgress
 from dkimctl.cli.progress.registering import RegistrationProgress
 from dkimctl.cli.session import Session
-from dkimctl.publication.publishing.configured import open_targets
+from dkimctl.publishing.configured import open_targets
 from dkimctl.rotation.run.tools import Tools
 
 

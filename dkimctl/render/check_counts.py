@@ -7,8 +7,8 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import NamedTuple
 
+from dkimctl.dns.verdicts import Check, Urgency, Verdict, is_good
 from dkimctl.models.registration import utc_time
-from dkimctl.publication.verdicts import Check, Urgency, Verdict, is_good
 
 MAX_NAMED = 100  # of the checks that are wrong
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from dkimctl.publication.verdicts import Check
+from dkimctl.dns.verdicts import Check
 from dkimctl.render.json_format import json_line
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
-from dkimctl.publication.verdicts import Check, Urgency, Verdict, is_good
+from dkimctl.dns.verdicts import Check, Urgency, Verdict, is_good
 from dkimctl.render.grid import BOLD_RED, DIM, GREEN, RED, YELLOW, Grid, hidden_rows
 from dkimctl.render.renderer import Renderer, TableLayout
 from dkimctl.text.escaping import printable

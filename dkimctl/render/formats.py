@@ -26,11 +26,11 @@ from dkimctl.render.renderer import (
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from dkimctl.dns.verdicts import Check, Verdict
     from dkimctl.models.key_status import KeyStatus
     from dkimctl.models.listed_key import ListedKey
     from dkimctl.publication.handoff.sheet import Sheet
-    from dkimctl.publication.publishing.items import PlanItem
-    from dkimctl.publication.verdicts import Check, Verdict
+    from dkimctl.publishing.items import PlanItem
 
 _NO_RUN = Run("", 0.0)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
+from dkimctl.dns.verdicts import Verdict
 from dkimctl.models.key_status import KeyStage
 from dkimctl.models.listed_key import NOT_CHECKED, ListedKey
-from dkimctl.publication.verdicts import Verdict
 from dkimctl.render.grid import BOLD_RED, DIM, GREEN, INDENT, RED, YELLOW, Grid
 from dkimctl.render.renderer import Renderer, TableLayout
 from dkimctl.text.escaping import printable

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from dkimctl.publication.mail.report import CheckedSignature, MailReport
+from dkimctl.mail.report import CheckedSignature, MailReport
 from dkimctl.render.json_format import json_line
 
 

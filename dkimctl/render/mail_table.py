@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dkimctl.publication.mail.report import (
+from dkimctl.dns.verdicts import ACCEPTED
+from dkimctl.mail.report import (
     ALIGNED,
     CheckedSignature,
     MailReport,
     MailVerdict,
 )
-from dkimctl.publication.verdicts import ACCEPTED
 from dkimctl.render.grid import BOLD, DIM, GREEN, RED, YELLOW, Grid, styled, wrapped
 from dkimctl.render.renderer import Renderer, TableLayout
 from dkimctl.text.escaping import printable

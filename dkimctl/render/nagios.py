@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Iterator
 from enum import IntEnum
 
+from dkimctl.dns.verdicts import Check, Urgency, Verdict
 from dkimctl.models.registration import named
-from dkimctl.publication.verdicts import Check, Urgency, Verdict
 from dkimctl.render.check_counts import CheckCounts, Run
 from dkimctl.render.renderer import Renderer
 from dkimctl.text.escaping import printable

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple, TypeVar
 
+from dkimctl.dns.verdicts import Urgency
 from dkimctl.models.key_status import KeyStatus
 from dkimctl.models.listed_key import ListedKey
 from dkimctl.models.overview import MONTH, WEEK, AgeBand, Event, Overview
-from dkimctl.publication.verdicts import Urgency
 from dkimctl.render.grid import BOLD, BOLD_RED, CYAN, DIM, YELLOW, columns_of, styled, wrapped
 from dkimctl.render.key_list_table import short_time
 from dkimctl.render.renderer import TableLayout, render_all

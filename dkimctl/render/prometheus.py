@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from dkimctl.publication.verdicts import Check, Urgency, Verdict
+from dkimctl.dns.verdicts import Check, Urgency, Verdict
 from dkimctl.render.check_counts import CheckCounts, Run
 from dkimctl.render.renderer import Renderer
 from dkimctl.text.escaping import printable

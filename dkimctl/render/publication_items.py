@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from dkimctl.publication.publishing.items import PlanItem
+from dkimctl.publishing.items import PlanItem
 from dkimctl.render.json_format import json_line
 
 

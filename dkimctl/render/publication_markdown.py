@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from dkimctl.publication.publishing.items import PlanItem, Step
+from dkimctl.publishing.items import PlanItem, Step
 from dkimctl.render.markdown import code, fenced
 from dkimctl.render.publication_table import totals
 from dkimctl.render.renderer import Renderer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from dkimctl.publication.publishing.items import CHANGING, PlanItem, Step
+from dkimctl.publishing.items import CHANGING, PlanItem, Step
 from dkimctl.render.grid import BOLD, DIM, GREEN, RED, YELLOW, Grid, wrapped
 from dkimctl.render.renderer import Renderer, TableLayout
 from dkimctl.text.escaping import printable

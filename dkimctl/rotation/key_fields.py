@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, NoReturn
 
+from dkimctl.dns.verdicts import Verdict
 from dkimctl.errors import UsageError
 from dkimctl.models.key_status import KeyStage, NextAction
 from dkimctl.models.listed_key import NOT_CHECKED, ListedKey
-from dkimctl.publication.verdicts import Verdict
 from dkimctl.text.durations import parse_duration
 from dkimctl.text.escaping import quoted
 from dkimctl.text.idn import readable

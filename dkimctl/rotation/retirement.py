@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
+from dkimctl.dns.verdicts import Verdict
 from dkimctl.models.history import KeyHistory
 from dkimctl.models.registration import (
     DomainSpec,
@@ -16,7 +17,6 @@ from dkimctl.models.registration import (
     Result,
     by_signing_domain,
 )
-from dkimctl.publication.verdicts import Verdict
 from dkimctl.registration import outcomes
 from dkimctl.rotation.succession import Histories, Succession, Successor
 

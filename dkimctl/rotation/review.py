@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from dkimctl.dkim import record_fault, with_key_len
+from dkimctl.dns.verdicts import Check, Verdict
 from dkimctl.models.history import KeyHistory
 from dkimctl.models.registration import Registration, RegistrationKey, named
-from dkimctl.publication.verdicts import Check, Verdict
 from dkimctl.rotation.retirement import (
     RetirementPolicy,
     RetirementStatus,
@@ -19,11 +19,11 @@ from dkimctl.rotation.retirement import (
 from dkimctl.rotation.succession import Histories
 
 if TYPE_CHECKING:
+    from dkimctl.dns.check import Progress
+    from dkimctl.dns.looks import Looks
+    from dkimctl.dns.queries import Source
     from dkimctl.ledger.ledger import Ledger
     from dkimctl.ledger.selection import Selection
-    from dkimctl.publication.checking.queries import Source
-    from dkimctl.publication.checking.run import Progress
-    from dkimctl.publication.looks import Looks
 
 
 class KnownKeys(NamedTuple):
@@ -121,7 +121,7 @@ def _look(
     sound = [one for one in successors.values() if not record_fault(with_key_len(one))]
     if not sound:
         return []
-    from dkimctl.publication.checking.run import CheckPolicy, check_publication
+    from dkimctl.dns.check import CheckPolicy, check_publication
 
     checks: list[Check] = []
     policy = CheckPolicy(wait=0.0, warn_within=timedelta(), expect_absent=False)

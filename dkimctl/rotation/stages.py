@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
+from dkimctl.dns.verdicts import Urgency
 from dkimctl.models.closed_key import ClosedKey
 from dkimctl.models.history import KeyHistory
 from dkimctl.models.key_status import KeyDates, KeyStage, KeyStatus, NextAction
@@ -16,7 +17,6 @@ from dkimctl.models.registration import (
     key_of,
     utc_time,
 )
-from dkimctl.publication.verdicts import Urgency
 from dkimctl.rotation.retirement import (
     NEVER,
     RetirementPolicy,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from dkimctl.dns.verdicts import ACCEPTED, Urgency
 from dkimctl.models.history import KeyHistory
 from dkimctl.models.registration import Registration
-from dkimctl.publication.verdicts import ACCEPTED, Urgency
 
 
 def warning_time(lead: timedelta) -> timedelta:

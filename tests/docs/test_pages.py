@@ -10,10 +10,10 @@ from itertools import chain
 
 import pytest
 
+from dkimctl.dns.verdicts import Verdict
 from dkimctl.errors import ExitCode
 from dkimctl.models.registration import Outcome
 from dkimctl.publication.handoff.providers import PROVIDERS
-from dkimctl.publication.verdicts import Verdict
 from dkimctl.render.renderer import Format
 from dkimctl.settings.values import CHECKS
 from documents import PAGES, ROOT

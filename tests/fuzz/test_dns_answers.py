@@ -16,12 +16,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dkimctl.models.registration import DnsRecord, Registration
-from dkimctl.publication.checking.run import Checker
-from dkimctl.publication.verdicts import Check, Verdict
-from dkimctl.render.renderer import CheckFormat
-from dkimctl.resolver.authorities import Zone, ZoneServers
-from dkimctl.resolver.messages import (
+from dkimctl.dns.authorities import Zone, ZoneServers
+from dkimctl.dns.check import Checker
+from dkimctl.dns.messages import (
     TXT,
     Answer,
     Question,
@@ -32,8 +29,11 @@ from dkimctl.resolver.messages import (
     make_txt_question,
     rcode_name,
 )
-from dkimctl.resolver.server import NameServer, NoAnswer, Server
-from dkimctl.resolver.zones import find_zone
+from dkimctl.dns.nameserver import NameServer, NoAnswer, Server
+from dkimctl.dns.verdicts import Check, Verdict
+from dkimctl.dns.zones import find_zone
+from dkimctl.models.registration import DnsRecord, Registration
+from dkimctl.render.renderer import CheckFormat
 from rendering import render_checks
 from terminals import is_harmless
 

@@ -13,7 +13,7 @@ import pytest
 
 from damaged_mail import MAIL
 from delegation import Host, Zone
-from dkimctl.publication.verdicts import Verdict
+from dkimctl.dns.verdicts import Verdict
 from documents import PAGES
 from network import running
 from portfolio import ENVIRONMENT, Portfolio, fill

@@ -10,8 +10,8 @@ import time
 import pytest
 
 from dated import FAKETIME
+from dkimctl.dns.verdicts import Verdict
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.publication.verdicts import Verdict
 from dkimctl.settings.values import SANDBOX_FIXED
 from dns_servers import SECRET, WRONG_SECRET, key_file, serving
 from ports import free_port

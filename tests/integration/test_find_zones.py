@@ -12,9 +12,9 @@ import dns.message
 import dns.rrset
 import pytest
 
+from dkimctl.dns.messages import decode, encode
+from dkimctl.dns.zones import find_zone, find_zones
 from dkimctl.errors import ServiceError, UsageError
-from dkimctl.resolver.messages import decode, encode
-from dkimctl.resolver.zones import find_zone, find_zones
 from dkimctl.text.addresses import Address
 from dns_servers import Server
 from needs import NO_NAMESPACE, give_up

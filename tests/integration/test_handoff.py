@@ -11,7 +11,7 @@ import pytest
 
 from browser import Browser
 from delegation import Host, Zone
-from dkimctl.publication.verdicts import Verdict
+from dkimctl.dns.verdicts import Verdict
 from documents import example
 from network import running
 from portfolio import ENVIRONMENT, Portfolio

@@ -14,9 +14,9 @@ import pytest
 
 from dkimctl.errors import DnsRefused, NegativeAnswer, ServiceError
 from dkimctl.models.secret import Secret
-from dkimctl.publication.publishing.changes import Applied, NameState
-from dkimctl.publication.publishing.octodns import OctodnsTarget
-from dkimctl.publication.publishing.parallel import work_in_parallel
+from dkimctl.publishing.changes import Applied, NameState
+from dkimctl.publishing.octodns import OctodnsTarget
+from dkimctl.publishing.parallel import work_in_parallel
 from dns_servers import SECRET, WRONG_SECRET, Server, serving_api
 from documents import example
 from ports import free_port

@@ -7,9 +7,9 @@ from collections import Counter
 
 import pytest
 
-from dkimctl.publication.checking.queries import given
-from dkimctl.publication.checking.run import Checker
-from dkimctl.publication.verdicts import Verdict
+from dkimctl.dns.check import Checker
+from dkimctl.dns.queries import given
+from dkimctl.dns.verdicts import Verdict
 from dkimctl.text.addresses import Address
 from dns_servers import serving
 from published import APEX, txt

@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dkimctl.errors import DkimctlError, DnsRefused, NegativeAnswer, ServiceError
-from dkimctl.publication.publishing.changes import Change, NameState
-from dkimctl.publication.publishing.dns_server.connection import Timeouts
+from dkimctl.publishing.changes import Change, NameState
+from dkimctl.publishing.dns_server.connection import Timeouts
 from dns_servers import SECRET, WRONG_SECRET, Server, serving
 from ports import free_port
 from update_servers import (

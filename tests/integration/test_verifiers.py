@@ -10,7 +10,7 @@ import server_cases
 import verifiers
 import zone_cases
 from delegation import Zone
-from dkimctl.publication.verdicts import ACCEPTED, Urgency
+from dkimctl.dns.verdicts import ACCEPTED, Urgency
 from network import running
 from odd_servers import __file__ as odd_servers
 from published import private_keys

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from dkimctl.publication.verdicts import ACCEPTED, Verdict
+from dkimctl.dns.verdicts import ACCEPTED, Verdict
 
 PUBLISHED, DIFFERS = Verdict.PUBLISHED, Verdict.DIFFERS
 MISMATCH, MALFORMED = Verdict.MISMATCH, Verdict.MALFORMED

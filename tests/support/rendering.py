@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 import dns.rdata
 from hypothesis import strategies as st
 
+from dkimctl.dns.verdicts import Check, Finding, ServerFinding, Verdict
 from dkimctl.models.registration import DnsRecord, Result
-from dkimctl.publication.verdicts import Check, Finding, ServerFinding, Verdict
 from dkimctl.render.formats import open_check_renderer, open_renderer
 from dkimctl.render.renderer import CheckFormat, Format, TableLayout, ZoneFile, render_all
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from delegation import Host, Security, Zone
-from dkimctl.publication.verdicts import Verdict
+from dkimctl.dns.verdicts import Verdict
 from zone_case import RECORD, Case, Mail
 from zone_cases import HOSTS
 

@@ -14,9 +14,9 @@ import dns.zone
 
 from dkimctl.models.registration import DnsRecord, Registration
 from dkimctl.models.secret import Secret
-from dkimctl.publication.publishing.changes import Action, Change, NameState
-from dkimctl.publication.publishing.rfc2136 import Rfc2136Target
-from dkimctl.publication.publishing.tsig_key import TsigKey
+from dkimctl.publishing.changes import Action, Change, NameState
+from dkimctl.publishing.rfc2136 import Rfc2136Target
+from dkimctl.publishing.tsig_key import TsigKey
 from dkimctl.text.addresses import Address
 from dns_servers import SECRET, Server, make_database, running, serving
 from ports import free_port

@@ -12,7 +12,7 @@ from dns.rdtypes.ANY.TXT import TXT
 
 from delegation import Host, Zone
 from dkimctl.dkim import record_name
-from dkimctl.publication.verdicts import ACCEPTED, Verdict
+from dkimctl.dns.verdicts import ACCEPTED, Verdict
 
 RECORD = "{name}. TXT {value}\n"
 

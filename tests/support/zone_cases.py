@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator
 
 from delegation import Zone
-from dkimctl.publication.verdicts import Verdict
+from dkimctl.dns.verdicts import Verdict
 from zone_case import RECORD, Case, Mail
 
 HOSTS = ("ns1.hosts.example", "ns2.hosts.example", "ns3.hosts.example")  # nsd, Knot DNS, BIND

@@ -40,10 +40,10 @@ from dkimctl.cli.selection import (
     warn_unmatched,
 )
 from dkimctl.cli.session import Session
+from dkimctl.dns.looks import Looks
+from dkimctl.dns.verdicts import Check
 from dkimctl.errors import Interrupted, UsageError
 from dkimctl.models.registration import Registration
-from dkimctl.publication.looks import Looks
-from dkimctl.publication.verdicts import Check
 from dkimctl.render.check_counts import Run
 from dkimctl.render.renderer import CheckFormat
 
@@ -84,7 +84,7 @@ def check_dns(
     published as registered; else 4 if DNS gave no answer for one. With --format nagios, it is that
     of a monitoring plugin.
     """
-    from dkimctl.publication.checking.run import check_publication
+    from dkimctl.dns.check import check_publication
 
     began = time.time()
     policy = read_policy(wait, warn_within, expect_absent=expect_absent)

@@ -27,8 +27,8 @@ from dkimctl.errors import LedgerError, UsageError
 
 if TYPE_CHECKING:
     from dkimctl.ledger.ledger import Ledger
-    from dkimctl.publication.mail.report import MailReport
-    from dkimctl.publication.mail.run import KnownKeys, Sources
+    from dkimctl.mail.report import MailReport
+    from dkimctl.mail.run import KnownKeys, Sources
 
 app = App()
 
@@ -65,7 +65,7 @@ def verify(
     The exit code is 0 if at least one signature is valid, and all of registered domains are; else
     1, or 4 if DNS gave no answer.
     """
-    from dkimctl.publication.mail.verifying import require_dkimpy
+    from dkimctl.mail.verifying import require_dkimpy
 
     require_dkimpy()
     if output is not None:
@@ -85,7 +85,7 @@ def verify(
 
 
 def _open_sources(servers: Collection[str], *, resolver: bool) -> Sources:
-    from dkimctl.publication.mail.run import Sources
+    from dkimctl.mail.run import Sources
 
     check = open_source([*servers], resolver)
     return Sources(check if check.is_given else open_source(resolver=True), check)
@@ -104,8 +104,8 @@ def _open_ledger(session: Session) -> Ledger | None:
 
 
 def _verify(session: Session, file: str, sources: Sources, ledger: Ledger | None) -> MailReport:
-    from dkimctl.publication.mail.message import read_message
-    from dkimctl.publication.mail.run import KnownKeys, verify_mail
+    from dkimctl.mail.message import read_message
+    from dkimctl.mail.run import KnownKeys, verify_mail
     from dkimctl.strict_yaml.source import read_bytes
 
     data = read_bytes(file, largest=_MAX_BYTES, hint_if_large="no receiver takes a mail that large")
@@ -119,9 +119,9 @@ def _verify(session: Session, file: str, sources: Sources, ledger: Ledger | None
 
 
 def _read_known(session: Session, ledger: Ledger, domains: Collection[str]) -> KnownKeys:
+    from dkimctl.mail.report import KnownKey
+    from dkimctl.mail.run import KnownKeys
     from dkimctl.models.registration import key_of
-    from dkimctl.publication.mail.report import KnownKey
-    from dkimctl.publication.mail.run import KnownKeys
     from dkimctl.rotation.domain_keys import read_domain_keys
 
     now, settings = datetime.now(UTC), session.config.rotation

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from dkimctl.cli.doctor.findings import Finding, State
-from dkimctl.resolver.messages import SOA, USEFUL, Answer, make_question, rcode_name
-from dkimctl.resolver.nameservers import RecursiveResolver
-from dkimctl.resolver.server import NoAnswer, Server, Timeouts
-from dkimctl.resolver.tcp import TcpClient, UnreadableAnswer
-from dkimctl.resolver.validation import validated
-from dkimctl.resolver.zones import find_zone
+from dkimctl.dns.messages import SOA, USEFUL, Answer, make_question, rcode_name
+from dkimctl.dns.nameserver import NoAnswer, Server, Timeouts
+from dkimctl.dns.nameservers import RecursiveResolver
+from dkimctl.dns.tcp import TcpClient, UnreadableAnswer
+from dkimctl.dns.validation import validated
+from dkimctl.dns.zones import find_zone
 from dkimctl.text.addresses import Address
 from dkimctl.text.escaping import printable
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from dkimctl.cli.guide.steps import Guide, Step
 from dkimctl.cli.output import next_steps
 from dkimctl.cli.output.urgent import WARNINGS
+from dkimctl.dns.verdicts import Urgency
 from dkimctl.models.key_status import KeyStage, KeyStatus, NextAction
 from dkimctl.models.registration import named
-from dkimctl.publication.verdicts import Urgency
 from dkimctl.settings.profile import require_ledger_account
 from dkimctl.text.escaping import few
 from dkimctl.text.grouping import counted

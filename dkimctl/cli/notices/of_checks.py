@@ -10,9 +10,10 @@ from dkimctl.cli.notices.sending import require_notify, send_notices
 from dkimctl.cli.output import next_steps
 from dkimctl.cli.progress.checking import CheckProgress
 from dkimctl.cli.session import Session
+from dkimctl.dns.looks import Looks
+from dkimctl.dns.verdicts import Check, Verdict, is_good
 from dkimctl.errors import ExitCode, UsageError
 from dkimctl.models.registration import Registration, RegistrationKey
-from dkimctl.publication.looks import Looks
 from dkimctl.publication.notices.problems import (
     Look,
     Problem,
@@ -20,11 +21,10 @@ from dkimctl.publication.notices.problems import (
     problem_of,
     subject_of,
 )
-from dkimctl.publication.verdicts import Check, Verdict, is_good
 
 if TYPE_CHECKING:
-    from dkimctl.publication.checking.queries import Source
-    from dkimctl.publication.checking.run import CheckPolicy
+    from dkimctl.dns.check import CheckPolicy
+    from dkimctl.dns.queries import Source
 
 
 def require_checks_to_notify(session: Session, saved: str | None, *, expect_absent: bool) -> None:
@@ -89,7 +89,7 @@ class CheckNotices:
             self._problems.append(problem_of(check, self._action(check)))
 
     def _look_again(self, subjects: Collection[str]) -> Look:
-        from dkimctl.publication.checking.run import check_publication
+        from dkimctl.dns.check import check_publication
 
         self._problems = []
         self._source.forget()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dkimctl.cli.notices.sending import send_notices
 from dkimctl.cli.output import next_steps
 from dkimctl.cli.session import Session
+from dkimctl.dns.verdicts import Verdict, is_good
 from dkimctl.errors import ExitCode
 from dkimctl.ledger.selection import Selection
 from dkimctl.models.registration import Registration
@@ -17,7 +18,6 @@ from dkimctl.publication.notices.problems import (
     problem_of,
     subject_of,
 )
-from dkimctl.publication.verdicts import Verdict, is_good
 from dkimctl.rotation.run.report import Report, State, Step, Task
 
 _RUN = "rotate run"

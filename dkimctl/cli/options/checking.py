@@ -12,8 +12,8 @@ from dkimctl.errors import UsageError
 from dkimctl.render.renderer import CheckFormat
 
 if TYPE_CHECKING:
-    from dkimctl.publication.checking.queries import Source
-    from dkimctl.publication.checking.run import CheckPolicy
+    from dkimctl.dns.check import CheckPolicy
+    from dkimctl.dns.queries import Source
 
 _SERVERS_PANEL = "Servers"
 # Unless an option says otherwise.
@@ -97,7 +97,7 @@ FormatOption = Annotated[
 
 def read_policy(wait: str | None, warn_within: str, *, expect_absent: bool) -> CheckPolicy:
     """What these options ask for. Raises UsageError."""
-    from dkimctl.publication.checking.run import CheckPolicy
+    from dkimctl.dns.check import CheckPolicy
 
     return CheckPolicy(
         0.0 if wait is None else read_duration("--wait", wait).total_seconds(),
@@ -110,8 +110,8 @@ def open_source(
     servers: Sequence[str] = (), resolver: bool = False, max_in_flight: int = MAX_IN_FLIGHT
 ) -> Source:
     """The servers that these options name. Raises UsageError; ServiceError without a resolver."""
-    from dkimctl.publication.checking.queries import authoritative, given, recursive
-    from dkimctl.resolver.nameservers import system_nameservers
+    from dkimctl.dns.nameservers import system_nameservers
+    from dkimctl.dns.queries import authoritative, given, recursive
     from dkimctl.text.addresses import parse_address
 
     if servers and resolver:

@@ -11,7 +11,7 @@ from dkimctl.cli.output.results import worst
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.errors import ExitCode
 from dkimctl.models.registration import named
-from dkimctl.publication.publishing.access import AccessReport, ZoneAccess
+from dkimctl.publishing.access import AccessReport, ZoneAccess
 from dkimctl.render.grid import GREEN, RED, YELLOW, Grid
 from dkimctl.render.renderer import PublicationFormat, TableLayout
 from dkimctl.text.escaping import few, printable

@@ -13,9 +13,9 @@ from dkimctl.cli.output.destination import TextWriter, open_writer, table_layout
 from dkimctl.cli.output.results import LONG_TABLE, worst_check
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.cli.output.urgent import warn_of_urgent
+from dkimctl.dns.verdicts import Check, Urgency, Verdict, is_good
 from dkimctl.errors import ExitCode, OutputError
 from dkimctl.models.registration import named
-from dkimctl.publication.verdicts import Check, Urgency, Verdict, is_good
 from dkimctl.render.check_counts import Run
 from dkimctl.render.formats import open_check_renderer
 from dkimctl.render.renderer import CheckFormat, Renderer

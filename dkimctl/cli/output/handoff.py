@@ -41,7 +41,7 @@ def find_places_of(
         if outside := [name for name, place in places.items() if not place.zone]:
             raise outside_zones(outside, zones)
         return places, ExitCode.OK
-    from dkimctl.resolver.nameservers import system_nameservers
+    from dkimctl.dns.nameservers import system_nameservers
 
     if len(names) >= _MANY:
         session.reporter.note(f"dkimctl: looking up the zones of {len(names)} names in DNS")

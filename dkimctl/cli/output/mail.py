@@ -11,7 +11,7 @@ from dkimctl.cli.options.shared import TableOrJson
 from dkimctl.cli.output.destination import table_layout, write_chunks
 from dkimctl.cli.output.results import worst_check
 from dkimctl.errors import ExitCode
-from dkimctl.publication.mail.report import MailReport, MailVerdict
+from dkimctl.mail.report import MailReport, MailVerdict
 from dkimctl.render.renderer import Renderer, TableLayout, render_all
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from dkimctl.cli.output.alike import AlikeWarnings
 from dkimctl.cli.output.failed_changes import report_failures
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.models.registration import named
-from dkimctl.publication.publishing.items import CHANGING, PlanItem, Step
+from dkimctl.publishing.items import CHANGING, PlanItem, Step
 from dkimctl.text.escaping import few, printable
 from dkimctl.text.grouping import without_names
 

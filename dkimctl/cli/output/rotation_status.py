@@ -13,10 +13,10 @@ from dkimctl.cli.output.destination import table_layout, write_chunks
 from dkimctl.cli.output.results import LONG_TABLE
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.cli.output.urgent import warn_of_urgent_keys
+from dkimctl.dns.verdicts import Urgency
 from dkimctl.errors import ExitCode
 from dkimctl.models.key_status import KeyStage, KeyStatus, NextAction
 from dkimctl.models.registration import named
-from dkimctl.publication.verdicts import Urgency
 from dkimctl.render.formats import open_stage_renderer
 from dkimctl.render.renderer import KeyFormat, Renderer, TableLayout, render_all
 from dkimctl.text.escaping import few

@@ -15,7 +15,7 @@ from dkimctl.text.escaping import printable
 
 if TYPE_CHECKING:
     from dkimctl.cli.output.background_writer import BackgroundWriter
-    from dkimctl.publication.verdicts import Verdict
+    from dkimctl.dns.verdicts import Verdict
 
     Counts = Mapping[Outcome, int] | Mapping[Verdict, int] | Mapping[str, int]
 

@@ -8,7 +8,7 @@ from typing import Self
 
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.cli.progress.display import REDRAW, ProgressDisplay
-from dkimctl.publication.verdicts import Check, Verdict, is_good
+from dkimctl.dns.verdicts import Check, Verdict, is_good
 from dkimctl.text.durations import format_duration
 
 

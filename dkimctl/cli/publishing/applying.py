@@ -10,11 +10,11 @@ from dkimctl.cli.output.streams import Reporter
 from dkimctl.cli.progress.publishing import PublicationProgress
 from dkimctl.errors import Interrupted
 from dkimctl.models.registration import RegistrationKey
-from dkimctl.publication.publishing.changes import Applied
+from dkimctl.publishing.changes import Applied
 from dkimctl.text.grouping import counted
 
 if TYPE_CHECKING:
-    from dkimctl.publication.publishing.planning import PublicationPlan
+    from dkimctl.publishing.planning import PublicationPlan
 
 
 class Outcome(NamedTuple):
@@ -29,7 +29,7 @@ def apply_changes(reporter: Reporter, plan: PublicationPlan) -> Outcome:
 
     Raises Interrupted at the second, which does not wait for those that were begun.
     """
-    from dkimctl.publication.publishing.applying import apply_plan
+    from dkimctl.publishing.applying import apply_plan
 
     total = sum(len(zone.to_apply) for zone in plan.zones)
     run = _Run(reporter, total)

@@ -13,12 +13,12 @@ from dkimctl.cli.output.checks import CheckSink
 from dkimctl.cli.output.destination import NullWriter
 from dkimctl.cli.progress.checking import CheckProgress
 from dkimctl.cli.session import Session
+from dkimctl.dns.verdicts import Check
 from dkimctl.errors import ExitCode, Interrupted
 from dkimctl.models.registration import Registration, RegistrationKey
-from dkimctl.publication.verdicts import Check
 
 if TYPE_CHECKING:
-    from dkimctl.publication.checking.run import CheckPolicy
+    from dkimctl.dns.check import CheckPolicy
 
 
 class Proof(NamedTuple):
@@ -57,7 +57,7 @@ def _check(
     *,
     is_shown: bool,
 ) -> Proof:
-    from dkimctl.publication.checking.run import check_publication
+    from dkimctl.dns.check import check_publication
 
     progress = CheckProgress(session.reporter, policy.wanted, may_draw=True)
     checks: dict[RegistrationKey, Check] = {}

@@ -19,7 +19,7 @@ from dkimctl.render.records import publishable
 from dkimctl.render.renderer import Format
 
 if TYPE_CHECKING:
-    from dkimctl.publication.publishing.targets import ConfiguredTarget
+    from dkimctl.publishing.targets import ConfiguredTarget
 
 _WAIT = "2m"
 

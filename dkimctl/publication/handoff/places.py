@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
+from dkimctl.dns.hosts import answer_data, once
+from dkimctl.dns.messages import NS, make_question, to_text
+from dkimctl.dns.nameserver import NoAnswer
+from dkimctl.dns.nameservers import RecursiveResolver
+from dkimctl.dns.zones import Resolver, find_zone, look_up
 from dkimctl.errors import ServiceError
-from dkimctl.resolver.hosts import answer_data, once
-from dkimctl.resolver.messages import NS, make_question, to_text
-from dkimctl.resolver.nameservers import RecursiveResolver
-from dkimctl.resolver.server import NoAnswer
-from dkimctl.resolver.zones import Resolver, find_zone, look_up
 from dkimctl.text.addresses import Address
 from dkimctl.text.dns_names import zone_finder
 

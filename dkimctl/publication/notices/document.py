@@ -7,10 +7,10 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from datetime import datetime
 from typing import TypeVar
 
+from dkimctl.dns.verdicts import Urgency
 from dkimctl.models.alarm import Alarm
 from dkimctl.publication.notices.changes import Notice
 from dkimctl.publication.notices.problems import Problem
-from dkimctl.publication.verdicts import Urgency
 from dkimctl.text.escaping import few, printable
 from dkimctl.text.grouping import counted, listed, without_names
 

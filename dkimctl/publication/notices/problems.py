@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from dkimctl.dns.verdicts import Check, Urgency, Verdict
 from dkimctl.models.registration import RegistrationKey
-from dkimctl.publication.verdicts import Check, Urgency, Verdict
 
 _BEGINNINGS = {
     Urgency.SIGNING: "signing now without DNS: ",

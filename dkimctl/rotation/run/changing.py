@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from dkimctl.errors import DkimctlError
 from dkimctl.models.registration import Registration, RegistrationKey
-from dkimctl.publication.publishing.applying import apply_plan
-from dkimctl.publication.publishing.changes import Action, Applied
-from dkimctl.publication.publishing.planning import PublicationPlan, make_plan
-from dkimctl.publication.publishing.targets import ConfiguredTarget
+from dkimctl.publishing.applying import apply_plan
+from dkimctl.publishing.changes import Action, Applied
+from dkimctl.publishing.planning import PublicationPlan, make_plan
+from dkimctl.publishing.targets import ConfiguredTarget
 
 _NONE = frozenset[RegistrationKey]()
 

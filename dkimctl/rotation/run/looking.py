@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from datetime import timedelta
 
+from dkimctl.dns.check import CheckPolicy, check_publication
+from dkimctl.dns.looks import Looks
+from dkimctl.dns.verdicts import Check
 from dkimctl.models.registration import Registration, RegistrationKey
-from dkimctl.publication.checking.run import CheckPolicy, check_publication
-from dkimctl.publication.looks import Looks
-from dkimctl.publication.verdicts import Check
 from dkimctl.rotation.run.tools import RunPolicy, Tools
 
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from dkimctl.dkim import record_fault, with_key_len
+from dkimctl.dns.verdicts import Check, Urgency, Verdict, urgency_of
 from dkimctl.errors import ServiceError
 from dkimctl.models.history import KeyHistory
 from dkimctl.models.registration import Registration, RegistrationKey
-from dkimctl.publication.verdicts import Check, Urgency, Verdict, urgency_of
 from dkimctl.rotation.retirement import RetirementStatus
 from dkimctl.rotation.run.changing import DnsChanges
 from dkimctl.rotation.run.report import State, Step, Task

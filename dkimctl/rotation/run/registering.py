@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from dkimctl.dns.verdicts import Urgency
 from dkimctl.errors import DkimctlError
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.ledger.selection import Selection
 from dkimctl.models.registration import USABLE, DomainSpec, Outcome, Result, named
-from dkimctl.publication.verdicts import Urgency
 from dkimctl.registration import outcomes
 from dkimctl.rotation.run.due import DueSuccessors, find_due
 from dkimctl.rotation.run.report import State, Step, Task

@@ -7,10 +7,10 @@ from datetime import datetime
 from typing import NamedTuple
 
 from dkimctl.dkim import record_fault, with_key_len
+from dkimctl.dns.looks import Looks
+from dkimctl.dns.verdicts import Check, Verdict
 from dkimctl.errors import ServiceError
 from dkimctl.models.registration import Registration, RegistrationKey
-from dkimctl.publication.looks import Looks
-from dkimctl.publication.verdicts import Check, Verdict
 from dkimctl.rotation.run.changing import DnsChanges, Targets, change_dns
 from dkimctl.rotation.run.looking import look
 from dkimctl.rotation.run.report import State, Step, Task

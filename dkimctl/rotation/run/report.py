@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
+from dkimctl.dns.verdicts import Check, Urgency
 from dkimctl.errors import DkimctlError, ExitCode
 from dkimctl.models.registration import Registration
-from dkimctl.publication.verdicts import Check, Urgency
 
 
 class Step(StrEnum):

@@ -8,10 +8,10 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from dkimctl.dkim import record_fault
+from dkimctl.dns.looks import Looks, recording_looks
+from dkimctl.dns.verdicts import Check, Verdict
 from dkimctl.errors import DkimctlError, LedgerError, ServiceError
 from dkimctl.models.registration import Registration, RegistrationKey
-from dkimctl.publication.looks import Looks, recording_looks
-from dkimctl.publication.verdicts import Check, Verdict
 from dkimctl.rotation.retirement import RetirementPolicy, RetirementStatus
 from dkimctl.rotation.review import KnownKeys, read_known_keys
 from dkimctl.rotation.run.asking import ServiceAnswers, ask_service

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from dkimctl.settings.rotation import RotationSettings
 
 if TYPE_CHECKING:
+    from dkimctl.dns.check import Progress
+    from dkimctl.dns.queries import Source
+    from dkimctl.dns.verdicts import Verdict
     from dkimctl.ledger.ledger import Ledger
-    from dkimctl.publication.checking.queries import Source
-    from dkimctl.publication.checking.run import Progress
-    from dkimctl.publication.publishing.targets import ConfiguredTarget
-    from dkimctl.publication.verdicts import Verdict
+    from dkimctl.publishing.targets import ConfiguredTarget
     from dkimctl.registration.engine.limits import Limits, RunObserver
     from dkimctl.registration.engine.retrying import Send
 

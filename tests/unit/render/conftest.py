@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from dkimctl.dns.verdicts import Check, Urgency, Verdict
 from dkimctl.models.registration import DnsRecord, Outcome, Registration, Result
-from dkimctl.publication.verdicts import Check, Urgency, Verdict
 from rendering import check_of
 
 OTHER_KEY = (

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dkimctl.publication.verdicts import Finding, ServerFinding, Urgency, Verdict
+from dkimctl.dns.verdicts import Finding, ServerFinding, Urgency, Verdict
 from dkimctl.render.renderer import CheckFormat
 from dkimctl.text.escaping import printable
 from rendering import HOSTILE, HOSTILE_CHECK, check_of, render_checks

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.text import Text
 
-from dkimctl.publication.verdicts import Check, Urgency, Verdict
+from dkimctl.dns.verdicts import Check, Urgency, Verdict
 from dkimctl.render.renderer import CheckFormat
 from dkimctl.text.escaping import printable
 from rendering import HOSTILE, HOSTILE_CHECK, check_of, render_checks

@@ -13,9 +13,9 @@ from html.parser import HTMLParser
 import pytest
 from rich.cells import cell_len
 
+from dkimctl.dns.verdicts import Verdict
 from dkimctl.models.key_status import KeyDates, KeyStage, KeyStatus, NextAction
 from dkimctl.models.listed_key import NOT_CHECKED, ListedKey
-from dkimctl.publication.verdicts import Verdict
 from dkimctl.render.formats import open_key_renderer
 from dkimctl.render.html.overview_page import overview_page
 from dkimctl.render.key_list_items import KEY_COLUMNS

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from dkimctl.publication.verdicts import Check, Finding, Urgency, Verdict
+from dkimctl.dns.verdicts import Check, Finding, Urgency, Verdict
 from dkimctl.render.check_counts import MAX_NAMED, Run
 from dkimctl.render.nagios import NagiosRenderer, State, unknown_line
 from dkimctl.render.prometheus import PrometheusRenderer

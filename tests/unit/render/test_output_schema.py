@@ -11,14 +11,14 @@ from jsonschema import Draft202012Validator
 
 from dkimctl.cli.doctor import findings
 from dkimctl.cli.main import LazyGroup
+from dkimctl.dns.verdicts import Urgency, Verdict
+from dkimctl.mail.report import Alignment, MailVerdict
 from dkimctl.models.key_status import KeyStage, NextAction
 from dkimctl.models.registration import Outcome
 from dkimctl.publication.handoff.places import Trouble
 from dkimctl.publication.handoff.providers import ValueForm
 from dkimctl.publication.handoff.sheet import Timing
-from dkimctl.publication.mail.report import Alignment, MailVerdict
-from dkimctl.publication.publishing import items
-from dkimctl.publication.verdicts import Urgency, Verdict
+from dkimctl.publishing import items
 from dkimctl.render.output_schema import described_outputs, schema_of_output
 from dkimctl.rotation.run import report
 from dkimctl.service.clients import ClientState

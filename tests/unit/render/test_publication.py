@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from rich.cells import cell_len
 
+from dkimctl.dns.verdicts import Check, Finding, Verdict
 from dkimctl.errors import ServiceError
 from dkimctl.models.registration import DnsRecord, Registration
-from dkimctl.publication.publishing.changes import Action, Change, NameState
-from dkimctl.publication.publishing.items import PlanItem, Step
-from dkimctl.publication.verdicts import Check, Finding, Verdict
+from dkimctl.publishing.changes import Action, Change, NameState
+from dkimctl.publishing.items import PlanItem, Step
 from dkimctl.render.formats import open_publication_renderer
 from dkimctl.render.markdown import code
 from dkimctl.render.renderer import PublicationFormat, TableLayout, render_all

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dkimctl.dns.verdicts import Verdict
 from dkimctl.errors import UsageError
 from dkimctl.models.key_status import KeyDates, KeyStage, KeyStatus, NextAction
 from dkimctl.models.listed_key import NOT_CHECKED, ListedKey
-from dkimctl.publication.verdicts import Verdict
 from dkimctl.rotation.key_fields import FIELDS, names_field, read_filter, sorted_by
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

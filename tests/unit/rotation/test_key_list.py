@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from dkimctl.dns.verdicts import Verdict
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.ledger.selection import Selection
 from dkimctl.models.key_status import KeyStage
 from dkimctl.models.listed_key import NOT_CHECKED
-from dkimctl.publication.verdicts import Verdict
 from dkimctl.rotation.key_list import read_keys
 from dkimctl.rotation.overview import make_overview
 from dkimctl.settings.rotation import RotationSettings

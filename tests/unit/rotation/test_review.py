@@ -6,15 +6,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from dkimctl.dns.authorities import Zone
+from dkimctl.dns.looks import Looks, recording_looks
+from dkimctl.dns.messages import Answer
+from dkimctl.dns.nameserver import NameServer, NoAnswer
+from dkimctl.dns.verdicts import Check, Finding, Verdict
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.ledger.selection import Selection
 from dkimctl.models.history import KeyHistory
 from dkimctl.models.registration import key_of
-from dkimctl.publication.looks import Looks, recording_looks
-from dkimctl.publication.verdicts import Check, Finding, Verdict
-from dkimctl.resolver.authorities import Zone
-from dkimctl.resolver.messages import Answer
-from dkimctl.resolver.server import NameServer, NoAnswer
 from dkimctl.rotation.retirement import RetirementPolicy, RetirementStatus, Stage
 from dkimctl.rotation.review import KnownKeys, read_known_keys, review_with_look
 

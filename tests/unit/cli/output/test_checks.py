@@ -20,7 +20,7 @@ import pytest
 
 from dkimctl.cli.output.checks import CheckSink
 from dkimctl.cli.output.streams import Reporter
-from dkimctl.publication.verdicts import Check, Finding, Urgency, Verdict
+from dkimctl.dns.verdicts import Check, Finding, Urgency, Verdict
 from dkimctl.render.renderer import CheckFormat
 
 PUBLISHED, MISSING, NO_ANSWER = Verdict.PUBLISHED, Verdict.MISSING, Verdict.NO_ANSWER

@@ -9,8 +9,8 @@ import pytest
 from dkimctl.cli.options.shared import TableOrJson
 from dkimctl.cli.output.rotation_run import show_report
 from dkimctl.cli.output.streams import Reporter
+from dkimctl.dns.verdicts import Urgency
 from dkimctl.errors import ServiceError
-from dkimctl.publication.verdicts import Urgency
 from dkimctl.rotation.run.report import Report, State, Step, Task
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.cli.progress.checking import CheckProgress
-from dkimctl.publication.verdicts import Check, Finding, Verdict
+from dkimctl.dns.verdicts import Check, Finding, Verdict
 from fakes import Clock, Terminal
 
 PUBLISHED, MISSING, NO_ANSWER = Verdict.PUBLISHED, Verdict.MISSING, Verdict.NO_ANSWER

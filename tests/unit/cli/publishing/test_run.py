@@ -16,8 +16,8 @@ from dkimctl.cli.output.publication import PublicationView
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.cli.publishing.run import publish_records
 from dkimctl.errors import DnsRefused, Interrupted, NegativeAnswer, ServiceError, UsageError
-from dkimctl.publication.publishing.changes import NameState
-from dkimctl.publication.publishing.targets import ConfiguredTarget
+from dkimctl.publishing.changes import NameState
+from dkimctl.publishing.targets import ConfiguredTarget
 from dkimctl.render.renderer import PublicationFormat
 from dns_targets import FakeTarget, published
 

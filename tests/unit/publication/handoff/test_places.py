@@ -8,6 +8,8 @@ from collections import Counter
 import dns.message
 import dns.rrset
 
+from dkimctl.dns.messages import NS, SOA, decode, encode
+from dkimctl.dns.nameserver import NoAnswer
 from dkimctl.errors import ServiceError
 from dkimctl.publication.handoff.places import (
     Place,
@@ -16,8 +18,6 @@ from dkimctl.publication.handoff.places import (
     given_places,
     look_up_places,
 )
-from dkimctl.resolver.messages import NS, SOA, decode, encode
-from dkimctl.resolver.server import NoAnswer
 
 NAME = "s1._domainkey.mail.example.com"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from dkimctl.dns.verdicts import Check, Finding, Urgency, Verdict
 from dkimctl.models.registration import key_of
 from dkimctl.publication.notices.problems import is_key_subject, problem_of, subject_of
-from dkimctl.publication.verdicts import Check, Finding, Urgency, Verdict
 
 
 def check(verdict: Verdict, urgency: Urgency = Urgency.NONE, reason: str = "") -> Check:

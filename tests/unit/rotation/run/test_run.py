@@ -8,10 +8,10 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from dkimctl.dns.verdicts import Urgency
 from dkimctl.errors import DnsRefused, ExitCode, LedgerError, Throttled
 from dkimctl.ledger.selection import Selection
 from dkimctl.models.registration import DomainSpec, Registration, key_of
-from dkimctl.publication.verdicts import Urgency
 from dkimctl.rotation.run.report import State, Step
 from dkimctl.rotation.run.run import RotationRun
 from dkimctl.rotation.run.tools import RunPolicy

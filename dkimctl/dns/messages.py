@@ -1,0 +1,239 @@
+"""DNS messages: questions, and reading their answers (RFC 1035 section 4)."""
+
+# dnspython takes 35 ms to import; most answers are read without it.
+from __future__ import annotations
+
+import os
+import struct
+from typing import TYPE_CHECKING, NamedTuple
+
+from dkimctl.dns.shortcuts import negative_zone, only_value
+
+if TYPE_CHECKING:
+    import dns.message
+    import dns.name
+
+# Record types (RFC 1035 section 3.2.2, RFC 3596, RFC 4034).
+A, NS, SOA, TXT, AAAA, DS = 1, 2, 6, 16, 28, 43
+_TYPE_NAMES = {A: "A", NS: "NS", SOA: "SOA", TXT: "TXT", AAAA: "AAAA", DS: "DS"}
+# RCODEs (RFC 1035 section 4.1.1; RFC 6891 section 9).
+NOERROR, FORMERR, SERVFAIL, NXDOMAIN, NOTIMP, REFUSED, BADVERS = 0, 1, 2, 3, 4, 5, 16
+USEFUL = frozenset((NOERROR, NXDOMAIN))
+# What servers that cannot read EDNS answer to it (RFC 6891 sections 6.1.3 and 7).
+EDNS_REFUSALS = frozenset((FORMERR, SERVFAIL, NOTIMP, REFUSED, BADVERS))
+_OPT_TYPE = 41
+_IN = 1
+_PAYLOAD = 1232  # bytes; larger UDP answers are fragmented, and fragments are often lost
+_HEADER = struct.Struct("!6H")
+_TYPE_AND_CLASS = struct.Struct("!2H")
+_TXT_IN = b"\0\x10\0\x01"  # type and class
+# Header flags.
+_RESPONSE, _AUTHORITATIVE, _TRUNCATED, _DESIRED, _AVAILABLE = 0x8000, 0x0400, 0x0200, 0x0100, 0x80
+AUTHENTIC, CHECKING_DISABLED = 0x20, 0x10  # AD and CD (RFC 4035 section 3, RFC 6840 section 5.7)
+_RCODE = 0x000F
+_OPT = struct.pack("!BHHIH", 0, _OPT_TYPE, _PAYLOAD, 0, 0)  # RFC 6891 section 6.1.2
+MAX_ALIASES = 11  # in one chain, as Unbound follows them
+
+
+class Question(NamedTuple):
+    """The question section of a message (name, type and class), and the record type again.
+
+    `flags` has header flags for the query: AUTHENTIC and CHECKING_DISABLED, or neither.
+    """
+
+    section: bytes
+    rdtype: int
+    flags: int = 0
+
+    @property
+    def name(self) -> dns.name.Name:
+        import dns.name
+
+        return dns.name.from_wire(self.section, 0)[0]
+
+    def __str__(self) -> str:
+        return f"{_TYPE_NAMES[self.rdtype]} {to_text(self.name)}"
+
+
+class Answer(NamedTuple):
+    """A server's answer to a question; names are without trailing dot.
+
+    `values` has the joined strings of each TXT record (RFC 6376 section 3.6.2.2), at the name
+    itself or at the end of its CNAME chain. `alias` is the target of the first CNAME, or "".
+    `zone` is the zone without such a record, if the answer names it; `delegated` is the zone that
+    a referral names. `message` is the whole message, if dnspython had to read it. `is_validated`:
+    a resolver has validated the answer with DNSSEC; `bogus`: why it could not, but should (or "").
+    """
+
+    rcode: int
+    is_authoritative: bool
+    is_recursive: bool
+    values: tuple[bytes, ...] = ()
+    alias: str = ""
+    zone: str = ""
+    delegated: str = ""
+    message: dns.message.Message | None = None
+    is_validated: bool = False
+    bogus: str = ""
+
+
+class TruncatedAnswer(Exception):
+    """The answer does not fit into a datagram: ask over TCP."""
+
+
+def make_question(name: dns.name.Name | str, rdtype: int) -> Question:
+    """The question for records of a name, with or without trailing dot."""
+    if isinstance(name, str):
+        import dns.name
+
+        name = dns.name.from_text(name)
+    return Question(name.to_digestable() + _TYPE_AND_CLASS.pack(rdtype, _IN), rdtype)
+
+
+def make_txt_question(fqdn: str) -> Question:
+    """The question for the TXT records of a name with plain labels (dkim.is_name)."""
+    return Question(plain_name(fqdn) + _TXT_IN, TXT)
+
+
+def plain_name(fqdn: str) -> bytes:
+    """A name with plain labels (dkim.is_name) on the wire, in lower case."""
+    labels = [bytes((len(label),)) + label for label in fqdn.lower().encode("ascii").split(b".")]
+    return b"".join(labels) + b"\0"
+
+
+def random_id() -> int:
+    """A message ID that cannot be guessed (RFC 5452)."""
+    return int.from_bytes(os.urandom(2))
+
+
+def encode(message_id: int, question: Question, *, recursion: bool, edns: bool = True) -> bytes:
+    """The query message; the ID has 16 bits."""
+    flags = question.flags | (_DESIRED if recursion else 0)
+    head = _HEADER.pack(message_id, flags, 1, 0, 0, 1 if edns else 0)
+    return head + question.section + (_OPT if edns else b"")
+
+
+def decode(wire: bytes, question: Question) -> Answer | None:
+    """The answer in a message; None if the message does not answer this question.
+
+    Raises TruncatedAnswer.
+    """
+    if len(wire) < _HEADER.size:
+        return None
+    _, flags, questions, answers, authority, _ = _HEADER.unpack_from(wire)
+    section = wire[_HEADER.size : _HEADER.size + len(question.section)]
+    # Some servers leave the question out of a refusal.
+    is_ours = section.lower() == question.section.lower() if questions else flags & _RCODE
+    if not flags & _RESPONSE or not is_ours:
+        return None
+    if flags & _TRUNCATED:
+        raise TruncatedAnswer
+    if question.rdtype in (TXT, SOA):
+        start = _HEADER.size + len(section)
+        usual = _read_usual(wire, flags, start, (answers, authority)) if questions else None
+        if usual is not None:
+            return usual
+    import dns.exception
+
+    try:
+        return _read(_parsed(wire), question)
+    except (dns.exception.DNSException, ValueError, NotImplementedError):
+        return None
+
+
+def _read_usual(wire: bytes, flags: int, start: int, counts: tuple[int, int]) -> Answer | None:
+    """A usual answer to a TXT question, or a negative one, without dnspython; else None.
+
+    `start` is where the question section ends; `counts` are those of answers and authority.
+    """
+    value = only_value(wire, start) if counts[0] == 1 and not flags & _RCODE else None
+    zone = None
+    if counts == (0, 1) and flags & _RCODE in USEFUL:
+        zone = negative_zone(wire, start)
+    if value is None and zone is None:
+        return None
+    return Answer(
+        flags & _RCODE, bool(flags & _AUTHORITATIVE), bool(flags & _AVAILABLE),
+        () if value is None else (value,), zone=zone or "", is_validated=bool(flags & AUTHENTIC),
+    )  # fmt: skip
+
+
+def _parsed(wire: bytes) -> dns.message.Message:
+    """Parse with dnspython. Raises DNSException, ValueError, NotImplementedError."""
+    import dns.message
+    import dns.rdata
+
+    # dnspython caches a type by the first class it sees: a record of class ANY that came first
+    # would make every later address unreadable.
+    for rdtype in (A, AAAA):
+        dns.rdata.get_rdata_class(_IN, rdtype)  # type: ignore[no-untyped-call]
+    return dns.message.from_wire(wire, ignore_trailing=True)
+
+
+def _read(message: dns.message.Message, question: Question) -> Answer:
+    from dns.rdataclass import IN
+    from dns.rdatatype import CNAME
+    from dns.rdatatype import TXT as TXT_TYPE
+
+    name = question.name
+    aliases: list[str] = []
+    values: list[bytes] = []
+    while len(aliases) < MAX_ALIASES:
+        alias = message.get_rrset(message.answer, name, IN, CNAME)
+        if alias is None:
+            break
+        name = alias[0].target
+        aliases.append(to_text(name))
+    if question.rdtype == TXT:
+        records = message.get_rrset(message.answer, name, IN, TXT_TYPE)
+        values = [b"".join(record.strings) for record in records or ()]
+    is_authoritative = bool(message.flags & _AUTHORITATIVE)
+    return Answer(
+        message.rcode(),
+        is_authoritative,
+        bool(message.flags & _AVAILABLE),
+        tuple(values),
+        aliases[0] if aliases else "",
+        _owner(message, SOA, name),
+        "" if is_authoritative or message.answer else _owner(message, NS, name),
+        message,
+        bool(message.flags & AUTHENTIC),
+    )
+
+
+def _owner(message: dns.message.Message, rdtype: int, name: dns.name.Name) -> str:
+    """The owner of an RRset in the authority section that `name` is at or below, or ""."""
+    owners = (rrset.name for rrset in message.authority if rrset.rdtype == rdtype)
+    return next((to_text(owner) for owner in owners if name.is_subdomain(owner)), "")
+
+
+def has_edns(wire: bytes) -> bool:
+    """Whether a message seems to have an OPT record, as the answer to a question with one does.
+
+    Without parsing it: the root name and the type hardly occur elsewhere.
+    """
+    return _OPT[:3] in wire
+
+
+def rcode_name(answer: Answer) -> str:
+    """The name of its RCODE."""
+    return rcode_text(answer.rcode)
+
+
+def rcode_text(rcode: int) -> str:
+    """The name of an RCODE, such as SERVFAIL (RFC 1035 section 4.1.1)."""
+    import dns.rcode
+
+    return dns.rcode.to_text(dns.rcode.Rcode.make(rcode))
+
+
+def name_above(name: str) -> str:
+    """The name without its first label; "." for a top-level domain."""
+    import dns.name
+
+    return to_text(dns.name.from_text(name).parent())
+
+
+def to_text(name: dns.name.Name) -> str:
+    """The name in lower case, without trailing dot."""
+    return name.to_text(omit_final_dot=True).lower()

@@ -1,1 +1,0 @@
-"""Ask DNS servers for the registered records."""

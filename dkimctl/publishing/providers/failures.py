@@ -1,0 +1,113 @@
+"""What providers raise, as errors of ours: without secrets, and refusals told from failures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from dkimctl.client.redaction import Redactor
+from dkimctl.errors import DkimctlError, DnsRefused, ServiceError, UsageError
+from dkimctl.models.secret import Secret
+from dkimctl.publishing.providers.refusals import http_status, is_refusal
+from dkimctl.text.escaping import printable
+from dkimctl.text.secret_references import values_in
+
+_MAX_TEXT = 300  # characters
+_MAX_READ = 100 * _MAX_TEXT
+# What Python raises by itself: the text alone can be as short as the name of a missing key.
+_BY_PYTHON = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+
+
+class Failures:
+    """Makes the errors of one provider, with the secrets in `settings` to be kept out of them."""
+
+    def __init__(self, label: str, settings: Mapping[str, object]) -> None:
+        self._label = label
+        self._redactor = _redactor_of(settings)
+
+    def opening(self, work: Callable[[], Any]) -> Any:
+        """Make a provider, which can already connect; what it does not take is a UsageError."""
+        return self._run(work, self._not_made)
+
+    def trying(self, doing: str, work: Callable[[], Any], names: Collection[str]) -> Any:
+        """Let a provider work on `names`; raises DnsRefused, or ServiceError."""
+        return self._run(work, lambda failure: self._failed(doing, failure, names))
+
+    def _run(self, work: Callable[[], Any], explain: Callable[[Exception], DkimctlError]) -> Any:
+        try:
+            return work()
+        except DkimctlError:
+            raise
+        except Exception as failure:  # noqa: BLE001 - each provider raises its own
+            error = explain(failure)
+        # Raised here so that the failure, which can quote a secret, is not its context.
+        raise error
+
+    def _not_made(self, failure: Exception) -> DkimctlError:
+        if not isinstance(failure, (TypeError, ValueError)):
+            return self._failed("start", failure)
+        return UsageError(
+            f"cannot use {self._label} with these settings: {self._shown(failure)}",
+            hint="check `settings` of `dns` in the config file: the class documents what it takes",
+        )
+
+    def _failed(self, doing: str, failure: Exception, names: Collection[str] = ()) -> DkimctlError:
+        message = f"{self._label} cannot {doing}: {self._shown(failure)}"
+        if is_refusal(failure, _text_of(failure), names):
+            return DnsRefused(
+                message,
+                hint="check the credentials in `settings` of `dns` in the config file, and that "
+                "they allow to read and change the zone",
+            )
+        return ServiceError(
+            message,
+            hint="check the provider, and its `settings` of `dns` in the config file; then run "
+            "the same command again",
+        )
+
+    def _shown(self, failure: Exception) -> str:
+        """What it says, without secrets; its kind alone if it contains a short one, or is empty."""
+        text = _text_of(failure)
+        if not text or self._redactor.has_short_secret(text):
+            return type(failure).__name__
+        data = text.encode("utf-8", "surrogatepass")
+        return short_line(self._redactor.redact(data).decode("utf-8", "replace"))
+
+
+def short_line(text: str) -> str:
+    """The beginning of `text` on one line, safe for a terminal."""
+    line = " ".join(text.split())
+    return printable(line[:_MAX_TEXT] + "…" if len(line) > _MAX_TEXT else line)
+
+
+def _text_of(failure: Exception) -> str:
+    """What a failure says; it can quote a secret."""
+    # The text of this one quotes a character of what has no form, such as a secret in a header.
+    text = failure.reason if isinstance(failure, UnicodeEncodeError) else str(failure)
+    if isinstance(failure, _BY_PYTHON):
+        text = f"{type(failure).__name__}: {text}"
+    status = http_status(failure)
+    if status is not None and str(status) not in text:
+        text = f"{text} (HTTP {status})"
+    if answer := _answer_in(failure):
+        text = f"{text}: {answer}"
+    return text[:_MAX_READ]
+
+
+def _answer_in(failure: Exception) -> str:
+    """The JSON that came with an error of requests, whose text has the status alone."""
+    content = getattr(getattr(failure, "response", None), "content", None)
+    if not isinstance(content, bytes) or not content.startswith(b"{"):
+        return ""
+    return content[:_MAX_READ].decode("utf-8", "replace")
+
+
+def _redactor_of(settings: Mapping[str, object]) -> Redactor:
+    redactor = Redactor()
+    for secret in values_in(settings):
+        if not isinstance(secret, Secret):
+            continue
+        # Some providers remove spaces and line breaks around it.
+        for form in {secret.reveal(), secret.reveal().strip()} - {""}:
+            redactor = redactor.including(Secret(form))
+    return redactor

@@ -1,0 +1,667 @@
+"""The verdict on a registration by what servers answer, and which servers are asked."""
+
+from __future__ import annotations
+
+import pytest
+
+from dkimctl.dns.messages import Answer
+from dkimctl.dns.nameserver import NoAnswer, NoRoute
+from dkimctl.dns.verdicts import Finding, ServerFinding, Verdict
+
+NAME = "s1._domainkey.example.com"
+DOUBLED = f"{NAME}.example.com"
+SERVFAIL, REFUSED, NXDOMAIN = 2, 5, 3
+NO_ROUTE = NoRoute("there is no route to it")
+SILENT = NoAnswer("it does not answer")
+
+
+@pytest.fixture
+def value(key_records):
+    return key_records[2048]
+
+
+@pytest.fixture
+def two(fake_server):
+    """Two servers of a zone with the same answer, unless `first` is given."""
+
+    def make(second, first=None):
+        return [
+            fake_server(f"{name}.test", answers={NAME: answer})
+            for name, answer in (("a", second if first is None else first), ("b", second))
+        ]
+
+    return make
+
+
+def alias_of(target: str) -> Answer:
+    return Answer(0, True, False, alias=target)
+
+
+def referral_to(zone: str, *, values: tuple[bytes, ...] = ()) -> Answer:
+    return Answer(0, False, False, values, delegated=zone)
+
+
+def test_check_names_the_registration_and_the_finding_of_each_server(
+    check, make_registration, two, value
+):
+    registration = make_registration(start_date="2027-01-01T00:00+09:00", enable=True)
+    (result,) = check({"example.com": two([value])}, registration)
+    published = Finding(Verdict.PUBLISHED)
+    assert result[:6] == (
+        "example.com", "s1", NAME, "2027-01-01T00:00+09:00", True, published,
+    )  # fmt: skip
+    assert result.servers == (
+        ServerFinding("a.test", published),
+        ServerFinding("b.test", published),
+    )
+    assert result.alias == ""
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "verdict"),
+    [
+        ([], [], Verdict.MISSING),
+        (["v=DKIM1; p="], ["v=DKIM1; p="], Verdict.REVOKED),
+        (["x", "y"], ["x", "y"], Verdict.DUPLICATE),
+        (["\udcff"], ["\udcff"], Verdict.MALFORMED),
+        (SILENT, [], Verdict.MISSING),
+        (SILENT, SILENT, Verdict.NO_ANSWER),
+        (Answer(NXDOMAIN, True, False), [], Verdict.MISSING),
+        (Answer(SERVFAIL, False, True), [], Verdict.MISSING),
+        (["v=DKIM1; p="], [], Verdict.INCONSISTENT),
+    ],
+)
+def test_verdict_combines_what_all_servers_answer(check_one, two, first, second, verdict):
+    assert check_one(*two(second, first=first)).finding.verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (SILENT, "it does not answer"),
+        (Answer(SERVFAIL, True, False), "it answers SERVFAIL"),
+        (Answer(REFUSED, False, False), "it answers REFUSED"),
+        (Answer(16, True, False), "it answers BADVERS"),
+        (Answer(0, False, False), "it is not authoritative for the zone (lame)"),
+        (Answer(NXDOMAIN, False, True), "it is not authoritative for the zone (lame)"),
+        (Answer(0, False, True, (b"v=DKIM1; p=",)), "it is not authoritative for the zone (lame)"),
+        (referral_to("com"), "it is not authoritative for the zone (lame)"),
+        (referral_to("."), "it is not authoritative for the zone (lame)"),
+        (referral_to("example.com"), "it is not authoritative for the zone (lame)"),
+        (referral_to("an-example.com"), "it is not authoritative for the zone (lame)"),
+    ],
+)
+def test_unusable_answer_is_never_missing(check_one, two, value, answer, reason):
+    result = check_one(*two([value], first=answer))
+    where = "example.com: TXT s1._domainkey.example.com"
+    assert result.finding == Finding(
+        Verdict.NO_ANSWER, f"{where}: published elsewhere; a.test: {reason}"
+    )
+    assert result.servers[0] == ServerFinding("a.test", Finding(Verdict.NO_ANSWER, reason))
+
+
+def test_given_servers_may_answer_second_hand(check_one, fake_server, value):
+    server = fake_server(answers={NAME: Answer(0, False, True, (value.encode(),))})
+    assert check_one(server, is_given=True).finding.verdict is Verdict.PUBLISHED
+    neither = fake_server(answers={NAME: Answer(0, False, False, (value.encode(),))})
+    assert check_one(neither, is_given=True).finding.verdict is Verdict.NO_ANSWER
+
+
+def test_domain_without_a_zone_is_missing_with_the_reason(check, make_registration):
+    (result,) = check({}, make_registration("nowhere.example"))
+    assert result.finding == Finding(Verdict.MISSING, "DNS has no zone for nowhere.example")
+    assert result.servers == ()
+
+
+def test_zone_that_cannot_be_looked_up_is_no_answer(check):
+    (result,) = check({"example.com": NoAnswer("the resolver 192.0.2.9: it does not answer")})
+    assert result.finding.verdict is Verdict.NO_ANSWER
+    assert "192.0.2.9" in result.finding.reason
+
+
+def test_delegation_is_followed(check_one, two, fake_server, value):
+    below = fake_server("below.test", answers={NAME: [value]})
+    result = check_one(
+        *two(referral_to("_domainkey.example.com")), zones={"_domainkey.example.com": [below]}
+    )
+    assert result.finding.verdict is Verdict.PUBLISHED
+    assert [server.server for server in result.servers] == ["below.test"]
+
+
+def test_each_label_of_the_record_may_be_delegated(check_one, fake_server, value):
+    zone = fake_server(answers={NAME: referral_to("_domainkey.example.com")})
+    below = fake_server("below.test", answers={NAME: referral_to(NAME)})
+    lowest = fake_server("lowest.test", answers={NAME: [value]})
+    zones = {"_domainkey.example.com": [below], NAME: [lowest]}
+    result = check_one(zone, zones=zones)
+    assert result.servers == (ServerFinding("lowest.test", Finding(Verdict.PUBLISHED)),)
+
+
+def test_referral_from_one_server_is_enough(check_one, two, fake_server, value):
+    below = fake_server("below.test", answers={NAME: [value]})
+    servers = two([], first=referral_to("_domainkey.example.com"))
+    result = check_one(*servers, zones={"_domainkey.example.com": [below]})
+    assert result.finding.verdict is Verdict.PUBLISHED
+
+
+def test_delegation_without_servers_is_no_answer(check_one, two):
+    result = check_one(*two(referral_to("_domainkey.example.com")))
+    assert result.finding == Finding(
+        Verdict.NO_ANSWER, "DNS names no server for _domainkey.example.com"
+    )
+
+
+def test_endless_delegations_are_no_answer(check_one, fake_server):
+    zones, zone = {}, "example.com"
+    for number in range(20):
+        below = f"z{number}.{zone}"
+        zones[zone] = [fake_server(zone, answers={NAME: referral_to(below)})]
+        zone = below
+    result = check_one(*zones.pop("example.com"), zones=zones)
+    assert result.finding.verdict is Verdict.NO_ANSWER
+    assert sum(len(servers[0].asked) for servers in zones.values()) < 10
+
+
+def test_referral_to_the_zone_above_is_no_answer(check_one, fake_server):
+    top = fake_server(answers={NAME: referral_to("_domainkey.example.com")})
+    below = fake_server("below.test", answers={NAME: referral_to("example.com")})
+    result = check_one(top, zones={"_domainkey.example.com": [below]})
+    assert result.finding == Finding(
+        Verdict.NO_ANSWER,
+        "_domainkey.example.com: TXT s1._domainkey.example.com: below.test: "
+        "it is not authoritative for the zone (lame)",
+    )
+    assert (len(top.asked), len(below.asked)) == (1, 1)
+
+
+def test_alias_with_its_target_in_the_answer_is_reported(check_one, fake_server, value):
+    answer = Answer(0, True, False, (value.encode(),), alias="k.example.com")
+    result = check_one(fake_server(answers={NAME: answer}), is_given=True)
+    assert (result.finding.verdict, result.alias) == (Verdict.PUBLISHED, "k.example.com")
+
+
+def test_target_of_an_alias_is_not_taken_from_a_server_of_another_zone(
+    check_one, fake_server, value
+):
+    stale = Answer(0, True, False, (value.encode(),), alias="k.example.net")
+    there = fake_server(answers={"k.example.net": []})
+    result = check_one(fake_server(answers={NAME: stale}), zones={"example.net": [there]})
+    assert (result.finding.verdict, result.alias) == (Verdict.MISSING, "k.example.net")
+
+
+def test_record_in_an_nxdomain_answer_is_not_believed(check_one, fake_server, value):
+    result = check_one(fake_server(answers={NAME: Answer(3, True, False, (value.encode(),))}))
+    assert result.finding.verdict is Verdict.NO_ANSWER
+
+
+@pytest.mark.parametrize("target", ["k.example.com", "k.example.net"])
+def test_alias_is_followed_within_the_zone_and_into_others(check_one, fake_server, value, target):
+    here = fake_server("here.test", answers={NAME: alias_of(target), target: [value]})
+    there = fake_server("there.test", answers={target: [value]})
+    result = check_one(here, zones={"example.net": [there]})
+    assert (result.finding.verdict, result.alias) == (Verdict.PUBLISHED, target)
+    assert [server.server for server in result.servers] == ["here.test"]
+
+
+@pytest.mark.parametrize(
+    ("there", "verdict"),
+    [
+        ([], Verdict.MISSING),
+        (["v=DKIM1; p="], Verdict.REVOKED),
+        (SILENT, Verdict.NO_ANSWER),
+        (Answer(SERVFAIL, False, False), Verdict.NO_ANSWER),
+        (Answer(0, False, True, (b"x",)), Verdict.NO_ANSWER),
+    ],
+)
+def test_verdict_is_that_of_the_target_of_an_alias(check_one, fake_server, there, verdict):
+    here = fake_server("here.test", answers={NAME: alias_of("k.example.net")})
+    other = fake_server("there.test", answers={"k.example.net": there})
+    result = check_one(here, zones={"example.net": [other]})
+    assert result.finding.verdict is verdict
+    assert result.alias == "k.example.net"
+    assert DOUBLED not in here.asked
+
+
+def test_servers_that_disagree_on_the_target_of_an_alias_are_named(check_one, fake_server, value):
+    here = fake_server(answers={NAME: alias_of("k.example.net")})
+    there = [fake_server(name, answers={"k.example.net": answer}) for name, answer in
+             (("a.test", [value]), ("b.test", []))]  # fmt: skip
+    result = check_one(here, zones={"example.net": there})
+    assert result.finding.verdict is Verdict.INCONSISTENT
+    assert "b.test: missing" in result.finding.reason
+
+
+def test_servers_that_disagree_on_where_an_alias_leads_are_inconsistent(check_one, fake_server):
+    here = fake_server(answers={NAME: alias_of("k.example.net")})
+    there = [
+        fake_server(name, answers={"k.example.net": alias_of(target)})
+        for name, target in (("a.test", "one.example.org"), ("b.test", "two.example.org"))
+    ]
+    result = check_one(here, zones={"example.net": there})
+    reason = "the servers of k.example.net give different aliases, or none"
+    assert result.finding == Finding(Verdict.INCONSISTENT, reason)
+
+
+def test_target_of_the_same_alias_at_several_servers_is_asked_for_once(
+    check_one, fake_server, value
+):
+    here = [
+        fake_server(name, answers={NAME: alias_of("k.example.net")})
+        for name in ("a.test", "b.test")
+    ]
+    there = fake_server("there.test", answers={"k.example.net": [value]})
+    result = check_one(*here, zones={"example.net": [there]})
+    assert result.finding.verdict is Verdict.PUBLISHED
+    assert there.asked == ["k.example.net"]
+
+
+@pytest.mark.parametrize("is_given", [True, False])
+def test_alias_that_leads_nowhere_is_not_absent(check_one, fake_server, is_given):
+    """It is a record at the name, which should be gone."""
+    here = fake_server(answers={NAME: alias_of("gone.example.net")})
+    zones = {"example.net": [fake_server("there.test")]}
+    result = check_one(here, zones=zones, expect_absent=True, is_given=is_given)
+    assert result.finding == Finding(Verdict.MISMATCH, "the name is an alias (CNAME)")
+    assert result.alias == "gone.example.net"
+
+
+def test_alias_whose_target_has_no_zone_is_missing(check_one, fake_server):
+    result = check_one(fake_server(answers={NAME: alias_of("k.nowhere.example")}))
+    assert result.finding.verdict is Verdict.MISSING
+
+
+def test_alias_whose_zone_cannot_be_looked_up_is_no_answer(check_one, fake_server):
+    here = fake_server(answers={NAME: alias_of("k.example.net")})
+    assert check_one(here, zones={"example.net": SILENT}).finding.verdict is Verdict.NO_ANSWER
+
+
+@pytest.mark.parametrize("names", [["one.example.net"], ["one.example.net", "two.example.net"]])
+def test_loop_of_aliases_is_malformed(check_one, fake_server, names):
+    here = fake_server(answers={NAME: alias_of(names[0])})
+    circle = zip(names, [*names[1:], names[0]], strict=True)
+    there = fake_server(answers={name: alias_of(target) for name, target in circle})
+    result = check_one(here, zones={"example.net": [there]})
+    assert result.finding == Finding(
+        Verdict.MALFORMED, "its aliases (CNAME) are a loop, at one.example.net"
+    )
+    assert len(there.asked) == len(names)
+
+
+@pytest.mark.parametrize(
+    ("length", "finding"),
+    [
+        (11, Finding(Verdict.PUBLISHED)),
+        (12, Finding(Verdict.MALFORMED, "more than 11 aliases (CNAME) in a row, up to n11.test")),
+    ],
+)
+def test_eleven_aliases_are_followed(check_one, fake_server, value, length, finding):
+    names = [f"n{number}.test" for number in range(1, length + 1)]
+    answers = {name: alias_of(target) for name, target in zip([NAME, *names], names, strict=False)}
+    server = fake_server(answers={**answers, names[-1]: [value]})
+    assert check_one(server, zones={"test": [server]}).finding == finding
+
+
+def test_no_answer_at_the_target_of_an_alias_names_its_zone(check_one, fake_server):
+    here = fake_server("here.test", answers={NAME: alias_of("k.example.net")})
+    there = fake_server("there.test", answers={"k.example.net": SILENT})
+    result = check_one(here, zones={"example.net": [there]})
+    assert result.finding == Finding(
+        Verdict.NO_ANSWER,
+        "example.com: TXT s1._domainkey.example.com: here.test: "
+        "example.net: TXT k.example.net: there.test: it does not answer",
+    )
+
+
+def test_no_answer_on_the_way_of_an_alias_names_its_own_zone(check_one, fake_server, value):
+    here = fake_server("here.test", answers={NAME: alias_of("k.example.net")})
+    middle = [
+        fake_server("a.test", answers={"k.example.net": alias_of("k.example.org")}),
+        fake_server("b.test", answers={"k.example.net": SILENT}),
+    ]
+    end = fake_server("end.test", answers={"k.example.org": [value]})
+    finding = check_one(here, zones={"example.net": middle, "example.org": [end]}).finding
+    assert finding.verdict is Verdict.NO_ANSWER
+    assert f"b.test: example.net: TXT k.example.net: {SILENT}" in finding.reason
+
+
+def test_no_answer_of_given_servers_names_the_question(check_one, fake_server):
+    server = fake_server("192.0.2.1", answers={NAME: SILENT})
+    result = check_one(server, is_given=True)
+    assert "TXT s1._domainkey.example.com: 192.0.2.1: it does not" in result.finding.reason
+
+
+def test_loop_of_aliases_is_found_although_the_resolver_fails_at_it(check_one, fake_server):
+    here = fake_server(answers={NAME: alias_of("k.example.net")})
+    there = fake_server(answers={"k.example.net": alias_of("k.example.net")})
+    result = check_one(here, zones={"k.example.net": SILENT, "example.net": [there]})
+    assert result.finding.verdict is Verdict.MALFORMED
+
+
+def test_target_that_the_resolver_fails_at_is_not_missing(check_one, fake_server):
+    here = fake_server(answers={NAME: alias_of("example.net")})
+    result = check_one(here, zones={"example.net": SILENT})
+    assert result.finding.verdict is Verdict.NO_ANSWER
+
+
+@pytest.mark.parametrize(
+    ("zone", "where"),
+    [
+        ("example.com", "example.com, the zone that this server has"),
+        ("", "the zones of this server"),
+    ],
+)
+@pytest.mark.parametrize("there", [Answer(REFUSED, False, False), referral_to("net")])
+def test_given_server_does_not_have_the_target_of_an_alias(
+    check_one, fake_server, zone, where, there
+):
+    answers = {NAME: alias_of("k.example.net"), "k.example.net": there}
+    server = fake_server("192.0.2.1", zone, answers)
+    result = check_one(server, is_given=True, zones={"example.net": [server]})
+    assert result.finding == Finding(
+        Verdict.NO_ANSWER,
+        "example.com: TXT s1._domainkey.example.com: 192.0.2.1: "
+        f"its alias leads to k.example.net, outside of {where}",
+    )
+
+
+def test_loop_of_aliases_does_not_multiply_the_questions(check_one, fake_server):
+    here = [fake_server(answers={NAME: alias_of("one.example.net")}) for _ in range(2)]
+    there = [
+        fake_server(answers={"one.example.net": alias_of("one.example.net")}) for _ in range(2)
+    ]
+    assert check_one(*here, zones={"example.net": there}).finding.verdict is Verdict.MALFORMED
+    assert sum(len(server.asked) for server in there) < 100
+
+
+OTHER_TEXT = Answer(0, True, False, (b"v=spf1 -all",))
+TWO_TEXTS = Answer(0, True, False, (b"v=spf1 -all", b"other"))
+
+
+@pytest.mark.parametrize("expect_absent", [False, True])
+@pytest.mark.parametrize(
+    "wildcard",
+    [OTHER_TEXT, TWO_TEXTS, alias_of("k.example.net"), Answer(0, True, False, (b"v=DKIM1; p=",))],
+)
+def test_answer_of_a_wildcard_is_missing(check_one, fake_server, wildcard, expect_absent):
+    server = fake_server(wildcard=wildcard, answers={NAME: wildcard})
+    there = fake_server(answers={"k.example.net": ["v=spf1 -all"]})
+    result = check_one(server, zones={"example.net": [there]}, expect_absent=expect_absent)
+    assert result.finding == Finding(Verdict.MISSING, "a wildcard answers there")
+    (sibling,) = (name for name in server.asked if name != NAME)
+    assert sibling.partition(".")[2] == "_domainkey.example.com"
+
+
+def test_values_of_a_wildcard_may_come_in_another_order(check_one, fake_server):
+    server = fake_server(
+        wildcard=TWO_TEXTS, answers={NAME: TWO_TEXTS._replace(values=TWO_TEXTS.values[::-1])}
+    )
+    assert check_one(server).finding.verdict is Verdict.MISSING
+
+
+def test_alias_of_a_wildcard_may_publish_the_record(check_one, fake_server, value):
+    server = fake_server(
+        wildcard=alias_of("k.example.net"), answers={NAME: alias_of("k.example.net")}
+    )
+    there = fake_server(answers={"k.example.net": [value]})
+    result = check_one(server, zones={"example.net": [there]})
+    assert result.finding == Finding(Verdict.PUBLISHED)
+
+
+@pytest.mark.parametrize(
+    ("there", "verdict"), [(None, Verdict.PUBLISHED), (SILENT, Verdict.NO_ANSWER)]
+)
+def test_record_that_the_alias_of_a_wildcard_publishes_is_not_absent(
+    check_one, fake_server, value, there, verdict
+):
+    alias = alias_of("k.example.net")
+    server = fake_server(wildcard=alias, answers={NAME: alias})
+    other = fake_server(answers={"k.example.net": there or [value]})
+    result = check_one(server, zones={"example.net": [other]}, expect_absent=True)
+    assert result.finding.verdict is verdict
+
+
+@pytest.mark.parametrize("wildcard", [[], SILENT, TWO_TEXTS, alias_of("k.example.net")])
+def test_wrong_record_beside_another_wildcard_is_still_wrong(check_one, fake_server, wildcard):
+    server = fake_server(wildcard=wildcard, answers={NAME: OTHER_TEXT})
+    assert check_one(server).finding.verdict is Verdict.MALFORMED
+
+
+def test_selector_that_leaves_no_room_for_a_sibling_is_not_compared(
+    check, make_registration, fake_server
+):
+    domain = ".".join(["d" * 54] * 4) + ".example"
+    server = fake_server(zone=domain, wildcard=OTHER_TEXT)
+    (result,) = check({domain: [server]}, make_registration(domain))
+    assert result.finding.verdict is Verdict.MALFORMED
+    assert server.asked == [f"s1._domainkey.{domain}"]
+
+
+UNKNOWN = "the delegation of example.com is not known: it does not answer"
+
+
+@pytest.mark.parametrize("verdict", [Verdict.PUBLISHED, Verdict.MISSING])
+def test_verdict_says_that_the_delegation_is_not_known(check_one, fake_server, value, verdict):
+    server = fake_server(answers={NAME: [value] if verdict is Verdict.PUBLISHED else []})
+    result = check_one(server, states={"example.com": {"unknown_delegation": UNKNOWN}})
+    assert result.finding == Finding(verdict, UNKNOWN)
+    assert not result.is_delegation_known
+
+
+def test_no_answer_does_not_tell_of_the_delegation(check_one, two):
+    states = {"example.com": {"unknown_delegation": UNKNOWN}}
+    assert UNKNOWN not in check_one(*two(SILENT), states=states).finding.reason
+
+
+def test_delegation_of_the_zone_that_an_alias_leads_to_counts_as_well(
+    check_one, fake_server, value
+):
+    here = fake_server(answers={NAME: alias_of("k.example.net")})
+    there = fake_server(answers={"k.example.net": [value]})
+    unknown = "the delegation of example.net is not known"
+    states = {"example.net": {"unknown_delegation": unknown}}
+    result = check_one(here, zones={"example.net": [there]}, states=states)
+    assert result.finding == Finding(Verdict.PUBLISHED, unknown)
+    assert not result.is_delegation_known
+
+
+BOGUS = Finding(Verdict.BOGUS, "the resolver 192.0.2.9 cannot validate it (DNSSEC)")
+SECURE_ZONE = {"example.com": {"is_secure": True}}
+BOGUS_ZONE = {"example.com": {"bogus": BOGUS.reason}}
+
+
+def test_record_of_a_bogus_zone_is_bogus(check_one, two, value):
+    result = check_one(*two([value]), states=BOGUS_ZONE)
+    assert result.finding == BOGUS
+    assert {one.finding.verdict for one in result.servers} == {Verdict.PUBLISHED}
+
+
+@pytest.mark.parametrize(
+    ("answer", "verdict"),
+    [([], Verdict.MISSING), (["v=DKIM1; p="], Verdict.REVOKED), (SILENT, Verdict.NO_ANSWER)],
+)
+def test_other_verdicts_stay_in_a_bogus_zone(check_one, two, answer, verdict):
+    assert check_one(*two(answer), states=BOGUS_ZONE).finding.verdict is verdict
+
+
+@pytest.fixture
+def secure(fake_server, fake_source, value):
+    """A source with a secure zone, which has the record, and what resolvers cannot validate."""
+
+    def make(*bogus, answers=None, **options):
+        server = fake_server(answers={NAME: [value]} if answers is None else answers)
+        return fake_source(
+            {"example.com": [server]},
+            states=SECURE_ZONE,
+            bogus_records=dict.fromkeys(bogus, BOGUS.reason),
+            **options,
+        )
+
+    return make
+
+
+def test_record_of_a_secure_zone_is_validated(check, secure):
+    source = secure()
+    (result,) = check((), source=source)
+    assert result.finding == Finding(Verdict.PUBLISHED)
+    assert source.validated == [f"TXT {NAME}"]
+
+
+def test_record_that_the_resolver_cannot_validate_is_bogus(check, secure):
+    (result,) = check((), source=secure(f"TXT {NAME}"))
+    assert result.finding == BOGUS
+
+
+def test_missing_record_is_not_asked_for_at_the_resolver(check, secure):
+    source = secure(f"TXT {NAME}", answers={})
+    (result,) = check((), source=source)
+    assert (result.finding, source.validated) == (Finding(Verdict.MISSING), [])
+
+
+def test_record_that_should_be_gone_is_not_validated(check, secure):
+    source = secure(f"TXT {NAME}")
+    (result,) = check((), source=source, expect_absent=True)
+    assert (result.finding, source.validated) == (Finding(Verdict.PUBLISHED), [])
+
+
+def test_records_of_a_secure_zone_are_validated_together(check, secure, make_registration, value):
+    names = {f"s{number}": f"s{number}._domainkey.example.com" for number in range(50)}
+    source = secure(f"TXT {names['s7']}", answers={name: [value] for name in names.values()})
+    checks = check((), *(make_registration(selector=selector) for selector in names), source=source)
+    assert [one.selector for one in checks] == list(names)
+    assert [one.selector for one in checks if one.finding == BOGUS] == ["s7"]
+    assert sorted(source.validated) == sorted(f"TXT {name}" for name in names.values())
+
+
+@pytest.mark.parametrize(
+    ("state", "finding", "validated"),
+    [
+        ({"is_secure": True}, Finding(Verdict.PUBLISHED), [f"TXT {NAME}"]),
+        ({"bogus": BOGUS.reason}, BOGUS, []),
+        ({}, Finding(Verdict.PUBLISHED), []),
+    ],
+)
+def test_zone_that_an_alias_leads_to_may_be_signed(
+    check, fake_server, fake_source, value, state, finding, validated
+):
+    here = fake_server(answers={NAME: alias_of("k.example.net")})
+    there = fake_server(answers={"k.example.net": [value]})
+    source = fake_source(
+        {"example.com": [here], "example.net": [there]}, states={"example.net": state}
+    )
+    (result,) = check((), source=source)
+    assert (result.finding, source.validated) == (finding, validated)
+
+
+@pytest.mark.parametrize("expect_absent", [False, True])
+def test_given_resolver_may_have_only_a_bogus_record(check_one, fake_server, value, expect_absent):
+    bogus = Answer(0, False, True, (value.encode(),), bogus=BOGUS.reason)
+    server = fake_server(answers={NAME: bogus})
+    assert check_one(server, is_given=True, expect_absent=expect_absent).finding == BOGUS
+
+
+def test_bogus_absence_at_a_given_resolver_is_missing(check_one, fake_server):
+    server = fake_server(answers={NAME: Answer(0, False, True, bogus=BOGUS.reason)})
+    assert check_one(server, is_given=True).finding.verdict is Verdict.MISSING
+
+
+@pytest.mark.parametrize("zone", ["example.com", ""])
+def test_record_at_a_name_with_the_zone_doubled_is_malformed(check_one, fake_server, value, zone):
+    result = check_one(fake_server(zone=zone, answers={DOUBLED: [value]}))
+    assert result.finding.verdict is Verdict.MALFORMED
+    assert f"it is at {DOUBLED}" in result.finding.reason
+
+
+def test_doubled_zone_is_the_one_that_answers(check_one, fake_server, value):
+    zone = "_domainkey.example.com"
+    below = fake_server(zone=zone, answers={f"{NAME}.{zone}": [value]})
+    result = check_one(fake_server(answers={NAME: referral_to(zone)}), zones={zone: [below]})
+    assert result.finding.verdict is Verdict.MALFORMED
+
+
+@pytest.mark.parametrize("there", [[], ["v=spf1 -all"], SILENT, Answer(REFUSED, True, False)])
+def test_other_record_at_the_doubled_name_is_ignored(check_one, fake_server, there):
+    result = check_one(fake_server(answers={DOUBLED: there}))
+    assert result.finding == Finding(Verdict.MISSING)
+
+
+def test_doubled_name_that_is_too_long_is_not_asked_for(check, make_registration, fake_server):
+    domain = ".".join(["d" * 50] * 4) + ".example"
+    server = fake_server(zone=domain)
+    (result,) = check({domain: [server]}, make_registration(domain))
+    assert result.finding.verdict is Verdict.MISSING
+    assert len(server.asked) == 1
+
+
+def test_root_zone_is_never_doubled(check_one, fake_server):
+    server = fake_server(zone=".")
+    assert check_one(server).finding == Finding(Verdict.MISSING)
+    assert server.asked == [NAME]
+
+
+def test_record_that_should_be_absent_is_not_looked_for_elsewhere(check_one, fake_server, value):
+    server = fake_server(answers={DOUBLED: [value]})
+    result = check_one(server, expect_absent=True)
+    assert result.finding == Finding(Verdict.MISSING)
+    assert server.asked == [NAME]
+
+
+def test_absent_only_if_every_server_answers_so(check_one, two):
+    result = check_one(*two([], first=SILENT), expect_absent=True)
+    assert result.finding.verdict is Verdict.NO_ANSWER
+
+
+def test_address_without_a_route_is_left_out_if_its_host_answers_at_another(
+    check_one, fake_server, value
+):
+    servers = [
+        fake_server("a.test (2001:db8::1)", answers={NAME: NO_ROUTE}),
+        fake_server("a.test (192.0.2.1)", answers={NAME: [value]}),
+    ]
+    result = check_one(*servers)
+    assert result.finding.verdict is Verdict.PUBLISHED
+    assert [server.server for server in result.servers] == ["a.test (192.0.2.1)"]
+
+
+def test_shared_address_without_a_route_is_left_out_if_one_of_its_hosts_answers(
+    check_one, fake_server, value
+):
+    servers = [
+        fake_server("a.test (192.0.2.1)", answers={NAME: [value]}),
+        fake_server("a.test, b.test (2001:db8::1)", answers={NAME: NO_ROUTE}),
+    ]
+    assert check_one(*servers).finding.verdict is Verdict.PUBLISHED
+
+
+def test_host_without_any_route_is_no_answer(check_one, two, value):
+    result = check_one(*two([value], first=NO_ROUTE))
+    assert result.finding == Finding(
+        Verdict.NO_ANSWER,
+        "example.com: TXT s1._domainkey.example.com: published elsewhere; "
+        "a.test: there is no route to it",
+    )
+
+
+@pytest.mark.parametrize("other", [NO_ROUTE, SILENT])
+def test_lack_of_routes_is_no_answer_if_no_server_answers(check_one, two, other):
+    result = check_one(*two(other, first=NO_ROUTE)).finding
+    assert result.verdict is Verdict.NO_ANSWER
+    assert str(other) in result.reason
+
+
+def test_address_without_a_route_is_left_out_at_the_target_of_an_alias(
+    check_one, fake_server, value
+):
+    here = fake_server(answers={NAME: alias_of("k.example.net")})
+    there = [
+        fake_server("a.test (2001:db8::1)", answers={"k.example.net": NO_ROUTE}),
+        fake_server("a.test (192.0.2.1)", answers={"k.example.net": [value]}),
+    ]
+    assert check_one(here, zones={"example.net": there}).finding.verdict is Verdict.PUBLISHED
+
+
+def test_names_are_case_insensitive(check, make_registration, fake_server, value):
+    registration = make_registration("Example.COM", "S1")
+    server = fake_server(answers={NAME: [value]})
+    (result,) = check({"Example.COM": [server]}, registration)
+    assert result.finding.verdict is Verdict.PUBLISHED
+    assert result.fqdn == "S1._domainkey.Example.COM"

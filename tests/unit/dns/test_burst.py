@@ -1,0 +1,170 @@
+"""Many questions in one burst: answers that come at once are taken, all else is left out."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import dns.message
+import dns.rcode
+import pytest
+
+from dkimctl.dns.burst import BurstOptions, burst
+from dkimctl.dns.messages import EDNS_REFUSALS, make_txt_question
+
+MANY = [make_txt_question(f"s{number}._domainkey.example.com") for number in range(50)]
+
+
+OPTIONS = BurstOptions(8, recursion=False, edns=True, refusals=EDNS_REFUSALS, silence=1.5)
+
+
+def send(there, questions=MANY, **options):
+    """The result of one burst."""
+
+    async def work():
+        async with there, asyncio.timeout(20):
+            return await burst("127.0.0.1", there.port, questions, OPTIONS._replace(**options))
+
+    return asyncio.run(work())
+
+
+def ask(*args, **options):
+    """The answers to one burst."""
+    return send(*args, **options).answers
+
+
+def number_of(wire: bytes) -> int:
+    """Of the selector that is asked for."""
+    return int(wire[14 : 13 + wire[12]])
+
+
+def are_answered(questions, answers) -> bool:
+    """Whether just these are, but for a few whose message ID was taken."""
+    return set(answers) <= set(questions) and len(answers) > len(questions) - 4
+
+
+@pytest.fixture
+def answering(reply):
+    """Answers each question with its number, but for what `others` says."""
+
+    def make(others=lambda wire: None):
+        def answer(wire):
+            replies = others(wire)
+            return [reply(wire, str(number_of(wire)))] if replies is None else replies
+
+        return answer
+
+    return make
+
+
+def test_each_question_has_its_answer(name_server, answering):
+    there = name_server(answering())
+    answers = ask(there)
+    assert are_answered(MANY, answers)
+    expected = {asked: (b"%d" % number,) for number, asked in enumerate(MANY)}
+    values = {asked: answer.values for asked, answer in answers.items()}
+    assert values.items() <= expected.items()
+    assert len(there.asked) == len(answers)
+
+
+def test_answers_may_come_in_any_order(name_server, reply):
+    held = []
+
+    def answer(wire):
+        held.append(reply(wire, str(number_of(wire))))
+        if len(held) < 2:
+            return []
+        sent, held[:] = held[::-1], []
+        return sent
+
+    answers = ask(name_server(answer), MANY[:2], in_flight=2)
+    values = [answers[asked].values for asked in MANY[:2] if asked in answers]
+    assert values in ([(b"0",), (b"1",)], [])
+
+
+@pytest.mark.parametrize("number", [1, 3, 64])
+def test_no_more_questions_than_allowed_are_in_flight(name_server, number):
+    there = name_server()
+    there.delay = 0.005
+    there.holds_back = lambda: there.in_flight < number and len(there.asked) < len(MANY)
+    assert are_answered(MANY, ask(there, in_flight=number))
+    assert there.most_in_flight == min(number, len(there.asked))
+
+
+@pytest.mark.parametrize("recursion", [False, True])
+def test_recursion_desired_only_on_request(name_server, recursion):
+    there = name_server()
+    ask(there, recursion=recursion)
+    assert {bool(wire[2] & 1) for wire in there.asked} == {recursion}
+
+
+FAULTS = [{"rcode": rcode} for rcode in sorted(EDNS_REFUSALS - {dns.rcode.BADVERS})]
+
+
+@pytest.mark.parametrize("fault", [{"flags": "TC"}, *FAULTS])
+def test_truncated_and_edns_refusals_are_left_out_at_once(name_server, reply, answering, fault):
+    odd = answering(lambda wire: [reply(wire, "", **fault)] if number_of(wire) % 2 else None)
+    start = time.monotonic()
+    result = send(name_server(odd), silence=15)
+    assert are_answered(MANY[::2], result.answers)
+    assert (result.truncated, result.refused) == ((25, 0) if "flags" in fault else (0, 25))
+    assert time.monotonic() - start < 10
+
+
+@pytest.mark.parametrize("rcode", [dns.rcode.SERVFAIL, dns.rcode.REFUSED, dns.rcode.NXDOMAIN])
+def test_other_rcodes_are_answers(name_server, reply, rcode):
+    answers = ask(name_server(lambda wire: [reply(wire, "", rcode=rcode)]), refusals=())
+    assert are_answered(MANY, answers)
+    assert {answer.rcode for answer in answers.values()} == {rcode}
+
+
+@pytest.mark.parametrize("edns", [False, True])
+def test_edns_is_used_on_request(name_server, edns):
+    there = name_server()
+    ask(there, edns=edns)
+    assert {dns.message.from_wire(wire).edns for wire in there.asked} == {0 if edns else -1}
+
+
+def test_lost_answers_are_left_out_after_a_short_wait(name_server, answering):
+    lossy = answering(lambda wire: [] if number_of(wire) in (3, 44) else None)
+    start = time.monotonic()
+    answers = ask(name_server(lossy), silence=0.5)
+    assert are_answered([*MANY[:3], *MANY[4:44], *MANY[45:]], answers)
+    assert time.monotonic() - start < 10
+
+
+def test_forged_and_repeated_answers_are_ignored(name_server, reply):
+    def forging(wire):
+        other = bytes([wire[0] ^ 1]) + wire[1:]
+        return [b"", b"x", wire, reply(other, "forged"), reply(wire), reply(wire, "late")]
+
+    answers = ask(name_server(forging), in_flight=1)
+    assert are_answered(MANY, answers)
+    assert {answer.values for answer in answers.values()} == {(b"v=DKIM1",)}
+
+
+def test_closed_port_is_no_error(name_server):
+    there = name_server()
+
+    async def work():
+        async with there:
+            port = there.port
+        async with asyncio.timeout(20):
+            return await burst("127.0.0.1", port, MANY, OPTIONS)
+
+    assert asyncio.run(work()).answers == {}
+
+
+def test_no_questions_take_no_time(name_server):
+    there = name_server()
+    assert ask(there, ()) == {}
+    assert there.asked == []
+
+
+def test_other_datagrams_do_not_extend_the_wait(name_server):
+    class Babbling(name_server):
+        def _answer(self, data, addr):
+            self._udp.sendto(b"nothing that was asked", addr)
+            asyncio.get_running_loop().call_later(0.1, self._answer, data, addr)
+
+    assert ask(Babbling(), MANY[:1], silence=0.3) == {}

@@ -1,0 +1,393 @@
+"""The TXT values at a record's name, next to the registered one."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import string
+
+import dkim
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dkimctl.dns.comparison import compare_values
+from dkimctl.dns.verdicts import Finding, Verdict
+from key_record_cases import CASES
+
+# Of 1024 bits.
+KEY = (
+    "MIGfMA0GCSqGSIb3DQEBAQUAA4GNADCBiQKBgQCqrIpQkyykYEQbNzvHfgGsiYfoyX3b3Z6CPMHa5aNn/Bd8skLaqwK9"
+    "vj2fHn70DA+X67L/pV2U5VYDzb5AUfQeD6NPDwZ7zLRc0XtX+5jyHWhHueSQT8uo6acMA+9JrVHdRfvtlQo8Oag8SLIk"
+    "haUea3xqZpijkQR/qHmo3GIfnQIDAQAB"
+)
+OTHER_KEY = KEY.replace("Bd8skLaqwK9", "Bd8skLaqwK8")
+BARE_KEY = base64.b64encode(base64.b64decode(KEY)[22:]).decode()  # an RSAPublicKey
+OURS = f"v=DKIM1; g=*; k=rsa; p={KEY}"
+SPF = "v=spf1 -all"
+
+CHARACTERS = "characters, without spaces,"
+TESTING = "t=y is for testing: receivers treat such mail like unsigned mail"
+NOT_FIRST = "v= is not the first tag"
+
+PUBLISHED, DIFFERS, MISMATCH = Verdict.PUBLISHED, Verdict.DIFFERS, Verdict.MISMATCH
+TRUNCATED, MALFORMED = Verdict.TRUNCATED, Verdict.MALFORMED
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_the_verdict_on_every_way_to_write_a_record(key_records, case):
+    registered = key_records[2048]
+    finding = compare_values(registered, [case.write(registered)])
+    assert finding.verdict is case.verdict, finding
+    assert bool(finding.reason) is (finding.verdict is not PUBLISHED)
+
+
+@pytest.fixture(scope="module")
+def signed_mail() -> tuple[str, bytes]:
+    """The record of a key, and a mail that it has signed."""
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    pem = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.TraditionalOpenSSL,
+        serialization.NoEncryption(),
+    )
+    der = key.public_key().public_bytes(
+        serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    mail = b"From: a@example.com\nSubject: test\n\nbody\n"
+    record = f"v=DKIM1; g=*; k=rsa; p={base64.b64encode(der).decode()}"
+    return record, dkim.sign(mail, b"s1", b"example.com", pem) + mail
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if case.verifies], ids=lambda case: case.name
+)
+def test_dkimpy_verifies_mail_with_every_record_that_is_accepted(signed_mail, case):
+    record, mail = signed_mail
+    value = case.write(record).encode()
+    assert dkim.verify(mail, dnsfunc=lambda name, timeout=5: value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        OURS,
+        f"{OURS};",
+        f"{OURS} ; ",
+        f"v=DKIM1;g=*;k=rsa;p={KEY}",
+        f"v=DKIM1; p={KEY}; k=rsa; g=*",
+        f"v = DKIM1 ; k = rsa ; p = {KEY} ;",
+        f"v=DKIM1; g=*; k=rsa; p={KEY[:100]} {KEY[100:]}",
+        f"v=DKIM1; p= {KEY[:1]}  {KEY[1:-1]} {KEY[-1:]}",
+        f"v=DKIM1; p={KEY}",
+        f"k=rsa; p={KEY}",
+        f"p={KEY}",
+        f"{OURS}; s=*",
+        f"{OURS}; t=",
+        f"{OURS}; n=for the newsletter",
+        f"{OURS}; x=unknown; foo_1=bar",
+    ],
+)
+def test_record_with_the_same_meaning_is_published(value):
+    assert compare_values(OURS, [value]) == Finding(PUBLISHED)
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        (f"{OURS}; t=s", "not as registered: t="),
+        (f"{OURS}; t=y", f"not as registered: t=; {TESTING}"),
+        (f"{OURS}; h=sha1:sha256; s=email", "not as registered: h=, s="),
+        (f"v=DKIM1; g=; p={KEY}", "not as registered: g="),
+        (f"{OURS}; x-note=1; y=2; z.z=3", 'not a valid tag name: "x-note", "z.z"'),
+        (f"k=rsa; v=DKIM1; p={KEY}; t=y", f"not as registered: t=; {TESTING}; {NOT_FIRST}"),
+        (f"{OURS}==", "its p= ends in too many equals signs"),
+    ],
+)
+def test_what_verifiers_accept_differs_and_says_in_what(value, why):
+    assert compare_values(OURS, [value]) == Finding(DIFFERS, f"verifiers accept it, but {why}")
+
+
+def test_the_tag_names_in_a_reason_are_safe_and_few():
+    names = ["a-\"'<>", "b-" + "x" * 100, "c-", "d-", "e-", "f-"]
+    reason = compare_values(OURS, [f"{OURS}; {'=1; '.join(names)}=1"]).reason
+    assert f'"b-{"x" * 58}…"' in reason
+    assert reason.endswith(', "e-", …')
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (f"{OURS}; h=sha1", "its h= does not allow sha256, with which mail is signed"),
+        (f"{OURS}; s=web", 'some verifiers refuse its s="web": only email and * are safe'),
+        (f"v=DKIM1; k=ed25519; p={KEY}", 'its key type is k="ed25519", not rsa'),
+        (
+            "v=DKIM1; k=ed25519; p=11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=; s=web; t=y",
+            (
+                'its key type is k="ed25519", not rsa; '
+                'some verifiers refuse its s="web": only email and * are safe'
+            ),
+        ),
+    ],
+)
+def test_tags_that_verifiers_refuse_are_a_mismatch(value, reason):
+    assert compare_values(OURS, [value]) == Finding(MISMATCH, reason)
+
+
+def test_what_is_registered_is_no_difference():
+    registered = f"{OURS}; t=y; s=email; h=sha256:sha1"
+    value = f"v=DKIM1;h=sha1:sha256;s=email;t=y;p={KEY}"
+    assert compare_values(registered, [value]) == Finding(PUBLISHED)
+    finding = compare_values(registered, [OURS])
+    assert finding.reason == "verifiers accept it, but not as registered: h=, s=, t="
+
+
+def summary(key: str, bits: int) -> str:
+    digest = hashlib.sha256(base64.b64decode(key)).hexdigest()
+    return f"{bits} bits, SHA-256 {digest[:16]}"
+
+
+def test_another_key_is_told_with_both_fingerprints(key_records):
+    registered, other = key_records[2048], key_records[1024]
+    keys = [summary(value.partition("p=")[2], bits) for bits, value in key_records.items()]
+    finding = compare_values(registered, [other])
+    assert finding == Finding(MISMATCH, f"another key: {keys[0]}; registered: {keys[1]}")
+    assert compare_values(registered, [f"{other}; t=y; x-y=1"]) == finding
+    refused = compare_values(registered, [f"{other}; s=web"])
+    assert refused.reason.endswith(f"; {finding.reason}")
+
+
+@pytest.mark.parametrize("value", [f"v=DKIM1; p={OTHER_KEY}", f"p={OTHER_KEY}; n={KEY}"])
+def test_other_key_is_a_mismatch(value):
+    assert compare_values(OURS, [value]).verdict is MISMATCH
+
+
+def test_base64_of_the_same_key_may_be_spelt_in_several_ways(key_records):
+    registered = key_records[4096]
+    assert registered.endswith("==")  # so 4 bits of the last digit do not count
+    digits = string.ascii_uppercase + string.ascii_lowercase + string.digits + "+/"
+    first = digits.index(registered[-3]) & 0b110000
+    values = [f"{registered[:-3]}{digit}==" for digit in digits[first : first + 16]]
+    assert registered in values
+    assert {compare_values(registered, [value]) for value in values} == {Finding(PUBLISHED)}
+    assert compare_values(registered, [f"{registered}="]).verdict is DIFFERS
+    assert compare_values(registered, [registered[:-1]]).verdict is TRUNCATED
+
+
+def test_a_record_whose_key_is_too_far_behind_is_malformed():
+    reason = "some verifiers read only its first 1024 characters, and refuse those"
+    for length in range(790, 830):
+        value = f"v=DKIM1; n={'x' * length}; p={KEY}"
+        finding = compare_values(OURS, [value])
+        assert finding == (Finding(PUBLISHED) if len(value) <= 1024 else Finding(MALFORMED, reason))
+    assert compare_values(OURS, [f"{OURS}; n={'x' * 5000}"]) == Finding(PUBLISHED)
+
+
+@pytest.mark.parametrize("tag", ["t=y:s", "t=s:y", "t= s : y", "t=s:y:s"])
+def test_order_of_flags_does_not_matter(tag):
+    assert compare_values(f"{OURS}; t=y:s", [f"{OURS}; {tag}"]).verdict is PUBLISHED
+
+
+@pytest.mark.parametrize(
+    ("value", "length"),
+    [
+        (f"v=DKIM1; p={KEY[:-1]}", f"the first {len(KEY) - 1} of {len(KEY)} characters of the key"),
+        (f"p={KEY[:50]} {KEY[50:70]}", f"the first 70 of {len(KEY)} characters of the key"),
+        (OURS[:22], f"the first 19 of {len(OURS) - 3} {CHARACTERS}"),
+        (OURS[:18], f"the first 16 of {len(OURS) - 3} {CHARACTERS}"),
+        (OURS[:3], f"the first 3 of {len(OURS) - 3} {CHARACTERS}"),
+        ("v", f"the first 1 of {len(OURS) - 3} {CHARACTERS}"),
+        ("v=D  KIM1 ;g", f"the first 9 of {len(OURS) - 3} {CHARACTERS}"),
+    ],
+)
+def test_cut_record_is_truncated_wherever_it_was_cut(value, length):
+    assert compare_values(OURS, [value]) == Finding(TRUNCATED, f"only {length} are published")
+
+
+def test_2048_bit_record_cut_after_one_string_is_truncated(key_records):
+    finding = compare_values(key_records[2048], [key_records[2048][:255]])
+    assert finding.verdict is TRUNCATED
+    assert "the first 232 of 392 characters of the key" in finding.reason
+
+
+@pytest.mark.parametrize("value", [f'"{OURS}"', f"v=DKIM1\\; k=rsa\\; p={KEY}", f'"{OURS[:50]}" "'])
+def test_quotes_or_backslashes_in_the_value_are_malformed(value):
+    finding = compare_values(OURS, [value])
+    assert finding.verdict is MALFORMED
+    assert ("quotation marks" if '"' in value else "backslashes") in finding.reason
+
+
+def test_quotes_and_backslashes_together_are_malformed():
+    assert compare_values(OURS, [f'"v=DKIM1\\; p={KEY}"']).verdict is MALFORMED
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ("", "empty"),
+        (f"{OURS}; n=é", "printable ASCII"),
+        (f"{OURS}\udcff", "printable ASCII"),
+        (SPF, "not a DKIM key record"),
+        ("google-site-verification=abc", "no tag p="),
+        (f"v=dkim1; p={KEY}", "not a DKIM key record"),
+        ("v=DKIM1; k=rsa", "no tag p="),
+        (f"{OURS}; k=rsa", "k= occurs twice"),
+        (f"{OURS}; p={KEY}", "p= occurs twice"),
+        (f"v=DKIM1;; p={KEY}", "list of tag=value"),
+        (f"v=DKIM1, p={KEY}", "not a DKIM key record"),
+        (f"v=DKIM1; p={KEY[:80]}*{KEY[81:]}", "not base64"),
+        (f"v=DKIM1; p={KEY[8:]}", "not an RSA key"),
+        (f"{OURS[:9]} {OURS[9:]}; x", "list of tag=value"),
+        (OURS.replace("DKIM1", "DK IM1"), "not a DKIM key record"),
+        (f"v=DKIM1; p={KEY[:80]}A{KEY[80:]}", "not base64"),
+        (f"v=DKIM1; p={KEY[:80]}AAAA{KEY[84:200]}", "cut short"),
+        (f"v=DKIM1; p={BARE_KEY}", "our key in an encoding that some verifiers cannot read"),
+        ("v=DKIM1; k=rsa; p=11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=", "not an RSA key"),
+    ],
+)
+def test_record_that_verifiers_cannot_read_is_malformed(value, reason):
+    finding = compare_values(OURS, [value])
+    assert finding.verdict is MALFORMED
+    assert reason in finding.reason
+
+
+@pytest.mark.parametrize("value", ["v=DKIM1; p=", "p=", "p= ;", "v=DKIM1; g=*; k=rsa; p="])
+def test_empty_key_is_revoked(value):
+    assert compare_values(OURS, [value]).verdict is Verdict.REVOKED
+
+
+@pytest.mark.parametrize("value", [" ", "   "])
+def test_blank_value_is_malformed_and_not_truncated(value):
+    assert compare_values(OURS, [value]).verdict is MALFORMED
+
+
+def test_tab_is_the_same_as_a_space():
+    assert (
+        compare_values(OURS, [OURS.replace("; ", ";\t")]).verdict is PUBLISHED
+    )  # RFC 6376 section 2.8
+
+
+def test_no_record_is_missing():
+    assert compare_values(OURS, []) == Finding(Verdict.MISSING)
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ([OURS, SPF], "2 TXT records, one of them ours"),
+        ([SPF, OURS], "2 TXT records, one of them ours"),
+        ([SPF, f"p={OTHER_KEY}"], "2 TXT records, none of them ours"),
+        ([SPF, OURS, "v=DKIM1; p="], "3 TXT records, one of them ours"),
+        (["", "x", "y"], "3 TXT records, none of them ours"),
+    ],
+)
+def test_several_records_are_duplicate_and_the_reason_says_whether_ours_is_one(values, reason):
+    finding = compare_values(OURS, values)
+    assert finding.verdict is Verdict.DUPLICATE
+    assert reason in finding.reason
+
+
+def test_record_with_the_same_meaning_is_ours_among_several():
+    finding = compare_values(OURS, [f"v=DKIM1;p={KEY}", SPF])
+    assert ", one of them ours" in finding.reason
+
+
+@given(st.lists(st.text(st.characters(), max_size=80), max_size=3))
+def test_any_values_have_a_finding(values):
+    assert compare_values(OURS, values).verdict in Verdict
+
+
+@given(
+    st.lists(st.sampled_from([*'vkgpnst=;: \\"\x7fé', "DKIM1", "rsa", KEY, KEY[:9], "v=DKIM1;"]))
+)
+def test_any_pieces_of_a_record_have_a_finding(pieces):
+    value = "".join(pieces)
+    assert (compare_values(OURS, [value]).reason == "") == (
+        compare_values(OURS, [value]).verdict is PUBLISHED
+    )
+
+
+@pytest.mark.parametrize("bits", [1024, 2048, 4096])
+def test_part_of_a_record_is_never_published(key_records, bits):
+    whole = key_records[bits]
+    verdicts = {compare_values(whole, [whole[:length]]).verdict for length in range(1, len(whole))}
+    assert verdicts == {TRUNCATED, Verdict.REVOKED}  # where it ends in p=
+
+
+HEADS = st.sampled_from(["v=DKIM1; g=*; k=rsa; ", "v=DKIM1;k=rsa;", "", "v = DKIM1 ; n = a b ; "])
+ENDS = st.sampled_from(["", ";", "; t=s", " ; n=a b c"])
+
+
+@given(HEADS, ENDS, st.data())
+def test_the_numbers_of_a_cut_record_are_true(head, end, data):
+    registered = f"{head}p={KEY}{end}"
+    value = registered[: data.draw(st.integers(1, len(registered)))]
+    at = data.draw(st.integers(0, len(value)))
+    value = value[:at] + data.draw(st.sampled_from(["", " ", "\t", "  "])) + value[at:]
+    finding = compare_values(registered, [value])
+    if finding.verdict is not TRUNCATED:
+        return
+    shown, whole = map(int, re.findall(r"\d+", finding.reason))
+    assert shown < whole
+    if finding.reason.endswith("characters of the key are published"):
+        assert whole == len(KEY)
+        assert shown == len("".join(re.search(r"p\s*=(.*)", value)[1].split()))
+    else:
+        assert whole == len("".join(registered.split()))
+        assert shown == len("".join(value.split()))
+
+
+@given(st.integers(0, len(OURS)), st.text(st.characters(codec="ascii"), min_size=1, max_size=6))
+def test_text_within_a_record_never_makes_it_truncated_to_more_than_there_is(at, text):
+    value = OURS[:at] + text + OURS[at:]
+    finding = compare_values(OURS, [value])
+    if finding.verdict is TRUNCATED:
+        shown, whole = map(int, re.findall(r"\d+", finding.reason))
+        assert 0 < shown < whole
+    if finding.verdict is PUBLISHED:
+        assert "".join(KEY.split()) in "".join(value.split())
+    if "another key" in finding.reason:
+        key = "".join(value.partition("p=")[2].partition(";")[0].split())
+        assert summary(key, 1024).partition(", ")[2] in finding.reason
+
+
+MEANINGS = st.fixed_dictionaries(
+    {"p": st.sampled_from([KEY, OTHER_KEY])},
+    optional={
+        "g": st.sampled_from(["*", "user"]),
+        "k": st.just("rsa"),
+        "h": st.sampled_from(["sha1", "sha256"]),
+        "s": st.sampled_from(["*", "email"]),
+        "t": st.sampled_from(["y", "s"]),
+    },
+)
+SPACES = st.sampled_from(["", " ", "  "])
+
+
+@st.composite
+def written(draw, meaning):
+    """The record in any of the ways to write it."""
+    tags = {**meaning, **draw(st.dictionaries(st.sampled_from(["n", "x"]), st.just("1")))}
+    names = draw(st.permutations(sorted(tags)))
+    at = draw(st.integers(0, len(tags["p"])))
+    tags["p"] = tags["p"][:at] + draw(SPACES) + tags["p"][at:]
+    specs = ["v=DKIM1"] * draw(st.booleans()) + [f"{name}={tags[name]}" for name in names]
+    return ";".join(draw(SPACES) + spec + draw(SPACES) for spec in specs) + draw(SPACES)
+
+
+@given(st.data())
+def test_published_means_the_same_key_and_tags_of_the_same_meaning(data):
+    ours, theirs = data.draw(MEANINGS), data.draw(MEANINGS)
+    registered, published = data.draw(written(ours)), data.draw(written(theirs))
+    finding = compare_values(registered, [published])
+    usual = {"g": "*", "k": "rsa", "s": "*", "h": "any"}
+    ours, theirs = {**usual, **ours}, {**usual, **theirs}
+    if ours == theirs:
+        assert finding == Finding(PUBLISHED)
+    elif ours["p"] != theirs["p"] or (ours["h"] != theirs["h"] == "sha1"):
+        assert finding.verdict is MISMATCH
+    else:
+        assert finding.verdict is DIFFERS

@@ -1,0 +1,132 @@
+"""Servers that limit the rate of their answers over UDP are asked over TCP."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+
+import pytest
+
+from dkimctl.dns.messages import make_txt_question
+from dkimctl.dns.nameserver import NoAnswer, Server, Timeouts
+
+# They wait for answers that never come.
+pytestmark = pytest.mark.slow
+
+MANY = [make_txt_question(f"s{number}._domainkey.example.com") for number in range(400)]
+TIMEOUTS = Timeouts(udp=(0.3, 0.3, 0.3), tcp=10, burst=0.3)
+FREE = 20  # answers over UDP, until the limit
+
+
+@pytest.fixture(params=["lost", "truncated", "in turn"])
+def limiting(request, name_server, reply, over_tcp):
+    """A server that loses or truncates all answers but the first ones."""
+
+    def over_udp(wire):
+        if len(there.asked) <= FREE:
+            return [reply(wire)]
+        is_truncated = {"lost": False, "truncated": True}.get(request.param, len(there.asked) % 2)
+        return [reply(wire, "", flags="AA TC")] if is_truncated else ()
+
+    there = name_server(over_udp, over_tcp("v=DKIM1"))
+    return there
+
+
+@contextlib.asynccontextmanager
+async def asking(there, **options):
+    async with there, asyncio.timeout(60):
+        yield Server("127.0.0.1", there.port, max_in_flight=32, timeouts=TIMEOUTS, **options)
+
+
+async def ask_all(server, questions=MANY):
+    await server.prefetch(questions)
+    return await asyncio.gather(*map(server.ask, questions))
+
+
+def test_limiting_server_is_asked_over_one_connection(limiting):
+    async def work():
+        async with asking(limiting) as server:
+            return await ask_all(server)
+
+    answers = asyncio.run(work())
+    assert {answer.values for answer in answers} == {(b"v=DKIM1",)}
+    assert limiting.connections == 1
+
+
+def test_limit_is_remembered(limiting):
+    async def work():
+        async with asking(limiting) as server:
+            await ask_all(server)
+            asked = len(limiting.asked)
+            start = time.monotonic()
+            await ask_all(server)
+            await server.ask(MANY[0])
+            assert time.monotonic() - start < 5
+            return len(limiting.asked) - asked
+
+    assert asyncio.run(work()) == 0
+
+
+def test_limit_is_learned_from_single_questions(limiting):
+    async def work():
+        async with asking(limiting) as server:
+            for at in range(0, 320, 32):
+                await asyncio.gather(*map(server.ask, MANY[at : at + 32]))
+            return len({wire[:2] for wire in limiting.asked})
+
+    assert asyncio.run(work()) < 3 * 32
+
+
+def test_single_lost_answers_show_no_limit(name_server, reply, over_tcp):
+    lost = {MANY[number].section for number in (3, 70, 200)}
+    there = name_server(
+        lambda wire: () if any(section in wire for section in lost) else [reply(wire)], over_tcp()
+    )
+
+    async def work():
+        async with asking(there) as server:
+            answers = await ask_all(server)
+            asked = len(there.asked)
+            await server.prefetch(MANY)
+            assert len(there.asked) >= asked + len(MANY)
+            return answers
+
+    assert {answer.values for answer in asyncio.run(work())} == {(b"v=DKIM1",), (b"over TCP",)}
+
+
+def test_limiting_server_without_tcp_is_asked_over_udp(name_server, reply):
+    seen = set()
+
+    def lossy(wire):
+        """Loses each question the first time."""
+        section = wire[12:-11]
+        is_new = section not in seen and len(there.asked) > FREE
+        seen.add(section)
+        return () if is_new else [reply(wire)]
+
+    there = name_server(lossy)
+
+    async def work():
+        async with asking(there) as server:
+            return await ask_all(server, MANY[:100])
+
+    answers = asyncio.run(work())
+    assert {answer.values for answer in answers} == {(b"v=DKIM1",)}
+
+
+def test_limit_and_failing_tcp_are_no_answer(limiting):
+    async def fail(reader, writer):
+        await reader.read(1)
+
+    limiting.over_tcp = fail
+
+    async def work():
+        async with asking(limiting) as server:
+            await server.prefetch(MANY)
+            return await asyncio.gather(*map(server.ask, MANY), return_exceptions=True)
+
+    answers = asyncio.run(work())
+    answered = [answer for answer in answers if not isinstance(answer, NoAnswer)]
+    assert {answer.values for answer in answered} == {(b"v=DKIM1",)}
+    assert len(answered) <= FREE

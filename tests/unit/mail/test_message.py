@@ -1,0 +1,48 @@
+"""Mail is split as others split it, whatever is in it."""
+
+from __future__ import annotations
+
+import email
+import email.policy
+
+from dkim.canonicalization import Relaxed
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dkimctl.errors import UsageError
+from dkimctl.mail.message import Message, read_message
+
+_LINE = st.text(st.characters(min_codepoint=32, max_codepoint=126)).map(str.encode)
+_NAME = st.from_regex(rb"[A-Za-z][A-Za-z0-9-]{0,20}", fullmatch=True)
+_FIELD = st.tuples(_NAME, _LINE, st.lists(_LINE.map(lambda text: b" x" + text)))
+
+
+@given(st.lists(_FIELD, min_size=1), st.lists(_LINE), st.sampled_from([b"\r\n", b"\n"]))
+def test_the_email_package_finds_the_same_fields_and_body(fields, lines, end):
+    header = [end.join((name + b":" + value, *folds)) for name, value, folds in fields]
+    data = end.join([*header, b"", *lines, b""])
+    message = read_message(data, "mail.eml")
+    other = email.message_from_bytes(data, policy=email.policy.compat32)
+    assert [one.name.decode() for one in message.fields] == other.keys()
+    assert [one.value.decode().replace("\r\n", "").strip() for one in message.fields] == [
+        "".join(value.splitlines()).strip() for value in other.values()
+    ]
+    body = data.partition(end * 2)[2]
+    assert message.body.replace(b"\r\n", b"\n") == body.replace(b"\r\n", b"\n")
+
+
+@given(st.binary())
+def test_no_data_ends_in_a_traceback(data):
+    said = ""
+    try:
+        assert read_message(data, "mail.eml").fields
+    except UsageError as error:
+        said = f"{error.message}: {error.hint}"
+    assert not said or (said.startswith("mail.eml ") and "save the whole mail" in said)
+
+
+@given(st.lists(st.sampled_from([b"a", b" ", b"\t", b"\r\n", b"\r", b"\n", b"  "])))
+def test_a_squeezed_body_has_the_same_relaxed_form(parts):
+    message = Message([], b"".join(parts))
+    relaxed = Relaxed.canonicalize_body(message.body)
+    assert Relaxed.canonicalize_body(message.squeezed_body) == relaxed

@@ -1,0 +1,316 @@
+"""Signatures that are valid or not, for every reason; and mail of attackers."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from damaged_mail import CASES, DOMAIN, MAIL, key_pair, rsa_record, signed
+from dkimctl.dkim import record_name
+from dkimctl.dns.authorities import Zone
+from dkimctl.dns.messages import NOERROR, Answer
+from dkimctl.dns.nameserver import NameServer, NoAnswer
+from dkimctl.errors import UsageError
+from dkimctl.mail.message import read_message
+from dkimctl.mail.report import KnownKey
+from dkimctl.mail.run import MAX_SIGNATURES, KnownKeys, Sources, verify_mail
+from dkimctl.models.registration import DnsRecord, Registration, key_of
+
+
+class FakeDns:
+    """A source with one server, which has TXT values by name; an error in their place is raised.
+
+    An alias is the name that it leads to.
+    """
+
+    is_given = True
+
+    def __init__(self, values=(), bogus="") -> None:
+        self._values = dict(values)
+        self._bogus = bogus
+        self.asked: list[str] = []
+
+    async def zone_with(self, name):
+        return Zone("", [NameServer("dns.test", frozenset(), self)])
+
+    async def zone_of_alias(self, target, server):
+        return await self.zone_with(target)
+
+    async def why_bogus(self, questions):
+        return [""] * len(questions)
+
+    async def prefetch(self, questions):
+        pass
+
+    async def ask(self, question):
+        name = question.name.to_text(omit_final_dot=True)
+        self.asked.append(name)
+        found = self._values.get(name, ())
+        if isinstance(found, Exception):
+            raise found
+        if isinstance(found, str):
+            return Answer(NOERROR, True, False, alias=found)
+        values = tuple(value.encode("utf-8", "surrogateescape") for value in found)
+        return Answer(NOERROR, True, False, values, bogus=self._bogus)
+
+
+def verify(data: bytes, dns: FakeDns, *registrations: Registration):
+    keys = {one.key: KnownKey("signing", one) for one in registrations}
+
+    def read_known(domains):
+        return KnownKeys({key: one for key, one in keys.items() if key.sign_domain in domains})
+
+    message = read_message(data, "mail.eml")
+    return verify_mail(message, "mail.eml", Sources(dns, dns), read_known, time.time())
+
+
+def at(selector: str, domain: str = DOMAIN) -> str:
+    return record_name(selector, domain)
+
+
+def registration(value: str, selector: str = "s1", domain: str = DOMAIN, **fields):
+    record = DnsRecord(at(selector, domain), "TXT", value)
+    return Registration(domain, selector, 2048, record=record, code="201", **fields)
+
+
+RIGHT = key_pair(2048)[1]
+OTHER = key_pair(3072)[1]
+GOOD = signed(MAIL)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_each_damage_is_found_and_named(case):
+    report = verify(case.received(), FakeDns({at(case.name): case.values()}))
+    [found] = report.signatures
+    assert found.verdict == case.verdict, found
+    assert case.reason in found.reason
+    assert bool(case.reason) == bool(found.reason)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda mail: mail.replace(b"\r\n", b"\n"),
+        lambda mail: mail.replace(b"\r\n", b"\r"),
+        lambda mail: b"From joe@example.com Wed Jan  6 10:00:00 2027\r\n" + mail,
+        lambda mail: b"\xef\xbb\xbf" + mail,
+        lambda mail: mail.replace(b"\r\nFrom:", b"\r\nX-Other: \xff\0\x1b[2J\r\nFrom:"),
+    ],
+    ids=["LF", "CR", "mbox", "BOM", "8-bit and NUL"],
+)
+def test_files_as_programs_save_them(change):
+    [found] = verify(change(GOOD), FakeDns({at("s1"): [RIGHT]})).signatures
+    assert found.verdict == "pass", found
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"", "is empty"),
+        (b"\r\n\r\n", "is empty"),
+        (b"\r\nbody", "begins with an empty line"),
+        (b"%PDF-1.7\n...", "line 1 is not a header field"),
+        (b" folded: first\n\n", "line 1 is not a header field"),
+        (b"From: a@b.example\nno colon\n\nbody", "line 2 is not a header field"),
+        (GOOD.decode().encode("utf-16"), "line 1 is not a header field"),
+    ],
+    # Each process signs GOOD with a key of its own, and all have to find the same tests.
+    ids=["empty", "empty lines", "no header", "PDF", "folded", "no colon", "UTF-16"],
+)
+def test_what_is_no_mail_is_an_error_that_names_the_file(data, said):
+    with pytest.raises(UsageError, match=f"^mail.eml .*{said}"):
+        read_message(data, "mail.eml")
+
+
+def test_no_answer_is_neither_a_pass_nor_a_fail():
+    for values, bogus in (({at("s1"): NoAnswer("it does not answer")}, ""), ({}, "not signed")):
+        report = verify(GOOD, FakeDns(values, bogus))
+        assert (report.verdict, report.signatures[0].verdict) == ("unknown", "unknown")
+
+
+def test_aliases_are_followed_to_the_key_but_not_for_ever():
+    dns = {at("s1"): "a.example.net", "a.example.net": "b.example.net", "b.example.net": [RIGHT]}
+    assert verify(GOOD, FakeDns(dns)).verdict == "pass"
+    [found] = verify(GOOD, FakeDns({at("s1"): at("s1")})).signatures
+    assert (found.verdict, "aliases" in found.reason) == ("unknown", True)
+
+
+def test_of_several_records_each_has_to_verify():
+    values = [RIGHT, f"{RIGHT};"]
+    assert verify(GOOD, FakeDns({at("s1"): values})).verdict == "pass"
+    [found] = verify(GOOD, FakeDns({at("s1"): [OTHER, RIGHT]})).signatures
+    assert (found.verdict, "any of 2 TXT records" in found.reason) == ("fail", True)
+
+
+def test_a_registered_key_tells_whether_dns_is_at_fault():
+    ours = registration(RIGHT)
+    for values, note in (
+        ([OTHER], "it is valid with the registered key: DNS is at fault"),
+        ([], "it is valid with the registered key: DNS is at fault"),
+        ([RIGHT], None),
+    ):
+        [found] = verify(GOOD, FakeDns({at("s1"): values}), ours).signatures
+        assert (found.verdict == "pass") is (note is None)
+        assert note is None or note in found.notes
+        assert found.known.stage == "signing"
+    damaged = GOOD.replace(b"Verify", b"Check")
+    [found] = verify(damaged, FakeDns({at("s1"): [OTHER]}), ours).signatures
+    assert "it is not valid with the registered key either" in found.notes
+    assert found.in_dns.verdict == "mismatch"
+
+
+def test_a_key_that_is_not_the_registered_one_is_said_even_if_the_signature_is_valid():
+    [found] = verify(GOOD, FakeDns({at("s1"): [RIGHT]}), registration(OTHER)).signatures
+    assert (found.verdict, found.in_dns) == ("pass", None)  # its length is not as registered
+    other = key_pair(2048)[1].replace("p=M", "t=y; p=M")
+    [found] = verify(GOOD, FakeDns({at("s1"): [other]}), registration(RIGHT)).signatures
+    assert (found.verdict, found.in_dns.verdict) == ("pass", "differs")
+    assert any(note.startswith("check-dns: differs") for note in found.notes)
+    assert any("t=y" in note for note in found.notes)
+
+
+def test_all_signatures_of_registered_domains_have_to_be_valid():
+    both = signed(signed(MAIL), "other", domain="example.net")
+    dns = FakeDns({at("s1"): [RIGHT], at("other", "example.net"): [OTHER]})
+    theirs = registration(RIGHT, "other", "example.net")
+    assert verify(both, dns).verdict == "pass"
+    assert verify(both, dns, registration(RIGHT)).verdict == "pass"
+    assert verify(both, dns, theirs).verdict == "fail"
+    another = registration(RIGHT, "unused", "example.net")
+    assert verify(both, dns, another).verdict == "fail", "its domain is registered"
+    assert verify(MAIL, dns).verdict == "fail"
+
+
+def test_a_signature_of_ours_that_was_left_out_is_no_pass():
+    report = verify(GOOD, FakeDns({at("s1"): [RIGHT]}), registration(RIGHT))
+    assert report.verdict == "pass"
+    assert report._replace(unverified=1).verdict == "pass"
+    assert report._replace(unverified=1, of_ours=True).verdict == "fail"
+
+
+def test_a_registered_sender_without_a_signature_of_its_domain_is_missing():
+    dns = FakeDns({at("s1", "example.net"): [RIGHT]})
+    mail = signed(MAIL, domain="example.net")
+    assert verify(mail, dns, registration(RIGHT)).missing == [DOMAIN]
+    assert verify(mail, dns).missing == []
+    assert verify(signed(MAIL), dns, registration(RIGHT)).missing == []
+
+
+@pytest.mark.parametrize(
+    ("sender", "expected"),
+    [
+        ("joe@example.com", "strict"),
+        ("joe@EXAMPLE.COM", "strict"),
+        ('"joe@evil.test" <joe@example.com>', "strict"),
+        ("joe@news.example.com", "relaxed"),
+        ("joe@example.net", "none"),
+        ("a group: ;", "none"),
+        ("", "none"),
+        ("x" * 100_000, "none"),
+    ],
+)
+def test_alignment_with_the_sender(sender, expected):
+    mail = MAIL.replace(b"Joe <joe@example.com>", sender.encode())
+    [found] = verify(signed(mail), FakeDns({at("s1"): [RIGHT]})).signatures
+    assert found.alignment == expected
+
+
+def test_siblings_may_be_aligned():
+    mail = signed(MAIL.replace(b"@example.com>\r\nTo", b"@a.example.com>\r\nTo"), "s1",
+                  domain="b.example.com")  # fmt: skip
+    [found] = verify(mail, FakeDns()).signatures
+    assert found.alignment == "possible"
+
+
+def test_domains_in_other_scripts_are_looked_up_as_a_labels():
+    mail = signed(MAIL).replace(b"d=example.com", "d=bücher.example".encode())
+    dns = FakeDns()
+    [found] = verify(mail.replace(b"i=@example.com", "i=@bücher.example".encode()), dns).signatures
+    assert found.sign_domain == "xn--bcher-kva.example"
+    assert dns.asked == ["s1._domainkey.xn--bcher-kva.example"]
+
+
+def test_ten_thousand_signatures_do_not_hide_ours():
+    junk = b"DKIM-Signature: v=1; a=rsa-sha256; d=evil.test; s=s%d; h=from; bh=AA==; b=AA==\r\n"
+    flood = b"".join(junk % number for number in range(10_000)) + GOOD
+    dns = FakeDns({at("s1"): [RIGHT]})
+    began = time.monotonic()
+    report = verify(flood, dns, registration(RIGHT))
+    assert (report.signatures[0].verdict, report.verdict) == ("pass", "pass")
+    assert len(report.signatures) == MAX_SIGNATURES
+    assert report.unverified == 10_001 - MAX_SIGNATURES
+    assert len(dns.asked) < 200
+    ours = b"".join(junk.replace(b"evil.test", b"example.com") % n for n in range(10_000))
+    report = verify(ours + GOOD, dns, registration(RIGHT))
+    assert (report.verdict, report.of_ours) == ("fail", True)
+    assert len(dns.asked) < 200
+    assert time.monotonic() - began < 20
+
+
+_NAMES = b" : ".join(b"x%d" % number for number in range(499))
+_SIGNATURE = b"DKIM-Signature: v=1; a=rsa-sha256; d=example.com; s=s1; bh=AA==; c=relaxed/relaxed; "
+
+
+@pytest.mark.parametrize(
+    "mail",
+    [
+        _SIGNATURE + b"h=from; b=AA==\r\n" + MAIL + b" " * 5_000_000 + b"x\r\n",
+        _SIGNATURE + b"h=from; b=AA==\r\n" + MAIL + b" \r\n" * 1_000_000,
+        b"X: a\r\n" + b" folded\r\n" * 500_000 + _SIGNATURE + b"h=from; b=AA==\r\n" + MAIL,
+        b"X: a\r\n" * 50_000 + _SIGNATURE + b"h=from:" + _NAMES + b"; b=AA==\r\n" + MAIL,
+        _SIGNATURE + b"h=from; b=" + b"\r\n " * 100_000 + b"!\r\n" + MAIL,
+        _SIGNATURE + b"h=from; b=AA==" + b"; b" + b" " * 16_000 + b"\r\n" + MAIL,
+        (_SIGNATURE + b"h=from; b=AA==" + (b"; b" + b" " * 999) * 16 + b"\r\n") * 1_000 + MAIL,
+        (_SIGNATURE + b"h=from; b=AA" + (b"\r\n" + b" " * 900 + b"b=A") * 16 + b"!\r\n") * 20
+        + MAIL,
+    ],
+    ids=[
+        "long line",
+        "trailing spaces",
+        "folds",
+        "names",
+        "folded b=",
+        "spaces in a tag",
+        "spaces in many",
+        "tags in folds",
+    ],
+)
+def test_no_mail_takes_long(mail):
+    began = time.process_time()
+    assert verify(mail, FakeDns({at("s1"): [RIGHT]})).verdict == "fail"
+    assert time.process_time() - began < 10
+
+
+def test_a_huge_key_is_refused_at_once():
+    [found] = verify(GOOD, FakeDns({at("s1"): [rsa_record(2048, 1 << 4_000 | 1)]})).signatures
+    assert found.reason == "the key record has a key that is too long"
+
+
+@given(st.binary(max_size=300))
+def test_no_tags_end_in_a_traceback(data):
+    field = b"DKIM-Signature: " + data.replace(b"\r", b"").replace(b"\n", b"") + b"\r\n"
+    [found] = verify(field + MAIL, FakeDns()).signatures
+    assert found.verdict == "fail"
+
+
+@given(st.dictionaries(st.sampled_from("vabcdhilqstx"), st.text(max_size=20)), st.text())
+def test_no_tag_values_and_no_key_end_in_a_traceback(tags, record):
+    usual = {"v": "1", "a": "rsa-sha256", "b": "AAAA", "bh": "AAAA", "d": "example.com",
+             "h": "from", "s": "s1"}  # fmt: skip
+    text = "; ".join(f"{name}={value}" for name, value in (usual | tags).items())
+    field = f"DKIM-Signature: {text}".replace("\r", "").replace("\n", "") + "\r\n"
+    data = field.encode("utf-8", "surrogatepass") + MAIL
+    record = record.encode("utf-8", "replace").decode()
+    [found] = verify(data, FakeDns({at("s1"): [record]})).signatures
+    assert found.verdict == "fail"
+
+
+def test_the_key_of_the_ledger_is_found_in_any_spelling():
+    mail = signed(MAIL, "S1", domain="Example.COM")
+    dns = FakeDns({at("S1"): [RIGHT], at("s1"): [RIGHT]})
+    [found] = verify(mail, dns, registration(RIGHT)).signatures
+    assert (found.verdict, key_of(found.sign_domain, found.selector)) == ("pass", (DOMAIN, "s1"))
+    assert found.known is not None

@@ -1,0 +1,581 @@
+"""Changes through octoDNS, to its provider that writes zone files in YAML."""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+import subprocess
+import sys
+import threading
+import time
+from typing import ClassVar
+
+import pytest
+from octodns.provider.yaml import YamlProvider
+from octodns.record import Delete, Record, Update
+from octodns.zone import Zone
+
+from dkimctl.errors import DkimctlError, DnsRefused, NegativeAnswer, ServiceError, UsageError
+from dkimctl.models.secret import Secret
+from dkimctl.publishing.changes import NameState
+from dkimctl.publishing.octodns import OctodnsTarget
+from update_servers import change
+
+ZONE = r"""---
+'':
+  - {ttl: 60, type: MX, value: {exchange: mail.example.com., preference: 10}}
+  - {ttl: 60, type: NS, values: [ns.example.com.]}
+_domainkey: {ttl: 60, type: TXT, value: o=-}
+kept: {ttl: 60, type: TXT, values: ['another\; value', as it was]}
+mail: {ttl: 7, type: A, value: 127.0.0.2}
+s1._domainkey.d1: {ttl: 60, type: TXT, value: v=DKIM1\; p=retired}
+s1._domainkey.d2: {ttl: 60, type: CNAME, value: key.example.net.}
+s2._domainkey.d1: {ttl: 60, type: TXT, value: v=DKIM1\; p=foreign}
+sub: {ttl: 60, type: NS, values: [ns.example.com.]}
+"""
+KEY = "v=DKIM1; k=rsa; p=" + 392 * "A"
+D1, D2, D3, D4 = (f"s1._domainkey.d{number}.example.com" for number in (1, 2, 3, 4))
+RETIRED = NameState(("v=DKIM1; p=retired",), 60)
+SECRET = "hunter2/& and more"
+
+
+def settings(directory, **more: object) -> dict[str, object]:
+    return {"directory": str(directory), "escaped_semicolons": True, **more}
+
+
+class FailingProvider(YamlProvider):
+    """Fails with `failure`, or does what it is told to besides."""
+
+    failure: Exception | None = None
+    fails_when_made = False
+    fails_after_write = False
+    ignored_removals = 0
+    records_too = False
+    applied: list[object] | None = None
+    token = ""
+
+    def __init__(self, *words, nested, **options) -> None:
+        if self.fails_when_made:
+            raise self.failure
+        super().__init__(*words, **options)
+        type(self).token = nested[0]["token"]
+
+    def populate(self, zone, target=False, lenient=False):
+        if self.failure and not self.fails_after_write:
+            raise self.failure
+        return super().populate(zone, target=target, lenient=lenient)
+
+    def _extra_changes(self, existing, desired, changes):
+        if not self.records_too:
+            return []
+        from octodns.record import Create
+
+        data = {"type": "A", "ttl": 60, "value": "127.0.0.9"}
+        return [Create(Record.new(desired, "extra", data))]
+
+    def _apply(self, plan):
+        if self.applied is not None:
+            self.applied.append(plan)
+        if self.fails_after_write:
+            plan.changes = plan.changes[:1]
+            super()._apply(plan)
+            raise self.failure
+        if self.ignored_removals and isinstance(plan.changes[0], Delete):
+            type(self).ignored_removals -= 1
+        else:
+            super()._apply(plan)
+
+
+class KeepingProvider(YamlProvider):
+    """Keeps what it has read, as many do, and cannot work on two zones at a time."""
+
+    made: ClassVar[list[KeepingProvider]] = []
+
+    def __init__(self, *words, **options) -> None:
+        super().__init__(*words, **options)
+        self.kept: dict[str, Zone] = {}
+        self.zones: list[str] = []
+        self.made.append(self)
+
+    def populate(self, zone, target=False, lenient=False):
+        self.zones.append(zone.name)
+        if zone.name not in self.kept:
+            self.kept[zone.name] = Zone(zone.name, [])
+            time.sleep(0.01)
+            super().populate(self.kept[zone.name], lenient=lenient)
+        for record in self.kept[zone.name].records:
+            zone.add_record(record, lenient=lenient)
+        assert self.zones[-1] == zone.name
+        return True
+
+
+@pytest.fixture
+def directory(tmp_path):
+    (tmp_path / "example.com.yaml").write_text(ZONE)
+    return tmp_path
+
+
+@pytest.fixture
+def target(directory) -> OctodnsTarget:
+    return OctodnsTarget("octodns.provider.yaml.YamlProvider", settings(directory), 3600)
+
+
+@pytest.fixture
+def providers_of_tests(monkeypatch):
+    """The name of a module with the providers of this one."""
+    monkeypatch.setitem(sys.modules, "providers_of_tests", sys.modules[__name__])
+    monkeypatch.setattr(KeepingProvider, "made", [])
+    return "providers_of_tests"
+
+
+@pytest.fixture
+def failing(directory, monkeypatch, providers_of_tests):
+    """A target whose provider fails so."""
+
+    def make(
+        failure: Exception | None = None, secret: str = SECRET, **options: object
+    ) -> OctodnsTarget:
+        monkeypatch.setattr(FailingProvider, "failure", failure)
+        for name, value in options.items():
+            monkeypatch.setattr(FailingProvider, name, value)
+        nested = [{"token": Secret(secret)}]
+        return OctodnsTarget(
+            f"{providers_of_tests}.FailingProvider", settings(directory, nested=nested), 3600
+        )
+
+    return make
+
+
+def records(directory) -> dict[tuple[str, str], object]:
+    zone = Zone("example.com.", [])
+    YamlProvider("test", **settings(directory)).populate(zone, lenient=True)
+    return {(record.fqdn, record._type): record.data for record in zone.records}
+
+
+def errors(applied) -> dict[str, DkimctlError | None]:
+    return {one.change.record.fqdn: one.error for one in applied}
+
+
+def test_a_provider_that_writes_whole_zones_loses_no_other_record(target, directory):
+    before = records(directory)
+    wanted = {D1: KEY, D3: KEY, D4: KEY}
+    states = target.read("example.com", list(wanted))
+    assert states == {D1: RETIRED, D3: NameState(), D4: NameState()}
+    changes = [change(name, value, states[name]) for name, value in wanted.items()]
+    assert errors(target.apply("example.com", changes)) == dict.fromkeys(wanted)
+    published = NameState((KEY,), 3600)
+    assert target.read("example.com", list(wanted)) == dict.fromkeys(wanted, published)
+    ours = {(f"{name}.", "TXT") for name in wanted}
+    after = records(directory)
+    assert {one: after[one] for one in after.keys() - ours} == {
+        one: before[one] for one in before.keys() - ours
+    }
+    removed = [change(name, None, published) for name in wanted]
+    assert errors(target.apply("example.com", removed)) == dict.fromkeys(wanted)
+    assert records(directory).keys() == before.keys() - ours
+
+
+def test_a_provider_may_write_the_zone_from_either_side_of_the_plan(failing):
+    plans: list = []
+    target = failing(applied=plans)
+    assert errors(target.apply("example.com", [change(D1, None, RETIRED), change(D3, KEY)])) == {
+        D1: None, D3: None,
+    }  # fmt: skip
+    (plan,) = plans
+    existing, desired = (
+        {(record.fqdn, record._type) for record in zone.records}
+        for zone in (plan.existing, plan.desired)
+    )
+    assert existing - desired == {(f"{D1}.", "TXT")}
+    assert desired - existing == {(f"{D3}.", "TXT")}
+    assert len(existing) == 9
+    assert [type(one).__name__ for one in plan.changes] == ["Delete", "Create"]
+
+
+def test_zones_with_names_in_unicode_are_found(directory, target):
+    (directory / "bücher.example.yaml").write_text("---\n{}\n")
+    name = "s1._domainkey.xn--bcher-kva.example"
+    assert target.find_zones([name]) == {name: "xn--bcher-kva.example"}
+
+
+def test_aliases_and_delegations_are_told(target):
+    delegated = "s1._domainkey.x.sub.example.com"
+    assert target.read("example.com", [D2, delegated, D1.upper()]) == {
+        D2: NameState(alias="key.example.net"),
+        delegated: NameState(delegated="sub.example.com"),
+        D1.upper(): RETIRED,
+    }
+
+
+def test_a_name_that_has_changed_meanwhile_is_left_alone(target, directory):
+    changes = [change(D1, KEY), change(D2, KEY), change(D3, KEY)]
+    done = errors(target.apply("example.com", changes))
+    assert done[D3] is None
+    for name in (D1, D2):
+        assert isinstance(done[name], NegativeAnswer)
+        assert "has changed at" in str(done[name])
+    assert target.read("example.com", [D1])[D1] == RETIRED
+
+
+@pytest.mark.parametrize("value", ['a "quoted" value', "back\\slash", "ümlaut", "two\nlines"])
+def test_values_without_a_form_in_octodns_are_refused(target, directory, value):
+    done = errors(target.apply("example.com", [change(D3, value), change(D4, KEY)]))
+    assert "octoDNS has no form" in str(done[D3])
+    assert done[D4] is None
+
+
+def test_thresholds_refuse_nothing(directory, target):
+    names = [f"s1._domainkey.m{number}.example.com" for number in range(20)]
+    done = target.apply("example.com", [change(name, KEY) for name in names])
+    assert errors(done) == dict.fromkeys(names)
+    published = target.read("example.com", names)
+    done = target.apply("example.com", [change(name, None, published[name]) for name in names])
+    assert errors(done) == dict.fromkeys(names)
+
+
+def test_zones_are_those_that_the_provider_lists(target):
+    assert target.find_zones([D1, "s1._domainkey.example.net"]) == {
+        D1: "example.com", "s1._domainkey.example.net": None,
+    }  # fmt: skip
+
+
+def test_zones_in_other_scripts_are_found(target, directory):
+    (directory / "example.com.yaml").rename(directory / "bücher.example.yaml")
+    name = "s1._domainkey.d1.xn--bcher-kva.example"
+    zone = "xn--bcher-kva.example"
+    assert target.find_zones([name]) == {name: zone}
+    assert target.read(zone, [name]) == {name: RETIRED}
+
+
+def test_a_zone_without_a_form_in_dns_hides_no_other(target, monkeypatch):
+    monkeypatch.setattr(YamlProvider, "list_zones", lambda provider: ["☃.example.", "example.com."])
+    assert target.find_zones([D1]) == {D1: "example.com"}
+
+
+def test_a_zone_that_is_not_there_is_not_made(target, directory):
+    name = "s1._domainkey.example.net"
+    with pytest.raises(NegativeAnswer, match=r"has no zone example\.net"):
+        target.read("example.net", [name])
+    done = errors(target.apply("example.net", [change(name, KEY)]))
+    assert isinstance(done[name], NegativeAnswer)
+    assert [path.name for path in directory.iterdir()] == ["example.com.yaml"]
+
+
+def test_access_is_checked_by_reading(target, directory):
+    access = target.check_access("example.com", [D1])
+    assert access[:2] == (True, None)
+    assert access.reason
+    with pytest.raises(NegativeAnswer):
+        target.check_access("example.net", [D1])
+    assert (directory / "example.com.yaml").read_text() == ZONE
+
+
+class HTTPError(OSError):
+    def __init__(self, status: int) -> None:
+        super().__init__(f"{status} for url https://api.test/?token={SECRET}")
+        self.response = type("Response", (), {"status_code": status})()
+
+
+class ClientError(Exception):
+    response = {"ResponseMetadata": {"HTTPStatusCode": 403}}  # noqa: RUF012 - as in botocore
+
+
+def with_answer(status: int, content: bytes) -> HTTPError:
+    failure = HTTPError(status)
+    failure.response.content = content
+    return failure
+
+
+@pytest.mark.parametrize(
+    ("failure", "expected"),
+    [
+        (HTTPError(401), DnsRefused),
+        (HTTPError(403), DnsRefused),
+        (HTTPError(500), ServiceError),
+        (ClientError("no"), DnsRefused),
+        (Exception("PowerDNS unauthorized host=h"), DnsRefused),
+        (RuntimeError("Unable to perform update: REFUSED"), DnsRefused),
+        (ConnectionRefusedError(111, "Connection refused"), ServiceError),
+        (TimeoutError("timed out"), ServiceError),
+        (ValueError(f"a {SECRET}\x1b[31m"), ServiceError),
+        (KeyError(SECRET), ServiceError),
+        (Exception("The peer didn't know the key we used"), DnsRefused),
+        (with_answer(400, b'{"errors": ["Invalid API token"]}'), DnsRefused),
+        (with_answer(422, f'{{"error": "{SECRET}"}}'.encode()), ServiceError),
+    ],
+)
+def test_failures_are_told_without_secrets(failing, failure, expected):
+    target = failing(failure)
+    with pytest.raises(DkimctlError) as caught:
+        target.read("example.com", [D1])
+    assert type(caught.value) is expected
+    assert caught.value.__context__ is None
+    assert SECRET not in caught.value.message
+    assert caught.value.message.isprintable()
+    assert errors(target.apply("example.com", [change(D3, KEY)]))[D3].message == str(caught.value)
+    with pytest.raises(expected):
+        target.check_access("example.com", [D1])
+
+
+@pytest.mark.parametrize(
+    ("failure", "message"),
+    [
+        (KeyError("rrsets"), "KeyError: 'rrsets'"),
+        (TimeoutError(), "TimeoutError"),
+        (ClientError("An error occurred ()"), "An error occurred () (HTTP 403)"),
+        (with_answer(422, b'{"error":\n "the name has\x1b a CNAME"}'),
+         r'{"error": "the name has\x1b a CNAME"}'),
+        (with_answer(500, b"<html>"), "token=***"),
+        (UnicodeEncodeError("latin-1", "secret\u2603", 6, 7, "no form"),
+         "UnicodeEncodeError: no form"),
+        (ValueError("far too long " * 10_000), "far too long fa…"),
+    ],
+)  # fmt: skip
+def test_failures_say_what_is_known(failing, failure, message):
+    with pytest.raises(DkimctlError) as caught:
+        failing(failure).read("example.com", [D1])
+    assert caught.value.message.endswith(message)
+    assert len(caught.value.message) < 400
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("zone permission.io: rate limit exceeded", ServiceError),
+        ("zone Permission.IO.: rate limit exceeded", ServiceError),
+        ("forbidden.permission.io. has two records", ServiceError),
+        ("s1._domainkey.signature: timed out", ServiceError),
+        ("zone permission.io: no permission", DnsRefused),
+        ("zone permission.io: Forbidden.", DnsRefused),
+        ("api.test: unauthorized.user", DnsRefused),
+    ],
+)
+def test_names_of_zones_and_records_are_no_refusal(failing, text, expected):
+    name = "s1._DomainKey.signature.permission.io"
+    with pytest.raises(DkimctlError) as caught:
+        failing(RuntimeError(text)).read("permission.io", [name])
+    assert type(caught.value) is expected
+    assert text in caught.value.message
+
+
+def test_names_are_no_refusal_when_zones_are_listed(failing, monkeypatch):
+    def list_zones(provider):
+        raise RuntimeError("zone permission.io: rate limit exceeded")
+
+    target = failing()
+    monkeypatch.setattr(YamlProvider, "list_zones", list_zones)
+    with pytest.raises(ServiceError):
+        target.find_zones(["s1._domainkey.permission.io"])
+
+
+QUOTED = 'pass"word\\with/all&of it'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(QUOTED),
+        repr(QUOTED),
+        base64.b64encode(f"user:{QUOTED}".encode()).decode(),
+        QUOTED.encode().hex(),
+        QUOTED[:14],
+    ],
+)
+def test_secrets_are_found_in_each_form_and_in_part(failing, text):
+    with pytest.raises(ServiceError) as caught:
+        failing(ValueError(f"before {text} after"), QUOTED).read("example.com", [D1])
+    assert text.strip("'\"") not in caught.value.message
+    assert "before " in caught.value.message
+    assert "***" in caught.value.message
+    assert caught.value.message.endswith(" after")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'sh"rt',
+        json.dumps('sh"rt'),
+        "sh%22rt",
+        b'sh"rt'.hex(),
+        base64.b64encode(b'id:sh"rt').decode(),
+    ],
+)
+def test_a_text_with_a_short_secret_is_withheld(failing, text):
+    for secret in ('sh"rt', 'sh"rt\n'):
+        with pytest.raises(ServiceError, match=r"ValueError$"):
+            failing(ValueError(f"a {text} b"), secret).read("example.com", [D1])
+
+
+def test_an_empty_secret_withholds_nothing(failing):
+    with pytest.raises(ServiceError, match="all of this"):
+        failing(ValueError("all of this"), "").read("example.com", [D1])
+
+
+def test_after_a_failure_each_change_is_told_as_it_is_now(failing):
+    target = failing(TimeoutError("timed out"), fails_after_write=True)
+    done = errors(target.apply("example.com", [change(D3, KEY), change(D4, KEY)]))
+    assert done[D3] is None
+    assert isinstance(done[D4], ServiceError)
+
+
+@pytest.mark.parametrize("ignored", [0, 1, 2])
+def test_a_long_record_is_written_anew_if_the_provider_does_not_remove_it(
+    failing, directory, ignored
+):
+    applied: list[object] = []
+    target = failing(applied=applied, ignored_removals=ignored)
+    assert errors(target.apply("example.com", [change(D3, KEY)])) == {D3: None}
+    before = target.read("example.com", [D3])[D3]
+    error = errors(target.apply("example.com", [change(D3, None, before)]))[D3]
+    assert (str(error) if error else "").count(f"removal of {D3}") == (ignored == 2)
+    assert ((f"{D3}.", "TXT") in records(directory)) == (ignored == 2)
+    again = [Update, Delete] if ignored else []
+    assert [type(plan.changes[0]) for plan in applied][1:] == [Delete, *again]
+
+
+def test_a_plan_with_any_other_change_is_not_applied(failing, directory):
+    done = errors(failing(records_too=True).apply("example.com", [change(D3, KEY)]))
+    assert "would also change A at extra.example.com" in str(done[D3])
+    assert (directory / "example.com.yaml").read_text() == ZONE
+
+
+def test_secrets_are_revealed_to_the_provider_alone(failing):
+    target = failing()
+    target.read("example.com", [D1])
+    assert FailingProvider.token == SECRET
+    assert SECRET not in repr(vars(target))
+
+
+def test_settings_that_do_not_fit_are_an_error(directory):
+    unfit = settings(directory, no_such=Secret(SECRET))
+    target = OctodnsTarget("octodns.provider.yaml.YamlProvider", unfit, 3600)
+    with pytest.raises(UsageError, match="no_such"):
+        target.read("example.com", [D1])
+
+
+@pytest.mark.parametrize(
+    ("failure", "expected"),
+    [
+        (TypeError("no_such"), UsageError),
+        (ValueError("no region"), UsageError),
+        (HTTPError(401), DnsRefused),
+        (HTTPError(500), ServiceError),
+        (ConnectionRefusedError(111, "Connection refused"), ServiceError),
+        (RuntimeError("login failed: unauthorized"), DnsRefused),
+    ],
+)
+def test_a_provider_that_connects_when_it_is_made_can_fail_like_any(failing, failure, expected):
+    with pytest.raises(DkimctlError) as caught:
+        failing(failure, fails_when_made=True).read("example.com", [D1])
+    assert type(caught.value) is expected
+    assert SECRET not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("class_name", "message", "hint"),
+    [
+        ("octodns_none_such.X", "is not installed", "pip install octodns-none-such"),
+        ("octodns.provider.none.X", "no module octodns.provider.none", "check `class`"),
+        ("octodns.provider.yaml.None_", "there is no such class", "check `class`"),
+        ("octodns.zone.Zone", "is not an octoDNS provider", "check `class`"),
+    ],
+)
+def test_classes_that_cannot_be_used(class_name, message, hint):
+    with pytest.raises(UsageError, match=message) as caught:
+        OctodnsTarget(class_name, {}, 3600)
+    assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("import sys\nsys.no_such", "no attribute 'no_such'"),
+        ("def f(:", "invalid syntax"),
+        ("raise RuntimeError", "RuntimeError"),
+        ("from sys import no_such", "cannot import name 'no_such'"),
+        ("def __getattr__(name): raise OSError('late')", "late"),
+    ],
+)
+def test_a_module_that_fails_while_it_is_imported(tmp_path, monkeypatch, source, message):
+    (tmp_path / "broken_provider_of_tests.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.delitem(sys.modules, "broken_provider_of_tests", raising=False)
+    with pytest.raises(UsageError, match=message) as caught:
+        OctodnsTarget("broken_provider_of_tests.X", {}, 3600)
+    assert caught.value.message.startswith("cannot import broken_provider_of_tests.X: ")
+    assert "update octodns" in caught.value.hint
+
+
+def test_without_octodns_the_command_that_installs_it_is_told(monkeypatch):
+    monkeypatch.setitem(sys.modules, "octodns", None)
+    with pytest.raises(UsageError, match="not installed") as caught:
+        OctodnsTarget("octodns_x.X", {}, 3600)
+    assert "pip install 'dkimctl[octodns]'" in caught.value.hint
+
+
+def test_a_provider_that_lists_no_zones_needs_their_names(failing, monkeypatch):
+    target = failing()
+    monkeypatch.setattr(YamlProvider, "list_zones", None)
+    monkeypatch.delattr(YamlProvider, "list_zones")
+    with pytest.raises(UsageError, match="does not tell which zones it has"):
+        target.find_zones([D1])
+    target._zones = ["example.com"]
+    assert target.find_zones([D1]) == {D1: "example.com"}
+
+
+def test_warnings_of_octodns_are_not_written(failing, capfd):
+    failing()
+    logging.getLogger("YamlProvider[dkimctl]").warning("not for people")
+    assert "not for people" not in capfd.readouterr().err
+
+
+def test_warnings_of_libraries_are_not_written():
+    script = """
+import warnings
+from dkimctl.publishing.providers.opening import load_class
+load_class("octodns.provider.yaml.YamlProvider")
+warnings.warn("not for people")
+"""
+    done = subprocess.run(  # pytest has warnings for itself
+        [sys.executable, "-c", script], capture_output=True, check=True
+    )
+    assert done.stderr == b""
+
+
+@pytest.fixture
+def eight_zones(directory, providers_of_tests):
+    """A target with eight zones, and their names."""
+    zones = [f"z{number}.example" for number in range(8)]
+    for zone in zones:
+        (directory / f"{zone}.yaml").write_text(ZONE)
+    return OctodnsTarget(f"{providers_of_tests}.KeepingProvider", settings(directory), 3600), zones
+
+
+def test_one_provider_reads_all_zones_and_another_reads_them_again(eight_zones, directory):
+    target, zones = eight_zones
+    target.find_zones(zones)
+    for zone in zones:
+        assert target.read(zone, [f"kept.{zone}"])[f"kept.{zone}"].ttl == 60
+        (directory / f"{zone}.yaml").write_text(ZONE.replace("60", "70"))
+    assert len(KeepingProvider.made) == 1
+    for zone in zones:
+        assert target.read(zone, [f"kept.{zone}"])[f"kept.{zone}"].ttl == 70
+    assert len(KeepingProvider.made) == 2
+
+
+def test_several_threads_use_one_provider_in_turn(eight_zones):
+    target, zones = eight_zones
+    done = {}
+
+    def work(zone: str) -> None:
+        done.update(errors(target.apply(zone, [change(f"s1._domainkey.{zone}", KEY)])))
+
+    threads = [threading.Thread(target=work, args=(zone,)) for zone in zones]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert done == dict.fromkeys(f"s1._domainkey.{zone}" for zone in zones)
+    assert len(KeepingProvider.made) == 1

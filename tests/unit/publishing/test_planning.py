@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from dkimctl.errors import ServiceError
+from dkimctl.publishing.applying import apply_plan
+from dkimctl.publishing.changes import Action, NameState
+from dkimctl.publishing.planning import make_plan
+from dkimctl.publishing.targets import ConfiguredTarget
+from dns_targets import FakeTarget, published
+
+
+def _configured(target, *zones):
+    return [ConfiguredTarget(zones, target)]
+
+
+def _applied(plan, **options):
+    applied = []
+    apply_plan(plan, applied.append, **options)
+    return applied
+
+
+@pytest.fixture
+def registrations(make_registration):
+    return [make_registration(f"d{number}.example.com") for number in range(20)]
+
+
+def test_a_plan_tells_the_action_and_what_is_there(make_registration, key_records):
+    new, old, kept = (make_registration(name, "s1") for name in ("a.test", "b.test", "c.test"))
+    before = NameState((key_records[1024],), 60)
+    names = {"s1._domainkey.b.test": before, **published(kept, ttl=1)}
+    target = FakeTarget("a.test", "b.test", "c.test", names=names, ttl=300)
+    plan = make_plan([kept, new, old], _configured(target))
+    assert [zone.zone for zone in plan.zones] == ["a.test", "b.test", "c.test"]
+    assert plan.uncovered == []
+    create, replace, keep = plan.changes
+    assert (create.action, create.registration, create.ttl) == (Action.CREATE, new, 300)
+    assert (replace.action, replace.before) == (Action.REPLACE, before)
+    assert replace.value == old.record.value
+    assert keep.action is Action.KEEP  # another TTL is no change
+    assert [zone.to_apply for zone in plan.zones] == [[create], [replace], []]
+
+
+def test_a_plan_changes_nothing(make_registration):
+    target = FakeTarget("example.com")
+    make_plan([make_registration()], _configured(target))
+    assert target.names == {}
+    assert target.calls == [("read", "example.com")]
+
+
+def test_applied_is_published_and_the_second_plan_is_empty(registrations):
+    target = FakeTarget("example.com")
+    plan = make_plan(registrations, _configured(target))
+    assert [one.error for one in _applied(plan)] == [None] * 20
+    assert target.names == published(*registrations)
+    again = make_plan(registrations, _configured(target))
+    assert {change.action for change in again.changes} == {Action.KEEP}
+    assert _applied(again) == []
+    assert target.calls.count(("apply", "example.com")) == 1
+
+
+def test_records_that_are_to_go_are_removed(registrations):
+    target = FakeTarget("example.com", names=published(*registrations))
+    plan = make_plan(registrations[:3], _configured(target), remove=True)
+    assert {(one.action, one.value) for one in plan.changes} == {(Action.REMOVE, None)}
+    _applied(plan)
+    assert target.names == published(*registrations[3:])
+
+
+def test_names_without_a_zone_are_uncovered(make_registration):
+    inside, outside = make_registration("example.com"), make_registration("example.org")
+    plan = make_plan([outside, inside], _configured(FakeTarget("example.com")))
+    assert plan.uncovered == [outside]
+    assert [change.registration for change in plan.changes] == [inside]
+
+
+def test_two_registrations_of_the_same_name_are_blocked(make_registration):
+    one = make_registration("b._domainkey.example.com", "a")
+    other = make_registration("example.com", "A._domainkey.b")
+    plan = make_plan([one, other, make_registration()], _configured(FakeTarget("example.com")))
+    assert [change.action for change in plan.changes] == ["blocked", "blocked", "create"]
+    assert "same name" in plan.changes[0].reason
+
+
+def test_a_zone_that_cannot_be_read_fails_alone(make_registration):
+    good, bad = make_registration("good.test"), make_registration("bad.test")
+    failure = ServiceError("no answer")
+    target = FakeTarget("good.test", "bad.test", errors={"bad.test": failure})
+    plan = make_plan([bad, good], _configured(target))
+    failed, planned = plan.zones
+    assert (failed.zone, failed.error, failed.unread) == ("bad.test", failure, [bad])
+    assert failed.changes == []
+    assert (planned.zone, planned.error) == ("good.test", None)
+    assert [one.error for one in _applied(plan)] == [None]
+
+
+def test_names_of_a_zone_that_no_target_has_fail_together(make_registration):
+    registrations = [make_registration("example.com", f"s{number}") for number in range(3)]
+    plan = make_plan(registrations, _configured(FakeTarget(), "example.com"))
+    (zone,) = plan.zones
+    assert zone.unread == registrations
+    assert "no zone example.com" in zone.error.message
+
+
+def test_a_zone_whose_changes_fail_fails_alone(make_registration):
+    good, bad = make_registration("good.test"), make_registration("bad.test")
+    failure = ServiceError("no answer")
+    target = FakeTarget("good.test", "bad.test", errors={"apply bad.test": failure})
+    applied = _applied(make_plan([bad, good], _configured(target)))
+    assert {one.change.registration: one.error for one in applied} == {good: None, bad: failure}
+
+
+def test_what_has_changed_meanwhile_is_not_overwritten(make_registration):
+    target = FakeTarget("example.com")
+    plan = make_plan([make_registration()], _configured(target))
+    foreign = NameState(("v=spf1 -all",), 60)
+    target.names["s1._domainkey.example.com"] = foreign
+    (applied,) = _applied(plan)
+    assert "has changed" in applied.error.message
+    assert target.names == {"s1._domainkey.example.com": foreign}
+
+
+def test_zones_are_changed_at_the_same_time_and_one_change_in_flight_in_each(make_registration):
+    zones = [f"d{number}.test" for number in range(8)]
+    all_at_once = threading.Barrier(8, timeout=10)
+    target = FakeTarget(*zones, before_change=lambda change: all_at_once.wait())
+    registrations = [
+        make_registration(zone, selector) for selector in ("s1", "s2") for zone in zones
+    ]
+    assert len(_applied(make_plan(registrations, _configured(target)))) == 16
+
+
+def test_outcomes_are_emitted_in_the_thread_of_the_caller(registrations):
+    plan = make_plan(registrations, _configured(FakeTarget("example.com")))
+    threads = set()
+    apply_plan(plan, lambda _: threads.add(threading.current_thread()))
+    assert threads == {threading.current_thread()}
+
+
+def test_stopped_it_tells_all_that_was_made_and_begins_nothing_more(make_registration):
+    registrations = [make_registration("example.com", f"s{number}") for number in range(1200)]
+    stopped = threading.Event()
+    target = FakeTarget("example.com", before_change=lambda change: stopped.set())
+    plan = make_plan(registrations, _configured(target))
+    applied = _applied(plan, is_stopped=stopped.is_set)
+    assert 0 < len(applied) < len(registrations)
+    assert [one.change.record.fqdn for one in applied] == target.applied
+    again = make_plan(registrations, _configured(target))
+    assert len(_applied(again)) == len(registrations) - len(applied)
+
+
+def test_stopped_before_the_first_change_nothing_is_changed(registrations):
+    target = FakeTarget("example.com")
+    plan = make_plan(registrations, _configured(target))
+    assert _applied(plan, is_stopped=lambda: True) == []
+    assert target.names == {}
+
+
+def test_a_defect_of_a_target_ends_the_run(make_registration):
+    def fail(change):
+        raise ZeroDivisionError
+
+    target = FakeTarget("example.com", before_change=fail)
+    plan = make_plan([make_registration()], _configured(target))
+    with pytest.raises(ZeroDivisionError):
+        _applied(plan)
+
+
+def test_progress_is_told_in_the_thread_of_the_caller(registrations):
+    told = []
+    target = FakeTarget("example.com")
+    make_plan(registrations, _configured(target), progress=told.append)
+    assert told[-1] == 20
+
+
+def test_nothing_to_publish_asks_nobody():
+    target = FakeTarget("example.com")
+    plan = make_plan([], _configured(target))
+    assert (plan.zones, plan.uncovered, target.asked) == ([], [], [])
