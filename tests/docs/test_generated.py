@@ -18,12 +18,6 @@ def test_the_command_reference_is_up_to_date():
     assert read("commands.md") == script["page"](), "run python docs/make_commands.py"
 
 
-def test_the_manual_pages_are_up_to_date():
-    script = runpy.run_path(str(DOCS / "make_man.py"))
-    stored = {path.name: read(f"man/{path.name}") for path in (DOCS / "man").iterdir()}
-    assert stored == script["pages"](), "run python docs/make_man.py"
-
-
 def test_the_map_is_up_to_date():
     script = runpy.run_path(str(DOCS / "make_map.py"))
     picture = script["picture"](script["arrows"]())

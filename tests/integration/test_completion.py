@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-import command_tree
+import make_commands
 from completers import SCRIPTS, Offered, complete
 from dkimctl.cli.completion.scripts import INSTALLATIONS, Shell
 from dkimctl.cli.completion.values import source_of
@@ -91,7 +91,7 @@ def registered(cli) -> None:
 
 def all_commands() -> Iterator[tuple[str, Any]]:
     """All commands, by the line that calls them."""
-    return ((" ".join(path), command) for path, command in command_tree.commands())
+    return ((" ".join(path), command) for path, command in make_commands.commands())
 
 
 def choices_of(parameter: Any) -> list[str]:
@@ -110,7 +110,7 @@ def test_all_values_can_be_completed_or_are_free_text():
 
 
 @pytest.mark.usefixtures("without_python")
-def test_commands_and_options_are_those_of_the_command_tree(offers, shell_name):
+def test_commands_and_options_are_those_of_the_make_commands(offers, shell_name):
     expected: dict[str, dict[str, str]] = {}  # by line: the words with their help
     commands = dict(all_commands())
     for line, command in commands.items():
@@ -130,7 +130,7 @@ def test_commands_and_options_are_those_of_the_command_tree(offers, shell_name):
 
 
 @pytest.mark.usefixtures("without_python")
-def test_choices_are_those_of_the_command_tree(offers, shell_name):
+def test_choices_are_those_of_the_make_commands(offers, shell_name):
     expected: dict[str, list[str]] = {}
     for line, command in all_commands():
         for parameter in command.params:

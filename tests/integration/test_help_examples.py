@@ -14,7 +14,7 @@ from typing import NamedTuple
 import dkim
 import pytest
 
-import command_tree
+import make_commands
 from delegation import Zone
 from documents import ROOT
 from lives import HOSTS, PRIMARY
@@ -32,8 +32,8 @@ def examples() -> dict[str, list[str]]:
     Those of `dkimctl --help` are listed under "". Lines of `completion` need each other.
     """
     found: dict[str, list[str]] = {}
-    for (_, *words), command in command_tree.commands():
-        lines = [line for line in command_tree.examples(command) if not line.startswith("#")]
+    for (_, *words), command in make_commands.commands():
+        lines = [line for line in make_commands.examples(command) if not line.startswith("#")]
         of_command = found.setdefault(" ".join(words[:1]).partition(" ")[0], [])
         new = ["\n".join(lines)] if words == ["completion"] else lines
         of_command += [line for line in new if line not in of_command]

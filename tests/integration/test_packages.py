@@ -20,8 +20,7 @@ INFO = {"METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE"}
 EXAMPLES = {"config.yaml", "domains.yaml"}
 SOURCES = {
     ".ci", ".gitignore", ".github", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "PKG-INFO",
-    "README.md",
-    "SECURITY.md", "completions", "config.example.yaml", "debian", "dkimctl", "docs",
+    "README.md", "SECURITY.md", "completions", "config.example.yaml", "dkimctl", "docs",
     "domains.example.yaml", "pyproject.toml", "tests", "zensical.toml",
 }  # fmt: skip
 
@@ -58,7 +57,6 @@ def sources(tmp_path_factory) -> Path:
 def test_the_wheel_has_the_package_and_what_belongs_to_it_and_nothing_else(wheel):
     expected = {f"dkimctl/{name}" for name in files(ROOT / "dkimctl")}
     expected |= {f"{NAME}.dist-info/{name}" for name in INFO}
-    expected |= {f"{SHARED}/man/man1/{name}" for name in files(ROOT / "docs" / "man")}
     expected |= {f"{SHARED}/doc/dkimctl/examples/{name}" for name in EXAMPLES}
     expected |= {
         f"{SHARED}/bash-completion/completions/dkimctl",
@@ -70,7 +68,7 @@ def test_the_wheel_has_the_package_and_what_belongs_to_it_and_nothing_else(wheel
 
 def test_the_sdist_has_what_building_and_testing_take_and_nothing_else(sources):
     assert {path.name for path in sources.iterdir()} == SOURCES
-    for folder in ("dkimctl", "tests", "completions", "debian", ".ci"):
+    for folder in ("dkimctl", "tests", "completions", ".ci"):
         assert files(sources / folder) == files(ROOT / folder)
 
 
