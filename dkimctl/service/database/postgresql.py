@@ -32,7 +32,6 @@ from dkimctl.service.database import upgrading
 from dkimctl.service.database.location import DatabaseUrl
 from dkimctl.service.database.schema import metadata
 from dkimctl.service.database.store import Store
-from dkimctl.service.waiting import about_to_wait
 
 if TYPE_CHECKING:
     from dkimctl.service.keys.encryption import PrivateKeyEncryptor
@@ -101,15 +100,12 @@ class PostgresStore(Store):
         return {"domains": [name[0] for name in names], "selectors": [name[1] for name in names]}
 
     def _read(self) -> AbstractContextManager[Connection]:
-        about_to_wait()
         return self._reading.connect()
 
     def _snapshot(self) -> AbstractContextManager[Connection]:
-        about_to_wait()
         return self._long.begin()
 
     def _write(self, durable: bool) -> AbstractContextManager[Connection]:
-        about_to_wait()
         return (self._engine if durable else self._quick).begin()
 
     def _prepare(self) -> None:

@@ -38,7 +38,6 @@ from dkimctl.service.database.sqlite_files import (
     side_file,
 )
 from dkimctl.service.database.store import Store
-from dkimctl.service.waiting import about_to_wait
 from dkimctl.system.file_identity import file_identity
 from dkimctl.system.ownership import file_fault, refuse
 
@@ -147,21 +146,14 @@ class SqliteStore(Store):
     @contextmanager
     def _write(self, durable: bool) -> Iterator[Connection]:
         engine = self._durable if durable else self._quick
-        if durable:
-            about_to_wait()  # for the disk
         with self._write_alone(), engine.begin() as connection:
             yield connection
         self._require_in_place()
 
     @contextmanager
     def _write_alone(self) -> Iterator[None]:
-        if not self._one_writer.acquire(blocking=False):
-            about_to_wait()
-            self._one_writer.acquire()
-        try:
+        with self._one_writer:
             yield
-        finally:
-            self._one_writer.release()
 
     def _look(self) -> None:
         """After a read: require the file in place, at most once every _LOOK seconds."""

@@ -15,7 +15,6 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 from dkimctl.service.faults.answers import answer_of
 from dkimctl.service.faults.kinds import KINDS, Exchange
 from dkimctl.service.faults.plan import Plan
-from dkimctl.service.waiting import about_to_wait
 
 _REGISTRATION = ("POST", "/domain/dkim")  # interface 4.2
 
@@ -58,7 +57,6 @@ class FaultInjector:
         return [answer.body]
 
     def _wait(self) -> None:
-        about_to_wait()
         self._sleep(self._plan.slow)
 
     def _next_rng(self) -> Random:

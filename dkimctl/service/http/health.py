@@ -10,7 +10,6 @@ from sqlalchemy import select
 
 from dkimctl.service.database.schema import clients
 from dkimctl.service.database.store import Store
-from dkimctl.service.waiting import about_to_wait
 from dkimctl.system.threads import StartThread, start_daemon
 
 _DATABASE_LIMIT = 2.0  # seconds to answer; load balancers often wait for 5
@@ -65,7 +64,6 @@ class DatabaseProbe:
                 if self._start_thread(self._ask, "probe") is None:
                     self._answer.set_result(False)
             answer = self._answer
-        about_to_wait()
         try:
             return answer.result(seconds)
         except TimeoutError:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 
 from dkimctl.service.keys.fair_queue import FairQueue, Order
 from dkimctl.service.keys.pairs import KeyMaker, KeyPair
-from dkimctl.service.waiting import about_to_wait
 from dkimctl.system.threads import StartThread, start_daemon
 
 _FIRST_GUESS = {1024: 0.01, 2048: 0.05}  # seconds, until keys have been made
@@ -115,7 +114,6 @@ class KeyMaking:
             raise KeysNotInTime(self._retry_after())
 
     def _wait_for(self, order: Order) -> None:
-        about_to_wait()
         deadline = time.monotonic() + self._limit
         if self._threads:
             order.done.wait(self._limit)

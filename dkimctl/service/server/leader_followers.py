@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Protocol
 
 from dkimctl.service.failures import describe_failure
-from dkimctl.service.waiting import set_wait_handler
 from dkimctl.system.threads import StartThread, start_daemon
 
 _LONG_ANSWER = 0.05  # seconds that the loop may stand still for an answer, or twice that
@@ -31,7 +30,7 @@ class LeaderFollowers:
 
     One thread, the leader, runs the loop and answers the requests itself: to hand each request to
     another thread takes longer than most answers, since threads compete for the interpreter lock.
-    If an answer takes long, or calls `about_to_wait`, another thread becomes the leader.
+    If an answer takes long, another thread becomes the leader.
 
     `threads` is the number of requests that can be answered at the same time: as many as asked
     for, or fewer if the system limits threads. If all of them take long, the thread that called
@@ -111,7 +110,6 @@ class LeaderFollowers:
         return self._slow_answers < self.threads
 
     def _work(self) -> None:
-        set_wait_handler(self._give_way)
         while self._become_leader():
             try:
                 self._lead()
@@ -155,12 +153,6 @@ class LeaderFollowers:
         since = self._answering_since
         if since is not None and time.monotonic() > since + _LONG_ANSWER:
             self._step_down()
-
-    def _give_way(self) -> None:
-        """Let another thread go on with the loop; called within an answer."""
-        with self._lock:
-            if self.is_leader:
-                self._step_down()
 
     def _step_down(self) -> None:
         self._slow_answers += 1

@@ -16,7 +16,6 @@ from dkimctl.service.clients import create_client
 from dkimctl.service.database.schema import clients, tokens
 from dkimctl.service.database.sqlite import SqliteStore
 from dkimctl.service.database.store import Store, StoreUnavailable
-from dkimctl.service.waiting import set_wait_handler
 
 IDS = select(clients.c.client_id).order_by(clients.c.client_id)
 STATE = select(clients.c.state).where(clients.c.client_id == bindparam("of"))
@@ -89,47 +88,6 @@ def test_a_connection_that_cannot_be_opened_is_a_message(sqlite_store: SqliteSto
         with pytest.raises(StoreUnavailable, match="unable to open"):
             sqlite_store.add(TOKEN, token(1))
     assert sqlite_store.first(IDS, {}) == ("a",)
-
-
-@pytest.fixture
-def waits() -> Iterator[threading.Event]:
-    """Set when this thread says that it is about to wait."""
-    event = threading.Event()
-    set_wait_handler(event.set)
-    yield event
-    set_wait_handler(None)
-
-
-def test_a_row_that_waits_for_another_writer_says_so(sqlite_store: SqliteStore) -> None:
-    create_client(sqlite_store, "a")
-    waits = threading.Event()
-
-    def add() -> None:
-        set_wait_handler(waits.set)
-        sqlite_store.add(TOKEN, token(1))
-
-    thread = threading.Thread(target=add)
-    with sqlite_store.writing(durable=False):
-        thread.start()
-        assert waits.wait(10)
-    thread.join(10)
-    assert not thread.is_alive()
-
-
-def test_a_row_that_is_added_at_once_does_not_wait(
-    sqlite_store: SqliteStore, waits: threading.Event
-) -> None:
-    create_client(sqlite_store, "a")
-    waits.clear()
-    sqlite_store.add(TOKEN, token(1))
-    assert not waits.is_set()
-
-
-def test_a_durable_write_says_that_it_waits_for_the_disk(
-    sqlite_store: SqliteStore, waits: threading.Event
-) -> None:
-    with sqlite_store.writing():
-        assert waits.is_set()
 
 
 @contextmanager

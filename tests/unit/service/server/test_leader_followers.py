@@ -11,7 +11,6 @@ from contextlib import contextmanager
 import pytest
 
 from dkimctl.service.server.leader_followers import LeaderFollowers
-from dkimctl.service.waiting import about_to_wait
 from thread_limits import FewThreads
 
 LONG = 10.0  # seconds that nothing here takes
@@ -101,25 +100,6 @@ def test_others_are_answered_while_one_waits() -> None:
         go.set()
         assert slow.done.wait(LONG)
     assert slow.thread != quick.thread
-
-
-def test_others_are_answered_at_once_while_one_says_that_it_waits() -> None:
-    with running(threads=1) as loop:
-        go = threading.Event()
-
-        def work() -> None:
-            for _ in range(2):  # the second time, another thread is the leader already
-                about_to_wait()
-            go.wait(LONG)
-
-        slow = Job(work)
-        loop.give(slow)
-        assert soon(lambda: len(loop.leaders) == 2)
-        go.set()
-        assert slow.done.wait(LONG)
-        after = Job(lambda: None)
-        loop.give(after)
-        assert after.done.wait(LONG)
 
 
 def test_the_loop_goes_on_while_all_threads_wait() -> None:

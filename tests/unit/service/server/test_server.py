@@ -18,7 +18,6 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 import pytest
 
 from dkimctl.service.server.server import MAX_BODY
-from dkimctl.service.waiting import about_to_wait
 from running import running
 
 LIMIT = 1.0  # seconds to receive a request, and to send its answer
@@ -241,7 +240,6 @@ def test_answers_are_whole_while_the_next_request_asks_whether_to_go_on() -> Non
     )
 
     def app(_environ: WSGIEnvironment, start_response: StartResponse) -> list[bytes]:
-        about_to_wait()
         start_response("200 OK", [("Content-Length", str(len(body)))])
         return [body]
 
