@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
-from dkimctl.ledger.errors import damage_error, require_row_id
+from dkimctl.ledger.tables import damage_error, require_row_id
 from dkimctl.models.registration import DomainSpec, Registration, RegistrationKey, key_of
 
 

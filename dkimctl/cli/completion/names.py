@@ -53,7 +53,7 @@ def _profiles(environ: Mapping[str, str]) -> Iterable[_Name]:
 
 
 def _domains(environ: Mapping[str, str]) -> Iterable[_Name]:
-    from dkimctl.ledger.prefixes import domains_with_prefix
+    from dkimctl.ledger.ledger import domains_with_prefix
     from dkimctl.settings.profile import require_ledger_account
 
     session = _session(environ)

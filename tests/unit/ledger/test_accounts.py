@@ -201,7 +201,7 @@ def test_an_intent_that_is_repeated_or_answered_in_another_account_is_closed(und
 
 
 MIGRATE = """
-from dkimctl.ledger.schema import migrate
+from dkimctl.ledger.migration import migrate
 connection = sqlite3.connect(path, isolation_level=None)
 connection.execute("BEGIN IMMEDIATE")
 migrate(connection, path)

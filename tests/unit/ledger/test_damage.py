@@ -11,9 +11,9 @@ import sys
 import pytest
 
 from dkimctl.errors import LedgerError
-from dkimctl.ledger.damage import quarantining
-from dkimctl.ledger.errors import damage_error
 from dkimctl.ledger.ledger import Ledger
+from dkimctl.ledger.opening import quarantining
+from dkimctl.ledger.tables import damage_error
 from dkimctl.models.registration import DomainSpec
 
 NOON = 1795262400.0  # 2026-11-21T12:00:00Z

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dkimctl.errors import LedgerError
-from dkimctl.ledger.disk_space import require_disk_space
+from dkimctl.ledger.opening import require_disk_space
 from dkimctl.models.registration import DomainSpec
 
 

@@ -8,7 +8,7 @@ import sqlite3
 import pytest
 
 from dkimctl.errors import LedgerError
-from dkimctl.ledger.errors import translate_errors
+from dkimctl.ledger.opening import translate_errors
 from dkimctl.models.registration import DomainSpec
 
 TRY_TO_OPEN = """

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dkimctl.errors import LedgerError
-from dkimctl.ledger.ledger import Ledger
-from dkimctl.ledger.prefixes import domains_with_prefix
+from dkimctl.ledger.ledger import Ledger, domains_with_prefix
 from dkimctl.models.registration import Registration
 
 ACCOUNT = {"base_url": "https://example.com", "client_id": "id"}

@@ -255,7 +255,7 @@ def test_a_ledger_of_a_newer_version_is_refused_and_not_changed(path, write, acc
 # that it has changed in SQLite's log.
 DIE_AT_EACH_STATEMENT = """
 import itertools, shutil, signal
-from dkimctl.ledger.schema import migrate
+from dkimctl.ledger.migration import migrate
 
 class Dying(sqlite3.Connection):
     left = 0

@@ -1,17 +1,24 @@
-"""The accounts of a ledger. Versions before 5 had several for equivalent URLs: they are merged.
+"""The migration of ledgers of older versions.
 
-The service has one registration of a domain and selector. So where two accounts have it, the row
-stays that has a DNS record, or else the later `regist_date`, or else that of the account with the
-canonical URL; and what was seen of the other key, if it is another, is dropped.
+Versions before 5 had several accounts for equivalent URLs: they are merged. The service has one
+registration of a domain and selector. So where two accounts have it, the row stays that has a DNS
+record, or else the later `regist_date`, or else that of the account with the canonical URL; and
+what was seen of the other key, if it is another, is dropped.
 """
 
 from __future__ import annotations
 
 import sqlite3
+from pathlib import Path
 
-from dkimctl.errors import UsageError
+from dkimctl.errors import LedgerError, UsageError
 from dkimctl.ledger.intents import select_open_requests, update_requests
-from dkimctl.ledger.registrations import select_keys
+from dkimctl.ledger.tables import STEPS
+from dkimctl.text.urls import parse_url
+
+_VERSION = len(STEPS)
+_CANONICAL_URLS = 5  # since this version
+
 
 # ?1 and ?2 are the account that goes and the one that stays.
 _SUPERSEDED = """
@@ -54,18 +61,53 @@ ON CONFLICT (account_id, sign_domain, selector) DO UPDATE SET
     excluded.looked_at > coalesce(looked_at, ''), excluded.looked_at, looked_at),
   verdict = iif(excluded.looked_at > coalesce(looked_at, ''), excluded.verdict, verdict)
 """
-_COUNT_DOMAINS = """
-SELECT count(DISTINCT sign_domain) FROM registration JOIN account ON account.id = account_id
-WHERE base_url = ? AND client_id = ?
-"""
 
 
-def count_domains(connection: sqlite3.Connection, base_url: str, client_id: str) -> int:
-    """The number of signing domains of an account; 0 if there is no such account."""
-    return int(connection.execute(_COUNT_DOMAINS, (base_url, client_id)).fetchone()[0])
+def migrate(connection: sqlite3.Connection, path: Path) -> None:
+    """Upgrade the file to the current version, within the caller's transaction.
+
+    Raises LedgerError if the file's version is newer than this program.
+    """
+    version = version_of(connection, path)
+    if version < _VERSION:
+        for step in STEPS[version:]:
+            for statement in step.split(";"):
+                connection.execute(statement)
+        if version < _CANONICAL_URLS:
+            _merge_equivalent_accounts(connection)
+        connection.execute(f"PRAGMA user_version = {_VERSION}")
 
 
-def merge_equivalent_accounts(connection: sqlite3.Connection) -> None:
+def migrated_copy(connection: sqlite3.Connection, path: Path) -> sqlite3.Connection:
+    """The connection itself; for a file of an older version, one to a migrated copy in memory.
+
+    Raises LedgerError if the file's version is newer than this program.
+    """
+    if version_of(connection, path) == _VERSION:
+        return connection
+    copy = sqlite3.connect(":memory:", isolation_level=None)
+    try:
+        connection.backup(copy)
+        migrate(copy, path)
+    except BaseException:
+        copy.close()
+        raise
+    connection.close()
+    return copy
+
+
+def version_of(connection: sqlite3.Connection, path: Path) -> int:
+    """The file's version. Raises LedgerError if it is newer than this program."""
+    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    if version > _VERSION:
+        raise LedgerError(
+            f"the ledger {path} was written by a newer dkimctl",
+            hint="upgrade dkimctl, or set DKIMCTL_STATE_DIR to another directory",
+        )
+    return version
+
+
+def _merge_equivalent_accounts(connection: sqlite3.Connection) -> None:
     """Make every account's URL canonical, within the caller's transaction."""
     accounts = "SELECT id, base_url, client_id FROM account ORDER BY id"
     for account_id, base_url, client_id in connection.execute(accounts).fetchall():
@@ -83,8 +125,6 @@ def merge_equivalent_accounts(connection: sqlite3.Connection) -> None:
 
 def _canonical(base_url: object) -> object:
     """The canonical URL; anything else as it is."""
-    from dkimctl.text.urls import parse_url
-
     try:
         return str(parse_url(base_url)) if isinstance(base_url, str) else base_url
     except UsageError:
@@ -106,7 +146,8 @@ def _merge(connection: sqlite3.Connection, gone: int, kept: int) -> None:
 
 def _close_repeated_intents(connection: sqlite3.Connection, account_id: int) -> None:
     """Close intents whose key is registered, or in a newer request."""
-    closed = {key for key in select_keys(connection, account_id) if key[1]}
+    query = "SELECT lower(sign_domain), lower(selector) FROM registration WHERE account_id = ?"
+    closed = {key for key in connection.execute(query, (account_id,)) if key[1]}
     for request in reversed(list(select_open_requests(connection, account_id))):
         specs = [spec for spec in request.specs if spec.key not in closed]
         closed.update(spec.key for spec in request.specs)

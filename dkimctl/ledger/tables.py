@@ -1,0 +1,239 @@
+"""The tables of the ledger, and their rows, which another program may have changed.
+
+`PRAGMA user_version` holds the version: 0 is a file without tables, 1 has no table for open
+requests, 2 none for publications, 3 no `history`, which has replaced that. 4 may have several
+accounts whose URLs are equivalent. 5 has no tables for closed keys and alarms.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import Any
+
+from dkimctl.models.history import KeyHistory
+from dkimctl.models.registration import DnsRecord, Registration, utc_time
+
+_REGISTRATIONS = """
+CREATE TABLE account (
+  id INTEGER PRIMARY KEY,
+  base_url TEXT NOT NULL,
+  client_id TEXT NOT NULL,
+  UNIQUE (base_url, client_id)
+);
+CREATE TABLE registration (
+  id INTEGER PRIMARY KEY,
+  account_id INTEGER NOT NULL REFERENCES account (id),
+  sign_domain TEXT NOT NULL COLLATE NOCASE,
+  selector TEXT NOT NULL COLLATE NOCASE,
+  key_len INTEGER,
+  start_date TEXT,
+  "default" INTEGER,
+  enable INTEGER,
+  fqdn TEXT,
+  type TEXT,
+  value TEXT,
+  regist_date TEXT,
+  code TEXT,
+  message TEXT,
+  UNIQUE (account_id, sign_domain, selector)
+);
+"""
+# `entries`: JSON, a list of [signing domain, selector]; null lets the service choose the selector.
+_SENDINGS = """
+CREATE TABLE sending (
+  id INTEGER PRIMARY KEY,
+  account_id INTEGER NOT NULL REFERENCES account (id),
+  sent_at TEXT NOT NULL,
+  entries TEXT NOT NULL
+)
+"""
+# Of version 3 alone. `published_at`: when the record was first seen in DNS.
+_PUBLICATIONS = """
+CREATE TABLE publication (
+  account_id INTEGER NOT NULL REFERENCES account (id),
+  sign_domain TEXT NOT NULL COLLATE NOCASE,
+  selector TEXT NOT NULL COLLATE NOCASE,
+  published_at TEXT NOT NULL,
+  PRIMARY KEY (account_id, sign_domain, selector)
+)
+"""
+# See KeyHistory, and `history_of` for keys without a row; times: YYYY-MM-DDThh:mm:ss+00:00. Where
+# version 3 does not tell since when a key is enabled or disabled, it is since the migration. Since
+# when a record is published it does not tell: any server counted, and the first sighting alone.
+_HISTORIES = """
+CREATE TABLE history (
+  account_id INTEGER NOT NULL REFERENCES account (id),
+  sign_domain TEXT NOT NULL COLLATE NOCASE,
+  selector TEXT NOT NULL COLLATE NOCASE,
+  enabled_at TEXT,
+  disabled_at TEXT,
+  replaces TEXT,
+  published_at TEXT,
+  looked_at TEXT,
+  verdict TEXT,
+  PRIMARY KEY (account_id, sign_domain, selector)
+);
+INSERT INTO history
+  WITH known AS (
+    SELECT *, strftime('%Y-%m-%dT%H:%M:%S+00:00', 'now') AS now,
+      (code IS '201' AND regist_date GLOB '[0-9]*-[0-9]*T[0-9]*:[0-9]*[-+Z]*') IS TRUE AS is_told
+    FROM registration LEFT JOIN publication USING (account_id, sign_domain, selector)
+  )
+  SELECT account_id, sign_domain, selector,
+    iif(is_told OR enable IS 0, NULL, now), iif(NOT is_told AND enable IS 0, now, NULL),
+    NULL, NULL, published_at, iif(published_at IS NULL, NULL, 'published')
+  FROM known WHERE NOT is_told OR published_at IS NOT NULL;
+DROP TABLE publication
+"""
+# With the old name, a run of version 4 that goes on would add answers to an account that is gone.
+_OPEN_REQUESTS = "ALTER TABLE sending RENAME TO open_request"
+# See ClosedKey and Alarm; times as in `history`.
+_CLOSED_KEYS = """
+CREATE TABLE closed_key (
+  account_id INTEGER NOT NULL REFERENCES account (id),
+  sign_domain TEXT NOT NULL COLLATE NOCASE,
+  selector TEXT NOT NULL COLLATE NOCASE,
+  "default" INTEGER,
+  created_at TEXT,
+  started_at TEXT,
+  replaced_by TEXT,
+  closed_at TEXT NOT NULL,
+  PRIMARY KEY (account_id, sign_domain, selector)
+);
+CREATE TABLE alarm (
+  account_id INTEGER NOT NULL REFERENCES account (id),
+  subject TEXT NOT NULL,
+  problem TEXT NOT NULL,
+  first_seen TEXT NOT NULL,
+  looked_at TEXT NOT NULL,
+  told_at TEXT,
+  PRIMARY KEY (account_id, subject, problem)
+)
+"""
+# Each step upgrades a file by one version.
+STEPS = (_REGISTRATIONS, _SENDINGS, _PUBLICATIONS, _HISTORIES, _OPEN_REQUESTS, _CLOSED_KEYS)
+
+COLUMNS = (
+    'sign_domain, selector, key_len, start_date, "default", enable, '
+    "fqdn, type, value, regist_date, code, message"
+)
+_TYPES = (str, str, int, str, int, int, str, str, str, str, str, str)  # of the columns
+IS_OURS = "NOT (code IS '409' AND value IS NULL)"
+HISTORIES = """
+SELECT sign_domain, selector, code IS '201', enable IS 0, CAST(regist_date AS BLOB),
+  CAST(enabled_at AS BLOB), CAST(disabled_at AS BLOB), CAST(replaces AS BLOB),
+  CAST(published_at AS BLOB), CAST(looked_at AS BLOB), CAST(verdict AS BLOB)
+FROM registration LEFT JOIN history USING (account_id, sign_domain, selector)
+WHERE account_id = ?
+"""
+_SKEW = timedelta(days=1)  # a clock may differ so much from that of the service
+
+
+def row_of(registration: Registration) -> tuple[object, ...]:
+    """The values of COLUMNS."""
+    record = registration.record
+    return (
+        registration.sign_domain,
+        registration.selector or "",
+        registration.key_len,
+        registration.start_date,
+        registration.default,
+        registration.enable,
+        record and record.fqdn,
+        record and record.type,
+        record and record.value,
+        registration.regist_date,
+        registration.code,
+        registration.message,
+    )
+
+
+def registration_of(row: Sequence[Any]) -> Registration:
+    """The registration of a row of COLUMNS; values of the wrong type are converted."""
+    if not _has_column_types(tuple(map(type, row))):
+        row = [_converted(value, type_) for value, type_ in zip(row, _TYPES, strict=True)]
+    # fmt: off
+    (sign_domain, selector, key_len, start_date, default, enable,
+     fqdn, type_, value, regist_date, code, message) = row
+    # fmt: on
+    return Registration(
+        sign_domain or "",
+        selector or None,
+        key_len,
+        start_date,
+        default,
+        None if enable is None else bool(enable),
+        None if value is None else DnsRecord(fqdn or "", type_ or "", value),
+        regist_date,
+        code,
+        message,
+    )
+
+
+@lru_cache(maxsize=64)  # rows differ only in which values are None
+def _has_column_types(types: tuple[type, ...]) -> bool:
+    return all(type_ in (wanted, type(None)) for type_, wanted in zip(types, _TYPES, strict=True))
+
+
+def _converted(value: object, type_: type) -> object:
+    if value is None or isinstance(value, type_):
+        return value
+    return str(value) if type_ is str else None
+
+
+def history_of(
+    was_registered: int, is_disabled: int, regist_date: bytes | None, *columns: bytes | None
+) -> KeyHistory:
+    """The history of a row of HISTORIES.
+
+    Most keys need no row: one that was registered (201), and of which nothing else is known, has
+    been enabled or disabled since its `regist_date`. A row that states neither time changes
+    nothing in that.
+    """
+    enabled, disabled, replaces, published, looked, verdict = columns
+    if was_registered and enabled is None and disabled is None:
+        enabled, disabled = (None, regist_date) if is_disabled else (regist_date, None)
+    published_at = time_of(published)
+    registered_at = time_of(regist_date) if published_at else None
+    if published_at and registered_at and published_at < registered_at - _SKEW:
+        published_at = None
+    return KeyHistory(
+        time_of(enabled), time_of(disabled), text_of(replaces), published_at, time_of(looked),
+        text_of(verdict),
+    )  # fmt: skip
+
+
+def text_of(value: bytes | None) -> str | None:
+    """Text; what is not valid UTF-8 is escaped.
+
+    Select text as bytes: the driver fails on all rows if one that something else wrote is not
+    valid text.
+    """
+    return None if value is None else value.decode("utf-8", "backslashreplace")
+
+
+def time_of(value: bytes | None) -> datetime | None:
+    """A time (UTC); None also for other text."""
+    return None if value is None else utc_time(text_of(value))
+
+
+def written(time: datetime | None) -> str | None:
+    """A time as a column holds it: YYYY-MM-DDThh:mm:ss+00:00."""
+    return None if time is None else time.isoformat(timespec="seconds")
+
+
+def damage_error(reason: str) -> sqlite3.DatabaseError:
+    """An error for damage that SQLite itself does not notice."""
+    error = sqlite3.DatabaseError(reason)
+    error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+    return error
+
+
+def require_row_id(value: object) -> int:
+    """The ID of a row. Raises sqlite3.DatabaseError unless it is an integer."""
+    if isinstance(value, int):
+        return value
+    raise damage_error("a row in it has no ID")
