@@ -3,7 +3,7 @@
 Run: python tests/bench/crash.py [KILLS [DOMAINS [SEED [BATCH_SIZE]]]]
 
 For each form of the file: 5,000 domains in batches of 5 (with larger ones, the work would not last
-for all kills) at `dkimctl serve --faults` on loopback, and 200 kills (SIGKILL), each followed at
+for all kills) at a service on loopback with faults, and 200 kills (SIGKILL), each followed at
 once by the same command, then one complete run. Half of the moments are chosen evenly from the
 start-up of a run, the others from the time after its first write to the ledger, such that the work
 lasts for all 200 kills. A tenth more kills hit the end of the work, and runs with nothing left to
@@ -27,7 +27,6 @@ from rehearsal import ASSIGNED, CHOSEN, EXPLICIT, Form, Run, Scene, arguments
 
 START_UP, SENDING, END, IDLE = "at start-up", "while sending", "at the end", "with nothing to do"
 
-_FAULTS = "{{seed: {}, slow: 0.2s, any: 0.05}}"
 _MORE = 0.1  # share of the kills: those beyond the given number
 _EARLY = 0.5  # share of the kills: those during start-up
 _GUESSED_RATE = 100.0  # domains per second for which the service generates keys
@@ -54,7 +53,7 @@ def rehearse(
         # Each kill leaves a batch in doubt for good: small ones leave work for every kill.
         batch_size = max(1, batch_size // 10)
     scene = Scene(home, form, count, seed, batch_size)
-    with scene.served(_FAULTS.format(seed)):
+    with scene.served(seed=seed, slow=0.2, any=0.05):
         killer = _Killer(scene, kills, random.Random(seed))
         for _ in range(kills + round(kills * _MORE)):
             killer.kill()

@@ -2,7 +2,7 @@
 
 Run: python tests/bench/faulty.py [DOMAINS [SEED]]
 
-20,000 domains at `dkimctl serve --faults` on loopback, with all kinds of faults: with explicit
+20,000 domains at a service on loopback, with all kinds of faults (faulty_service.py): with explicit
 selectors until a run exits with 0, with selectors of the service until nothing is pending; then
 once more, which must change nothing. Exit 1 if anything was duplicated, lost or reported wrongly.
 """
@@ -18,7 +18,6 @@ from typing import NamedTuple
 from audit import Audit, Record
 from rehearsal import CHOSEN, EXPLICIT, Form, Run, Scene, arguments
 
-_FAULTS = "{{seed: {}, slow: 0.2s, any: {}}}"
 _MAX_RUNS = 20
 
 
@@ -39,7 +38,7 @@ def rehearse(
     """
     scene = Scene(home, form, count, seed, batch_size)
     passes: list[Pass] = []
-    with scene.served(_FAULTS.format(seed, share)):
+    with scene.served(seed=seed, slow=0.2, any=share):
         while not (passes and _is_finished(form, passes[-1])) and len(passes) < _MAX_RUNS:
             passes.append(_register(scene))
         passes.append(_register(scene))

@@ -1,4 +1,4 @@
-"""What crash.py and faulty.py share: `dkimctl serve --faults` on loopback, and `dkimctl register`.
+"""What crash.py and faulty.py share: a faulty service on loopback, and `dkimctl register`.
 
 Every command is a process of its own, whose home is a directory of the caller.
 """
@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import faulty_service
 from audit import Audit, Item, LedgerState, Record, audit, read_ledger, read_store
 
 _FILE = "domains.yaml"
@@ -79,15 +80,14 @@ class Scene:
         }
 
     @contextmanager
-    def served(self, faults: str) -> Iterator[None]:
+    def served(self, **faults: float) -> Iterator[None]:
         """Run the service with these faults and a client, until the block ends.
 
         Afterwards no abandoned request is in flight.
         """
-        (self._home / "faults.yaml").write_text(faults, encoding="utf-8")
-        words = ("serve", "--port", "0", "--data", _DATA, "--faults", "faults.yaml")
+        command = [sys.executable, faulty_service.__file__, _DATA, json.dumps(faults)]
         with self._log.open("wb") as log:
-            process = self._popen(*words, stderr=log)
+            process = subprocess.Popen(command, cwd=self._home, env=self._environment, stderr=log)
         try:
             self._environment |= self._create_client(self._announced_url(process))
             yield

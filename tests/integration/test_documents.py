@@ -186,12 +186,6 @@ def test_curl_gets_a_token(shell, needs_tool, account):
     assert json.loads(done.stdout)["token_type"] == "Bearer"
 
 
-def test_failures_can_be_rehearsed(cli, shell, port):
-    cli.write("faults.yaml", example("drop-after", "yaml"))
-    done = shell(example("--faults") + WAIT + STOP, {"PORT": port}, timeout=60)
-    assert "faults with seed 7: drop-after 10%, 429 10%, 503-before 5%" in done.stderr
-
-
 @pytest.mark.slow
 def test_the_benchmarks_run(cli, shell, needs_tool):
     for tool in ("named-checkzone", "nsd", "dig"):

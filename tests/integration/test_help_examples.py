@@ -59,7 +59,6 @@ MAIL = b"From: sender@example.com\r\nTo: reader@example.net\r\nSubject: signed\r
 FILES = {
     "domains.yaml": SPECS,
     "more.csv": MORE,
-    "faults.yaml": "faults: {429: 0.1}\n",
     "request.json": '{"domains": [{"sign_domain": "example.net", "selector": "s1"}]}',
     # `ssh HOST COMMAND`, where the host is this one.
     "bin/ssh": '#!/bin/sh\nshift\nexec "$@"\n',

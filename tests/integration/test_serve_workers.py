@@ -173,7 +173,6 @@ def test_it_ends_with_its_workers(service, number):
 @pytest.mark.parametrize(
     ("code", "words", "message"),
     [
-        ("", ["--faults", "faults.yaml"], "--faults needs a single process"),
         ("import sys; sys.modules['gunicorn'] = None", [], "--workers needs gunicorn"),
     ],
 )

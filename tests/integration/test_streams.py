@@ -373,9 +373,9 @@ def test_problems_that_are_alike_are_counted(cli):
 
 def test_verbose_lists_the_problems_of_all_files(cli):
     cli.write("bad.yaml", "".join(f"key{number}: x\n" for number in range(30)))
-    words = ("--faults", "bad.yaml")
-    assert "--verbose lists them" in cli("serve", *words).err
-    assert len(cli("serve", *words, "--verbose").err.splitlines()) >= 60
+    words = ("overview", "--config", "bad.yaml")
+    assert "--verbose lists them" in cli(*words).err
+    assert len(cli(*words, "--verbose").err.splitlines()) >= 60
 
 
 def test_words_that_are_not_registered_are_counted(cli):

@@ -18,13 +18,11 @@ from dkimctl.cli.output.serving import announce
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.errors import ExitCode, UsageError
 from dkimctl.service.http.log_output import LogFormat
-from dkimctl.settings.values import short_duration
 
 if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication
 
     from dkimctl.service.database.location import Location
-    from dkimctl.service.faults.plan import Plan
     from dkimctl.service.server.listening import Listening
 
 app = App()
@@ -36,7 +34,6 @@ app = App()
         "dkimctl serve --port 8025 --data service.db",
         "dkimctl serve --host 0.0.0.0",
         "dkimctl serve --workers 4 --key-pool 1000",
-        "dkimctl serve --faults faults.yaml",
     )
 )
 def serve(
@@ -74,14 +71,6 @@ def serve(
             help="Keys of each length to make ahead, while there is nothing else to do.",
         ),
     ] = 0,
-    faults: Annotated[
-        str | None,
-        typer.Option(
-            "--faults",
-            metavar="FILE",
-            help="Inject faults into registration requests as described in FILE, to test clients.",
-        ),
-    ] = None,
     log_format: Annotated[
         LogFormat,
         typer.Option(
@@ -116,19 +105,15 @@ def serve(
     """
     with needs_service_extra():
         from dkimctl.service.app import create_app
-        from dkimctl.service.faults.middleware import FaultInjector
-        from dkimctl.service.faults.plan import read_plan
         from dkimctl.service.http.log_output import log_to_stderr
         from dkimctl.service.http.metrics_sharing import require_directory, sharing_metrics
         from dkimctl.service.http.monitoring import read_monitoring
         from dkimctl.service.server.listening import Listening
-        from dkimctl.service.server.server import hang_up
     if workers > 1:
-        _require_workers(faults)
+        _require_workers()
     require_directory()
     requests = None if ctx.obj.quiet else log_format
     monitoring = read_monitoring(requests, trusted_proxy or (), metrics_from or ())
-    plan = read_plan(faults, read_duration=short_duration) if faults is not None else None
     make_app = partial(
         create_app,
         max_domains=max_domains,
@@ -142,9 +127,6 @@ def serve(
         log_to_stderr(log_format)
         if workers == 1:
             service = make_app(store)
-            if plan:
-                _announce_faults(ctx.obj, plan)
-                service = FaultInjector(service, plan, hang_up)
             _serve(ctx.obj, service, listening, threads, data)
             return ExitCode.OK
     from dkimctl.service.server.workers import serve_with_workers
@@ -182,13 +164,8 @@ def _serve(
         server.run()
 
 
-def _require_workers(faults: str | None) -> None:
+def _require_workers() -> None:
     """Raises UsageError if there cannot be several processes."""
-    if faults is not None:
-        raise UsageError(
-            "--faults needs a single process, which counts the requests",
-            hint="leave out --workers",
-        )
     if sys.platform == "win32":
         raise UsageError("--workers does not work on Windows", hint="leave it out")
     try:
@@ -198,8 +175,3 @@ def _require_workers(faults: str | None) -> None:
             "--workers needs gunicorn, which is not installed",
             hint="run `pip install 'dkimctl[service]'`",
         ) from None
-
-
-def _announce_faults(reporter: Reporter, plan: Plan) -> None:
-    shares = (f"{kind} {100 * share:.3g}%" for kind, share in plan.faults.items())
-    reporter.note(f"dkimctl: faults with seed {plan.seed}: {', '.join(shares) or 'none'}")

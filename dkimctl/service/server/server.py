@@ -9,11 +9,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 from waitress import wasyncore
 from waitress.adjustments import Adjustments
-from waitress.channel import ClientDisconnected
 
 from dkimctl.errors import ThreadLimitError
 from dkimctl.service.failures import describe_failure
@@ -38,11 +37,6 @@ _UNLIMITED = 1 << 40
 
 
 _logger = logging.getLogger(__name__)
-
-
-def hang_up() -> NoReturn:
-    """Called by the application instead of answering: closes the connection without a byte."""
-    raise ClientDisconnected
 
 
 class Server:
