@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from dkimctl.ledger.account_lock import Holder, Purpose
     from dkimctl.ledger.ledger import Ledger
     from dkimctl.models.registration import DomainSpec
-    from dkimctl.registration.engine.limits import Limits
-    from dkimctl.registration.engine.retrying import Send
+    from dkimctl.registration.limits import Limits
+    from dkimctl.registration.retrying import Send
     from dkimctl.strict_yaml.document import Document
     from dkimctl.strict_yaml.nodes import Node
 
@@ -217,7 +217,7 @@ class Session:
     @property
     def limits(self) -> Limits:
         """The limits of a registration run."""
-        from dkimctl.registration.engine.limits import Limits
+        from dkimctl.registration.limits import Limits
 
         profile = self.profile
         return Limits(profile.batch_size, profile.concurrency, profile.max_wait, profile.timeout)

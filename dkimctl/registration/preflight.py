@@ -2,18 +2,111 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from datetime import datetime
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dkimctl.errors import UsageError
-from dkimctl.models.registration import DomainSpec, named
-from dkimctl.specs.advice import doubtful, signs_by, warnings
+from dkimctl.models.registration import DomainSpec, Registration, Result, named
+from dkimctl.registration import outcomes
+from dkimctl.specs.fields import parse_start_date
 from dkimctl.text.escaping import few
 from dkimctl.text.grouping import counted
 
 if TYPE_CHECKING:
-    from dkimctl.registration.planning import Planner
+    from dkimctl.ledger.intents import Intent
+    from dkimctl.ledger.ledger import Ledger
+
+_UNSURE = "it may be registered under a selector that the service chose"
+
+
+class Planner:
+    """Decides from the ledger whether an entry must be sent.
+
+    `assign` gives a selector to entries that have none. `refresh` sends entries again that are
+    in the ledger, `retry_unknown` those whose request without selector was never answered. `now`
+    decides which key of a domain is the current one.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        *,
+        assign: Callable[[DomainSpec], DomainSpec] = lambda spec: spec,
+        refresh: bool = False,
+        retry_unknown: bool = False,
+        now: datetime | None = None,
+    ) -> None:
+        self._ledger = ledger
+        self._assign = assign
+        self._refresh = refresh
+        self._retry_unknown = retry_unknown
+        self._now = now or datetime.now(UTC)
+
+    def plan_entry(self, spec: DomainSpec) -> DomainSpec | Result:
+        """The entry as it must be sent, or its result if nothing must be sent."""
+        registrations = self._ledger.of_domain(spec.sign_domain)
+        if registrations and (known := outcomes.registration_for(spec, registrations, self._now)):
+            return self._plan_registered(spec, known)
+        return spec if spec.selector is not None else self._plan_without_selector(spec)
+
+    def new_entries(self, specs: Iterable[DomainSpec]) -> list[DomainSpec]:
+        """Those of `specs`, of which there may be many, that must be sent and are not known yet."""
+        known = self._ledger.known_keys()
+        return [
+            spec
+            for spec in specs
+            if spec.key not in known and isinstance(self.plan_entry(spec), DomainSpec)
+        ]
+
+    def is_in_doubt(self, spec: DomainSpec) -> bool:
+        """Whether an earlier run sent this entry and got no answer."""
+        intents = self._ledger.intents_of(spec.sign_domain)
+        return bool(intents) and spec.key in {intent.key for intent in intents}
+
+    def _plan_registered(self, spec: DomainSpec, known: Registration) -> DomainSpec | Result:
+        if not (self._refresh and known.selector):
+            return outcomes.of_registered(spec, known)
+        if spec.selector is None:
+            return _as_registered(spec, known)
+        return spec._replace(selector=known.selector)
+
+    def _plan_without_selector(self, spec: DomainSpec) -> DomainSpec | Result:
+        """Nothing that was sent for the domain before may be registered a second time."""
+        intents = self._ledger.intents_of(spec.sign_domain)
+        for intent in intents:
+            if intent.selector is not None:  # sent again with it, the service gives its record
+                return spec._replace(selector=intent.selector)
+        if (doubt := self._doubt(intents)) and not self._retry_unknown:
+            return outcomes.unanswered(spec, doubt)
+        return self._assign(spec)
+
+    def _doubt(self, intents: Sequence[Intent]) -> str:
+        if intents:
+            return f"sent at {intents[0].sent_at}, and never answered: {_UNSURE}"
+        if (quarantined := self._ledger.quarantined) is not None:
+            return (
+                f"{_UNSURE}: the damaged ledger {quarantined.name} may have it "
+                "(once settled, move it away)"
+            )
+        return ""
+
+
+def _as_registered(spec: DomainSpec, known: Registration) -> DomainSpec:
+    """An entry without selector, as a request for the key that it stands for."""
+    try:
+        start_date = parse_start_date(known.start_date or "")
+    except UsageError:  # such as one with seconds
+        start_date = None
+    return spec._replace(selector=known.selector, key_len=known.key_len, start_date=start_date)
+
+
+def plan(specs: Iterable[DomainSpec], planner: Planner) -> Iterator[Result]:
+    """The result that `register` would have for each entry, in order; nothing is sent."""
+    for spec in specs:
+        planned = planner.plan_entry(spec)
+        yield planned if isinstance(planned, Result) else outcomes.pending(planned)
 
 
 def inspect_entries(specs: Iterable[DomainSpec], planner: Planner, now: datetime) -> list[str]:
@@ -44,3 +137,61 @@ def _too_late(specs: Sequence[DomainSpec]) -> UsageError:
         hint="get specs with a new start_date from `dkimctl rotate > successors.yaml`, and "
         "register those; for keys that another machine has registered, remove replaces:",
     )
+
+
+_NAMED = 3  # domains
+_LONG = 2048  # bits
+# Resolvers that ask too early remember for up to an hour, in most zones, that there is no record.
+_LEAD = timedelta(hours=1)
+
+
+def doubtful(specs: Iterable[DomainSpec], now: datetime) -> Iterator[DomainSpec]:
+    """Those of `specs` that `warnings` has something to say about."""
+    soon = now + _LEAD
+    return (spec for spec in specs if spec.key_len != _LONG or signs_by(spec, soon))
+
+
+def warnings(specs: Sequence[DomainSpec], now: datetime) -> list[str]:
+    """One line for each kind of doubt about specs whose defaults are applied.
+
+    Keys of 1024 bits, stated or by the service's default (interface 2.3), where RFC 8301
+    3.2 wants at least 2048; and signing that starts at registration, or too soon after it for
+    DNS to be ready.
+    """
+    short = [spec.sign_domain for spec in specs if spec.key_len != _LONG]
+    at_once = [spec.sign_domain for spec in specs if signs_by(spec, now)]
+    soon = [
+        spec.sign_domain
+        for spec in specs
+        if signs_by(spec, now + _LEAD) and not signs_by(spec, now)
+    ]
+    lines = []
+    if short:
+        lines.append(f"1024-bit keys for {_summary(short)}: write key_len: 2048 (RFC 8301)")
+    if at_once:
+        lines.append(
+            f"signing starts at registration, before DNS is published, for {_summary(at_once)}: "
+            "write a start_date in the future, or enable: false"
+        )
+    if soon:
+        lines.append(
+            f"signing starts within the hour for {_summary(soon)}: publish the records at once, "
+            "and check them with `dkimctl check-dns --wait 30m`"
+        )
+    return lines
+
+
+def signs_by(spec: DomainSpec, time: datetime) -> bool:
+    """Whether the key of a spec would sign at `time`."""
+    if spec.enable is False:
+        return False
+    return spec.start_date is None or _start(spec.start_date) <= time
+
+
+# The entries of a file have few different dates.
+_start = lru_cache(maxsize=64)(datetime.fromisoformat)
+
+
+def _summary(domains: Sequence[str]) -> str:
+    count = "1 domain" if len(domains) == 1 else f"{len(domains)} domains"
+    return f"{count} ({few(domains, _NAMED)})"

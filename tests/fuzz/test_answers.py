@@ -28,7 +28,7 @@ from dkimctl.errors import (
 from dkimctl.models.registration import DnsRecord, DomainSpec, Result
 from dkimctl.models.secret import Secret, Token
 from dkimctl.registration import outcomes
-from dkimctl.registration.matching import match
+from dkimctl.registration.outcomes import match
 from dkimctl.registration.saved_results import results_of
 from dkimctl.render.records import publishable
 from dkimctl.render.renderer import PER_ZONE, Format, Provider, TableLayout

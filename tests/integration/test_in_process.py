@@ -23,10 +23,10 @@ from dkimctl.ledger.ledger import Ledger
 from dkimctl.models.registration import DomainSpec, Outcome, Result
 from dkimctl.models.secret import Secret, Token
 from dkimctl.registration import outcomes
-from dkimctl.registration.engine.engine import RegistrationEngine
-from dkimctl.registration.engine.limits import Limits
-from dkimctl.registration.matching import match
-from dkimctl.registration.planning import Planner
+from dkimctl.registration.engine import RegistrationEngine
+from dkimctl.registration.limits import Limits
+from dkimctl.registration.outcomes import match
+from dkimctl.registration.preflight import Planner
 from dkimctl.service import clients, deliveries
 from dkimctl.service.app import create_app
 from dkimctl.service.database.opening import open_store

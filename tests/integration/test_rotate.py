@@ -22,9 +22,9 @@ from dkimctl.models.registration import (
     key_of,
 )
 from dkimctl.models.secret import Secret
-from dkimctl.registration.engine.engine import RegistrationEngine
-from dkimctl.registration.engine.limits import Limits
-from dkimctl.registration.planning import Planner
+from dkimctl.registration.engine import RegistrationEngine
+from dkimctl.registration.limits import Limits
+from dkimctl.registration.preflight import Planner
 from dkimctl.render.nsupdate import NsupdateDeletionRenderer
 from dkimctl.render.renderer import Format, render_all
 from dkimctl.render.spec_yaml import render_spec_yaml

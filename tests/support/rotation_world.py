@@ -27,7 +27,7 @@ from dkimctl.ledger.selection import Selection
 from dkimctl.models.registration import DnsRecord, DomainSpec, Registration
 from dkimctl.publishing.changes import Applied, Change, NameState
 from dkimctl.publishing.targets import Access, ConfiguredTarget
-from dkimctl.registration.engine.limits import Limits
+from dkimctl.registration.limits import Limits
 from dkimctl.rotation.run.report import Report
 from dkimctl.rotation.run.run import RotationRun
 from dkimctl.rotation.run.tools import RunPolicy, Tools

@@ -58,8 +58,7 @@ def import_(
     They are not sent again then. Registrations that are already in the ledger do not change.
     Nothing is sent.
     """
-    from dkimctl.registration.importing import import_results
-    from dkimctl.registration.saved_results import read_saved_results, results_of
+    from dkimctl.registration.saved_results import import_results, read_saved_results, results_of
 
     saved = read_saved_results(file)
     with session.lock_account():

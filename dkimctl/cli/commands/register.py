@@ -38,9 +38,8 @@ from dkimctl.cli.publishing.registered import AfterRegistering
 from dkimctl.cli.session import Session
 from dkimctl.errors import DkimctlError
 from dkimctl.models.registration import DomainSpec
-from dkimctl.registration.planning import Planner
-from dkimctl.registration.preflight import inspect_entries
-from dkimctl.registration.run import RegistrationRun, assign_from, record_names
+from dkimctl.registration.engine import RegistrationRun, assign_from, record_names
+from dkimctl.registration.preflight import Planner, inspect_entries
 
 if TYPE_CHECKING:
     from dkimctl.ledger.ledger import Ledger

@@ -18,7 +18,7 @@ from dkimctl.text.grouping import without_names
 
 if TYPE_CHECKING:
     from dkimctl.cli.options.shared import TableOrJson
-    from dkimctl.registration.importing import ImportPlan
+    from dkimctl.registration.saved_results import ImportPlan
     from dkimctl.rotation.retirement import RetirementStatus
 
 

@@ -13,8 +13,8 @@ from dkimctl.cli.output.summaries import Doing, summary
 from dkimctl.cli.output.zones import resolve_zones
 from dkimctl.errors import DkimctlError, ExitCode, Interrupted, ServiceError, UsageError
 from dkimctl.models.registration import USABLE, DomainSpec, Outcome, named
-from dkimctl.registration.planning import Planner, plan
-from dkimctl.registration.run import RegistrationRun, record_names
+from dkimctl.registration.engine import RegistrationRun, record_names
+from dkimctl.registration.preflight import Planner, plan
 from dkimctl.render.renderer import Format
 from dkimctl.text.escaping import few
 from dkimctl.text.grouping import counted

@@ -10,8 +10,8 @@ from dkimctl.errors import DkimctlError, Interrupted, LedgerError, ServiceError
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models.registration import DomainSpec, Outcome, Result
 from dkimctl.registration import outcomes
-from dkimctl.registration.planning import Planner
-from dkimctl.registration.run import RegistrationRun
+from dkimctl.registration.engine import RegistrationRun
+from dkimctl.registration.preflight import Planner
 from dkimctl.rotation.run.tools import Tools
 
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from dkimctl.dns.verdicts import Verdict
     from dkimctl.ledger.ledger import Ledger
     from dkimctl.publishing.targets import ConfiguredTarget
-    from dkimctl.registration.engine.limits import Limits, RunObserver
-    from dkimctl.registration.engine.retrying import Send
+    from dkimctl.registration.limits import Limits, RunObserver
+    from dkimctl.registration.retrying import Send
 
 
 class OpenLedger(Protocol):

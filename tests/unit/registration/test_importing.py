@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dkimctl.models.registration import DnsRecord, Outcome, Registration, Result
-from dkimctl.registration.importing import ImportPlan, plan_import
-from dkimctl.registration.saved_results import results_of
+from dkimctl.registration.saved_results import ImportPlan, plan_import, results_of
 
 
 def plan(items, known=()):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dkimctl.models.registration import DomainSpec, Registration
-from dkimctl.registration.matching import match
+from dkimctl.registration.outcomes import match
 
 
 @pytest.mark.interface("2.3", "selector-optional")

@@ -8,7 +8,7 @@ import pytest
 
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models.registration import DomainSpec, Outcome
-from dkimctl.registration.planning import Planner
+from dkimctl.registration.preflight import Planner
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 WITHOUT = DomainSpec("example.com", None, 2048, "2027-01-01T00:00+00:00")

@@ -9,8 +9,7 @@ import pytest
 from dkimctl.errors import UsageError
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models.registration import DomainSpec
-from dkimctl.registration.planning import Planner
-from dkimctl.registration.preflight import inspect_entries
+from dkimctl.registration.preflight import Planner, inspect_entries
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 PAST, FUTURE = "2026-11-21T00:00+00:00", "2026-11-22T00:00+00:00"

@@ -11,9 +11,9 @@ import pytest
 from dkimctl.errors import LedgerError, MaybeProcessed, NotProcessed, ServiceError
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models.registration import DomainSpec, Outcome, key_of
-from dkimctl.registration.engine.limits import Limits
-from dkimctl.registration.planning import Planner
-from dkimctl.registration.run import RegistrationRun
+from dkimctl.registration.engine import RegistrationRun
+from dkimctl.registration.limits import Limits
+from dkimctl.registration.preflight import Planner
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 FUTURE = "2026-12-01T00:00+00:00"

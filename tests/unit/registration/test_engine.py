@@ -9,7 +9,7 @@ import pytest
 
 from dkimctl.client.wire import Reply
 from dkimctl.models.registration import DnsRecord, DomainSpec, Outcome
-from dkimctl.registration.planning import Planner, plan
+from dkimctl.registration.preflight import Planner, plan
 
 
 @pytest.mark.interface("2.3", "several")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dkimctl.errors import DkimctlError, RequestRefused, ServiceError, Throttled
 from dkimctl.models.registration import DomainSpec, Outcome, Registration, Result, named
 from dkimctl.registration import outcomes
-from dkimctl.registration.matching import match
+from dkimctl.registration.outcomes import match
 
 if TYPE_CHECKING:
     from dkimctl.client.wire import Reply  # a run that sends nothing does without msgspec

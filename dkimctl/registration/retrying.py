@@ -18,13 +18,14 @@ from dkimctl.errors import (
     Throttled,
 )
 from dkimctl.models.registration import DomainSpec
-from dkimctl.registration.engine.batches import Batch
-from dkimctl.registration.engine.workers import Stopped, WorkerChannel
+from dkimctl.registration.batches import Batch
+from dkimctl.registration.limits import Stopped, WorkerChannel
 
 if TYPE_CHECKING:
     from dkimctl.client.wire import Reply
 
     Send = Callable[[Sequence[DomainSpec]], Reply]
+
 
 MAX_ATTEMPTS = 4  # for an entry
 # Seconds between two attempts: 0.5 to 1, then 2 to 2.5, then 8 to 8.5; never over 20 in total.

@@ -9,10 +9,9 @@ import pytest
 
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models.registration import DomainSpec
-from dkimctl.registration.engine.engine import RegistrationEngine
-from dkimctl.registration.engine.limits import Limits
-from dkimctl.registration.engine.workers import WorkerChannel, WorkerEvent
-from dkimctl.registration.planning import Planner
+from dkimctl.registration.engine import RegistrationEngine
+from dkimctl.registration.limits import Limits, WorkerChannel, WorkerEvent
+from dkimctl.registration.preflight import Planner
 from dkimctl.system.threads import start_daemon
 from fakes import RegistrationService
 

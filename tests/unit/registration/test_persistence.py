@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dkimctl.models.registration import DomainSpec, Outcome, Result
-from dkimctl.registration.engine.batches import Entry
-from dkimctl.registration.engine.persistence import persist
+from dkimctl.registration.batches import Entry
+from dkimctl.registration.engine import persist
 
 
 @pytest.fixture

@@ -8,9 +8,7 @@ import time
 import pytest
 
 from dkimctl.errors import LedgerError, MaybeProcessed, ThreadLimitError, Throttled
-from dkimctl.registration.engine.limits import ConcurrencyLimiter
-from dkimctl.registration.engine.scheduler import BatchScheduler
-from dkimctl.registration.engine.workers import WorkerChannel
+from dkimctl.registration.limits import BatchScheduler, ConcurrencyLimiter, WorkerChannel
 from thread_limits import FewThreads
 
 PAUSE = 0.5  # seconds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dkimctl.registration.engine.limits import ConcurrencyLimiter
+from dkimctl.registration.limits import ConcurrencyLimiter
 from fakes import Clock
 
 

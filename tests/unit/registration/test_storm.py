@@ -14,7 +14,7 @@ import pytest
 from dkimctl.client.wire import Reply
 from dkimctl.errors import MaybeProcessed, NotProcessed, Throttled
 from dkimctl.models.registration import DomainSpec, Outcome
-from dkimctl.registration.engine.workers import WorkerChannel
+from dkimctl.registration.limits import WorkerChannel
 from fakes import RegistrationService
 
 FAULTS = (MaybeProcessed("lost"), NotProcessed("bounced"), Throttled("429", retry_after=0.002))

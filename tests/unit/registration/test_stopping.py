@@ -8,7 +8,7 @@ import time
 import pytest
 
 from dkimctl.errors import Interrupted, MaybeProcessed, NoService, RequestRefused, Throttled
-from dkimctl.registration.engine.workers import WorkerChannel
+from dkimctl.registration.limits import WorkerChannel
 
 
 def test_requests_in_flight_are_awaited_and_stored(ledger, service, make_run, entries, outcomes_of):

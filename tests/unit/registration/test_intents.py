@@ -19,7 +19,7 @@ from dkimctl.errors import (
 )
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models.registration import DomainSpec
-from dkimctl.registration.engine.workers import WorkerChannel
+from dkimctl.registration.limits import WorkerChannel
 
 
 def open_intents(path) -> set[tuple[str, str | None]]:

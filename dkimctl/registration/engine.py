@@ -1,36 +1,46 @@
-"""The engine of a registration run: one thread that plans, writes the ledger and pushes results."""
+"""Registers the entries of a file in batches, many at a time, and loses no answer.
+
+The engine plans, writes the ledger and pushes results, all in one thread; worker threads send
+batches and report over a channel.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from dkimctl.errors import DkimctlError, Interrupted, LedgerError, ServiceError
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.models.registration import DomainSpec, Result
+from dkimctl.models.registration import USABLE, DomainSpec, Outcome, RegistrationKey, Result, key_of
 from dkimctl.registration import outcomes
-from dkimctl.registration.engine.batches import Batch, BatchBuilder, Entry
-from dkimctl.registration.engine.limits import (
+from dkimctl.registration.batches import Batch, BatchBuilder, Entry
+from dkimctl.registration.limits import (
+    BatchScheduler,
     CircuitBreaker,
     ConcurrencyLimiter,
+    EventKind,
     Limits,
     RunObserver,
     ShutdownDeadline,
+    WorkerChannel,
+    WorkerEvent,
 )
-from dkimctl.registration.engine.persistence import persist
-from dkimctl.registration.engine.scheduler import BatchScheduler
-from dkimctl.registration.engine.workers import EventKind, WorkerChannel, WorkerEvent
-from dkimctl.registration.planning import Planner
+from dkimctl.registration.preflight import Planner, inspect_entries
 from dkimctl.system.threads import StartThread, start_daemon
 
 if TYPE_CHECKING:
-    from dkimctl.registration.engine.retrying import Send
+    from dkimctl.ledger.intents import Intent
+    from dkimctl.registration.retrying import Send
 
 _TICK = 0.5  # seconds; the longest time between two calls of `observer.tick`
 _GATHERING = 0.02  # seconds that an answer may wait for others, while there is enough to send
 _MIN_WINDOW = 5_000  # entries that may wait for the first one without a result
 _MAX_UNCHECKED = 2_000  # entries that are sent between two looks at the disk
+# There is a registration, but its answer never replaces a record that the ledger has.
+_WITHOUT_USABLE_RECORD = frozenset((Outcome.UNUSABLE, Outcome.TAKEN))
 
 
 class RegistrationEngine:
@@ -184,7 +194,7 @@ class RegistrationEngine:
         self._ledger.check()
         send = self._connect()
         # Imports the HTTP library, without which a run that sends nothing is quicker.
-        from dkimctl.registration.engine.retrying import BatchSender
+        from dkimctl.registration.retrying import BatchSender
 
         sender = BatchSender(send, self._channel, max_wait=self._limits.max_wait)
         self._scheduler.open(sender.process, self._warn)
@@ -297,3 +307,120 @@ class RegistrationEngine:
             reason = "no answer had arrived when the run was stopped"
             self._set_results(batch.results_if_abandoned(reason))
         self._scheduler.abandon()
+
+
+def persist(
+    ledger: Ledger, new_results: Iterable[tuple[Entry, Result]], batches: Iterable[Batch]
+) -> None:
+    """Put new results into the ledger, and the intents of `batches`.
+
+    All of it in one transaction, durable on return. Raises LedgerError.
+    """
+    answered = [result.registration for _, result in new_results if _is_persisted(ledger, result)]
+    settled: list[RegistrationKey] = []
+    begun: list[list[DomainSpec]] = []
+    for batch in dict.fromkeys(batches):
+        changes = batch.take_intent_changes()
+        settled += [spec.key for spec in changes.settled]
+        begun.append(changes.begun)
+    ledger.commit(answered=answered, settled=settled, begun=begun)
+
+
+def _is_persisted(ledger: Ledger, result: Result) -> bool:
+    if result.outcome not in _WITHOUT_USABLE_RECORD:
+        return result.outcome in USABLE
+    key = result.registration.key
+    known = ledger.of_domain(key.sign_domain)
+    return not any(one.record for one in known if not key.selector or one.key == key)
+
+
+class RegistrationRun(RegistrationEngine):
+    """One run of `register` over a file, with what earlier runs left unanswered."""
+
+    def __init__(
+        self,
+        specs: Sequence[DomainSpec],
+        ledger: Ledger,
+        planner: Planner,
+        connect: Callable[[], Send],
+        *,
+        observer: RunObserver,
+        warn: Callable[[str], None],
+        limits: Limits,
+    ) -> None:
+        super().__init__(ledger, planner, connect, observer=observer, warn=warn, limits=limits)
+        self.counts_if_nothing_sent: Counter[Outcome] = Counter()
+        self._specs = specs
+
+    def prepare(self, now: datetime) -> list[str]:
+        """To be called first: returns warnings about what will be sent.
+
+        The ledger notes which keys the entries replace, also those that are registered already.
+        Raises UsageError like `inspect_entries`, and LedgerError.
+        """
+        replaced = {spec.key: spec.replaces for spec in self._specs if spec.replaces is not None}
+        try:
+            texts = inspect_entries(self._specs, self._planner, now)
+            self._ledger.note_replacements(replaced)
+        except LedgerError:
+            self._ledger.check()  # a damaged ledger is quarantined
+            raise
+        return texts
+
+    def execute(self, emit: Callable[[Result], None]) -> None:
+        """Push one result for each entry to `emit`, in the file's order.
+
+        Raises what ended the run, if that was before anything was sent or emitted. Then
+        `counts_if_nothing_sent` has the outcomes.
+        """
+        unsent = self.counts_if_nothing_sent
+        has_emitted = False
+
+        def emit_unless_moot(result: Result) -> None:
+            nonlocal has_emitted
+            is_moot = self.stopped and not self.may_have_reached_service
+            if unsent or (is_moot and not has_emitted):
+                unsent[result.outcome] += 1
+            else:
+                has_emitted = True
+                emit(result)
+
+        self.run(self._specs, emit_unless_moot)
+        if unsent and self.stopped:
+            raise self.stopped
+
+    def left_unanswered(self) -> list[Intent]:
+        """Requests of earlier runs that were never answered, and that this file does not repeat."""
+        intents = self._ledger.intents()
+        if not intents:
+            return []
+        keys = {spec.key for spec in self._specs}
+        return [
+            intent
+            for intent in intents
+            # An entry without a selector stands for any of its domain.
+            if keys.isdisjoint({intent.key, key_of(intent.sign_domain, None)})
+        ]
+
+
+def assign_from(
+    template: str | None, specs: Sequence[DomainSpec], now: datetime
+) -> Callable[[DomainSpec], DomainSpec]:
+    """What gives entries a selector by `--assign-selector`.
+
+    Raises UsageError for a template that is invalid, or does not fit one of `specs`.
+    """
+    if template is None:
+        return lambda spec: spec
+    from dkimctl.specs.selector_template import SelectorTemplate
+
+    selectors = SelectorTemplate(template, now)
+    selectors.check(specs)
+    return selectors.assign
+
+
+def record_names(specs: Sequence[DomainSpec]) -> Iterator[str]:
+    """The FQDN of each record; where the selector is not known yet, the name above it."""
+    for spec in specs:
+        parent = f"_domainkey.{spec.sign_domain}"
+        yield parent if spec.selector is None else f"{spec.selector}.{parent}"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dkimctl.models.registration import DomainSpec
-from dkimctl.specs.advice import warnings
+from dkimctl.registration.preflight import warnings
 from dkimctl.specs.loading import load_specs, read_specs
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)

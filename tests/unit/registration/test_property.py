@@ -14,10 +14,9 @@ from dkimctl.client.wire import Reply
 from dkimctl.errors import MaybeProcessed, NotProcessed, RequestRefused, Throttled
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models.registration import DomainSpec, Outcome, Registration
-from dkimctl.registration.engine.engine import RegistrationEngine
-from dkimctl.registration.engine.limits import Limits
-from dkimctl.registration.engine.workers import WorkerChannel
-from dkimctl.registration.planning import Planner
+from dkimctl.registration.engine import RegistrationEngine
+from dkimctl.registration.limits import Limits, WorkerChannel
+from dkimctl.registration.preflight import Planner
 from fakes import RegistrationService
 
 KINDS = (

@@ -1,0 +1,383 @@
+"""What bounds a run: how much at once, which batch goes now, for how long, when to give up."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import queue
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import Enum
+from typing import NamedTuple, Protocol
+
+from dkimctl.errors import DkimctlError, Interrupted, ServiceError, ThreadLimitError, Throttled
+from dkimctl.models.registration import Result
+from dkimctl.registration.batches import Batch
+from dkimctl.system.threads import DaemonThreadPool, StartThread, reserved_threads
+
+_RESERVED = 2  # threads that are left for the keyring and for the output
+_MAX_UNANSWERED = 5  # batches in a row without any usable answer
+
+
+class Limits(NamedTuple):
+    """How much at once, and how long; durations are in seconds.
+
+    `max_wait`: the longest Retry-After to honour. `grace`: how long a run that ends early waits
+    for the last answers.
+    """
+
+    batch_size: int = 50
+    concurrency: int = 8
+    max_wait: float = 300.0
+    grace: float = 30.0
+
+
+class RunObserver(Protocol):
+    """Is told how a run goes on, in the thread that runs it."""
+
+    def settled(self, results: Sequence[Result]) -> None:
+        """These entries have results; a whole batch at once, in no order."""
+
+    def waiting(self, entries: int, seconds: float, reason: str) -> None:
+        """`entries` entries wait `seconds` before they are sent again."""
+
+    def ending(self, requests: int, seconds: float) -> None:
+        """The run ends early, and waits at most `seconds` for the answers to `requests`."""
+
+    def tick(self) -> None:
+        """Time has passed."""
+
+
+class ConcurrencyLimiter:
+    """How many requests may be in flight: one at first, one more for each answer, up to `most`.
+
+    So a service that is down, or a wrong address, does not get many requests whose outcome is
+    unknown. When the service asks for fewer (429), the limit is halved, is 0 for as long as the
+    service says, and from then on grows slowly.
+    """
+
+    def __init__(self, most: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._most = most
+        self._clock = clock
+        self._allowed = 1.0
+        self._was_throttled = False
+        self._paused_until = clock()
+
+    def cap(self, most: int) -> None:
+        """Allow no more than `most` from now on."""
+        self._most = most
+
+    @property
+    def limit(self) -> int:
+        return 0 if self.pause_left() else int(self._allowed)
+
+    def pause_left(self) -> float:
+        """Seconds in which no request may begin."""
+        return max(0.0, self._paused_until - self._clock())
+
+    def answered(self) -> None:
+        """A request got a usable answer."""
+        step = 1 / self._allowed if self._was_throttled else 1.0
+        self._allowed = min(self._allowed + step, self._most)
+
+    def throttled(self, retry_after: float) -> None:
+        """The service asks for no requests during `retry_after` seconds."""
+        self._was_throttled = True
+        self._allowed = max(1.0, self._allowed / 2)
+        self._paused_until = max(self._paused_until, self._clock() + retry_after)
+
+
+class CircuitBreaker:
+    """Decides whether a failure ends the run. `max_wait` is as in Limits."""
+
+    def __init__(self, max_wait: float) -> None:
+        self._max_wait = max_wait
+        self._unanswered = 0  # batches in a row
+
+    def error_of_wait(self, batch: Batch) -> ServiceError | None:
+        """The error to end the run with, where the service asks for a longer wait than allowed."""
+        failure = batch.last_failure
+        if not isinstance(failure, ServiceError) or failure.retry_after is None:
+            return None
+        if failure.retry_after <= self._max_wait:
+            return None
+        return ServiceError(
+            f"{failure.message}; it asks to wait {failure.retry_after:.0f} s, and --max-wait "
+            f"allows {self._max_wait:.0f} s",
+            hint="run the same command again later, or with a longer --max-wait",
+        )
+
+    def error_of_finished(self, batch: Batch) -> DkimctlError | None:
+        """The error to end the run with after a batch that is finished, if any."""
+        self._unanswered = 0 if batch.was_ever_answered else self._unanswered + 1
+        if batch.defect is not None:
+            return DkimctlError("a defect in dkimctl")
+        if batch.error is not None or self._unanswered < _MAX_UNANSWERED:
+            return batch.error
+        reason = batch.last_failure.message if batch.last_failure else ""
+        return ServiceError(
+            f"no usable answer to {self._unanswered} batches in a row: {reason}",
+            hint="run the same command again later; the answers so far are in the ledger",
+        )
+
+
+class ShutdownDeadline:
+    """Why a run ends early (`error`, None while it goes on), and until when answers are awaited.
+
+    `grace` is as in Limits.
+    """
+
+    def __init__(self, grace: float, clock: Callable[[], float]) -> None:
+        self.grace = grace
+        self.error: DkimctlError | None = None
+        self._clock = clock
+        self._deadline = 0.0
+
+    def begin(self, error: DkimctlError) -> bool:
+        """End the run with `error`; returns whether it was going on until now."""
+        if self.error is not None:
+            return False
+        self.error = error
+        self._deadline = self._clock() + self.grace
+        return True
+
+    def expire_now(self) -> None:
+        """Ctrl-C while the run ends for another reason: wait no longer."""
+        self.error, self._deadline = Interrupted(), self._clock()
+
+    @property
+    def is_expired(self) -> bool:
+        return self.error is not None and self._clock() >= self._deadline
+
+
+class BatchScheduler:
+    """The batches in work: at most `most`, or as many as the limiter allows, are at the service.
+
+    At full rate twice as many more have a permit and wait for a thread: so no thread waits while
+    the ledger is written, and the ledger can record several answers at once. Batches that cannot
+    be sent twice are recorded only when they can be sent at once, since a kill leaves every
+    recorded one in doubt.
+    """
+
+    def __init__(
+        self,
+        most: int,
+        limiter: ConcurrencyLimiter,
+        channel: WorkerChannel,
+        start_thread: StartThread,
+    ) -> None:
+        self._most = most
+        self._start_thread = start_thread
+        self._limiter = limiter
+        self._channel = channel
+        self._pool: DaemonThreadPool[Batch] | None = None
+        self._to_resend: list[Batch] = []  # to be recorded, then sent again
+        self._ready: list[Batch] = []  # recorded, without a permit
+        self._next: Batch | None = None  # not to be recorded yet
+        self.in_work: set[Batch] = set()
+        self.permitted: set[Batch] = set()
+        self._order = itertools.count(1)
+
+    @property
+    def is_open(self) -> bool:
+        return self._pool is not None
+
+    @property
+    def _most_ahead(self) -> int:
+        return 2 * (self._most - 1)
+
+    def open(self, work: Callable[[Batch], None], warn: Callable[[str], None]) -> None:
+        """From now on threads process batches with `work`: `most`, or as many as can be had.
+
+        `warn` is told if there are fewer. Raises ThreadLimitError if there are none.
+        """
+        pool = DaemonThreadPool(work, "dkimctl-request", self._start_thread)
+        if not pool.grow(1):
+            raise ThreadLimitError
+        with reserved_threads(_RESERVED, self._start_thread):
+            count = pool.grow(self._most)
+        if count < self._most:
+            warn(f"the system allows only {count} of {self._most} threads for requests (ulimit -u)")
+            self._most = count
+            self._limiter.cap(count)
+        self._pool = pool
+
+    def close(self) -> None:
+        if self._pool is not None:
+            self._pool.close()
+
+    def next_to_record(self, next_batch: Callable[[], Batch | None]) -> list[Batch]:
+        """What is to be sent now or soon: first what is sent again, then what is new."""
+        at_service = sum(batch.permit.empty() for batch in self.permitted)
+        again = sum(batch.was_sent for batch in self._ready)
+        free = max(0, self._limiter.limit - at_service - again)
+        batches, self._to_resend = self._to_resend[:free], self._to_resend[free:]
+        while len(self.in_work) < self._most + self._most_ahead:
+            self._next = self._next or next_batch()
+            sent_at_once = len(self.permitted) + len(self._ready) + len(batches)
+            is_now = sent_at_once < self._limiter.limit and len(self.in_work) < self._most
+            if self._next is None or not (is_now or self._next.is_repeatable):
+                break
+            self.in_work.add(self._next)
+            batches.append(self._next)
+            self._next = None
+        return batches
+
+    def add_ready(self, batches: Iterable[Batch]) -> None:
+        """These may be sent: the ledger has their intents."""
+        self._ready.extend(batches)
+
+    def grant_permits(self) -> None:
+        """Let go what is ready, as far as the limits allow."""
+        # A batch to resend occupies a thread while it waits, so it goes before new ones.
+        if any(batch.was_sent for batch in self._ready):
+            self.revoke_permits()
+        self._ready.sort(key=lambda batch: (not batch.was_sent, batch.order or sys.maxsize))
+        limit = self._limiter.limit
+        ahead = self._most_ahead if limit == self._most else 0
+        free = max(0, limit + ahead - len(self.permitted))
+        for batch in self._ready[:free]:
+            self._grant(batch)
+        del self._ready[:free]
+
+    def revoke_permits(self) -> None:
+        """Take back the permits that no thread has used yet."""
+        for batch in [*self.permitted]:
+            with contextlib.suppress(queue.Empty):
+                batch.permit.get_nowait()
+                self.permitted.discard(batch)
+                self._ready.append(batch)
+
+    def remove_waiting(self) -> list[Batch]:
+        """Grant no more permits; returns the batches that wanted one."""
+        self.revoke_permits()
+        waiting = [*self._ready, *self._to_resend, *filter(None, [self._next])]
+        self._ready, self._to_resend, self._next = [], [], None
+        self.in_work.difference_update(waiting)
+        return waiting
+
+    def collect(self, seconds: float) -> Iterator[WorkerEvent]:
+        """What workers report within `seconds`, or before the next request may begin."""
+        pause = self._limiter.pause_left()
+        for event in self._channel.collect(min(pause, seconds) or seconds):
+            if event.batch in self.in_work:  # it was not abandoned
+                self._update(event)
+                yield event
+
+    @property
+    def has_backlog(self) -> bool:
+        """Whether the threads have enough to send for a while."""
+        return len(self.permitted) > self._most + self._most_ahead // 2
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether the service has asked for a time without requests."""
+        return self._limiter.pause_left() > 0
+
+    def abandon(self) -> None:
+        """Ignore whatever is still reported of what is in work."""
+        self.in_work.clear()
+        self.permitted.clear()
+
+    def _grant(self, batch: Batch) -> None:
+        self.permitted.add(batch)
+        batch.permit.put(True)
+        if not batch.order and self._pool is not None:
+            batch.order = next(self._order)
+            self._pool.submit(batch)
+
+    def _update(self, event: WorkerEvent) -> None:
+        batch = event.batch
+        if batch in self.permitted:
+            self.permitted.discard(batch)
+            self._adapt(batch)
+        if event.kind is EventKind.DONE:
+            self.in_work.discard(batch)
+        elif event.kind is EventKind.NEEDS_PERMIT:
+            self._to_resend.append(batch)
+
+    def _adapt(self, batch: Batch) -> None:
+        """Send more or fewer requests at once, as the service takes them."""
+        failure = batch.last_failure
+        if batch.last_was_answered:
+            self._limiter.answered()
+        elif isinstance(failure, Throttled):
+            self._throttle(failure.retry_after or 0.0)
+        elif isinstance(failure, ServiceError) and failure.retry_after is not None:
+            self._throttle(failure.retry_after)
+
+    def _throttle(self, retry_after: float) -> None:
+        self._limiter.throttled(retry_after)
+        self.revoke_permits()
+
+
+class Stopped(Exception):
+    """The run ends: nothing more may be sent."""
+
+
+class EventKind(Enum):
+    """What a worker reports about its batch."""
+
+    NEEDS_PERMIT = 1
+    BACKING_OFF = 2
+    DONE = 3
+
+
+class WorkerEvent(NamedTuple):
+    """One report; `failure` is why a batch backs off, and `seconds` for how long."""
+
+    kind: EventKind
+    batch: Batch
+    failure: ServiceError | None = None
+    seconds: float = 0.0
+
+
+class WorkerChannel:
+    """A worker acquires a permit before it sends, and reports when it backs off or is done.
+
+    The engine collects the reports, and grants permits once the ledger has the intents.
+    """
+
+    def __init__(self) -> None:
+        self._events: queue.SimpleQueue[WorkerEvent | None] = queue.SimpleQueue()
+        self._stopping = threading.Event()
+
+    def wake(self) -> None:
+        """End a `collect` that waits. Safe in a signal handler: a SimpleQueue is reentrant."""
+        self._events.put(None)
+
+    def end_waits(self) -> None:
+        """End all backing off, now and later."""
+        self._stopping.set()
+
+    def acquire_permit(self, batch: Batch, positions: Sequence[int]) -> None:
+        """Return when these entries may be sent; raises Stopped when they no longer may."""
+        if batch.was_sent:  # the engine grants the first permit without being asked
+            batch.to_send = positions
+            self._events.put(WorkerEvent(EventKind.NEEDS_PERMIT, batch))
+        if not batch.permit.get():
+            raise Stopped
+        batch.was_sent = True
+
+    def report_backoff(self, batch: Batch, failure: ServiceError, seconds: float) -> None:
+        """`batch` waits before its request is sent again."""
+        self._events.put(WorkerEvent(EventKind.BACKING_OFF, batch, failure, seconds))
+
+    def sleep(self, seconds: float) -> None:
+        """Return after `seconds`, or at once when the run ends."""
+        self._stopping.wait(seconds)
+
+    def report_done(self, batch: Batch) -> None:
+        """`batch` has all the results that it will have."""
+        self._events.put(WorkerEvent(EventKind.DONE, batch))
+
+    def collect(self, timeout: float) -> list[WorkerEvent]:
+        """The reports that are there or arrive within `timeout` seconds; perhaps none."""
+        events = []
+        with contextlib.suppress(queue.Empty):
+            events.append(self._events.get(timeout=timeout))
+            while True:
+                events.append(self._events.get_nowait())
+        return [event for event in events if event is not None]
