@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dkimctl.cli.main import LazyGroup
+from dkimctl.cli.main import root_command
 
 # What the usage of many commands names.
 WORDS = {
@@ -110,7 +110,7 @@ def _cell(text: str | None) -> str:
 
 def commands() -> Iterator[tuple[list[str], Any]]:
     """Every command and group: the words that call it, and itself."""
-    return _walk(LazyGroup(), ["dkimctl"])
+    return _walk(root_command(), ["dkimctl"])
 
 
 def _walk(command: Any, path: list[str]) -> Iterator[tuple[list[str], Any]]:

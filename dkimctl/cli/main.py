@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, TextIO
+from typing import Annotated, Any, TextIO
 
 import typer
 from typer.exceptions import TyperException
 
 from dkimctl import __version__
 from dkimctl.cli.arguments import given_profile, is_plugin, split_command, wanted_color, wants_json
-from dkimctl.cli.command import Group
-from dkimctl.cli.options.common import common_options, version_option
-from dkimctl.cli.options.shared import examples
+from dkimctl.cli.options import COMMON_PANEL, App, Group, examples
 from dkimctl.cli.output.named_commands import given_options
 from dkimctl.cli.output.streams import Reporter, open_missing_streams, show_lines, write
 from dkimctl.errors import DkimctlError, ExitCode, Interrupted, OutputError, UsageError
-from dkimctl.settings.values import CHECKS
 
 # By panel of the help. Each is a module of dkimctl.cli.commands. `rotate` takes a selection as well
 # as the second word of another command.
@@ -37,32 +35,13 @@ _PANELS = {
 COMMANDS = {name: panel for panel, names in _PANELS.items() for name in names}
 
 
-class LazyGroup(Group):
+class _Root(Group):
     """The root: imports only the command it runs, because importing all is slow."""
 
-    def __init__(self) -> None:
-        super().__init__(
-            name="dkimctl",
-            help="Register domains for DKIM signing, publish their DNS records, check that the "
-            "right keys are there, and replace old keys.",
-            epilog=examples(
-                "dkimctl register --sandbox domains.example.yaml",
-                "dkimctl show-dns --sandbox",
-                "dkimctl register --help",
-            ),
-            context_settings={"help_option_names": ["-h", "--help"]},
-            params=[*common_options(takes_session=True), version_option(_show_version)],
-        )
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
         names: dict[str, Any] = dict.fromkeys(COMMANDS)
         self.commands = names  # for the list and for suggestions; see get_command
-
-    def without_command(self, ctx: Any) -> int:
-        from dkimctl.cli.output.guide import show_guide
-        from dkimctl.cli.session import Session
-
-        flags = dict.fromkeys(CHECKS) | ctx.params
-        with Session(flags, ctx.obj) as session:
-            return show_guide(session)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, rest = split_command(args, COMMANDS, self.params)
@@ -78,21 +57,60 @@ class LazyGroup(Group):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"dkimctl.cli.commands.{_module_of(cmd_name)}")
+        module = importlib.import_module(f"dkimctl.cli.commands.{re.sub('[- ]', '_', cmd_name)}")
         command: Any = typer.main.get_command(module.app)
         command.name = cmd_name
         command.rich_help_panel = COMMANDS[cmd_name]
         return command
 
 
-def _module_of(command: str) -> str:
-    return command.replace("-", "_").replace(" ", "_")
-
-
-def _show_version(ctx: typer.Context, _option: object, is_given: bool) -> None:
+def _show_version(ctx: typer.Context, is_given: bool) -> None:
     if is_given and not ctx.resilient_parsing:
         write([f"dkimctl {__version__}\n"])
         raise typer.Exit
+
+
+app = App(
+    name="dkimctl",
+    cls=_Root,
+    epilog=examples(
+        "dkimctl register --sandbox domains.example.yaml",
+        "dkimctl show-dns --sandbox",
+        "dkimctl register --help",
+    ),
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback()
+def dkimctl(
+    ctx: typer.Context,
+    version: Annotated[  # noqa: ARG001 - `_show_version` takes it
+        bool,
+        typer.Option(
+            "--version",
+            "-V",
+            help="Show the version and exit.",
+            is_eager=True,
+            callback=_show_version,
+            rich_help_panel=COMMON_PANEL,
+        ),
+    ] = False,
+) -> int:
+    """Register domains for DKIM signing, publish their DNS records, check that the right keys are
+    there, and replace old keys.
+    """
+    if ctx.invoked_subcommand is not None:
+        return ExitCode.OK
+    from dkimctl.cli.output.guide import show_guide
+    from dkimctl.cli.session import open_session
+
+    return show_guide(open_session(ctx))
+
+
+def root_command() -> Any:
+    """The root of the command tree."""
+    return typer.main.get_command(app)
 
 
 def run(args: Sequence[str]) -> int:
@@ -124,7 +142,7 @@ def _fail_as_plugin(error: DkimctlError) -> int:
 
 def _dispatch(args: Sequence[str], reporter: Reporter) -> int:
     try:
-        result = LazyGroup().main(
+        result = root_command().main(
             list(args), prog_name="dkimctl", standalone_mode=False, obj=reporter
         )
     except (KeyboardInterrupt, typer.Abort):

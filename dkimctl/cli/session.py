@@ -10,7 +10,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+import typer
+
 from dkimctl.cli import prompt
+from dkimctl.cli.options import SHARED
 from dkimctl.cli.output.named_commands import given_options, options_of
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.errors import UsageError
@@ -49,8 +52,6 @@ class Session:
     def __init__(self, flags: dict[str, Any], reporter: Reporter) -> None:
         self.flags = flags
         self.reporter = reporter
-        self.reporter.quiet = bool(flags["quiet"])
-        self.reporter.verbose = bool(flags["verbose"])
         self.reporter.command_options = given_options(flags, os.environ)
         self._resources = ExitStack()
         self._stores: dict[StoreKind, CredentialStore] = {}
@@ -306,6 +307,12 @@ class Session:
         from dkimctl.cli.embedded_service import Sandbox
 
         return self._resources.enter_context(Sandbox())
+
+
+def open_session(ctx: typer.Context) -> Session:
+    """The session of a command, with the options that all commands share; it ends with `ctx`."""
+    flags = {name: ctx.meta.get(name) for name in SHARED}
+    return ctx.with_resource(Session(flags, ctx.obj))
 
 
 def _keyring_timeout() -> float:

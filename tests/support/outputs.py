@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator, FormatChecker
 
 from dkimctl.cli.arguments import wants_json
 from dkimctl.cli.completion.tree import describe
-from dkimctl.cli.main import LazyGroup
+from dkimctl.cli.main import root_command
 from dkimctl.render.output_schema import schema_of_output
 from dkimctl.settings.schemas import Schema, read_schema
 
@@ -54,7 +54,7 @@ def command_of(words: tuple[str, ...]) -> str:
 @cache
 def _tree() -> tuple[set[str], set[str]]:
     """The names of all commands, and those of the options that take a value."""
-    tree = describe(LazyGroup())
+    tree = describe(root_command())
     return {command.path for command in tree.commands}, set(tree.take_value)
 
 

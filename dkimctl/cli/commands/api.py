@@ -8,11 +8,9 @@ from urllib.parse import unquote
 
 import typer
 
-from dkimctl.cli.command import App
-from dkimctl.cli.options.common import ACCOUNT, CONNECTION
-from dkimctl.cli.options.shared import examples, with_session
+from dkimctl.cli.options import ACCOUNT, CONNECTION, App, examples
 from dkimctl.cli.output.streams import write_bytes
-from dkimctl.cli.session import Session
+from dkimctl.cli.session import open_session
 from dkimctl.errors import (
     DkimctlError,
     ExitCode,
@@ -32,11 +30,11 @@ app = App()
     epilog=examples(
         "dkimctl api DELETE /send/123",
         "dkimctl api POST /domain/dkim --input request.json",
-    )
+    ),
+    shows=(*ACCOUNT, *CONNECTION),
 )
-@with_session(ACCOUNT, CONNECTION)
 def api(
-    session: Session,
+    ctx: typer.Context,
     method: Annotated[str, typer.Argument(metavar="METHOD", help="HTTP method.")],
     path: Annotated[str, typer.Argument(metavar="PATH", help="Path or URL of the service.")],
     body_file: Annotated[
@@ -50,6 +48,7 @@ def api(
 
     The response body is printed unchanged.
     """
+    session = open_session(ctx)
     _check_method(method)
     path = _relative_path(session.account.base_url, path)
     body = None if body_file is None else read_bytes(body_file)

@@ -7,11 +7,13 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import typer
+
 from dkimctl.cli.checkable import select_checkable
-from dkimctl.cli.command import App
 from dkimctl.cli.interruption import ending_like_ctrl_c
 from dkimctl.cli.looks import recorded_looks
 from dkimctl.cli.notices.of_checks import CheckNotices, require_checks_to_notify
+from dkimctl.cli.options import LEDGER, App, OutputOption, examples
 from dkimctl.cli.options.checking import (
     MAX_IN_FLIGHT,
     WARN_WITHIN,
@@ -28,18 +30,12 @@ from dkimctl.cli.options.checking import (
     open_source,
     read_policy,
 )
-from dkimctl.cli.options.common import LEDGER
-from dkimctl.cli.options.shared import OutputOption, examples, with_session
 from dkimctl.cli.output.checks import CheckSink
 from dkimctl.cli.output.destination import require_writable
 from dkimctl.cli.output.results import worst_check
 from dkimctl.cli.progress.checking import CheckProgress
-from dkimctl.cli.selection import (
-    SelectionArgument,
-    read_selection,
-    warn_unmatched,
-)
-from dkimctl.cli.session import Session
+from dkimctl.cli.selection import SelectionArgument, read_selection, warn_unmatched
+from dkimctl.cli.session import Session, open_session
 from dkimctl.dns.looks import Looks
 from dkimctl.dns.verdicts import Check
 from dkimctl.errors import Interrupted, UsageError
@@ -60,11 +56,11 @@ app = App()
         "dkimctl check-dns --format nagios",
         "dkimctl check-dns --format prometheus --output dkim.prom",
         "dkimctl check-dns --test-notice",
-    )
+    ),
+    shows=LEDGER,
 )
-@with_session(LEDGER)
 def check_dns(
-    session: Session,
+    ctx: typer.Context,
     selection: SelectionArgument = None,
     saved: SavedOption = None,
     server: ServerOption = None,
@@ -86,6 +82,7 @@ def check_dns(
     """
     from dkimctl.dns.check import check_publication
 
+    session = open_session(ctx)
     began = time.time()
     policy = read_policy(wait, warn_within, expect_absent=expect_absent)
     if test_notice:

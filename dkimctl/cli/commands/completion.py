@@ -8,9 +8,8 @@ from typing import Annotated
 
 import typer
 
-from dkimctl.cli.command import App
 from dkimctl.cli.completion.scripts import INSTALLATIONS, Shell, script
-from dkimctl.cli.options.shared import examples
+from dkimctl.cli.options import App, examples
 from dkimctl.cli.output.streams import write
 
 app = App()

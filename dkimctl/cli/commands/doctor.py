@@ -7,11 +7,9 @@ from typing import Annotated
 import typer
 
 from dkimctl.cli import prompt
-from dkimctl.cli.command import App
-from dkimctl.cli.options.common import ACCOUNT, CONNECTION
-from dkimctl.cli.options.shared import TableOrJson, TableOrJsonOption, examples, with_session
+from dkimctl.cli.options import ACCOUNT, CONNECTION, App, TableOrJson, TableOrJsonOption, examples
 from dkimctl.cli.output.doctor import show_findings
-from dkimctl.cli.session import Session
+from dkimctl.cli.session import open_session
 
 app = App()
 
@@ -21,11 +19,11 @@ app = App()
         "dkimctl doctor",
         "dkimctl doctor --offline",
         "dkimctl doctor --profile agency --format json",
-    )
+    ),
+    shows=(*ACCOUNT, *CONNECTION),
 )
-@with_session(ACCOUNT, CONNECTION)
 def doctor(
-    session: Session,
+    ctx: typer.Context,
     offline: Annotated[
         bool, typer.Option("--offline", help="Leave out what needs the network.")
     ] = False,
@@ -41,6 +39,7 @@ def doctor(
     """
     from dkimctl.cli.doctor.run import examine
 
+    session = open_session(ctx)
     with prompt.interruptible("nothing was changed"):
         findings = examine(session, offline=offline)
         return show_findings(session.reporter, findings, is_json=fmt is TableOrJson.JSON)

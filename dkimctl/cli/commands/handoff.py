@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from dkimctl.cli.command import App
+import typer
+
 from dkimctl.cli.handoff_records import needed_records, retired_records
-from dkimctl.cli.options.common import LEDGER
+from dkimctl.cli.options import LEDGER, App, OutputOption, examples
 from dkimctl.cli.options.handoff import (
     ContactOption,
     LanguageOption,
@@ -18,17 +19,12 @@ from dkimctl.cli.options.handoff import (
     sheet_format,
 )
 from dkimctl.cli.options.rotation import AssumeSuccessorsOption
-from dkimctl.cli.options.shared import OutputOption, examples, with_session
 from dkimctl.cli.output.destination import require_writable
 from dkimctl.cli.output.handoff import find_places_of, show_sheet
 from dkimctl.cli.output.options import read_zone
 from dkimctl.cli.output.results import worst
-from dkimctl.cli.selection import (
-    SelectionArgument,
-    read_selection,
-    warn_unmatched,
-)
-from dkimctl.cli.session import Session
+from dkimctl.cli.selection import SelectionArgument, read_selection, warn_unmatched
+from dkimctl.cli.session import open_session
 from dkimctl.errors import UsageError
 from dkimctl.render.renderer import Language, SheetFormat
 
@@ -44,10 +40,10 @@ app = App()
         "dkimctl handoff example.com --zone example.com --provider route53 --output dns.md",
         "dkimctl handoff --retired --output delete.html",
     ),
+    shows=LEDGER,
 )
-@with_session(LEDGER)
 def handoff(
-    session: Session,
+    ctx: typer.Context,
     selection: SelectionArgument = None,
     fmt: SheetFormatOption = None,
     language: LanguageOption = None,
@@ -70,6 +66,7 @@ def handoff(
     """
     from dkimctl.publication.handoff.sheet import SheetOptions, make_sheet
 
+    session = open_session(ctx)
     fmt = sheet_format(fmt, output)
     if fmt is SheetFormat.JSON and language is not None:
         raise UsageError("--language has no effect with --format json", hint="leave it out")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import date
 from pathlib import Path
 
+import typer
+
 from dkimctl.cli import prompt
-from dkimctl.cli.command import App
 from dkimctl.cli.init.account import given_value, missing_options, read_account, read_domains
 from dkimctl.cli.init.dns import DnsAnswers
 from dkimctl.cli.init.files import (
@@ -17,7 +18,7 @@ from dkimctl.cli.init.files import (
     write_files,
 )
 from dkimctl.cli.init.questions import no_terminal
-from dkimctl.cli.options.common import ACCOUNT
+from dkimctl.cli.options import ACCOUNT, App, examples
 from dkimctl.cli.options.init import (
     ClassOption,
     DnsOption,
@@ -27,10 +28,9 @@ from dkimctl.cli.options.init import (
     ServerOption,
     SpecFileOption,
 )
-from dkimctl.cli.options.shared import examples, with_session
 from dkimctl.cli.output.first_steps import after_init
 from dkimctl.cli.output.next_steps import SPEC_FILE
-from dkimctl.cli.session import Session
+from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import ExitCode, UsageError
 from dkimctl.settings.schemas import Schema, modeline
 from dkimctl.settings.values import SANDBOX
@@ -44,11 +44,11 @@ app = App()
         "dkimctl init --sandbox --domain example.com",
         "dkimctl init --no-config --domain example.com --output more.yaml",
         "dkimctl init --dns rfc2136 --server 192.0.2.1 --key-file tsig.key",
-    )
+    ),
+    shows=ACCOUNT,
 )
-@with_session(ACCOUNT)
 def init(
-    session: Session,
+    ctx: typer.Context,
     domain: DomainOption = None,
     output: SpecFileOption = Path(SPEC_FILE),
     no_config: NoConfigOption = False,
@@ -64,6 +64,7 @@ def init(
     for: `dkimctl login` does. Nothing is overwritten. With --sandbox, only the spec file is
     written.
     """
+    session = open_session(ctx)
     answers = DnsAnswers(dns, server, key_file, class_name)
     is_sandbox = bool(session.flags["sandbox"]) or given_value(session, "profile") == SANDBOX
     config = None if no_config or is_sandbox else session.config_file

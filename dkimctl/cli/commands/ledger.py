@@ -7,16 +7,8 @@ from typing import Annotated
 
 import typer
 
-from dkimctl.cli.command import App
-from dkimctl.cli.options.common import LEDGER
+from dkimctl.cli.options import LEDGER, SAVED_RESULT, App, OutputOption, TableOrJson, examples
 from dkimctl.cli.options.rotation import AssumeSuccessorsOption
-from dkimctl.cli.options.shared import (
-    SAVED_RESULT,
-    OutputOption,
-    TableOrJson,
-    examples,
-    with_session,
-)
 from dkimctl.cli.output.alike import warn_unreadable
 from dkimctl.cli.output.ledger import (
     nothing_retired,
@@ -26,7 +18,7 @@ from dkimctl.cli.output.ledger import (
     write_forgotten,
 )
 from dkimctl.cli.selection import read_selection, require_empty, warn_unmatched
-from dkimctl.cli.session import Session
+from dkimctl.cli.session import open_session
 from dkimctl.errors import ExitCode
 
 app = App(
@@ -44,10 +36,10 @@ app = App(
         "dkimctl ledger import result.json",
         "ssh other dkimctl show-dns --format json | dkimctl ledger import -",
     ),
+    shows=LEDGER,
 )
-@with_session(LEDGER)
 def import_(
-    session: Session,
+    ctx: typer.Context,
     file: Annotated[
         str,
         typer.Argument(metavar="FILE", help=SAVED_RESULT),
@@ -60,6 +52,7 @@ def import_(
     """
     from dkimctl.registration.saved_results import import_results, read_saved_results, results_of
 
+    session = open_session(ctx)
     saved = read_saved_results(file)
     with session.lock_account():
         ledger = session.open_ledger(for_writing=True)
@@ -77,11 +70,11 @@ def import_(
         "dkimctl ledger forget '*' --format table",
         "dkimctl ledger forget --force sold.example",
         "dkimctl ledger import forgotten.json",
-    )
+    ),
+    shows=LEDGER,
 )
-@with_session(LEDGER)
 def forget(
-    session: Session,
+    ctx: typer.Context,
     words: Annotated[
         list[str],
         typer.Argument(
@@ -119,6 +112,7 @@ def forget(
     from dkimctl.rotation.retirement import RetirementPolicy
     from dkimctl.rotation.review import read_known_keys
 
+    session = open_session(ctx)
     selection = read_selection(session, words)
     now = datetime.now(UTC)
     with session.lock_account():

@@ -7,18 +7,11 @@ from typing import Annotated
 
 import typer
 
-from dkimctl.cli.command import App
-from dkimctl.cli.options.common import LEDGER
-from dkimctl.cli.options.shared import KeyFormatOption, OutputOption, examples, with_session
+from dkimctl.cli.options import LEDGER, App, KeyFormatOption, OutputOption, examples
 from dkimctl.cli.output.destination import require_writable
 from dkimctl.cli.output.key_list import show_keys
-from dkimctl.cli.selection import (
-    SelectionArgument,
-    read_selection,
-    require_empty,
-    warn_unmatched,
-)
-from dkimctl.cli.session import Session
+from dkimctl.cli.selection import SelectionArgument, read_selection, require_empty, warn_unmatched
+from dkimctl.cli.session import open_session
 from dkimctl.errors import UsageError, naming
 from dkimctl.render.renderer import KeyFormat
 
@@ -43,10 +36,10 @@ FilterOption = Annotated[
         "dkimctl list --filter due=2027-03 --sort-by due",
         "dkimctl list --filter 'age>180d' --format csv --output old.csv",
     ),
+    shows=LEDGER,
 )
-@with_session(LEDGER)
 def list_keys(
-    session: Session,
+    ctx: typer.Context,
     selection: SelectionArgument = None,
     filters: FilterOption = None,
     sort_by: SortOption = None,
@@ -72,6 +65,7 @@ def list_keys(
     from dkimctl.rotation.key_fields import names_field, read_filter, sorted_by
     from dkimctl.rotation.key_list import read_keys
 
+    session = open_session(ctx)
     if wide and fmt not in (None, KeyFormat.TABLE):
         raise UsageError(f"--wide has no effect with --format {fmt}", hint="leave out one of them")
     if output is not None:

@@ -10,13 +10,11 @@ import typer
 
 from dkimctl.cli import prompt
 from dkimctl.cli.base_url_check import naming_url, require_base_url
-from dkimctl.cli.command import App
 from dkimctl.cli.login_dialogue import ask_for_missing, ask_for_secret
 from dkimctl.cli.login_storage import store_login
-from dkimctl.cli.options.common import ACCOUNT, CONNECTION
-from dkimctl.cli.options.shared import examples, with_session
+from dkimctl.cli.options import ACCOUNT, CONNECTION, App, examples
 from dkimctl.cli.output import next_steps
-from dkimctl.cli.session import Session
+from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import CredentialsError, ExitCode, ServiceError, UsageError
 from dkimctl.settings.logins import LOGIN_KEYS
 
@@ -35,11 +33,11 @@ _NOTHING_STORED = "nothing was stored"
         "dkimctl login --auth-url https://auth.example --base-url https://api.example",
         "dkimctl login --profile agency --client-id ID --secret-stdin < secret.txt",
         "dkimctl login --credential-store file",
-    )
+    ),
+    shows=(*ACCOUNT, *CONNECTION),
 )
-@with_session(ACCOUNT, CONNECTION)
 def login(
-    session: Session,
+    ctx: typer.Context,
     secret_stdin: Annotated[
         bool, typer.Option("--secret-stdin", help="Read the client secret from standard input.")
     ] = False,
@@ -56,6 +54,7 @@ def login(
     the rest. The secret is never taken from the command line. Both URLs are tried; nothing is
     registered.
     """
+    session = open_session(ctx)
     _refuse_environment()
     with prompt.interruptible(_NOTHING_STORED):
         ask_for_missing(session)

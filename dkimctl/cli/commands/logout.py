@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import typer
+
 from dkimctl.cli import prompt
-from dkimctl.cli.command import App
 from dkimctl.cli.login_storage import delete_login, login_to_delete, others_with
-from dkimctl.cli.options.shared import YesOption, examples, with_session
-from dkimctl.cli.session import Session
+from dkimctl.cli.options import App, YesOption, examples
+from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import CredentialsError, ExitCode, UsageError
 
 app = App()
@@ -15,14 +16,15 @@ app = App()
 @app.command(
     epilog=examples(
         "dkimctl logout", "dkimctl logout --profile agency", "dkimctl logout --profile agency --yes"
-    )
+    ),
+    shows=(),
 )
-@with_session()
-def logout(session: Session, yes: YesOption = False) -> int:
+def logout(ctx: typer.Context, yes: YesOption = False) -> int:
     """Log out: delete the secret and token of a profile.
 
     Its URLs, client ID and ledger stay. If other profiles use the same login, asks first.
     """
+    session = open_session(ctx)
     if session.profile.is_sandbox:
         raise UsageError("the sandbox has no login", hint="name another --profile")
     name = session.profile.name

@@ -8,18 +8,11 @@ from typing import Annotated
 
 import typer
 
-from dkimctl.cli.command import App
-from dkimctl.cli.options.common import LEDGER
-from dkimctl.cli.options.shared import TableOrJson, TableOrJsonOption, examples, with_session
+from dkimctl.cli.options import LEDGER, App, TableOrJson, TableOrJsonOption, examples
 from dkimctl.cli.output.destination import require_writable
 from dkimctl.cli.output.overview import show_overview
-from dkimctl.cli.selection import (
-    SelectionArgument,
-    read_selection,
-    require_empty,
-    warn_unmatched,
-)
-from dkimctl.cli.session import Session
+from dkimctl.cli.selection import SelectionArgument, read_selection, require_empty, warn_unmatched
+from dkimctl.cli.session import open_session
 from dkimctl.errors import UsageError
 
 app = App()
@@ -37,10 +30,10 @@ HtmlOption = Annotated[
         "dkimctl overview '*.example.com'",
         "dkimctl overview --html overview.html",
     ),
+    shows=LEDGER,
 )
-@with_session(LEDGER)
 def overview(
-    session: Session,
+    ctx: typer.Context,
     selection: SelectionArgument = None,
     fmt: TableOrJsonOption = TableOrJson.TABLE,
     html: HtmlOption = None,
@@ -53,6 +46,7 @@ def overview(
     from dkimctl.rotation.key_list import read_keys
     from dkimctl.rotation.overview import make_overview
 
+    session = open_session(ctx)
     if html is not None:
         if fmt is not TableOrJson.TABLE:
             raise UsageError(f"--html has no effect with --format {fmt}", hint="leave out one")

@@ -8,15 +8,8 @@ from typing import Annotated
 import typer
 
 from dkimctl.cli import prompt
-from dkimctl.cli.command import App
 from dkimctl.cli.login_storage import delete_profile
-from dkimctl.cli.options.shared import (
-    TableOrJson,
-    TableOrJsonOption,
-    YesOption,
-    examples,
-    with_session,
-)
+from dkimctl.cli.options import App, TableOrJson, TableOrJsonOption, YesOption, examples
 from dkimctl.cli.output.profiles import (
     count_domains,
     describe_profiles,
@@ -24,7 +17,7 @@ from dkimctl.cli.output.profiles import (
     report_deletion,
 )
 from dkimctl.cli.output.streams import write
-from dkimctl.cli.session import Session
+from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import ExitCode, UsageError, naming
 from dkimctl.settings.logins import logins_lock
 from dkimctl.settings.precedence import require_known
@@ -43,16 +36,18 @@ app = App(
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the profile.")]
 
 
-@app.command("list", epilog=examples("dkimctl profile list", "dkimctl profile list --format json"))
-@with_session()
+@app.command(
+    "list", epilog=examples("dkimctl profile list", "dkimctl profile list --format json"), shows=()
+)
 def list_(
-    session: Session,
+    ctx: typer.Context,
     fmt: TableOrJsonOption = TableOrJson.TABLE,
 ) -> int:
     """List the profiles, with their accounts, and which one is used.
 
     Sends nothing.
     """
+    session = open_session(ctx)
     profiles = describe_profiles(session)
     if fmt is TableOrJson.JSON:
         import json
@@ -63,14 +58,14 @@ def list_(
     return ExitCode.OK
 
 
-@app.command(epilog=examples("dkimctl profile use agency", "dkimctl profile use default"))
-@with_session()
-def use(session: Session, name: NameArgument) -> int:
+@app.command(epilog=examples("dkimctl profile use agency", "dkimctl profile use default"), shows=())
+def use(ctx: typer.Context, name: NameArgument) -> int:
     """Use a profile from now on, where none is named.
 
     An option, DKIMCTL_PROFILE and default_profile of the config file take precedence. The config
     file does not change.
     """
+    session = open_session(ctx)
     _require_profile(session, name)
     reporter, default = session.reporter, session.config.default_profile
     if default == name:
@@ -94,14 +89,16 @@ def use(session: Session, name: NameArgument) -> int:
     return ExitCode.OK
 
 
-@app.command(epilog=examples("dkimctl profile delete agency", "dkimctl profile delete agency -y"))
-@with_session()
-def delete(session: Session, name: NameArgument, yes: YesOption = False) -> int:
+@app.command(
+    epilog=examples("dkimctl profile delete agency", "dkimctl profile delete agency -y"), shows=()
+)
+def delete(ctx: typer.Context, name: NameArgument, yes: YesOption = False) -> int:
     """Delete a profile: its login, secret and token. Asks first.
 
     What the config file says of it, and its part of the ledger, stay. A secret that other profiles
     use as well stays, too.
     """
+    session = open_session(ctx)
     if name == SANDBOX:
         raise UsageError("the sandbox is built in, and cannot be deleted", hint="name another one")
     was_used = read_used_profile(session.state_dir) == name

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import typer
+
 from dkimctl.cli import prompt
-from dkimctl.cli.command import App
-from dkimctl.cli.options.common import LEDGER
+from dkimctl.cli.options import LEDGER, App, OutputOption, YesOption, examples
 from dkimctl.cli.options.publishing import (
     CheckAccessOption,
     DryRunOption,
@@ -18,12 +19,11 @@ from dkimctl.cli.options.publishing import (
     WaitOption,
 )
 from dkimctl.cli.options.rotation import AssumeSuccessorsOption
-from dkimctl.cli.options.shared import OutputOption, YesOption, examples, with_session
 from dkimctl.cli.output.destination import require_writable
 from dkimctl.cli.output.publication import PublicationView
 from dkimctl.cli.output.results import worst
 from dkimctl.cli.selection import SelectionArgument
-from dkimctl.cli.session import Session
+from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import UsageError
 from dkimctl.render.renderer import PublicationFormat
 
@@ -38,11 +38,11 @@ app = App()
         "dkimctl publish --dry-run --format markdown --output plan.md",
         "dkimctl publish --retired",
         "dkimctl publish --check-access",
-    )
+    ),
+    shows=LEDGER,
 )
-@with_session(LEDGER)
 def publish(
-    session: Session,
+    ctx: typer.Context,
     selection: SelectionArgument = None,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
@@ -59,6 +59,7 @@ def publish(
     The config file says how, for each zone. The plan is shown first. Nothing is removed, unless
     with --retired.
     """
+    session = open_session(ctx)
     words = selection or ()
     if check_access:
         others = (dry_run, yes, replace, wait, retired, assume_successors)

@@ -9,8 +9,24 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from dkimctl.cli.command import App
-from dkimctl.cli.options.common import ACCOUNT, CONNECTION, SENDING
+import typer
+
+from dkimctl.cli.options import (
+    ACCOUNT,
+    CONNECTION,
+    SENDING,
+    App,
+    FindZonesOption,
+    FormatOption,
+    OriginOption,
+    OutputDirOption,
+    ProviderOption,
+    ResultsOutputOption,
+    TtlOption,
+    WideOption,
+    ZoneOption,
+    examples,
+)
 from dkimctl.cli.options.registering import (
     AssignSelectorOption,
     DomainOption,
@@ -22,9 +38,8 @@ from dkimctl.cli.options.registering import (
     WaitOption,
     require_input,
 )
-from dkimctl.cli.options.shared import examples, with_session
 from dkimctl.cli.output import next_steps
-from dkimctl.cli.output.options import OutputOptions
+from dkimctl.cli.output.options import OutputOptions, read_output_options
 from dkimctl.cli.output.run_summary import (
     finish_run,
     nothing_sent_error,
@@ -35,7 +50,7 @@ from dkimctl.cli.output.run_summary import (
 from dkimctl.cli.output.summaries import Doing
 from dkimctl.cli.output.zones import resolve_zones
 from dkimctl.cli.publishing.registered import AfterRegistering
-from dkimctl.cli.session import Session
+from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import DkimctlError
 from dkimctl.models.registration import DomainSpec
 from dkimctl.registration.engine import RegistrationRun, assign_from, record_names
@@ -59,12 +74,11 @@ app = App()
         "dkimctl register --publish domains.yaml",
         "dkimctl register --sandbox domains.example.yaml",
         "dkimctl register --format zone --output dkim.zone - < domains.yaml",
-    )
+    ),
+    shows=(*ACCOUNT, *CONNECTION, *SENDING),
 )
-@with_session(ACCOUNT, CONNECTION, SENDING)
 def register(
-    session: Session,
-    output: OutputOptions,
+    ctx: typer.Context,
     files: SpecFilesArgument = None,
     domain: DomainOption = None,
     dry_run: DryRunOption = False,
@@ -73,6 +87,15 @@ def register(
     retry_unknown: RetryUnknownOption = False,
     publish: PublishOption = False,
     wait: WaitOption = None,
+    fmt: FormatOption = None,
+    ttl: TtlOption = 3600,
+    origin: OriginOption = None,
+    zone: ZoneOption = None,
+    find_zones: FindZonesOption = False,
+    provider: ProviderOption = None,
+    output: ResultsOutputOption = None,
+    output_dir: OutputDirOption = None,
+    wide: WideOption = False,
 ) -> int:
     """Register the domains of spec files, and show their DNS records.
 
@@ -80,6 +103,11 @@ def register(
     """
     from dkimctl.cli.interruption import interrupting
 
+    session = open_session(ctx)
+    output_options = read_output_options(
+        fmt=fmt, ttl=ttl, origin=origin, zone=zone, find_zones=find_zones, provider=provider,
+        output=output, output_dir=output_dir, wide=wide,
+    )  # fmt: skip
     after = AfterRegistering.read(session, publish=publish, wait=wait, dry_run=dry_run)
     files, domains = files or [], domain or []
     require_input(files, domains)
@@ -95,12 +123,12 @@ def register(
         if dry_run:
             planner = make_planner(session.open_ledger(for_writing=False))
             warn_of_entries(session.reporter, inspect_entries(specs, planner, datetime.now(UTC)))
-            return show_plan(session.reporter, specs, planner, output)
-        output = resolve_zones(output, record_names(specs), session.reporter.note)
+            return show_plan(session.reporter, specs, planner, output_options)
+        output_options = resolve_zones(output_options, record_names(specs), session.reporter.note)
         doing = Doing.REFRESHING if refresh else Doing.REGISTERING
         selection = next_steps.select_specs(files, domains)
-        status = _register(session, selection, specs, make_planner, output, doing, after)
-    return after.publish(selection, output, status)
+        status = _register(session, selection, specs, make_planner, output_options, doing, after)
+    return after.publish(selection, output_options, status)
 
 
 def _register(

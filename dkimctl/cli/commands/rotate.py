@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dkimctl.cli.command import App
-from dkimctl.cli.options.common import LEDGER
+import typer
+
+from dkimctl.cli.options import LEDGER, App, OutputOption, examples
 from dkimctl.cli.options.rotation import (
     DEFAULTS,
     AssumeSuccessorsOption,
@@ -26,18 +27,12 @@ from dkimctl.cli.options.rotation import (
     read_retired_output,
     read_retirement_policy,
 )
-from dkimctl.cli.options.shared import OutputOption, examples, with_session
 from dkimctl.cli.output.destination import require_writable, write_chunks
 from dkimctl.cli.output.options import OutputOptions
 from dkimctl.cli.output.results import worst_check
 from dkimctl.cli.output.rotation import report_rotation, show_retired
-from dkimctl.cli.selection import (
-    SelectionArgument,
-    read_selection,
-    require_empty,
-    warn_unmatched,
-)
-from dkimctl.cli.session import Session
+from dkimctl.cli.selection import SelectionArgument, read_selection, require_empty, warn_unmatched
+from dkimctl.cli.session import Session, open_session
 from dkimctl.text.durations import with_unit, written_duration
 
 if TYPE_CHECKING:
@@ -56,11 +51,11 @@ app = App()
         "nsupdate -k KEYFILE remove.txt",
         "dkimctl rotate run --dry-run",
         "dkimctl rotate status",
-    )
+    ),
+    shows=LEDGER,
 )
-@with_session(LEDGER)
 def rotate(
-    session: Session,
+    ctx: typer.Context,
     selection: SelectionArgument = None,
     older_than: OlderThanOption = None,
     start_in: StartInOption = None,
@@ -82,6 +77,7 @@ def rotate(
     With --retired, list the old records that may be removed from DNS. Their successors are checked
     in DNS first.
     """
+    session = open_session(ctx)
     now = datetime.now(UTC)
     own = {"--older-than": older_than, "--start-in": start_in, "--selector": template,
            "--key-len": key_len}  # fmt: skip

@@ -9,27 +9,23 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dkimctl.cli.command import App
 from dkimctl.cli.interruption import interrupting
-from dkimctl.cli.options.common import ACCOUNT, CONNECTION, SENDING
-from dkimctl.cli.options.shared import (
+from dkimctl.cli.options import (
+    ACCOUNT,
+    CONNECTION,
+    SENDING,
+    App,
     OutputOption,
     TableOrJson,
     TableOrJsonOption,
     examples,
     read_duration,
-    with_session,
 )
 from dkimctl.cli.output.destination import require_writable
 from dkimctl.cli.output.results import worst_check
 from dkimctl.cli.output.rotation_run import show_report
-from dkimctl.cli.selection import (
-    SelectionArgument,
-    read_selection,
-    require_empty,
-    warn_unmatched,
-)
-from dkimctl.cli.session import Session
+from dkimctl.cli.selection import SelectionArgument, read_selection, require_empty, warn_unmatched
+from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import DkimctlError, ExitCode, Interrupted
 from dkimctl.ledger.selection import Selection
 
@@ -62,10 +58,10 @@ WaitOption = Annotated[
         "dkimctl rotate run '*.example.com' --wait 10m",
         "dkimctl rotate run --format json --output run.json",
     ),
+    shows=(*ACCOUNT, *CONNECTION, *SENDING),
 )
-@with_session(ACCOUNT, CONNECTION, SENDING)
 def run(
-    session: Session,
+    ctx: typer.Context,
     selection: SelectionArgument = None,
     dry_run: DryRunOption = False,
     wait: WaitOption = _WAIT,
@@ -85,6 +81,7 @@ def run(
     from dkimctl.rotation.run.run import RotationRun
     from dkimctl.rotation.run.tools import RunPolicy
 
+    session = open_session(ctx)
     seconds = read_duration("--wait", wait, may_be_zero=True).total_seconds()
     policy = RunPolicy(session.config.rotation, seconds, dry_run)
     if output is not None:

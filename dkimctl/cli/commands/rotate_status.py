@@ -7,19 +7,12 @@ from typing import Annotated
 
 import typer
 
-from dkimctl.cli.command import App
-from dkimctl.cli.options.common import LEDGER
-from dkimctl.cli.options.shared import KeyFormatOption, OutputOption, examples, with_session
+from dkimctl.cli.options import LEDGER, App, KeyFormatOption, OutputOption, examples
 from dkimctl.cli.output.destination import require_writable
 from dkimctl.cli.output.results import worst_check
 from dkimctl.cli.output.rotation_status import show_stages
-from dkimctl.cli.selection import (
-    SelectionArgument,
-    read_selection,
-    require_empty,
-    warn_unmatched,
-)
-from dkimctl.cli.session import Session
+from dkimctl.cli.selection import SelectionArgument, read_selection, require_empty, warn_unmatched
+from dkimctl.cli.session import open_session
 from dkimctl.errors import UsageError
 from dkimctl.render.renderer import KeyFormat
 
@@ -37,10 +30,10 @@ TimelineOption = Annotated[
         "dkimctl rotate status --timeline '*.example.com'",
         "dkimctl rotate status --format json --output keys.json",
     ),
+    shows=LEDGER,
 )
-@with_session(LEDGER)
 def status(
-    session: Session,
+    ctx: typer.Context,
     selection: SelectionArgument = None,
     fmt: KeyFormatOption = None,
     timeline: TimelineOption = False,
@@ -55,6 +48,7 @@ def status(
     """
     from dkimctl.rotation.stages import read_stages
 
+    session = open_session(ctx)
     if timeline and fmt not in (None, KeyFormat.TABLE):
         raise UsageError(
             f"--timeline has no effect with --format {fmt}", hint="leave out one of the two"

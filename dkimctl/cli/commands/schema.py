@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from dkimctl.cli.command import App
-from dkimctl.cli.options.shared import examples
+from dkimctl.cli.options import App, examples
 from dkimctl.cli.output.streams import write
 from dkimctl.errors import UsageError
 from dkimctl.settings.schemas import Schema, read_schema

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dkimctl.cli.command import App
 from dkimctl.cli.embedded_service import needs_service_extra, open_served_store
-from dkimctl.cli.options.shared import DataOption, examples
+from dkimctl.cli.options import App, DataOption, examples
 from dkimctl.cli.output.serving import announce
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.errors import ExitCode, UsageError

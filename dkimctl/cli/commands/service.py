@@ -8,21 +8,16 @@ from typing import Annotated
 
 import typer
 
-from dkimctl.cli.command import App
-from dkimctl.cli.commands import (
-    service_audit,
-    service_backup,
-    service_export,
-    service_registration,
-)
+from dkimctl.cli.commands import service_audit, service_backup, service_export, service_registration
 from dkimctl.cli.embedded_service import open_service_store
-from dkimctl.cli.options.results import read_output
-from dkimctl.cli.options.shared import (
+from dkimctl.cli.options import (
+    App,
     DataOption,
     TableOrJson,
     TableOrJsonOption,
     examples,
     read_duration,
+    read_output,
 )
 from dkimctl.cli.output.new_clients import (
     announce_login,

@@ -10,9 +10,8 @@ from typing import Annotated
 
 import typer
 
-from dkimctl.cli.command import App
 from dkimctl.cli.embedded_service import needs_service_extra, open_service_store
-from dkimctl.cli.options.shared import DataOption, examples
+from dkimctl.cli.options import App, DataOption, examples
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.cli.progress.display import ProgressDisplay
 from dkimctl.errors import UsageError

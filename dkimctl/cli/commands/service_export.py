@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated, assert_never
 
 import typer
 
-from dkimctl.cli.command import App
 from dkimctl.cli.embedded_service import open_service_store
-from dkimctl.cli.options.shared import DataOption, examples
+from dkimctl.cli.options import App, DataOption, examples
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.text.escaping import few
 from dkimctl.text.grouping import counted

@@ -8,15 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dkimctl.cli import prompt
-from dkimctl.cli.command import App
 from dkimctl.cli.embedded_service import open_service_store
-from dkimctl.cli.options.shared import (
-    DataOption,
-    TableOrJson,
-    TableOrJsonOption,
-    YesOption,
-    examples,
-)
+from dkimctl.cli.options import App, DataOption, TableOrJson, TableOrJsonOption, YesOption, examples
 from dkimctl.cli.output.service_lists import json_list
 from dkimctl.cli.output.streams import Reporter, write
 from dkimctl.errors import ExitCode, UsageError

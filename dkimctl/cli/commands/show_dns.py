@@ -7,10 +7,22 @@ from typing import Annotated
 
 import typer
 
-from dkimctl.cli.command import App
-from dkimctl.cli.options.common import LEDGER
-from dkimctl.cli.options.shared import SAVED_RESULT, examples, with_session
-from dkimctl.cli.output.options import OutputOptions
+from dkimctl.cli.options import (
+    LEDGER,
+    SAVED_RESULT,
+    App,
+    FindZonesOption,
+    FormatOption,
+    OriginOption,
+    OutputDirOption,
+    ProviderOption,
+    ResultsOutputOption,
+    TtlOption,
+    WideOption,
+    ZoneOption,
+    examples,
+)
+from dkimctl.cli.output.options import OutputOptions, read_output_options
 from dkimctl.cli.output.results import show, worst
 from dkimctl.cli.output.zones import resolve_zones
 from dkimctl.cli.selection import (
@@ -20,7 +32,7 @@ from dkimctl.cli.selection import (
     saved_results,
     warn_unmatched,
 )
-from dkimctl.cli.session import Session
+from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import ExitCode, NegativeAnswer
 from dkimctl.ledger.selection import Selection
 from dkimctl.models.registration import Outcome, Result, named
@@ -42,12 +54,11 @@ app = App()
         "dkimctl show-dns example.com --format value",
         "dkimctl show-dns --from records.json --format csv",
         "dkimctl show-dns --format nsupdate --output FILE && nsupdate -k KEYFILE FILE",
-    )
+    ),
+    shows=LEDGER,
 )
-@with_session(LEDGER)
 def show_dns(
-    session: Session,
-    output_options: OutputOptions,
+    ctx: typer.Context,
     selection: SelectionArgument = None,
     saved: Annotated[
         str | None,
@@ -57,11 +68,25 @@ def show_dns(
             help=f"Read the registrations in a file instead of those in the ledger: {SAVED_RESULT}",
         ),
     ] = None,
+    fmt: FormatOption = None,
+    ttl: TtlOption = 3600,
+    origin: OriginOption = None,
+    zone: ZoneOption = None,
+    find_zones: FindZonesOption = False,
+    provider: ProviderOption = None,
+    output: ResultsOutputOption = None,
+    output_dir: OutputDirOption = None,
+    wide: WideOption = False,
 ) -> int:
     """Show the DNS records of what is registered.
 
     They come from the ledger; nothing is sent.
     """
+    session = open_session(ctx)
+    output_options = read_output_options(
+        fmt=fmt, ttl=ttl, origin=origin, zone=zone, find_zones=find_zones, provider=provider,
+        output=output, output_dir=output_dir, wide=wide,
+    )  # fmt: skip
     output_options.require_zones_fit()
     selected = read_selection(session, selection)
     if saved is not None:

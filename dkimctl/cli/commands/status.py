@@ -8,12 +8,20 @@ import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from dkimctl.cli.command import App
-from dkimctl.cli.options.common import ACCOUNT, CONNECTION, SENDING
-from dkimctl.cli.options.shared import TableOrJson, TableOrJsonOption, examples, with_session
+import typer
+
+from dkimctl.cli.options import (
+    ACCOUNT,
+    CONNECTION,
+    SENDING,
+    App,
+    TableOrJson,
+    TableOrJsonOption,
+    examples,
+)
 from dkimctl.cli.output.settings import setting_lines
 from dkimctl.cli.output.streams import write
-from dkimctl.cli.session import Session
+from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import CredentialsError, ExitCode
 from dkimctl.models.secret import Token
 from dkimctl.settings.precedence import exported_proxy
@@ -23,10 +31,12 @@ from dkimctl.text.durations import format_duration
 app = App()
 
 
-@app.command(epilog=examples("dkimctl status", "dkimctl status --profile agency --format json"))
-@with_session(ACCOUNT, CONNECTION, SENDING)
+@app.command(
+    epilog=examples("dkimctl status", "dkimctl status --profile agency --format json"),
+    shows=(*ACCOUNT, *CONNECTION, *SENDING),
+)
 def status(
-    session: Session,
+    ctx: typer.Context,
     fmt: TableOrJsonOption = TableOrJson.TABLE,
 ) -> int:
     """Show the profile, and where each of its settings comes from.
@@ -34,6 +44,7 @@ def status(
     Also shows where its secret and token are. Sends nothing. The exit code is 3 if there is neither
     a secret nor a token.
     """
+    session = open_session(ctx)
     profile, sources = session.profile, dict(session.settings.sources)
     settings = profile._asdict()
     facts: dict[str, object] = {

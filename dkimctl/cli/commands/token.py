@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dkimctl.cli.command import App
-from dkimctl.cli.options.common import ACCOUNT, CONNECTION
-from dkimctl.cli.options.shared import examples, with_session
+import typer
+
+from dkimctl.cli.options import ACCOUNT, CONNECTION, App, examples
 from dkimctl.cli.output.streams import write
-from dkimctl.cli.session import Session
+from dkimctl.cli.session import open_session
 from dkimctl.errors import ExitCode
 
 _HINT = "read the token from stdout: `TOKEN=$(dkimctl token)`"
@@ -18,13 +18,14 @@ app = App()
     epilog=examples(
         "dkimctl token",
         "token=$(dkimctl token) && curl -H @<(printf 'Authorization: Bearer %s' \"$token\") URL",
-    )
+    ),
+    shows=(*ACCOUNT, *CONNECTION),
 )
-@with_session(ACCOUNT, CONNECTION)
-def token(session: Session) -> int:
+def token(ctx: typer.Context) -> int:
     """Print a valid access token.
 
     It is renewed if less than a minute of it is left.
     """
+    session = open_session(ctx)
     write([f"{session.token_provider.token().reveal()}\n"], must_arrive=True, hint=_HINT)
     return ExitCode.OK

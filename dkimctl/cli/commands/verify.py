@@ -9,20 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dkimctl.cli.command import App
+from dkimctl.cli.options import LEDGER, App, OutputOption, TableOrJson, TableOrJsonOption, examples
 from dkimctl.cli.options.checking import ResolverOption, ServerOption, open_source
-from dkimctl.cli.options.common import LEDGER
-from dkimctl.cli.options.shared import (
-    OutputOption,
-    TableOrJson,
-    TableOrJsonOption,
-    examples,
-    with_session,
-)
 from dkimctl.cli.output.destination import require_writable
 from dkimctl.cli.output.mail import show_reports
 from dkimctl.cli.output.results import worst_check
-from dkimctl.cli.session import Session
+from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import LedgerError, UsageError
 
 if TYPE_CHECKING:
@@ -45,11 +37,11 @@ MailArgument = Annotated[
         "dkimctl verify mail.eml",
         "dkimctl verify --format json - < mail.eml",
         "dkimctl verify mail.eml --server 192.0.2.1",
-    )
+    ),
+    shows=LEDGER,
 )
-@with_session(LEDGER)
 def verify(
-    session: Session,
+    ctx: typer.Context,
     mails: MailArgument,
     server: ServerOption = None,
     resolver: ResolverOption = False,
@@ -67,6 +59,7 @@ def verify(
     """
     from dkimctl.mail.verifying import require_dkimpy
 
+    session = open_session(ctx)
     require_dkimpy()
     if output is not None:
         require_writable(output)

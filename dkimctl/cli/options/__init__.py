@@ -1,1 +1,412 @@
-"""Command-line options: shared ones, and those of `check-dns` and `rotate`."""
+"""The options that commands share, how a command takes them, and how its help shows them.
+
+The options of `_shared` may stand after a command and before it: `dkimctl --sandbox list` is
+`dkimctl list --sandbox`. The functions of the commands do not see them: each option puts its value
+into the `meta` of Typer's context, from which `open_session` takes them.
+
+Annotations are not postponed here: Typer would evaluate them several times.
+"""
+
+import copy
+import functools
+import io
+import os
+import re
+import sys
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, redirect_stdout
+from datetime import timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup, TyperOption
+
+from dkimctl.cli.output.colour import Color
+from dkimctl.cli.output.streams import Reporter, write
+from dkimctl.errors import UsageError, naming
+from dkimctl.render.renderer import Format, KeyFormat, Provider
+from dkimctl.text.durations import parse_duration
+
+if TYPE_CHECKING:
+    from dkimctl.service.database.location import Location
+
+COMMON_PANEL = "Common options"
+_OUTPUT_PANEL = "Output"
+MAX_TTL = 2**31 - 1  # RFC 2181, section 8
+
+# The settings of a profile that the help of a command shows. All are taken in any case.
+LEDGER = ("base_url", "client_id")  # whose part of the ledger it is
+ACCOUNT = ("auth_url", *LEDGER, "credential_store")
+CONNECTION = ("timeout", "ca_bundle", "proxy")
+SENDING = ("batch_size", "concurrency", "max_wait")
+_SETTINGS = (*ACCOUNT, *SENDING, *CONNECTION)
+_PROFILE = ("profile", "sandbox", "config")
+_STREAMS = ("color", "verbose", "quiet")
+SHARED = (*_SETTINGS, *_PROFILE, *_STREAMS)
+
+_app = typer.Typer(add_completion=False)
+
+
+def _setting(metavar: str, text: str) -> Any:
+    return typer.Option(metavar=metavar, help=text, rich_help_panel="Profile settings")
+
+
+def _common(*names: str, text: str, **more: Any) -> Any:
+    return typer.Option(*names, help=text, rich_help_panel=COMMON_PANEL, **more)
+
+
+@_app.command()
+def _shared(  # only read, by `_shared_options`
+    auth_url: Annotated[str | None, _setting("URL", "URL that issues access tokens.")] = None,
+    base_url: Annotated[str | None, _setting("URL", "URL of the service.")] = None,
+    client_id: Annotated[str | None, _setting("ID", "Client ID.")] = None,
+    credential_store: Annotated[
+        str | None, _setting("STORE", "keyring or file, for secret and token.")
+    ] = None,
+    batch_size: Annotated[str | None, _setting("N", "Domains per request (default: 50).")] = None,
+    concurrency: Annotated[str | None, _setting("N", "Parallel requests (default: 8).")] = None,
+    timeout: Annotated[
+        str | None, _setting("TIME", "Longest wait for an answer (default: 30s).")
+    ] = None,
+    max_wait: Annotated[
+        str | None, _setting("TIME", "Longest Retry-After to honour (default: 5m).")
+    ] = None,
+    ca_bundle: Annotated[
+        str | None, _setting("FILE", "PEM file of CAs to trust, not the system's.")
+    ] = None,
+    proxy: Annotated[str | None, _setting("URL", "Proxy for all requests.")] = None,
+    profile: Annotated[
+        str | None, _common("--profile", "-p", metavar="NAME", text="Profile to use.")
+    ] = None,
+    sandbox: Annotated[
+        bool, _common("--sandbox", text="Use the embedded service: no account, no network.")
+    ] = False,
+    config: Annotated[
+        str | None, _common("--config", metavar="FILE", text="Config file to read.")
+    ] = None,
+    color: Annotated[
+        Color | None,
+        _common(
+            "--color",
+            metavar="WHEN",
+            text=f"{', '.join(Color)} (default: auto, on a terminal).",
+            is_eager=True,  # an invalid value is an error even before --help
+        ),
+    ] = None,
+    verbose: Annotated[
+        bool,
+        _common("--verbose", "-v", text="Log requests and DNS queries; show lists in full."),
+    ] = False,
+    quiet: Annotated[bool, _common("--quiet", "-q", text="Show only warnings and errors.")] = False,
+) -> None: ...
+
+
+@functools.cache
+def _read_shared() -> list[Any]:
+    return typer.main.get_command(_app).params
+
+
+def _shared_options(names: Collection[str], *, hidden: Collection[str] = ()) -> list[TyperOption]:
+    taken = [copy.copy(option) for option in _read_shared() if option.name in names]
+    for option in taken:
+        option.hidden = option.name in hidden
+        option.expose_value = False
+        option.callback = _keep
+    return taken
+
+
+def _keep(ctx: typer.Context, option: TyperOption, value: Any) -> None:
+    """Of the same option before and after the command, the one nearest to the command wins."""
+    if value not in (None, False):
+        ctx.meta[str(option.name)] = value
+
+
+class Command(TyperCommand):
+    """A command. `App.command` says whether it works with a profile."""
+
+    def __init__(self, name: str | None, **settings: Any) -> None:
+        super().__init__(name, **settings)
+        shown = getattr(self.callback, "shown_settings", None)
+        self.takes_profile = shown is not None
+        if shown is None:
+            own = _shared_options(_STREAMS, hidden=["verbose"])
+        else:
+            own = _shared_options(SHARED, hidden={*_SETTINGS} - {*shown})
+        self.params = [*self.params, *own]
+
+    def invoke(self, ctx: Any) -> Any:
+        for name in () if self.takes_profile else _PROFILE:
+            if name in ctx.meta:
+                raise UsageError(
+                    f"--{name} has no effect on `{ctx.command_path}`",
+                    hint="leave it out: no profile is used",
+                )
+        ctx.obj.quiet, ctx.obj.verbose = "quiet" in ctx.meta, "verbose" in ctx.meta
+        return super().invoke(ctx)
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        pieces = super().collect_usage_pieces(ctx)
+        return [re.sub(r"^\{([\w.]+)\}$", r"\1", piece) for piece in pieces]  # FILE, not {FILE}
+
+    def get_help_option(self, ctx: Any) -> TyperOption | None:
+        return _in_common_panel(super().get_help_option(ctx))
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        # Each paragraph on one line, for Typer to wrap, unless it has indented lines.
+        paragraphs = (self.help or "").split("\n\n")
+        self.help = "\n\n".join(
+            text if "\n " in text else text.replace("\n", " ") for text in paragraphs
+        )
+        with _writing_help(ctx.obj):
+            super().format_help(ctx, formatter)
+
+
+class Group(TyperGroup):
+    """A group of commands, which takes the common options, too; by itself it shows its help."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**(settings | {"invoke_without_command": True}))
+        commands: list[Any] = [*self.commands.values()]
+        # The root has none yet: it imports them when they are needed.
+        self.takes_profile = not commands or any(each.takes_profile for each in commands)
+        common = (*_PROFILE, *_STREAMS) if self.takes_profile else _STREAMS
+        hidden = () if self.takes_profile else ["verbose"]
+        self.params = [*_shared_options(common, hidden=hidden), *self.params]
+
+    def invoke(self, ctx: Any) -> Any:
+        result = super().invoke(ctx)
+        if ctx.invoked_subcommand is None and self.callback is None:
+            _show_help(ctx, None, True)
+        return result
+
+    def get_help_option(self, ctx: Any) -> TyperOption | None:
+        return _in_common_panel(super().get_help_option(ctx))
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        with _writing_help(ctx.obj):
+            super().format_help(ctx, formatter)
+
+
+class App(typer.Typer):
+    """Declares a command, or a group of commands."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(add_completion=False, **({"cls": Group} | settings))
+
+    def command(
+        self, name: str | None = None, *, shows: Collection[str] | None = None, **settings: Any
+    ) -> Callable[..., Any]:
+        """Declare a command; one that works with a profile names the settings that its help shows.
+
+        Such a command begins with `open_session`.
+        """
+        declare = super().command(name, cls=Command, **settings)
+
+        def decorate(function: Any) -> Any:
+            if shows is not None:
+                function.shown_settings = shows
+            return declare(function)
+
+        return decorate
+
+
+def _in_common_panel(option: TyperOption | None) -> TyperOption | None:
+    if option is not None:
+        option.rich_help_panel = COMMON_PANEL
+        option.callback = _show_help
+    return option
+
+
+def _show_help(ctx: Any, _option: object, is_given: bool) -> None:
+    if is_given and not ctx.resilient_parsing:
+        ctx.get_help()  # also prints it, in this markup mode
+        raise typer.Exit
+
+
+@contextmanager
+def _writing_help(reporter: Reporter) -> Iterator[None]:
+    """Have Typer colour its help as `reporter` does, and keep it narrow.
+
+    What it prints is written as results are: a reader that goes away is not an error.
+    """
+    from typer import rich_utils
+
+    colour = reporter.shows_colour(sys.stdout)
+    rich_utils.FORCE_TERMINAL = colour
+    rich_utils.COLOR_SYSTEM = "standard" if colour else None
+    rich_utils.RANGE_STRING = ""  # it stands beside the metavar, and takes room from all texts
+    # rich has no argument for it that Typer passes on.
+    no_color = os.environ.pop("NO_COLOR", None)
+    # As stdout, since rich draws what its encoding can hold.
+    text = io.TextIOWrapper(io.BytesIO(), sys.stdout.encoding, sys.stdout.errors, newline="")
+    try:
+        with redirect_stdout(text):
+            yield
+    finally:
+        if no_color is not None:
+            os.environ["NO_COLOR"] = no_color
+    text.seek(0)
+    write([text.read()])
+
+
+def examples(*lines: str) -> str:
+    """The examples at the end of a command's help; each line is a command."""
+    return "\n".join(("[bold]Examples[/]", *(f"  {line}" for line in lines)))
+
+
+def read_duration(option: str, text: str, *, may_be_zero: bool = False) -> timedelta:
+    """What `parse_duration` reads. Raises UsageError that names the option."""
+    with naming(option):
+        return timedelta(seconds=parse_duration(text, may_be_zero=may_be_zero))
+
+
+def read_output(text: str) -> Path | None:
+    """The file that --output names; None for stdout. Raises UsageError for an empty name."""
+    if not text:
+        raise UsageError("in --output: the file name is empty", hint="write --output FILE")
+    return None if text == "-" else Path(text)
+
+
+def read_data(text: str) -> "Location":
+    """Where the service's data is, from an option. Raises UsageError."""
+    from dkimctl.service.database.location import DatabaseUrl, read_location
+
+    location = read_location(text)
+    if isinstance(location, DatabaseUrl) and location.has_password:
+        raise UsageError(
+            "a password in an option is visible to all users of this machine",
+            hint="set DKIMCTL_SERVICE_DATABASE to the URL, or write the password to ~/.pgpass",
+        )
+    return location
+
+
+class TableOrJson(StrEnum):
+    """The formats of answers without a format of their own."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+# What --from of `check-dns` and `show-dns`, and `ledger import`, read.
+SAVED_RESULT = (
+    "JSON that a command of dkimctl printed, or a response of the service; `-` is standard input."
+)
+_OUTPUT = "Write the result to this file, atomically; `-` is stdout."
+
+TableOrJsonOption = Annotated[
+    TableOrJson,
+    typer.Option("--format", "-f", metavar="FORMAT", help=f"{', '.join(TableOrJson)}."),
+]
+KeyFormatOption = Annotated[
+    KeyFormat | None,
+    typer.Option(
+        "--format", "-f", metavar="FORMAT", help=f"{', '.join(KeyFormat)} (default: table)."
+    ),
+]
+OutputOption = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="FILE", parser=read_output, help=_OUTPUT),
+]
+YesOption = Annotated[
+    bool, typer.Option("--yes", "-y", help="Answer the question with yes, without asking.")
+]
+# A Location; Typer takes no union of types.
+DataOption = Annotated[
+    Any,
+    typer.Option(
+        "--data",
+        "--database",
+        metavar="FILE|URL",
+        parser=read_data,
+        help="Data of the service: a file (default: in your data directory), or the URL of a "
+        "PostgreSQL database.",
+    ),
+]
+
+# Those of commands that write records; `read_output_options` checks and gathers them.
+FormatOption = Annotated[
+    Format | None,
+    typer.Option(
+        "--format",
+        "-f",
+        metavar="FORMAT",
+        help=f"{', '.join(Format)} (default: table on a terminal, else zone).",
+        rich_help_panel=_OUTPUT_PANEL,
+    ),
+]
+TtlOption = Annotated[
+    int,
+    typer.Option(
+        "--ttl",
+        metavar="SECONDS",
+        min=0,
+        max=MAX_TTL,
+        help="TTL of the records.",
+        rich_help_panel=_OUTPUT_PANEL,
+    ),
+]
+OriginOption = Annotated[
+    str | None,
+    typer.Option(
+        "--origin",
+        metavar="ZONE",
+        help="Write names relative to this zone (format zone).",
+        rich_help_panel=_OUTPUT_PANEL,
+    ),
+]
+ZoneOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--zone",
+        metavar="ZONE",
+        help="Zone of your DNS; repeatable. A record goes into the longest zone that contains it.",
+        rich_help_panel=_OUTPUT_PANEL,
+    ),
+]
+FindZonesOption = Annotated[
+    bool,
+    typer.Option(
+        "--find-zones",
+        help="Look up the zones in DNS, by their SOA records.",
+        rich_help_panel=_OUTPUT_PANEL,
+    ),
+]
+ProviderOption = Annotated[
+    Provider | None,
+    typer.Option(
+        "--provider",
+        metavar="NAME",
+        help=f"Provider of the terraform resources: {', '.join(Provider)} (default: route53).",
+        rich_help_panel=_OUTPUT_PANEL,
+    ),
+]
+ResultsOutputOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        parser=read_output,
+        help=_OUTPUT,
+        rich_help_panel=_OUTPUT_PANEL,
+    ),
+]
+OutputDirOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--output-dir",
+        metavar="DIR",
+        help="Write one file per zone to this directory.",
+        rich_help_panel=_OUTPUT_PANEL,
+    ),
+]
+WideOption = Annotated[
+    bool,
+    typer.Option(
+        "--wide",
+        help="Add the service's result code and message to the table.",
+        rich_help_panel=_OUTPUT_PANEL,
+    ),
+]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dkimctl.cli.options.shared import SAVED_RESULT, read_duration
+from dkimctl.cli.options import SAVED_RESULT, read_duration
 from dkimctl.errors import UsageError
 from dkimctl.render.renderer import CheckFormat
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dkimctl.cli.options.results import MAX_TTL
+from dkimctl.cli.options import MAX_TTL
 from dkimctl.errors import UsageError
 from dkimctl.render.renderer import Language, SheetFormat
 from dkimctl.text.escaping import quoted

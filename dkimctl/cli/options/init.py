@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dkimctl.cli.init.dns import DnsMethod
-from dkimctl.cli.options.results import read_output
+from dkimctl.cli.options import read_output
 from dkimctl.errors import UsageError
 
 _DNS_PANEL = "How DNS is changed"

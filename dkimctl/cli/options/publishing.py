@@ -7,7 +7,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from dkimctl.cli.options.shared import read_duration
+from dkimctl.cli.options import read_duration
 from dkimctl.errors import UsageError
 from dkimctl.render.renderer import PublicationFormat
 

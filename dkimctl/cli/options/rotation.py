@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dkimctl.cli.options.shared import read_duration
+from dkimctl.cli.options import read_duration
 from dkimctl.cli.output.options import OutputOptions, default_format, read_zone
 from dkimctl.errors import UsageError
 from dkimctl.render.renderer import Format

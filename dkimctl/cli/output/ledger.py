@@ -17,7 +17,7 @@ from dkimctl.text.escaping import few
 from dkimctl.text.grouping import without_names
 
 if TYPE_CHECKING:
-    from dkimctl.cli.options.shared import TableOrJson
+    from dkimctl.cli.options import TableOrJson
     from dkimctl.registration.saved_results import ImportPlan
     from dkimctl.rotation.retirement import RetirementStatus
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dkimctl.cli.options.shared import TableOrJson
+from dkimctl.cli.options import TableOrJson
 from dkimctl.cli.output.destination import table_layout, write_chunks
 from dkimctl.cli.output.results import worst_check
 from dkimctl.errors import ExitCode

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from dkimctl.cli.options.shared import TableOrJson
+from dkimctl.cli.options import TableOrJson
 from dkimctl.cli.output import next_steps
 from dkimctl.cli.output.destination import table_layout, write_chunks
 from dkimctl.cli.output.streams import Reporter

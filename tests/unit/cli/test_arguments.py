@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dkimctl.cli.arguments import split_command, wanted_color, wants_json
-from dkimctl.cli.main import COMMANDS, LazyGroup
+from dkimctl.cli.main import COMMANDS, root_command
 from dkimctl.cli.output.colour import Color
 
 
@@ -51,4 +51,4 @@ def test_the_last_colour_counts(line, expected):
      ("profile --sandbox list", "profile", "--sandbox list"), ("wrong run", "wrong", "run")],
 )  # fmt: skip
 def test_a_command_of_two_words_may_have_common_options_between_them(line, name, rest):
-    assert split_command(line.split(), COMMANDS, LazyGroup().params) == (name, rest.split())
+    assert split_command(line.split(), COMMANDS, root_command().params) == (name, rest.split())

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from dkimctl.cli import usage_hints
-from dkimctl.cli.main import LazyGroup, run
+from dkimctl.cli.main import root_command, run
 from dkimctl.service.database.opening import open_store
 from dkimctl.settings.paths import data_dir
 
@@ -21,7 +21,7 @@ def commands(command, path=()) -> Iterator[tuple[tuple[str, ...], object]]:
         yield from commands(command.get_command(None, name), (*path, name))
 
 
-COMMANDS = dict(commands(LazyGroup()))
+COMMANDS = dict(commands(root_command()))
 
 
 def wrong_values(command) -> Iterator[list[str]]:

@@ -7,8 +7,8 @@ from typing import Annotated
 import pytest
 import typer
 
-from dkimctl.cli.command import App
 from dkimctl.cli.completion.tree import describe
+from dkimctl.cli.options import App
 
 app = App()
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from dkimctl.cli.options.shared import TableOrJson
+from dkimctl.cli.options import TableOrJson
 from dkimctl.cli.output.rotation_run import show_report
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.dns.verdicts import Urgency
