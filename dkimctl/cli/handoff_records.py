@@ -1,4 +1,4 @@
-"""The records that go on a sheet for whoever owns the DNS: those to add, or those to delete."""
+"""The records that go on a sheet for the owner of the DNS: those to add, or those to delete."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, assert_never
 
 from dkimctl.models.registration import Result
@@ -12,14 +12,12 @@ from dkimctl.render.renderer import (
     CheckFormat,
     Format,
     KeyFormat,
-    Language,
     MonitoringFormat,
     PerZoneFormat,
     PerZoneRenderer,
     Provider,
     PublicationFormat,
     Renderer,
-    SheetFormat,
     TableLayout,
 )
 
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
     from dkimctl.dns.verdicts import Check, Verdict
     from dkimctl.models.key_status import KeyStatus
     from dkimctl.models.listed_key import ListedKey
-    from dkimctl.publication.handoff.sheet import Sheet
     from dkimctl.publishing.items import PlanItem
 
 _NO_RUN = Run("", 0.0)
@@ -245,28 +242,5 @@ def open_key_renderer(fmt: KeyFormat, layout: TableLayout, now: datetime) -> Ren
             from dkimctl.render.key_list_items import KEY_COLUMNS, key_row
 
             return CsvRenderer(KEY_COLUMNS, key_row)
-        case _:
-            assert_never(fmt)
-
-
-def render_sheet(sheet: Sheet, fmt: SheetFormat, language: Language) -> Iterable[str]:
-    """The text of a sheet for whoever owns the DNS, in chunks; JSON has no language."""
-    match fmt:
-        case SheetFormat.TEXT:
-            from dkimctl.render.handoff.text import sheet_text
-
-            return sheet_text(sheet, language)
-        case SheetFormat.HTML:
-            from dkimctl.render.html.handoff_page import handoff_page
-
-            return [handoff_page(sheet, language)]
-        case SheetFormat.MARKDOWN:
-            from dkimctl.render.handoff.markdown import sheet_markdown
-
-            return sheet_markdown(sheet, language)
-        case SheetFormat.JSON:
-            from dkimctl.render.handoff.items import sheet_json
-
-            return sheet_json(sheet)
         case _:
             assert_never(fmt)

@@ -74,22 +74,6 @@ class PublicationFormat(StrEnum):
     MARKDOWN = "markdown"
 
 
-class SheetFormat(StrEnum):
-    """What `--format` of `handoff` takes."""
-
-    TEXT = "text"
-    HTML = "html"
-    MARKDOWN = "markdown"
-    JSON = "json"
-
-
-class Language(StrEnum):
-    """What `--language` of `handoff` takes."""
-
-    ENGLISH = "en"
-    JAPANESE = "ja"
-
-
 class Provider(StrEnum):
     """The provider whose resources `terraform` writes."""
 

@@ -12,8 +12,8 @@ import pytest
 
 from dkimctl.dns.verdicts import Verdict
 from dkimctl.errors import ExitCode
+from dkimctl.handoff.providers import providers
 from dkimctl.models.registration import Outcome
-from dkimctl.publication.handoff.providers import PROVIDERS
 from dkimctl.render.renderer import Format
 from dkimctl.settings.values import CHECKS
 from documents import PAGES, ROOT
@@ -85,7 +85,7 @@ def test_every_library_has_its_reason():
         ("check-dns.md", "verdict", set(Verdict)),
         ("dns-recipes.md", "`--format`", set(Format)),
         ("exit-codes.md", "exit code", {str(int(code)) for code in ExitCode}),
-        ("handoff.md", "`--provider`", {provider.key for provider in PROVIDERS}),
+        ("handoff.md", "`--provider`", {provider.key for provider in providers()}),
         ("configuration.md", "key of a profile", {*CHECKS, "defaults"}),
         ("troubleshooting.md", "outcome", set(Outcome) - {Outcome.CREATED, Outcome.EXISTS}),
         ("troubleshooting.md", "verdict", set(Verdict) - {Verdict.PUBLISHED}),

@@ -1,4 +1,4 @@
-"""The sheet for whoever owns the DNS, with real name servers."""
+"""The sheet for the owner of the DNS, with real name servers."""
 
 from __future__ import annotations
 

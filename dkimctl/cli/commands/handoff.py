@@ -1,32 +1,71 @@
-"""`dkimctl handoff`: a sheet for whoever owns the DNS."""
+"""`dkimctl handoff`: a sheet for the owner of the DNS."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dkimctl.cli.handoff_records import needed_records, retired_records
-from dkimctl.cli.options import LEDGER, App, OutputOption, examples
-from dkimctl.cli.options.handoff import (
-    ContactOption,
-    LanguageOption,
-    ProviderOption,
-    RetiredOption,
-    SheetFormatOption,
-    TtlOption,
-    ZoneOption,
-    sheet_format,
-)
+from dkimctl.cli.options import LEDGER, MAX_TTL, App, OutputOption, examples
 from dkimctl.cli.options.rotation import AssumeSuccessorsOption
-from dkimctl.cli.output.destination import require_writable
-from dkimctl.cli.output.handoff import find_places_of, show_sheet
+from dkimctl.cli.output import next_steps
+from dkimctl.cli.output.destination import require_writable, write_chunks
 from dkimctl.cli.output.options import read_zone
 from dkimctl.cli.output.results import worst
+from dkimctl.cli.output.streams import Reporter
 from dkimctl.cli.selection import SelectionArgument, read_selection, warn_unmatched
 from dkimctl.cli.session import open_session
-from dkimctl.errors import UsageError
-from dkimctl.render.renderer import Language, SheetFormat
+from dkimctl.errors import ExitCode, UsageError
+from dkimctl.handoff.words import Language, SheetFormat
+from dkimctl.models.registration import (
+    named,
+)
+from dkimctl.render.records import outside_zones
+from dkimctl.text.escaping import few, quoted
+from dkimctl.text.grouping import counted
+
+if TYPE_CHECKING:
+    from dkimctl.cli.session import Session
+    from dkimctl.handoff.sheet import Place, Sheet, SheetRecord
+
+_BY_SUFFIX = {
+    "": SheetFormat.TEXT,
+    ".htm": SheetFormat.HTML,
+    ".html": SheetFormat.HTML,
+    ".json": SheetFormat.JSON,
+    ".md": SheetFormat.MARKDOWN,
+    ".txt": SheetFormat.TEXT,
+}
+_MAX_CONTACT = 200  # characters
+
+
+def _read_contact(text: str) -> str:
+    """What --contact says, on one line. Raises UsageError if it is too long."""
+    contact = " ".join(text.split())
+    if len(contact) > _MAX_CONTACT:
+        raise UsageError(
+            f"in --contact: the text has {len(contact)} characters",
+            hint=f"write at most {_MAX_CONTACT}, such as an email address",
+        )
+    return contact
+
+
+def _sheet_format(fmt: SheetFormat | None, output: Path | None) -> SheetFormat:
+    """The format that is named, or that the suffix of the file stands for. Raises UsageError."""
+    suffix = output.suffix if output else ""
+    known = fmt or _BY_SUFFIX.get(suffix.lower())
+    if known is None:
+        raise UsageError(
+            f"in --output: no format has the suffix {quoted(suffix)}",
+            hint="write .html, .md, .txt or .json, or name the format with --format; for PDF, "
+            "print the .html in a browser",
+        )
+    return known
+
 
 app = App()
 
@@ -45,17 +84,44 @@ app = App()
 def handoff(
     ctx: typer.Context,
     selection: SelectionArgument = None,
-    fmt: SheetFormatOption = None,
-    language: LanguageOption = None,
-    contact: ContactOption = "",
-    zone: ZoneOption = None,
-    provider: ProviderOption = None,
-    ttl: TtlOption = 3600,
-    retired: RetiredOption = False,
+    fmt: Annotated[
+        SheetFormat | None,
+        typer.Option(
+            "--format",
+            "-f",
+            metavar="FORMAT",
+            help=f"{', '.join(SheetFormat)} (default: by the suffix of --output, else text).",
+        ),
+    ] = None,
+    language: Annotated[
+        Language | None,
+        typer.Option(metavar="LANGUAGE", help=f"{', '.join(Language)} (default: en)."),
+    ] = None,
+    contact: Annotated[
+        str,
+        typer.Option(metavar="TEXT", parser=_read_contact, help="Whom to tell when it is done."),
+    ] = "",
+    zone: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ZONE", help="Zone of the DNS; repeatable. Then DNS is not asked."),
+    ] = None,
+    provider: Annotated[
+        str,
+        typer.Option(
+            metavar="PROVIDER",
+            help="DNS provider, such as cloudflare (default: told by the zone's name servers).",
+        ),
+    ] = "",
+    ttl: Annotated[
+        int, typer.Option(metavar="SECONDS", min=0, max=MAX_TTL, help="TTL of the records.")
+    ] = 3600,
+    retired: Annotated[
+        bool, typer.Option("--retired", help="Records to delete, of keys that have been replaced.")
+    ] = False,
     assume_successors: AssumeSuccessorsOption = False,
     output: OutputOption = None,
 ) -> int:
-    """Write a sheet for whoever owns the DNS, with the records to add and how.
+    """Write a sheet for the owner of the DNS, with the records to add and how.
 
     DNS is asked for the zones and their name servers, which tell the provider. The records come
     from the ledger, without those of keys that have been replaced and may be removed; nothing is
@@ -64,10 +130,12 @@ def handoff(
     With --retired, these are the ones on the sheet: the old records to delete. Their successors
     are checked in DNS first.
     """
-    from dkimctl.publication.handoff.sheet import SheetOptions, make_sheet
+    from dkimctl.handoff.providers import provider_with
+    from dkimctl.handoff.sheet import SheetOptions, make_sheet
 
     session = open_session(ctx)
-    fmt = sheet_format(fmt, output)
+    panel = provider_with(provider) if provider else None
+    fmt = _sheet_format(fmt, output)
     if fmt is SheetFormat.JSON and language is not None:
         raise UsageError("--language has no effect with --format json", hint="leave it out")
     if assume_successors and not retired:
@@ -84,8 +152,85 @@ def handoff(
     unmatched = warn_unmatched(session, selected)
     if not records and fmt is not SheetFormat.JSON:
         return worst([status, unmatched])
-    places, answered = find_places_of(session, [record.fqdn for _, record in records], zones)
-    options = SheetOptions(ttl, contact, provider, is_removal=retired)
+    places, answered = _find_places(session, [record.fqdn for _, record in records], zones)
+    options = SheetOptions(ttl, contact, panel, is_removal=retired)
     sheet = make_sheet(records, places, options, now.astimezone())
-    show_sheet(session, sheet, fmt, language or Language.ENGLISH, output)
+    _show_sheet(session, sheet, fmt, language or Language.ENGLISH, output)
     return worst([status, unmatched, answered])
+
+
+_MANY = 100  # names, whose lookups may take longer than a second
+
+
+def _find_places(
+    session: Session, names: Sequence[str], zones: Sequence[str]
+) -> tuple[Mapping[str, Place], ExitCode]:
+    """The place of each name in the zones given, or as DNS has it; warns of what is not known.
+
+    Raises UsageError for names outside the zones given.
+    """
+    from dkimctl.handoff.sheet import Trouble, find_places, given_places
+
+    if zones:
+        places = given_places(names, zones)
+        if outside := [name for name, place in places.items() if not place.zone]:
+            raise outside_zones(outside, zones)
+        return places, ExitCode.OK
+    from dkimctl.dns.nameservers import system_nameservers
+
+    if len(names) >= _MANY:
+        session.reporter.note(f"dkimctl: looking up the zones of {len(names)} names in DNS")
+    places = find_places(names, system_nameservers)
+    troubles = {place.trouble for place in places.values()}
+    _warn_of_places(session.reporter, places)
+    if Trouble.NO_ANSWER in troubles:
+        return places, ExitCode.SERVICE
+    return places, ExitCode.NO if Trouble.NO_ZONE in troubles else ExitCode.OK
+
+
+def _warn_of_places(reporter: Reporter, places: Mapping[str, Place]) -> None:
+    """Warn once for each reason, with the names that it is about."""
+    names_of: dict[tuple[str, str], list[str]] = {}
+    for name, place in places.items():
+        if place.trouble:
+            what = "name servers" if place.zone else "zone"
+            names_of.setdefault((what, place.reason), []).append(place.zone or name)
+    for (what, reason), names in names_of.items():
+        unique = list(dict.fromkeys(names))
+        reporter.warn(
+            f"the {what} of {few(unique)} could not be found: {reason}",
+            hint="the sheet says so; to name the zone yourself, use --zone ZONE",
+            code="place_unknown",
+        )
+
+
+def _show_sheet(
+    session: Session, sheet: Sheet, fmt: SheetFormat, language: Language, output: Path | None
+) -> None:
+    """Write the sheet to a file or stdout, and say what comes next. Raises OutputError."""
+    from dkimctl.handoff.page import render_sheet
+
+    reporter = session.reporter
+    write_chunks([render_sheet(sheet, fmt, language)], output, is_paged=fmt is SheetFormat.TEXT)
+    records = sheet.records
+    _warn_too_long(reporter, [] if sheet.is_removal else records)
+    counts = {"records": len(records), "zones": len(sheet.zones)}
+    what = f"{counted(len(records), 'record')} in {counted(len(sheet.zones), 'zone')}"
+    reporter.summarize(f"wrote {output} ({what})" if output else what, counts)
+    if records:
+        selected = next_steps.select_domains(record.sign_domain for record in records)
+        wait = next_steps.wait_for(selected)
+        check = next_steps.check(selected)
+        step = f"deleted: {check}" if sheet.is_removal else f"added: {wait}"
+        reporter.note(f"when the records are {step}")
+
+
+def _warn_too_long(reporter: Reporter, records: Iterable[SheetRecord]) -> None:
+    too_long = [named(record) for record in records if record.is_too_long]
+    if too_long:
+        reporter.warn(
+            f"longer than the DNS provider's panel takes: {len(too_long)} ({few(too_long)})",
+            hint="ask the provider, use its API (`dkimctl publish`), or register a key of 1024 "
+            "bits; the sheet says so, too",
+            code="too_long",
+        )

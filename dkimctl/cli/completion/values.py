@@ -6,7 +6,7 @@ import json
 from enum import StrEnum
 from typing import Any
 
-from dkimctl.publication.handoff.providers import PROVIDERS
+from dkimctl.handoff.providers import providers
 from dkimctl.render.output_schema import described_outputs
 from dkimctl.settings.schemas import Schema, read_schema
 
@@ -51,6 +51,6 @@ _SOURCES: dict[str, Source] = {
     "[COMMAND]...": _words_of_outputs(),
     "STORE": ("keyring", "file"),
     "METHOD": ("GET", "POST", "PUT", "PATCH", "DELETE"),
-    "PROVIDER": tuple(provider.key for provider in PROVIDERS),
+    "PROVIDER": tuple(provider.key for provider in providers()),
     "BITS": ("1024", "2048"),  # interface 2.3
 }

@@ -1,4 +1,4 @@
-"""Fills a template of this package; a template extends base.html, which has the looks of all."""
+"""Templates: those of this package, or of another that lays out what it has to say."""
 
 from __future__ import annotations
 
@@ -15,18 +15,25 @@ def render_page(template: str, **values: object) -> str:
 
     The page fetches nothing and runs no script: its security policy forbids both.
     """
-    return _environment().get_template(template).render(values)
+    return environment(__package__).get_template(template).render(values)
 
 
-def _environment() -> Environment:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+def environment(package: str) -> Environment:
+    """The templates of `package`; a page extends our base.html, which has the looks of all."""
+    from jinja2 import (
+        ChoiceLoader,
+        Environment,
+        PackageLoader,
+        StrictUndefined,
+        select_autoescape,
+    )
 
-    environment = Environment(
-        loader=PackageLoader(__package__, "templates"),
-        autoescape=True,
+    templates = Environment(
+        loader=ChoiceLoader([PackageLoader(package), PackageLoader(__package__)]),
+        autoescape=select_autoescape(["html"]),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["printable"] = printable
-    return environment
+    templates.filters["printable"] = printable
+    return templates

@@ -12,12 +12,11 @@ from jsonschema import Draft202012Validator
 from dkimctl.cli.doctor import findings
 from dkimctl.cli.main import root_command
 from dkimctl.dns.verdicts import Urgency, Verdict
+from dkimctl.handoff.providers import ValueForm
+from dkimctl.handoff.sheet import Timing, Trouble
 from dkimctl.mail.report import Alignment, MailVerdict
 from dkimctl.models.key_status import KeyStage, NextAction
 from dkimctl.models.registration import Outcome
-from dkimctl.publication.handoff.places import Trouble
-from dkimctl.publication.handoff.providers import ValueForm
-from dkimctl.publication.handoff.sheet import Timing
 from dkimctl.publishing import items
 from dkimctl.render.output_schema import described_outputs, schema_of_output
 from dkimctl.rotation.run import report

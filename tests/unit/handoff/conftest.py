@@ -5,9 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from dkimctl.publication.handoff.places import Place, Trouble
-from dkimctl.publication.handoff.providers import PROVIDERS
-from dkimctl.publication.handoff.sheet import Sheet, SheetOptions, make_sheet
+from dkimctl.handoff.providers import providers
+from dkimctl.handoff.sheet import Place, Sheet, SheetOptions, Trouble, make_sheet
 
 NOW = datetime(2027, 1, 1, tzinfo=UTC)
 STARTS = ("2027-03-01T00:00+09:00", "2026-01-01T00:00+00:00", "soon")
@@ -36,7 +35,7 @@ def every_sheet(sheet_of) -> list[Sheet]:
     zones = ("example.com", "example.net", "xn--r8jz45g.jp", "example.org", "example.jp")
     return [
         *(sheet_of(*zones, provider=each, contact="Mail team <mail@example.net>")
-          for each in (None, *PROVIDERS)),
+          for each in (None, *providers())),
         *(sheet_of(place=Place(trouble=each, reason="why")) for each in Trouble),
         sheet_of(place=Place("example.com", trouble=Trouble.NO_ANSWER, reason="why")),
         sheet_of("sub.example.com", place=Place("example.com")),

@@ -6,10 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from dkimctl.handoff.providers import ValueForm, provider_with
+from dkimctl.handoff.sheet import Place, SheetOptions, Timing, Trouble, make_sheet
 from dkimctl.models.registration import DnsRecord
-from dkimctl.publication.handoff.places import Place, Trouble
-from dkimctl.publication.handoff.providers import ValueForm, provider_with
-from dkimctl.publication.handoff.sheet import SheetOptions, Timing, make_sheet
 
 NOW = datetime(2027, 1, 1, tzinfo=UTC)
 PLACE = Place("example.com", ("ada.ns.cloudflare.com",))

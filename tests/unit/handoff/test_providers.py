@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from dkimctl.errors import UsageError
-from dkimctl.publication.handoff.providers import PROVIDERS, provider_of, provider_with
+from dkimctl.handoff.providers import provider_of, provider_with, providers
 
 SERVERS = {
     "azure": ["ns1-03.azure-dns.com", "ns2-03.azure-dns.net", "ns4-03.azure-dns.info"],
@@ -25,7 +25,7 @@ SERVERS = {
 
 
 def test_every_provider_is_tested():
-    assert [provider.key for provider in PROVIDERS] == sorted(SERVERS)
+    assert [provider.key for provider in providers()] == sorted(SERVERS)
 
 
 @pytest.mark.parametrize("key", SERVERS)
@@ -36,7 +36,7 @@ def test_a_provider_is_told_by_its_name_servers(key):
 
 def test_only_one_provider_fits():
     for names in SERVERS.values():
-        assert len([each for each in PROVIDERS if provider_of(names) is each]) == 1
+        assert len([each for each in providers() if provider_of(names) is each]) == 1
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_other_servers_tell_nothing(names):
     assert provider_of(names) is None
 
 
-@pytest.mark.parametrize("provider", PROVIDERS, ids=lambda provider: provider.key)
+@pytest.mark.parametrize("provider", providers(), ids=lambda provider: provider.key)
 def test_every_provider_has_an_address_that_documents_it(provider):
     address = urlsplit(provider.source)
     assert (address.scheme, bool(address.hostname)) == ("https", True)

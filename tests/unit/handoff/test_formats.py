@@ -15,26 +15,27 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from rich.cells import cell_len
 
+from dkimctl.handoff.page import render_sheet
+from dkimctl.handoff.providers import provider_with, read_yaml
+from dkimctl.handoff.sheet import Place, Sheet, SheetOptions, Trouble, make_sheet
+from dkimctl.handoff.words import Language, SheetFormat
 from dkimctl.models.registration import Registration
-from dkimctl.publication.handoff.places import Place, Trouble
-from dkimctl.publication.handoff.providers import provider_with
-from dkimctl.publication.handoff.sheet import Sheet, SheetOptions, make_sheet
-from dkimctl.render.formats import render_sheet
-from dkimctl.render.handoff import english, japanese
 from dkimctl.render.records import txt_data
-from dkimctl.render.renderer import Language, SheetFormat
 from outputs import validator
 from rendering import HOSTILE, VALUES, txt_value
 from terminals import is_harmless
 
 NOW = datetime(2027, 1, 1, tzinfo=UTC)
-TEXTS = (english.TEXTS, japanese.TEXTS)
+TEXTS = [
+    {key: text for key, text in words.items() if isinstance(text, str)}
+    for words in (read_yaml("texts/en.yaml"), read_yaml("texts/ja.yaml"))
+]
 LANGUAGES = pytest.mark.parametrize("language", Language)
 HOSTILE_CONTACT = f"</code><script>alert(1)</script> `x` ** [a](b) | {HOSTILE}"
 
 
 def render(sheet: Sheet, fmt: SheetFormat, language: Language = Language.ENGLISH) -> str:
-    return "".join(render_sheet(sheet, fmt, language))
+    return render_sheet(sheet, fmt, language)
 
 
 class Html(HTMLParser):

@@ -11,7 +11,7 @@ import dns.rrset
 from dkimctl.dns.messages import NS, SOA, decode, encode
 from dkimctl.dns.nameserver import NoAnswer
 from dkimctl.errors import ServiceError
-from dkimctl.publication.handoff.places import (
+from dkimctl.handoff.sheet import (
     Place,
     Trouble,
     find_places,

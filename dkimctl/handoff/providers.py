@@ -1,0 +1,96 @@
+"""DNS providers: how each is recognized, and what its panel expects.
+
+To add one, add an entry to providers.yaml.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable
+from enum import StrEnum
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+from dkimctl.errors import UsageError
+from dkimctl.text.escaping import quoted
+
+
+class ValueForm(StrEnum):
+    """How the value of a TXT record is entered."""
+
+    WHOLE = "whole"  # in one piece, without quotes
+    STRINGS = "strings"  # as quoted strings of at most 255 characters
+
+
+class Trait(StrEnum):
+    """What to know about a panel."""
+
+    ADDS_ZONE = "adds_zone"  # to the host
+    ADDS_QUOTES = "adds_quotes"  # around what is entered
+    SPLITS = "splits"  # long values into strings
+    PROXIES = "proxies"  # records of other types
+    TEXT_MODE = "text_mode"  # takes strings, where its form is limited
+
+
+class Provider(NamedTuple):
+    """A provider's panel; `hosts` is a pattern for the names of its servers.
+
+    Without their names, the fields of its panel are not documented, or not in English. `limit` is
+    that of a value, in characters; None: none is documented.
+    """
+
+    key: str
+    name: str
+    hosts: str
+    source: str
+    name_field: str = ""
+    value_field: str = ""
+    form: ValueForm = ValueForm.WHOLE
+    limit: int | None = None
+    traits: tuple[Trait, ...] = ()
+
+
+@functools.cache
+def providers() -> tuple[Provider, ...]:
+    """All known providers, sorted by key."""
+    return tuple(
+        Provider(
+            key,
+            **{
+                **fields,
+                "form": ValueForm(fields.get("form", "whole")),
+                "traits": tuple(map(Trait, fields.get("traits", ()))),
+            },
+        )
+        for key, fields in read_yaml("providers.yaml").items()
+    )
+
+
+def provider_of(hosts: Iterable[str]) -> Provider | None:
+    """The provider of all these name servers (lower case, without trailing dot), if it is known."""
+    names = list(hosts)
+    for provider in providers() if names else ():
+        if all(re.fullmatch(provider.hosts, name) for name in names):
+            return provider
+    return None
+
+
+def provider_with(key: str) -> Provider:
+    """The provider with this key. Raises UsageError."""
+    for provider in providers():
+        if provider.key == key.lower():
+            return provider
+    raise UsageError(
+        f"unknown provider {quoted(key)}",
+        hint=f"write one of {', '.join(provider.key for provider in providers())}; for others, "
+        "leave it out",
+    )
+
+
+def read_yaml(name: str) -> dict[str, Any]:
+    """A data file of this package."""
+    import yaml
+
+    content: dict[str, Any] = yaml.safe_load((files(__package__) / name).read_text("utf-8"))
+    return content

@@ -1,1 +1,0 @@
-"""The sheet for whoever owns the DNS, in several formats and languages."""
