@@ -15,9 +15,7 @@ import pytest
 
 from aging import let_pass
 from dkimctl.models.alarm import Alarm
-from dkimctl.publication.notices.changes import Notice
-from dkimctl.publication.notices.document import notice_document
-from dkimctl.publication.notices.problems import Problem
+from dkimctl.notices import Notice, Problem, notice_document
 from documents import PAGES, blocks, example
 from lives import PRIMARY
 from ports import free_port

@@ -12,7 +12,7 @@ import typer
 from dkimctl.cli.checkable import select_checkable
 from dkimctl.cli.interruption import ending_like_ctrl_c
 from dkimctl.cli.looks import recorded_looks
-from dkimctl.cli.notices.of_checks import CheckNotices, require_checks_to_notify
+from dkimctl.cli.notify import CheckNotices, require_checks_to_notify
 from dkimctl.cli.options import LEDGER, App, OutputOption, examples
 from dkimctl.cli.options.checking import (
     MAX_IN_FLIGHT,
@@ -139,7 +139,7 @@ def _refuse_as_plugin(fmt: CheckFormat | None) -> None:
 
 
 def _send_test_notice(session: Session, *others: object) -> int:
-    from dkimctl.cli.notices.sending import send_test_notice
+    from dkimctl.cli.notify import send_test_notice
 
     if any(others):
         hint = "leave out the selection and the other options"

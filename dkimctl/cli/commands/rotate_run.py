@@ -76,7 +76,7 @@ def run(
     The exit code is 1 if something is urgent or needs a decision; with --dry-run, also if something
     is due.
     """
-    from dkimctl.cli.notices.of_rotation import RunNotices
+    from dkimctl.cli.notify import RunNotices
     from dkimctl.cli.rotation_tools import tools_of
     from dkimctl.rotation.run.run import RotationRun
     from dkimctl.rotation.run.tools import RunPolicy

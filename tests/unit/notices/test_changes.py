@@ -5,12 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from dkimctl.models.alarm import Alarm
-from dkimctl.publication.notices.changes import (
+from dkimctl.notices import (
+    Look,
+    Problem,
     after_second_look,
     find_changes,
     first_seen_now,
 )
-from dkimctl.publication.notices.problems import Look, Problem
 
 DAY = timedelta(days=1)
 NOON = datetime(2027, 1, 5, 12, tzinfo=UTC)

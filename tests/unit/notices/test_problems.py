@@ -6,7 +6,7 @@ import pytest
 
 from dkimctl.dns.verdicts import Check, Finding, Urgency, Verdict
 from dkimctl.models.registration import key_of
-from dkimctl.publication.notices.problems import is_key_subject, problem_of, subject_of
+from dkimctl.notices import is_key_subject, problem_of, subject_of
 
 
 def check(verdict: Verdict, urgency: Urgency = Urgency.NONE, reason: str = "") -> Check:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dkimctl.errors import ServiceError
-from dkimctl.publication.notices.program import run_notice_program
+from dkimctl.notices import run_notice_program
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the programs are shell scripts")
 

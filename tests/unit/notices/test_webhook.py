@@ -10,8 +10,8 @@ import pytest
 
 import hostile
 from dkimctl.client.http import HttpClient
-from dkimctl.client.webhook import post_notice
 from dkimctl.errors import ServiceError
+from dkimctl.notices import post_notice
 
 DOCUMENT = b'{"version": 1}\n'
 SECRET_PATH = "/services/T0PSECRET?token=t0psecret"

@@ -10,9 +10,7 @@ import pytest
 from dkimctl.dns.verdicts import Urgency
 from dkimctl.models.alarm import Alarm
 from dkimctl.models.registration import key_of
-from dkimctl.publication.notices.changes import Notice
-from dkimctl.publication.notices.document import MAX_ITEMS, MAX_SUBJECTS, notice_document
-from dkimctl.publication.notices.problems import Problem
+from dkimctl.notices import MAX_ITEMS, MAX_SUBJECTS, Notice, Problem, notice_document
 
 NOON = datetime(2027, 1, 5, 12, tzinfo=UTC)
 SINCE = "2027-01-05T12:00:00+00:00"

@@ -1,1 +1,0 @@
-"""Tell people of problems that a command finds: see `dkimctl.publication.notices`."""

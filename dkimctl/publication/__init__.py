@@ -1,1 +1,0 @@
-"""Whether DNS has the registered records."""

@@ -1,1 +1,0 @@
-"""Tell people of problems, once when they begin and once when they are over."""
