@@ -24,7 +24,7 @@ def main() -> int:
     _disable_core_dumps()
     try:
         if "_DKIMCTL_COMPLETE" in os.environ:  # by a shell's completion script; it is in a hurry
-            from dkimctl.cli.completion.names import answer
+            from dkimctl.cli.completion import answer
 
             return answer()
         from dkimctl.cli.main import run

@@ -54,6 +54,10 @@ class _Root(Group):
                 raise UsageError("no such command", hint=hint)
         return super().resolve_command(ctx, args)
 
+    def shell_complete(self, ctx: Any, incomplete: str) -> Any:
+        words = super().shell_complete(ctx, incomplete)
+        return [word for word in words if " " not in word.value]  # `rotate run` is two words
+
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
         if cmd_name not in COMMANDS:
             return None

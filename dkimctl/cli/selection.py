@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from dkimctl.cli.completion import complete_selection
 from dkimctl.cli.output.alike import AlikeWarnings, warn_unreadable
 from dkimctl.cli.session import Session
 from dkimctl.errors import ExitCode, NegativeAnswer, UsageError
@@ -21,6 +22,7 @@ SelectionArgument = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[SELECTION]...",
+        autocompletion=complete_selection,
         help="Domain names, globs such as '*.example.com', spec files (default: everything).",
     ),
 ]

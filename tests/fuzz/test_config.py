@@ -16,11 +16,8 @@ from dkimctl.settings.config import Config
 from dkimctl.settings.logins import LOGIN_KEYS, read_logins
 from dkimctl.settings.precedence import resolve_settings
 from dkimctl.settings.profile import Profile
-from dkimctl.settings.schemas import Schema
 from dkimctl.text.escaping import printable
-from editors import accepts
 from mutations import JSON_SCALARS, YAML_SCALARS, block, documents, flow, json_tree
-from schema_limits import CONFIG, are_beyond
 from terminals import is_harmless
 
 URLS = st.sampled_from(
@@ -173,16 +170,6 @@ def assert_valid(config: Config) -> None:
     webhook = config.notify.webhook
     assert webhook.startswith(("env/", "keyring/")) or is_safe(webhook.lower() or None)
     assert "hunter2" not in webhook
-
-
-@given(FILES)
-def test_the_schema_agrees(config_file, data):
-    config = loaded(config_file, data)
-    is_accepted = accepts(Schema.CONFIG, data)
-    if isinstance(config, Config):
-        assert is_accepted
-    elif is_accepted:
-        assert are_beyond(CONFIG, config)
 
 
 @given(FILES)

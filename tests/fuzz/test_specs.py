@@ -12,14 +12,11 @@ from dkimctl.client.wire import encode_registration
 from dkimctl.errors import InputError
 from dkimctl.models.registration import DomainSpec
 from dkimctl.service.http.validation import Entry, validate_entry
-from dkimctl.settings.schemas import Schema
 from dkimctl.specs.loading import load_specs
 from dkimctl.specs.names import key_name_length
 from dkimctl.strict_yaml.python_parser import PythonParser
 from dkimctl.text.escaping import printable
-from editors import accepts
 from mutations import YAML_SCALARS, block, documents, flow
-from schema_limits import SPECS, are_beyond
 from terminals import is_harmless
 
 LONGEST = "a." * 119 + "ab"
@@ -144,16 +141,6 @@ def test_the_service_accepts_what_is_loaded(data):
         assert key_name_length(spec.sign_domain, spec.selector) <= 253
     keys = [spec.key for spec in result]
     assert len(set(keys)) == len(keys)
-
-
-@given(FILES)
-def test_the_schema_agrees(data):
-    result = loaded(data)
-    is_accepted = accepts(Schema.SPECS, data)
-    if isinstance(result, list):
-        assert is_accepted
-    elif is_accepted:
-        assert are_beyond(SPECS, result)
 
 
 @given(FILES)

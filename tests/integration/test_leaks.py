@@ -356,7 +356,7 @@ ARGUMENTS = {
     "ledger": ["ledger", "import", "-"],
     "serve": ["serve", "--port", "1", "--host", "203.0.113.1"],
     "service": ["service", "client", "disable", CLIENT_ID],
-    "schema": ["schema", "output", "status"],
+    "schema": ["schema", "specs"],
     "completion": ["completion", "bash"],
     "logout": ["logout"],
 }

@@ -23,7 +23,6 @@ _POSTGRESQL = Path("/usr/lib/postgresql")  # one directory a version
 _FROM_PYPI = {
     "moto_server": "'moto[route53,server]'",
     "schemathesis": "schemathesis",
-    "check-jsonschema": "check-jsonschema",
 }
 # Debian's packages, and the programs in each that tests need.
 PACKAGES = {

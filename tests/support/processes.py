@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 from dkimctl.service.clients import create_client
 from dkimctl.service.database.opening import open_store
-from outputs import assert_described
 
 LIMIT = 60.0  # seconds that a command on a terminal, or the start of a service, may take
 
@@ -75,7 +74,6 @@ class Cli:
         )
         result = Done(done.returncode, done.stdout.decode(), done.stderr.decode())
         assert "Traceback" not in result.err, result.err
-        assert_described(words, result.out, result.err)
         return result
 
     def start(self, *words: object, **options) -> subprocess.Popen[bytes]:

@@ -20,12 +20,11 @@ def test_missing_programs_are_named_with_their_packages(monkeypatch):
 
 
 def test_a_missing_program_of_pypi_is_named_with_its_command(monkeypatch):
-    missing = ("moto_server", "schemathesis", "check-jsonschema")
+    missing = ("moto_server", "schemathesis")
     monkeypatch.setattr(needs, "which", lambda name: name not in missing and name)
     assert needs.summary(["Skipped: moto_server is not installed"]) == (
         "skipped: 1 for missing programs "
-        "(pipx install 'moto[route53,server]'; pipx install schemathesis; "
-        "pipx install check-jsonschema)"
+        "(pipx install 'moto[route53,server]'; pipx install schemathesis)"
     )
 
 

@@ -35,7 +35,14 @@ app = App()
 )
 def api(
     ctx: typer.Context,
-    method: Annotated[str, typer.Argument(metavar="METHOD", help="HTTP method.")],
+    method: Annotated[
+        str,
+        typer.Argument(
+            metavar="METHOD",
+            help="HTTP method.",
+            autocompletion=lambda: ["GET", "POST", "PUT", "PATCH", "DELETE"],
+        ),
+    ],
     path: Annotated[str, typer.Argument(metavar="PATH", help="Path or URL of the service.")],
     body_file: Annotated[
         str | None,

@@ -2,37 +2,54 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
+from enum import StrEnum
 from typing import Annotated
 
 import typer
 
-from dkimctl.cli.completion.scripts import INSTALLATIONS, Shell, script
+from dkimctl.cli.completion import VARIABLE
 from dkimctl.cli.options import App, examples
 from dkimctl.cli.output.streams import write
 
 app = App()
 
 
-def _instructions() -> Iterator[str]:
-    """How to install the scripts, as lines of a shell."""
-    for shell, installations in INSTALLATIONS.items():
-        for place, commands in installations:
-            yield f"# {shell}{place}"
-            yield from commands
+class Shell(StrEnum):
+    """The supported shells."""
+
+    BASH = "bash"
+    ZSH = "zsh"
+    FISH = "fish"
 
 
-@app.command(epilog=examples(*_instructions()))
-def completion(
-    ctx: typer.Context, shell: Annotated[Shell, typer.Argument(help="The shell.")]
-) -> None:
+# zsh runs a file of its fpath at the first TAB, and expects the words for that as well.
+_FROM_FPATH = """
+if [[ $zsh_eval_context[-1] == loadautofunc ]]; then
+  _dkimctl_completion "$@"
+fi
+"""
+_BASH = "~/.local/share/bash-completion/completions"
+
+
+@app.command(
+    epilog=examples(
+        "# bash",
+        f"mkdir -p {_BASH}",
+        f"dkimctl completion bash > {_BASH}/dkimctl",
+        "# zsh",
+        "echo 'source <(dkimctl completion zsh)' >> ~/.zshrc",
+        "# fish",
+        "mkdir -p ~/.config/fish/completions",
+        "dkimctl completion fish > ~/.config/fish/completions/dkimctl.fish",
+    )
+)
+def completion(shell: Annotated[Shell, typer.Argument(help="The shell.")]) -> None:
     """Print a shell's completion script.
 
-    The examples install it for you alone. Start a new shell afterwards.
+    The examples install it for you alone. Start a new shell afterwards. docs/configuration.md has
+    other places for it.
     """
-    write([script(shell, ctx.find_root().command)])
-    if sys.stdout.isatty():
-        ctx.obj.note("dkimctl: to install this script (--help has other places for it), run:")
-        for command in INSTALLATIONS[shell][0].commands:
-            ctx.obj.note(f"  {command}")
+    from typer._completion_shared import get_completion_script
+
+    script = get_completion_script(prog_name="dkimctl", complete_var=VARIABLE, shell=shell) + "\n"
+    write([script + _FROM_FPATH if shell is Shell.ZSH else script])

@@ -8,6 +8,7 @@ from pathlib import Path
 import typer
 
 from dkimctl.cli import prompt
+from dkimctl.cli.commands.schema import Schema, modeline
 from dkimctl.cli.init.account import given_value, missing_options, read_account, read_domains
 from dkimctl.cli.init.dns import DnsAnswers
 from dkimctl.cli.init.files import (
@@ -32,7 +33,6 @@ from dkimctl.cli.output.first_steps import after_init
 from dkimctl.cli.output.next_steps import SPEC_FILE
 from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import ExitCode, UsageError
-from dkimctl.settings.schemas import Schema, modeline
 from dkimctl.settings.values import SANDBOX
 
 app = App()

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from dkimctl.cli.completion import complete_selection
 from dkimctl.cli.options import LEDGER, SAVED_RESULT, App, OutputOption, TableOrJson, examples
 from dkimctl.cli.options.rotation import AssumeSuccessorsOption
 from dkimctl.cli.output.alike import warn_unreadable
@@ -78,7 +79,9 @@ def forget(
     words: Annotated[
         list[str],
         typer.Argument(
-            metavar="SELECTION...", help="Domain names, globs such as '*.example.com', spec files."
+            metavar="SELECTION...",
+            help="Domain names, globs such as '*.example.com', spec files.",
+            autocompletion=complete_selection,
         ),
     ],
     force: Annotated[

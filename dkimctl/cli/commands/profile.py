@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from dkimctl.cli import prompt
+from dkimctl.cli.completion import complete_profiles
 from dkimctl.cli.login_storage import delete_profile
 from dkimctl.cli.options import App, TableOrJson, TableOrJsonOption, YesOption, examples
 from dkimctl.cli.output.profiles import (
@@ -33,7 +34,10 @@ app = App(
     ),
 )
 
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the profile.")]
+NameArgument = Annotated[
+    str,
+    typer.Argument(metavar="NAME", help="Name of the profile.", autocompletion=complete_profiles),
+]
 
 
 @app.command(

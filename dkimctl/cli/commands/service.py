@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from dkimctl.cli.commands import service_audit, service_backup, service_export, service_registration
+from dkimctl.cli.completion import complete_clients
 from dkimctl.cli.embedded_service import open_service_store
 from dkimctl.cli.options import (
     App,
@@ -57,7 +58,9 @@ app.add_typer(service_export.app)
 app.add_typer(service_backup.app)
 app.add_typer(service_audit.app)
 
-ClientArgument = Annotated[str, typer.Argument(metavar="CLIENT_ID", help="Client ID.")]
+ClientArgument = Annotated[
+    str, typer.Argument(metavar="CLIENT_ID", help="Client ID.", autocompletion=complete_clients)
+]
 SecretOutputOption = Annotated[
     Path | None,
     typer.Option(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, assert_never
 
 import typer
 
+from dkimctl.cli.completion import complete_clients
 from dkimctl.cli.embedded_service import open_service_store
 from dkimctl.cli.options import App, DataOption, examples
 from dkimctl.cli.output.streams import Reporter
@@ -61,6 +62,7 @@ def export(
         typer.Option(
             "--third-party-client",
             metavar="CLIENT_ID",
+            autocompletion=complete_clients,
             help="Sign mail of domains without a key with the registration of this client that is "
             "marked `default` (default: the only client's, if there is only one).",
         ),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dkimctl.cli import prompt
+from dkimctl.cli.completion import complete_clients
 from dkimctl.cli.embedded_service import open_service_store
 from dkimctl.cli.options import App, DataOption, TableOrJson, TableOrJsonOption, YesOption, examples
 from dkimctl.cli.output.service_lists import json_list
@@ -41,7 +42,12 @@ SelectorArgument = Annotated[str, typer.Argument(metavar="SELECTOR", help="Its s
 def list_(
     client: Annotated[
         str | None,
-        typer.Option("--client", metavar="CLIENT_ID", help="List those of this client."),
+        typer.Option(
+            "--client",
+            metavar="CLIENT_ID",
+            help="List those of this client.",
+            autocompletion=complete_clients,
+        ),
     ] = None,
     domain: Annotated[
         str | None,

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
+from dkimctl.cli.completion import complete_profiles
 from dkimctl.cli.output.colour import Color
 from dkimctl.cli.output.streams import Reporter, write
 from dkimctl.errors import UsageError, naming
@@ -78,7 +79,14 @@ def _shared(  # only read, by `_shared_options`
     ] = None,
     proxy: Annotated[str | None, _setting("URL", "Proxy for all requests.")] = None,
     profile: Annotated[
-        str | None, _common("--profile", "-p", metavar="NAME", text="Profile to use.")
+        str | None,
+        _common(
+            "--profile",
+            "-p",
+            metavar="NAME",
+            text="Profile to use.",
+            autocompletion=complete_profiles,
+        ),
     ] = None,
     sandbox: Annotated[
         bool, _common("--sandbox", text="Use the embedded service: no account, no network.")

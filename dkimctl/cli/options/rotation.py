@@ -69,6 +69,7 @@ KeyLenOption = Annotated[
     typer.Option(
         "--key-len",
         metavar="BITS",
+        autocompletion=lambda: _KEY_LENS,
         help=f"Length of the new keys: {' or '.join(_KEY_LENS)} (default: "
         f"{DEFAULTS['--key-len']}).",
     ),

@@ -24,7 +24,6 @@ from dkimctl.render.overview_items import overview_lines
 from dkimctl.render.overview_text import Screen, overview_text
 from dkimctl.render.renderer import KeyFormat, TableLayout, render_all
 from dkimctl.rotation.overview import make_overview
-from outputs import validator
 from rendering import HOSTILE
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -135,14 +134,8 @@ def test_times_are_short(time, text):
     assert short_time(time) == text
 
 
-def validated(name: str, text: str):
-    document = json.loads(text)
-    validator(name).validate(document)
-    return document
-
-
-def test_json_is_as_its_schema_says():
-    document = validated("list", render(KeyFormat.JSON, [*KEYS, ODD]))
+def test_json_has_all_fields():
+    document = json.loads(render(KeyFormat.JSON, [*KEYS, ODD]))
     assert document["count"] == 4
     assert document["items"][1] | {"note": ""} == {
         "sign_domain": "xn--r8jz45g.jp", "name": "例え.jp", "selector": "s20270701",
@@ -208,15 +201,14 @@ def test_the_overview_of_nothing():
     assert screen([]).startswith("0 domains, 0 keys on 2026-11-21\n")
 
 
-def test_the_overview_as_json_is_as_its_schema_says():
+def test_the_overview_as_json():
     keys = [*KEYS, ODD, key("due.com", due=3), key("starts.com", starts=-20)]
-    document = validated("overview", "".join(overview_lines(make_overview(keys, NOW))))
+    document = json.loads("".join(overview_lines(make_overview(keys, NOW))))
     assert document["states"] == {"published": 3, "missing": 1, "unchecked": 1}
     assert [one["sign_domain"] for one in document["urgent"]] == ["xn--r8jz45g.jp"]
     assert [one["what"] for one in document["week"] + document["month"]] == [
         "register successor", "signing starts"
     ]  # fmt: skip
-    validated("overview", "".join(overview_lines(make_overview([], NOW))))
 
 
 class Page(HTMLParser):

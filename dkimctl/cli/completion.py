@@ -1,0 +1,99 @@
+"""Completion in shells: Typer's own, with completers for names of profiles, domains and clients.
+
+A completer only reads: it creates no file, takes no lock, opens no keyring and sends nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import typer
+
+VARIABLE = "_DKIMCTL_COMPLETE"  # by which a shell's script asks
+MOST_DOMAINS = 200  # a list that nobody would read further
+# No shell expands anything in such a word, or needs quotes for it; and it is not an option.
+_PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@%+,-]*", re.ASCII)
+
+_Words = list[str | tuple[str, str]]  # a word, or one with what it means
+
+
+def answer() -> int:
+    """Answer a shell's script.
+
+    Whatever goes wrong, there is no answer, and no message in the middle of typing: running the
+    command reports it.
+    """
+    with contextlib.redirect_stderr(io.StringIO()), contextlib.suppress(Exception):
+        from typer import _completion_classes
+        from typer.completion import shell_complete
+
+        from dkimctl.cli.main import root_command
+        from dkimctl.cli.output.streams import Reporter
+
+        _completion_classes.completion_init()
+        # Help has no markup. rich would take longer than all the rest, and break long lines.
+        _completion_classes._sanitize_help_text = lambda text: text
+        context = {"obj": Reporter(quiet=True)}
+        shell_complete(root_command(), context, "dkimctl", VARIABLE, os.environ[VARIABLE])
+    return 0
+
+
+def complete_profiles(ctx: typer.Context, _args: list[str], _incomplete: str) -> _Words:
+    """The profiles of the config file, and those with a login."""
+    from dkimctl.settings.profile import known_profiles, stored_settings
+
+    session = _session(ctx)
+    words: _Words = []
+    for name in known_profiles(session.config, session.logins):
+        client_id = stored_settings(name, session.config, session.logins).get("client_id")
+        words.append((name, f"client ID {client_id}") if client_id else name)
+    return _plain(words)
+
+
+def complete_selection(ctx: typer.Context, _args: list[str], incomplete: str) -> _Words:
+    """The registered domains of the profile on the line. Without any, shells offer files."""
+    # `rotate` takes a selection, or the second word of another command.
+    words: _Words = ["run"] if ctx.command.name == "rotate" and not ctx.params["selection"] else []
+    with contextlib.suppress(Exception):
+        from dkimctl.ledger.ledger import domains_with_prefix
+        from dkimctl.settings.profile import require_ledger_account
+
+        session = _session(ctx)
+        base_url, client_id = require_ledger_account(session.profile)
+        words += domains_with_prefix(
+            session.ledger_file, base_url, client_id, incomplete, MOST_DOMAINS
+        )
+    return _plain(words)
+
+
+def complete_clients(ctx: typer.Context, _args: list[str], _incomplete: str) -> _Words:
+    """The clients in the embedded service's data file; a database may be far away."""
+    from dkimctl.service.client_names import read_client_states
+    from dkimctl.service.database.location import default_location
+
+    location = ctx.params.get("data") or default_location()
+    if not isinstance(location, Path):
+        return []
+    return _plain(read_client_states(location.expanduser()))
+
+
+def _session(ctx: typer.Context) -> Any:
+    """A session with the profile that the line names, before or after the command."""
+    from dkimctl.cli.session import open_session
+
+    if config := ctx.meta.get("config"):
+        # Shells have not expanded it. Standard input or a pipe would keep them waiting.
+        ctx.meta["config"] = os.path.expanduser(config)  # noqa: PTH111 - keeps `//`
+        if not Path(ctx.meta["config"]).is_file():
+            raise FileNotFoundError
+    return open_session(ctx)
+
+
+def _plain(words: Iterable[str | tuple[str, str]]) -> _Words:
+    return [word for word in words if _PLAIN.fullmatch(word if isinstance(word, str) else word[0])]

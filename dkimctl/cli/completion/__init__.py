@@ -1,1 +1,0 @@
-"""Completion of command lines in shells: what can follow, and the shells' scripts."""
