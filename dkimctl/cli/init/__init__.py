@@ -1,1 +1,0 @@
-"""What `init` asks for, and the files that it writes."""
