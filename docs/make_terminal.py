@@ -19,9 +19,9 @@ from rich.text import Text
 from dkimctl.dkim import record_name
 from dkimctl.dns.verdicts import Check, Finding, Urgency, Verdict
 from dkimctl.models.registration import DnsRecord, DomainSpec, Outcome, Registration, Result
-from dkimctl.render.check_table import CheckTableRenderer
+from dkimctl.render.checks import CheckTable
 from dkimctl.render.renderer import TableLayout, render_all
-from dkimctl.render.table import TableRenderer
+from dkimctl.render.results import ResultTable
 from dkimctl.specs.loading import read_specs
 
 PICTURE = Path(__file__).parent / "images" / "terminal.svg"
@@ -55,9 +55,9 @@ def _lines() -> Iterator[str]:
     yield "$ dkimctl register domains.example.yaml"
     layout = TableLayout(_WIDTH, colour=True)
     results = [Result(_registration(spec), Outcome.CREATED) for spec in specs]
-    yield from _wrapped(render_all(TableRenderer(layout), results))
+    yield from _wrapped(render_all(ResultTable(layout), results))
     yield "$ dkimctl check-dns"
-    check_table = CheckTableRenderer(layout, wanted=Verdict.PUBLISHED)
+    check_table = CheckTable(layout, wanted=Verdict.PUBLISHED)
     checks = map(_check, specs, (Verdict.PUBLISHED, Verdict.TRUNCATED, Verdict.MISSING))
     yield from _wrapped(render_all(check_table, checks))
 

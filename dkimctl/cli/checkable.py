@@ -14,7 +14,7 @@ from dkimctl.dns.looks import same_records
 from dkimctl.errors import ExitCode, LedgerError, UsageError
 from dkimctl.ledger.selection import Selection
 from dkimctl.models.registration import Outcome, Registration, RegistrationKey, Result, named
-from dkimctl.render.records import sound_record
+from dkimctl.render.renderer import sound_record
 from dkimctl.text.grouping import without_names
 
 

@@ -12,7 +12,7 @@ from dkimctl.errors import ExitCode
 from dkimctl.ledger.selection import Selection
 from dkimctl.models.key_status import KeyStage, NextAction
 from dkimctl.models.registration import DnsRecord, Registration, Result, key_of, named
-from dkimctl.render.records import publishable, sound_record
+from dkimctl.render.renderer import publishable, sound_record
 from dkimctl.text.escaping import few
 
 SheetRecords = list[tuple[Registration, DnsRecord]]

@@ -137,7 +137,7 @@ def run(args: Sequence[str]) -> int:
 
 
 def _fail_as_plugin(error: DkimctlError) -> int:
-    from dkimctl.render.nagios import State, unknown_line
+    from dkimctl.render.monitoring import State, unknown_line
 
     with suppress(OutputError):
         write([unknown_line(error.message)])

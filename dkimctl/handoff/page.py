@@ -22,11 +22,11 @@ from dkimctl.handoff.words import (
     unbroken,
     wrapped,
 )
+from dkimctl.render.data import json_line
 from dkimctl.render.html.page import environment
-from dkimctl.render.json_format import json_line
-from dkimctl.render.markdown import code, fenced
-from dkimctl.render.records import txt_data
+from dkimctl.render.renderer import txt_data
 from dkimctl.render.stage_items import written_time
+from dkimctl.render.table import code, fenced
 from dkimctl.text.character_strings import character_strings
 from dkimctl.text.escaping import printable
 from dkimctl.text.idn import readable

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dkimctl.models.listed_key import ListedKey
-from dkimctl.render.json_format import json_line
 from dkimctl.render.stage_items import written_time
 from dkimctl.text.idn import readable
 
@@ -13,13 +12,8 @@ KEY_COLUMNS = (
 )  # fmt: skip
 
 
-def key_line(key: ListedKey) -> str:
-    """`key` as a JSON object on one line; null: not known, or none."""
-    return json_line(key_fields(key))
-
-
 def key_fields(key: ListedKey) -> dict[str, str | int | None]:
-    """The values of KEY_COLUMNS by name."""
+    """The values of KEY_COLUMNS by name; None: not known, or none."""
     return dict(zip(KEY_COLUMNS, key_row(key), strict=True))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dkimctl.models.overview import Event, Overview
-from dkimctl.render.json_format import json_line
+from dkimctl.render.data import json_line
 from dkimctl.render.key_list_items import key_fields
 from dkimctl.render.stage_items import written_time
 

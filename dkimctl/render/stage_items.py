@@ -5,17 +5,16 @@ from __future__ import annotations
 from datetime import datetime
 
 from dkimctl.models.key_status import KeyDates, KeyStatus
-from dkimctl.render.json_format import json_line
 
 STAGE_COLUMNS = (
     "sign_domain", "selector", "stage", "since", "next", "due", "urgency", "note", *KeyDates._fields
 )  # fmt: skip
 
 
-def stage_line(status: KeyStatus) -> str:
-    """`status` as a JSON object on one line; null: not known, or none."""
+def stage_fields(status: KeyStatus) -> dict[str, str | None]:
+    """The values of STAGE_COLUMNS by name; None: not known, or none."""
     values = (value or None for value in stage_row(status))
-    return json_line(dict(zip(STAGE_COLUMNS, values, strict=True)))
+    return dict(zip(STAGE_COLUMNS, values, strict=True))
 
 
 def stage_row(status: KeyStatus) -> tuple[str | None, ...]:

@@ -1,123 +1,205 @@
-"""Table: for people. The TXT value is on its own line below the row, ready to copy."""
+"""Tables for people, and text of others in Markdown.
+
+Text that does not fit its column is wrapped by rich, never cut. Rows that fit, which are nearly
+all, are only padded: a rich.table takes 0.4 ms a row, and a list may have 100,000.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
-from typing import ClassVar
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from itertools import repeat, zip_longest
+from typing import TYPE_CHECKING, NamedTuple
 
-from dkimctl.models.registration import GOOD, Outcome, Registration, Result
-from dkimctl.render.grid import (
-    DIM,
-    GREEN,
-    INDENT,
-    NEED_NO_ATTENTION,
-    RED,
-    YELLOW,
-    Grid,
-    hidden_rows,
-    wrapped,
-)
-from dkimctl.render.renderer import Renderer, TableLayout
 from dkimctl.text.escaping import printable
-from dkimctl.text.grouping import Grouping, and_more, without_names
 
-_HEADER = ("DOMAIN", "SELECTOR", "OUTCOME", "BITS", "START")
-_RESULT = "RESULT"
-_MIN_RESULT = len("201 created")
-_MIN_START = len("2026-03-01T00:00")  # a start date wraps best before its UTC offset
+if TYPE_CHECKING:
+    from rich.console import Console
 
-_WAITING = frozenset({Outcome.PENDING, Outcome.RETIRED, Outcome.DIFFERS, Outcome.TAKEN})
-_NEED_NO_ATTENTION = GOOD | {Outcome.PENDING}
-_NOT_GROUPED = _NEED_NO_ATTENTION | {Outcome.RETIRED}
+    from dkimctl.render.renderer import TableLayout
+
+BOLD, DIM, RED, GREEN, YELLOW, CYAN = "1", "2", "31", "32", "33", "36"  # ECMA-48 section 8.3.117
+BOLD_RED = "1;31"
+
+INDENT = "  "  # of lines below a row
+_GAP = "  "  # between two cells
+_MIN_WIDTH = 40
+_KEPT_SPACE = "\ue000"  # a space at which no line is broken; `printable` leaves none in data
 
 
-class TableRenderer(Renderer[Result]):
-    """A header, then for each result its row, reason, FQDN and TXT value.
+class Row(NamedTuple):
+    """The cells of a row, whose empty ones are shown as a dash, and the whole lines below it.
 
-    Cells wrap, so that lines fit the width (at least 40). An FQDN and a TXT value are lines of any
-    length, which the terminal wraps.
+    A style is an ANSI code, or "" for none. Without cells, there are only the lines.
     """
 
-    _left_out: ClassVar[Set[Outcome]] = _NEED_NO_ATTENTION  # with `only_attention`
-    _left_out_ones: ClassVar[tuple[str, str]] = NEED_NO_ATTENTION
-    _has_records: ClassVar[bool] = True
-
-    def __init__(self, layout: TableLayout) -> None:
-        self._layout = layout
-        self._results: list[Result] = []
-        self._hidden = 0
-        self._alike = Grouping[str](layout.most_alike)
-
-    def add(self, result: Result) -> str:
-        if self._layout.only_attention and result.outcome in self._left_out:
-            self._hidden += 1
-        elif self._shows(result):
-            self._results.append(result)
-        return ""
-
-    def end(self) -> Iterator[str]:
-        layout = self._layout
-        if self._results:
-            header = (*_HEADER, _RESULT) if layout.wide else _HEADER
-            cells = [_cells(result, wide=layout.wide) for result in self._results]
-            min_last = _MIN_RESULT if layout.wide else _MIN_START
-            grid = Grid(header, cells, layout.width, min_last=min_last, colour=layout.colour)
-            yield from grid.header()
-            for result, texts in zip(self._results, cells, strict=True):
-                yield self._row(result, texts, grid)
-        for kind, count in self._alike.rest():
-            yield from wrapped(printable(and_more(count, kind)), layout.width)
-        if self._hidden:
-            yield from hidden_rows(
-                self._hidden, layout.width, which=self._left_out_ones, shown_by=layout.shown_by
-            )
-
-    def _shows(self, result: Result) -> bool:
-        """Whether the row is shown, or counted since there were enough of its kind."""
-        if self._layout.most_alike is None or result.outcome in _NOT_GROUPED:
-            return True
-        reason = without_names(result.reason, *result.registration.key)
-        return self._alike.shows(f"{result.outcome}: {reason}")
-
-    def _row(self, result: Result, texts: tuple[str, ...], grid: Grid) -> str:
-        """The row, and the lines below it."""
-        style = style_of(result.outcome)
-        details = [*self._details(result, grid, style)]
-        return "".join([*grid.row(texts, ["", "", style, "", "", style]), *details])
-
-    def _details(self, result: Result, grid: Grid, style: str) -> Iterator[str]:
-        registration, reason = result.registration, result.reason
-        is_in_row = self._layout.wide and reason == registration.message
-        record = registration.record if self._has_records else None
-        if reason and not is_in_row:
-            yield from grid.below(printable(reason), style)
-        if record is not None:
-            name_and_type = f"FQDN  {printable(record.fqdn)}  {printable(record.type)}"
-            yield f"{INDENT}{grid.styled(name_and_type, DIM)}\n"
-            yield f"{printable(record.value)}\n"
-        if record is not None or (reason and not is_in_row):
-            yield "\n"
+    cells: Sequence[str | None] = ()
+    styles: Sequence[str] = ()
+    below: Iterable[str] = ()
 
 
-def _cells(result: Result, *, wide: bool) -> tuple[str, ...]:
-    registration = result.registration
-    texts = (
-        registration.sign_domain,
-        registration.selector,
-        result.outcome,
-        registration.key_len and str(registration.key_len),
-        registration.start_date,
-        *([_answer(registration)] if wide else []),
-    )
-    return tuple(printable(text) if text else "-" for text in texts)
+def table(columns: Sequence[str], rows: Iterable[Row], layout: TableLayout) -> Iterator[str]:
+    """The lines of a table: titles in bold, the rows, and the lines below each; "" without rows."""
+    rows = list(rows)
+    texts = [tuple([printable(cell) if cell else "-" for cell in row.cells]) for row in rows]
+    filled = [cells for cells in texts if cells]
+    widths = _column_widths([columns, *filled], max(layout.width, _MIN_WIDTH))
+    if filled:
+        yield from _lines_of_row(columns, [BOLD] * len(columns), widths, layout)
+    for row, cells in zip(rows, texts, strict=True):
+        if cells:
+            yield from _lines_of_row(cells, row.styles, widths, layout)
+        yield from row.below
 
 
-def _answer(registration: Registration) -> str:
-    return " ".join(filter(None, (registration.code, registration.message)))
+def wrapped(text: str, layout: TableLayout, style: str = "", *, indent: str = "") -> Iterator[str]:
+    """The lines of `text`, made printable, that fit the width (at least 40 columns)."""
+    for line in wrap(printable(text), max(layout.width, _MIN_WIDTH) - len(indent)):
+        yield f"{indent}{styled(line, style, layout)}\n"
 
 
-def style_of(outcome: Outcome) -> str:
-    """The colour of an outcome, as an ANSI code."""
-    if outcome in GOOD:
-        return GREEN
-    return YELLOW if outcome in _WAITING else RED
+def below(text: str, layout: TableLayout, style: str = "") -> Iterator[str]:
+    """The lines of `text` below a row; none for ""."""
+    return wrapped(text, layout, style, indent=INDENT) if text else iter(())
+
+
+def styled(text: str, style: str, layout: TableLayout) -> str:
+    """`text` with an ANSI code, if there is one and the table is coloured."""
+    return f"\x1b[{style}m{text}\x1b[0m" if style and layout.colour else text
+
+
+NEED_NO_ATTENTION = ("needs no attention", "need no attention")
+
+
+def hidden_rows(
+    count: int,
+    layout: TableLayout,
+    *,
+    alike: int = 0,
+    which: tuple[str, str] = NEED_NO_ATTENTION,
+) -> Iterator[str]:
+    """Lines for below a table that say how many rows it leaves out, and what shows all.
+
+    `which` says of `count` rows, of one or of several, why; `alike` are like others that are shown.
+    """
+    left_out = []
+    if count:
+        one, several = which
+        left_out.append(f"1 row that {one}" if count == 1 else f"{count:,} rows that {several}")
+    if alike:
+        left_out.append(f"{alike:,} {'row' if alike == 1 else 'rows'} like those above")
+    are = "is" if count + alike == 1 else "are"
+    if left_out:
+        text = f"{' and '.join(left_out)} {are} not shown; {layout.shown_by} shows all"
+        yield from wrapped(text, layout)
+
+
+def columns_of(text: str) -> int:
+    """The width of a printable text on a terminal."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def padded_to(text: str, width: int) -> str:
+    return text + " " * (width - columns_of(text))
+
+
+def lines_of(cells: Sequence[str], widths: Sequence[int]) -> Iterator[Sequence[str]]:
+    """The lines of cells that are wrapped to these widths; "" where a cell has no more."""
+    return zip_longest(*map(wrap, cells, widths), fillvalue="")
+
+
+def wrap(text: str, width: int) -> list[str]:
+    """`text` in lines of at most `width` columns, broken between words where possible.
+
+    A command in backticks that fits stays on one line, to copy it as a whole.
+    """
+    if columns_of(text) <= width:
+        return [text]
+    from rich.text import Text
+
+    def kept(command: re.Match[str]) -> str:
+        fits = columns_of(command[0]) <= width
+        return command[0].replace(" ", _KEPT_SPACE) if fits else command[0]
+
+    lines = Text(re.sub("`[^`]*`", kept, text), overflow="fold").wrap(_console(), width)
+    return [line.plain.rstrip().replace(_KEPT_SPACE, " ") for line in lines]
+
+
+@cache
+def _console() -> Console:
+    from rich.console import Console
+
+    return Console()
+
+
+def _lines_of_row(
+    cells: Sequence[str], styles: Sequence[str], widths: Sequence[int], layout: TableLayout
+) -> Iterator[str]:
+    fits = all(columns_of(cell) <= width for cell, width in zip(cells, widths, strict=True))
+    for line in [cells] if fits else lines_of(cells, widths):
+        *others, last = line
+        texts: Iterable[str] = [*map(padded_to, others, widths), last]
+        if layout.colour:
+            texts = map(styled, texts, styles or repeat(""), repeat(layout))
+        yield _GAP.join(texts).rstrip(" ") + "\n"
+
+
+def _column_widths(rows: Sequence[Sequence[str]], width: int) -> list[int]:
+    """The width of each column, so that a row is at most `width` columns wide."""
+    columns = list(zip(*rows, strict=True))
+    widths = [max(map(columns_of, column)) for column in columns]
+    room = width - len(_GAP) * (len(widths) - 1)
+    if sum(widths) <= room:
+        return widths
+    # One long domain must not squeeze all rows. Only the last column may be wider than a third.
+    widths = [*(min(widest, width // 3) for widest in widths[:-1]), widths[-1]]
+    # First, columns of several words lose what they can without a word broken.
+    for at, column in enumerate(columns):
+        longest_word = max(columns_of(word) for cell in column for word in cell.split(" "))
+        excess = max(sum(widths) - room, 0)
+        widths[at] = max(min(widths[at], longest_word), widths[at] - excess)
+    # Then the widest are narrowed, titles last.
+    titles = [max(map(len, title.split(" "))) for title in rows[0]]
+    while sum(widths) > room and max(widths) > 1:
+        widest = max(range(len(widths)), key=lambda at: (widths[at] > titles[at], widths[at]))
+        widths[widest] -= 1
+    return widths
+
+
+def code(text: str) -> str:
+    """`text` in Markdown, as a code span (CommonMark 6.1) that nothing in it can end."""
+    text = printable(text)
+    fence = "`" * (_longest_run(text) + 1)
+    pad = " " if text.startswith("`") or text.endswith("`") or not text else ""
+    return f"{fence}{pad}{text}{pad}{fence}"
+
+
+def markdown_row(cells: Iterable[str]) -> str:
+    """A row of a Markdown table, each of whose cells is code; "" stays empty."""
+    return f"| {' | '.join(map(code_cell, cells))} |\n"
+
+
+def code_cell(text: str) -> str:
+    r"""`text` as code in a cell of a Markdown table; "" for none.
+
+    There, `\|` is a pipe even in code (GFM 4.10). After a backslash, parsers disagree on it: a
+    space is put between the two.
+    """
+    parts = re.split(r"(?<=\\)(?=\|)", printable(text)) if text else []
+    return " ".join(code(part).replace("|", r"\|") for part in parts)
+
+
+def fenced(lines: Sequence[str], language: str = "", indent: str = "") -> str:
+    """Lines that are printable as a code block (CommonMark 4.5) that nothing in them can end."""
+    fence = "`" * max(3, max(map(_longest_run, lines)) + 1)
+    return "".join(f"{indent}{line}\n" for line in (f"{fence}{language}", *lines, fence))
+
+
+def _longest_run(text: str) -> int:
+    """The length of the longest run of backticks."""
+    return max(map(len, re.findall("`+", text)), default=0)

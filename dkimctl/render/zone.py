@@ -1,12 +1,19 @@
-"""Zone: master-file lines (RFC 1035 section 5), ready to include in a zone."""
+"""Zone: master-file lines (RFC 1035 section 5), ready to include in a zone; and the bare value."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from dkimctl.models.registration import DnsRecord, Registration, Result
-from dkimctl.render.records import outside_zones, owner_name, publishable, relative_name, txt_data
-from dkimctl.render.renderer import PerZoneRenderer, Renderer
+from dkimctl.render.renderer import (
+    PerZoneRenderer,
+    Renderer,
+    outside_zones,
+    owner_name,
+    publishable,
+    relative_name,
+    txt_data,
+)
 from dkimctl.text.dns_names import contains
 from dkimctl.text.escaping import printable
 
@@ -28,9 +35,7 @@ class ZoneRenderer(Renderer[Result]):
         record = publishable(result)
         if record is None:
             return ""
-        origin = self._origin
-        name = owner_name(record.fqdn) if origin is None else _relative(record.fqdn, origin)
-        return _lines(name, record, self._ttl, _comment(result.registration))
+        return _lines(record, self._origin, self._ttl, _comment(result.registration))
 
 
 class ZoneFilesRenderer(PerZoneRenderer):
@@ -51,22 +56,21 @@ class ZoneFilesRenderer(PerZoneRenderer):
         # $ORIGIN is only for this file: after an $INCLUDE, the old one is back (RFC 1035, 5.1).
         yield f"; DKIM records of {zone}, to $INCLUDE in its zone file\n{_origin_line(zone)}"
         for record in records:
-            name = _relative(record.fqdn, zone)
-            yield _lines(name, record, self._ttl, self._comments[record.fqdn])
+            yield _lines(record, zone, self._ttl, self._comments[record.fqdn])
 
 
 def _origin_line(zone: str) -> str:
     return f"$ORIGIN {owner_name(zone)}\n"
 
 
-def _lines(name: str, record: DnsRecord, ttl: int, comment: str) -> str:
+def _lines(record: DnsRecord, origin: str | None, ttl: int, comment: str) -> str:
+    """The lines of a record, whose name is relative to `origin`, if there is one."""
+    name = owner_name(record.fqdn)
+    if origin is not None:
+        if not contains(origin, record.fqdn):
+            raise outside_zones([record.fqdn], [origin])
+        name = owner_name(relative_name(record.fqdn, origin, apex="@")).removesuffix(".")
     return f"; {comment}\n{name} {ttl} IN TXT {txt_data(record.value)}\n"
-
-
-def _relative(fqdn: str, origin: str) -> str:
-    if not contains(origin, fqdn):
-        raise outside_zones([fqdn], [origin])
-    return owner_name(relative_name(fqdn, origin, apex="@")).removesuffix(".")
 
 
 def _comment(registration: Registration) -> str:
@@ -77,8 +81,33 @@ def _comment(registration: Registration) -> str:
         text += f", {registration.key_len} bits"
     if registration.code is not None:
         text += f", result {registration.code} {registration.message or ''}"
-    text = text.rstrip()
-    if text.isascii() and text.isprintable():
-        return text
     # ASCII only: the encoding of a master file depends on the name server.
-    return printable(text).encode("ascii", "backslashreplace").decode("ascii")
+    return printable(text.rstrip()).encode("ascii", "backslashreplace").decode("ascii")
+
+
+class ValueRenderer(Renderer[Result]):
+    """The value of the one publishable record, to paste into a form.
+
+    Of several records, lines of FQDN, tab, value.
+    """
+
+    def __init__(self) -> None:
+        self._first: DnsRecord | None = None  # until there is a second
+        self._has_several = False
+
+    def add(self, result: Result) -> str:
+        record = publishable(result)
+        if record is None:
+            return ""
+        line = f"{printable(record.fqdn)}\t{printable(record.value)}\n"
+        if self._has_several:
+            return line
+        if self._first is None:
+            self._first = record
+            return ""
+        self._has_several = True
+        return f"{printable(self._first.fqdn)}\t{printable(self._first.value)}\n{line}"
+
+    def end(self) -> Iterator[str]:
+        if self._first is not None and not self._has_several:
+            yield f"{printable(self._first.value)}\n"

@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.render.records import txt_data
+from dkimctl.render.renderer import txt_data
 from show_dns import APEX, measure, registrations
 
 sys.path.append(str(Path(__file__).parents[1] / "support"))

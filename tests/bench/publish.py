@@ -22,7 +22,7 @@ from pathlib import Path
 
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models.registration import DnsRecord, Registration
-from dkimctl.render.records import txt_data
+from dkimctl.render.renderer import txt_data
 from show_dns import APEX, measure, registrations
 
 sys.path.append(str(Path(__file__).parents[1] / "support"))

@@ -30,8 +30,7 @@ from dkimctl.models.secret import Secret, Token
 from dkimctl.registration import outcomes
 from dkimctl.registration.outcomes import match
 from dkimctl.registration.saved_results import results_of
-from dkimctl.render.records import publishable
-from dkimctl.render.renderer import PER_ZONE, Format, Provider, TableLayout
+from dkimctl.render.renderer import PER_ZONE, Format, Provider, TableLayout, publishable
 from dkimctl.text.escaping import printable
 from mutations import JSON_SCALARS, documents, flow, json_tree
 from rendering import render_files, render_table, render_text

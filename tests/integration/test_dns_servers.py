@@ -10,7 +10,7 @@ import dkim
 import pytest
 
 from dkimctl.models.registration import DnsRecord, Outcome, Registration, Result
-from dkimctl.render.nsupdate import NsupdateDeletionRenderer, NsupdateRenderer
+from dkimctl.render.nsupdate import NsupdateRenderer
 from dkimctl.render.renderer import render_all
 from dns_servers import (
     SECRET,
@@ -150,7 +150,7 @@ def test_deletions_remove_only_the_records_of_these_names(
         Result(Registration("example.com", "s1", record=record), Outcome.EXISTS)
         for record in records[:1]
     ]
-    script = "".join(render_all(NsupdateDeletionRenderer(words[1:]), results))
+    script = "".join(render_all(NsupdateRenderer(words[1:], ttl=None), results))
     done = update(client, server, script=script)
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
     assert server.ask(records[0].fqdn) == []
@@ -182,7 +182,7 @@ def test_updates_are_as_large_as_a_dns_message_may_be(serve, update, program, cl
     assert {name: server.ask(name) for name in list(values)[::9]} == {
         name: [value.encode()] for name, value in list(values.items())[::9]
     }
-    script = "".join(render_all(NsupdateDeletionRenderer(["example.com"]), results))
+    script = "".join(render_all(NsupdateRenderer(["example.com"], ttl=None), results))
     assert update(client, server, script=script).returncode == 0
     assert [server.ask(name) for name in list(values)[::9]] == [[]] * len(list(values)[::9])
 

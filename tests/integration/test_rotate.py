@@ -25,7 +25,7 @@ from dkimctl.models.secret import Secret
 from dkimctl.registration.engine import RegistrationEngine
 from dkimctl.registration.limits import Limits
 from dkimctl.registration.preflight import Planner
-from dkimctl.render.nsupdate import NsupdateDeletionRenderer
+from dkimctl.render.nsupdate import NsupdateRenderer
 from dkimctl.render.renderer import Format, render_all
 from dkimctl.render.spec_yaml import render_spec_yaml
 from dkimctl.rotation.retirement import (
@@ -567,7 +567,7 @@ class World:
 
     def deletions(self) -> str:
         results = map(as_result, self._retired())
-        return "".join(render_all(NsupdateDeletionRenderer(()), results))
+        return "".join(render_all(NsupdateRenderer((), ttl=None), results))
 
     def close(self) -> None:
         self.ledger.close()

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from dkimctl.dns.verdicts import Check, Finding, ServerFinding, Verdict
 from dkimctl.models.registration import DnsRecord, Result
-from dkimctl.render.formats import open_check_renderer, open_renderer
+from dkimctl.render.checks import open_checks
 from dkimctl.render.renderer import CheckFormat, Format, TableLayout, ZoneFile, render_all
+from dkimctl.render.results import open_results
 
 # Values of sound records (RFC 6376: printable ASCII), with keys of over 4,096 bits.
 VALUES = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), min_size=1, max_size=900)
@@ -53,7 +54,7 @@ def txt_value(presentation: str) -> str:
 
 def render_text(fmt: Format, results: Iterable[Result], **options: object) -> str:
     """`results` in a format that is one text."""
-    return "".join(render_all(open_renderer(fmt, **options), results))
+    return "".join(render_all(open_results(fmt, **options), results))
 
 
 def render_table(results: Iterable[Result], *, zones: Sequence[str] = (), **layout) -> str:
@@ -65,7 +66,7 @@ def render_files(
     fmt: Format, results: Iterable[Result], zones: Sequence[str], **options: object
 ) -> list[ZoneFile]:
     """`results` in a format that has files for each zone."""
-    renderer = open_renderer(fmt, zones=zones, **options)
+    renderer = open_results(fmt, zones=zones, **options)
     for result in results:
         renderer.add(result)
     return list(renderer.files())
@@ -109,5 +110,5 @@ def render_checks(
     quiet: bool = False,
     **layout,
 ) -> str:
-    renderer = open_check_renderer(fmt, wanted=wanted, layout=TableLayout(**layout), quiet=quiet)
+    renderer = open_checks(fmt, wanted=wanted, layout=TableLayout(**layout), quiet=quiet)
     return "".join(render_all(renderer, checks))

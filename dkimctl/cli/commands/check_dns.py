@@ -40,7 +40,7 @@ from dkimctl.dns.looks import Looks
 from dkimctl.dns.verdicts import Check
 from dkimctl.errors import Interrupted, UsageError
 from dkimctl.models.registration import Registration
-from dkimctl.render.check_counts import Run
+from dkimctl.render.monitoring import Run
 from dkimctl.render.renderer import CheckFormat
 
 app = App()

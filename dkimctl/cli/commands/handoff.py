@@ -24,7 +24,7 @@ from dkimctl.handoff.words import Language, SheetFormat
 from dkimctl.models.registration import (
     named,
 )
-from dkimctl.render.records import outside_zones
+from dkimctl.render.renderer import outside_zones
 from dkimctl.text.escaping import few, quoted
 from dkimctl.text.grouping import counted
 

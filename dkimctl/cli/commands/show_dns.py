@@ -36,8 +36,7 @@ from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import ExitCode, NegativeAnswer
 from dkimctl.ledger.selection import Selection
 from dkimctl.models.registration import Outcome, Result, named
-from dkimctl.render.records import publishable
-from dkimctl.render.renderer import Format
+from dkimctl.render.renderer import Format, publishable
 from dkimctl.text.escaping import few
 
 # Formats that no DNS tool reads.

@@ -90,7 +90,7 @@ def _of_zone(zone: ZoneAccess) -> Finding:
 def _registered(session: Session, most: int) -> list[Registration]:
     """Some registrations whose records may be published."""
     from dkimctl.registration.outcomes import verified
-    from dkimctl.render.records import publishable
+    from dkimctl.render.renderer import publishable
 
     with open_ledger(session) as ledger:
         signing = (one for one in ledger.ours() if one.signs)

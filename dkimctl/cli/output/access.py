@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from dkimctl.cli.output.destination import table_layout, write_chunks
@@ -12,11 +12,10 @@ from dkimctl.cli.output.streams import Reporter
 from dkimctl.errors import ExitCode
 from dkimctl.models.registration import named
 from dkimctl.publishing.access import AccessReport, ZoneAccess
-from dkimctl.render.grid import GREEN, RED, YELLOW, Grid
 from dkimctl.render.renderer import PublicationFormat, TableLayout
+from dkimctl.render.table import GREEN, RED, YELLOW, Row, below, table
 from dkimctl.text.escaping import few, printable
 
-_HEADER = ("TARGET", "ZONE", "NAMES", "READ", "WRITE")
 _WORDS = {True: "yes", False: "no", None: "unknown"}
 _STYLES = {True: GREEN, False: RED, None: YELLOW}
 
@@ -29,7 +28,9 @@ def write_access(
         document = {"items": [_item(zone) for zone in report.zones], "count": len(report.zones)}
         write_chunks([f"{json.dumps(document, indent=2)}\n"], output)
         return
-    write_chunks(_table(report.zones, table_layout(reporter, output)), output)
+    layout = table_layout(reporter, output)
+    rows = [_row(zone, layout) for zone in report.zones]
+    write_chunks(table(["TARGET", "ZONE", "NAMES", "READ", "WRITE"], rows, layout), output)
 
 
 def report_access(reporter: Reporter, report: AccessReport) -> None:
@@ -85,19 +86,8 @@ def _item(zone: ZoneAccess) -> dict[str, object]:
     }
 
 
-def _table(zones: Sequence[ZoneAccess], layout: TableLayout) -> Iterator[str]:
-    cells = [_cells(zone) for zone in zones]
-    grid = Grid(_HEADER, cells, layout.width, min_last=len("unknown"), colour=layout.colour)
-    yield from grid.header()
-    for zone, texts in zip(zones, cells, strict=True):
-        styles = _STYLES[zone.access.readable], _STYLES[zone.access.writable]
-        yield from grid.row(texts, ["", "", "", *styles])
-        if zone.access.reason:
-            yield from grid.below(printable(zone.access.reason), "")
-
-
-def _cells(zone: ZoneAccess) -> tuple[str, ...]:
-    return (
-        printable(zone.target), printable(zone.zone) or "-", str(zone.names),
-        _WORDS[zone.access.readable], _WORDS[zone.access.writable],
-    )  # fmt: skip
+def _row(zone: ZoneAccess, layout: TableLayout) -> Row:
+    answers = zone.access.readable, zone.access.writable
+    cells = (zone.target, zone.zone, str(zone.names), *(_WORDS[answer] for answer in answers))
+    styles = ("", "", "", *(_STYLES[answer] for answer in answers))
+    return Row(cells, styles, below(zone.access.reason, layout))

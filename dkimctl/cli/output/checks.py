@@ -16,8 +16,8 @@ from dkimctl.cli.output.urgent import warn_of_urgent
 from dkimctl.dns.verdicts import Check, Urgency, Verdict, is_good
 from dkimctl.errors import ExitCode, OutputError
 from dkimctl.models.registration import named
-from dkimctl.render.check_counts import Run
-from dkimctl.render.formats import open_check_renderer
+from dkimctl.render.checks import open_checks
+from dkimctl.render.monitoring import Run
 from dkimctl.render.renderer import CheckFormat, Renderer
 from dkimctl.text.grouping import MAX_ALIKE
 
@@ -99,7 +99,7 @@ class CheckSink:
 
     def exit_status(self, status: ExitCode) -> int:
         """The exit status of a command whose exit code is `status`; plugins have their own."""
-        from dkimctl.render.nagios import NagiosRenderer, State
+        from dkimctl.render.monitoring import NagiosRenderer, State
 
         if not isinstance(self._renderer, NagiosRenderer):
             return status
@@ -108,7 +108,7 @@ class CheckSink:
     def _open_renderer(self) -> Renderer[Check]:
         is_on_terminal = self._output is None and sys.stdout.isatty()
         is_cut = is_on_terminal and not self._shows_all and len(self._rows) > LONG_TABLE
-        renderer = open_check_renderer(
+        renderer = open_checks(
             self._fmt,
             wanted=self._wanted,
             layout=table_layout(self._reporter, self._output)._replace(

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from dkimctl.cli.doctor.findings import Finding, State
 from dkimctl.cli.output.destination import table_layout
 from dkimctl.cli.output.streams import Reporter, write
 from dkimctl.errors import ExitCode
-from dkimctl.render.grid import DIM, GREEN, RED, YELLOW, lines_of, styled
+from dkimctl.render.renderer import TableLayout
+from dkimctl.render.table import DIM, GREEN, RED, YELLOW, lines_of, styled
 from dkimctl.text.escaping import printable
 
 _STYLES = {
@@ -45,25 +45,20 @@ def show_findings(reporter: Reporter, findings: Iterable[Finding], *, is_json: b
         write([json.dumps({"items": items, "count": len(items)}, indent=2) + "\n"])
     else:
         shown = (one for one in counted() if not (reporter.quiet and one.state in _NO_NEWS))
-        width = table_layout(reporter, None).width
-        colour = reporter.shows_colour(sys.stdout)
-        write(line for one in shown for line in _lines(one, width, colour=colour))
+        layout = table_layout(reporter, None)
+        write(line for one in shown for line in _lines(one, layout))
     text = ", ".join(f"{state} {counts[state]}" for state in State if counts[state])
     reporter.summarize(text, counts)
     return ExitCode.NO if counts[State.WRONG] else ExitCode.OK
 
 
-def _lines(finding: Finding, width: int, *, colour: bool) -> Iterator[str]:
-    room = max(width - _CHECK_WIDTH - _STATE_WIDTH - 2 * len(_GAP), _LEAST_ROOM)
+def _lines(finding: Finding, layout: TableLayout) -> Iterator[str]:
+    room = max(layout.width - _CHECK_WIDTH - _STATE_WIDTH - 2 * len(_GAP), _LEAST_ROOM)
     widths = (_CHECK_WIDTH, _STATE_WIDTH, room)
-    style = _STYLES.get(finding.state, "") if colour else ""
-    for check, state, text in _cells(finding, widths):
-        padded = f"{state:<{_STATE_WIDTH}}"
-        line = f"{check:<{_CHECK_WIDTH}}{_GAP}{styled(padded, style) if state else padded}{_GAP}"
-        yield (line + text).rstrip() + "\n"
-
-
-def _cells(finding: Finding, widths: Sequence[int]) -> Iterator[Sequence[str]]:
-    yield from lines_of((finding.check, finding.state, printable(finding.message)), widths)
+    cells = [*lines_of((finding.check, finding.state, printable(finding.message)), widths)]
     if finding.hint:
-        yield from lines_of(("", "", f"hint: {printable(finding.hint)}"), widths)
+        cells += lines_of(("", "", f"hint: {printable(finding.hint)}"), widths)
+    for check, state, text in cells:
+        style = _STYLES.get(finding.state, "") if state else ""
+        padded = styled(f"{state:<{_STATE_WIDTH}}", style, layout)
+        yield f"{check:<{_CHECK_WIDTH}}{_GAP}{padded}{_GAP}{text}".rstrip() + "\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,7 @@ from dkimctl.cli.guide.steps import Guide, Step
 from dkimctl.cli.output.destination import table_layout
 from dkimctl.cli.output.streams import Reporter, write
 from dkimctl.errors import ExitCode
-from dkimctl.render.grid import BOLD, BOLD_RED, INDENT, lines_of, styled, wrapped
+from dkimctl.render.table import BOLD, BOLD_RED, INDENT, lines_of, styled, wrapped
 from dkimctl.text.escaping import printable
 
 if TYPE_CHECKING:
@@ -34,13 +33,10 @@ def show_guide(session: Session) -> ExitCode:
 
 def _lines(reporter: Reporter, guide: Guide) -> Iterator[str]:
     layout = table_layout(reporter, None)
-    colour = reporter.shows_colour(sys.stdout)
     for at, text in enumerate(guide.lines):
-        style = BOLD_RED if colour and guide.is_urgent and at == 0 else ""
-        for line in wrapped(printable(text), layout.width):
-            yield styled(line.rstrip("\n"), style) + "\n"
+        yield from wrapped(text, layout, BOLD_RED if guide.is_urgent and at == 0 else "")
     yield "\n"
-    yield styled("Next:", BOLD if colour else "") + "\n"
+    yield styled("Next:", BOLD, layout) + "\n"
     yield from _table(reporter, [*guide.steps, *_LAST], layout.width)
 
 

@@ -12,7 +12,8 @@ from dkimctl.cli.output.destination import table_layout, write_chunks
 from dkimctl.cli.output.results import worst_check
 from dkimctl.errors import ExitCode
 from dkimctl.mail.report import MailReport, MailVerdict
-from dkimctl.render.renderer import Renderer, TableLayout, render_all
+from dkimctl.render.checks import open_mails
+from dkimctl.render.renderer import render_all
 
 if TYPE_CHECKING:
     from dkimctl.cli.session import Session
@@ -28,20 +29,10 @@ def show_reports(
     session: Session, reports: Sequence[MailReport], fmt: TableOrJson, output: Path | None
 ) -> ExitCode:
     """Write the reports to stdout or a file; returns the exit code. Raises OutputError."""
-    renderer = _open_renderer(fmt, table_layout(session.reporter, output))
+    layout = table_layout(session.reporter, output)
+    renderer = open_mails(layout, is_json=fmt is TableOrJson.JSON)
     write_chunks(render_all(renderer, reports), output, is_paged=fmt is TableOrJson.TABLE)
     verdicts = Counter(str(one.verdict) for report in reports for one in report.signatures)
     text = ", ".join(f"{name} {verdicts[name]}" for name in MailVerdict if verdicts[name])
     session.reporter.summarize(text or "no signature", verdicts)
     return worst_check([_CODES[report.verdict] for report in reports])
-
-
-def _open_renderer(fmt: TableOrJson, layout: TableLayout) -> Renderer[MailReport]:
-    if fmt is TableOrJson.JSON:
-        from dkimctl.render.json_format import JsonRenderer
-        from dkimctl.render.mail_items import mail_line
-
-        return JsonRenderer(mail_line, counted_as=("count",))
-    from dkimctl.render.mail_table import MailTableRenderer
-
-    return MailTableRenderer(layout)

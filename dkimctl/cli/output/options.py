@@ -67,7 +67,7 @@ class OutputOptions(NamedTuple):
     def require_zones_for(self, names: Sequence[str]) -> None:
         """Raise UsageError for names outside the zones, or several zones without `--output-dir`."""
         zones = self.zones if self.origin is None else [self.origin]
-        from dkimctl.render.records import outside_zones
+        from dkimctl.render.renderer import outside_zones
         from dkimctl.text.dns_names import zone_finder
 
         find_zone = zone_finder(zones)

@@ -125,7 +125,7 @@ def _not_interrupted() -> Iterator[None]:
 
 def _height(text: str, columns: int) -> int:
     """The lines of a terminal that `text` takes."""
-    from dkimctl.render.grid import columns_of
+    from dkimctl.render.table import columns_of
 
     lines = _STYLE.sub("", text).split("\n")
     last = lines.pop()

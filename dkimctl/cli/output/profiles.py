@@ -16,10 +16,8 @@ from dkimctl.settings.profile import DEFAULT_PROFILE, known_profiles, stored_set
 from dkimctl.settings.sources import Source, SourceKind
 from dkimctl.settings.used_profile import read_used_profile
 from dkimctl.settings.values import SANDBOX, SANDBOX_FIXED
-from dkimctl.text.escaping import printable
 from dkimctl.text.grouping import counted
 
-_HEADER = ("", "PROFILE", "CLIENT ID", "BASE URL", "FROM", "LOGGED IN")
 _LOGGED_IN = {True: "yes", False: "no", None: "unknown"}
 
 
@@ -54,19 +52,28 @@ def describe_profiles(session: Session) -> list[dict[str, Any]]:
 
 
 def profile_rows(reporter: Reporter, profiles: Sequence[dict[str, Any]]) -> Iterator[str]:
-    from dkimctl.render.grid import BOLD, GREEN, Grid
+    """The profiles as a table."""
+    from dkimctl.render.table import BOLD, GREEN, Row, below, table
 
-    cells = [_cells(profile) for profile in profiles]
     layout = table_layout(reporter, None)
-    grid = Grid(_HEADER, cells, layout.width, min_last=len(_HEADER[-1]), colour=layout.colour)
-    yield from grid.header()
-    for profile, texts in zip(profiles, cells, strict=True):
-        mark = BOLD if profile["in_use"] else ""
-        state = GREEN if profile["logged_in"] else ""
-        yield from grid.row(texts, [mark, mark, "", "", "", state])
+    rows = []
+    for profile in profiles:
+        source = ""
         if chosen_by := profile["chosen_by"]:
-            source = Source(SourceKind(chosen_by["kind"]), chosen_by["name"] or "")
-            yield from grid.below(f"in use, by {printable(str(source))}", "")
+            source = f"in use, by {Source(SourceKind(chosen_by['kind']), chosen_by['name'] or '')}"
+        mark = BOLD if profile["in_use"] else ""
+        logged_in = _LOGGED_IN[profile["logged_in"]]
+        cells = (
+            "*" if profile["in_use"] else " ",
+            profile["name"],
+            profile["client_id"],
+            profile["base_url"],
+            ", ".join(profile["defined_in"]),
+            "not needed" if profile["name"] == SANDBOX else logged_in,
+        )
+        styles = [mark, mark, "", "", "", GREEN if profile["logged_in"] else ""]
+        rows.append(Row(cells, styles, below(source, layout)))
+    return table(["", "PROFILE", "CLIENT ID", "BASE URL", "FROM", "LOGGED IN"], rows, layout)
 
 
 def report_deletion(
@@ -112,18 +119,6 @@ def count_domains(session: Session, name: str) -> int:
     except LedgerError as error:
         session.reporter.warn(error.message, hint=error.hint, code=error.code)
         return 0
-
-
-def _cells(profile: dict[str, Any]) -> tuple[str, ...]:
-    logged_in = _LOGGED_IN[profile["logged_in"]]
-    return (
-        "*" if profile["in_use"] else "",
-        profile["name"],
-        printable(profile["client_id"] or "-"),
-        printable(profile["base_url"] or "-"),
-        ", ".join(profile["defined_in"]),
-        "not needed" if profile["name"] == SANDBOX else logged_in,
-    )
 
 
 def _account(session: Session, name: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from dkimctl.cli.output.results import LONG_TABLE, worst
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.errors import ExitCode, OutputError
 from dkimctl.publishing.items import CHANGING, PlanItem, Step
-from dkimctl.render.formats import open_publication_renderer
+from dkimctl.render.changes import open_changes
 from dkimctl.render.renderer import PublicationFormat, TableLayout, render_all
 from dkimctl.text.grouping import MAX_ALIKE
 
@@ -51,9 +51,7 @@ class PublicationView:
         if not self.is_shown:
             return ExitCode.OK
         fmt, output = self._options.fmt, self._options.output
-        renderer = open_publication_renderer(
-            fmt, self._layout(len(items)), shows_kept=self._reporter.verbose
-        )
+        renderer = open_changes(fmt, self._layout(len(items)), shows_kept=self._reporter.verbose)
         try:
             writer = open_writer(output, is_paged=fmt is PublicationFormat.TABLE)
             for text in render_all(renderer, items):

@@ -14,7 +14,6 @@ from dkimctl.cli.output.summaries import Doing, summary
 from dkimctl.cli.output.zone_files import write_zone_files
 from dkimctl.errors import ExitCode, OutputError
 from dkimctl.models.registration import Outcome, Result
-from dkimctl.render.formats import open_renderer
 from dkimctl.render.renderer import (
     DEFAULT_LAYOUT,
     Format,
@@ -22,6 +21,7 @@ from dkimctl.render.renderer import (
     Renderer,
     TableLayout,
 )
+from dkimctl.render.results import open_results
 from dkimctl.text.grouping import MAX_ALIKE
 
 LONG_TABLE = 200  # rows; a longer table on a terminal shows only those that need attention
@@ -78,7 +78,7 @@ class ResultWriter:
         self._in_background = in_background
         self._writer: TextWriter | None = None
         look = table_layout(reporter, output_options.output)
-        renderer = open_renderer(
+        renderer = open_results(
             output_options.fmt,
             ttl=output_options.ttl,
             origin=output_options.origin,

@@ -173,9 +173,9 @@ def _warn_unknown(reporter: Reporter, unknown: Sequence[RetirementStatus]) -> No
 
 
 def _write_deletions(reporter: Reporter, results: Sequence[Result], options: OutputOptions) -> None:
-    from dkimctl.render.nsupdate import NsupdateDeletionRenderer
+    from dkimctl.render.nsupdate import NsupdateRenderer
 
-    renderer = NsupdateDeletionRenderer(options.zones)
+    renderer = NsupdateRenderer(options.zones, ttl=None)
     write_chunks(render_all(renderer, results), options.output)
     unusable = [
         named(result.registration) for result in results if result.outcome is Outcome.UNUSABLE

@@ -13,12 +13,12 @@ from dkimctl.cli.output.destination import table_layout, write_chunks
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.cli.output.urgent import warn_of_urgent_keys
 from dkimctl.models.registration import named
-from dkimctl.render.grid import BOLD_RED, GREEN, RED, YELLOW, Grid
+from dkimctl.render.renderer import TableLayout
+from dkimctl.render.table import BOLD_RED, GREEN, RED, YELLOW, Row, below, table
 from dkimctl.rotation.run.report import Report, State, Step, Task
 from dkimctl.text.escaping import printable
 from dkimctl.text.grouping import MAX_ALIKE, Grouping, and_more, counted, listed, without_names
 
-_HEADER = ("DOMAIN", "SELECTOR", "STEP", "STATE")
 _ORDER = (State.FAILED, State.BLOCKED, State.BY_HAND, State.DONE, State.DUE, State.WAITING)
 _TOGETHER = (State.FAILED, State.BLOCKED, State.WAITING)  # tasks of one cause share a row
 _MAX_NAMED = 5  # of their keys
@@ -53,26 +53,20 @@ def show_report(
 
 
 def _table(reporter: Reporter, report: Report, output: Path | None) -> Iterator[str]:
-    if not report.tasks:
-        return
     shows_all = reporter.verbose or output is not None
-    rows = _rows(sorted(report.tasks, key=_rank), shows_all=shows_all)
-    cells = [_cells(alike) for alike in rows]
     layout = table_layout(reporter, output)
-    grid = Grid(_HEADER, cells, layout.width, min_last=len(_HEADER[-1]), colour=layout.colour)
-    yield from grid.header()
     grouping = Grouping[str](None if shows_all else MAX_ALIKE)
-    for alike, texts in zip(rows, cells, strict=True):
-        task = alike[0]
-        if grouping.shows(_kind(task)):
-            style = BOLD_RED if task.urgency else _STYLES.get(task.state, "")
-            yield from grid.row(texts, ["", "", "", style])
-            yield from _details(reporter, alike, grid)
+    rows = [
+        _row(reporter, alike, layout)
+        for alike in _alike(sorted(report.tasks, key=_rank), shows_all=shows_all)
+        if grouping.shows(_kind(alike[0]))
+    ]
     for kind, count in grouping.rest():
-        yield from grid.below(and_more(count, kind), "")
+        rows.append(Row(below=below(and_more(count, kind), layout)))
+    return table(["DOMAIN", "SELECTOR", "STEP", "STATE"], rows, layout)
 
 
-def _rows(tasks: Sequence[Task], *, shows_all: bool) -> list[list[Task]]:
+def _alike(tasks: Sequence[Task], *, shows_all: bool) -> list[list[Task]]:
     """The tasks of each row: those of one cause together, such as a server that is down."""
     rows: dict[Hashable, list[Task]] = {}
     for number, task in enumerate(tasks):
@@ -90,15 +84,6 @@ def _nameless(task: Task) -> str:
     return without_names(task.reason, task.registration.sign_domain, task.registration.selector)
 
 
-def _cells(alike: Sequence[Task]) -> tuple[str, ...]:
-    task = alike[0]
-    one = task.registration
-    state = f"{task.state}, URGENT" if task.urgency else str(task.state)
-    if len(alike) > 1:
-        return f"{len(alike):,} keys", "-", task.step, state
-    return printable(one.sign_domain), printable(one.selector or "-"), task.step, state
-
-
 def _kind(task: Task) -> str:
     return f"{task.step}: {task.state}"
 
@@ -107,22 +92,25 @@ def _rank(task: Task) -> tuple[bool, int, str]:
     return not task.urgency, _ORDER.index(task.state), task.registration.sign_domain
 
 
-def _details(reporter: Reporter, alike: Sequence[Task], grid: Grid) -> Iterator[str]:
-    """The lines below a row; a TXT value is on one line, however long, to be copied."""
-    task = alike[0]
-    names, reason = "", task.reason
+def _row(reporter: Reporter, alike: Sequence[Task], layout: TableLayout) -> Row:
+    """The row of tasks of one cause; a TXT value is on one line, however long, to be copied."""
+    task, names = alike[0], ""
+    registration, reason = task.registration, task.reason
+    state = f"{task.state}, URGENT" if task.urgency else str(task.state)
+    cells = (registration.sign_domain, registration.selector, task.step, state)
     if len(alike) > 1:
+        cells = (f"{len(alike):,} keys", None, task.step, state)
         names = listed([named(one.registration) for one in alike], most=_MAX_NAMED)
         reason = reason if all(one.reason == reason for one in alike) else _nameless(task)
     hint = reporter.complete(task.error.hint) if task.error is not None else ""
-    for text in filter(None, (names, reason, hint)):
-        yield from grid.below(printable(text), "")
-    record = task.registration.record
-    if task.state is State.BY_HAND and record is not None:
+    lines = [line for text in (names, reason, hint) for line in below(text, layout)]
+    if task.state is State.BY_HAND and (record := registration.record):
         verb = "add" if task.step is Step.PUBLISH else "remove"
-        yield from grid.below(f"{verb} the TXT record {printable(record.fqdn)}", "")
+        lines += below(f"{verb} the TXT record {record.fqdn}", layout)
         if task.step is Step.PUBLISH:
-            yield f"{printable(record.value)}\n"
+            lines.append(f"{printable(record.value)}\n")
+    style = BOLD_RED if task.urgency else _STYLES.get(task.state, "")
+    return Row(cells, ["", "", "", style], lines)
 
 
 def _json(report: Report) -> Iterator[str]:

@@ -15,8 +15,7 @@ from dkimctl.cli.publishing.targets import open_dns_targets
 from dkimctl.cli.session import Session
 from dkimctl.errors import ExitCode, UsageError
 from dkimctl.models.registration import Registration, Result
-from dkimctl.render.records import publishable
-from dkimctl.render.renderer import Format
+from dkimctl.render.renderer import Format, publishable
 
 if TYPE_CHECKING:
     from dkimctl.publishing.targets import ConfiguredTarget

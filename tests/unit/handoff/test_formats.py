@@ -20,7 +20,7 @@ from dkimctl.handoff.providers import provider_with, read_yaml
 from dkimctl.handoff.sheet import Place, Sheet, SheetOptions, Trouble, make_sheet
 from dkimctl.handoff.words import Language, SheetFormat
 from dkimctl.models.registration import Registration
-from dkimctl.render.records import txt_data
+from dkimctl.render.renderer import txt_data
 from rendering import HOSTILE, VALUES, txt_value
 from terminals import is_harmless
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dkimctl.models.registration import Outcome
-from dkimctl.render.csv_format import CsvRenderer
+from dkimctl.render.data import CsvRenderer
 from dkimctl.render.renderer import Format, render_all
 from documents import PAGES
 from rendering import render_text

@@ -11,8 +11,8 @@ from itertools import count, islice
 import pytest
 
 from dkimctl.models.registration import Result
-from dkimctl.render.formats import open_renderer
 from dkimctl.render.renderer import PER_ZONE, Format, render_all
+from dkimctl.render.results import open_results
 
 STREAMED = [fmt for fmt in Format if fmt not in PER_ZONE]
 LIGHT = [fmt for fmt in STREAMED if fmt not in (Format.TABLE, Format.MARKDOWN)]
@@ -20,7 +20,7 @@ LIGHT = [fmt for fmt in STREAMED if fmt not in (Format.TABLE, Format.MARKDOWN)]
 
 def whole(fmt: Format, results: Iterable[Result]) -> str:
     """The whole output of a format for results in the zone `example`."""
-    renderer = open_renderer(fmt, zones=["example"] if fmt in PER_ZONE else ())
+    renderer = open_results(fmt, zones=["example"] if fmt in PER_ZONE else ())
     if fmt in PER_ZONE:
         for result in results:
             renderer.add(result)
@@ -40,7 +40,7 @@ def test_output_ends_with_a_newline(fmt: Format, every_outcome: list[Result]) ->
 @pytest.mark.parametrize("fmt", LIGHT)
 def test_output_is_streamed(fmt: Format, result: Callable[..., Result]) -> None:
     endless = (result(sign_domain=f"d{number}.example") for number in count())
-    text = "".join(islice(render_all(open_renderer(fmt), endless), 30))
+    text = "".join(islice(render_all(open_results(fmt), endless), 30))
     assert "d0.example" in text
     assert "d6.example" in text
 
@@ -66,8 +66,8 @@ def test_dns_formats_hold_only_publishable_records(
 def test_only_the_table_imports_rich(fmt: Format) -> None:
     rest = "files" if fmt in PER_ZONE else "end"
     script = (
-        "import sys; from dkimctl.render.formats import open_renderer;"
-        "from dkimctl.render.renderer import Format; assert 'json' not in sys.modules;"
-        f"list(open_renderer(Format({fmt.value!r})).{rest}()); assert 'rich' not in sys.modules"
+        "import sys; from dkimctl.render.results import open_results;"
+        "from dkimctl.render.renderer import Format;"
+        f"list(open_results(Format({fmt.value!r})).{rest}()); assert 'rich' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", script], check=True, timeout=30)

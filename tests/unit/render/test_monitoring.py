@@ -8,9 +8,14 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from dkimctl.dns.verdicts import Check, Finding, Urgency, Verdict
-from dkimctl.render.check_counts import MAX_NAMED, Run
-from dkimctl.render.nagios import NagiosRenderer, State, unknown_line
-from dkimctl.render.prometheus import PrometheusRenderer
+from dkimctl.render.monitoring import (
+    MAX_NAMED,
+    NagiosRenderer,
+    PrometheusRenderer,
+    Run,
+    State,
+    unknown_line,
+)
 from dkimctl.render.renderer import render_all
 
 RUN = Run("work", 100.0)

@@ -18,13 +18,13 @@ from hypothesis import strategies as st
 
 from dkimctl.errors import UsageError
 from dkimctl.models.registration import DnsRecord, Result
-from dkimctl.render.nsupdate import NsupdateDeletionRenderer
+from dkimctl.render.nsupdate import NsupdateRenderer
 from dkimctl.render.renderer import Format, render_all
 from rendering import RECORDS, render_text
 
 
 def deletions_of(results: Sequence[Result], zones: Sequence[str] = ()) -> str:
-    return "".join(render_all(NsupdateDeletionRenderer(zones), results))
+    return "".join(render_all(NsupdateRenderer(zones, ttl=None), results))
 
 
 @given(records=RECORDS)

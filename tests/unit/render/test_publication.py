@@ -16,9 +16,9 @@ from dkimctl.errors import ServiceError
 from dkimctl.models.registration import DnsRecord, Registration
 from dkimctl.publishing.changes import Action, Change, NameState
 from dkimctl.publishing.items import PlanItem, Step
-from dkimctl.render.formats import open_publication_renderer
-from dkimctl.render.markdown import code
+from dkimctl.render.changes import open_changes
 from dkimctl.render.renderer import PublicationFormat, TableLayout, render_all
+from dkimctl.render.table import code
 from terminals import is_harmless
 
 VALUE = "v=DKIM1; k=rsa; p=NEW"
@@ -38,7 +38,7 @@ def _item(step, domain="example.com", *, before=NameState(), zone="example.com",
 
 
 def _render(fmt, *items, shows_kept=False, **layout):
-    renderer = open_publication_renderer(fmt, TableLayout(**layout), shows_kept=shows_kept)
+    renderer = open_changes(fmt, TableLayout(**layout), shows_kept=shows_kept)
     return "".join(render_all(renderer, items))
 
 

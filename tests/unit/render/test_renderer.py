@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dkimctl.errors import UsageError
-from dkimctl.render.formats import open_renderer
 from dkimctl.render.renderer import PER_ZONE, Format, file_stem
+from dkimctl.render.results import open_results
 from rendering import LONGEST, fqdn_of, render_files
 
 
@@ -22,7 +22,7 @@ def test_each_record_goes_into_the_longest_zone_that_contains_it(result, fmt) ->
         for domain in ("example.com", "mail.example.com", "notexample.com", "example.net")
     ]
     zones = ["example.com", "mail.example.com", "NOTexample.com".lower(), "net", "unused.example"]
-    suffix = open_renderer(fmt, per_zone=True).suffix
+    suffix = open_results(fmt, per_zone=True).suffix
     files = render_files(fmt, results, zones, per_zone=True)
     assert {file.name.removesuffix(f".{suffix}") for file in files} == {*zones[:4]}
     assert {file.zone: file.records for file in files} == dict.fromkeys(zones[:4], 1)

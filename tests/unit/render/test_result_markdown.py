@@ -9,9 +9,9 @@ from markdown_it import MarkdownIt
 
 from dkimctl.models.registration import DomainSpec, Outcome, Registration, Result
 from dkimctl.registration.outcomes import pending
-from dkimctl.render.formats import open_renderer
-from dkimctl.render.markdown import cell
 from dkimctl.render.renderer import Format, TableLayout, render_all
+from dkimctl.render.results import open_results
+from dkimctl.render.table import code_cell as cell
 from terminals import is_harmless
 
 MOST = 65_536  # characters of a comment at GitHub
@@ -22,7 +22,7 @@ HOSTILE = (
 
 
 def render(*results: Result, is_plan: bool = True) -> str:
-    renderer = open_renderer(Format.MARKDOWN, layout=TableLayout(is_plan=is_plan))
+    renderer = open_results(Format.MARKDOWN, layout=TableLayout(is_plan=is_plan))
     return "".join(render_all(renderer, results))
 
 

@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 
 from dkimctl.errors import InputError, UsageError
 from dkimctl.models.registration import DnsRecord, DomainSpec, Outcome, Registration, Result
-from dkimctl.render.check_items import CHECK_COLUMNS
-from dkimctl.render.csv_format import RESULT_COLUMNS, CsvRenderer, result_row
+from dkimctl.render.checks import CHECK_COLUMNS
+from dkimctl.render.data import CsvRenderer
 from dkimctl.render.key_list_items import KEY_COLUMNS
 from dkimctl.render.renderer import render_all
+from dkimctl.render.results import RESULT_COLUMNS, result_row
 from dkimctl.render.stage_items import STAGE_COLUMNS
 from dkimctl.specs.csv_reading import ANSWER_COLUMNS
 from dkimctl.specs.fields import ENTRY_FIELDS

@@ -1,0 +1,255 @@
+"""Checks of records in DNS, and of the signatures of mails, in every format."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import assert_never
+
+from dkimctl.dns.verdicts import ACCEPTED, Check, Urgency, Verdict, is_good
+from dkimctl.mail.report import ALIGNED, CheckedSignature, MailReport, MailVerdict
+from dkimctl.render.data import CsvRenderer, JsonlRenderer, JsonRenderer
+from dkimctl.render.monitoring import NO_RUN, NagiosRenderer, PrometheusRenderer, Run
+from dkimctl.render.renderer import DEFAULT_LAYOUT, CheckFormat, Renderer, TableLayout
+from dkimctl.render.table import (
+    BOLD,
+    BOLD_RED,
+    DIM,
+    GREEN,
+    RED,
+    YELLOW,
+    Row,
+    below,
+    hidden_rows,
+    table,
+    wrapped,
+)
+from dkimctl.text.escaping import printable
+from dkimctl.text.grouping import Grouping, and_more, counted, without_names
+from dkimctl.text.idn import readable
+
+CHECK_COLUMNS = (
+    "sign_domain", "selector", "fqdn", "verdict", "reason", "alias", "urgency", "start_date",
+    "enable", "servers",
+)  # fmt: skip
+
+_ORDER = list(Urgency)
+_URGENCIES = {
+    Urgency.SIGNING: "SIGNING NOW WITHOUT DNS",
+    Urgency.PARTLY: "partly in DNS",
+    Urgency.SOON: "starts soon",
+    Urgency.NONE: "-",
+}
+_NOT_BAD = (Verdict.DIFFERS, Verdict.NO_ANSWER)
+_MAIL_STYLES = {MailVerdict.PASS: GREEN, MailVerdict.FAIL: RED, MailVerdict.UNKNOWN: YELLOW}
+_MAX_NAME = 100  # characters; a malformed signature may have any text in d= or s=
+
+
+def open_checks(
+    fmt: CheckFormat,
+    *,
+    wanted: Verdict,
+    layout: TableLayout = DEFAULT_LAYOUT,
+    quiet: bool = False,
+    run: Run = NO_RUN,
+) -> Renderer[Check]:
+    """The renderer of checks in `fmt`; `wanted` is the good verdict.
+
+    `run` is for monitoring, the other options for a table; see CheckTable.
+    """
+    match fmt:
+        case CheckFormat.TABLE:
+            return CheckTable(layout, wanted=wanted, quiet=quiet)
+        case CheckFormat.JSON:
+            return JsonRenderer(check_fields, "count")
+        case CheckFormat.JSONL:
+            return JsonlRenderer(check_fields)
+        case CheckFormat.CSV:
+            return CsvRenderer(CHECK_COLUMNS, lambda check: check_fields(check).values())
+        case CheckFormat.PROMETHEUS:
+            return PrometheusRenderer(wanted, run)
+        case CheckFormat.NAGIOS:
+            return NagiosRenderer(wanted, run)
+        case _:
+            assert_never(fmt)
+
+
+def check_fields(check: Check) -> dict[str, object]:
+    """The values of CHECK_COLUMNS by name."""
+    servers = [
+        {"server": server, "verdict": finding.verdict, "reason": finding.reason}
+        for server, finding in check.servers
+    ]
+    row = (
+        check.sign_domain, check.selector, check.fqdn, check.finding.verdict, check.finding.reason,
+        check.alias, check.urgency, check.start_date, check.enable, servers,
+    )  # fmt: skip
+    return dict(zip(CHECK_COLUMNS, row, strict=True))
+
+
+class CheckTable(Renderer[Check]):
+    """For each check its row, reason and alias, the most urgent first.
+
+    `wanted` is the good verdict. The rows that need no attention are the good ones; below the
+    table they are counted, unless it is `quiet`.
+    """
+
+    def __init__(self, layout: TableLayout, *, wanted: Verdict, quiet: bool = False) -> None:
+        self._layout = layout
+        self._wanted = wanted
+        self._quiet = quiet
+        self._checks: list[Check] = []
+        self._hidden = 0
+        self._alike = 0
+
+    def add(self, check: Check) -> str:
+        if self._layout.only_attention and is_good(check.finding.verdict, self._wanted):
+            self._hidden += 1
+        else:
+            self._checks.append(check)
+        return ""
+
+    def end(self) -> Iterator[str]:
+        checks = sorted(self._checks, key=self._rank)
+        rows = [
+            row for _, same in itertools.groupby(checks, self._rank) for row in self._rows([*same])
+        ]
+        yield from table(["DOMAIN", "SELECTOR", "IN DNS", "START", "URGENCY"], rows, self._layout)
+        hidden = 0 if self._quiet else self._hidden
+        yield from hidden_rows(hidden, self._layout, alike=self._alike)
+
+    def _rank(self, check: Check) -> tuple[int, bool]:
+        return _ORDER.index(check.urgency), is_good(check.finding.verdict, self._wanted)
+
+    def _rows(self, checks: Sequence[Check]) -> Iterator[Row]:
+        """The rows of checks of the same rank; the bad ones may be counted by their kind."""
+        layout, style = self._layout, ""
+        are_good = is_good(checks[0].finding.verdict, self._wanted)
+        grouping = Grouping[str](None if are_good else layout.most_alike)
+        for check in checks:
+            if layout.most_alike is None or are_good or grouping.shows(_kind(check)):
+                style = self._style(check)
+                yield self._row(check, style)
+        for kind, count in grouping.rest():
+            self._alike += count
+            yield Row(below=below(and_more(count, kind), layout, style))
+
+    def _row(self, check: Check, style: str) -> Row:
+        verdict, reason, _ = check.finding
+        urgency = _URGENCIES[check.urgency]
+        lines = [*below(reason, self._layout, style)]
+        if check.alias:
+            alias = f"{printable(check.fqdn)} is an alias of {printable(check.alias)}"
+            lines += below(alias, self._layout, DIM)
+        cells = (check.sign_domain, check.selector, verdict, check.start_date, urgency)
+        return Row(cells, ["", "", style, "", style], lines)
+
+    def _style(self, check: Check) -> str:
+        if check.urgency is Urgency.SIGNING:
+            return BOLD_RED
+        if is_good(check.finding.verdict, self._wanted):
+            return GREEN
+        return YELLOW if check.finding.verdict in _NOT_BAD else RED
+
+
+def _kind(check: Check) -> str:
+    """What is said of a check and those that are alike."""
+    verdict, reason, _ = check.finding
+    urgency = f", {_URGENCIES[check.urgency]}" if check.urgency else ""
+    names = without_names(printable(reason), check.sign_domain, check.selector)
+    return ": ".join(filter(None, (f"{verdict}{urgency}", names)))
+
+
+def open_mails(layout: TableLayout, *, is_json: bool) -> Renderer[MailReport]:
+    """The renderer of what was found in mails."""
+    return JsonRenderer(_mail_fields, "count") if is_json else MailTable(layout)
+
+
+def _mail_fields(report: MailReport) -> dict[str, object]:
+    return {
+        "file": report.file,
+        "from_domains": report.from_domains,
+        "verdict": report.verdict,
+        "missing": report.missing,
+        "unverified": report.unverified,
+        "signatures": [_signature_fields(one) for one in report.signatures],
+    }
+
+
+def _signature_fields(one: CheckedSignature) -> dict[str, object]:
+    registration = one.known.registration if one.known else None
+    return {
+        "sign_domain": one.sign_domain,
+        "selector": one.selector,
+        "algorithm": one.algorithm,
+        "verdict": one.verdict,
+        "reason": one.reason,
+        "notes": one.notes,
+        "alignment": one.alignment,
+        "key_len": one.key_len,
+        "registered": registration is not None,
+        "registered_key_len": registration.key_len if registration else None,
+        "stage": one.known.stage if one.known else None,
+        "in_dns": one.in_dns.verdict if one.in_dns else None,
+        "in_dns_reason": one.in_dns.reason if one.in_dns else "",
+    }
+
+
+class MailTable(Renderer[MailReport]):
+    """For each mail its file, a row for each signature, and what they mean together."""
+
+    def __init__(self, layout: TableLayout) -> None:
+        self._layout = layout
+        self._is_first = True
+
+    def add(self, item: MailReport) -> str:
+        senders = ", ".join(map(self._name, item.from_domains)) or "no domain"
+        lines = [] if self._is_first else ["\n"]
+        self._is_first = False
+        lines += wrapped(f"{item.file}: from {senders}", self._layout, BOLD)
+        columns = ["DOMAIN", "SELECTOR", "VERDICT", "KEY", "LEDGER", "IN DNS"]
+        lines += table(columns, map(self._row, item.signatures), self._layout)
+        for text, style in self._conclusions(item):
+            lines += wrapped(text, self._layout, style)
+        return "".join(lines)
+
+    def _name(self, domain: str) -> str:
+        return readable(domain, self._layout.encoding)
+
+    def _row(self, one: CheckedSignature) -> Row:
+        style, of_dns = _MAIL_STYLES[one.verdict], ""
+        if one.in_dns:
+            of_dns = GREEN if one.in_dns.verdict in ACCEPTED else RED
+        lines = [*below(one.reason, self._layout, style)]
+        for note in one.notes:
+            lines += below(note, self._layout, DIM)
+        cells = (
+            self._name(one.sign_domain)[:_MAX_NAME],
+            one.selector[:_MAX_NAME],
+            one.verdict,
+            " ".join(filter(None, (one.algorithm.partition("-")[0][:10], str(one.key_len or "")))),
+            one.known.stage if one.known else "not registered",
+            one.in_dns.verdict if one.in_dns else "",
+        )
+        return Row(cells, ["", "", style, "", "", of_dns], lines)
+
+    def _conclusions(self, report: MailReport) -> Iterator[tuple[str, str]]:
+        """What the signatures mean together; each text with its style."""
+        if not report.signatures:
+            yield "It has no DKIM signature.", RED
+        for domain in report.missing:
+            yield f"{self._name(domain)} is registered, but has not signed this mail.", RED
+        if report.unverified:
+            unverified = counted(report.unverified, "signature")
+            yield f"{unverified} more not verified: there are too many.", YELLOW
+        valid = [one for one in report.signatures if one.verdict is MailVerdict.PASS]
+        aligned = [one for one in valid if one.alignment in ALIGNED]
+        if aligned:
+            best = min(aligned, key=lambda one: ALIGNED.index(one.alignment))
+            name = self._name(best.sign_domain)
+            yield f"Aligned with From, as DMARC asks: {name} ({best.alignment}).", GREEN
+        elif valid:
+            yield (
+                "No valid signature is aligned with From: for DMARC, it is as if unsigned.",
+                YELLOW,
+            )
