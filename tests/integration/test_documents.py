@@ -186,7 +186,7 @@ def test_curl_gets_a_token(shell, needs_tool, account):
     assert json.loads(done.stdout)["token_type"] == "Bearer"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_benchmarks_run(cli, shell, needs_tool):
     for tool in ("named-checkzone", "nsd", "dig"):
         needs_tool(tool)

@@ -8,6 +8,8 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from random import Random
 
+import pytest
+
 from lives import SERVERS, ZONE, Life
 from mail import Answers
 
@@ -137,6 +139,7 @@ class Operator:
         return self._random.random() < chance
 
 
+@pytest.mark.nightly
 def test_two_years(life):
     """With this seed, a grace period of ten days harms, and so does one that forgets `enabled`."""
     operator = Operator(life, seed=5)

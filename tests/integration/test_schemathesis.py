@@ -15,7 +15,7 @@ from dkimctl.service.database.opening import open_store
 from dkimctl.service.deliveries import add_delivery
 from processes import ServeProcess
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 # Without the checks that do not fit the interface.
 CONFIG = """

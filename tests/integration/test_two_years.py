@@ -39,6 +39,7 @@ def test_a_month(lived):
     assert years.notices == []
 
 
+@pytest.mark.nightly
 def test_a_quarter_of_kills_and_outages(lived):
     years = lived(QUARTER, kills=True, outages=True)
     assert years.judge.figures.replaced >= 8
