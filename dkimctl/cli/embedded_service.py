@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Self
 
 from dkimctl.errors import UsageError
 from dkimctl.models.secret import Secret, Token
-from dkimctl.settings.paths import data_dir
 from dkimctl.settings.profile import SANDBOX_CLIENT_ID
+from dkimctl.system.directories import data_dir
 
 if TYPE_CHECKING:
     from dkimctl.service.database.location import Location

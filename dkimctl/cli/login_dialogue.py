@@ -8,7 +8,7 @@ from dkimctl.cli import prompt
 from dkimctl.cli.session import Session
 from dkimctl.errors import DkimctlError, UsageError
 from dkimctl.models.secret import Secret
-from dkimctl.settings.sources import option, variable
+from dkimctl.settings.profile import option, variable
 from dkimctl.settings.values import CHECKS
 
 

@@ -20,10 +20,11 @@ from dkimctl.settings.logins import (
     logins_lock,
     read_logins,
     read_unused_logins,
+    read_used_profile,
     write_logins,
+    write_used_profile,
 )
 from dkimctl.settings.profile import profiles_with, stored_settings
-from dkimctl.settings.used_profile import read_used_profile, write_used_profile
 
 Login: TypeAlias = Mapping[str, str]
 

@@ -31,10 +31,10 @@ from dkimctl.notices import (
     subject_of,
 )
 from dkimctl.rotation.run.report import Report, State, Step, Task
-from dkimctl.settings.notices import webhook_url
+from dkimctl.settings.config import webhook_url
+from dkimctl.settings.values import parse_reference
 from dkimctl.text.durations import format_duration
 from dkimctl.text.grouping import counted
-from dkimctl.text.secret_references import parse_reference
 
 if TYPE_CHECKING:
     from dkimctl.dns.check import CheckPolicy

@@ -18,11 +18,15 @@ from dkimctl.cli.output.named_commands import given_options, options_of
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.errors import UsageError
 from dkimctl.settings.config import Config, load_config
-from dkimctl.settings.logins import read_logins, stored_login
-from dkimctl.settings.paths import config_path, state_dir
-from dkimctl.settings.precedence import Settings, resolve_settings
-from dkimctl.settings.profile import Profile, require_account, require_ledger_account
-from dkimctl.settings.used_profile import read_used_profile
+from dkimctl.settings.logins import read_logins, read_used_profile, stored_login
+from dkimctl.settings.profile import (
+    Profile,
+    Settings,
+    require_account,
+    require_ledger_account,
+    resolve_settings,
+)
+from dkimctl.system.directories import config_path, state_dir
 
 if TYPE_CHECKING:
     from dkimctl.cli.embedded_service import Sandbox
@@ -38,8 +42,6 @@ if TYPE_CHECKING:
     from dkimctl.models.registration import DomainSpec
     from dkimctl.registration.limits import Limits
     from dkimctl.registration.retrying import Send
-    from dkimctl.strict_yaml.document import Document
-    from dkimctl.strict_yaml.nodes import Node
 
 # Seconds to wait for a keyring, which may ask a user on a terminal to unlock it.
 _KEYRING_TIMEOUT = 3.0
@@ -85,12 +87,7 @@ class Session:
     @cached_property
     def config(self) -> Config:
         required = bool(self.flags["config"] or os.environ.get("DKIMCTL_CONFIG"))
-        return load_config(
-            self.config_file,
-            required=required,
-            read_defaults=_read_defaults,
-            parse_zone=_parse_zone,
-        )
+        return load_config(self.config_file, required=required)
 
     def set_flag(self, key: str, value: str) -> None:
         """Use `value` as if it were given as an option; call it before reading `settings`."""
@@ -323,15 +320,3 @@ def _account_of(login: Mapping[str, Any]) -> Account:
     from dkimctl.credentials.account import Account
 
     return Account(login["auth_url"], login["base_url"], login["client_id"])
-
-
-def _read_defaults(document: Document, node: Node) -> Mapping[str, object]:
-    from dkimctl.specs.fields import read_defaults
-
-    return read_defaults(document, node)
-
-
-def _parse_zone(text: str) -> str:
-    from dkimctl.specs.names import parse_zone
-
-    return parse_zone(text)

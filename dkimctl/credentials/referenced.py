@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dkimctl.credentials.keyring_store import KeyringStore
 from dkimctl.errors import CredentialsError
 from dkimctl.models.secret import Secret
-from dkimctl.text.secret_references import SecretReference
+from dkimctl.settings.values import SecretReference
 
 KEYRING_SERVICE = "dkimctl-dns"
 

@@ -8,10 +8,9 @@ from dkimctl.credentials.referenced import ReferencedSecrets
 from dkimctl.errors import DkimctlError
 from dkimctl.publishing.changes import Applied, Change, NameState
 from dkimctl.publishing.targets import Access, ConfiguredTarget, Target
-from dkimctl.settings.config import Config
-from dkimctl.settings.dns_targets import DnsTarget
+from dkimctl.settings.config import Config, DnsTarget
+from dkimctl.settings.values import parse_reference
 from dkimctl.text.dns_names import is_glob
-from dkimctl.text.secret_references import parse_reference
 
 _RFC2136 = "rfc2136"
 

@@ -10,7 +10,7 @@ from dkimctl.models.key_status import KeyStatus
 from dkimctl.models.registration import Registration, key_of
 from dkimctl.rotation.review import KnownKeys
 from dkimctl.rotation.stages import find_stages, stage_of_closed
-from dkimctl.settings.rotation import RotationSettings
+from dkimctl.settings.config import RotationSettings
 
 if TYPE_CHECKING:
     from dkimctl.ledger.ledger import Ledger

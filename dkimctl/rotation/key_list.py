@@ -12,7 +12,7 @@ from dkimctl.models.listed_key import NOT_CHECKED, ListedKey
 from dkimctl.models.registration import Registration, key_of
 from dkimctl.rotation.retirement import NEVER
 from dkimctl.rotation.stages import read_stages
-from dkimctl.settings.rotation import RotationSettings
+from dkimctl.settings.config import RotationSettings
 
 if TYPE_CHECKING:
     from dkimctl.ledger.ledger import Ledger

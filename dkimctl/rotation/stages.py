@@ -30,7 +30,7 @@ from dkimctl.rotation.run.publishing import needs_record
 from dkimctl.rotation.succession import Histories
 from dkimctl.rotation.successors import lines_of, newest_of
 from dkimctl.rotation.urgency import urgency_of_start, warning_time
-from dkimctl.settings.rotation import RotationSettings
+from dkimctl.settings.config import RotationSettings
 
 if TYPE_CHECKING:
     from dkimctl.ledger.intents import Intent

@@ -1,32 +1,127 @@
-"""Reads the config file strictly, and reports all its problems at once."""
+"""The config file: what it may say, and how it is read, strictly, with all its problems at once."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from dkimctl.errors import InputError, UsageError
-from dkimctl.settings.dns_targets import DnsTarget
-from dkimctl.settings.notices import NoticeSettings, read_notices
-from dkimctl.settings.reading import (
-    LOGIN_HINT,
-    on_text,
-    read_fields,
-    report_unknown,
-    scalar_readers,
+from dkimctl.settings.values import (
+    CHECKS,
+    REFERENCE_HINT,
+    SANDBOX,
+    SANDBOX_FIXED,
+    Check,
+    file_path,
+    integer,
+    parse_reference,
+    profile_name,
+    service_url,
+    short_duration,
+    variables_in,
 )
-from dkimctl.settings.rotation import RotationSettings, read_rotation
-from dkimctl.settings.values import CHECKS, SANDBOX, SANDBOX_FIXED, profile_name
 from dkimctl.system.ownership import path_fault, refuse
-from dkimctl.text.secret_references import variables_in
+from dkimctl.text.dns_names import is_glob
+from dkimctl.text.durations import parse_duration
+from dkimctl.text.escaping import quoted
 
 if TYPE_CHECKING:
     from dkimctl.strict_yaml.document import Document
-    from dkimctl.strict_yaml.nodes import Node
+    from dkimctl.strict_yaml.nodes import Node, Scalar
 
-    ReadDefaults = Callable[[Document, Node], Mapping[str, object]]
+_T = TypeVar("_T")
+
+DEFAULT_TTL = 3600  # seconds
+_MAX_TTL = 2**31 - 1  # RFC 2181, section 8
+_MAX_LIMIT = 1_000_000  # successors a day; more than anyone has domains
+_MIN_GRACE = timedelta(days=5)  # for which mail servers try to deliver (RFC 5321 section 4.5.4.1)
+_MAX_ZONE = 253  # characters
+_MAX_KEY = 100  # characters of a key of a provider's settings, more than any has
+
+# Patterns, compiled when they are used: few commands need them.
+_SECRET_KEY = "secret|passw|token|api_?key|private_?key"  # noqa: S105
+_GLOB = r"[a-z0-9_*?[\]!-]+(?:\.[a-z0-9_*?[\]!-]+)*"
+_CLASS = r"(?a)[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+"
+_BARE_NUMBER = r"[0-9]+(?:\.[0-9]+)?"
+_QUERY = r"[!-~]*"
+# Keys of a provider's settings such as api_key, key_secret and token; but not key_name, token_url
+# or private_key_file.
+_SECRET_SETTING = r"(?i)secret|passw|passphrase|token|apikey|credential|(?:\A|[_-])(?:key|pass)\Z"  # noqa: S105
+_NO_SECRET = r"(?i)[_-](?:file|path|url|endpoint|name|type|algorithm|ttl|timeout)\Z"  # noqa: S105
+_PASSWORD_IN_URL = r"://[^/?#]*@"  # noqa: S105
+_PRIVATE_KEY = r"-----BEGIN [A-Z ]*PRIVATE KEY"  # RFC 7468
+_INTEGER = r"-?(?:0|[1-9][0-9]{0,17})"
+_FRACTION = rf"{_INTEGER}\.[0-9]{{1,18}}"
+_BOOLEANS = {"true": True, "false": False}
+
+_LOGIN = "remove it and run `dkimctl login`, or set DKIMCTL_CLIENT_SECRET"
+_DNS_SECRETS = (
+    "remove it: rfc2136 has a key_file; in settings of octodns, write env/NAME or keyring/NAME"
+)
+_COMMAND = "write the program and its arguments, such as [/usr/local/bin/page, --json]"
+# By provider: the key that it needs with an example, and the keys that it alone has.
+_REQUIRED = {
+    "rfc2136": ("server", "add its address, such as 'server: 192.0.2.1'"),
+    "octodns": (
+        "class",
+        "add the class of the octoDNS provider, such as 'class: octodns_route53.Route53Provider'",
+    ),
+}
+_OWN_KEYS = {"rfc2136": ("server", "key_file"), "octodns": ("class", "settings")}
+
+
+class DnsTarget(NamedTuple):
+    """How to change some zones: an entry of `dns`."""
+
+    #: `rfc2136`, with `server` and `key_file`, or `octodns`, with `class_name` and `settings`.
+    provider: str
+    #: Names or globs, in lower case and without trailing dot; none: all zones that the target has.
+    zones: tuple[str, ...] = ()
+    #: Those that may use it; none: all but the sandbox.
+    profiles: tuple[str, ...] = ()
+    ttl: int = DEFAULT_TTL
+    server: str = ""
+    key_file: str = ""
+    class_name: str = ""
+    #: In which `env/NAME` and `keyring/NAME` stand for secrets.
+    settings: Mapping[str, object] = {}
+
+    def is_for(self, profile: str) -> bool:
+        """Whether the profile may use it."""
+        return profile in self.profiles if self.profiles else profile != SANDBOX
+
+    def shares_profile(self, other: DnsTarget) -> bool:
+        """Whether there is a profile that may use both."""
+        if self.profiles and other.profiles:
+            return not set(self.profiles).isdisjoint(other.profiles)
+        return any(name != SANDBOX for name in self.profiles or other.profiles or ("",))
+
+
+class RotationSettings(NamedTuple):
+    """When `rotate run` replaces keys: `rotation`."""
+
+    #: The age at which a key gets a successor, which starts `lead` later.
+    max_age: timedelta = timedelta(days=180)
+    lead: timedelta = timedelta(days=7)
+    #: How long the successor has been signing, and published, when the old record is removed.
+    grace: timedelta = timedelta(days=14)
+    #: Successors a day (UTC) at most.
+    limit: int = 50
+
+
+class NoticeSettings(NamedTuple):
+    """Who is told of problems: `notify`."""
+
+    #: Program and arguments.
+    command: tuple[str, ...] = ()
+    #: A URL or, since such URLs often contain a secret, a reference as text.
+    webhook: str = ""
+    #: A problem is looked at again after this time, before an alarm.
+    recheck: timedelta = timedelta(minutes=1)
 
 
 class Config(NamedTuple):
@@ -44,109 +139,346 @@ class Config(NamedTuple):
         return set(variables_in(texts))
 
 
-def load_config(
-    path: Path,
-    *,
-    required: bool,
-    read_defaults: ReadDefaults,
-    parse_zone: Callable[[str], str],
-) -> Config:
+def load_config(path: Path, *, required: bool) -> Config:
     """Read the config file; a missing one is an empty Config unless it is `required`.
 
-    A file that is `required` was named by the user, and may be anyone's. `read_defaults` reads the
-    `defaults` of a profile, which are spec fields; `parse_zone` checks the name of a zone, and
-    returns it in lower case, as A-labels. Raises UsageError if the file cannot be read, or
-    other users can change it; InputError with all its problems if it is invalid.
+    A file that is `required` was named by the user, and may be anyone's. Raises UsageError if the
+    file cannot be read, or other users can change it; InputError with all its problems if it is
+    invalid.
     """
     if not required:
-        if _is_missing(path):
-            return Config()
-        _require_safe(path)
+        with suppress(OSError):  # reading it will report the reason
+            if not path.exists():
+                return Config()
+            # It says where secrets are sent.
+            hint = "name the file in --config or DKIMCTL_CONFIG if you trust it"
+            refuse(path_fault(path), UsageError, hint=hint)
+    from dkimctl.strict_yaml.document import Document
+    from dkimctl.strict_yaml.source import MAX_CONFIG_BYTES, read_bytes
+
     try:
-        return _read_config(path, read_defaults, parse_zone)
+        data = read_bytes(str(path), largest=MAX_CONFIG_BYTES)
+        with Document(data, str(path)) as document:
+            root = document.root()
+            return Config() if root is None else _Reader(document, path.parent).read(root)
     except InputError as error:
         # The frames of the traceback hold the text, which may contain a secret.
         raise error.with_traceback(None) from None
 
 
-def _read_config(
-    path: Path, read_defaults: ReadDefaults, parse_zone: Callable[[str], str]
-) -> Config:
-    from dkimctl.strict_yaml.document import Document
-    from dkimctl.strict_yaml.source import MAX_CONFIG_BYTES, read_bytes
-
-    data = read_bytes(str(path), largest=MAX_CONFIG_BYTES)
-    with Document(data, str(path)) as document:
-        reader = _Reader(document, path.parent, read_defaults, parse_zone)
-        root = document.root()
-        return Config() if root is None else reader.read(root)
-
-
 class _Reader:
-    def __init__(
-        self,
-        document: Document,
-        directory: Path,
-        read_defaults: ReadDefaults,
-        parse_zone: Callable[[str], str],
-    ) -> None:
+    """Reads the sections of a document, which collects their problems.
+
+    Key files are relative to `directory`.
+    """
+
+    def __init__(self, document: Document, directory: Path) -> None:
         self._document = document
         self._directory = directory
-        self._read_defaults = read_defaults
-        self._parse_zone = parse_zone
 
     def read(self, root: Node) -> Config:
-        document = self._document
-        readers: dict[str, Callable[[Node], object]] = {
-            **scalar_readers(document, {"default_profile": profile_name}),
-            "profiles": self._read_profiles,
-            "dns": self._read_dns,
-            "rotation": lambda node: read_rotation(document, node),
-            "notify": lambda node: read_notices(document, node),
+        readers = self._values({"default_profile": profile_name}) | {
+            "profiles": self._profiles,
+            "dns": self._dns,
+            "rotation": self._rotation,
+            "notify": self._notify,
         }
-        values, _ = read_fields(document, root, "the config file", readers, secret_hint=LOGIN_HINT)
+        values, _ = self._fields(root, "the config file", readers, secret_hint=_LOGIN)
         return Config(**values)
 
-    def _read_dns(self, node: Node) -> tuple[DnsTarget, ...]:
-        from dkimctl.settings.dns_reading import read_dns_targets
-
-        return read_dns_targets(
-            self._document, node, directory=self._directory, parse_zone=self._parse_zone
-        )
-
-    def _read_profiles(self, node: Node) -> dict[str, dict[str, Any]]:
+    def _profiles(self, node: Node) -> dict[str, dict[str, Any]]:
         profiles = {}
         for key, value in self._document.pairs(node, "profiles"):
-            name = self._document.value(key, "profiles", on_text(profile_name))
+            name = self._document.value(key, "profiles", _on_text(profile_name))
             if name is not None:
-                profiles[name] = self._read_profile(value, name)
+                profiles[name] = self._profile(value, name)
         return profiles
 
-    def _read_profile(self, node: Node, name: str) -> dict[str, Any]:
+    def _profile(self, node: Node, name: str) -> dict[str, Any]:
         profile: dict[str, Any] = {}
         for key, value in self._document.pairs(node, f"the profile {name}"):
             if name == SANDBOX and key.value in SANDBOX_FIXED:
                 hint = "remove it, or use another profile name"
                 self._document.problem(key, f"{key.value} of the sandbox is fixed", hint)
             elif key.value == "defaults":
-                profile["defaults"] = self._read_defaults(self._document, value)
+                from dkimctl.specs.fields import read_defaults
+
+                profile["defaults"] = read_defaults(self._document, value)
             elif check := CHECKS.get(key.value):
-                profile[key.value] = self._document.value(value, key.value, on_text(check))
+                profile[key.value] = self._document.value(value, key.value, _on_text(check))
             else:
-                known = (*CHECKS, "defaults")
-                report_unknown(self._document, key, "a profile", known, LOGIN_HINT)
+                self._unknown(key, "a profile", (*CHECKS, "defaults"), _LOGIN)
         return profile
 
+    def _dns(self, node: Node) -> tuple[DnsTarget, ...]:
+        targets = []
+        places: dict[str, list[tuple[Node, DnsTarget]]] = {}  # of each zone
+        for item in self._document.items(node, "dns"):
+            target = self._dns_target(item)
+            for zone in target.zones:
+                for other_node, other in places.setdefault(zone, []):
+                    if other.shares_profile(target):  # it would take all records of the zone
+                        message = f"the zone {quoted(zone)} is already in the entry on line "
+                        hint = "remove one of the two, or let other `profiles` use each of them"
+                        line = other_node.start_mark.line + 1
+                        self._document.problem(item, f"{message}{line}", hint)
+                        break
+                places[zone].append((item, target))
+            targets.append(target)
+        return tuple(targets)
 
-def _is_missing(path: Path) -> bool:
+    def _dns_target(self, node: Node) -> DnsTarget:
+        document, what = self._document, "an entry of dns"
+        if_no_zone = "name zones, or remove it for all zones that the target has"
+        if_no_profile = "name profiles, or remove it for all but the sandbox"
+        readers = self._values(
+            {
+                "provider": _provider,
+                "server": _server,
+                "key_file": lambda text: str(self._directory / _key_file(text)),
+                "class": check_class,
+                "ttl": integer(1, _MAX_TTL),
+            }
+        ) | {
+            "zones": lambda names: self._list(names, "zones", _zone, if_no_zone),
+            "profiles": lambda names: self._list(names, "profiles", profile_name, if_no_profile),
+            "settings": lambda settings: self._settings(settings, "settings", is_secret=False),
+        }
+        values, keys = self._fields(node, what, readers, secret_hint=_DNS_SECRETS)
+        if document.is_mapping(node) and "provider" not in keys:
+            hint = "add 'provider: rfc2136', or 'provider: octodns' with the class of a provider"
+            document.problem(node, f"{what} has no provider", hint)
+        if provider := values.get("provider"):
+            required, example = _REQUIRED[provider]
+            if required not in keys:
+                message = f"an entry with the provider {provider} needs {required}"
+                document.problem(node, message, example)
+            for other, names in _OWN_KEYS.items():
+                for name in () if other == provider else {*names} & {*keys}:
+                    message = f"{name} has no effect with the provider {provider}"
+                    document.problem(keys[name], message, f"remove it; it is for {other}")
+        class_name = values.pop("class", "")
+        return DnsTarget(**{"provider": "", **values, "class_name": class_name})
+
+    def _settings(self, node: Node, what: str, *, is_secret: bool) -> dict[str, object]:
+        """What a class of octoDNS takes: any values, but no secret that is written out.
+
+        `is_secret`: a key above is that of a secret.
+        """
+        settings = {}
+        for key, value in self._document.pairs(node, what):
+            name = key.value[-_MAX_KEY:]
+            names_secret = re.search(_SECRET_SETTING, name) and not re.search(_NO_SECRET, name)
+            settings[key.value] = self._setting(
+                value, quoted(key.value), is_secret=is_secret or bool(names_secret)
+            )
+        return settings
+
+    def _setting(self, node: Node, what: str, *, is_secret: bool) -> object:
+        if self._document.is_mapping(node):
+            return self._settings(node, what, is_secret=is_secret)
+        if self._document.is_list(node):
+            items = self._document.items(node, what)
+            return [self._setting(item, what, is_secret=is_secret) for item in items]
+        return self._document.value(node, what, _secret_reference if is_secret else _plain_setting)
+
+    def _rotation(self, node: Node) -> RotationSettings:
+        readers = self._values(
+            {"max_age": _days, "lead": _days, "grace": _grace, "limit": integer(1, _MAX_LIMIT)}
+        )
+        values, keys = self._fields(node, "rotation", readers, secret_hint=_LOGIN)
+        settings = RotationSettings(**values)
+        if settings.lead >= settings.max_age:
+            hint = "write a lead of some days, such as 7d, and a max_age of some months, such as "
+            place = keys.get("lead") or keys["max_age"]
+            self._document.problem(place, "lead is not shorter than max_age", f"{hint}180d")
+        return settings
+
+    def _notify(self, node: Node) -> NoticeSettings:
+        readers = self._values({"webhook": _webhook, "recheck": _recheck})
+        readers["command"] = self._command
+        values, _ = self._fields(node, "notify", readers, secret_hint=REFERENCE_HINT)
+        return NoticeSettings(**values)
+
+    def _command(self, node: Node) -> tuple[str, ...]:
+        if self._document.is_list(node):
+            command = self._list(node, "command", _word, _COMMAND)
+        else:
+            command = self._document.value(node, "command", _on_text(_words)) or ()
+        if command and not command[0]:
+            self._document.problem(node, "command names no program", _COMMAND)
+        return command
+
+    def _fields(
+        self,
+        node: Node,
+        what: str,
+        readers: Mapping[str, Callable[[Node], object]],
+        *,
+        secret_hint: str,
+    ) -> tuple[dict[str, Any], dict[str, Scalar]]:
+        """The values of a mapping that are not None, and its keys, both by the keys' names.
+
+        `secret_hint` is for an unknown key that seems to hold a secret.
+        """
+        values: dict[str, Any] = {}
+        keys: dict[str, Scalar] = {}
+        for key, value in self._document.pairs(node, what):
+            keys[key.value] = key
+            if read := readers.get(key.value):
+                values[key.value] = read(value)
+            else:
+                self._unknown(key, what, tuple(readers), secret_hint)
+        return {name: value for name, value in values.items() if value is not None}, keys
+
+    def _values(self, checks: Mapping[str, Check]) -> dict[str, Callable[[Node], object]]:
+        """For `_fields`: readers of single values by their keys' names."""
+
+        def reader(name: str, check: Check) -> Callable[[Node], object]:
+            return lambda node: self._document.value(node, name, _on_text(check))
+
+        return {name: reader(name, check) for name, check in checks.items()}
+
+    def _list(
+        self, node: Node, what: str, check: Callable[[str], _T], hint_if_empty: str
+    ) -> tuple[_T, ...]:
+        values = [
+            self._document.value(item, what, _on_text(check))
+            for item in self._document.items(node, what)
+        ]
+        if not values and self._document.is_list(node):
+            self._document.problem(node, f"{what} is empty", hint_if_empty)
+        return tuple(value for value in values if value is not None)
+
+    def _unknown(self, key: Scalar, what: str, known: tuple[str, ...], secret_hint: str) -> None:
+        """Report a key that `what` does not have, and that may be a secret's."""
+        if re.search(_SECRET_KEY, key.value, re.IGNORECASE):
+            message = f"{quoted(key.value)}: secrets are not allowed in this file"
+            self._document.problem(key, message, secret_hint)
+        else:
+            self._document.unknown_key(key, what, known)
+
+
+# The checks of values: they convert text, or raise UsageError.
+
+
+def _on_text(check: Callable[[str], _T]) -> Callable[[str, bool], _T]:
+    """The check of a value that may be plain or quoted."""
+    return lambda text, _is_plain: check(text)
+
+
+def _zone(text: str) -> str:
+    """The name of a zone, or a glob, in lower case, as A-labels, without trailing dot."""
+    if "://" in text or not is_glob(text):
+        from dkimctl.specs.names import parse_zone
+
+        return parse_zone(text)
+    glob = text.lower().removesuffix(".")
+    if len(glob) > _MAX_ZONE or not re.fullmatch(_GLOB, glob):
+        hint = "write it as in '*.example.com'; internationalized labels as A-labels (xn--...)"
+        raise UsageError(f"{quoted(text)} is not a glob of zone names", hint=hint)
+    return glob
+
+
+def _provider(text: str) -> str:
+    if text not in _REQUIRED:
+        hint = "write rfc2136, or octodns with the class of the provider"
+        raise UsageError(f"unknown provider {quoted(text)}", hint=hint)
+    return text
+
+
+def _server(text: str) -> str:
+    from dkimctl.text.addresses import parse_server  # imports ipaddress, which takes 4 ms
+
+    return str(parse_server(text))
+
+
+def _key_file(text: str) -> str:
+    if not text or "\0" in text:
+        raise UsageError("the file name is empty or invalid", hint="name a TSIG key file")
+    return file_path(text)
+
+
+def check_class(text: str) -> str:
+    """The dotted name of a class. Raises UsageError."""
+    if not re.fullmatch(_CLASS, text):
+        hint = "write module and class, such as octodns_route53.Route53Provider"
+        raise UsageError(f"{quoted(text)} is not the name of a Python class", hint=hint)
+    return text
+
+
+def _secret_reference(text: str, _is_plain: bool) -> str:
+    if not parse_reference(text):
+        raise UsageError("secrets are not allowed in this file", hint=REFERENCE_HINT)
+    return text
+
+
+def _plain_setting(text: str, is_plain: bool) -> object:
+    """Plain numbers, `true` and `false` are such; everything else is text."""
+    if re.search(_PRIVATE_KEY, text):
+        raise UsageError("a private key is not allowed in this file", hint=REFERENCE_HINT)
+    if re.search(_PASSWORD_IN_URL, text):
+        raise UsageError("a URL with a password is not allowed in this file", hint=REFERENCE_HINT)
+    if parse_reference(text) or not is_plain:
+        return text
+    if re.fullmatch(_INTEGER, text):
+        return int(text)
+    return float(text) if re.fullmatch(_FRACTION, text) else _BOOLEANS.get(text, text)
+
+
+def _days(text: str) -> timedelta:
+    if re.fullmatch(_BARE_NUMBER, text) and text.strip("0."):  # elsewhere, these are seconds
+        raise UsageError("a number without a unit", hint=f"write {text}d, if you mean days")
+    return timedelta(seconds=parse_duration(text))
+
+
+def _grace(text: str) -> timedelta:
+    grace = _days(text)
+    if grace < _MIN_GRACE:
+        raise UsageError(
+            "shorter than 5 days, for which signed mail may be on its way",
+            hint="write 5d or more; 14d also leaves time to notice that signing has not moved",
+        )
+    return grace
+
+
+def webhook_url(text: str) -> str:
+    """A URL like that of the service, but perhaps with a query.
+
+    As it is written, but for the case of the scheme: some receivers tell paths apart that are
+    equivalent. Raises UsageError, which does not quote the text.
+    """
+    url, _, query = text.partition("?")
+    service_url(url)
+    if not re.fullmatch(_QUERY, query) or "#" in query:
+        hint = "remove the fragment; write %20 for a space"
+        raise UsageError("the URL has an invalid query", hint=hint)
+    scheme, separator, rest = text.partition("://")
+    return scheme.lower() + separator + rest
+
+
+def _webhook(text: str) -> str:
+    return text if parse_reference(text) else webhook_url(text)
+
+
+def _recheck(text: str) -> timedelta:
+    return timedelta(seconds=short_duration(text))
+
+
+def _words(text: str) -> tuple[str, ...]:
+    """The words of a command line, split as a shell does."""
+    import shlex
+
     try:
-        return not path.exists()
-    except OSError:  # reading it will report the reason
-        return False
+        words = tuple(shlex.split(_word(text)))
+    except ValueError:
+        raise UsageError("a quotation mark is not closed", hint=_COMMAND) from None
+    if not words:
+        raise UsageError("names no program", hint=_COMMAND)
+    return words
 
 
-def _require_safe(path: Path) -> None:
-    """Raise UsageError if other users can change the file, which says where secrets are sent."""
-    with suppress(OSError):  # reading it will report the reason
-        hint = "name the file in --config or DKIMCTL_CONFIG if you trust it"
-        refuse(path_fault(path), UsageError, hint=hint)
+def _word(text: str) -> str:
+    if re.search("[\0\ud800-\udfff]", text):
+        raise UsageError("contains a character that no argument can have", hint="remove it")
+    return text

@@ -1,7 +1,8 @@
-"""The URLs and client ID of each login, without secrets, in a file in the state directory.
+"""What is remembered of logins, in the state directory: never a secret.
 
-A login is in the file before its secret is stored, and until its secret is deleted, so that
-`logout` finds all secrets, also after a kill.
+`logins.json` has the URLs and client ID of each login. One is there before its secret is stored,
+and until its secret is deleted, so that `logout` finds all secrets, also after a kill. `profile`
+has the name of the profile that `profile use` chose.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ from dkimctl.text.escaping import printable
 if TYPE_CHECKING:
     from dkimctl.settings.profile import Profile
 
-_MAX_SIZE = 16 * 1024 * 1024  # bytes; a login has about 200
-_UNUSED = "(unused)"  # not the name of a profile
 LOGIN_KEYS = ("auth_url", "base_url", "client_id", "credential_store")
+_UNUSED = "(unused)"  # not the name of a profile
+_MAX_SIZE = 16 * 1024 * 1024  # bytes; a login has about 200
+_MAX_PROFILE_SIZE = 4096  # bytes
 
 
 def read_logins(state_dir: Path) -> dict[str, dict[str, str]]:
@@ -100,22 +102,43 @@ def stored_login(profile: Profile, logins: Mapping[str, Mapping[str, str]]) -> M
     return next((stored for stored in candidates if settings_of(stored) == login), login)
 
 
+def read_used_profile(state_dir: Path) -> str | None:
+    """The name of the profile that `profile use` chose, or None.
+
+    Raises UsageError if the file cannot be read or is damaged, or if other users can change it.
+    """
+    path = state_dir / "profile"
+    data = _read_file(path, _MAX_PROFILE_SIZE)
+    if data is None:
+        return None
+    name = data.decode("ascii", "replace").strip()
+    if not is_profile_name(name):
+        raise _unusable(path, "the file is damaged")
+    return name
+
+
+def write_used_profile(state_dir: Path, name: str | None) -> None:
+    """Replace the name; None removes it. The caller holds `logins_lock`. Raises UsageError."""
+    path = state_dir / "profile"
+    try:
+        delete_leftovers(path)
+        if name is None:
+            path.unlink(missing_ok=True)
+        else:
+            write_private(path, f"{name}\n")
+    except OSError as error:
+        raise _unusable(path, error.strerror or "cannot be written") from None
+
+
 def _path(state_dir: Path) -> Path:
     return state_dir / "logins.json"
 
 
 def _read(state_dir: Path) -> tuple[dict[str, dict[str, str]], list[dict[str, str]]]:
     path = _path(state_dir)
-    try:
-        data = read_safe(path, _MAX_SIZE, UsageError)
-    except FileNotFoundError:
+    data = _read_file(path, _MAX_SIZE)
+    if data is None:
         return {}, []
-    except OSError as error:
-        raise _unusable(path, error.strerror or "cannot be read") from None
-    return _parse(data, path)
-
-
-def _parse(data: bytes, path: Path) -> tuple[dict[str, dict[str, str]], list[dict[str, str]]]:
     import json
 
     try:
@@ -129,6 +152,15 @@ def _parse(data: bytes, path: Path) -> tuple[dict[str, dict[str, str]], list[dic
     return logins, unused
 
 
+def _read_file(path: Path, largest: int) -> bytes | None:
+    try:
+        return read_safe(path, largest, UsageError)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _unusable(path, error.strerror or "cannot be read") from None
+
+
 def _checked(login: Mapping[str, Any], path: Path) -> dict[str, str]:
     for key in LOGIN_KEYS:
         parse_value(key, login[key], str(path))
@@ -136,5 +168,8 @@ def _checked(login: Mapping[str, Any], path: Path) -> dict[str, str]:
 
 
 def _unusable(path: Path, reason: str) -> UsageError:
-    message = f"cannot use {printable(str(path))}: {reason}"
-    return UsageError(message, hint="fix or delete it, then run `dkimctl login` again")
+    command = "profile use NAME" if path.name == "profile" else "login"
+    return UsageError(
+        f"cannot use {printable(str(path))}: {reason}",
+        hint=f"fix or delete it, then run `dkimctl {command}` again",
+    )

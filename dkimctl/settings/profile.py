@@ -1,15 +1,32 @@
-"""A profile: the settings that a command uses."""
+"""The profile that a command uses, and which source of each of its settings wins.
 
-from collections.abc import Mapping
+The profile's name is an option, else in the environment, else in the config file, else what
+`profile use` chose, else the default.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
 from typing import Any, Literal, NamedTuple
 
-from dkimctl.errors import UsageError
+from dkimctl.errors import UsageError, naming
 from dkimctl.settings.config import Config
-from dkimctl.settings.values import SANDBOX, SANDBOX_FIXED
-
-SANDBOX_CLIENT_ID = SANDBOX_FIXED["client_id"]
+from dkimctl.settings.logins import settings_of
+from dkimctl.settings.values import (
+    CHECKS,
+    SANDBOX,
+    SANDBOX_FIXED,
+    is_shown,
+    parse_value,
+    profile_name,
+)
+from dkimctl.text.grouping import listed
 
 DEFAULT_PROFILE = "default"  # used if no source names another
+SANDBOX_CLIENT_ID = SANDBOX_FIXED["client_id"]
+_IN_ENVIRONMENT = ("auth_url", "base_url", "client_id")
 
 
 class Profile(NamedTuple):
@@ -36,13 +53,180 @@ class Profile(NamedTuple):
         return self.name == SANDBOX
 
 
+class SourceKind(StrEnum):
+    """The sources of settings, in the order of precedence."""
+
+    OPTION = "option"
+    ENVIRONMENT = "environment"
+    CONFIG = "config"
+    PROFILE_USE = "profile use"  # of the profile's name only
+    LOGIN = "login"  # of a profile's values only
+    DEFAULT = "default"
+
+
+class Source(NamedTuple):
+    """`name` is the option, the variable or the path of the config file; "" for the others."""
+
+    kind: SourceKind
+    name: str = ""
+
+    def __str__(self) -> str:
+        words = {
+            SourceKind.OPTION: "option",
+            SourceKind.ENVIRONMENT: "environment variable",
+            SourceKind.CONFIG: "config file",
+        }
+        return f"{words.get(self.kind, self.kind)} {self.name}".rstrip()
+
+
+DEFAULT = Source(SourceKind.DEFAULT)
+LOGIN = Source(SourceKind.LOGIN)
+_TYPED = Source(SourceKind.OPTION)
+
+
+def option(key: str) -> Source:
+    return Source(SourceKind.OPTION, f"--{key.replace('_', '-')}")
+
+
+def variable(key: str) -> Source:
+    return Source(SourceKind.ENVIRONMENT, f"DKIMCTL_{key.upper()}")
+
+
+class Settings(NamedTuple):
+    """A profile, and the source of its name (by the key `profile`) and of each of its keys."""
+
+    profile: Profile
+    sources: Mapping[str, Source]
+
+
+def resolve_settings(
+    *,
+    flags: Mapping[str, Any],
+    environ: Mapping[str, str],
+    config: Config,
+    logins: Mapping[str, Mapping[str, str]],
+    config_file: str = "",
+    used: Callable[[], str | None] = lambda: None,
+    may_be_new: bool = False,
+) -> Settings:
+    """Resolve every key: option > environment > config file > login > default.
+
+    `flags` has the options by profile key, and `profile` and `sandbox`; None means not given.
+    `used` returns the profile that `profile use` chose, if any. Raises UsageError for an invalid
+    value, and for an unknown profile unless it `may_be_new`.
+    """
+    name, source = resolve_name(
+        flags=flags, environ=environ, config=config, config_file=config_file, used=used
+    )
+    from_flags = {
+        key: parse_value(key, str(flags[key]), option(key).name)
+        for key in CHECKS
+        if flags.get(key) is not None
+    }
+    values: dict[str, Any] = {}
+    sources = dict.fromkeys(Profile._fields[1:], DEFAULT)
+
+    def take(given: Mapping[str, Any], source_of: Callable[[str], Source]) -> None:
+        values.update(given)
+        sources.update({key: source_of(key) for key in given})
+
+    # From the lowest to the highest.
+    if name == SANDBOX:
+        for key in SANDBOX_FIXED:
+            if key in from_flags:
+                fixed = option(key).name
+                raise UsageError(f"{fixed} of the sandbox is fixed", hint=f"omit {fixed}")
+        # One request keeps all processors busy making keys; several would each take longer.
+        take({"concurrency": 1}, lambda _: DEFAULT)
+    else:
+        take(settings_of(logins.get(name, {})), lambda _: LOGIN)
+    take(config.profiles.get(name, {}), lambda _: Source(SourceKind.CONFIG, config_file))
+    if name == SANDBOX:
+        take(from_flags, option)
+        take(SANDBOX_FIXED, lambda _: DEFAULT)
+    else:
+        exported = ((key, variable(key).name) for key in _IN_ENVIRONMENT)
+        from_environment = {
+            key: parse_value(key, environ[exported_as], exported_as)
+            for key, exported_as in exported
+            if environ.get(exported_as)
+        }
+        if not may_be_new and not {"auth_url", "base_url"} & {*from_flags, *from_environment}:
+            require_known(name, known_profiles(config, logins), source)
+        take(from_environment, variable)
+        take(from_flags, option)
+    return Settings(Profile(name, **values), {"profile": source, **sources})
+
+
+def resolve_name(
+    *,
+    flags: Mapping[str, Any],
+    environ: Mapping[str, str],
+    config: Config,
+    config_file: str = "",
+    used: Callable[[], str | None] = lambda: None,
+) -> tuple[str, Source]:
+    """The name of the profile, and its source. Raises UsageError if it is invalid."""
+
+    def checked(text: str, source: Source) -> tuple[str, Source]:
+        with naming(source.name):
+            return profile_name(text), source
+
+    if flags.get("sandbox"):
+        if flags.get("profile") not in {None, SANDBOX}:
+            raise UsageError(
+                "--sandbox and --profile name two profiles", hint="give only one of them"
+            )
+        return SANDBOX, option("sandbox")
+    if flags.get("profile") is not None:
+        return checked(flags["profile"], option("profile"))
+    if text := environ.get("DKIMCTL_PROFILE"):
+        return checked(text, variable("profile"))
+    if config.default_profile:
+        return config.default_profile, Source(SourceKind.CONFIG, config_file)
+    if name := used():
+        return name, Source(SourceKind.PROFILE_USE)
+    return DEFAULT_PROFILE, DEFAULT
+
+
+def require_known(name: str, known: Sequence[str], source: Source = _TYPED) -> None:
+    """Raise UsageError if the profile is none of the `known` ones."""
+    from difflib import get_close_matches
+
+    if name in known:
+        return
+    where = {
+        SourceKind.ENVIRONMENT: f" (in {source.name})",
+        SourceKind.CONFIG: " (default_profile of the config file)",
+        SourceKind.PROFILE_USE: " (chosen with `dkimctl profile use`)",
+    }.get(source.kind, "")
+    shown, what = (name, f" {name}") if is_shown(name) else ("NAME", "")
+    first = "see `dkimctl profile list`, or create it with"
+    if similar := get_close_matches(shown, known, 1):
+        first = f"did you mean {similar[0]}? If not, create {shown} with"
+    elif source.kind is SourceKind.PROFILE_USE:
+        first = "choose another with `dkimctl profile use NAME`, or create it with"
+    raise UsageError(
+        f"unknown profile{what}{where}; known profiles: {listed(known)}",
+        hint=f"{first} `dkimctl login --profile {shown}`",
+    )
+
+
+def exported_proxy(environ: Mapping[str, str]) -> tuple[str, Source] | None:
+    """The proxy that requests use if no setting names one, without its password, if any.
+
+    The HTTP library reads these variables (not for plain HTTP, which is for loopback only).
+    """
+    for name in ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
+        if text := environ.get(name):
+            shown = re.sub(r"\A([A-Za-z0-9]+://)?.*@", r"\1***@", text, flags=re.DOTALL)
+            return shown, Source(SourceKind.ENVIRONMENT, name)
+    return None
+
+
 def require_account(profile: Profile) -> tuple[str, str, str]:
     """The (auth_url, base_url, client_id) of a profile. Raises UsageError if one is missing."""
-    return (
-        _required(profile, "auth_url"),
-        _required(profile, "base_url"),
-        _required(profile, "client_id"),
-    )
+    return (_required(profile, "auth_url"), *require_ledger_account(profile))
 
 
 def require_ledger_account(profile: Profile) -> tuple[str, str]:
@@ -51,6 +235,17 @@ def require_ledger_account(profile: Profile) -> tuple[str, str]:
     Raises UsageError if one is missing.
     """
     return _required(profile, "base_url"), _required(profile, "client_id")
+
+
+def _required(profile: Profile, key: str) -> str:
+    value: str | None = getattr(profile, key)
+    if value is None:
+        raise UsageError(
+            f"the profile {profile.name} has no {key}",
+            hint=f"run `dkimctl login`, or set {option(key).name} or {variable(key).name}; "
+            "--sandbox works without an account",
+        )
+    return value
 
 
 def profiles_with(
@@ -76,15 +271,3 @@ def stored_settings(
 def known_profiles(config: Config, logins: Mapping[str, object]) -> list[str]:
     """The names of all profiles, of which two always exist."""
     return sorted({DEFAULT_PROFILE, SANDBOX, *config.profiles, *logins})
-
-
-def _required(profile: Profile, key: str) -> str:
-    value: str | None = getattr(profile, key)
-    if value is None:
-        option = key.replace("_", "-")
-        raise UsageError(
-            f"the profile {profile.name} has no {key}",
-            hint=f"run `dkimctl login`, or set --{option} or DKIMCTL_{key.upper()}; "
-            "--sandbox works without an account",
-        )
-    return value

@@ -1,4 +1,4 @@
-"""The valid values of each profile key, whether from an option, a variable or a file.
+"""The valid values of each profile key, from wherever, and references to secrets.
 
 A check converts text to a value or raises UsageError; its caller names the source. Only a profile
 name is ever quoted, and no long one: any other text may be a secret in the wrong place, or contain
@@ -8,8 +8,9 @@ a password.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Literal, NamedTuple, cast
 
 from dkimctl.errors import UsageError, naming
 from dkimctl.models.secret import require_client_id
@@ -29,6 +30,11 @@ SANDBOX_FIXED: Mapping[str, str] = {
 _NAME = r"[A-Za-z0-9._-]+"
 _MAX_SHOWN = 30  # characters of an unknown profile's name; secrets have more
 _INTEGER = r"[0-9]{1,10}"
+_REFERENCE_START = r"(?:env|keyring)/"
+_REFERENCE = r"(env)/([A-Za-z_][A-Za-z0-9_]{0,199})|(keyring)/([A-Za-z0-9_.@+/-]{1,200})"
+REFERENCE_HINT = (
+    "write env/NAME for an environment variable, or keyring/NAME for an entry of the keyring"
+)
 
 
 def is_profile_name(text: str) -> bool:
@@ -122,3 +128,48 @@ CHECKS: Mapping[str, Check] = {
     "proxy": _proxy_url,
     "credential_store": _credential_store,
 }
+
+
+class SecretReference(NamedTuple):
+    """What stands for a secret in the config file. `str` is how it is written."""
+
+    store: Literal["env", "keyring"]
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.store}/{self.name}"
+
+
+def parse_reference(text: str) -> SecretReference | None:
+    """The reference that `text` is; None for any other text.
+
+    Raises UsageError, which does not quote the text, for a reference whose name is invalid.
+    """
+    if not re.match(_REFERENCE_START, text):
+        return None
+    match = re.fullmatch(_REFERENCE, text)
+    if match is None:
+        hint = "use letters, digits and _; in a name of the keyring also . - + @ and /"
+        raise UsageError("the name after env/ or keyring/ is invalid", hint=hint)
+    store, name = filter(None, match.groups())
+    return SecretReference(cast('Literal["env", "keyring"]', store), name)
+
+
+def variables_in(value: object) -> Iterator[str]:
+    """The environment variables that a text, or any text in a list or mapping, refers to."""
+    for one in values_in(value):
+        reference = parse_reference(one) if isinstance(one, str) else None
+        if reference is not None and reference.store == "env":
+            yield reference.name
+
+
+def values_in(value: object) -> Iterator[object]:
+    """The values in nested lists and mappings; of any other value, itself."""
+    if isinstance(value, Mapping):
+        for inner in value.values():
+            yield from values_in(inner)
+    elif isinstance(value, list):
+        for item in value:
+            yield from values_in(item)
+    else:
+        yield value

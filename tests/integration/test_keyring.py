@@ -418,7 +418,7 @@ import os
 from dkimctl.credentials.keyring_store import KeyringStore
 from dkimctl.credentials.referenced import ReferencedSecrets
 from dkimctl.errors import CredentialsError
-from dkimctl.text.secret_references import parse_reference
+from dkimctl.settings.values import parse_reference
 try:
     secrets = ReferencedSecrets(os.environ, KeyringStore(seconds=2))
     print(secrets.read(parse_reference("keyring/route53")).reveal())

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import dkim
 
 from dkimctl.models.registration import RegistrationKey
-from dkimctl.settings.rotation import RotationSettings
+from dkimctl.settings.config import RotationSettings
 from machines import Seen
 from mail import Key, Mail, name, signed, signers
 

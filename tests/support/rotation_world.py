@@ -31,7 +31,7 @@ from dkimctl.registration.limits import Limits
 from dkimctl.rotation.run.report import Report
 from dkimctl.rotation.run.run import RotationRun
 from dkimctl.rotation.run.tools import RunPolicy, Tools
-from dkimctl.settings.rotation import RotationSettings
+from dkimctl.settings.config import RotationSettings
 
 ACCOUNT = {"base_url": "https://api.example", "client_id": "me"}
 START = datetime(2027, 1, 1, 10, tzinfo=UTC)

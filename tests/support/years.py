@@ -11,7 +11,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
-from dkimctl.settings.rotation import RotationSettings
+from dkimctl.settings.config import RotationSettings
 from judging import Judge, Run
 from machines import DOMAINS, Machines, starting
 from moving_clock import MovingClock

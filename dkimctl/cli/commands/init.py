@@ -22,10 +22,8 @@ from dkimctl.cli.output.streams import Reporter
 from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import ExitCode, OutputError, UsageError, naming
 from dkimctl.render.html.page import environment
-from dkimctl.settings.dns_reading import check_class
-from dkimctl.settings.dns_targets import DnsTarget
-from dkimctl.settings.profile import DEFAULT_PROFILE
-from dkimctl.settings.sources import option, variable
+from dkimctl.settings.config import DnsTarget, check_class
+from dkimctl.settings.profile import DEFAULT_PROFILE, option, variable
 from dkimctl.settings.values import CHECKS, SANDBOX, Check, file_path, profile_name
 from dkimctl.system.directories import prepare_directory
 from dkimctl.system.ownership import directory_fault, refuse

@@ -20,10 +20,8 @@ from dkimctl.cli.output.profiles import (
 from dkimctl.cli.output.streams import write
 from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import ExitCode, UsageError, naming
-from dkimctl.settings.logins import logins_lock
-from dkimctl.settings.precedence import require_known
-from dkimctl.settings.profile import DEFAULT_PROFILE, known_profiles
-from dkimctl.settings.used_profile import read_used_profile, write_used_profile
+from dkimctl.settings.logins import logins_lock, read_used_profile, write_used_profile
+from dkimctl.settings.profile import DEFAULT_PROFILE, known_profiles, require_known
 from dkimctl.settings.values import SANDBOX, profile_name
 from dkimctl.text.escaping import quoted
 

@@ -24,8 +24,7 @@ from dkimctl.cli.output.streams import write
 from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import CredentialsError, ExitCode
 from dkimctl.models.secret import Token
-from dkimctl.settings.precedence import exported_proxy
-from dkimctl.settings.sources import LOGIN, Source, variable
+from dkimctl.settings.profile import LOGIN, Source, exported_proxy, variable
 from dkimctl.text.durations import format_duration
 
 app = App()

@@ -9,10 +9,10 @@ from dkimctl.cli.doctor.findings import Finding, State, wrong
 from dkimctl.cli.output.problems import problem_lines
 from dkimctl.cli.session import Session
 from dkimctl.errors import DkimctlError, InputError
-from dkimctl.settings.notices import webhook_url
+from dkimctl.settings.config import webhook_url
 from dkimctl.settings.profile import require_account
+from dkimctl.settings.values import parse_reference
 from dkimctl.system.ownership import path_fault
-from dkimctl.text.secret_references import parse_reference
 
 
 def check_config(session: Session) -> Iterator[Finding]:

@@ -11,11 +11,11 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dkimctl.settings.sources import SourceKind
+from dkimctl.settings.profile import SourceKind
 from dkimctl.settings.values import SANDBOX, is_shown
 
 if TYPE_CHECKING:
-    from dkimctl.settings.precedence import Settings
+    from dkimctl.settings.profile import Settings
 
 _GROUPS = "ledger|profile"
 _WITHOUT_OPTIONS = ("serve", "service", "completion")

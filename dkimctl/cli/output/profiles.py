@@ -10,11 +10,15 @@ from dkimctl.cli.output.destination import table_layout
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.cli.session import Session
 from dkimctl.errors import CredentialsError, LedgerError
-from dkimctl.settings.logins import LOGIN_KEYS
-from dkimctl.settings.precedence import resolve_name
-from dkimctl.settings.profile import DEFAULT_PROFILE, known_profiles, stored_settings
-from dkimctl.settings.sources import Source, SourceKind
-from dkimctl.settings.used_profile import read_used_profile
+from dkimctl.settings.logins import LOGIN_KEYS, read_used_profile
+from dkimctl.settings.profile import (
+    DEFAULT_PROFILE,
+    Source,
+    SourceKind,
+    known_profiles,
+    resolve_name,
+    stored_settings,
+)
 from dkimctl.settings.values import SANDBOX, SANDBOX_FIXED
 from dkimctl.text.grouping import counted
 

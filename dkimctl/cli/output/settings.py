@@ -6,7 +6,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping
 
-from dkimctl.settings.sources import Source
+from dkimctl.settings.profile import Source
 from dkimctl.text.escaping import printable
 
 _GAP = "  "

@@ -9,8 +9,8 @@ from dkimctl.client.redaction import Redactor
 from dkimctl.errors import DkimctlError, DnsRefused, ServiceError, UsageError
 from dkimctl.models.secret import Secret
 from dkimctl.publishing.providers.refusals import http_status, is_refusal
+from dkimctl.settings.values import values_in
 from dkimctl.text.escaping import printable
-from dkimctl.text.secret_references import values_in
 
 _MAX_TEXT = 300  # characters
 _MAX_READ = 100 * _MAX_TEXT

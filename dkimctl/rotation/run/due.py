@@ -14,7 +14,7 @@ from dkimctl.rotation.run.entries import count_registered_on, rotation_policy, s
 from dkimctl.rotation.run.report import State, Step, Task
 from dkimctl.rotation.succession import Histories
 from dkimctl.rotation.successors import find_successors, lines_of, newest_of
-from dkimctl.settings.rotation import RotationSettings
+from dkimctl.settings.config import RotationSettings
 
 if TYPE_CHECKING:
     from dkimctl.ledger.ledger import Ledger

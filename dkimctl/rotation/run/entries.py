@@ -9,7 +9,7 @@ from dkimctl.models.history import KeyHistory
 from dkimctl.models.registration import DomainSpec, Registration
 from dkimctl.rotation.succession import Histories
 from dkimctl.rotation.successors import RotationPolicy, start_date
-from dkimctl.settings.rotation import RotationSettings
+from dkimctl.settings.config import RotationSettings
 from dkimctl.specs.selector_template import SelectorTemplate
 
 _TEMPLATE = "s%Y%m%d"

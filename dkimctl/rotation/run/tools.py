@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from dkimctl.settings.rotation import RotationSettings
+from dkimctl.settings.config import RotationSettings
 
 if TYPE_CHECKING:
     from dkimctl.dns.check import Progress

@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 from dkimctl.errors import UsageError, naming
-from dkimctl.settings.paths import data_dir
+from dkimctl.system.directories import data_dir
 
 _VARIABLE = "DKIMCTL_SERVICE_DATABASE"
 _SECRETS = {"password", "sslpassword"}

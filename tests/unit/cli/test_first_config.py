@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from configs import read_config
 from dkimctl.cli.commands.init import FirstConfig, first_config
-from dkimctl.settings.config import Config
-from dkimctl.settings.dns_targets import DnsTarget
+from dkimctl.settings.config import Config, DnsTarget
 from documents import ROOT
 
 ANSWERS = FirstConfig("agency", "https://auth.example.com", "https://api.example.com/v2", "id")

@@ -12,10 +12,8 @@ from jsonschema import Draft202012Validator
 from configs import read_config
 from dkimctl.cli.commands.schema import Schema, modeline
 from dkimctl.errors import InputError
-from dkimctl.settings.dns_targets import DEFAULT_TTL, DnsTarget
-from dkimctl.settings.notices import NoticeSettings
+from dkimctl.settings.config import DEFAULT_TTL, DnsTarget, NoticeSettings, RotationSettings
 from dkimctl.settings.profile import DEFAULT_PROFILE, Profile
-from dkimctl.settings.rotation import RotationSettings
 from dkimctl.settings.values import CHECKS, SANDBOX_FIXED
 from dkimctl.specs.fields import ENTRY_FIELDS
 from dkimctl.specs.loading import load_specs

@@ -9,7 +9,7 @@ import pytest
 from dkimctl.cli import usage_hints
 from dkimctl.cli.main import root_command, run
 from dkimctl.service.database.opening import open_store
-from dkimctl.settings.paths import data_dir
+from dkimctl.system.directories import data_dir
 
 SECRET = "s3cr3t+Value/0815="
 

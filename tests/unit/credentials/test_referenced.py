@@ -11,7 +11,7 @@ from keyring.backends import fail
 from dkimctl.credentials.keyring_store import KeyringStore
 from dkimctl.credentials.referenced import KEYRING_SERVICE, ReferencedSecrets
 from dkimctl.errors import CredentialsError
-from dkimctl.text.secret_references import SecretReference
+from dkimctl.settings.values import SecretReference
 
 VARIABLE = SecretReference("env", "DNS_TOKEN")
 ENTRY = SecretReference("keyring", "route53")

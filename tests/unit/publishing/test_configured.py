@@ -10,8 +10,7 @@ from dkimctl.errors import CredentialsError, ServiceError, UsageError
 from dkimctl.publishing.changes import Applied
 from dkimctl.publishing.configured import DeferredTarget, open_targets
 from dkimctl.publishing.targets import Access
-from dkimctl.settings.config import Config
-from dkimctl.settings.dns_targets import DnsTarget
+from dkimctl.settings.config import Config, DnsTarget
 
 DYNAMIC = DnsTarget("rfc2136", ("example.com",), ttl=300, server="192.0.2.1", key_file="/none")
 EVERYWHERE = DnsTarget("rfc2136", server="192.0.2.2")

@@ -9,7 +9,7 @@ from dkimctl.ledger.selection import Selection
 from dkimctl.models.key_status import KeyStage
 from dkimctl.rotation.domain_keys import read_domain_keys
 from dkimctl.rotation.stages import read_stages
-from dkimctl.settings.rotation import RotationSettings
+from dkimctl.settings.config import RotationSettings
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 SETTINGS = RotationSettings()

@@ -13,7 +13,7 @@ from dkimctl.models.key_status import KeyStage
 from dkimctl.models.listed_key import NOT_CHECKED
 from dkimctl.rotation.key_list import read_keys
 from dkimctl.rotation.overview import make_overview
-from dkimctl.settings.rotation import RotationSettings
+from dkimctl.settings.config import RotationSettings
 from portfolio import ACCOUNT, Portfolio
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

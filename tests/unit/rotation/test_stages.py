@@ -17,7 +17,7 @@ from dkimctl.models.registration import DomainSpec, Registration, key_of
 from dkimctl.rotation.retirement import RetirementPolicy, Stage, retirement_statuses
 from dkimctl.rotation.review import KnownKeys
 from dkimctl.rotation.stages import find_stages, read_stages, stage_of_closed
-from dkimctl.settings.rotation import RotationSettings
+from dkimctl.settings.config import RotationSettings
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -9,8 +9,7 @@ import pytest
 from configs import read_config
 from dkimctl.errors import InputError, UsageError
 from dkimctl.settings.config import Config
-from dkimctl.settings.precedence import resolve_settings
-from dkimctl.settings.profile import Profile
+from dkimctl.settings.profile import Profile, resolve_settings
 
 
 def _resolve(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dkimctl.errors import InputError
-from dkimctl.settings.dns_targets import DnsTarget
+from dkimctl.settings.config import DnsTarget
 
 DYNAMIC = "dns: [{{provider: rfc2136, server: 192.0.2.1, {}}}]\n"
 OCTODNS = "dns: [{{provider: octodns, class: octodns_x.X, {}}}]\n"

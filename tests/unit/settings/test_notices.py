@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from dkimctl.errors import InputError
-from dkimctl.settings.notices import NoticeSettings
+from dkimctl.settings.config import NoticeSettings
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,7 @@ import pytest
 
 from dkimctl.errors import UsageError
 from dkimctl.settings.config import Config
-from dkimctl.settings.precedence import exported_proxy
-from dkimctl.settings.profile import Profile
+from dkimctl.settings.profile import Profile, exported_proxy
 
 HTTPS = "https://auth.example"
 TOKEN = "K3OusQdIy72bcW2vXwoxII_k5Axen0-xzuotPcmgW9Yd"  # also valid as a name

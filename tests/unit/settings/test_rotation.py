@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from dkimctl.settings.rotation import RotationSettings
+from dkimctl.settings.config import RotationSettings
 
 
 def test_what_is_not_set_has_its_default(load):

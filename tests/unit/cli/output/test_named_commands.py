@@ -13,7 +13,7 @@ from dkimctl.cli.output.named_commands import (
     options_of,
 )
 from dkimctl.settings.config import Config
-from dkimctl.settings.precedence import resolve_settings
+from dkimctl.settings.profile import resolve_settings
 
 AGENCY = CommandOptions("--profile agency")
 

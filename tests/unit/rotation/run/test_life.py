@@ -6,7 +6,7 @@ import pytest
 
 from dkimctl.ledger.selection import Selection
 from dkimctl.rotation.stages import read_stages
-from dkimctl.settings.rotation import RotationSettings
+from dkimctl.settings.config import RotationSettings
 
 A = "a.example"
 

@@ -15,7 +15,7 @@ from dkimctl.models.registration import DomainSpec, Registration, key_of
 from dkimctl.rotation.run.report import State, Step
 from dkimctl.rotation.run.run import RotationRun
 from dkimctl.rotation.run.tools import RunPolicy
-from dkimctl.settings.rotation import RotationSettings
+from dkimctl.settings.config import RotationSettings
 
 A = "a.example"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dkimctl.settings.paths import config_path, data_dir, state_dir
+from dkimctl.system.directories import config_path, data_dir, state_dir
 
 
 def test_flag_then_environment_then_platform_directory():

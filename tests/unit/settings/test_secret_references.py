@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dkimctl.errors import UsageError
-from dkimctl.text.secret_references import SecretReference, parse_reference
+from dkimctl.settings.values import SecretReference, parse_reference
 
 
 @pytest.mark.parametrize(
