@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from dkimctl.cli import usage_hints
 from dkimctl.cli.main import root_command, run
 from dkimctl.service.database.opening import open_store
 from dkimctl.system.directories import data_dir
@@ -71,11 +70,6 @@ def test_what_is_wrong_is_still_said(capsys):
         ("regster", "did you mean `dkimctl register`?"),
         ("show_dns", "did you mean `dkimctl show-dns`?"),
         ("showdns", "did you mean `dkimctl show-dns`?"),
-        ("dns", "did you mean `dkimctl show-dns`?"),
-        ("add", "did you mean `dkimctl register`?"),
-        ("delete example.com", "did you mean `dkimctl ledger forget`?"),
-        ("help", "did you mean `dkimctl --help`?"),
-        ("dkimctl register", "leave out the second dkimctl"),
         ("domains.yaml", "to register the domains of a file: `dkimctl register FILE`"),
         (SECRET, "run `dkimctl --help`"),
         ("ledger imprt", "did you mean `dkimctl ledger import`?"),
@@ -86,16 +80,11 @@ def test_what_is_wrong_is_still_said(capsys):
         ("register --dryrun x", "did you mean --dry-run?"),
         ("register --dry_run x", "did you mean --dry-run?"),
         ("register --sandox x", "did you mean --sandbox?"),
-        ("register --key-len 2048 x", "write it in the spec file, such as 'key_len: 2048'"),
-        ("register --file a.yaml", "name the spec file by itself: `dkimctl register FILE`"),
         ("register --domains example.com", "did you mean --domain?"),
         ("show-dns --json", "write --format json"),
         ("status --json", "write --format json"),
-        ("status --yaml", "write --format and one of table, json"),
-        ("show-dns --bind", "write --format and one of table, json, jsonl, csv, markdown, zone"),
         ("login --client-secret x", "no option takes a secret: `dkimctl login` asks for it"),
         ("show-dns --format=jsno", "did you mean --format json?"),
-        ("show-dns --format bind", "did you mean --format zone?"),
         ("status --format yaml", "run `dkimctl status --help`"),
         ("completion bsh", "did you mean bash?"),
         ("show-dns --ttl 1h", "it is in seconds: write --ttl 3600"),
@@ -105,7 +94,6 @@ def test_what_is_wrong_is_still_said(capsys):
         ("register", "for example, `dkimctl register domains.yaml`"),
         ("api GET", "for example, `dkimctl api DELETE /send/123`"),
         ("register --sandbox", "for example, `dkimctl register --sandbox domains.yaml`;"),
-        ("api POST /x --data {}", "write the body into a file, and add --input FILE"),
         ("status x", "`dkimctl status` takes only options: see its --help"),
     ],
 )  # fmt: skip
@@ -113,14 +101,6 @@ def test_the_hint_says_what_to_type(line, hint, capsys):
     assert run(line.split()) == 2
     _, told = capsys.readouterr().err.splitlines()
     assert told.startswith(f"hint: {hint}")
-
-
-def test_words_of_other_programs_are_no_commands_and_lead_to_ours():
-    ours = {" ".join(path) for path in COMMANDS}
-    for command, words in usage_hints._COMMANDS.items():
-        name = command.partition(" --")[0]
-        assert name in ours or command.startswith("--"), command
-        assert not ours & set(words.split()), command
 
 
 @pytest.mark.parametrize(
