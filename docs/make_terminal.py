@@ -22,7 +22,7 @@ from dkimctl.models.registration import DnsRecord, DomainSpec, Outcome, Registra
 from dkimctl.render.checks import CheckTable
 from dkimctl.render.renderer import TableLayout, render_all
 from dkimctl.render.results import ResultTable
-from dkimctl.specs.loading import read_specs
+from dkimctl.specs.spec_file import read_specs
 
 PICTURE = Path(__file__).parent / "images" / "terminal.svg"
 SPECS = Path(__file__).parents[1] / "domains.example.yaml"

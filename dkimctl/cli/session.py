@@ -222,9 +222,10 @@ class Session:
 
     def read_specs(self, *paths: str, domains: Sequence[str] = ()) -> list[DomainSpec]:
         """The entries of spec files, and then of `domains`, with the profile's defaults."""
-        from dkimctl.specs.loading import read_specs
+        from dkimctl.specs.spec_file import read_specs
 
-        return read_specs(*paths, domains=domains, defaults=self.profile.defaults)
+        warn = self.reporter.warn
+        return read_specs(*paths, domains=domains, defaults=self.profile.defaults, warn=warn)
 
     def open_ledger(self, *, for_writing: bool) -> Ledger:
         """The ledger of the profile's account; opening it to read creates no file.

@@ -15,8 +15,7 @@ from dkimctl.models.secret import Secret
 from dkimctl.publishing.tsig_key import TsigKey
 
 if TYPE_CHECKING:
-    from dkimctl.strict_yaml.document import Document
-    from dkimctl.strict_yaml.nodes import Node
+    from dkimctl.strict_yaml import Document, Node
 
 # Not hmac-md5, which must not be used (RFC 8945 section 6).
 _ALGORITHMS = (
@@ -73,7 +72,7 @@ def _is_base64(text: str) -> bool:
 
 
 def _knot_key(data: bytes) -> TsigKey:
-    from dkimctl.strict_yaml.document import Document
+    from dkimctl.strict_yaml import Document
 
     keys: list[Mapping[str, str]] = []
     try:

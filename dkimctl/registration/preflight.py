@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from dkimctl.errors import UsageError
 from dkimctl.models.registration import DomainSpec, Registration, Result, named
 from dkimctl.registration import outcomes
-from dkimctl.specs.fields import parse_start_date
+from dkimctl.specs.entries import parse_start_date
 from dkimctl.text.escaping import few
 from dkimctl.text.grouping import counted
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import TYPE_CHECKING, NamedTuple
 
 from dkimctl.errors import UsageError
+from dkimctl.input_files import read_bytes
 from dkimctl.models.registration import (
     SOUND,
     USABLE,
@@ -17,7 +18,6 @@ from dkimctl.models.registration import (
 )
 from dkimctl.registration import outcomes
 from dkimctl.specs.names import parse_domain
-from dkimctl.strict_yaml.source import read_bytes
 
 if TYPE_CHECKING:
     from dkimctl.ledger.ledger import Ledger
@@ -55,21 +55,14 @@ def read_saved_results(path: str) -> SavedResults:
 
 def _not_saved(data: bytes, name: str, reason: str) -> UsageError:
     """The error for a file of another kind; `reason` is why it is no JSON of that shape."""
-    from dkimctl.text.file_kinds import FileKind, guess_kind
+    from dkimctl.input_files import FileKind, guess_kind
 
     kind = guess_kind(data)
-    hint = _HINT
-    if kind in (FileKind.SPECS, FileKind.DOMAINS):
-        hint = f"{_HINT}; `dkimctl register` takes a list of domains"
-    if kind in (FileKind.SAVED_LINES, FileKind.CSV, FileKind.ZONE):
-        hint = "write it with --format json instead"
-    if kind in (FileKind.SAVED, FileKind.UTF_16):
-        kind = None  # what JSON itself lacks
-    if kind:
-        reason = f"it {kind.value}"
+    if kind and kind not in (FileKind.SAVED, FileKind.UTF_16):  # whose JSON lacks something
+        reason = f"it {kind.what}"
     elif not data.lstrip().startswith((b"{", b"[")):
         reason = "it is not JSON"
-    return UsageError(f"{name} is not a saved result: {reason}", hint=hint)
+    return UsageError(f"{name} is not a saved result: {reason}", hint=_HINT)
 
 
 def results_of(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from dkimctl.models.registration import DomainSpec
-from dkimctl.text.yaml_scalars import yaml_scalar
+from dkimctl.strict_yaml import yaml_scalar
 
 
 def render_spec_yaml(specs: Iterable[DomainSpec], comment: str) -> Iterator[str]:

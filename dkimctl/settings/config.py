@@ -30,8 +30,7 @@ from dkimctl.text.durations import parse_duration
 from dkimctl.text.escaping import quoted
 
 if TYPE_CHECKING:
-    from dkimctl.strict_yaml.document import Document
-    from dkimctl.strict_yaml.nodes import Node, Scalar
+    from dkimctl.strict_yaml import Document, Node, Scalar
 
 _T = TypeVar("_T")
 
@@ -153,8 +152,8 @@ def load_config(path: Path, *, required: bool) -> Config:
             # It says where secrets are sent.
             hint = "name the file in --config or DKIMCTL_CONFIG if you trust it"
             refuse(path_fault(path), UsageError, hint=hint)
-    from dkimctl.strict_yaml.document import Document
-    from dkimctl.strict_yaml.source import MAX_CONFIG_BYTES, read_bytes
+    from dkimctl.input_files import MAX_CONFIG_BYTES, read_bytes
+    from dkimctl.strict_yaml import Document
 
     try:
         data = read_bytes(str(path), largest=MAX_CONFIG_BYTES)
@@ -201,7 +200,7 @@ class _Reader:
                 hint = "remove it, or use another profile name"
                 self._document.problem(key, f"{key.value} of the sandbox is fixed", hint)
             elif key.value == "defaults":
-                from dkimctl.specs.fields import read_defaults
+                from dkimctl.specs.entries import read_defaults
 
                 profile["defaults"] = read_defaults(self._document, value)
             elif check := CHECKS.get(key.value):

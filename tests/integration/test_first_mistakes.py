@@ -96,16 +96,16 @@ def test_names_of_files_that_a_shell_made_of_a_glob(told, cli):
 
 
 @pytest.mark.parametrize(
-    ("text", "reason", "hint"),
+    ("text", "reason"),
     [
-        ("", "it is empty", "written by --format json"),
-        ("- example.com\n", "it is a spec file (YAML)", "takes a list of domains"),
-        ("hello\n", "it is not JSON", "written by --format json"),
-        ("a,sign_domain\nb,example.com\n", "it is a table (CSV)", "with --format json instead"),
-        ("{}", "missing required field `items`", "written by --format json"),
+        ("", "it is empty"),
+        ("- example.com\n", "it is a spec file (YAML)"),
+        ("hello\n", "it is not JSON"),
+        ("a,sign_domain\nb,example.com\n", "it is a table (CSV)"),
+        ("{}", "missing required field `items`"),
     ],
 )
-def test_what_is_not_a_saved_result(told, text, reason, hint):
+def test_what_is_not_a_saved_result(told, text, reason):
     for command in (
         ["ledger", "import", "--sandbox", "-"],
         ["show-dns", "--sandbox", "--from", "-"],
@@ -113,7 +113,7 @@ def test_what_is_not_a_saved_result(told, text, reason, hint):
         error, advice = told(*command, stdin=text)
         assert error.startswith("<stdin> is not a saved result: ")
         assert reason in error
-        assert hint in advice
+        assert "written by --format json" in advice
 
 
 def test_https_to_the_embedded_service(told, account):

@@ -41,8 +41,8 @@ from dkimctl.service.app import create_app
 from dkimctl.service.database.opening import open_store
 from dkimctl.service.keys.pairs import KeyPair
 from dkimctl.settings.values import SANDBOX_FIXED
-from dkimctl.specs.loading import load_specs
 from dkimctl.specs.selector_template import SelectorTemplate
+from dkimctl.specs.spec_file import load_specs
 from documents import example
 from fakes import Clock
 from rendering import render_text

@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from dkimctl.specs.loading import load_specs
+from dkimctl.specs.spec_file import load_specs
 from documents import example
 
 SPECS = "- {sign_domain: a.example, selector: s1}\n- b.example\n"
@@ -75,9 +75,10 @@ def test_mistakes_of_all_files_are_reported_in_one_run(cli):
     errors = [line for line in done.err.splitlines() if line.startswith("dkimctl: error: ")]
     assert (done.status, done.out) == (2, "")
     assert [error.split(":", 2)[2].split(": ")[0].strip() for error in errors] == [
-        "a.yaml:3:3", "b.csv:1:24", "b.csv:2:1", "b.csv:2:11", "b.csv:3:1",
+        "a.yaml:3:3", "b.csv:2:1", "b.csv:2:11", "b.csv:3:1",
     ]  # fmt: skip
     assert "is already on line 2 of a.yaml\nhint: remove one of the two" in done.err
+    assert 'dkimctl: warning: b.csv: unknown columns are left out: "selectr"' in done.err
 
 
 @pytest.mark.parametrize(

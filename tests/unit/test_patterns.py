@@ -16,9 +16,9 @@ import pytest
 
 from dkimctl.dkim import is_name
 from dkimctl.errors import UsageError
-from dkimctl.specs.fields import parse_start_date
+from dkimctl.specs.entries import parse_start_date
 from dkimctl.specs.names import parse_domain, parse_selector
-from dkimctl.strict_yaml.document import MAX_VALUE
+from dkimctl.strict_yaml import MAX_VALUE
 
 PACKAGE = Path(__file__).parents[2] / "dkimctl"
 POSSESSIVE = re.compile(r"[*+?}]\+|\(\?>")

@@ -19,7 +19,7 @@ from dkimctl.errors import (
     TokenRejected,
     UsageError,
 )
-from dkimctl.strict_yaml.source import read_bytes
+from dkimctl.input_files import read_bytes
 
 _VALID_PATH = r"[!-\"$-~]+"  # printable ASCII without spaces and fragments
 

@@ -97,9 +97,9 @@ def _open_ledger(session: Session) -> Ledger | None:
 
 
 def _verify(session: Session, file: str, sources: Sources, ledger: Ledger | None) -> MailReport:
+    from dkimctl.input_files import read_bytes
     from dkimctl.mail.message import read_message
     from dkimctl.mail.run import KnownKeys, verify_mail
-    from dkimctl.strict_yaml.source import read_bytes
 
     data = read_bytes(file, largest=_MAX_BYTES, hint_if_large="no receiver takes a mail that large")
     name = "<stdin>" if file == "-" else file

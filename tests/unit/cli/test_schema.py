@@ -15,8 +15,8 @@ from dkimctl.errors import InputError
 from dkimctl.settings.config import DEFAULT_TTL, DnsTarget, NoticeSettings, RotationSettings
 from dkimctl.settings.profile import DEFAULT_PROFILE, Profile
 from dkimctl.settings.values import CHECKS, SANDBOX_FIXED
-from dkimctl.specs.fields import ENTRY_FIELDS
-from dkimctl.specs.loading import load_specs
+from dkimctl.specs.entries import ENTRY_FIELDS
+from dkimctl.specs.spec_file import load_specs
 from dkimctl.text.durations import parse_duration
 from documents import ROOT
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dkimctl.errors import UsageError
-from dkimctl.specs.fields import parse_start_date
+from dkimctl.specs.entries import parse_start_date
 
 
 @pytest.mark.interface("2.3", "start_date")

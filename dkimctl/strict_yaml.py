@@ -1,26 +1,37 @@
-"""A YAML document read front to back, with every problem found on the way.
+"""Strict reading of YAML files with a small schema: every problem with its line and column.
+
+A scalar is text, and whether it is plain. Its type is never guessed, so `on` is two letters and
+not a boolean: the schema decides. Anchors, aliases, tags, merge keys, directives, repeated keys
+and second documents are problems.
 
 The parser's events are read one by one, in one pass and without a tree: a list of 100,000
-entries needs the memory of one.
+entries needs the memory of one. Nodes are the events themselves: an object of ours for each would
+take as long as parsing.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NoReturn, Self, TypeGuard, TypeVar
+from typing import Any, NamedTuple, NoReturn, Protocol, Self, TypeGuard, TypeVar
 
-from dkimctl.errors import UsageError
-from dkimctl.strict_yaml.nodes import Converter, Mark, Node, Scalar
-from dkimctl.strict_yaml.problems import Problems, syntax_hint
-from dkimctl.strict_yaml.source import MAX_VALUE_BYTES, Source
+from dkimctl.errors import InputError, Problem, UsageError
+from dkimctl.input_files import Text
 from dkimctl.text.escaping import printable, quoted
 
 T = TypeVar("T")
-NewParser = Callable[[Source], Any]  # makes a parser of PyYAML's interface
+# Gives the value of a scalar from its text, and whether it is plain: neither quoted nor a block.
+# Raises UsageError.
+Converter = Callable[[str, bool], T]
 
 MAX_DEPTH = 8  # more than any of our schemas needs; libyaml before 0.2.6 has no limit
 MAX_VALUE = 1024  # characters; every value that is valid is shorter
+MAX_LISTED = 1_000  # problems
+_MAX_COUNTED = 5_000  # then reading ends: to check what is invalid takes long
 _MAX_SKIPPED = 500_000  # nodes inside what is not expected
+_MAX_VALUE_BYTES = 4 << 20  # the parser holds a value that it reads several times over
+_MAX_PYTHON_BYTES = 3 << 20  # which PyYAML reads in 10 s without libyaml
 
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})  # YAML 1.2.2, 10.3.2
 _WRITE_PAIRS = "write lines of the form 'KEY: VALUE'"
@@ -28,6 +39,50 @@ _WRITE_VALUE = "write the value itself here"
 _MAX_GUESS = 60  # characters; comparing takes quadratic time
 _MAX_SYNTAX_MESSAGE = 200  # characters; it may quote the file
 _TOO_DEEP = ("nested too deeply", "close the brackets above")
+_DIRECTIVE = rb"(?:\A(?:\xef\xbb\xbf)?|[\r\n])%"
+# Hints for syntax errors: the first whose fragment is in the parser's message applies.
+_SYNTAX_HINTS = (
+    ("mapping values", "check the indentation, and put text that contains ': ' in quotes"),
+    (
+        "cannot start any token",
+        "indent with spaces, not tabs; text that begins with @, ` or % needs quotes",
+    ),
+    ("tab character", "indent with spaces, not tabs"),
+    ("end of stream", "close the quotation mark or bracket"),
+    ("expected '-'", "indent the lines of an item alike, two spaces more than its '- '"),
+    ("expected <block end>", "indent the lines of an item alike, two spaces more than its '- '"),
+    ("' or '", "close the bracket, or add the missing comma"),
+    ("directive", "remove the line that begins with %"),
+    ("", "check the indentation, quotes and brackets here and on the line before"),
+)
+# Unquoted, every version of YAML reads this as text, except for its keywords.
+_PLAIN = r"[A-Za-z/](?:[A-Za-z0-9._~/%:\[\]-]*[A-Za-z0-9/\]])?"
+_KEYWORDS = frozenset(("y", "n", "yes", "no", "on", "off", "true", "false", "null"))
+
+
+class Mark(Protocol):
+    """A place in the text; both count from 0, `column` in characters."""
+
+    @property
+    def line(self) -> int: ...
+    @property
+    def column(self) -> int: ...
+
+
+class Node(Protocol):
+    """A scalar, a list, a mapping or an alias."""
+
+    @property
+    def start_mark(self) -> Mark: ...
+
+
+class Scalar(Node, Protocol):
+    """`implicit` begins with whether the scalar is plain."""
+
+    @property
+    def value(self) -> str: ...
+    @property
+    def implicit(self) -> tuple[bool, bool]: ...
 
 
 class Document:
@@ -45,13 +100,12 @@ class Document:
         data: bytes,
         name: str,
         *,
-        new_parser: NewParser | None = None,
         syntax_advice: Mapping[str, tuple[str, str]] = {},
     ) -> None:
         import yaml
 
         self._syntax_advice = syntax_advice
-        self._source = Source(data, name)
+        self._source = _Source(data, name)
         self._problems = Problems(name)
         self._depth = 0
         self._skipped = 0
@@ -59,8 +113,15 @@ class Document:
         self._scalar_event: Any = yaml.ScalarEvent
         self._start_events = (yaml.MappingStartEvent, yaml.SequenceStartEvent)
         self._end_events = (yaml.MappingEndEvent, yaml.SequenceEndEvent)
-        parser = (new_parser or _parser_class())(self._source)
-        self._next_event: Any = parser.get_event
+        has_libyaml = hasattr(yaml, "CSafeLoader")
+        if not has_libyaml and len(data) > _MAX_PYTHON_BYTES:
+            raise UsageError(
+                f"{printable(name)} is larger than {_MAX_PYTHON_BYTES >> 20} MiB, "
+                "the most that PyYAML reads without libyaml",
+                hint="split it into several files, or install a PyYAML that has libyaml",
+            )
+        self._loader: Any = (yaml.CSafeLoader if has_libyaml else yaml.SafeLoader)(self._source)
+        self._next_event: Any = self._loader.get_event
 
     def __enter__(self) -> Self:
         return self
@@ -69,13 +130,16 @@ class Document:
         if error is None:
             try:
                 self._read_to_the_end()
-            except self._yaml.MarkedYAMLError as syntax_error:
+            except (self._yaml.MarkedYAMLError, ValueError, OverflowError) as syntax_error:
                 error = syntax_error
         if isinstance(error, self._yaml.MarkedYAMLError):
             self._report_syntax(error)
             raise self._problems.error() from None
-        if error is None and self._problems:
-            raise self._problems.error()
+        if isinstance(error, ValueError | OverflowError):  # PyYAML's, without libyaml
+            hint = "write the character itself"
+            self._stop(self._loader.get_mark(), "invalid YAML: an escape of no character", hint)
+        if error is None:
+            self._problems.close()
 
     def root(self) -> Node | None:
         """The document's node; None if there are only comments, or a null."""
@@ -255,14 +319,13 @@ class Document:
         message = f"invalid YAML: {text}"
         if context and context.line != mark.line:
             message += f" ({error.context} that begins on line {context.line + 1})"
-        self._report(mark, message, syntax_hint(text))
+        hint = next(hint for part, hint in _SYNTAX_HINTS if part in text)
+        self._report(mark, message, hint)
 
     def _report(self, mark: Mark, message: str, hint: str) -> None:
         self._refuse_cut(mark)
         self._source.unclaimed = 0
         self._problems.add(mark, message, hint)
-        if self._problems.are_too_many:
-            raise self._problems.error() from None
 
     def _stop(self, mark: Mark, message: str, hint: str) -> NoReturn:
         self._report(mark, message, hint)
@@ -271,20 +334,107 @@ class Document:
     def _refuse_cut(self, mark: Mark) -> None:
         """Stop if the parser did not get all of the text: what it says there means nothing."""
         if self._source.is_cut:
-            message = f"a value, comment or gap is longer than {MAX_VALUE_BYTES >> 20} MiB"
+            message = f"a value, comment or gap is longer than {_MAX_VALUE_BYTES >> 20} MiB"
             self._problems.add(mark, message, "check the quotes and the indentation")
             raise self._problems.error() from None
 
 
-def _parser_class() -> Any:
-    """The C parser, or else the Python one, which takes ten times as long."""
-    import yaml
+class Place(NamedTuple):
+    """A place in text that is not YAML, such as that of a cell: a node without a value."""
 
-    if parser := getattr(yaml, "CSafeLoader", None):
-        return parser
-    from dkimctl.strict_yaml.python_parser import PythonParser
+    line: int
+    column: int
 
-    return PythonParser
+    @property
+    def start_mark(self) -> Place:
+        return self
+
+
+class Problems:
+    """Collects the problems of a file that is called `name`: those to list, and how many more."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._listed: list[Problem] = []
+        self._next: Problem | None = None  # the first that is not listed
+        self._count = 0
+
+    def add(self, mark: Mark, message: str, hint: str) -> None:
+        """Raises InputError with all of them where they are too many to read on."""
+        self._count += 1
+        problem = Problem(self._name, mark.line + 1, mark.column + 1, message, hint)
+        if self._count <= MAX_LISTED:
+            self._listed.append(problem)
+        elif not self._next:
+            self._next = problem
+        if self._count >= _MAX_COUNTED:
+            raise self.error() from None
+
+    def problem(self, node: Node, message: str, hint: str) -> None:
+        """Report a problem at `node`."""
+        self.add(node.start_mark, message, hint)
+
+    def stop(self, node: Node, message: str, hint: str) -> NoReturn:
+        """Report a problem at `node`, and do not read on."""
+        self.add(node.start_mark, message, hint)
+        raise self.error() from None
+
+    def close(self) -> None:
+        """Raises InputError if there are any."""
+        if self._count:
+            raise self.error()
+
+    def error(self) -> InputError:
+        """All of them, in the order of the file; the last one may stand for many."""
+        problems = sorted(self._listed, key=lambda problem: (problem.line, problem.column))
+        if self._next:
+            more = f"{self._count - MAX_LISTED:,}"
+            if self._count >= _MAX_COUNTED:
+                more = f"at least {more}"
+            problems.append(
+                self._next._replace(
+                    message=f"{more} more problems from here on",
+                    hint="fix those above, and run the same command again",
+                )
+            )
+        return InputError(problems)
+
+
+class _Source(Text):
+    """The text of a YAML document for a parser.
+
+    `unclaimed` counts the bytes that have been read; the reader of the parser's events sets it to 0
+    with each of them. Where it passes 4 MiB, the text `is_cut`: it ends there for the parser, which
+    would need many times the memory of a huge value.
+    """
+
+    unclaimed = 0
+    is_cut = False
+
+    def read(self, _size: int = 0, /) -> bytes:
+        """The next chunk, of any size; b"" at the end. Raises InputError for what is not text."""
+        if self.unclaimed > _MAX_VALUE_BYTES and self.position < len(self.data):
+            self.is_cut = True
+        if self.is_cut:
+            return b""
+        start = self.position
+        chunk = self.next_chunk()
+        # Directives are refused here: the parser's time grows with the square of their number.
+        directive = b"%" in chunk and re.compile(_DIRECTIVE).search(
+            self.data, max(start - 1, 0), start + len(chunk)
+        )
+        if directive:
+            hint = "remove the line that begins with %"
+            raise self.error(directive.end() - 1, "YAML directives are not supported", hint)
+        self.unclaimed += len(chunk)
+        return chunk
+
+
+def invalid_value(text: str, is_plain: bool, expected: str, hint: str) -> UsageError:
+    """The error for a scalar that is not plain, or not what is `expected`."""
+    if is_plain:
+        return UsageError(f"{quoted(text)} is not {expected}", hint=hint)
+    return UsageError(f"{quoted(text)} in quotes is not {expected}", hint="remove the quotes")
 
 
 def suggestion(word: str, known: Iterable[str], what: str = "keys") -> str:
@@ -294,3 +444,12 @@ def suggestion(word: str, known: Iterable[str], what: str = "keys") -> str:
     words = list(known)
     similar = difflib.get_close_matches(word[:_MAX_GUESS].lower(), words, n=1)
     return f"did you mean {similar[0]}?" if similar else f"known {what}: {', '.join(words)}"
+
+
+def yaml_scalar(value: object) -> str:
+    """Text, a number or a boolean as every version of YAML reads it; in quotes only if needed."""
+    if isinstance(value, str) and re.fullmatch(_PLAIN, value) and value.lower() not in _KEYWORDS:
+        return value
+    # JSON is YAML, but for its surrogate pairs and the character DEL.
+    text = json.dumps(value, ensure_ascii=False)
+    return "".join(char if " " <= char <= "~" else f"\\U{ord(char):08x}" for char in text)

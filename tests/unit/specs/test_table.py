@@ -13,7 +13,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dkimctl.errors import InputError, UsageError
+from dkimctl.errors import InputError
 from dkimctl.models.registration import DnsRecord, DomainSpec, Outcome, Registration, Result
 from dkimctl.render.checks import CHECK_COLUMNS
 from dkimctl.render.data import CsvRenderer
@@ -21,9 +21,8 @@ from dkimctl.render.key_list_items import KEY_COLUMNS
 from dkimctl.render.renderer import render_all
 from dkimctl.render.results import RESULT_COLUMNS, result_row
 from dkimctl.render.stage_items import STAGE_COLUMNS
-from dkimctl.specs.csv_reading import ANSWER_COLUMNS
-from dkimctl.specs.fields import ENTRY_FIELDS
-from dkimctl.specs.loading import load_specs, read_specs
+from dkimctl.specs.entries import ENTRY_FIELDS
+from dkimctl.specs.spec_file import load_specs
 
 A, B = "a.example", "b.example"
 
@@ -104,9 +103,33 @@ def test_the_defaults_of_the_profile_are_for_empty_cells():
 
 @pytest.mark.parametrize("columns", [RESULT_COLUMNS, KEY_COLUMNS, CHECK_COLUMNS, STAGE_COLUMNS])
 def test_the_columns_of_our_own_output_are_known(columns):
-    assert set(columns) <= ANSWER_COLUMNS | set(ENTRY_FIELDS)
     row = ",".join(A if column == "sign_domain" else "" for column in columns)
-    assert load(f"{','.join(columns)}\n{row}\n") == [DomainSpec(A)]
+    warnings = []
+    assert load(f"{','.join(columns)}\n{row}\n", warn=warnings.append) == [DomainSpec(A)]
+    assert not warnings
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["Domain,Selector,Bits", "Signing Domain;selector;key-length", "DOMAIN\tSELECTOR\tKey Len"],
+)
+def test_headings_may_be_as_people_write_them(header):
+    separator = next(one for one in ",;\t" if one in header)
+    assert load(f"{header}\n{separator.join((A, 's1', '2048'))}\n") == [DomainSpec(A, "s1", 2048)]
+
+
+@pytest.mark.parametrize("first", ["sep=;", "sep=;\r", '"sep=;"'])
+def test_a_first_line_may_name_the_separator(first):
+    text = f"{first}\nsign_domain;selector, or so;key_len\n{A};;2048\n"
+    assert load(text) == [DomainSpec(A, key_len=2048)]
+    assert refusals(text.replace("2048", "1"))[0].startswith("3:12: key_len")
+
+
+def test_unknown_columns_are_left_out_and_named():
+    warnings = []
+    text = f"sign_domain,selectr,owner,\n{A},x,me,\n"
+    assert load(text, warn=warnings.append) == [DomainSpec(A)]
+    assert warnings == ['f.csv: unknown columns are left out: "selectr", "owner"']
 
 
 @pytest.mark.parametrize(
@@ -116,12 +139,8 @@ def test_the_columns_of_our_own_output_are_known(columns):
         ("\n\n", ["1:1: the file is empty"]),
         ("selector\ns1\n", ["1:1: the column sign_domain is missing"]),
         (
-            "sign_domain,selectr,x\na.example,,\n",
-            ['1:13: a spec file has no column "selectr"', '1:21: a spec file has no column "x"'],
-        ),
-        (
-            "Domain\na.example\n",
-            ['1:1: a spec file has no column "Domain"', "1:1: the column sign_domain is missing"],
+            "sign_domain,Domain\n",
+            ['1:13: the column "Domain" is already column 1'],
         ),
         (
             "sign_domain,selector, sign_domain\n",
@@ -149,19 +168,22 @@ def test_the_columns_of_our_own_output_are_known(columns):
         ("sign_domain,a\0b\n", ["1:14: the character U+0000 is not allowed"]),
         (b"sign_domain\nb\xfccher.example\n", ["2:2: byte 0xfc is not UTF-8"]),
         ('sign_domain\n"a.example\nb.example\n', ["2:1: a cell in quotes has no end"]),
-        ('sign_domain,type\na.example,"x"y\n', ["2:14: text after the closing quote of a cell"]),
-        ("sign_domain\na.example\n" + "x" * 1025, ["3:1: sign_domain is longer than 1,024"]),
+        ('sign_domain,type\na.example,"x"y\n', ["2:11: text after the closing quote of a cell"]),
+        (
+            "sign_domain\na.example\n" + "x" * 1025,
+            ['3:1: sign_domain: "' + "x" * 60 + '…" is longer than 253 octets'],
+        ),
         (
             "sign_domain,value\na.example," + "x" * 131_073,
-            ["2:11: a cell is longer than 131,072 characters"],
+            ["2:11: a cell in quotes has no end, or a cell is longer than 131,072 characters"],
         ),
         (
             'sign_domain,value\na.example,"' + "x" * 131_073 + '"\n',
-            ["2:11: a cell in quotes has no end, or is longer than 131,072 characters"],
+            ["2:11: a cell in quotes has no end, or a cell is longer than 131,072"],
         ),
         (
             "sign_domain\n" + "," * 1_048_577,
-            ["2:1: a row is longer than 1,048,576 characters"],
+            ["2:1: a row of more than 1,048,576 characters"],
         ),
         ("sign_domain" + "," * 256, ["1:268: more than 256 columns"]),
     ],
@@ -181,45 +203,41 @@ def test_problems_are_all_reported_and_counted():
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "what", "advice"),
+    ("field", "value"),
     [
-        ("start_date", "46204", "a number of days", "write 2026-07-01T00:00+09:00"),
-        ("start_date", "46204.375", "a number of days", "write 2026-07-01T00:00+09:00"),
-        ("start_date", "2027/07/01 0:00", "own format", "as 2027-07-01T00:00+09:00"),
-        ("start_date", "7/1/2027 0:00", "own format", "as 2027-07-01T00:00+09:00"),
-        ("start_date", "2027-07-01 00:00", "not a date and time with an offset", "write 2027-07"),
-        ("selector", "1E+05", "is a number that the spreadsheet shortened", "as text"),
-        ("selector", "2,02607E+11", "is a number that the spreadsheet shortened", "as text"),
-        ("replaces", "1.5E+10", "is a number that the spreadsheet shortened", "as text"),
-        ("selector", "2027/07/01", "is a date that the spreadsheet made of it", "as text"),
-        ("selector", "#NAME?", "is the error of a formula", "correct it"),
-        ("sign_domain", "#N/A", "is the error of a formula", "correct it"),
+        ("start_date", "46204"),
+        ("start_date", "46204.375"),
+        ("start_date", "2027/07/01 0:00"),
+        ("start_date", "7/1/2027 0:00"),
+        ("selector", "1E+05"),
+        ("selector", "2,02607E+11"),
+        ("replaces", "1.5E+10"),
+        ("selector", "2027/07/01"),
+        ("sign_domain", "#N/A"),
     ],
 )
-def test_what_a_spreadsheet_changed_is_said(field, value, what, advice):
+def test_what_a_spreadsheet_may_have_changed_is_said(field, value):
     cells = {"sign_domain": A, "selector": "s9", field: value}
     text = ";".join(cells) + "\n" + ";".join(f'"{cell}"' for cell in cells.values())
     [problem] = refusals(text)
     assert f'{field}: "{value}" ' in problem
-    assert what in problem
-    assert advice in hint(text)
+    assert hint(text).startswith("if a spreadsheet changed it, format the column as text")
 
 
 @pytest.mark.parametrize(
     ("data", "what"),
     [
-        ("sign_domain\na.example\n".encode("utf-16"), "is in UTF-16"),
-        (b"PK\x03\x04\x14\0\x06\0", "is binary, such as a spreadsheet"),
-        (b"- a.example\n- b.example\n", "is a spec file (YAML), not a table (CSV)"),
-        (b"a.example\nb.example\n", "is a plain list of domains, not a table (CSV)"),
-        (b"a.example,s1\nb.example,s1\n", "has no header"),
-        (b'{"items": [], "count": 0}', "is a saved result, in JSON, not a table"),
-        (b"<!doctype html>\n", "is an HTML or XML document, not a table"),
+        ("sign_domain\na.example\n".encode("utf-16"), "the file is in UTF-16"),
+        (b"- a.example\n- b.example\n", "the file is a spec file (YAML), not a table (CSV)"),
+        (b"a.example\nb.example\n", "the file is a plain list of domains, not a table (CSV)"),
+        (b"a.example,s1\nb.example,s1\n", "the column sign_domain is missing"),
+        (b'{"items": [], "count": 0}', "the file is output of dkimctl, in JSON, not a table"),
+        (b"<!doctype html>\n", "the file is an HTML or XML document, not a table"),
     ],
 )
 def test_another_file_is_called_what_it_is(data, what):
     [problem] = refusals(data)
-    assert problem.startswith(f"1:1: the file {what}")
+    assert problem.startswith(f"1:1: {what}")
 
 
 def test_other_encodings_are_to_be_saved_as_csv_utf_8():
@@ -353,98 +371,3 @@ def test_a_file_that_is_large_and_wrong_is_refused_soon(row):
     tracemalloc.stop()
     assert most < 100 << 20
     assert time.process_time() - start < 20
-
-
-class TestSeveralFiles:
-    @pytest.fixture
-    def read(self, tmp_path, monkeypatch):
-        monkeypatch.chdir(tmp_path)
-
-        def read(*files: str, domains=(), **options):
-            paths = []
-            for number, text in enumerate(files):
-                path = tmp_path / f"{number}.{'csv' if text.startswith('sign') else 'yaml'}"
-                path.write_text(text)
-                paths.append(path.name)
-            return read_specs(*paths, domains=domains, **options)
-
-        return read
-
-    def test_entries_are_in_the_order_of_the_files_and_then_of_the_domains(self, read):
-        specs = read(
-            "defaults: {key_len: 1024}\ndomains: [a.example]",
-            "sign_domain,enable\nb.example,true\n",
-            domains=["C.example."],
-            defaults={"key_len": 2048},
-        )
-        assert specs == [
-            DomainSpec(A, key_len=1024),
-            DomainSpec(B, key_len=2048, enable=True),
-            DomainSpec("c.example", key_len=2048),
-        ]
-
-    def test_the_defaults_of_a_file_are_for_its_own_entries(self, read):
-        specs = read("- a.example", "defaults: {key_len: 2048}\ndomains: [b.example]")
-        assert specs == [DomainSpec(A), DomainSpec(B, key_len=2048)]
-
-    @pytest.mark.slow
-    def test_all_files_together_have_at_most_250_000_entries(self, read):
-        rows = "".join(f"d{number}.a\n" for number in range(250_000))
-        assert len(read(f"sign_domain\n{rows}")) == 250_000
-        with pytest.raises(InputError) as caught:
-            read("- a.example", f"sign_domain\n{rows}")
-        assert str(caught.value) == "1.csv:250001:1: more than 250,000 entries"
-
-    def test_mistakes_of_all_files_are_reported(self, read):
-        with pytest.raises(InputError) as caught:
-            read("- a_b.example\n- c.example", "sign_domain\nb_c.example\n", "- c.example")
-        assert [str(problem)[:10] for problem in caught.value.problems] == [
-            "0.yaml:1:3", "1.csv:2:1:", "2.yaml:1:3",
-        ]  # fmt: skip
-
-    @pytest.mark.parametrize(
-        ("first", "second", "expected"),
-        [
-            (
-                "- a.example",
-                "sign_domain\na.example",
-                '1.csv:2:1: "a.example" is already on line 1',
-            ),
-            (
-                "sign_domain,selector\n\na.example,s1",
-                "- {sign_domain: a.example, selector: S1}",
-                '1.yaml:1:3: "a.example" with selector "S1" is already on line 3',
-            ),
-            (
-                "- a.example",
-                "sign_domain,selector\na.example,s1",
-                '1.csv:2:1: "a.example" has entries with and without a selector (line 1',
-            ),
-        ],
-    )
-    def test_repetitions_name_both_files(self, read, first, second, expected):
-        with pytest.raises(InputError) as caught:
-            read(first, second)
-        other = "0.csv" if first.startswith("sign") else "0.yaml"
-        assert str(caught.value).rstrip(")") == f"{expected} of {other}"
-
-    @pytest.mark.parametrize(
-        ("domains", "expected"),
-        [
-            ([A], 'in --domain: "a.example" is already on line 1 of 0.yaml'),
-            ([B, "B.example."], "in --domain: b.example is named twice"),
-            (["x"], 'in --domain: "x" is a single label'),
-            ([""], "in --domain: "),
-        ],
-    )
-    def test_wrong_domains_are_refused(self, read, domains, expected):
-        with pytest.raises(UsageError) as caught:
-            read("- a.example", domains=domains)
-        assert str(caught.value).startswith(expected)
-
-    def test_a_file_is_named_once(self):
-        with pytest.raises(UsageError, match="- is named twice"):
-            read_specs("-", "a.yaml", "-")
-
-    def test_without_files_there_are_only_domains(self):
-        assert read_specs(domains=[A, B]) == [DomainSpec(A), DomainSpec(B)]

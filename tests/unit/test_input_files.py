@@ -1,4 +1,4 @@
-"""Reading files: standard input, pipes, limits, and what is not UTF-8 text."""
+"""Reading files: standard input, pipes, limits, and what is not UTF-8 text, kinds."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ import sys
 import threading
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dkimctl.errors import InputError, UsageError
-from dkimctl.strict_yaml.source import Source, read_bytes
+from dkimctl.input_files import FileKind, Text, guess_kind, read_bytes
 
 
 def read_all(data: bytes) -> bytes:
-    source = Source(data, "f")
-    return b"".join(iter(lambda: source.read(1), b""))
+    return b"".join(iter(Text(data, "f").next_chunk, b""))
 
 
 @pytest.mark.parametrize(
@@ -82,3 +83,41 @@ def test_too_large_file_is_refused(tmp_path):
         file.truncate((64 << 20) + 1)
     with pytest.raises(UsageError, match="larger than 64 MiB"):
         read_bytes(str(path))
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (b"", FileKind.EMPTY),
+        (b"\xef\xbb\xbf\r\n", FileKind.EMPTY),
+        (b"# only a comment\n", FileKind.EMPTY),
+        (b"\xff\xfea\0", FileKind.UTF_16),
+        (b"\x1f\x8b\x08\0", FileKind.BINARY),
+        (b"<?xml version='1.0'?>\n<a/>", FileKind.HTML),
+        (b'{\n  "items": [\n', FileKind.SAVED),
+        (b'{"sign_domain": "a.example", "setting_values": {}}\n', FileKind.SAVED),
+        (b'{\n"a": 1\n}\n', None),
+        (b"# mine\ndomains:\n- example.com\n", FileKind.SPECS),
+        (b"default_profile: a\nprofiles: {}\n", FileKind.CONFIG),
+        ("# mine\n\n  example.com\n  bücher.example.\n".encode(), FileKind.DOMAINS),
+        (b"domain\nexample.com\n", FileKind.CSV),
+        (b"1;example.com;x\n2;example.net;y\n", FileKind.CSV),
+        (b"a@example.com\nb@example.com\n", FileKind.ADDRESSES),
+        (b"https://example.com/\n", FileKind.URLS),
+        (b"ns1 3600 IN A 192.0.2.1\n", FileKind.ZONE),
+        (b"hello, world\nhow, are you\n", None),
+        (b"\xff\xff\xff", None),
+        (b"example.com\n" * 1_000_000 + b"\xff{<", FileKind.DOMAINS),
+        (b"a" * 100_000_000, None),
+        (b"\n" * 100_000_000, FileKind.EMPTY),
+        (b"a." * 1_000_000, None),
+    ],
+    ids=lambda value: value.name if isinstance(value, FileKind) else "",
+)
+def test_what_a_file_seems_to_be_by_its_beginning(data, kind):
+    assert guess_kind(data) is kind
+
+
+@given(st.binary() | st.text().map(str.encode))
+def test_any_data_is_of_one_kind_or_none(data):
+    assert guess_kind(data) in {None, *FileKind}

@@ -1,0 +1,258 @@
+"""Files that people give: read within limits, in UTF-8, without control characters.
+
+Where one is missing, or of another kind than it should be, the error says so. The kind is guessed
+from the beginning of the file, of which nothing is ever quoted.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import itertools
+import os
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from pathlib import Path
+from typing import IO
+
+from dkimctl.errors import InputError, Problem, UsageError
+from dkimctl.text.escaping import printable
+
+MAX_BYTES = 64 << 20
+MAX_CONFIG_BYTES = 1 << 20  # of a file that people write by hand
+_MAX_NAMES = 1_000  # of a directory: comparing them takes long
+_MAX_NAME = 100  # characters
+
+_MARK = codecs.BOM_UTF8
+_CHUNK = 1 << 16
+# Refused are control characters, and NEL, LS and PS: for YAML 1.1 these are line breaks, but
+# editors do not count them. The patterns are text, which `re` compiles only if there is a mistake.
+_REFUSED = "[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]"
+_ALLOWED_ASCII = b"\t\n\r" + bytes(range(0x20, 0x7F))
+_CONTINUATION = bytes(range(0x80, 0xC0))  # bytes of a character after its first
+
+
+def read_bytes(
+    path: str,
+    *,
+    largest: int = MAX_BYTES,
+    hint_if_missing: str = "",
+    hint_if_large: str = "split it into several files",
+) -> bytes:
+    """The content of a file or pipe, or of standard input for `-`.
+
+    Raises UsageError if it cannot be read, or has more than `largest` bytes.
+    """
+    if path == "-":
+        if sys.stdin is None:
+            raise UsageError("standard input is closed", hint="name a file instead of -")
+        return _bounded(sys.stdin.buffer, "<stdin>", largest, hint_if_large)
+    try:
+        if Path(path).is_dir():
+            raise _directory(path)
+        with Path(path).open("rb") as file:
+            return _bounded(file, path, largest, hint_if_large)
+    except FileNotFoundError:
+        raise _missing(path, hint_if_missing) from None
+    except OSError as error:
+        reason = error.strerror or "it cannot be opened"
+        raise UsageError(
+            f"cannot read {printable(path)}: {reason}", hint="check the permissions"
+        ) from None
+
+
+def _bounded(file: IO[bytes], name: str, largest: int, hint: str) -> bytes:
+    data = file.read(largest + 1)
+    if len(data) > largest:
+        message = f"{printable(name)} is larger than {largest >> 20} MiB"
+        raise UsageError(message, hint=hint)
+    return data
+
+
+def _missing(path: str, hint: str) -> UsageError:
+    """The error for a file that does not exist; `hint` is for when no other file resembles it."""
+    if "://" in path:  # not quoted, since it may hold a password
+        hint = "download it first, such as with `curl -fsSo FILE URL`"
+        return UsageError("a URL is not a file", hint=hint)
+    import difflib
+
+    # What comes after the last dot counts only among several similar names.
+    names, name = _names(Path(path).parent), Path(path).name.lower()[:_MAX_NAME]
+    stems = {Path(one.lower()).stem for one in names}
+    near = difflib.get_close_matches(Path(name).stem, stems, n=1, cutoff=0.75)
+    same_stem = [one for one in names if Path(one.lower()).stem in near]
+    if best := difflib.get_close_matches(name, same_stem, n=1, cutoff=0):
+        hint = f"did you mean {Path(path).with_name(best[0])}?"
+    elif path.startswith("~"):
+        hint = "write ~ without quotes, for the shell to expand it"
+    elif any(char in path for char in "*?["):
+        hint = "no file matches the pattern, or it is in quotes: name one file"
+    return UsageError(f"no such file: {printable(path)}", hint=hint or "check the path")
+
+
+def _directory(path: str) -> UsageError:
+    """The error for a directory where a file should be."""
+    if not path:
+        return UsageError("the file name is empty", hint="check the variable it comes from")
+    named = [name for name in _names(Path(path)) if name.lower().endswith((".yaml", ".yml"))]
+    such = f", such as {Path(path, min(named))}" if named else ""
+    return UsageError(f"{printable(path)} is a directory", hint=f"name a file in it{such}")
+
+
+def _names(path: Path) -> list[str]:
+    """The names of the files in a directory; none if it cannot be read."""
+    try:
+        with os.scandir(path) as entries:
+            some = itertools.islice(entries, _MAX_NAMES)
+            return [
+                entry.name for entry in some if len(entry.name) <= _MAX_NAME and entry.is_file()
+            ]
+    except OSError:
+        return []
+
+
+class Text:
+    """The text of a file in UTF-8, with or without a byte order mark, which is read in chunks.
+
+    `how_to_save` is the hint for text in another encoding.
+    """
+
+    def __init__(
+        self, data: bytes, name: str, *, how_to_save: str = "save it as UTF-8 text"
+    ) -> None:
+        self.name = name
+        self.data = data
+        self._how_to_save = how_to_save
+        self.position = self._start = len(_MARK) if data.startswith(_MARK) else 0
+        if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+            kind = FileKind.UTF_16
+            raise self.error(0, f"the file {kind.what}", kind.hint)
+
+    def next_chunk(self) -> bytes:
+        """Whole characters; b"" at the end. Raises InputError for what is not text."""
+        end = self.position + _CHUNK
+        for _ in range(3):  # a chunk ends between two characters
+            if self.data[end : end + 1] and self.data[end] in _CONTINUATION:
+                end -= 1
+        chunk = self.data[self.position : end]
+        if chunk.translate(None, _ALLOWED_ASCII):
+            self._check(chunk)
+        self.position += len(chunk)
+        return chunk
+
+    def lines(self, longest: int) -> Iterator[str]:
+        """The lines with their ends; longer ones in parts. Raises InputError unless it is text."""
+        while self.next_chunk():
+            pass
+        file = io.TextIOWrapper(io.BytesIO(self.data), "utf-8-sig", newline="")
+        return iter(lambda: file.readline(longest), "")
+
+    def error(self, place: int, message: str, hint: str) -> InputError:
+        """The error about the byte at `place`, all before which is UTF-8."""
+        data, start = self.data, self._start
+        breaks = data.count(b"\n", start, place) + data.count(b"\r", start, place)
+        breaks -= data.count(b"\r\n", start, place)
+        start = max(start, data.rfind(b"\n", start, place) + 1, data.rfind(b"\r", start, place) + 1)
+        column = len(data[start:place].translate(None, _CONTINUATION)) + 1
+        return InputError([Problem(self.name, breaks + 1, column, message, hint)])
+
+    def _check(self, chunk: bytes) -> None:
+        try:
+            text = chunk.decode()
+        except UnicodeDecodeError as error:
+            place = self.position + error.start
+            byte = chunk[error.start]
+            message = f"byte 0x{byte:02x} is not UTF-8: the file is binary, or in another encoding"
+            raise self.error(place, message, self._how_to_save) from None
+        if refused := re.search(_REFUSED, text):
+            place = self.position + len(text[: refused.start()].encode())
+            message = f"the character U+{ord(refused[0]):04X} is not allowed"
+            hint = f"remove it; a file with many is binary or UTF-16: {self._how_to_save}"
+            raise self.error(place, message, hint)
+
+
+class FileKind(Enum):
+    """A kind of file that people give in place of another: what to say of it, and what to do."""
+
+    EMPTY = "is empty", "check that it was written"
+    BINARY = "is binary, such as a spreadsheet or an archive", "save it as text in UTF-8, or as CSV"
+    UTF_16 = "is in UTF-16", "save it as UTF-8; in PowerShell, with `Out-File -Encoding utf8`"
+    HTML = "is an HTML or XML document", "download the file itself"
+    SAVED = "is output of dkimctl, in JSON", "`ledger import` and --from read that of --format json"
+    ZONE = "is a zone file", "write a list such as '- example.com', of the domains in From:"
+    CONFIG = "is a config file", "give it to --config"
+    SPECS = "is a spec file (YAML)", "give it a name that ends in .yaml"
+    CSV = (
+        "is a table (CSV)",
+        "give it a name that ends in .csv, and a header such as sign_domain,selector",
+    )
+    DOMAINS = (
+        "is a plain list of domains",
+        "begin each line with '- '; or write sign_domain above the first, and name it .csv",
+    )
+    ADDRESSES = (
+        "is a list of email addresses",
+        "write only the part after each @, with '- ' before it",
+    )
+    URLS = "is a list of URLs", "write only the domain of each, with '- ' before it"
+
+    def __init__(self, what: str, hint: str) -> None:
+        self.what = what
+        self.hint = hint
+
+
+_HEAD = 1 << 16  # bytes; all that is looked at
+_LINES = 100
+_LONG = 300  # characters, more than a line of these kinds needs
+_MAGIC = (
+    b"\x1f\x8b", b"PK\x03\x04", b"%PDF-", b"\x89PNG", b"SQLite format 3\0", b"\xd0\xcf\x11\xe0",
+)  # fmt: skip
+_DOMAIN = r"(?i)(?=.{1,254}\Z)[^\W_](?:[^\W_]|-){0,62}(?:\.[^\W_](?:[^\W_]|-){0,62})+\.?"
+_EACH_LINE = (
+    (_DOMAIN, FileKind.DOMAINS),
+    (r"[^\s@:,;]{1,64}@[^\s@]{1,253}", FileKind.ADDRESSES),
+    (r"(?i)https?://\S+", FileKind.URLS),
+)
+_HEADING = r'(?i)"?(?:sign(?:ing)?[ _-]?)?domain(?:[ _-]?name)?s?"?'
+_ZONE = r"(?i)\$(?:ORIGIN|TTL|INCLUDE|GENERATE)\s|\S+\s.*\bIN\s+(?:SOA|NS|A|AAAA|MX|TXT|CNAME)\s"
+_SAVED = r'[{,]\s*"(?:items|outcome|setting_values)"\s*:'
+
+
+def guess_kind(data: bytes) -> FileKind | None:
+    """What `data` seems to be, from its first 64 KiB; None if it is nothing of the kind."""
+    head = data[:_HEAD]
+    if head.startswith(_MAGIC):
+        return FileKind.BINARY
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return FileKind.UTF_16
+    text = head.removeprefix(_MARK).decode("utf-8", "replace")
+    lines = [line[:_LONG].strip() for line in text.splitlines()[: 10 * _LINES] if line.strip()]
+    content = [line for line in lines[:_LINES] if not line.startswith("#")]
+    if not content:
+        return FileKind.EMPTY
+    first = content[0]
+    if first.startswith("<"):
+        return FileKind.HTML
+    if first.startswith(("{", "[")):
+        return FileKind.SAVED if re.search(_SAVED, " ".join(content)) else None
+    if any(re.match(_ZONE, line) for line in content):
+        return FileKind.ZONE
+    if any(re.match(r"(?:profiles|default_profile):", line) for line in text.splitlines()[:_LINES]):
+        return FileKind.CONFIG
+    if first.startswith(("- ", "domains:", "defaults:", "---")) or first == "-":
+        return FileKind.SPECS
+    for pattern, kind in _EACH_LINE:
+        if all(re.fullmatch(pattern, line) for line in content):
+            return kind
+    return FileKind.CSV if _is_table(content) else None
+
+
+def _is_table(lines: Sequence[str]) -> bool:
+    """Whether the first line has a heading, or a domain in one of as many cells as all others."""
+    rows = [re.split(r"[,;\t]", line) for line in lines]
+    if any(re.fullmatch(_HEADING, cell.strip()) for cell in rows[0]):
+        return True
+    has_name = any(re.fullmatch(_DOMAIN, cell.strip()) for cell in rows[0])
+    return has_name and len(rows[0]) > 1 and len({len(row) for row in rows}) == 1
