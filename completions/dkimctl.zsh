@@ -6,6 +6,4 @@ _dkimctl_completion() {
 
 compdef _dkimctl_completion dkimctl
 
-if [[ $zsh_eval_context[-1] == loadautofunc ]]; then
-  _dkimctl_completion "$@"
-fi
+if [[ $zsh_eval_context[-1] == loadautofunc ]]; then _dkimctl_completion "$@"; fi

@@ -20,15 +20,9 @@ MOST_DOMAINS = 200  # a list that nobody would read further
 # No shell expands anything in such a word, or needs quotes for it; and it is not an option.
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@%+,-]*", re.ASCII)
 
-_Words = list[str | tuple[str, str]]  # a word, or one with what it means
-
 
 def answer() -> int:
-    """Answer a shell's script.
-
-    Whatever goes wrong, there is no answer, and no message in the middle of typing: running the
-    command reports it.
-    """
+    """Answer a shell's script; whatever goes wrong, with no message in the middle of typing."""
     with contextlib.redirect_stderr(io.StringIO()), contextlib.suppress(Exception):
         from typer import _completion_classes
         from typer.completion import shell_complete
@@ -44,43 +38,35 @@ def answer() -> int:
     return 0
 
 
-def complete_profiles(ctx: typer.Context, _args: list[str], _incomplete: str) -> _Words:
+def complete_profiles(ctx: typer.Context) -> list[str]:
     """The profiles of the config file, and those with a login."""
-    from dkimctl.settings.profile import known_profiles, stored_settings
+    from dkimctl.settings.profile import known_profiles
 
     session = _session(ctx)
-    words: _Words = []
-    for name in known_profiles(session.config, session.logins):
-        client_id = stored_settings(name, session.config, session.logins).get("client_id")
-        words.append((name, f"client ID {client_id}") if client_id else name)
-    return _plain(words)
+    return _plain(known_profiles(session.config, session.logins))
 
 
-def complete_selection(ctx: typer.Context, _args: list[str], incomplete: str) -> _Words:
+def complete_selection(ctx: typer.Context, incomplete: str) -> list[str]:
     """The registered domains of the profile on the line. Without any, shells offer files."""
     # `rotate` takes a selection, or the second word of another command.
-    words: _Words = ["run"] if ctx.command.name == "rotate" and not ctx.params["selection"] else []
+    words = ["run"] if ctx.command.name == "rotate" and not ctx.params["selection"] else []
     with contextlib.suppress(Exception):
         from dkimctl.ledger.ledger import domains_with_prefix
         from dkimctl.settings.profile import require_ledger_account
 
         session = _session(ctx)
-        base_url, client_id = require_ledger_account(session.profile)
-        words += domains_with_prefix(
-            session.ledger_file, base_url, client_id, incomplete, MOST_DOMAINS
-        )
+        account = require_ledger_account(session.profile)
+        words += domains_with_prefix(session.ledger_file, *account, incomplete, MOST_DOMAINS)
     return _plain(words)
 
 
-def complete_clients(ctx: typer.Context, _args: list[str], _incomplete: str) -> _Words:
+def complete_clients(ctx: typer.Context) -> list[str]:
     """The clients in the embedded service's data file; a database may be far away."""
-    from dkimctl.service.client_names import read_client_states
+    from dkimctl.service.client_names import read_client_ids
     from dkimctl.service.database.location import default_location
 
-    location = ctx.params.get("data") or default_location()
-    if not isinstance(location, Path):
-        return []
-    return _plain(read_client_states(location.expanduser()))
+    path = ctx.params.get("data") or default_location()
+    return _plain(read_client_ids(path.expanduser())) if isinstance(path, Path) else []
 
 
 def _session(ctx: typer.Context) -> Any:
@@ -95,5 +81,5 @@ def _session(ctx: typer.Context) -> Any:
     return open_session(ctx)
 
 
-def _plain(words: Iterable[str | tuple[str, str]]) -> _Words:
-    return [word for word in words if _PLAIN.fullmatch(word if isinstance(word, str) else word[0])]
+def _plain(words: Iterable[str]) -> list[str]:
+    return list(filter(_PLAIN.fullmatch, words))

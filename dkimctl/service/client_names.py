@@ -6,13 +6,13 @@ from pathlib import Path
 
 from dkimctl.system.databases import peeking
 
-_CLIENTS = "SELECT client_id, state FROM clients WHERE state != 'deleted' ORDER BY client_id"
+_CLIENTS = "SELECT client_id FROM clients WHERE state != 'deleted' ORDER BY client_id"
 
 
-def read_client_states(path: Path) -> list[tuple[str, str]]:
-    """The ID and state of each client that is not deleted.
+def read_client_ids(path: Path) -> list[str]:
+    """The ID of each client that is not deleted.
 
     Nothing is created, and nothing waited for. Raises OSError and sqlite3.Error.
     """
     with peeking(path) as connection:
-        return list(connection.execute(_CLIENTS))
+        return [client_id for (client_id,) in connection.execute(_CLIENTS)]

@@ -12,23 +12,12 @@ from dkimctl.cli.options import App, examples
 from dkimctl.cli.output.streams import write
 
 app = App()
-
-
-class Shell(StrEnum):
-    """The supported shells."""
-
-    BASH = "bash"
-    ZSH = "zsh"
-    FISH = "fish"
-
-
+Shell = StrEnum("Shell", ["bash", "zsh", "fish"])
+_BASH = "~/.local/share/bash-completion/completions"
 # zsh runs a file of its fpath at the first TAB, and expects the words for that as well.
 _FROM_FPATH = """
-if [[ $zsh_eval_context[-1] == loadautofunc ]]; then
-  _dkimctl_completion "$@"
-fi
+if [[ $zsh_eval_context[-1] == loadautofunc ]]; then _dkimctl_completion "$@"; fi
 """
-_BASH = "~/.local/share/bash-completion/completions"
 
 
 @app.command(
@@ -44,12 +33,8 @@ _BASH = "~/.local/share/bash-completion/completions"
     )
 )
 def completion(shell: Annotated[Shell, typer.Argument(help="The shell.")]) -> None:
-    """Print a shell's completion script.
-
-    The examples install it for you alone. Start a new shell afterwards. docs/configuration.md has
-    other places for it.
-    """
+    """Print a shell's completion script, which the examples install for you alone."""
     from typer._completion_shared import get_completion_script
 
     script = get_completion_script(prog_name="dkimctl", complete_var=VARIABLE, shell=shell) + "\n"
-    write([script + _FROM_FPATH if shell is Shell.ZSH else script])
+    write([script + _FROM_FPATH if shell is Shell.zsh else script])
