@@ -28,7 +28,7 @@ def ask_for_missing(session: Session) -> None:
     """Ask for what no source sets; the environment counts as an answer, as options do."""
     for key, question in _QUESTIONS.items():
         if getattr(session.resolve_settings(may_be_new=True).profile, key) is None:
-            session.set_flag(key, _ask(session, key, question))
+            session.flags[key] = _ask(session, key, question)
 
 
 def ask_for_secret(session: Session, *, from_stdin: bool) -> Secret:

@@ -122,7 +122,7 @@ def _read_line(question: str) -> str:
 
 
 def _require_secret(text: Secret) -> Secret:
-    from dkimctl.credentials.account import parse_secret
+    from dkimctl.credentials.store import parse_secret
 
     secret = parse_secret(text, "the secret")
     if secret is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +16,7 @@ from dkimctl.cli import prompt
 from dkimctl.cli.options import SHARED
 from dkimctl.cli.output.named_commands import given_options, options_of
 from dkimctl.cli.output.streams import Reporter
-from dkimctl.errors import UsageError
+from dkimctl.errors import ClientRefused, CredentialsError, UsageError
 from dkimctl.settings.config import Config, load_config
 from dkimctl.settings.logins import read_logins, read_used_profile, stored_login
 from dkimctl.settings.profile import (
@@ -31,21 +31,15 @@ from dkimctl.system.directories import config_path, state_dir
 if TYPE_CHECKING:
     from dkimctl.cli.embedded_service import Sandbox
     from dkimctl.client.client import Client
-    from dkimctl.client.http import HttpClient
     from dkimctl.client.tokens import TokenProvider
-    from dkimctl.credentials.account import Account
-    from dkimctl.credentials.referenced import ReferencedSecrets
-    from dkimctl.credentials.sources import StoreKind
-    from dkimctl.credentials.store import CredentialStore
-    from dkimctl.ledger.account_lock import Holder, Purpose
+    from dkimctl.credentials.sources import ReferencedSecrets, StoreKind
+    from dkimctl.credentials.store import Account, CredentialStore
+    from dkimctl.ledger.account_lock import Holder
     from dkimctl.ledger.ledger import Ledger
     from dkimctl.models.registration import DomainSpec
+    from dkimctl.models.secret import Token
     from dkimctl.registration.limits import Limits
     from dkimctl.registration.retrying import Send
-
-# Seconds to wait for a keyring, which may ask a user on a terminal to unlock it.
-_KEYRING_TIMEOUT = 3.0
-_INTERACTIVE_KEYRING_TIMEOUT = 60.0
 
 
 class Session:
@@ -89,10 +83,6 @@ class Session:
         required = bool(self.flags["config"] or os.environ.get("DKIMCTL_CONFIG"))
         return load_config(self.config_file, required=required)
 
-    def set_flag(self, key: str, value: str) -> None:
-        """Use `value` as if it were given as an option; call it before reading `settings`."""
-        self.flags[key] = value
-
     @cached_property
     def settings(self) -> Settings:
         """The profile, with the source of each value."""
@@ -124,7 +114,7 @@ class Session:
     @cached_property
     def account(self) -> Account:
         """The profile's account. Raises UsageError if a URL or the client ID is missing."""
-        from dkimctl.credentials.account import Account
+        from dkimctl.credentials.store import Account
 
         return Account(*require_account(self.profile))
 
@@ -171,7 +161,7 @@ class Session:
     def secrets(self) -> ReferencedSecrets:
         """The secrets that the config file names; each is read when it is used."""
         from dkimctl.credentials.keyring_store import KeyringStore
-        from dkimctl.credentials.referenced import ReferencedSecrets
+        from dkimctl.credentials.sources import ReferencedSecrets
 
         keyring = KeyringStore(seconds=_keyring_timeout(), notify=self._note)
         return ReferencedSecrets(os.environ, keyring)
@@ -182,29 +172,78 @@ class Session:
     @cached_property
     def client(self) -> Client:
         from dkimctl.client.client import Client
+        from dkimctl.client.http import HttpClient
         from dkimctl.models.secret import Secret
 
-        client = Client(
-            auth_url=self.account.auth_url, base_url=self.account.base_url, http=self._http()
+        profile, account = self.profile, self.account
+        http = (
+            HttpClient.in_process(self._sandbox.app)
+            if profile.is_sandbox
+            else HttpClient.over_network(
+                timeout=profile.timeout, ca_bundle=profile.ca_bundle, proxy=profile.proxy
+            )
         )
+        client = Client(auth_url=account.auth_url, base_url=account.base_url, http=http)
         if secret := os.environ.get("DKIMCTL_CLIENT_SECRET"):
             # Even if it is not sent, since a token is there.
-            client.redact_credentials(self.account.client_id, Secret(secret))
+            client.redact_credentials(account.client_id, Secret(secret))
         return self._resources.enter_context(client)
 
     @cached_property
     def token_provider(self) -> TokenProvider:
+        """The tokens of the profile's account: where a new one comes from, and where it is kept."""
         from dkimctl.client.tokens import TokenProvider
+        from dkimctl.credentials.sources import IN_ENVIRONMENT
 
         if self.profile.is_sandbox:
             return TokenProvider(issue=self._sandbox.issue_token)
-        from dkimctl.cli.tokens import open_token_provider
+        credentials, account = self.credentials, self.stored_account
+        own_is_refused = False  # the one in DKIMCTL_ACCESS_TOKEN, which is the user's to remove
 
-        return open_token_provider(self)
+        def issue() -> Token:
+            nonlocal own_is_refused
+            # Only read when needed, because a keyring may be slow or ask to be unlocked.
+            secret = credentials.get_secret(account)
+            if secret is None:
+                raise CredentialsError(
+                    f"the profile {self.profile.name} has no client secret",
+                    hint="run `dkimctl login`, or set DKIMCTL_CLIENT_SECRET; "
+                    "--sandbox works without an account",
+                )
+            client_id = self.account.client_id
+            try:
+                token = self.client.issue_token(client_id, secret)
+            except ClientRefused as error:
+                if credentials.secret_source(account) != IN_ENVIRONMENT:
+                    raise
+                raise ClientRefused(  # no login corrects it
+                    error.detail,
+                    refused="the secret in DKIMCTL_CLIENT_SECRET",
+                    hint=f"set the variable to the secret of the client ID {client_id}, or unset "
+                    "it and run `dkimctl login`",
+                ) from None
+            if own_is_refused:
+                own_is_refused = False
+                # At the end: this may be a worker thread, under the progress display.
+                self._resources.callback(
+                    self.reporter.warn,
+                    "the service refused the token in DKIMCTL_ACCESS_TOKEN (403), "
+                    "so another one was obtained",
+                    hint="unset the variable, or set it to a valid token",
+                )
+            return token
 
-    def at_end(self, callback: Callable[..., object], *args: Any, **options: Any) -> None:
-        """Call `callback` when the session is closed."""
-        self._resources.callback(callback, *args, **options)
+        def discard(token: Token) -> None:
+            nonlocal own_is_refused
+            credentials.discard_token(account, token)
+            own_is_refused = token.obtained_at is None
+
+        return TokenProvider(
+            issue=issue,
+            cached=credentials.get_token(account),
+            persist=lambda token: credentials.set_token(account, token),
+            discard=discard,
+        )
 
     def connect(self) -> Send:
         """A function that sends a batch of entries to the service, from any thread."""
@@ -228,11 +267,7 @@ class Session:
         return read_specs(*paths, domains=domains, defaults=self.profile.defaults, warn=warn)
 
     def open_ledger(self, *, for_writing: bool) -> Ledger:
-        """The ledger of the profile's account; opening it to read creates no file.
-
-        The first time, warns if the user may mean another account.
-        """
-        from dkimctl.cli.loopback import warn_of_other_names
+        """The ledger of the profile's account; opening it to read creates no file."""
         from dkimctl.ledger.ledger import Ledger
 
         base_url, client_id = require_ledger_account(self.profile)
@@ -241,8 +276,28 @@ class Session:
         self._resources.enter_context(ledger)
         if not self._has_opened_ledger:
             self._has_opened_ledger = True
-            warn_of_other_names(ledger, base_url, client_id, self.reporter)
+            self._warn_of_other_names(ledger, base_url, client_id)
         return ledger
+
+    def _warn_of_other_names(self, ledger: Ledger, base_url: str, client_id: str) -> None:
+        """Warn if the ledger has domains of this machine under another of its names only.
+
+        Accounts at localhost, 127.0.0.1 and [::1] are different, since servers may answer
+        differently, but easily confused.
+        """
+        from dkimctl.text.grouping import counted
+        from dkimctl.text.urls import other_loopback_urls
+
+        urls = other_loopback_urls(base_url)
+        if not urls or ledger.count_domains(base_url, client_id):
+            return
+        for url in urls:
+            if count := ledger.count_domains(url, client_id):
+                self.reporter.warn(
+                    f"the ledger has {counted(count, 'domain')} of {url}, and none of {base_url}, "
+                    "which is another account",
+                    hint=f"if you mean that one, use --base-url {url}",
+                )
 
     @property
     def has_dns_targets(self) -> bool:
@@ -251,29 +306,23 @@ class Session:
 
     def lock_account(self) -> AbstractContextManager[None]:
         """Wait until no other process registers for the profile's account, and lock it."""
-        from dkimctl.ledger.account_lock import Purpose
-
-        return self._lock(Purpose.REGISTER, "register")
+        return self._lock("register", "register")
 
     def lock_rotation(self) -> AbstractContextManager[None]:
         """Wait until no other `rotate run` of the profile's account is running, and lock it.
 
         For an hour at most: a timer would start one after the other behind a run that hangs.
         """
-        from dkimctl.ledger.account_lock import Purpose
-
-        return self._lock(Purpose.ROTATE, "rotate run", patience=3600)
+        return self._lock("rotate", "rotate run", patience=3600)
 
     def lock_notices(self) -> AbstractContextManager[None]:
         """Wait until no other process sends notices of the profile's account, and lock it."""
-        from dkimctl.ledger.account_lock import Purpose
-
-        return self._lock(Purpose.NOTIFY, "notification")
+        return self._lock("notify", "notification")
 
     def _lock(
-        self, purpose: Purpose, command: str, patience: float = math.inf
+        self, purpose: str, command: str, patience: float = math.inf
     ) -> AbstractContextManager[None]:
-        from dkimctl.ledger.account_lock import account_lock
+        from dkimctl.ledger.account_lock import Purpose, account_lock
 
         def announce(holder: Holder) -> None:
             self.reporter.note(
@@ -286,18 +335,8 @@ class Session:
             base_url=base_url,
             client_id=client_id,
             on_wait=announce,
-            purpose=purpose,
+            purpose=Purpose(purpose),
             patience=patience,
-        )
-
-    def _http(self) -> HttpClient:
-        from dkimctl.client.http import HttpClient
-
-        profile = self.profile
-        if profile.is_sandbox:
-            return HttpClient.in_process(self._sandbox.app)
-        return HttpClient.over_network(
-            timeout=profile.timeout, ca_bundle=profile.ca_bundle, proxy=profile.proxy
         )
 
     @cached_property
@@ -314,10 +353,11 @@ def open_session(ctx: typer.Context) -> Session:
 
 
 def _keyring_timeout() -> float:
-    return _INTERACTIVE_KEYRING_TIMEOUT if prompt.is_interactive() else _KEYRING_TIMEOUT
+    """Seconds to wait for a keyring, which may ask a user on a terminal to unlock it."""
+    return 60 if prompt.is_interactive() else 3
 
 
 def _account_of(login: Mapping[str, Any]) -> Account:
-    from dkimctl.credentials.account import Account
+    from dkimctl.credentials.store import Account
 
     return Account(login["auth_url"], login["base_url"], login["client_id"])

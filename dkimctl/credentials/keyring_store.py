@@ -7,8 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple, Protocol, TypeVar
 
-from dkimctl.credentials.account import Account
-from dkimctl.credentials.store import ALTERNATIVES, CredentialStore, Kind, entry_name
+from dkimctl.credentials.store import ALTERNATIVES, Account, CredentialStore, Kind, entry_name
 from dkimctl.errors import CredentialsError, ThreadLimitError
 from dkimctl.models.secret import Secret
 from dkimctl.system.threads import StartThread, start_daemon
@@ -129,14 +128,21 @@ class KeyringStore(CredentialStore):
             # A daemon thread, so that a call that hangs does not delay the exit.
             thread = self._start_thread(run, "keyring")
             if thread is None:
-                raise _no_thread()
+                limit = ThreadLimitError()
+                message = f"the keyring cannot be asked: {limit.message}"
+                raise CredentialsError(message, hint=limit.hint)
             try:
                 self._wait_for(thread)
             finally:  # also after Ctrl-C, since the call may still take effect
                 self._is_hung = thread.is_alive()
         if results:
             return results[0]
-        raise failures[0] if failures else self._timed_out()
+        if failures:
+            raise failures[0]
+        raise CredentialsError(
+            f"the keyring did not answer within {self._seconds:g} s",
+            hint=f"it may be locked: unlock it and run this again; or {ALTERNATIVES}",
+        )
 
     def _wait_for(self, thread: threading.Thread) -> None:
         """Wait for `thread` to end, but no longer than a call may take."""
@@ -146,12 +152,6 @@ class KeyringStore(CredentialStore):
                 self._has_notified = True
                 self._notify(_WAITING)
             thread.join(self._seconds - self._patience)
-
-    def _timed_out(self) -> CredentialsError:
-        return CredentialsError(
-            f"the keyring did not answer within {self._seconds:g} s",
-            hint=f"it may be locked: unlock it and run this again; or {ALTERNATIVES}",
-        )
 
     def _open_backend(self) -> Backend:
         if self._backend is None:
@@ -185,11 +185,6 @@ def _is_plaintext(backend: Backend) -> bool:
 def _backends(backend: Backend) -> list[Backend]:
     """Those of a chain, or the only one."""
     return getattr(backend, "backends", None) or [backend]
-
-
-def _no_thread() -> CredentialsError:
-    limit = ThreadLimitError()
-    return CredentialsError(f"the keyring cannot be asked: {limit.message}", hint=limit.hint)
 
 
 def _explain(exception: str) -> CredentialsError:

@@ -1,4 +1,7 @@
-"""Where a run takes its credentials from: the environment, else the profile's store."""
+"""Where a run takes its credentials from: the environment, else the profile's store.
+
+And the secrets that the config file names: of DNS providers, and the URL of a webhook.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +10,27 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal, TypeAlias, assert_never
 
-from dkimctl.credentials.account import Account, parse_secret, parse_token
-from dkimctl.credentials.store import CredentialStore, Kind, entry_name
+from dkimctl.credentials.keyring_store import KeyringStore
+from dkimctl.credentials.store import (
+    Account,
+    CredentialStore,
+    FileStore,
+    Kind,
+    entry_name,
+    parse_secret,
+    parse_token,
+)
 from dkimctl.errors import CredentialsError
 from dkimctl.models.secret import Secret, Token
+from dkimctl.settings.values import SecretReference
 
 StoreKind: TypeAlias = Literal["keyring", "file"]
 
 _TOKEN_VARIABLE = "DKIMCTL_ACCESS_TOKEN"  # noqa: S105 - the variable's name
 _SECRET_VARIABLE = "DKIMCTL_CLIENT_SECRET"  # noqa: S105
 
-
 IN_ENVIRONMENT = "environment"  # the name of the store
+KEYRING_SERVICE = "dkimctl-dns"  # of the entries that the config file names
 
 
 class EnvironmentStore(CredentialStore):
@@ -84,12 +96,8 @@ def open_store(
     """
     match kind:
         case "keyring":
-            from dkimctl.credentials.keyring_store import KeyringStore
-
             return KeyringStore(seconds=seconds, notify=notify)
         case "file":
-            from dkimctl.credentials.file_store import FileStore
-
             return FileStore(state_dir / "credentials.json")
         case _:
             assert_never(kind)
@@ -114,3 +122,40 @@ def find_credentials(
     if token is not None:
         environment.give_token(account, token)
     return environment
+
+
+class ReferencedSecrets:
+    """Reads `env/NAME` from `environ`, and `keyring/NAME` from the `keyring`, when asked."""
+
+    def __init__(self, environ: Mapping[str, str], keyring: KeyringStore) -> None:
+        self._environ = environ
+        self._keyring = keyring
+
+    def read(self, reference: SecretReference) -> Secret:
+        """The secret. Raises CredentialsError if it is missing or empty, or cannot be read."""
+        if reference.store == "env":
+            return self._from_environment(reference)
+        return self._from_keyring(reference)
+
+    def _from_environment(self, reference: SecretReference) -> Secret:
+        if text := self._environ.get(reference.name):
+            return Secret(text)
+        raise CredentialsError(
+            f"the environment variable {reference.name} is not set, or empty",
+            hint=f"set it: the config file names it, as {reference}",
+        )
+
+    def _from_keyring(self, reference: SecretReference) -> Secret:
+        alternative = f"or write env/NAME instead of {reference} in the config file"
+        try:
+            secret = self._keyring.read_entry(KEYRING_SERVICE, reference.name)
+        except CredentialsError as error:
+            message = f"cannot read {reference}: {error.message}"
+            hint = f"check that the keyring is there and unlocked, {alternative}"
+            raise CredentialsError(message, hint=hint) from None
+        if secret is None or not secret.reveal():
+            raise CredentialsError(
+                f"the keyring has no entry {reference.name} of the service {KEYRING_SERVICE}",
+                hint=f"run `keyring set {KEYRING_SERVICE} {reference.name}`, {alternative}",
+            )
+        return secret

@@ -1,23 +1,47 @@
-"""The interface of all credential stores, and what they have in common."""
+"""Accounts, what every store of their credentials does, and the store that is a private file."""
 
 from __future__ import annotations
 
 import json
+import re
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import TypeAlias
 
-from dkimctl.credentials.account import Account, parse_secret, parse_token
 from dkimctl.errors import CredentialsError
-from dkimctl.models.secret import Secret, Token
+from dkimctl.models.secret import Secret, Token, require_client_id
+from dkimctl.system.directories import prepare_directory
+from dkimctl.system.locking import lock_file_of, locked
+from dkimctl.system.ownership import fault_of, read_safe, refuse
+from dkimctl.system.writing import delete_leftovers, write_private
 
 ALTERNATIVES = (
     "run `dkimctl login --credential-store file` for a file that only you can read, or set "
     "DKIMCTL_CLIENT_ID and DKIMCTL_CLIENT_SECRET in the environment"
 )
+_MAX_SIZE = 16 * 1024 * 1024  # bytes of the file; a login has some 2,000
+_SECRET = re.compile(r"[ -~\u00a0-\u00ff]+")
+_TOKEN = re.compile(r"[!-~]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What credentials belong to: a client ID at an authorization host and a service host.
+
+    Raises CredentialsError for a client ID that HTTP Basic cannot carry (RFC 7617 section 2).
+    """
+
+    auth_url: str
+    base_url: str
+    client_id: str
+
+    def __post_init__(self) -> None:
+        require_client_id(self.client_id, CredentialsError)
 
 
 class Kind(StrEnum):
@@ -130,6 +154,68 @@ class CredentialStore(ABC):
     def _remove(self, account: Account, kind: Kind) -> None: ...
 
 
+class FileStore(CredentialStore):
+    """Stores credentials in one JSON file.
+
+    The file is always replaced as a whole, and symbolic links are not followed. A file that other
+    users can read or replace is refused.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @property
+    def name(self) -> str:
+        return f"file {self._path}"
+
+    def _read(self, account: Account, kind: Kind) -> Secret | None:
+        return self._load().get(entry_name(account, kind))
+
+    def _write(self, account: Account, kind: Kind, text: Secret) -> None:
+        self._update(lambda entries: entries | {entry_name(account, kind): text})
+
+    def _remove(self, account: Account, kind: Kind) -> None:
+        removed = entry_name(account, kind)
+        self._update(lambda entries: {k: v for k, v in entries.items() if k != removed})
+
+    def _update(self, change: Callable[[dict[str, Secret]], dict[str, Secret]]) -> None:
+        try:
+            prepare_directory(self._path.parent)
+            refuse(fault_of(lock_file_of(self._path)), CredentialsError)
+            with locked(self._path):
+                entries = self._load()
+                delete_leftovers(self._path)
+                changed = change(entries)
+                if changed != entries:
+                    texts = {name: text.reveal() for name, text in changed.items()}
+                    write_private(self._path, json.dumps(texts, indent=1))
+        except OSError as error:
+            raise self._unusable("cannot write", error) from None
+
+    def _load(self) -> dict[str, Secret]:
+        try:
+            data = read_safe(self._path, _MAX_SIZE, CredentialsError, private=True)
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise self._unusable("cannot read", error) from None
+        entries = None
+        with suppress(ValueError, RecursionError):  # json's error contains the text
+            entries = json.loads(data)
+        if not isinstance(entries, dict) or not all(isinstance(e, str) for e in entries.values()):
+            raise CredentialsError(
+                f"{self._path} is not a credential file of dkimctl",
+                hint="delete it, then run `dkimctl login` again",
+            )
+        return {name: Secret(text) for name, text in entries.items()}
+
+    def _unusable(self, action: str, error: OSError) -> CredentialsError:
+        return CredentialsError(
+            f"{action} {self._path}: {error.strerror or error}",
+            hint=f"check that it is a file and that you can write to {self._path.parent}",
+        )
+
+
 def entry_name(account: Account, kind: Kind) -> str:
     """A unique name for the entry of an account and kind: JSON keeps the parts apart."""
     return json.dumps([f"dkimctl {kind}", account.auth_url, account.base_url, account.client_id])
@@ -150,3 +236,30 @@ def _decode_token(stored: Secret) -> Token | None:
     except CredentialsError:
         return None
     return None if access_token is None else Token(access_token, expires_at, obtained_at)
+
+
+def parse_secret(text: Secret, source: str) -> Secret | None:
+    """The client secret in `text`, without one trailing newline, or None if there is none.
+
+    `source` names its origin in errors. Raises CredentialsError, which never quotes the text, for
+    a control character (RFC 7617 section 2) or one outside Latin-1.
+    """
+    return _parse(text, _SECRET, f"{source} contains a control character or one outside Latin-1")
+
+
+def parse_token(text: Secret, source: str) -> Secret | None:
+    """The access token in `text`, without one trailing newline, or None if there is none.
+
+    `source` names its origin in errors. Raises CredentialsError, which never quotes the text, for
+    a character not allowed in a bearer token (RFC 6750 section 2.1).
+    """
+    return _parse(text, _TOKEN, f"{source} contains a character that no access token has")
+
+
+def _parse(text: Secret, allowed: re.Pattern[str], message: str) -> Secret | None:
+    stripped = Secret(re.sub(r"\r?\n\Z", "", text.reveal()))
+    if not stripped.reveal():
+        return None
+    if not allowed.fullmatch(stripped.reveal()):
+        raise CredentialsError(message, hint="give it exactly as the service issued it")
+    return stripped

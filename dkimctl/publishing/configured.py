@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from dkimctl.credentials.referenced import ReferencedSecrets
+from dkimctl.credentials.sources import ReferencedSecrets
 from dkimctl.errors import DkimctlError
 from dkimctl.publishing.changes import Applied, Change, NameState
 from dkimctl.publishing.targets import Access, ConfiguredTarget, Target

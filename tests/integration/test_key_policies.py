@@ -13,7 +13,7 @@ import pytest
 
 from configs import read_config
 from dkimctl.credentials.keyring_store import KeyringStore
-from dkimctl.credentials.referenced import ReferencedSecrets
+from dkimctl.credentials.sources import ReferencedSecrets
 from dkimctl.publishing.configured import open_targets
 from dkimctl.publishing.targets import Access, Target
 from dkimctl.publishing.tsig_key_file import read_tsig_key

@@ -15,8 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from dkimctl.credentials.account import Account
-from dkimctl.credentials.store import Kind, entry_name
+from dkimctl.credentials.store import Account, Kind, entry_name
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs a Secret Service")
 
@@ -416,7 +415,7 @@ def test_without_a_keyring_login_names_two_alternatives_that_work(cli, login_wor
 _READ = """
 import os
 from dkimctl.credentials.keyring_store import KeyringStore
-from dkimctl.credentials.referenced import ReferencedSecrets
+from dkimctl.credentials.sources import ReferencedSecrets
 from dkimctl.errors import CredentialsError
 from dkimctl.settings.values import parse_reference
 try:

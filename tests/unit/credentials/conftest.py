@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 from keyring.backends import fail
 
-from dkimctl.credentials.account import Account
 from dkimctl.credentials.keyring_store import KeyringStore
 from dkimctl.credentials.sources import EnvironmentStore, open_store
-from dkimctl.credentials.store import CredentialStore
+from dkimctl.credentials.store import Account, CredentialStore
 
 
 class FakeKeyring:

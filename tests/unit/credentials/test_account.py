@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dkimctl.credentials.account import Account, parse_secret, parse_token
+from dkimctl.credentials.store import Account, parse_secret, parse_token
 from dkimctl.errors import CredentialsError
 from dkimctl.models.secret import Secret
 

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dkimctl.credentials.account import Account
 from dkimctl.credentials.sources import open_store
+from dkimctl.credentials.store import Account
 from dkimctl.errors import CredentialsError
 from dkimctl.models.secret import Secret, Token
 

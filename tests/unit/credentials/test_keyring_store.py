@@ -24,8 +24,8 @@ from keyring.errors import (
     PasswordSetError,
 )
 
-from dkimctl.credentials.account import Account
 from dkimctl.credentials.keyring_store import KeyringStore
+from dkimctl.credentials.store import Account
 from dkimctl.errors import CredentialsError
 from dkimctl.models.secret import Secret, Token
 from thread_limits import FewThreads
@@ -407,8 +407,8 @@ def test_a_corrupt_secret_is_refused_and_not_quoted(account: Account) -> None:
 SCRIPT = """
 import sys
 from pathlib import Path
-from dkimctl.credentials.account import Account
 from dkimctl.credentials.sources import open_store
+from dkimctl.credentials.store import Account
 from dkimctl.errors import CredentialsError
 store = open_store("keyring", Path("unused"))
 print("keyring" in sys.modules)

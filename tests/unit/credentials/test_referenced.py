@@ -9,7 +9,7 @@ import pytest
 from keyring.backends import fail
 
 from dkimctl.credentials.keyring_store import KeyringStore
-from dkimctl.credentials.referenced import KEYRING_SERVICE, ReferencedSecrets
+from dkimctl.credentials.sources import KEYRING_SERVICE, ReferencedSecrets
 from dkimctl.errors import CredentialsError
 from dkimctl.settings.values import SecretReference
 

@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 from keyring.backends import fail
 
-from dkimctl.credentials.account import Account
 from dkimctl.credentials.keyring_store import KeyringStore
 from dkimctl.credentials.sources import find_credentials, open_store
-from dkimctl.credentials.store import CredentialStore
+from dkimctl.credentials.store import Account, CredentialStore
 from dkimctl.errors import CredentialsError
 from dkimctl.models.secret import Secret, Token
 

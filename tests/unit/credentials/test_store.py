@@ -6,8 +6,7 @@ import time
 
 import pytest
 
-from dkimctl.credentials.account import Account
-from dkimctl.credentials.store import CredentialStore
+from dkimctl.credentials.store import Account, CredentialStore
 from dkimctl.models.secret import Secret, Token
 
 SECRET = Secret("s3cr:et with spaces, \u00e9 and \\ \" '")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dkimctl.credentials.keyring_store import KeyringStore
-from dkimctl.credentials.referenced import ReferencedSecrets
+from dkimctl.credentials.sources import ReferencedSecrets
 from dkimctl.errors import CredentialsError, ServiceError, UsageError
 from dkimctl.publishing.changes import Applied
 from dkimctl.publishing.configured import DeferredTarget, open_targets
