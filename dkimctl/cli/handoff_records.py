@@ -10,7 +10,7 @@ from dkimctl.cli.selection import registered_results, require_empty
 from dkimctl.cli.session import Session
 from dkimctl.errors import ExitCode
 from dkimctl.ledger.selection import Selection
-from dkimctl.models.key_status import KeyStage, NextAction
+from dkimctl.models.keys import KeyStage, NextAction
 from dkimctl.models.registration import DnsRecord, Registration, Result, key_of, named
 from dkimctl.render.renderer import publishable, sound_record
 from dkimctl.text.escaping import few

@@ -27,7 +27,7 @@ _PANELS = {
     "Account": ("login", "logout", "status", "profile"),
     "Domains": (
         "list", "overview", "register", "show-dns", "publish", "handoff", "check-dns", "verify",
-        "rotate", "rotate run", "rotate status", "ledger",
+        "rotate", "rotate run", "ledger",
     ),
     "Scripts": ("token", "api", "schema", "completion"),
     "Embedded service": ("serve", "service"),

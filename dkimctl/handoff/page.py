@@ -24,8 +24,8 @@ from dkimctl.handoff.words import (
 )
 from dkimctl.render.data import json_line
 from dkimctl.render.html.page import environment
+from dkimctl.render.keys import written_time
 from dkimctl.render.renderer import txt_data
-from dkimctl.render.stage_items import written_time
 from dkimctl.render.table import code, fenced
 from dkimctl.text.character_strings import character_strings
 from dkimctl.text.escaping import printable

@@ -70,7 +70,7 @@ MONITORING: Sequence[CheckFormat] = get_args(MonitoringFormat)
 
 
 class KeyFormat(StrEnum):
-    """What `--format` of `list` and `rotate status` takes."""
+    """What `--format` of `list` takes."""
 
     TABLE = "table"
     JSON = "json"

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from dkimctl.models.key_status import KeyStatus
+from dkimctl.models.keys import KeyStatus
 from dkimctl.models.registration import Registration, key_of
 from dkimctl.rotation.review import KnownKeys
 from dkimctl.rotation.stages import find_stages, stage_of_closed

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING
 
 from dkimctl.dkim import with_key_len
 from dkimctl.models.history import KeyHistory
-from dkimctl.models.key_status import KeyStage, KeyStatus
-from dkimctl.models.listed_key import NOT_CHECKED, ListedKey
+from dkimctl.models.keys import NEVER, NOT_CHECKED, KeyStage, KeyStatus, ListedKey
 from dkimctl.models.registration import Registration, key_of
-from dkimctl.rotation.retirement import NEVER
 from dkimctl.rotation.stages import read_stages
 from dkimctl.settings.config import RotationSettings
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
 from dkimctl.dns.verdicts import Verdict
 from dkimctl.models.history import KeyHistory
+from dkimctl.models.keys import NEVER
 from dkimctl.models.registration import (
     DomainSpec,
     Outcome,
@@ -23,7 +24,6 @@ from dkimctl.rotation.succession import Histories, Succession, Successor
 # Mail signed with the old key may wait in queues for five days (RFC 5321 4.5.4.1), and is verified
 # again when it is read or forwarded; the rest is time to notice that signing has not moved.
 GRACE_PERIOD = timedelta(days=14)
-NEVER = datetime.max.replace(tzinfo=UTC)
 
 
 class Stage(StrEnum):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dkimctl.dns.verdicts import Urgency
 from dkimctl.models.closed_key import ClosedKey
 from dkimctl.models.history import KeyHistory
-from dkimctl.models.key_status import KeyDates, KeyStage, KeyStatus, NextAction
+from dkimctl.models.keys import NEVER, KeyDates, KeyStage, KeyStatus, NextAction, due_first
 from dkimctl.models.registration import (
     Registration,
     RegistrationKey,
@@ -18,7 +18,6 @@ from dkimctl.models.registration import (
     utc_time,
 )
 from dkimctl.rotation.retirement import (
-    NEVER,
     RetirementPolicy,
     RetirementStatus,
     Stage,
@@ -240,11 +239,3 @@ def _begin(starts_at: datetime | None, enabled_at: datetime | None) -> datetime 
 def _after(time: datetime | None, delta: timedelta) -> datetime | None:
     """None if it is not known, or beyond all dates."""
     return None if time is None or time > NEVER - delta else time + delta
-
-
-def due_first(status: KeyStatus) -> tuple[bool, bool, bool, datetime, str, str]:
-    """For sorting: urgent keys, then those for people, then by what is due; removed keys last."""
-    is_removed = status.stage is KeyStage.REMOVED
-    name = (status.sign_domain, status.selector or "")
-    due = status.due or NEVER
-    return not status.urgency, not status.needs_attention, is_removed, due, *name

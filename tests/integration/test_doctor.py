@@ -58,7 +58,7 @@ def test_all_is_well_after_a_login(doctor, cli, login, account):
     assert login(account).status == 0
     found = doctor()
     assert is_fine(found, "libraries", "config file", "profile", "auth URL", "base URL", "clock",
-                   "credentials", "token", "ledger", "DNS targets", "timer")  # fmt: skip
+                   "credentials", "token", "ledger", "DNS targets", "keys", "timer")  # fmt: skip
     assert account["DKIMCTL_CLIENT_SECRET"] not in doctor.done.out + doctor.done.err
     token = cli("token").out.strip()
     assert token not in doctor.done.out
@@ -79,6 +79,10 @@ def test_the_sandbox_needs_no_account(doctor, cli):
     register(cli, "example.com")
     found = doctor("--sandbox", "--offline")
     assert is_fine(found, "embedded service", "profile", "ledger", "timer")
+    assert found["keys"] == "ok", "the key is a standby"
+    register(cli, "example.net", more="enable: true")
+    assert doctor("--sandbox", "--offline")["keys"] == "wrong", "it signs, and was never in DNS"
+    assert "urgent: 1 key (example.net" in doctor.said["keys"]
     assert {"auth URL", "clock", "credentials", "token"}.isdisjoint(found)
 
 
@@ -210,7 +214,7 @@ def test_a_timer_that_does_not_run(doctor, cli, needs_tool):
     cli.environment |= FAKETIME
     assert doctor(*words)["timer"] == "wrong"
     assert "run` once a day" in doctor.said["timer"]
-    assert doctor("--sandbox", "--offline")["timer"] == "warning"
+    assert doctor("--sandbox", "--offline")["timer"] == "wrong"
 
 
 def test_a_service_that_never_answers_is_not_waited_for(doctor, scripted_account, scripted_server):

@@ -352,7 +352,6 @@ ARGUMENTS = {
     "overview": ["overview"],
     "rotate": ["rotate"],
     "rotate run": ["rotate", "run", "--wait", "1s"],
-    "rotate status": ["rotate", "status"],
     "ledger": ["ledger", "import", "-"],
     "serve": ["serve", "--port", "1", "--host", "203.0.113.1"],
     "service": ["service", "client", "disable", CLIENT_ID],

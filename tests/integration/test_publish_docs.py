@@ -47,8 +47,6 @@ def test_the_way_from_access_to_a_published_record(ready, shell):
     assert "s1._domainkey.docs.example.com" in (ready.home / "plan.md").read_text()
     done = shell(example("publish --yes --wait"), ENV)
     assert "dkimctl: published 1" in done.stderr
-    retired = shell(example("publish --retired --yes"), ENV)
-    assert "nothing is retired" in retired.stderr
 
 
 def test_register_publish(ready, shell):

@@ -95,8 +95,8 @@ def import_(cli, ledger, make_registration):
     return import_
 
 
-class TestStatus:
-    SANDBOX = ("rotate", "status", "--sandbox")
+class TestList:
+    LIST = ("list", "--sandbox")
 
     @pytest.fixture
     def see(self, ledger):
@@ -109,60 +109,107 @@ class TestStatus:
 
         return see
 
-    def test_it_shows_the_stages_of_keys_and_what_is_due(self, cli, import_, ledger, see, shell):
+    def test_it_shows_the_stages_of_keys_and_what_is_due(self, cli, import_, ledger, see):
         import_(days=200)
         import_(selector="s2", days=20)
         with ledger() as opened:
             opened.note_replacements({key_of("example.com", "s2"): "s1"})
         see("s1", days=199)
         see("s2", days=10)
-        items = cli(*self.SANDBOX, "--format", "json").json["items"]
+        items = cli(*self.LIST, "--format", "json", "--sort-by", "due").json["items"]
         assert [(item["selector"], item["stage"], item["next"]) for item in items] == [
             ("s1", "grace period", "remove"),
             ("s2", "signing", "register successor"),
         ]
         due = datetime.fromisoformat(items[0]["due"])
         assert timedelta() <= due - days_ago(-4) + timedelta(minutes=1) < timedelta(minutes=2)
-        done = shell(example("rotate status --timeline"), {"DKIMCTL_PROFILE": "sandbox"})
-        assert re.search(r"s1 +grace period +20", done.stdout)
-        assert re.search(r"s1 +[.o#]+~+\|", done.stdout)
-        written = cli(*self.SANDBOX, "--format", "csv", "--output", "keys.csv", "example.com")
+        assert (items[0]["removable_at"], items[1]["removable_at"]) == (items[0]["due"], None)
+        overview = cli("overview", "--sandbox")
+        assert overview.status == 0
+        assert re.search(r"s1 +[.o#]+~+\|", overview.out)
+        written = cli(*self.LIST, "--format", "csv", "--output", "keys.csv", "example.com")
         assert (written.status, written.out) == (0, "")
         assert len((cli.home / "keys.csv").read_text().splitlines()) == 3
+
+    def test_keys_are_chosen_by_stage_and_state(self, cli, import_, see):
+        import_(days=20)
+        import_(selector="s2", days=10)
+        import_("example.net", days=-5, enable=True)
+        see("s1", days=10)
+
+        def chosen(*words: str) -> list[str]:
+            items = cli(*self.LIST, "--format", "json", *words).json["items"]
+            return [f"{item['selector']} {item['sign_domain']}" for item in items]
+
+        assert chosen("--state", "published") == ["s1 example.com"]
+        assert chosen("--state", "Unchecked", "--state", "published", "--sort-by", "age") == [
+            "s1 example.net", "s2 example.com", "s1 example.com",
+        ]  # fmt: skip
+        assert chosen("--stage", "registered") == ["s1 example.net"]
+        assert chosen("--stage", "grace-period") == []
+        assert "no key matches" in cli(*self.LIST, "--stage", "taken").err
+        for words, known in (("--stage", "signing"), ("--state", "no-answer")):
+            wrong = cli(*self.LIST, words, "wrong")
+            assert wrong.status == 2
+            assert f'in {words}: unknown value "wrong"' in wrong.err
+            assert known in wrong.err
 
     def test_the_config_file_says_when_keys_are_replaced(self, cli, import_, see):
         (cli.home / "config.yaml").write_text("rotation: {max_age: 30d}\n")
         cli.environment["DKIMCTL_CONFIG"] = str(cli.home / "config.yaml")
         import_(days=40)
         see("s1", days=39)
-        [item] = cli(*self.SANDBOX, "--format", "json").json["items"]
+        [item] = cli(*self.LIST, "--format", "json").json["items"]
         due = datetime.fromisoformat(item["due"])
         assert abs(due - days_ago(10)) < timedelta(minutes=1)
 
     def test_a_key_that_signs_and_is_not_published_is_urgent(self, cli, import_):
         import_(days=1)
-        for words in ((), ("--timeline",), ("--format", "csv")):
-            done = cli(*self.SANDBOX, *words)
-            assert done.status == 1
-            assert "warning: signing now without DNS" in done.err
-            assert (
-                "hint: publish the records: `dkimctl show-dns --sandbox example.com --format"
-                in done.err
-            )
-        assert "`dkimctl check-dns --sandbox`" in cli(*self.SANDBOX).out
+        for words in ((), ("--quiet",)):
+            done = cli("overview", "--sandbox", *words)
+            assert (done.status, "signing now without DNS  1 key" in done.out) == (1, True)
+        assert (
+            "next: `dkimctl show-dns --sandbox example.com --format"
+            in cli("overview", "--sandbox").err
+        )
+        assert cli("overview", "--sandbox", "--html", "page.html").status == 1
+        wide = cli(*self.LIST, "--wide")
+        assert wide.status == 0
+        assert "URGENT: it was never seen published: run `dkimctl check-dns --sandbox`" in wide.out
+
+    def test_what_is_overdue_is_told_since_no_timer_may_run(self, cli, import_, see):
+        import_(days=188)
+        see("s1", days=187)
+        done = cli("overview", "--sandbox", "--quiet")
+        assert done.status == 1
+        assert "overdue  register successor  1 key  example.com (s1)" in done.out
+        assert "warning: overdue, since 20" in done.err
+        assert "check that the timer runs `dkimctl rotate --sandbox run`" in done.err
+        cli.write("config.yaml", "rotation: {lead: 10d}\n")
+        done = cli("overview", "--sandbox", "--quiet", "--config", "config.yaml")
+        assert (done.status, done.out, done.err) == (0, "", "")
 
     def test_what_cannot_be_shown(self, cli, import_, see):
-        done = cli(*self.SANDBOX)
-        assert (done.status, done.out) == (1, "")
-        assert "nothing is registered" in done.err
+        for command in ("list", "overview"):
+            done = cli(command, "--sandbox")
+            assert (done.status, done.out) == (1, "")
+            assert "nothing is registered" in done.err
         import_(days=1)
         see("s1", days=1)
-        some = cli(*self.SANDBOX, "example.com", "example.net")
+        some = cli(*self.LIST, "example.com", "example.net")
         assert some.status == 1
         assert "example.net is not registered" in some.err
-        both = cli(*self.SANDBOX, "--timeline", "--format", "json")
-        assert both.status == 2
-        assert "--timeline has no effect with --format json" in both.err
+
+    def test_what_was_removed_says_what_replaces_it(self, cli):
+        for words, instead in (
+            (("rotate", "status"), "`dkimctl list` has the columns NEXT and DUE"),
+            (("rotate", "status", "--timeline"), "`dkimctl overview`"),
+            (("list", "--filter", "bits=1024"), "--state"),
+            (("publish", "--retired"), "`dkimctl rotate run`"),
+        ):
+            done = cli(*words)
+            assert done.status == 2
+            assert instead in done.err, words
 
 
 class TestSuccessors:

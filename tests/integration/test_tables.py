@@ -42,11 +42,10 @@ def test_every_output_in_csv_is_a_list_of_the_same_keys(cli):
     shown = cli("show-dns", "--sandbox", "--format", "csv").out.encode()
     keys = {spec.key for spec in load_specs(shown, "shown.csv")}
     assert len(keys) == 2
-    for words in (["list"], ["rotate", "status"]):
-        listed = cli(*words, "--sandbox", "--format", "csv").out.encode()
-        assert {spec.key for spec in load_specs(listed, "list.csv")} == keys
-        (cli.home / "list.csv").write_bytes(listed)
-        assert cli("register", "--sandbox", "--dry-run", "list.csv").status == 0
+    listed = cli("list", "--sandbox", "--format", "csv").out.encode()
+    assert {spec.key for spec in load_specs(listed, "list.csv")} == keys
+    (cli.home / "list.csv").write_bytes(listed)
+    assert cli("register", "--sandbox", "--dry-run", "list.csv").status == 0
 
 
 def test_the_next_command_selects_what_was_registered(cli):

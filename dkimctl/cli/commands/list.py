@@ -2,28 +2,99 @@
 
 from __future__ import annotations
 
+import sys
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Annotated
+from enum import StrEnum
+from typing import Annotated, Any
 
 import typer
 
 from dkimctl.cli.options import LEDGER, App, KeyFormatOption, OutputOption, examples
-from dkimctl.cli.output.destination import require_writable
-from dkimctl.cli.output.key_list import show_keys
+from dkimctl.cli.output.destination import require_writable, table_layout, write_chunks
 from dkimctl.cli.selection import SelectionArgument, read_selection, require_empty, warn_unmatched
 from dkimctl.cli.session import open_session
-from dkimctl.errors import UsageError, naming
-from dkimctl.render.renderer import KeyFormat
+from dkimctl.dns.verdicts import Verdict
+from dkimctl.errors import UsageError
+from dkimctl.models.keys import NOT_CHECKED, KeyStage, ListedKey, due_first
+from dkimctl.render.keys import open_keys
+from dkimctl.render.renderer import KeyFormat, render_all
+from dkimctl.text.escaping import quoted
 
 app = App()
 
-SortOption = Annotated[
-    str | None,
-    typer.Option("--sort-by", metavar="FIELD", help="Sort by a field, such as due."),
-]
-FilterOption = Annotated[
+_UNLIMITED = 10_000  # columns: more than a row has
+_STATES = (*(one for one in Verdict if one is not Verdict.RETIRED), NOT_CHECKED)
+
+
+class SortKey(StrEnum):
+    """What `--sort-by` takes."""
+
+    DOMAIN = "domain"
+    BITS = "bits"
+    AGE = "age"
+    START = "start"
+    SEEN = "seen"
+    DUE = "due"
+
+
+# A key of which it is not known comes last; one that was never looked at was seen very long ago.
+_SORT_VALUES: Mapping[SortKey, Callable[[ListedKey], Any]] = {
+    SortKey.DOMAIN: lambda key: key.sign_domain,
+    SortKey.BITS: lambda key: key.key_len,
+    SortKey.AGE: lambda key: key.age,
+    SortKey.START: lambda key: key.starts_at,
+    SortKey.SEEN: lambda key: (
+        None if key.state is None else key.looked_at or datetime.min.replace(tzinfo=UTC)
+    ),
+    SortKey.DUE: lambda key: due_first(key.status),
+}
+
+
+def _read_word(text: str, choices: Sequence[str]) -> str:
+    """One of the choices, in which a space may be typed as a hyphen. Raises UsageError."""
+    word = text.lower().replace("-", " ")
+    if word not in choices:
+        raise UsageError(
+            f"unknown value {quoted(text)}", hint=f"write one of: {_typed_choices(choices)}"
+        )
+    return word
+
+
+def _typed_choices(choices: Sequence[str]) -> str:
+    return ", ".join(word.replace(" ", "-") for word in choices)
+
+
+def read_stage(text: str) -> str:
+    return _read_word(text, [*KeyStage])
+
+
+def read_state(text: str) -> str:
+    return _read_word(text, _STATES)
+
+
+StageOption = Annotated[
     list[str] | None,
-    typer.Option("--filter", metavar="FILTER", help="Show only such keys, as in state=missing."),
+    typer.Option(
+        "--stage",
+        metavar="STAGE",
+        parser=read_stage,
+        help=f"Show only keys at this stage: {_typed_choices([*KeyStage])}.",
+    ),
+]
+StateOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--state",
+        metavar="STATE",
+        parser=read_state,
+        help=f"Show only keys whose record is in this state: {_typed_choices(_STATES)}.",
+    ),
+]
+SortOption = Annotated[
+    SortKey | None,
+    typer.Option("--sort-by", metavar="FIELD", help=f"{', '.join(SortKey)} (default: domain)."),
 ]
 
 
@@ -31,38 +102,36 @@ FilterOption = Annotated[
     "list",
     epilog=examples(
         "dkimctl list",
-        "dkimctl list --filter bits=1024 --filter enabled=yes",
-        "dkimctl list '*.example.com' --filter state!=published",
-        "dkimctl list --filter due=2027-03 --sort-by due",
-        "dkimctl list --filter 'age>180d' --format csv --output old.csv",
+        "dkimctl list --sort-by due",
+        "dkimctl list '*.example.com' --state missing --state mismatch",
+        "dkimctl list --stage signing --sort-by age --reverse",
+        "dkimctl list --format csv --output keys.csv",
     ),
     shows=LEDGER,
 )
 def list_keys(
     ctx: typer.Context,
     selection: SelectionArgument = None,
-    filters: FilterOption = None,
+    stages: StageOption = None,
+    states: StateOption = None,
     sort_by: SortOption = None,
     reverse: Annotated[bool, typer.Option("--reverse", help="Sort the other way round.")] = False,
     all_: Annotated[
         bool, typer.Option("--all", "-a", help="Show keys that were removed, too.")
     ] = False,
     wide: Annotated[
-        bool, typer.Option("--wide", "-w", help="Add what comes next, and the FQDN.")
+        bool, typer.Option("--wide", "-w", help="Show all columns, and the FQDN.")
     ] = False,
     fmt: KeyFormatOption = None,
     output: OutputOption = None,
 ) -> int:
-    """List the keys that are registered, one line each.
+    """List the keys that are registered: where each is in its life, and what comes next.
 
-    STATE is what the last check of DNS found, which was SEEN so long ago. Nothing is sent: this is
-    what the ledger knows.
+    STATE is what the last check of DNS found, which was SEEN so long ago. NEXT is what is DUE on
+    that day. Nothing is sent: this is what the ledger knows.
 
-    The fields are domain, selector, bits, age, start, enabled, state, seen, stage, next and due. A
-    filter compares one with =, !=, <, <=, > or >=; the value may be several with commas, a date
-    such as 2027-03, or a time such as 30d. Of several filters, all have to hold.
+    Sorted by due, what is urgent comes first, then what waits for you, then what is due first.
     """
-    from dkimctl.rotation.key_fields import names_field, read_filter, sorted_by
     from dkimctl.rotation.key_list import read_keys
 
     session = open_session(ctx)
@@ -71,18 +140,40 @@ def list_keys(
     if output is not None:
         require_writable(output)
     now = datetime.now(UTC)
-    with naming("--filter"):
-        tests = [read_filter(text, now) for text in filters or ()]
-    shows_removed = all_ or any(names_field(text, "stage") for text in filters or ())
     selected = read_selection(session, selection)
     ledger = session.open_ledger(for_writing=False)
     registered = read_keys(ledger, selected, session.config.rotation, now)
     if not registered:
         require_empty(session, selected)
-    keys = [key for key in registered if shows_removed or not key.is_removed]
-    keys = [key for key in keys if all(test(key) for test in tests)]
+    keys = [
+        key
+        for key in registered
+        if (all_ or stages or not key.is_removed)
+        and (not stages or key.status.stage in stages)
+        and (not states or key.state in states)
+    ]
     if sort_by is not None or reverse:
-        with naming("--sort-by"):
-            keys = sorted_by(keys, sort_by or "domain", reverse=reverse)
-    show_keys(session, keys, fmt, output, now=now, is_wide=wide)
+        value_of = _SORT_VALUES[sort_by or SortKey.DOMAIN]
+        known = [key for key in keys if value_of(key) is not None]
+        unknown = [key for key in keys if value_of(key) is None]
+        keys = [*sorted(known, key=value_of, reverse=reverse), *unknown]
+
+    reporter = session.reporter
+    layout = table_layout(reporter, output)._replace(wide=wide)
+    is_piped = output is not None or not sys.stdout.isatty()
+    if is_piped:  # one line a key, for other programs
+        layout = layout._replace(width=_UNLIMITED)
+    renderer = open_keys(fmt or KeyFormat.TABLE, layout, now, notes=wide or not is_piped)
+    completed = (_with_complete_note(key, reporter.complete) for key in keys)
+    write_chunks(render_all(renderer, completed), output, is_paged=fmt in (None, KeyFormat.TABLE))
+    counts = Counter(str(key.state or key.status.stage) for key in keys)
+    text = ", ".join(f"{state} {count}" for state, count in counts.most_common())
+    reporter.summarize(text or "no key matches", counts)
     return warn_unmatched(session, selected)
+
+
+def _with_complete_note(key: ListedKey, complete: Callable[[str], str]) -> ListedKey:
+    """The key; commands in its note have the options of the profile."""
+    if not key.status.note:
+        return key
+    return key._replace(status=key.status._replace(note=complete(key.status.note)))

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dkimctl.cli.options import LEDGER, App, TableOrJson, TableOrJsonOption, examples
-from dkimctl.cli.output.destination import require_writable
-from dkimctl.cli.output.overview import show_overview
+from dkimctl.cli.output import next_steps
+from dkimctl.cli.output.destination import require_writable, table_layout, write_chunks
+from dkimctl.cli.output.results import worst
 from dkimctl.cli.selection import SelectionArgument, read_selection, require_empty, warn_unmatched
-from dkimctl.cli.session import open_session
-from dkimctl.errors import UsageError
+from dkimctl.cli.session import Session, open_session
+from dkimctl.errors import ExitCode, UsageError
+from dkimctl.models.registration import named
+from dkimctl.text.escaping import few
+
+if TYPE_CHECKING:
+    from dkimctl.render.overview import Overview
+
+_LINES = 50  # where there is no terminal
 
 app = App()
 
@@ -28,6 +38,7 @@ HtmlOption = Annotated[
     epilog=examples(
         "dkimctl overview",
         "dkimctl overview '*.example.com'",
+        "dkimctl overview --quiet",
         "dkimctl overview --html overview.html",
     ),
     shows=LEDGER,
@@ -42,9 +53,12 @@ def overview(
 
     Nothing is sent: this is what the ledger knows. Run `dkimctl check-dns` first for what DNS has
     now.
+
+    The exit code is 1 if something is urgent, or overdue for longer than `lead` of `rotation`; with
+    --quiet, nothing is shown otherwise.
     """
+    from dkimctl.render.overview import make_overview
     from dkimctl.rotation.key_list import read_keys
-    from dkimctl.rotation.overview import make_overview
 
     session = open_session(ctx)
     if html is not None:
@@ -53,9 +67,47 @@ def overview(
         require_writable(html)
     now = datetime.now(UTC)
     selected = read_selection(session, selection)
-    ledger = session.open_ledger(for_writing=False)
-    keys = read_keys(ledger, selected, session.config.rotation, now)
+    rotation = session.config.rotation
+    keys = read_keys(session.open_ledger(for_writing=False), selected, rotation, now)
     if not keys:
         require_empty(session, selected)
-    show_overview(session, make_overview(keys, now), is_json=fmt is TableOrJson.JSON, html=html)
-    return warn_unmatched(session, selected)
+    made = make_overview(keys, now, rotation.lead)
+    if html is not None:
+        from dkimctl.render.html.overview_page import overview_page
+
+        write_chunks([overview_page(made, session.profile.name)], html)
+        session.reporter.note(f"dkimctl: wrote {html}")
+    elif fmt is TableOrJson.JSON:
+        from dkimctl.render.overview import overview_lines
+
+        write_chunks(overview_lines(made), None)
+    elif made.is_bad or not session.reporter.quiet:
+        _show_text(session, made)
+    if made.overdue:
+        since = min(key.status.due for key in made.overdue if key.status.due is not None)
+        session.reporter.warn(
+            f"overdue, since {since:%Y-%m-%d} at the earliest: {len(made.overdue)} "
+            f"({few([named(key) for key in made.overdue])})",
+            hint="check that the timer runs `dkimctl rotate run` once a day, what it says, and "
+            "that `limit` of `rotation` is not too low",
+            code="overdue",
+        )
+    status = ExitCode.NO if made.is_bad else ExitCode.OK
+    return worst([status, warn_unmatched(session, selected)])
+
+
+def _show_text(session: Session, made: Overview) -> None:
+    from dkimctl.render.overview import Screen, overview_text
+
+    step = ""
+    if made.urgent:
+        selected = next_steps.select_domains(key.sign_domain for key in made.urgent)
+        publish = next_steps.publish(selected, by_target=session.has_dns_targets)
+        step = f"next: {publish}, then {next_steps.wait_for(selected)}"
+    reporter = session.reporter
+    layout = table_layout(reporter, None)
+    lines = shutil.get_terminal_size().lines if sys.stdout.isatty() else _LINES
+    screen = Screen(layout, lines - (len(step) // layout.width + 1), reporter.complete)
+    write_chunks(overview_text(made, screen), None, is_paged=True)
+    if step:
+        reporter.note(step)

@@ -14,11 +14,9 @@ from dkimctl.cli.options.publishing import (
     DryRunOption,
     FormatOption,
     PublishOptions,
-    RemoveRetiredOption,
     ReplaceOption,
     WaitOption,
 )
-from dkimctl.cli.options.rotation import AssumeSuccessorsOption
 from dkimctl.cli.output.destination import require_writable
 from dkimctl.cli.output.publication import PublicationView
 from dkimctl.cli.output.results import worst
@@ -36,7 +34,6 @@ app = App()
         "dkimctl publish --dry-run '*.example.com'",
         "dkimctl publish --yes --wait 30m",
         "dkimctl publish --dry-run --format markdown --output plan.md",
-        "dkimctl publish --retired",
         "dkimctl publish --check-access",
     ),
     shows=LEDGER,
@@ -49,39 +46,34 @@ def publish(
     replace: ReplaceOption = False,
     wait: WaitOption = None,
     check_access: CheckAccessOption = False,
-    retired: RemoveRetiredOption = False,
-    assume_successors: AssumeSuccessorsOption = False,
     fmt: FormatOption = PublicationFormat.TABLE,
     output: OutputOption = None,
 ) -> int:
     """Put the records of what is registered into DNS.
 
-    The config file says how, for each zone. The plan is shown first. Nothing is removed, unless
-    with --retired.
+    The config file says how, for each zone. The plan is shown first. Nothing is removed:
+    `dkimctl rotate run` does that.
     """
     session = open_session(ctx)
     words = selection or ()
     if check_access:
-        others = (dry_run, yes, replace, wait, retired, assume_successors)
+        others = (dry_run, yes, replace, wait)
         return _check_access(session, words, fmt, output, is_alone=not any(others))
-    options = PublishOptions(fmt, output, dry_run, yes, replace, wait, retired, assume_successors)
+    options = PublishOptions(fmt, output, dry_run, yes, replace, wait)
     options.require_sound(is_interactive=prompt.is_interactive())
     return _publish(session, words, options)
 
 
 def _publish(session: Session, words: Sequence[str], options: PublishOptions) -> int:
     from dkimctl.cli.publishing.run import publish_records, unchanged_if_interrupted
-    from dkimctl.cli.publishing.selecting import select_retired, select_to_publish
+    from dkimctl.cli.publishing.selecting import select_to_publish
     from dkimctl.cli.publishing.targets import open_dns_targets
 
     targets = open_dns_targets(session)
     if options.output is not None:
         require_writable(options.output)  # before anything is changed
-    if options.remove:
-        selected = select_retired(session, words, assume_successors=options.assume_successors)
-    else:
-        with unchanged_if_interrupted():
-            selected = select_to_publish(session, words)
+    with unchanged_if_interrupted():
+        selected = select_to_publish(session, words)
     view = PublicationView(session.reporter, options, words)
     status = publish_records(session, selected.registrations, targets, options, view)
     return worst([status, selected.status])

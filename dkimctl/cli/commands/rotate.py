@@ -50,7 +50,6 @@ app = App()
         "dkimctl rotate --retired --format nsupdate --output remove.txt && "
         "nsupdate -k KEYFILE remove.txt",
         "dkimctl rotate run --dry-run",
-        "dkimctl rotate status",
     ),
     shows=LEDGER,
 )
@@ -72,7 +71,7 @@ def rotate(
     """Print specs (YAML) for the successors of old keys.
 
     They are for `register`; nothing is sent. `dkimctl rotate run` does all that is due by itself,
-    and `dkimctl rotate status` shows where each key is.
+    and `dkimctl list` shows where each key is.
 
     With --retired, list the old records that may be removed from DNS. Their successors are checked
     in DNS first.

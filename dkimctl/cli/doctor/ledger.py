@@ -11,7 +11,9 @@ from dkimctl.cli.doctor.findings import Finding, State, wrong
 from dkimctl.cli.session import Session
 from dkimctl.errors import LedgerError
 from dkimctl.ledger.ledger import Ledger
+from dkimctl.models.registration import named
 from dkimctl.settings.profile import require_ledger_account
+from dkimctl.text.escaping import few
 from dkimctl.text.grouping import counted
 
 _ANSWERS = 1000  # for which there should be space on the disk
@@ -37,7 +39,7 @@ def check_ledger(session: Session) -> Iterator[Finding]:
         yield Finding(check, State.OK, f"{path} is sound ({counted(domains, 'domain')})")
         if intents := ledger.intents():
             text = f"{counted(len(intents), 'request')} got no answer"
-            hint = "register the same file again; `dkimctl rotate status` shows them"
+            hint = "register the same file again; `dkimctl list --stage unanswered` shows them"
             yield Finding(check, State.WARNING, text, hint)
         if ledger.quarantined is not None:
             text = f"a damaged ledger was quarantined: {ledger.quarantined}"
@@ -49,27 +51,29 @@ def check_ledger(session: Session) -> Iterator[Finding]:
             yield wrong(check, error)
 
 
-def check_timer(session: Session) -> Iterator[Finding]:
-    """Whether `rotate run` is overdue, which a timer should start."""
-    from dkimctl.cli.output.rotation_status import overdue_of
+def check_keys(session: Session) -> Iterator[Finding]:
+    """Whether a key signs, or soon will, without DNS; and whether `rotate run` is overdue."""
     from dkimctl.cli.selection import read_selection
     from dkimctl.rotation.stages import read_stages
 
-    check, rotation = "timer", session.config.rotation
-    now = datetime.now(UTC)
+    rotation, now = session.config.rotation, datetime.now(UTC)
     with open_ledger(session) as ledger:
         statuses = read_stages(ledger, read_selection(session, None), rotation, now)
-    overdue = overdue_of(statuses, now - rotation.lead)
+    urgent = [named(status) for status in statuses if status.urgency]
+    if urgent:
+        text = f"urgent: {counted(len(urgent), 'key')} ({few(urgent)})"
+        hint = "`dkimctl overview` says why, and what to do"
+        yield Finding("keys", State.WRONG, text, hint)
+    else:
+        yield Finding("keys", State.OK, "nothing is urgent")
+    overdue = [status for status in statuses if status.is_overdue(now - rotation.lead)]
     if not overdue:
-        yield Finding(check, State.OK, "nothing is overdue")
+        yield Finding("timer", State.OK, "nothing is overdue")
         return
     since = min(status.due for status in overdue if status.due is not None)
     text = f"overdue since {since:%Y-%m-%d}: {counted(len(overdue), 'key')}"
-    if session.has_dns_targets:
-        hint = "run `dkimctl rotate run` once a day, from a timer"
-        yield Finding(check, State.WRONG, text, hint)
-    else:
-        yield Finding(check, State.WARNING, text, "see `dkimctl rotate status`")
+    hint = "run `dkimctl rotate run` once a day, from a timer"
+    yield Finding("timer", State.WRONG, text, hint)
 
 
 def _is_writable(path: Path) -> bool:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from dkimctl.cli.doctor.dns import check_ipv6, check_resolver, check_targets
 from dkimctl.cli.doctor.findings import Finding, State, wrong
 from dkimctl.cli.doctor.installation import check_libraries, check_python, check_service_extra
-from dkimctl.cli.doctor.ledger import check_ledger, check_timer
+from dkimctl.cli.doctor.ledger import check_keys, check_ledger
 from dkimctl.cli.doctor.service import (
     check_auth_url,
     check_base_url,
@@ -63,7 +63,7 @@ CHECKS = (
     Check("resolver", check_resolver, is_online=True),
     Check("IPv6", check_ipv6, is_online=True),
     Check("DNS targets", check_targets, (*_PROFILE, "ledger"), is_online=True),
-    Check("timer", check_timer, (*_PROFILE, "ledger")),
+    Check("keys", check_keys, (*_PROFILE, "ledger"), also=("timer",)),
     Check("notices", check_notices, _CONFIG),
 )  # fmt: skip
 

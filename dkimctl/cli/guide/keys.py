@@ -11,7 +11,7 @@ from dkimctl.cli.guide.steps import Guide, Step
 from dkimctl.cli.output import next_steps
 from dkimctl.cli.output.urgent import WARNINGS
 from dkimctl.dns.verdicts import Urgency
-from dkimctl.models.key_status import KeyStage, KeyStatus, NextAction
+from dkimctl.models.keys import NOT_IN_USE, KeyStage, KeyStatus, NextAction
 from dkimctl.models.registration import named
 from dkimctl.settings.profile import require_ledger_account
 from dkimctl.text.escaping import few
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from dkimctl.cli.session import Session
 
 _MOST = 5_000  # domains whose keys are looked through in half a second
-_NOT_IN_USE = (KeyStage.REMOVED, KeyStage.TAKEN, KeyStage.UNANSWERED)
 _OVERVIEW = Step("`dkimctl overview`", "what matters today, this week and this month")
 _CHECK = Step("`dkimctl check-dns`", "ask DNS whether all records are there")
 
@@ -44,7 +43,7 @@ def guide_to_keys(session: Session) -> Guide | None:
 
 def guide_of(statuses: Sequence[KeyStatus], now: datetime, *, by_target: bool) -> Guide:
     """What these keys need; `by_target`: the config file says how to change DNS."""
-    used = [status for status in statuses if status.stage not in _NOT_IN_USE]
+    used = [status for status in statuses if status.stage not in NOT_IN_USE]
     stages = Counter(str(status.stage) for status in statuses)
     counts = ", ".join(f"{stage} {stages[stage]}" for stage in KeyStage if stages[stage])
     domains = len({status.sign_domain for status in used})
@@ -75,7 +74,7 @@ def _undecided(statuses: Sequence[KeyStatus]) -> Guide | None:
     if not undecided:
         return None
     line = f"{_keys(len(undecided), 'needs', 'need')} a decision of yours: {few(undecided)}."
-    return Guide([line], [Step("`dkimctl rotate status`", "see the notes")])
+    return Guide([line], [Step("`dkimctl list --sort-by due`", "see the notes")])
 
 
 def _unpublished(statuses: Sequence[KeyStatus], *, by_target: bool) -> Guide | None:

@@ -31,10 +31,6 @@ CheckAccessOption = Annotated[
     bool,
     typer.Option("--check-access", help="Tell what can be read and written; nothing is changed."),
 ]
-RemoveRetiredOption = Annotated[
-    bool,
-    typer.Option("--retired", help="Remove the old records that `rotate --retired` lists."),
-]
 FormatOption = Annotated[
     PublicationFormat,
     typer.Option("--format", "-f", metavar="FORMAT", help=f"{', '.join(PublicationFormat)}."),
@@ -42,10 +38,7 @@ FormatOption = Annotated[
 
 
 class PublishOptions(NamedTuple):
-    """What `publish` is asked for. `wait` is a duration as it was typed; None: DNS is not checked.
-
-    `remove`: the records of retired keys are to go.
-    """
+    """What `publish` is asked for. `wait` is a duration as it was typed; None: check nothing."""
 
     fmt: PublicationFormat = PublicationFormat.TABLE
     output: Path | None = None
@@ -53,17 +46,11 @@ class PublishOptions(NamedTuple):
     yes: bool = False
     replace: bool = False
     wait: str | None = None
-    remove: bool = False
-    assume_successors: bool = False
 
     def require_sound(self, *, is_interactive: bool) -> None:
         """Raise UsageError for options that do not go together, or without a terminal to ask on."""
         if self.wait is not None:
             read_duration("--wait", self.wait)
-        if self.assume_successors and not self.remove:
-            raise UsageError(
-                "--assume-successors has no effect without --retired", hint="add --retired"
-            )
         if self.dry_run and self.yes:
             raise UsageError("--dry-run cannot be combined with --yes", hint="remove one of them")
         if self.dry_run and self.wait is not None:

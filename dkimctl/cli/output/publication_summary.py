@@ -21,7 +21,6 @@ _ORDER = {step: number for number, step in enumerate(Step)}
 _WORDS = {
     Step.CREATE: ("to create", "created in DNS"),
     Step.REPLACE: ("to replace", "replaced in DNS"),
-    Step.REMOVE: ("to remove", "removed from DNS"),
 }
 _OTHER_WORDS = {
     Step.BLOCKED: "blocked",
@@ -73,16 +72,13 @@ class PublicationSummary:
 
     def name_next(self) -> None:
         """Say what comes after the changes."""
-        if self._options.remove:
-            forget = next_steps.forget(self._words, *self._assumed())
-            self._reporter.note(f"dkimctl: next, when they are gone from all servers: {forget}")
-        elif self._options.wait is None:
+        if self._options.wait is None:
             wait = next_steps.wait_for(self._words)
             self._reporter.note(f"dkimctl: next, check that all servers have them: {wait}")
 
     def _word(self, item: PlanItem) -> str:
         if item.step is Step.KEEP:
-            return "already gone" if self._options.remove else "already in DNS"
+            return "already in DNS"
         if item.step not in CHANGING:
             return _OTHER_WORDS[item.step]
         if item.error is not None:
@@ -111,25 +107,16 @@ class PublicationSummary:
             advice.append(f"for {few([*delegated])}, add a DNS target that has that zone")
         if any("--replace" in item.reason for item in items):
             replace = next_steps.publish(self._words, *self._flags(), "--replace", by_target=True)
-            does = "removes" if self._options.remove else "replaces"
-            advice.append(f"{replace} {does} TXT records of others")
+            advice.append(f"{replace} replaces TXT records of others")
         return "; ".join(advice)
-
-    def _assumed(self) -> list[str]:
-        return ["--assume-successors"] if self._options.assume_successors else []
 
     def _flags(self) -> list[str]:
         """The options that decide what is changed."""
-        flags = {"--retired": self._options.remove, "--replace": self._options.replace}
-        return [*(flag for flag, is_given in flags.items() if is_given), *self._assumed()]
+        return ["--replace"] if self._options.replace else []
 
     def _by_hand(self, items: Sequence[PlanItem]) -> str:
         domains = (item.registration.sign_domain for item in items)
-        selection = next_steps.select_domains(domains, self._words)
-        if self._options.remove:
-            retired = next_steps.rotate_retired(selection, *self._assumed())
-            return f"`{retired} --format nsupdate`"
-        return next_steps.publish(selection)
+        return next_steps.publish(next_steps.select_domains(domains, self._words))
 
 
 def _names(items: Sequence[PlanItem]) -> str:

@@ -200,10 +200,10 @@ def _report_retired(
         "(s=)"
     )
     if fmt is not Format.NSUPDATE:
-        by_hand = f"`{list_them} --format nsupdate --output remove.txt && "
-        by_hand += "nsupdate -k KEYFILE remove.txt`"
-        publish = next_steps.publish(selection, "--retired", *options, by_target=True)
-        how = publish if session.has_dns_targets else by_hand
+        how = f"`{list_them} --format nsupdate --output remove.txt && "
+        how += "nsupdate -k KEYFILE remove.txt`"
+        if session.has_dns_targets and not options:
+            how = "`dkimctl rotate run`"
         reporter.note(f"dkimctl: next, to delete: {how}")
     reporter.note(
         f"dkimctl: next, to check that they are gone: `{list_them} --format json --output "

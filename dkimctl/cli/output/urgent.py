@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dkimctl.cli.output import next_steps
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.dns.verdicts import Urgency
-from dkimctl.models.key_status import KeyStatus
+from dkimctl.models.keys import KeyStatus
 from dkimctl.models.registration import Registration, named
 from dkimctl.text.escaping import few
 

@@ -33,7 +33,6 @@ def check_records(
     registrations: Sequence[Registration],
     wait: str,
     *,
-    expect_absent: bool = False,
     is_shown: bool,
     selection: Sequence[str],
 ) -> Proof:
@@ -41,7 +40,7 @@ def check_records(
     try:
         with ending_like_ctrl_c():
             return _check(
-                session, registrations, read_policy(wait, WARN_WITHIN, expect_absent=expect_absent),
+                session, registrations, read_policy(wait, WARN_WITHIN, expect_absent=False),
                 selection, is_shown=is_shown,
             )  # fmt: skip
     except KeyboardInterrupt:

@@ -74,7 +74,7 @@ def plan_changes(
         return make_plan(
             registrations,
             targets,
-            remove=options.remove,
+            remove=False,
             replace_foreign=options.replace,
             progress=progress.show,
         )
@@ -112,7 +112,6 @@ def _proved(
         session,
         done,
         options.wait,
-        expect_absent=options.remove,
         is_shown=view.is_shown and options.fmt is PublicationFormat.TABLE,
         selection=view.words,
     )

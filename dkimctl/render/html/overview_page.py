@@ -6,12 +6,18 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from dkimctl.models.key_status import KeyStatus
-from dkimctl.models.listed_key import ListedKey
-from dkimctl.models.overview import MONTH, WEEK, Event, Overview
+from dkimctl.models.keys import KeyStatus, ListedKey
 from dkimctl.render.html.page import render_page
-from dkimctl.render.overview_text import first_domains, grouped
-from dkimctl.render.phases import PHASES, spans_of
+from dkimctl.render.overview import (
+    MONTH,
+    PHASES,
+    WEEK,
+    Event,
+    Overview,
+    first_domains,
+    grouped,
+    spans_of,
+)
 from dkimctl.text.idn import readable
 
 _MOST_DAYS = 20  # rows of a week or month

@@ -44,7 +44,7 @@ def test_the_last_colour_counts(line, expected):
     ("line", "name", "rest"),
     [("rotate run -n", "rotate run", "-n"), ("rotate", "rotate", ""),
      ("rotate --sandbox run x", "rotate run", "--sandbox x"),
-     ("rotate -q --profile a --config=b status", "rotate status", "-q --profile a --config=b"),
+     ("rotate -q --profile a --config=b run", "rotate run", "-q --profile a --config=b"),
      ("rotate --profile run", "rotate", "--profile run"),
      ("rotate --output run status", "rotate", "--output run status"),
      ("rotate -- run", "rotate", "-- run"), ("rotate x run", "rotate", "x run"),

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.ledger.selection import Selection
-from dkimctl.models.key_status import KeyStage
+from dkimctl.models.keys import KeyStage
 from dkimctl.rotation.domain_keys import read_domain_keys
 from dkimctl.rotation.stages import read_stages
 from dkimctl.settings.config import RotationSettings

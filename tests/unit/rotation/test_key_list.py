@@ -9,10 +9,9 @@ import pytest
 from dkimctl.dns.verdicts import Verdict
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.ledger.selection import Selection
-from dkimctl.models.key_status import KeyStage
-from dkimctl.models.listed_key import NOT_CHECKED
+from dkimctl.models.keys import NOT_CHECKED, KeyStage
+from dkimctl.render.overview import make_overview
 from dkimctl.rotation.key_list import read_keys
-from dkimctl.rotation.overview import make_overview
 from dkimctl.settings.config import RotationSettings
 from portfolio import ACCOUNT, Portfolio
 
@@ -92,12 +91,13 @@ def test_the_overview_tells_what_comes_and_counts_the_rest(portfolio, keys):
     portfolio.add("starts.com", age=10, starts=-15, looks=SEEN)
     portfolio.add("harmed.com", age=10, looks={1: Verdict.MISSING})
     portfolio.add("off.com", age=10, starts=-2, enable=False)
-    overview = make_overview(keys(), NOW)
+    overview = make_overview(keys(), NOW, 7 * DAY)
     assert (overview.domains, overview.keys) == (8, 8)
     assert overview.states == {"published": 6, "missing": 1, NOT_CHECKED: 1}
     assert overview.key_lengths == {2048: 7, 1024: 1}
     assert overview.looked_at == NOW - DAY
     assert [key.sign_domain for key in overview.urgent] == ["harmed.com"]
+    assert [key.sign_domain for key in overview.overdue] == ["late.com"]
     assert names(overview.week) == [
         ("register successor", "late.com"), ("register successor", "due.com")
     ]  # fmt: skip
@@ -110,14 +110,14 @@ def test_the_overview_tells_what_comes_and_counts_the_rest(portfolio, keys):
 def test_the_bands_of_ages_hold_each_key_once(portfolio, keys):
     for age in (0, 29, 30, 89, 90, 179, 180, 364, 365, 4000):
         portfolio.add(f"age{age}.com", age=age)
-    overview = make_overview(keys(), NOW)
+    overview = make_overview(keys(), NOW, 7 * DAY)
     assert [(band.begin, band.end, band.keys) for band in overview.ages] == [
         (0, 30, 2), (30, 90, 2), (90, 180, 2), (180, 365, 2), (365, None, 2)
     ]  # fmt: skip
 
 
 def test_the_overview_of_nothing(keys, portfolio):
-    overview = make_overview([], NOW)
+    overview = make_overview([], NOW, 7 * DAY)
     assert (overview.domains, overview.keys, overview.looked_at) == (0, 0, None)
-    assert overview[7:11] == ([], [], [], [])
-    assert overview.statuses == []
+    assert (overview.urgent, overview.week, overview.month, overview.statuses) == ([], [], [], [])
+    assert not overview.is_bad

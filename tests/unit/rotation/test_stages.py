@@ -12,7 +12,7 @@ from dkimctl.ledger.ledger import Ledger
 from dkimctl.ledger.selection import Selection
 from dkimctl.models.closed_key import ClosedKey
 from dkimctl.models.history import KeyHistory
-from dkimctl.models.key_status import KeyStage, NextAction
+from dkimctl.models.keys import KeyStage, NextAction
 from dkimctl.models.registration import DomainSpec, Registration, key_of
 from dkimctl.rotation.retirement import RetirementPolicy, Stage, retirement_statuses
 from dkimctl.rotation.review import KnownKeys

@@ -17,10 +17,9 @@ from dkimctl.errors import InputError
 from dkimctl.models.registration import DnsRecord, DomainSpec, Outcome, Registration, Result
 from dkimctl.render.checks import CHECK_COLUMNS
 from dkimctl.render.data import CsvRenderer
-from dkimctl.render.key_list_items import KEY_COLUMNS
+from dkimctl.render.keys import KEY_COLUMNS
 from dkimctl.render.renderer import render_all
 from dkimctl.render.results import RESULT_COLUMNS, result_row
-from dkimctl.render.stage_items import STAGE_COLUMNS
 from dkimctl.specs.entries import ENTRY_FIELDS
 from dkimctl.specs.spec_file import load_specs
 
@@ -101,7 +100,7 @@ def test_the_defaults_of_the_profile_are_for_empty_cells():
     assert other == DomainSpec(B, key_len=2048, enable=False)
 
 
-@pytest.mark.parametrize("columns", [RESULT_COLUMNS, KEY_COLUMNS, CHECK_COLUMNS, STAGE_COLUMNS])
+@pytest.mark.parametrize("columns", [RESULT_COLUMNS, KEY_COLUMNS, CHECK_COLUMNS])
 def test_the_columns_of_our_own_output_are_known(columns):
     row = ",".join(A if column == "sign_domain" else "" for column in columns)
     warnings = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from dkimctl.cli.guide.keys import guide_of
-from dkimctl.models.key_status import KeyDates, KeyStage, KeyStatus, NextAction
+from dkimctl.models.keys import KeyDates, KeyStage, KeyStatus, NextAction
 
 NOW = datetime(2027, 1, 1, tzinfo=UTC)
 
@@ -36,7 +36,7 @@ def test_due_keys_are_replaced_by_hand_or_by_a_timer():
 def test_what_matters_more_comes_first():
     assert commands(OLD, UNSEEN)[0] == "dkimctl show-dns new.example"
     assert commands(OLD, UNSEEN, by_target=True)[0] == "dkimctl publish new.example"
-    assert commands(OLD, UNSEEN, LOST) == ["dkimctl rotate status"]
+    assert commands(OLD, UNSEEN, LOST) == ["dkimctl list --sort-by due"]
 
 
 def test_all_is_well_until_a_date():

@@ -41,6 +41,6 @@ def test_the_same_command_is_quoted_again(monkeypatch):
 
 
 def test_records_are_published_by_the_targets_if_there_are_any():
-    by_target = next_steps.publish(["*.example.com"], "--retired", by_target=True)
-    assert by_target == "`dkimctl publish '*.example.com' --retired`"
+    by_target = next_steps.publish(["*.example.com"], "--replace", by_target=True)
+    assert by_target == "`dkimctl publish '*.example.com' --replace`"
     assert "nsupdate -k KEYFILE" in next_steps.publish(["*.example.com"])

@@ -92,7 +92,6 @@ def test_without_a_terminal_nobody_is_asked():
         {"fmt": JSON},
         {"fmt": MARKDOWN},
         {"yes": True, "wait": "soon"},
-        {"yes": True, "assume_successors": True},
     ],
 )
 def test_options_that_do_not_go_together(options):
@@ -249,16 +248,6 @@ def test_interrupted_while_it_reads_nothing_is_changed(publish, registrations):
     assert target.names == {}
 
 
-def test_retired_records_are_removed(publish, registrations):
-    target = FakeTarget("example.com", names=published(*registrations))
-    code, out, err = publish(target, registrations[:1], remove=True, **YES)
-    assert code == 0
-    assert "remove  s1._domainkey.a.example.com" in out
-    assert "removed from DNS 1" in err
-    assert "`dkimctl ledger forget example.com" in err
-    assert target.names == published(registrations[1])
-
-
 def test_a_plan_goes_into_a_file(publish, registrations, tmp_path):
     file = tmp_path / "plan.md"
     target = FakeTarget("example.com")
@@ -295,9 +284,6 @@ def test_where_no_table_is_shown_what_is_blocked_has_its_reason(publish, registr
 
 
 def test_the_next_command_keeps_the_options_that_decide_what_is_changed(publish, registrations):
-    target = FakeTarget("example.com", names=published(*registrations))
-    options = {"remove": True, "assume_successors": True, "replace": True}
-    _, _, err = publish(target, registrations, **options, **DRY_RUN)
-    assert "`dkimctl publish example.com --retired --replace --assume-successors`" in err
-    _, _, err = publish(target, registrations, **options, **YES)
-    assert "`dkimctl ledger forget example.com --assume-successors --output" in err
+    target = FakeTarget("example.com")
+    _, _, err = publish(target, registrations, replace=True, **DRY_RUN)
+    assert "`dkimctl publish example.com --replace`" in err

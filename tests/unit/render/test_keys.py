@@ -14,16 +14,24 @@ import pytest
 from rich.cells import cell_len
 
 from dkimctl.dns.verdicts import Verdict
-from dkimctl.models.key_status import KeyDates, KeyStage, KeyStatus, NextAction
-from dkimctl.models.listed_key import NOT_CHECKED, ListedKey
-from dkimctl.render.formats import open_key_renderer
+from dkimctl.models.keys import (
+    NOT_CHECKED,
+    KeyDates,
+    KeyStage,
+    KeyStatus,
+    ListedKey,
+    NextAction,
+)
 from dkimctl.render.html.overview_page import overview_page
-from dkimctl.render.key_list_items import KEY_COLUMNS
-from dkimctl.render.key_list_table import short_time
-from dkimctl.render.overview_items import overview_lines
-from dkimctl.render.overview_text import Screen, overview_text
+from dkimctl.render.keys import KEY_COLUMNS, open_keys, short_time
+from dkimctl.render.overview import (
+    Screen,
+    make_overview,
+    overview_lines,
+    overview_text,
+    timeline,
+)
 from dkimctl.render.renderer import KeyFormat, TableLayout, render_all
-from dkimctl.rotation.overview import make_overview
 from rendering import HOSTILE
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -49,32 +57,46 @@ def key(
 KEYS = [
     key(),
     key("xn--r8jz45g.jp", "s20270701", state=Verdict.MISSING, urgency="signing", due=0,
-        action=NextAction.PUBLISH),
+        action=NextAction.PUBLISH, note="it was never seen published"),
     key("news.example.com", enable=False, stage=KeyStage.DISABLED, action=NextAction.NONE, due=None,
         state=NOT_CHECKED, looked_at=None),
 ]  # fmt: skip
+DECIDE = key("held.com", action=NextAction.DECIDE, due=None, note="another selector was asked for")
 _NOTHING = dict.fromkeys(("fqdn", "key_len", "starts_at", "enable", "state", "looked_at"))
 ODD = key("taken.com", None, stage=KeyStage.TAKEN, action=NextAction.NONE, due=None, **_NOTHING)
 ODD = ODD._replace(age=None)
 
 
 def render(fmt, items, **layout) -> str:
-    return "".join(render_all(open_key_renderer(fmt, TableLayout(**layout), NOW), items))
+    return "".join(render_all(open_keys(fmt, TableLayout(**layout), NOW), items))
 
 
 def screen(items, width=100, height=50, **options) -> str:
     layout = TableLayout(width=width, **options)
-    return "".join(overview_text(make_overview(items, NOW), Screen(layout, height)))
+    return "".join(overview_text(make_overview(items, NOW, 7 * DAY), Screen(layout, height)))
 
 
-def test_the_table_fits_80_columns_with_names_in_their_own_script():
-    lines = render(KeyFormat.TABLE, KEYS, width=80).splitlines()
+def test_a_table_of_80_columns_has_what_matters_with_names_in_their_own_script():
+    lines = render(KeyFormat.TABLE, [*KEYS, DECIDE], width=80).splitlines()
     assert lines == [
-        "DOMAIN            SELECTOR   BITS  AGE   START       STATE      SEEN  STAGE",
-        "mail.example.com  s1         2048  100d  2026-08-13  published  5h    signing",
-        "例え.jp           s20270701  2048  100d  2026-08-13  missing    5h    signing",
-        "news.example.com  s1         2048  100d  disabled    unchecked  -     disabled",
+        "DOMAIN            SELECTOR   STATE      STAGE     NEXT      DUE",
+        "mail.example.com  s1         published  signing   register  2027-02-09",
+        "例え.jp           s20270701  missing    signing   publish   2026-11-21",
+        "  URGENT: it was never seen published",
+        "news.example.com  s1         unchecked  disabled  none      -",
+        "held.com          s1         published  signing   decide    -",
+        "  another selector was asked for",
     ]
+
+
+def test_colour_changes_no_text():
+    plain, coloured = (
+        render(KeyFormat.TABLE, [*KEYS, DECIDE], width=120, colour=colour)
+        for colour in (False, True)
+    )
+    assert "\x1b[1;31mmissing" in coloured
+    stripped = re.sub(r"\x1b\[[0-9;]*m", "", coloured)
+    assert [line.rstrip() for line in stripped.splitlines()] == plain.splitlines()
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "iso-8859-1"])
@@ -85,23 +107,30 @@ def test_where_the_output_lacks_the_script_names_are_a_labels(encoding):
     text.encode(encoding)
 
 
-def test_with_more_columns_the_table_says_whether_a_key_is_enabled():
+def test_with_more_room_the_table_has_more_columns():
     lines = render(KeyFormat.TABLE, [*KEYS, ODD], width=120).splitlines()
-    assert lines[0].split()[4:6] == ["START", "ON"]
-    assert [line.split()[5] for line in lines[1:]] == ["yes", "yes", "no", "-"]
-    assert lines[3].split()[4] == "2026-08-13"
+    wide = ["BITS", "AGE", "START", "ON", "STATE", "SEEN", "STAGE", "NEXT", "DUE"]
+    assert lines[0].split() == ["DOMAIN", "SELECTOR", *wide]
+    assert lines[1].split()[2:7] == ["2048", "100d", "2026-08-13", "yes", "published"]
+    shown = [line.split()[5] for line in lines[1:] if not line.startswith("  ")]
+    assert shown == ["yes", "yes", "no", "-"]
 
 
 def test_the_wide_table_has_the_fqdn_with_a_labels_below_each_row():
     lines = render(KeyFormat.TABLE, KEYS[1:2], width=120, wide=True).splitlines()
-    assert lines[0].endswith("STAGE    NEXT     DUE")
+    assert lines[0].split()[2:6] == ["BITS", "AGE", "START", "ON"]
     assert lines[1].endswith("signing  publish  2026-11-21")
     assert lines[2] == "  s20270701._domainkey.xn--r8jz45g.jp"
+    piped = "".join(
+        render_all(open_keys(KeyFormat.TABLE, TableLayout(width=10_000), NOW, notes=False), KEYS)
+    )
+    assert len(piped.splitlines()) == 1 + len(KEYS)
 
 
 def test_a_long_domain_is_broken_after_a_dot():
-    lines = render(KeyFormat.TABLE, [key("a-long-label.example.com")], width=80).splitlines()
-    assert [line.split()[0] for line in lines[1:]] == ["a-long-label.", "example.com"]
+    long = key("a-long-label.a-long-label.example.com")
+    lines = render(KeyFormat.TABLE, [long], width=80).splitlines()
+    assert [line.split()[0] for line in lines[1:]] == ["a-long-label.a-long-label.", "example.com"]
 
 
 @pytest.mark.parametrize("letter", ["a", "a.", "例", "e\u0301"])
@@ -134,17 +163,19 @@ def test_times_are_short(time, text):
     assert short_time(time) == text
 
 
-def test_json_has_all_fields():
+def test_json():
     document = json.loads(render(KeyFormat.JSON, [*KEYS, ODD]))
     assert document["count"] == 4
-    assert document["items"][1] | {"note": ""} == {
+    assert document["items"][1] == {
         "sign_domain": "xn--r8jz45g.jp", "name": "例え.jp", "selector": "s20270701",
         "key_len": 2048, "age_days": 100, "created_at": "2026-08-13T12:00:00+00:00",
         "starts_at": "2026-08-13T12:00:00+00:00", "enable": True, "state": "missing",
         "looked_at": "2026-11-21T07:00:00+00:00", "stage": "signing",
         "since": "2026-08-13T12:00:00+00:00", "next": "publish",
-        "due": "2026-11-21T12:00:00+00:00", "urgency": "signing", "note": "",
-        "fqdn": "s20270701._domainkey.xn--r8jz45g.jp",
+        "due": "2026-11-21T12:00:00+00:00", "urgency": "signing",
+        "note": "it was never seen published", "fqdn": "s20270701._domainkey.xn--r8jz45g.jp",
+        "published_at": "2026-08-13T12:00:00+00:00", "replaced_at": None, "removable_at": None,
+        "removed_at": None,
     }  # fmt: skip
 
 
@@ -175,10 +206,8 @@ def test_many_events_are_counted_by_kind():
 
 
 def test_keys_for_people_to_decide_are_named():
-    one = key(stage=KeyStage.UNKNOWN, action=NextAction.DECIDE, due=None, note="why")
-    assert "For you to decide `dkimctl rotate status` says why\n  decide  1 key  mail" in screen(
-        [one]
-    )
+    text = screen([DECIDE])
+    assert "For you to decide `dkimctl list --sort-by due` says why\n  decide  1 key  held" in text
 
 
 @pytest.mark.parametrize("height", [24, 50, 100])
@@ -202,13 +231,93 @@ def test_the_overview_of_nothing():
 
 
 def test_the_overview_as_json():
-    keys = [*KEYS, ODD, key("due.com", due=3), key("starts.com", starts=-20)]
-    document = json.loads("".join(overview_lines(make_overview(keys, NOW))))
-    assert document["states"] == {"published": 3, "missing": 1, "unchecked": 1}
+    keys = [
+        *KEYS,
+        ODD,
+        key("due.com", due=3),
+        key("starts.com", starts=-20),
+        key("old.com", due=-8),
+    ]
+    document = json.loads("".join(overview_lines(make_overview(keys, NOW, 7 * DAY))))
+    assert document["states"] == {"published": 4, "missing": 1, "unchecked": 1}
     assert [one["sign_domain"] for one in document["urgent"]] == ["xn--r8jz45g.jp"]
-    assert [one["what"] for one in document["week"] + document["month"]] == [
-        "register successor", "signing starts"
-    ]  # fmt: skip
+    assert [one["sign_domain"] for one in document["overdue"]] == ["old.com"]
+    assert [(one["what"], one["at"]) for one in document["week"] + document["month"]] == [
+        ("register successor", "2026-11-13T12:00:00+00:00"),
+        ("register successor", "2026-11-24T12:00:00+00:00"),
+        ("signing starts", "2026-12-11T12:00:00+00:00"),
+    ]
+    assert document["key_lengths"] == {"2048": 6}
+    nothing = json.loads("".join(overview_lines(make_overview([], NOW, 7 * DAY))))
+    assert (nothing["keys"], nothing["looked_at"], nothing["urgent"]) == (0, None, [])
+
+
+def status(*, selector="s1", made=200, published=None, starts=None, replaced=None,
+           removable=None, removed=None, **fields) -> KeyStatus:  # fmt: skip
+    """A key that signs; its times are in days ago."""
+    times = (made, published, starts, replaced, removable, removed)
+    dates = KeyDates(*(None if days is None else NOW - days * DAY for days in times))
+    one = KeyStatus("example.com", selector, KeyStage.SIGNING, NOW - 100 * DAY,
+                    NextAction.REGISTER, NOW + 80 * DAY, dates)  # fmt: skip
+    return one._replace(**fields)
+
+
+LIVES = [
+    status(selector="old", made=200, published=199, starts=198, replaced=8, removable=-6),
+    status(selector="new", made=15, published=14, starts=8),
+    status(selector="gone", made=400, starts=390, removed=186, due=None),
+    status(selector=None, made=None, due=None),
+]
+
+
+def bars(items, width=200, **options) -> list[str]:
+    layout = TableLayout(width=width, **options)
+    return "".join(timeline(items, NOW, layout)).splitlines()
+
+
+@pytest.mark.parametrize("width", [40, 80, 120, 200])
+def test_the_timeline_is_ascii_with_today_as_a_line(width):
+    header, *rows, blank, _ = bars(LIVES, max(width, 80))
+    assert header.split() == ["DOMAIN", "SELECTOR", "2025-10-17", "2027-02-09"]
+    assert len(header) == max(width, 80)
+    assert blank == ""
+    assert len({row.index("|") for row in rows}) == 1
+    hostile = status(sign_domain=HOSTILE, selector=HOSTILE)
+    lines = bars([*LIVES, hostile], width)
+    assert max(map(cell_len, lines)) <= width
+    assert all(line.isprintable() for line in lines)
+
+
+def test_each_phase_has_its_character():
+    old = status(made=90, published=75, starts=60, replaced=30, removable=-30)
+    new = status(made=20, published=15, starts=-60)
+    closed = status(made=90, starts=60, removed=30)
+    late = status(made=60, starts=60, published=30)
+    lines = bars([old, new, closed, late, status(made=None)])
+    found = ["".join(line.split()[2:]) for line in lines[1:6]]
+    shapes = [re.sub(r"(.)\1+", r"\1", bar) for bar in found]
+    assert shapes == [".o#~|~x", ".o|o#", ".#|", "#|#", "|"]
+    assert lines[-1] == ". registered  o published  # signing  ~ grace period  x retired  | today"
+    coloured = "\n".join(bars([old, new, closed], colour=True))
+    for style, character in (("2", "."), ("36", "o"), ("32", "#"), ("33", "~"), ("31", "x")):
+        assert f"\x1b[{style}m{character}" in coloured
+
+
+def test_what_lies_ahead_is_drawn_as_far_as_it_is_planned():
+    due = status(made=90, starts=90, due=NOW + 90 * DAY)
+    old = status(made=90, starts=90, replaced=8, removable=-6, due=NOW + 6 * DAY)
+    rows = bars([due, old, status(made=90, starts=90, due=None)])[1:4]
+    today = rows[0].index("|")
+    assert len(rows[0]) > 198, "it goes to the edge, where it is due"
+    assert re.fullmatch(r"~+x", rows[1][today + 1 :])
+    assert rows[2].endswith("#|")
+
+
+def test_dates_far_away_do_not_squeeze_the_others():
+    ages = [status(made=9000, starts=9000, due=None), status(made=3, starts=-90_000, due=None)]
+    lines = bars([*ages, status(made=100, starts=100)], 120)
+    assert lines[0].split()[2:] == ["2024-11-21", "2027-11-21"]
+    assert len(lines[3].split()[-1]) > 10
 
 
 class Page(HTMLParser):
@@ -239,7 +348,7 @@ class Page(HTMLParser):
 
 def test_the_page_is_whole_and_fetches_nothing():
     keys = [key(f"n{number}.com", due=number) for number in range(60)] + KEYS
-    text = overview_page(make_overview(keys, NOW), "agency")
+    text = overview_page(make_overview(keys, NOW, 7 * DAY), "agency")
     page = Page(text)
     assert page.open == []
     assert "script" not in page.tags
@@ -251,10 +360,10 @@ def test_the_page_is_whole_and_fetches_nothing():
 def test_text_of_others_is_text_on_the_page():
     keys = [key("<script>alert(1)</script>", '"><img src=x>', urgency="soon", due=0,
                 action=NextAction.PUBLISH, note=HOSTILE)]  # fmt: skip
-    page = Page(overview_page(make_overview(keys, NOW), "<b>agency</b>"))
+    page = Page(overview_page(make_overview(keys, NOW, 7 * DAY), "<b>agency</b>"))
     assert not {"script", "img", "b"} & set(page.tags)
     assert "<script>alert(1)</script>" in page.text
 
 
 def test_the_page_of_nothing_is_whole():
-    assert Page(overview_page(make_overview([], NOW), "agency")).open == []
+    assert Page(overview_page(make_overview([], NOW, 7 * DAY), "agency")).open == []

@@ -1,0 +1,111 @@
+"""What is known of a key: where it is in its life, what comes next, and what DNS has."""
+
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import NamedTuple
+
+NEVER = datetime.max.replace(tzinfo=UTC)
+NOT_CHECKED = "unchecked"  # the state of a record that no look has found anything certain of
+
+
+class KeyStage(StrEnum):
+    """The stages of a key, in order of its life; then those of keys that have none of these."""
+
+    REGISTERED = "registered"
+    PUBLISHED = "published"
+    SIGNING = "signing"
+    SUCCESSOR_REGISTERED = "successor registered"
+    SUCCESSOR_PUBLISHED = "successor published"
+    SUCCESSOR_SIGNING = "successor signing"  # but not published, as far as is known
+    GRACE = "grace period"
+    RETIRED = "retired"
+    REMOVED = "removed"
+    UNANSWERED = "unanswered"  # a request got no answer, so the service may have it
+    DISABLED = "disabled"
+    TAKEN = "taken"  # it belongs to another account
+    UNKNOWN = "unknown"
+
+
+class NextAction(StrEnum):
+    """What comes next for a key."""
+
+    REGISTER = "register successor"
+    REGISTER_AGAIN = "register again"
+    PUBLISH = "publish"
+    WAIT = "wait"
+    REMOVE = "remove"
+    DECIDE = "decide"  # the user has to; see the note
+    NONE = "none"
+
+
+# Of keys that are in no use, or are not known to be.
+NOT_IN_USE = (KeyStage.REMOVED, KeyStage.TAKEN, KeyStage.UNANSWERED)
+_FOR_PEOPLE = (NextAction.REGISTER_AGAIN, NextAction.DECIDE)
+_BY_RUN = (NextAction.REGISTER, NextAction.REMOVE)
+
+
+class KeyDates(NamedTuple):
+    """The dates of a key's life (UTC); None: not known, or not yet."""
+
+    created_at: datetime | None = None
+    published_at: datetime | None = None  # since when it is in DNS
+    starts_at: datetime | None = None
+    replaced_at: datetime | None = None  # when its successor begins to sign
+    removable_at: datetime | None = None  # the end of its grace period
+    removed_at: datetime | None = None
+
+
+class KeyStatus(NamedTuple):
+    """The stage of a key, and the next action."""
+
+    sign_domain: str
+    selector: str | None
+    stage: KeyStage
+    since: datetime | None  # UTC; None: not known
+    action: NextAction
+    due: datetime | None  # the date of the action; None: never, or not known
+    dates: KeyDates
+    urgency: str = ""  # how soon a record that is not published does harm
+    note: str = ""
+
+    @property
+    def needs_attention(self) -> bool:
+        """Whether it is urgent, or needs a decision of the user."""
+        return bool(self.urgency) or self.action in _FOR_PEOPLE
+
+    def is_overdue(self, since: datetime) -> bool:
+        """Whether `rotate run` should have done the next action before this time."""
+        return self.action in _BY_RUN and self.due is not None and self.due < since
+
+
+class ListedKey(NamedTuple):
+    """A key with its registration and the last look at its record. None: not known, or none."""
+
+    status: KeyStatus
+    fqdn: str | None
+    key_len: int | None
+    age: timedelta | None
+    starts_at: datetime | None  # when signing starts if the key is enabled (UTC)
+    enable: bool | None
+    state: str | None  # the verdict of the last look at DNS, or NOT_CHECKED
+    looked_at: datetime | None  # UTC
+
+    @property
+    def sign_domain(self) -> str:
+        return self.status.sign_domain
+
+    @property
+    def selector(self) -> str | None:
+        return self.status.selector
+
+    @property
+    def is_removed(self) -> bool:
+        return self.status.stage is KeyStage.REMOVED
+
+
+def due_first(status: KeyStatus) -> tuple[bool, bool, bool, datetime, str, str]:
+    """For sorting: urgent keys, then those for people, then by what is due; removed keys last."""
+    is_removed = status.stage is KeyStage.REMOVED
+    name = (status.sign_domain, status.selector or "")
+    due = status.due or NEVER
+    return not status.urgency, not status.needs_attention, is_removed, due, *name

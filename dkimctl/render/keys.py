@@ -1,0 +1,167 @@
+"""The keys of `list`: for JSON and CSV, and as a table for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import assert_never
+
+from dkimctl.dns.verdicts import Verdict
+from dkimctl.models.keys import NOT_CHECKED, KeyStage, ListedKey, NextAction
+from dkimctl.render.data import CsvRenderer, JsonRenderer
+from dkimctl.render.renderer import KeyFormat, Renderer, TableLayout
+from dkimctl.render.table import (
+    BOLD_RED,
+    DIM,
+    GREEN,
+    INDENT,
+    RED,
+    YELLOW,
+    Row,
+    below,
+    styled,
+    table,
+)
+from dkimctl.text.escaping import printable
+from dkimctl.text.idn import readable
+
+KEY_COLUMNS = (
+    "sign_domain", "name", "selector", "key_len", "age_days", "created_at", "starts_at", "enable",
+    "state", "looked_at", "stage", "since", "next", "due", "urgency", "note", "fqdn",
+    "published_at", "replaced_at", "removable_at", "removed_at",
+)  # fmt: skip
+
+
+def open_keys(
+    fmt: KeyFormat, layout: TableLayout, now: datetime, *, notes: bool = True
+) -> Renderer[ListedKey]:
+    """The renderer of a list of keys in `fmt`; the rest is for KeyTable."""
+    match fmt:
+        case KeyFormat.TABLE:
+            return KeyTable(layout, now, notes=notes)
+        case KeyFormat.JSON:
+            return JsonRenderer(key_fields, "count")
+        case KeyFormat.CSV:
+            return CsvRenderer(KEY_COLUMNS, key_row)
+        case _:
+            assert_never(fmt)
+
+
+def key_fields(key: ListedKey) -> dict[str, str | int | None]:
+    """The values of KEY_COLUMNS by name; None: not known, or none."""
+    return dict(zip(KEY_COLUMNS, key_row(key), strict=True))
+
+
+def key_row(key: ListedKey) -> tuple[str | int | None, ...]:
+    """The values of KEY_COLUMNS; times are UTC, to the second."""
+    status, dates = key.status, key.status.dates
+    return (
+        key.sign_domain, readable(key.sign_domain), key.selector, key.key_len,
+        None if key.age is None else key.age.days, written_time(dates.created_at),
+        written_time(key.starts_at), key.enable, key.state, written_time(key.looked_at),
+        status.stage, written_time(status.since), status.action, written_time(status.due),
+        status.urgency or None, status.note or None, key.fqdn,
+        written_time(dates.published_at), written_time(dates.replaced_at),
+        written_time(dates.removable_at), written_time(dates.removed_at),
+    )  # fmt: skip
+
+
+def written_time(time: datetime | None) -> str | None:
+    """ISO 8601, to the second."""
+    return None if time is None else time.isoformat(timespec="seconds")
+
+
+_COLUMNS = (
+    "DOMAIN", "SELECTOR", "BITS", "AGE", "START", "ON", "STATE", "SEEN", "STAGE", "NEXT", "DUE"
+)  # fmt: skip
+# How wide a table must be to have these columns; the others it always has.
+_ROOM_FOR = {"BITS": 90, "AGE": 90, "START": 110, "ON": 110, "SEEN": 110}
+_GOOD_STATES = {
+    Verdict.PUBLISHED: GREEN,
+    Verdict.DIFFERS: YELLOW,
+    Verdict.NO_ANSWER: YELLOW,
+    NOT_CHECKED: YELLOW,
+}
+_OVER = (KeyStage.REMOVED, KeyStage.DISABLED, KeyStage.TAKEN)
+
+
+class KeyTable(Renderer[ListedKey]):
+    """A header and the rows; `layout.wide` adds columns, and the FQDN below each.
+
+    `notes`: also say below a row what is urgent, or waits for people.
+    """
+
+    def __init__(self, layout: TableLayout, now: datetime, *, notes: bool = True) -> None:
+        self._layout = layout
+        self._now = now
+        self._notes = notes
+        self._keys: list[ListedKey] = []
+
+    def add(self, item: ListedKey) -> str:
+        self._keys.append(item)
+        return ""
+
+    def end(self) -> Iterator[str]:
+        columns = [
+            name
+            for name in _COLUMNS
+            if self._layout.wide or self._layout.width >= _ROOM_FOR.get(name, 0)
+        ]
+        yield from table(columns, (self._row(key, columns) for key in self._keys), self._layout)
+
+    def _row(self, key: ListedKey, columns: Sequence[str]) -> Row:
+        layout, status = self._layout, key.status
+        texts = _texts(key, self._now, layout.encoding)
+        lines = []
+        if layout.wide and key.fqdn:  # on one line, to be copied
+            lines.append(f"{INDENT}{styled(printable(key.fqdn), DIM, layout)}\n")
+        if self._notes and status.note and status.needs_attention:
+            note, style = status.note, YELLOW
+            if status.urgency:
+                note, style = f"URGENT: {note}", BOLD_RED
+            lines += below(note, layout, style)
+        return Row(
+            [texts[name] for name in columns], [_style(key, name) for name in columns], lines
+        )
+
+
+def _texts(key: ListedKey, now: datetime, encoding: str) -> Mapping[str, str | None]:
+    """The texts of all columns, by their names."""
+    status = key.status
+    return {
+        "DOMAIN": readable(key.sign_domain, encoding),
+        "SELECTOR": key.selector,
+        "BITS": str(key.key_len or ""),
+        "AGE": short_time(key.age),
+        "START": _day(key.starts_at),
+        "ON": "" if key.enable is None else ("yes" if key.enable else "no"),
+        "STATE": key.state,
+        "SEEN": short_time(None if key.looked_at is None else now - key.looked_at),
+        "STAGE": status.stage,
+        # In one word, since most rows have it.
+        "NEXT": "register" if status.action is NextAction.REGISTER else status.action,
+        "DUE": _day(status.due),
+    }
+
+
+def _style(key: ListedKey, column: str) -> str:
+    urgency = key.status.urgency
+    if column == "STATE" and key.state is not None:
+        return BOLD_RED if urgency else _GOOD_STATES.get(key.state, RED)
+    if urgency and column in ("NEXT", "DUE"):
+        return BOLD_RED
+    return DIM if key.status.stage in _OVER else ""
+
+
+def short_time(time: timedelta | None) -> str:
+    """A time in its largest unit, rounded down, such as `184d`, `5h` or `3m`; "" for None."""
+    if time is None:
+        return ""
+    minutes = max(int(time.total_seconds()), 0) // 60
+    if minutes >= 24 * 60:
+        return f"{minutes // (24 * 60)}d"
+    return f"{minutes // 60}h" if minutes >= 60 else f"{minutes}m"
+
+
+def _day(time: datetime | None) -> str:
+    return str(time.date()) if time else ""

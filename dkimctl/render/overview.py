@@ -1,0 +1,455 @@
+"""What matters today: what is urgent, what comes this week and month, and how old the keys are.
+
+As values, as JSON, and as the text that fits one screen of a terminal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple, TypeVar
+
+from dkimctl.dns.verdicts import Urgency
+from dkimctl.models.keys import NOT_IN_USE, KeyStatus, ListedKey, NextAction, due_first
+from dkimctl.render.data import json_line
+from dkimctl.render.keys import key_fields, short_time, written_time
+from dkimctl.render.renderer import TableLayout
+from dkimctl.render.table import (
+    BOLD,
+    BOLD_RED,
+    CYAN,
+    DIM,
+    GREEN,
+    RED,
+    YELLOW,
+    columns_of,
+    lines_of,
+    padded_to,
+    styled,
+    wrapped,
+)
+from dkimctl.text.escaping import printable
+from dkimctl.text.idn import readable
+
+WEEK, MONTH = timedelta(days=7), timedelta(days=30)
+_WHATS = {
+    NextAction.PUBLISH: "publish",
+    NextAction.REGISTER: "register successor",
+    NextAction.REMOVE: "remove record",
+}
+_AGES = (30, 90, 180, 365)  # days: where one band of ages ends and the next begins
+
+GroupT = TypeVar("GroupT")
+
+
+class Event(NamedTuple):
+    """Something that happens, or is to be done, by itself or by `rotate run`, at a time (UTC)."""
+
+    at: datetime
+    what: str
+    key: ListedKey
+
+
+class AgeBand(NamedTuple):
+    """How many keys are at least `begin` days old, and fewer than `end`; None: no end."""
+
+    begin: int
+    end: int | None
+    keys: int
+
+
+class Overview(NamedTuple):
+    """The keys in use, counted; those that need people; and events, in order."""
+
+    now: datetime
+    domains: int
+    keys: int
+    stages: Counter[str]
+    states: Counter[str]
+    key_lengths: Counter[int]
+    looked_at: datetime | None  # the latest look at DNS; None: never
+    urgent: Sequence[ListedKey]
+    undecided: Sequence[ListedKey]
+    overdue: Sequence[ListedKey]  # what `rotate run` should have done a lead ago
+    week: Sequence[Event]  # of the next 7 days, and those that are overdue
+    month: Sequence[Event]  # of the 23 days after that
+    ages: Sequence[AgeBand]
+    statuses: Sequence[KeyStatus]
+
+    @property
+    def is_bad(self) -> bool:
+        """Whether a key is urgent, or no timer seems to run."""
+        return bool(self.urgent or self.overdue)
+
+
+def make_overview(keys: Iterable[ListedKey], now: datetime, lead: timedelta) -> Overview:
+    """The overview of these keys, removed ones left out."""
+    known = sorted(
+        (key for key in keys if not key.is_removed), key=lambda key: due_first(key.status)
+    )
+    used = [key for key in known if key.status.stage not in NOT_IN_USE]
+    events = [event for key in known for event in _events(key, now)]
+    events.sort(key=lambda event: event.at)
+    days = [key.age.days for key in used if key.age is not None]
+    bounds = zip((0, *_AGES), (*_AGES, None), strict=True)
+    return Overview(
+        now,
+        len({key.sign_domain for key in used}),
+        len(used),
+        Counter(str(key.status.stage) for key in known),
+        Counter(str(key.state) for key in used if key.state is not None),
+        Counter(key.key_len for key in used if key.key_len is not None),
+        max((key.looked_at for key in used if key.looked_at is not None), default=None),
+        [key for key in known if key.status.urgency],
+        [key for key in known if key.status.needs_attention and not key.status.urgency],
+        [key for key in known if key.status.is_overdue(now - lead)],
+        [event for event in events if event.at < now + WEEK],
+        [event for event in events if event.at >= now + WEEK],
+        [
+            AgeBand(begin, end, sum(begin <= age and (end is None or age < end) for age in days))
+            for begin, end in bounds
+        ],
+        [key.status for key in known],
+    )
+
+
+def _events(key: ListedKey, now: datetime) -> Iterator[Event]:
+    """Those of a month; not that an urgent key is to be published, which is said anyway."""
+    status, end = key.status, now + MONTH
+    starts = key.starts_at if key.enable else None
+    if starts is not None and now <= starts < end:
+        yield Event(starts, "signing starts", key)
+    what = _WHATS.get(status.action)
+    if what and status.due is not None and status.due < end and not status.urgency:
+        yield Event(status.due, what, key)
+
+
+def overview_lines(overview: Overview) -> Iterator[str]:
+    """One JSON object, with a line for each of its members; times are UTC, to the second."""
+
+    def items(events: Sequence[Event]) -> list[dict[str, object]]:
+        return [
+            {
+                "at": written_time(at),
+                "what": what,
+                "sign_domain": key.sign_domain,
+                "selector": key.selector,
+            }
+            for at, what, key in events
+        ]
+
+    members = {
+        "at": written_time(overview.now),
+        "domains": overview.domains,
+        "keys": overview.keys,
+        "stages": overview.stages,
+        "states": overview.states,
+        "key_lengths": {str(bits): count for bits, count in overview.key_lengths.items()},
+        "looked_at": written_time(overview.looked_at),
+        "urgent": [key_fields(key) for key in overview.urgent],
+        "undecided": [key_fields(key) for key in overview.undecided],
+        "overdue": [key_fields(key) for key in overview.overdue],
+        "week": items(overview.week),
+        "month": items(overview.month),
+        "ages": [band._asdict() for band in overview.ages],
+    }
+    lines = (f'"{name}": {json_line(value)}' for name, value in members.items())
+    yield "{" + ",\n".join(lines) + "}\n"
+
+
+_MOST_DATES = 7  # lines of a week or month
+_FEWEST_KEYS, _MOST_KEYS = 3, 30  # of the timeline
+_AROUND_TIMELINE = 8  # lines: title, scale, legend, what is left out, and the prompt
+_LONGEST_BAR = 40
+_URGENCIES = {
+    Urgency.SIGNING: "signing now without DNS",
+    Urgency.PARTLY: "signing now, partly in DNS",
+    Urgency.SOON: "signing starts soon, not in DNS",
+}
+
+
+class Screen(NamedTuple):
+    """What the text is made for; `height` is in lines."""
+
+    layout: TableLayout
+    height: int
+    complete: Callable[[str], str] = str  # adds the options of the profile to a command
+
+
+def overview_text(overview: Overview, screen: Screen) -> Iterator[str]:
+    """The sections, with an empty line between two; the timeline takes the lines that are left."""
+    layout = screen.layout
+    lines = [*_head(overview, layout), *_urgent(overview, screen)]
+    lines += _section("This week", overview.week, overview.now + WEEK, overview.now, layout)
+    lines += _section("This month", overview.month, overview.now + MONTH, overview.now, layout)
+    lines += _ages(overview.ages, layout)
+    yield from lines
+    left = screen.height - len(lines) - _AROUND_TIMELINE
+    yield from _timeline(overview, screen, min(max(left, _FEWEST_KEYS), _MOST_KEYS))
+
+
+def _head(overview: Overview, layout: TableLayout) -> Iterator[str]:
+    title = f"{_counted(overview.domains, 'domain')}, {_counted(overview.keys, 'key')}"
+    yield _titled(title, f"on {overview.now:%Y-%m-%d}", layout)
+    facts = {"Stages": _counts(overview.stages), "In DNS": _counts(overview.states)}
+    if overview.states and overview.looked_at is not None:
+        facts["In DNS"] += f"; last look {short_time(overview.now - overview.looked_at)} ago"
+    bits = {f"{length} bits": count for length, count in sorted(overview.key_lengths.items())}
+    facts["Keys"] = _counts(bits)
+    for name, text in facts.items():
+        if text:
+            yield from wrapped(f"{name:<7} {text}", layout)
+
+
+def _urgent(overview: Overview, screen: Screen) -> Iterator[str]:
+    layout = screen.layout
+    if overview.urgent:
+        yield from _title("Urgent", "", layout)
+        rows = grouped((_URGENCIES[Urgency(key.status.urgency)], key) for key in overview.urgent)
+        yield from _rows([_Row("", what, keys) for what, keys in rows.items()], BOLD_RED, layout)
+    if overview.undecided:
+        why = screen.complete("`dkimctl list --sort-by due` says why")
+        yield from _title("For you to decide", why, layout)
+        rows = grouped((str(key.status.action), key) for key in overview.undecided)
+        yield from _rows([_Row("", what, keys) for what, keys in rows.items()], YELLOW, layout)
+
+
+def _section(
+    title: str, events: Sequence[Event], until: datetime, now: datetime, layout: TableLayout
+) -> Iterator[str]:
+    """A line for each day and kind of event; for each kind alone if those are many."""
+    yield from _title(title, f"until {until:%Y-%m-%d}", layout)
+    overdue = grouped((event.what, event.key) for event in events if event.at < now)
+    rows = [_Row("overdue", what, keys) for what, keys in overdue.items()]
+    yield from _rows(rows, BOLD_RED, layout)
+    coming = [event for event in events if event.at >= now]
+    by_day = grouped(((str(event.at.date()), event.what), event.key) for event in coming)
+    rows = [_Row(day, what, keys) for (day, what), keys in by_day.items()]
+    if len(rows) > _MOST_DATES:
+        firsts = {event.what: str(event.at.date()) for event in reversed(coming)}
+        by_kind = grouped((event.what, event.key) for event in coming)
+        rows = [_Row(f"from {firsts[what]}", what, keys) for what, keys in by_kind.items()]
+    yield from _rows(rows, CYAN, layout)
+    if not events:
+        yield "  nothing\n"
+
+
+class _Row(NamedTuple):
+    """A line of a section, about several keys; `day` may be ""."""
+
+    day: str
+    what: str
+    keys: Sequence[ListedKey]
+
+
+def _rows(rows: Sequence[_Row], style: str, layout: TableLayout) -> Iterator[str]:
+    """Columns; of the names as many as fit."""
+    days = max((len(row.day) for row in rows), default=0)
+    whats = max((len(row.what) for row in rows), default=0)
+    for day, what, keys in rows:
+        head = f"  {day:<{days}}  " if days else "  "
+        count = _counted(len(keys), "key")
+        left = layout.width - len(head) - whats - len(count) - len("    ")
+        names = _that_fit([_name(key, layout.encoding) for key in keys], left)
+        shown = styled(f"{what:<{whats}}", style, layout)
+        yield f"{head}{shown}  {count}  {names}".rstrip() + "\n"
+
+
+def _that_fit(names: Sequence[str], width: int) -> str:
+    """The first names, and how many more."""
+    text = ""
+    for count in range(1, len(names) + 1):
+        more = f" and {len(names) - count} more" if count < len(names) else ""
+        longer = ", ".join(names[:count]) + more
+        if columns_of(longer) > width:
+            break
+        text = longer
+    return text
+
+
+def grouped(pairs: Iterable[tuple[GroupT, ListedKey]]) -> dict[GroupT, list[ListedKey]]:
+    """The keys of each group, in order."""
+    groups: dict[GroupT, list[ListedKey]] = {}
+    for group, key in pairs:
+        groups.setdefault(group, []).append(key)
+    return groups
+
+
+def _ages(ages: Sequence[AgeBand], layout: TableLayout) -> Iterator[str]:
+    yield from _title("Age of the keys", "in days", layout)
+    most = max(band.keys for band in ages)
+    widest = min(_LONGEST_BAR, layout.width - 24)
+    for band in ages:
+        name = f"{band.begin} to {band.end - 1}" if band.end else f"{band.begin} and more"
+        bar = "#" * -(-band.keys * widest // most if most else 0)
+        bar = styled(bar, CYAN, layout)
+        yield f"  {name:<12} {f'{bar} ' if bar else ''}{band.keys:,}\n"
+
+
+def _title(title: str, more: str, layout: TableLayout) -> Iterator[str]:
+    yield "\n"
+    yield _titled(title, more, layout)
+
+
+def _titled(title: str, more: str, layout: TableLayout) -> str:
+    more = styled(more, DIM, layout) if more else ""
+    return f"{styled(title, BOLD, layout)} {more}".rstrip() + "\n"
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    ordered = sorted(counts.items(), key=lambda one: -one[1])
+    return ", ".join(f"{name} {count:,}" for name, count in ordered)
+
+
+def _counted(count: int, one: str) -> str:
+    return f"{count:,} {one}" if count == 1 else f"{count:,} {one}s"
+
+
+def _name(key: ListedKey, encoding: str) -> str:
+    name = readable(key.sign_domain, encoding)
+    return printable(f"{name} ({key.selector})" if key.selector else name)
+
+
+class Phase(NamedTuple):
+    """A part of a key's life, from one date to the first later one that is known.
+
+    `begins` and `ends` are fields of KeyDates.
+    """
+
+    name: str
+    begins: str
+    ends: Sequence[str]
+
+
+PHASES = (
+    Phase("registered", "created_at",
+          ("published_at", "starts_at", "replaced_at", "removable_at", "removed_at")),
+    Phase("published", "published_at", ("starts_at", "replaced_at", "removable_at", "removed_at")),
+    Phase("signing", "starts_at", ("replaced_at", "removed_at")),
+    Phase("grace period", "replaced_at", ("removable_at", "removed_at")),
+    Phase("retired", "removable_at", ("removed_at",)),
+)  # fmt: skip
+
+
+def spans_of(status: KeyStatus, now: datetime) -> Iterator[tuple[Phase, datetime, datetime]]:
+    """The phases of a key, each with its begin and end (UTC), as far as the begin is known.
+
+    A later one may begin before the end of another. A phase whose end is not known goes on until
+    now, or until something is due.
+    """
+    open_end = max(now, status.due or now)
+    for phase in PHASES:
+        begin = getattr(status.dates, phase.begins)
+        if begin is None:
+            continue
+        dates = [getattr(status.dates, name) for name in phase.ends]
+        end = min((date for date in dates if date is not None), default=max(begin, open_end))
+        if end >= begin:
+            yield phase, begin, end
+
+
+def first_domains(statuses: Sequence[KeyStatus], most: int) -> list[KeyStatus]:
+    """The keys of the first domains, each domain's together and whole, about `most` of them."""
+    by_domain: dict[str, list[KeyStatus]] = {}
+    for status in statuses:
+        by_domain.setdefault(status.sign_domain, []).append(status)
+    shown: list[KeyStatus] = []
+    for keys in by_domain.values():
+        if shown and len(shown) + len(keys) > most:
+            break
+        shown += keys
+    return shown
+
+
+# The timeline: bars that read without colour, and in ASCII, by a character for each phase.
+_LOOKS = {
+    "registered": (".", DIM),
+    "published": ("o", CYAN),
+    "signing": ("#", GREEN),
+    "grace period": ("~", YELLOW),
+    "retired": ("x", RED),
+}
+_TODAY = "|"
+# The characters of a bar, as far as they are alike; and one that the legend explains.
+_RUN, _ALONE = r"([.o#~x|])\1*", r"(?<!\S)([.o#~x|])(?!\S)"
+_STYLES = {_TODAY: BOLD} | dict(_LOOKS.values())
+_HEADER = ("DOMAIN", "SELECTOR")
+_MIN_WIDTH = 40
+_GAP = "  "  # between cells
+_LONGEST_PAST, _LONGEST_FUTURE = timedelta(days=730), timedelta(days=365)  # that are drawn
+
+
+def _timeline(overview: Overview, screen: Screen, most: int) -> Iterator[str]:
+    """The lives of the keys of the domains with what is due first."""
+    layout, statuses = screen.layout, first_domains(overview.statuses, most)
+    if not statuses:
+        return
+    yield from _title("Timeline", "what is due first", layout)
+    yield from timeline(statuses, overview.now, layout)
+    if more := len(overview.statuses) - len(statuses):
+        text = f"{_counted(more, 'more key')}: `dkimctl list --sort-by due` lists all"
+        yield from wrapped(screen.complete(text), layout)
+
+
+def timeline(statuses: Sequence[KeyStatus], now: datetime, layout: TableLayout) -> Iterator[str]:
+    """A scale, a bar for each key, and what the characters mean."""
+
+    def coloured(text: str, pattern: str = _RUN) -> str:
+        return re.sub(pattern, lambda run: styled(run[0], _STYLES[run[1]], layout), text)
+
+    def lines(cells: Sequence[str], bar: str, style: str = "") -> Iterator[str]:
+        for line in lines_of(cells, widths):
+            names = styled(_GAP.join(map(padded_to, line, widths)), style, layout)
+            yield f"{names}{_GAP}{coloured(bar)}".rstrip() + "\n"
+            bar = ""  # it is on the first line
+
+    width = max(layout.width, _MIN_WIDTH)
+    rows = [
+        (printable(readable(one.sign_domain, layout.encoding)), printable(one.selector or "-"))
+        for one in statuses
+    ]
+    widths = [
+        min(max(map(columns_of, cells)), width // 3) for cells in zip(_HEADER, *rows, strict=True)
+    ]
+    scale = _Scale(statuses, now, width - sum(widths) - len(widths) * len(_GAP))
+    yield from lines(_HEADER, scale.header(), BOLD)
+    for cells, status in zip(rows, statuses, strict=True):
+        yield from lines(cells, scale.bar(status))
+    yield "\n"
+    legend = "  ".join(f"{character} {name}" for name, (character, _) in _LOOKS.items())
+    for line in wrapped(f"{legend}  {_TODAY} today", layout):
+        yield coloured(line, _ALONE)
+
+
+class _Scale:
+    """Which column of a bar a time is in; times before the first or after the last are in those."""
+
+    def __init__(self, statuses: Sequence[KeyStatus], now: datetime, columns: int) -> None:
+        times = [time for status in statuses for time in (*status.dates, status.due) if time]
+        self._columns = columns
+        self._now = now
+        self._first = max(min([now, *times]), now - _LONGEST_PAST)
+        self._last = min(max([now, *times]), now + _LONGEST_FUTURE)
+        self._span = max(self._last - self._first, timedelta(days=1))
+
+    def header(self) -> str:
+        """The first and the last date."""
+        first, last = str(self._first.date()), str(self._last.date())
+        if len(first) + len(last) >= self._columns:
+            return first[: self._columns]
+        return first + last.rjust(self._columns - len(first))
+
+    def bar(self, status: KeyStatus) -> str:
+        cells = [" "] * self._columns
+        for phase, begins, ends in spans_of(status, self._now):
+            begin = self._column(begins)
+            end = max(begin + 1, self._column(ends))
+            cells[begin:end] = _LOOKS[phase.name][0] * (end - begin)
+        cells[self._column(self._now)] = _TODAY
+        return "".join(cells)
+
+    def _column(self, time: datetime) -> int:
+        column = int((time - self._first) / self._span * self._columns)
+        return max(0, min(column, self._columns - 1))
