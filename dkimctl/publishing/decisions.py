@@ -65,7 +65,7 @@ def _removal(value: str, state: NameState, *, replace_foreign: bool) -> Decision
         return Action.REMOVE, ""
     return (
         Action.BLOCKED,
-        "a TXT record there is not that of the retired key; --replace removes it",
+        "a TXT record there is not that of the retired key",
     )
 
 

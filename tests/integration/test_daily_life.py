@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 from pathlib import Path
 
@@ -37,7 +36,9 @@ def ask(cli, shell, key_records):
     environment = ENVIRONMENT | {"DKIMCTL_STATE_DIR": str(cli.home / "state")}
 
     def ask(question: str):
-        return shell(COMMANDS[question], environment)
+        command = COMMANDS[question]
+        status = 1 if command.startswith("dkimctl overview") else 0  # some keys are urgent
+        return shell(f"status=0; {command} || status=$?; test $status = {status}", environment)
 
     return ask
 
@@ -55,47 +56,48 @@ def test_what_matters_today(ask):
 
 
 def test_who_signs_with_1024_bits(ask):
-    found = domains(ask("Who still signs with 1024 bits?"))
-    assert len(found) == 21
-    assert "news.customer.example" in found
+    answer = ask("Who still signs with 1024 bits?")
+    bits = [line.split()[2] for line in answer.stdout.splitlines()[1:]]
+    assert bits.count("1024") == 21
+    assert bits == sorted(bits)
+    assert "news.customer.example" in domains(answer)[:21]
 
 
-def test_what_falls_due_in_a_month(ask, cli, shell):
-    answer = ask("What falls due in March?")
-    every = json.loads(
-        shell("dkimctl list --format json",
-              ENVIRONMENT | {"DKIMCTL_STATE_DIR": str(cli.home / "state")}).stdout
-    )["items"]  # fmt: skip
-    due = {one["name"] for one in every if (one["due"] or "").startswith("2027-03")}
-    assert set(domains(answer)) == due
+def test_what_falls_due_first(ask):
+    answer = ask("What falls due first?")
+    assert set(domains(answer)[:4]) == {"shop.customer.example"} | {
+        f"harmed{number}.example" for number in range(3)
+    }, "they are urgent"
+    due = [line.split()[-1] for line in answer.stdout.splitlines()[5:] if line[-1] != "-"]
+    assert due == sorted(due)
 
 
-def test_what_signs_soon_and_is_not_in_dns(ask):
-    found = domains(ask("What signs within a week, and is not in DNS?"))
+def test_what_is_registered_and_not_in_dns(ask):
+    found = domains(ask("What is registered, and not in DNS?"))
     assert {"shop.customer.example", "harmed0.example", "harmed1.example"} <= set(found)
     assert "mail.customer.example" not in found
 
 
-def test_what_was_not_checked_for_a_week(ask):
-    found = domains(ask("Which records were not checked for a week?"))
-    assert "old.example" in found
-    assert len(found) == 21  # and those that are new
+def test_what_was_not_checked_for_long(ask):
+    found = domains(ask("Which records were not checked for long?"))
+    assert found.index("old.example") < 21  # after those that are new
+    assert found.index("mail.customer.example") > 21
 
 
-def test_which_keys_are_old(ask):
-    found = domains(ask("Which keys are older than half a year?"))
-    assert found[0] == "old.example"
-    assert len(found) == 21
-
-
-def test_in_a_pipe_each_key_is_one_line(ask, cli, shell):
-    answer = ask("Which keys are older than half a year?")
+def test_which_keys_are_old(ask, cli, shell):
+    answer = ask("Which keys are the oldest?")
+    assert domains(answer)[0] == "old.example"
     state = {"DKIMCTL_STATE_DIR": str(cli.home / "state"), "COLUMNS": "60"}
-    wide = shell("dkimctl list --wide --filter 'age>180d'", ENVIRONMENT | state)
-    rows, below = wide.stdout.splitlines()[1::2], wide.stdout.splitlines()[2::2]
-    assert len(rows) == len(below) == len(domains(answer))
-    assert all(re.search(r" \d{4}-\d\d-\d\d$", row) for row in rows)
+    wide = shell("dkimctl list --wide --stage signing", ENVIRONMENT | state)
+    below = [line for line in wide.stdout.splitlines() if "._domainkey." in line]
+    assert below
     assert all(line.startswith("  s1._domainkey.") for line in below)
+
+
+def test_in_a_pipe_each_key_is_one_line(ask):
+    rows = ask("Which keys are the oldest?").stdout.splitlines()[1:]
+    assert len(rows) == 527
+    assert all(re.search(r" (\d{4}-\d\d-\d\d|-)$", row) for row in rows)
 
 
 def test_a_page_for_the_boss(ask, cli):

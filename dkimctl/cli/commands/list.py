@@ -52,12 +52,13 @@ _SORT_VALUES: Mapping[SortKey, Callable[[ListedKey], Any]] = {
 }
 
 
-def _read_word(text: str, choices: Sequence[str]) -> str:
+def _read_word(option: str, text: str, choices: Sequence[str]) -> str:
     """One of the choices, in which a space may be typed as a hyphen. Raises UsageError."""
     word = text.lower().replace("-", " ")
     if word not in choices:
         raise UsageError(
-            f"unknown value {quoted(text)}", hint=f"write one of: {_typed_choices(choices)}"
+            f"in {option}: unknown value {quoted(text)}",
+            hint=f"write one of: {_typed_choices(choices)}",
         )
     return word
 
@@ -67,11 +68,11 @@ def _typed_choices(choices: Sequence[str]) -> str:
 
 
 def read_stage(text: str) -> str:
-    return _read_word(text, [*KeyStage])
+    return _read_word("--stage", text, [*KeyStage])
 
 
 def read_state(text: str) -> str:
-    return _read_word(text, _STATES)
+    return _read_word("--state", text, _STATES)
 
 
 StageOption = Annotated[
