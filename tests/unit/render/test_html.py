@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import jinja2
 import pytest
 
-from dkimctl.render.html.page import _environment, render_page
+from dkimctl.render.html.page import environment, render_page
 
 
 class _Page(HTMLParser):
@@ -29,8 +29,8 @@ class _Page(HTMLParser):
 @pytest.fixture
 def render():
     """Renders a template that is given as text."""
-    environment = _environment()
-    return lambda text, **values: environment.from_string(text).render(values)
+    templates = environment("dkimctl.render.html")
+    return lambda text, **values: templates.from_string(text).render(values)
 
 
 def test_text_of_others_is_no_markup(render):
