@@ -18,7 +18,7 @@ from dkimctl.settings.values import CHECKS, SANDBOX_FIXED
 from dkimctl.specs.entries import ENTRY_FIELDS
 from dkimctl.specs.spec_file import load_specs
 from dkimctl.text.durations import parse_duration
-from documents import ROOT
+from documents import ROOT, example
 
 BASE = "https://raw.githubusercontent.com/dkimctl/dkimctl/main/"
 PATHS = {schema: modeline(schema).strip().rpartition(BASE)[2] for schema in Schema}
@@ -119,6 +119,10 @@ def test_the_example_names_its_schema_and_agrees_with_it(schema):
     text = (ROOT / name).read_text(encoding="utf-8")
     assert text.startswith(modeline(schema))
     assert accepts(schema, text)
+
+
+def test_the_example_of_the_page_is_accepted():
+    assert accepts(Schema.SPECS, example("$schema=https", "yaml"))
 
 
 @pytest.mark.parametrize(
