@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from hypothesis import HealthCheck, settings
 
 from dkimctl.models.registration import DnsRecord, Registration
-from dkimctl.service.database.location import DatabaseUrl
+from dkimctl.service.location import DatabaseUrl
 from needs import extend_path, program, summary
 from postgresql import PostgresServer, emptied, serving_postgresql
 from small_disk import SmallDisk, run_in_namespace

@@ -62,8 +62,7 @@ def complete_selection(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def complete_clients(ctx: typer.Context) -> list[str]:
     """The clients in the embedded service's data file; a database may be far away."""
-    from dkimctl.service.client_names import read_client_ids
-    from dkimctl.service.database.location import default_location
+    from dkimctl.service.location import default_location, read_client_ids
 
     path = ctx.params.get("data") or default_location()
     return _plain(read_client_ids(path.expanduser())) if isinstance(path, Path) else []

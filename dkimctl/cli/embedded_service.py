@@ -17,8 +17,8 @@ from dkimctl.settings.profile import SANDBOX_CLIENT_ID
 from dkimctl.system.directories import data_dir
 
 if TYPE_CHECKING:
-    from dkimctl.service.database.location import Location
-    from dkimctl.service.database.store import Store
+    from dkimctl.service.database import Store
+    from dkimctl.service.location import Location
 
 
 INSTALL = "pip install 'dkimctl[service]'"
@@ -51,9 +51,8 @@ def open_service_store(
     it `may_create` it.
     """
     with needs_service_extra():
-        from dkimctl.service.database.location import default_location
-        from dkimctl.service.database.opening import open_store
-        from dkimctl.service.environment import open_key_store
+        from dkimctl.service.database import open_key_store, open_store
+        from dkimctl.service.location import default_location
     location = data or default_location()
     if isinstance(location, Path):
         if not may_create and _is_missing(location):
@@ -65,8 +64,8 @@ def open_service_store(
 def open_served_store(data: Location | None) -> Store:
     """Open or create the data to serve. Raises UsageError."""
     with needs_service_extra():
-        from dkimctl.service.database.location import default_location
-        from dkimctl.service.environment import open_key_store
+        from dkimctl.service.database import open_key_store
+        from dkimctl.service.location import default_location
     _require_directory(data)
     return open_key_store(data or default_location())
 
@@ -114,7 +113,7 @@ class Sandbox:
     def __init__(self) -> None:
         with needs_service_extra():
             from dkimctl.service.app import create_app
-            from dkimctl.service.environment import open_key_store
+            from dkimctl.service.database import open_key_store
         self._store = open_key_store(data_dir() / "sandbox.db")
 
         # Failures show in the answers; without a handler Python would print them as well.

@@ -13,7 +13,7 @@ import falcon
 import falcon.media
 
 from dkimctl.errors import DkimctlError
-from dkimctl.service.database.store import Store, StoreUnavailable
+from dkimctl.service.database import Store, StoreUnavailable
 from dkimctl.service.http.addresses import TrustedProxies
 from dkimctl.service.http.authorization import BearerAuthentication
 from dkimctl.service.http.description import DescriptionResource
@@ -25,9 +25,8 @@ from dkimctl.service.http.metrics_sharing import require_directory
 from dkimctl.service.http.monitoring import Monitoring, monitoring_from_environment
 from dkimctl.service.http.request_log import RequestLog
 from dkimctl.service.http.resources import DkimResource, SendResource, TokenResource
-from dkimctl.service.keys.pairs import KeyMaker, make_key
-from dkimctl.service.keys.supply import KeySupply
-from dkimctl.service.registrar import Registrar
+from dkimctl.service.key_pairs import KeyMaker, KeyQueue, make_key
+from dkimctl.service.registrations import Registrar
 from dkimctl.text.escaping import printable
 
 if TYPE_CHECKING:
@@ -49,7 +48,6 @@ def create_app(
     max_domains: int = _MAX_DOMAINS,
     max_body: int | None = None,
     max_waiting: int = _MAX_WAITING,
-    key_pool: int = 0,
     key_threads: int | None = None,
     clock: Callable[[], float] = time.time,
     make_key: KeyMaker = make_key,
@@ -60,7 +58,7 @@ def create_app(
     Without a `store`, the data and the other settings are those of the environment, as for
     `gunicorn 'dkimctl.service.app:create_app()'`. `max_domains` limits the entries of one
     registration request, `max_body` the octets of any request body; by default, that follows from
-    `max_domains`. For `max_waiting`, `key_pool` and `key_threads` see KeySupply. `clock` returns
+    `max_domains`. For `max_waiting`, `key_threads` see KeyQueue. `clock` returns
     seconds since the epoch. With `monitoring`, requests are counted and logged, and proxies may be
     trusted.
     """
@@ -69,10 +67,8 @@ def create_app(
     if max_body is None:
         max_body = min(max(_ENTRY * max_domains, _MIN_BODY), _MAX_BODY)
     metrics = _start_metrics(store) if monitoring else None
-    keys = KeySupply(
-        store,
+    keys = KeyQueue(
         metrics.count_keys(make_key) if metrics else make_key,
-        ahead=key_pool,
         max_waiting=max_waiting,
         limit=_KEYS_WITHIN,
         threads=key_threads,
@@ -112,7 +108,8 @@ def _watchers(monitoring: Monitoring | None, metrics: Metrics | None) -> list[An
 
 
 def _app_of_environment() -> WSGIApplication:
-    from dkimctl.service.environment import open_key_store, read_settings
+    from dkimctl.service.database import open_key_store
+    from dkimctl.service.location import read_settings
 
     try:
         require_directory()
@@ -130,7 +127,6 @@ def _app_of_environment() -> WSGIApplication:
         store,
         monitoring=monitoring,
         max_domains=settings.max_domains,
-        key_pool=settings.key_pool,
         key_threads=settings.key_threads,
     )
 

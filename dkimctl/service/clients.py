@@ -1,4 +1,4 @@
-"""The clients of the service, and their states (interface 3.2)."""
+"""The clients of the service, their states (interface 3.2), and their deliveries (4.3, 5.3)."""
 
 from __future__ import annotations
 
@@ -8,24 +8,26 @@ import re
 import secrets
 import string
 import time
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
+from typing import NamedTuple
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from dkimctl.errors import NegativeAnswer, UsageError
-from dkimctl.service import audit
-from dkimctl.service.database.schema import clients
-from dkimctl.service.database.store import Store
+from dkimctl.service.database import Store
+from dkimctl.service.schema import clients, deliveries
 
 _ID_ALPHABET = string.ascii_lowercase + string.digits
 _ID_LENGTH = 26
 _SECRET_BYTES = 36  # 48 characters
 _CLIENT_ID = re.compile(r"[!-9;-~]{1,128}")  # visible ASCII but the colon (RFC 7617, section 2)
 _SECRET = re.compile(r"[!-~]{1,256}")
+_DELIVERY_ID = re.compile(r"[A-Za-z0-9._~-]{1,128}")  # no escapes in a path (RFC 3986, 2.3)
 
 # Selects the requested client, or else the first one, so that a whole row is always read.
 _requested = clients.alias()
@@ -69,8 +71,7 @@ class Rotation:
     before: dict[str, object] = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class ClientSummary:
+class ClientSummary(NamedTuple):
     """A client as `list_clients` shows it. `created_at` is ISO 8601 in UTC, to the second."""
 
     client_id: str
@@ -100,7 +101,6 @@ def create_client(
     try:
         with store.writing() as connection:
             connection.execute(insert(clients).values(row))
-            audit.record(connection, [audit.operator_event("client create", client_id)])
     except IntegrityError:
         raise UsageError(
             f"the client ID {client_id!r} already exists", hint="choose another client ID"
@@ -129,12 +129,12 @@ def disable_client(store: Store, client_id: str) -> None:
 
     Raises NegativeAnswer for an unknown or deleted client.
     """
-    _change_state(store, client_id, ClientState.DISABLED, "client disable")
+    _change_state(store, client_id, ClientState.DISABLED)
 
 
 def enable_client(store: Store, client_id: str) -> None:
     """Undo `disable_client`. Raises NegativeAnswer for an unknown or deleted client."""
-    _change_state(store, client_id, ClientState.ACTIVE, "client enable")
+    _change_state(store, client_id, ClientState.ACTIVE)
 
 
 def delete_client(store: Store, client_id: str) -> None:
@@ -142,14 +142,13 @@ def delete_client(store: Store, client_id: str) -> None:
 
     Raises NegativeAnswer for an unknown or deleted client.
     """
-    _change_state(store, client_id, ClientState.DELETED, "client delete")
+    _change_state(store, client_id, ClientState.DELETED)
 
 
 def withdraw_client(store: Store, client_id: str) -> None:
     """Remove a client that was just created, and whose secret nobody knows."""
     with store.writing() as connection:
         connection.execute(delete(clients).where(clients.c.client_id == client_id))
-        audit.record(connection, [audit.operator_event("client withdraw", client_id)])
 
 
 def rotate_secret(
@@ -178,7 +177,6 @@ def rotate_secret(
             "previous_until": clock() + overlap if overlap else None,
         }
         connection.execute(update(clients).where(is_client).values(after))
-        audit.record(connection, [audit.operator_event("client rotate-secret", client_id)])
     return Rotation(credentials, before)
 
 
@@ -188,10 +186,8 @@ def undo_rotation(store: Store, rotation: Rotation) -> None:
     is_rotated = (clients.c.client_id == credentials.client_id) & (
         clients.c.secret_hash == _hash(credentials.secret)
     )
-    event = audit.operator_event("client rotate-secret undone", credentials.client_id)
     with store.writing() as connection:
-        if connection.execute(update(clients).where(is_rotated).values(rotation.before)).rowcount:
-            audit.record(connection, [event])
+        connection.execute(update(clients).where(is_rotated).values(rotation.before))
 
 
 def require_client(connection: Connection, client_id: str) -> None:
@@ -220,7 +216,8 @@ def authenticate(
     """
     if not _CLIENT_ID.fullmatch(client_id):  # PostgreSQL takes no NUL
         client_id = ""
-    row = store.first(_CLIENT_OR_FIRST, {"client_id": client_id})
+    with store.reading() as connection:
+        row = connection.execute(_CLIENT_OR_FIRST, {"client_id": client_id}).first()
     if row is None:  # the service has no clients
         return False
     found_id, state, secret_hash, previous_hash, previous_until = row
@@ -229,6 +226,44 @@ def authenticate(
     is_previous = hmac.compare_digest(previous_hash or secret_hash, hashed)
     matches |= is_previous and clock() < (previous_until or 0)
     return bool(matches) and found_id == client_id and state != ClientState.DELETED
+
+
+def add_delivery(store: Store, client_id: str, delivery_id: str | None = None) -> str:
+    """Add a delivery of the client and return its ID, generated if it is not given.
+
+    Raises NegativeAnswer for an unknown or deleted client, UsageError for an ID that exists or
+    cannot be part of a path.
+    """
+    if delivery_id is None:
+        delivery_id = uuid.uuid4().hex
+    if not _DELIVERY_ID.fullmatch(delivery_id):
+        raise UsageError(
+            f"invalid delivery ID {delivery_id!r}",
+            hint="use 1 to 128 letters, digits and . _ ~ -",
+        )
+    try:
+        with store.writing() as connection:
+            require_client(connection, client_id)
+            row = {"delivery_id": delivery_id, "client_id": client_id}
+            connection.execute(insert(deliveries).values(row))
+    except IntegrityError:
+        raise UsageError(
+            f"the delivery ID {delivery_id!r} already exists", hint="choose another delivery ID"
+        ) from None
+    return delivery_id
+
+
+def cancel_delivery(store: Store, client_id: str, delivery_id: str) -> bool:
+    """Delete this delivery of the client; False if the client has no such delivery."""
+    if not _DELIVERY_ID.fullmatch(delivery_id):  # PostgreSQL takes no NUL
+        return False
+    statement = (
+        delete(deliveries)
+        .where(deliveries.c.delivery_id == delivery_id)
+        .where(deliveries.c.client_id == client_id)
+    )
+    with store.writing() as connection:
+        return connection.execute(statement).rowcount > 0
 
 
 def _summary(store: Store, *fields: object) -> ClientSummary:
@@ -241,13 +276,12 @@ def _summary(store: Store, *fields: object) -> ClientSummary:
     )
 
 
-def _change_state(store: Store, client_id: str, state: ClientState, action: str) -> None:
+def _change_state(store: Store, client_id: str, state: ClientState) -> None:
     with store.writing() as connection:
         require_client(connection, client_id)
         connection.execute(
             update(clients).where(clients.c.client_id == client_id).values(state=state)
         )
-        audit.record(connection, [audit.operator_event(action, client_id)])
 
 
 def _check_sendable(client_id: str, secret: str) -> None:

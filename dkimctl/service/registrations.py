@@ -1,18 +1,34 @@
-"""Registered combinations of signing domain and selector, as stored (interface 2.4)."""
+"""Registrations: 201 and 409 for the entries of a request (interface 4.2); what operators do."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
-from functools import cache
+import logging
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import Select, select, tuple_
+from sqlalchemy import ColumnElement, bindparam, delete, select, update
 
-from dkimctl.service import audit
-from dkimctl.service.database.schema import registrations
-from dkimctl.service.database.store import Store
-from dkimctl.service.keys.passphrase import require_same_passphrase
+from dkimctl.errors import NegativeAnswer, UsageError
+from dkimctl.service.database import Store
+from dkimctl.service.failures import describe_failure
+from dkimctl.service.http.validation import Entry, Rejection, validate_entry
+from dkimctl.service.key_pairs import KeyPair
+from dkimctl.service.schema import registrations
+
+_logger = logging.getLogger(__name__)
+
+_SELECTOR_TRIES = 3
+
+Item = dict[str, Any]
+"""An item of a registration response (interface 2.4)."""
+
+KeysMaker = Callable[[str, Sequence[int]], Sequence[KeyPair | Exception]]
+"""Makes a pair for each of the lengths in bits, for a client; or tells why there is none."""
+
+FAILED = {"code": "500", "message": "unexpected error while registering; retry later"}
+"""The result of an item that is not registered because of an error of the service."""
 
 
 class RegistrationName(NamedTuple):
@@ -43,62 +59,314 @@ class Registration(NamedTuple):
         return RegistrationName(self.sign_domain, self.selector)
 
 
+def random_selector() -> str:
+    """A selector of 9 characters that is very unlikely to be taken."""
+    return f"k{secrets.token_hex(4)}"
+
+
+class _Pending(NamedTuple):
+    """An entry with its key, not yet stored."""
+
+    entry: Entry
+    pair: KeyPair
+
+
+class Registrar:
+    """Registers for any client. `clock` returns seconds since the epoch."""
+
+    def __init__(
+        self,
+        store: Store,
+        make_keys: KeysMaker,
+        clock: Callable[[], float],
+        new_selector: Callable[[], str] = random_selector,
+    ) -> None:
+        self._store = store
+        self._make_keys = make_keys
+        self._clock = clock
+        self._new_selector = new_selector
+
+    def register(self, client_id: str, entries: Sequence[Entry | Rejection]) -> list[Item]:
+        """One response item for each entry, in the same order.
+
+        Whatever can be registered is, in one transaction. A key that cannot be made affects only
+        its own entry.
+        """
+        names = [_name(entry) for entry in entries]
+        wanted = {name for name in names if name is not None}
+        known = find_all(self._store, wanted)
+        new = _not_registered(entries, names, known)
+        pending, failures = self._with_keys(client_id, new)
+        created: dict[int, Registration] = {}
+        try:
+            created = self._create(client_id, pending)
+            known |= {registration.name: registration for registration in created.values()}
+            known |= find_all(self._store, wanted - known.keys())
+        except Exception as failure:  # noqa: BLE001 - logged, and no reason to lose the rest
+            failures.append(failure)
+        if failures:
+            _logger.error("registering failed: %s", describe_failure(failures[0]))
+        return [
+            _created_item(created[position])
+            if position in created
+            else _item(entry, None if name is None else known.get(name), client_id)
+            for position, (entry, name) in enumerate(zip(entries, names, strict=True))
+        ]
+
+    def _with_keys(
+        self, client_id: str, new: Mapping[int, Entry]
+    ) -> tuple[dict[int, _Pending], list[Exception]]:
+        """The entries to store, by position, with their keys; and why some have none."""
+        made = self._make_keys(client_id, [entry.key_len for entry in new.values()])
+        keys = dict(zip(new, made, strict=True))
+        pending = {
+            position: _Pending(new[position], key)
+            for position, key in keys.items()
+            if isinstance(key, KeyPair)
+        }
+        return pending, [key for key in made if isinstance(key, Exception)]
+
+    def _create(self, client_id: str, pending: Mapping[int, _Pending]) -> dict[int, Registration]:
+        """Store what is pending; returns what was stored, by position.
+
+        An entry without a selector gets another one if even a random one is taken.
+        """
+        created: dict[int, Registration] = {}
+        for _ in range(_SELECTOR_TRIES):
+            candidates = self._candidates(client_id, pending)
+            stored = add_all(
+                self._store,
+                {one: pending[position].pair.private_key for position, one in candidates.items()},
+            )
+            created |= {position: one for position, one in candidates.items() if one.name in stored}
+            pending = {
+                position: waiting
+                for position, waiting in pending.items()
+                if position not in created and waiting.entry.selector is None
+            }
+        return created
+
+    def _candidates(
+        self, client_id: str, pending: Mapping[int, _Pending]
+    ) -> dict[int, Registration]:
+        """A registration for each position; of those with the same name only the first."""
+        names: set[RegistrationName] = set()
+        candidates: dict[int, Registration] = {}
+        for position, (entry, pair) in pending.items():
+            registration = self._registration(client_id, entry, pair.value)
+            if registration.name not in names:
+                candidates[position] = registration
+                names.add(registration.name)
+        return candidates
+
+    def _registration(self, client_id: str, entry: Entry, value: str) -> Registration:
+        now = datetime.fromtimestamp(self._clock(), UTC)
+        return Registration(
+            client_id=client_id,
+            sign_domain=entry.sign_domain,
+            selector=entry.selector or self._new_selector(),
+            key_len=entry.key_len,
+            start_date=entry.start_date or now.isoformat(timespec="minutes"),
+            default=entry.default,
+            enable=entry.enable,
+            value=value,
+            regist_date=now.isoformat(timespec="seconds"),
+        )
+
+
+def _name(entry: Entry | Rejection) -> RegistrationName | None:
+    """The name of a valid entry with a selector."""
+    if isinstance(entry, Entry) and entry.selector is not None:
+        return RegistrationName(entry.sign_domain, entry.selector)
+    return None
+
+
+def _not_registered(
+    entries: Sequence[Entry | Rejection],
+    names: Sequence[RegistrationName | None],
+    known: Mapping[RegistrationName, Registration],
+) -> dict[int, Entry]:
+    """The entries to store, by position; of those with the same name only the first."""
+    taken: set[RegistrationName | None] = set(known)
+    new: dict[int, Entry] = {}
+    for position, (entry, name) in enumerate(zip(entries, names, strict=True)):
+        if isinstance(entry, Entry) and name not in taken:
+            new[position] = entry
+            if name is not None:
+                taken.add(name)
+    return new
+
+
+def _item(entry: Entry | Rejection, known: Registration | None, client_id: str) -> Item:
+    """The item of an entry that was not created; `known` is the registration of that name."""
+    if isinstance(entry, Rejection):
+        return _rejected_item(entry)
+    if known is not None:
+        return _already_registered_item(known, client_id)
+    return _failed_item(entry)
+
+
+def _created_item(registration: Registration) -> Item:
+    return {"result": _result("201", "created"), **_registered_data(registration)}
+
+
+def _already_registered_item(registration: Registration, client_id: str) -> Item:
+    """The registered data is only for the client that registered it (interface 7.3)."""
+    result = _result("409", "already registered")
+    if registration.client_id == client_id:
+        return {"result": result, **_registered_data(registration)}
+    return {
+        "result": result,
+        "sign_domain": registration.sign_domain,
+        "selector": registration.selector,
+    }
+
+
+def _rejected_item(rejection: Rejection) -> Item:
+    return {"result": _result("400", rejection.message), **_names_of(rejection)}
+
+
+def _failed_item(entry: Entry) -> Item:
+    return {"result": FAILED, **_names_of(entry)}
+
+
+def _result(code: str, message: str) -> dict[str, str]:
+    return {"code": code, "message": message}
+
+
+def _names_of(entry: Entry | Rejection) -> dict[str, str]:
+    names = {"sign_domain": entry.sign_domain, "selector": entry.selector}
+    return {field: name for field, name in names.items() if name is not None}
+
+
+def _registered_data(registration: Registration) -> Item:
+    return {
+        "sign_domain": registration.sign_domain,
+        "selector": registration.selector,
+        "key_len": registration.key_len,
+        "start_date": registration.start_date,
+        "default": registration.default,
+        "enable": registration.enable,
+        "setting_values": {
+            "fqdn": f"{registration.selector}._domainkey.{registration.sign_domain}",
+            "type": "TXT",
+            "value": registration.value,
+        },
+        "regist_date": registration.regist_date,
+    }
+
+
+# What is stored.
+
 _COLUMNS = [registrations.c[name] for name in Registration._fields]
-_ENABLE = Registration._fields.index("enable")
-_NAME = tuple_(registrations.c.sign_domain, registrations.c.selector)
+_AT_ONCE = 50  # names in a query
+# SQLite reads the whole table for pairs of names, but not for this, which may find a few more.
+_NAMED = select(*_COLUMNS).where(
+    registrations.c.sign_domain.in_(bindparam("domains", expanding=True)),
+    registrations.c.selector.in_(bindparam("selectors", expanding=True)),
+)
 
 
 def add_all(store: Store, new: Mapping[Registration, bytes]) -> set[RegistrationName]:
     """Store registrations, each with its private key (PKCS #8 in PEM), all in one transaction.
 
     Returns the names of those that are stored now. The others are taken: the table's primary key
-    decides which of several was first. Private keys are encrypted if the store does. Raises
-    UsageError if the passphrase has changed.
+    decides which of several was first. Raises UsageError if the passphrase has changed.
     """
     if not new:
         return set()
     # In one order everywhere, or two transactions could wait for each other.
-    ordered = sorted(new, key=lambda registration: registration.name)
-    rows = [_row(store, registration, new[registration]) for registration in ordered]
-    statement = store.insert_new(registrations).returning(*_NAME.clauses)
+    rows = [
+        registration._asdict() | {"private_key": store.seal(new[registration])}
+        for registration in sorted(new, key=lambda registration: registration.name)
+    ]
+    name = (registrations.c.sign_domain, registrations.c.selector)
+    statement = store.insert_new(registrations).returning(*name)
     with store.writing() as connection:
-        require_same_passphrase(store, connection)
-        stored = {RegistrationName(*row) for row in connection.execute(statement, rows)}
-        audit.record(connection, (_event(one) for one in ordered if one.name in stored))
-    return stored
+        store.require_same_passphrase(connection)
+        return {RegistrationName(*row) for row in connection.execute(statement, rows)}
 
 
 def find_all(
     store: Store, names: Iterable[RegistrationName]
 ) -> dict[RegistrationName, Registration]:
     """Those of `names`, in lower case, that are registered, by any client."""
-    wanted = list(names)
-    if not wanted:
-        return {}
-    row = store.first(_named(type(store)), store.name_parameters(wanted))
-    rows = json.loads((row and row[0]) or "[]")  # PostgreSQL has NULL if nothing was found
-    for fields in rows:
-        fields[_ENABLE] = bool(fields[_ENABLE])  # SQLite has no booleans
-    return {found.name: found for found in map(Registration._make, rows)}
+    wanted = sorted(names)
+    found = []
+    for start in range(0, len(wanted), _AT_ONCE):
+        domains, selectors = zip(*wanted[start : start + _AT_ONCE], strict=True)
+        parameters = {"domains": [*{*domains}], "selectors": [*{*selectors}]}
+        with store.reading() as connection:
+            found += [Registration(*row) for row in connection.execute(_NAMED, parameters)]
+    by_name = {registration.name: registration for registration in found}
+    return {name: by_name[name] for name in wanted if name in by_name}
 
 
-@cache  # takes SQLAlchemy longer than running it
-def _named(store: type[Store]) -> Select[Any]:
-    """The registrations of a table of names, as one JSON text.
+# What an operator does.
 
-    For each row, sqlite3 would give up the interpreter lock, and get it back after other threads.
-    """
-    names = store.table_of_names()
-    is_named = (registrations.c.sign_domain == names.c.sign_domain) & (
-        registrations.c.selector == names.c.selector
+
+def read_name(sign_domain: str, selector: str) -> RegistrationName:
+    """The name, in lower case. Raises UsageError for what cannot be registered."""
+    entry = validate_entry({"sign_domain": sign_domain, "selector": selector})
+    if isinstance(entry, Entry) and entry.selector is not None:
+        return RegistrationName(entry.sign_domain, entry.selector)
+    raise UsageError(
+        "invalid domain or selector",
+        hint="write a domain such as example.com, with xn-- for other letters than those of ASCII, "
+        "and a selector such as s1",
     )
-    return select(store.json_rows(_COLUMNS)).select_from(names.join(registrations, is_named))
 
 
-def _row(store: Store, registration: Registration, private_key: bytes) -> dict[str, object]:
-    return registration._asdict() | {"private_key": store.seal(private_key)}
+def list_registrations(
+    store: Store, client_id: str | None = None, sign_domain: str | None = None
+) -> Iterator[Registration]:
+    """All registrations, or those of a client or domain, sorted by name."""
+    table = registrations.c
+    query = select(*_COLUMNS)
+    if client_id is not None:
+        query = query.where(table.client_id == client_id)
+    if sign_domain is not None:
+        query = query.where(table.sign_domain == sign_domain.lower().removesuffix("."))
+    query = query.order_by(table.sign_domain, table.selector)
+    query = query.execution_options(yield_per=1000)
+    with store.snapshot() as connection, connection.execute(query) as rows:
+        for row in rows:
+            yield Registration(*row)
 
 
-def _event(registration: Registration) -> audit.Event:
-    subject = " ".join(registration.name)
-    return audit.Event(registration.regist_date, registration.client_id, "register", subject)
+def require_registration(store: Store, name: RegistrationName) -> None:
+    """Raise NegativeAnswer unless the combination is registered."""
+    query = select(registrations.c.selector).where(_is(name))
+    with store.reading() as connection:
+        if connection.execute(query).first() is None:
+            raise _unknown(name)
+
+
+def set_enabled(store: Store, name: RegistrationName, is_enabled: bool) -> None:
+    """Enable or disable the registration (interface 3.3). Raises NegativeAnswer if unknown."""
+    with store.writing() as connection:
+        change = update(registrations).where(_is(name)).values(enable=is_enabled)
+        if not connection.execute(change).rowcount:
+            raise _unknown(name)
+
+
+def delete_registration(store: Store, name: RegistrationName) -> None:
+    """Delete the registration and its key: the combination can be registered again.
+
+    Raises NegativeAnswer if it is unknown.
+    """
+    with store.writing() as connection:
+        if not connection.execute(delete(registrations).where(_is(name))).rowcount:
+            raise _unknown(name)
+
+
+def _is(name: RegistrationName) -> ColumnElement[bool]:
+    table = registrations.c
+    return (table.sign_domain == name.sign_domain) & (table.selector == name.selector)
+
+
+def _unknown(name: RegistrationName) -> NegativeAnswer:
+    return NegativeAnswer(
+        f"the selector {name.selector} of {name.sign_domain} is not registered",
+        hint="list what is with `dkimctl service registration list`",
+    )

@@ -57,6 +57,7 @@ class DaemonThreadPool(Generic[Job]):
     def _run(self) -> None:
         while (job := self._jobs.get()) is not None:
             self._work(job)
+            del job  # a thread that waits keeps nothing alive
 
 
 @contextmanager

@@ -7,8 +7,7 @@ All over HTTP on loopback, with wrk (Debian: wrk) as the client where it would b
 otherwise. The data is a new SQLite file, or an empty PostgreSQL database. Rounds are interleaved,
 and the best of them counts, since others may use the machine.
 
-keys: registrations of 2048 bits beside a bare loop of `cryptography` on all processors; then with
-    keys made ahead.
+keys: registrations of 2048 bits beside a bare loop of `cryptography` on all processors.
 answers: tokens, and 409s of 1 and 50 pairs, beside the same bytes from a bare Falcon application
     on the same server, and on waitress as it is.
 workers: 409s of 50 pairs, with two processes beside one.
@@ -40,12 +39,10 @@ from typing import NamedTuple
 from sqlalchemy import insert, text
 
 from dkimctl.service.clients import ClientCredentials, create_client
-from dkimctl.service.database.location import Location, read_location
-from dkimctl.service.database.opening import open_store
-from dkimctl.service.database.schema import registrations
-from dkimctl.service.database.store import Store
-from dkimctl.service.keys import pool
-from dkimctl.service.keys.pairs import make_key
+from dkimctl.service.database import open_store
+from dkimctl.service.key_pairs import make_key
+from dkimctl.service.location import Location, read_location
+from dkimctl.service.schema import registrations
 
 TOOL = str(Path(sys.executable).with_name("dkimctl"))
 THREADS = 8  # of the server, as by default
@@ -142,12 +139,10 @@ class Service:
         self.store.close()
 
     @contextlib.contextmanager
-    def serving(self, *words: object, key_pool: int = 0) -> Iterator[Serving]:
+    def serving(self, *words: object) -> Iterator[Serving]:
         """`dkimctl serve`."""
         command = [TOOL, "serve", "--port", 0, *words]
         command += ["--data", data_of(self.location)]
-        if key_pool:
-            command += ["--key-pool", key_pool]
         with running(command) as server:
             yield server
 
@@ -343,12 +338,6 @@ def keys(service: Service, options: argparse.Namespace) -> None:
             bare = sum(processes.map(_make_keys, [options.seconds] * cores))
             rounds.append((register_rate(service, server, names, requests), bare))
     print_ratios("2048-bit keys", rounds, "bare loop")
-    ours, bare = (max(rates) for rates in zip(*rounds, strict=True))
-    requests = CONNECTIONS * round(bare)  # 20 s at ten times the rate
-    fill_pool(service.store, requests * BATCH)
-    with service.serving(key_pool=requests * BATCH) as server:
-        full = register_rate(service, server, names, requests)
-    print(f"  with a full pool {full:.0f}/s: {full / ours:.1f} times that")
 
 
 def register_rate(service: Service, server: Serving, names: Iterator[str], requests: int) -> float:
@@ -381,13 +370,6 @@ def _make_keys(seconds: float) -> float:
 
 def new_names() -> Iterator[str]:
     return (f"d{number}.new.example" for number in itertools.count())
-
-
-def fill_pool(store: Store, size: int) -> None:
-    pairs = [make_key(BITS) for _ in range(20)]
-    pool.put(store, ((BITS, pairs[number % 20]) for number in range(size)))
-    short = make_key(1024)
-    pool.put(store, ((1024, short) for _ in range(size)))
 
 
 def workers(service: Service, options: argparse.Namespace) -> None:

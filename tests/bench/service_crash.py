@@ -36,12 +36,10 @@ from cryptography.hazmat.primitives.serialization import (
 from sqlalchemy import select
 
 from dkimctl.service.clients import create_client
-from dkimctl.service.database.location import Location, read_location
-from dkimctl.service.database.opening import open_store
-from dkimctl.service.database.schema import key_pool, registrations
+from dkimctl.service.database import open_store
 from dkimctl.service.http.authorization import issue_token
-from dkimctl.service.keys import pool
-from dkimctl.service.keys.pairs import make_key
+from dkimctl.service.location import Location, read_location
+from dkimctl.service.schema import registrations
 
 SELECTOR = "s1"
 BITS = 1024  # quick to make
@@ -165,12 +163,6 @@ def new_tokens(location: Location, count: int) -> list[str]:
         ]
 
 
-def fill_pool(location: Location, size: int) -> None:
-    """Add new keys to the pool, from which requests take them while there are any."""
-    with closing(open_store(location)) as store, ThreadPoolExecutor(os.cpu_count()) as threads:
-        pool.put(store, ((BITS, pair) for pair in threads.map(make_key, [BITS] * size)))
-
-
 def problems(load: Load, location: Location) -> list[str]:
     """What is wrong in the database, after `load`."""
     with closing(open_store(location)) as store, store.reading() as connection:
@@ -178,9 +170,8 @@ def problems(load: Load, location: Location) -> list[str]:
         rows = connection.execute(
             select(columns.sign_domain, columns.value, columns.private_key)
         ).all()
-        unused = list(connection.scalars(select(key_pool.c.value)))
     values = {row.sign_domain: row.value for row in rows}
-    uses = Counter([*values.values(), *unused])
+    uses = Counter(values.values())
     found = [f"{name} was answered with 201 twice" for name in load.twice]
     found += [f"{name} is missing" for name in load.created if name not in values]
     found += [
@@ -284,7 +275,6 @@ def main() -> None:
         with _serving(home, location) as service:
             answers = race(service.url, location, names)
             print(f"race for {len(names)}: problems {race_problems(answers, names, location)}")
-            fill_pool(location, 200)
             with Load(service.url, location) as load:
                 kill_workers(service.pid, load, options.kills, options.seed)
         print(

@@ -17,8 +17,8 @@ from requests.auth import HTTPBasicAuth
 from requests_oauthlib import OAuth2Session
 from sqlalchemy import update
 
-from dkimctl.service.database.opening import open_store
-from dkimctl.service.database.schema import tokens
+from dkimctl.service.database import open_store
+from dkimctl.service.schema import tokens
 from needs import program
 
 pytestmark = pytest.mark.slow

@@ -100,8 +100,6 @@ TYPED = {
     "dkimctl profile delete": Typing(answers=YES),
     "dkimctl publish": Typing("dkimctl register more.csv", YES),
     "dkimctl ledger forget": Typing(status=1),  # no key is retired here
-    "dkimctl service backup": Typing("rm backup.db"),
-    "dkimctl service restore": Typing("rm service.db"),
     "dkimctl service export": Typing("mkdir -p etc/opendkim etc/rspamd"),
     "dkimctl service client create": Typing("rm secret.txt"),
     "dkimctl service client rotate-secret": Typing("rm secret.txt"),
@@ -188,7 +186,6 @@ class World:
         user.write("result.json", saved)
         user.write("forgotten.json", saved)
         user.write("retired.json", re.sub(r'"s1(["._])', r'"s0\1', saved))
-        self.service.operate("backup", "backup.db")
         self._take_service()
 
     def _write(self, user: Cli, network) -> None:

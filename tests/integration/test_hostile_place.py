@@ -14,7 +14,7 @@ import pytest
 
 from dkimctl.ledger.account_lock import account_lock
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.service.database.opening import open_store
+from dkimctl.service.database import open_store
 from dkimctl.system.groups import is_own_group
 from needs import NO_NAMESPACE, give_up, program
 

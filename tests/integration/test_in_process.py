@@ -27,11 +27,10 @@ from dkimctl.registration.engine import RegistrationEngine
 from dkimctl.registration.limits import Limits
 from dkimctl.registration.outcomes import match
 from dkimctl.registration.preflight import Planner
-from dkimctl.service import clients, deliveries
+from dkimctl.service import clients
 from dkimctl.service.app import create_app
-from dkimctl.service.database.opening import open_store
-from dkimctl.service.database.store import Store
-from dkimctl.service.keys.pairs import KeyPair
+from dkimctl.service.database import Store, open_store
+from dkimctl.service.key_pairs import KeyPair
 from fakes import Clock
 
 START = 1_796_000_000.0  # 2026-11-30T00:53:20Z
@@ -330,7 +329,7 @@ class TestOtherRequests:
     @pytest.mark.interface("4.3", "unknown")
     @pytest.mark.interface("5.3", "success")
     def test_a_delivery_is_cancelled_once(self, store, client, account):
-        delivery_id = deliveries.add_delivery(store, account.id)
+        delivery_id = clients.add_delivery(store, account.id)
         token = account.issue().access_token
         answer = client.request(token, "DELETE", f"/send/{delivery_id}")
         assert answer.status == 200

@@ -38,8 +38,8 @@ from dkimctl.rotation.retirement import (
 from dkimctl.rotation.successors import RotationPolicy, find_successors, start_date
 from dkimctl.service import clients
 from dkimctl.service.app import create_app
-from dkimctl.service.database.opening import open_store
-from dkimctl.service.keys.pairs import KeyPair
+from dkimctl.service.database import open_store
+from dkimctl.service.key_pairs import KeyPair
 from dkimctl.settings.values import SANDBOX_FIXED
 from dkimctl.specs.selector_template import SelectorTemplate
 from dkimctl.specs.spec_file import load_specs

@@ -10,9 +10,8 @@ from contextlib import closing
 import httpx
 import pytest
 
-from dkimctl.service.clients import ClientCredentials, create_client
-from dkimctl.service.database.opening import open_store
-from dkimctl.service.deliveries import add_delivery
+from dkimctl.service.clients import ClientCredentials, add_delivery, create_client
+from dkimctl.service.database import open_store
 from processes import ServeProcess
 
 pytestmark = pytest.mark.nightly

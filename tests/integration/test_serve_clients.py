@@ -55,8 +55,6 @@ def _tree(cli) -> set[str]:
         ("registration", "list"),
         ("registration", "delete", "example.com", "s1", "--yes"),
         ("export", "--format", "rspamd", "--output-dir", "export"),
-        ("backup", "backup.db"),
-        ("audit",),
     ],
 )
 @pytest.mark.parametrize("data", [(), ("--data", "typo.db"), ("--data", "no/such/typo.db")])

@@ -13,7 +13,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from dkimctl.service.clients import ClientCredentials
-from dkimctl.service.database.opening import open_store
+from dkimctl.service.database import open_store
 from dkimctl.service.http.failed_logins import LONGEST_BLOCK, LoginGuard
 from fakes import Clock
 from processes import ServeProcess

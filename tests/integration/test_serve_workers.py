@@ -111,24 +111,6 @@ def test_the_workers_count_together_and_leave_nothing_behind(cli, tmp_path):
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
-def test_keys_are_made_ahead_and_shared(cli):
-    service = ServeProcess(cli, "--workers", 2, "--key-pool", 3)
-    try:
-        wait_for(lambda: _pool_depth(service.url) >= 3)
-        environment = service.create_client()
-        cli.write("domains.yaml", "- {sign_domain: example.com, key_len: 2048}\n")
-        assert cli("register", "domains.yaml", env=environment).status == 0
-        wait_for(lambda: _pool_depth(service.url) >= 3)
-    finally:
-        service.stop()
-
-
-def _pool_depth(url: str) -> float:
-    found = re.search(r'dkimctl_key_pool_depth{key_len="2048"} (\S+)', _metrics(url))
-    return float(found[1]) if found else 0.0
-
-
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
 def test_a_worker_that_was_killed_is_replaced(service):
     wait_for(lambda: len(children(service.pid)) == 2)
     before = children(service.pid)

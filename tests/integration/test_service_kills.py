@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 import service_crash
-from dkimctl.service.database.location import Location
+from dkimctl.service.location import Location
 from postgresql import serving_postgresql
 from processes import Cli, ServeProcess
-from service_crash import Load, fill_pool, kill_workers, problems
+from service_crash import Load, kill_workers, problems
 
 if not sys.platform.startswith("linux"):
     pytest.skip("needs workers, and /proc", allow_module_level=True)
@@ -51,10 +51,8 @@ def test_clients_that_register_the_same_at_once_get_each_once(cli, location):
 
 
 def test_workers_that_are_killed_lose_nothing(cli, location):
-    with serving(cli, location, "--workers", 2) as service:
-        fill_pool(location, 50)
-        with Load(service.url, location) as load:
-            kill_workers(service.pid, load, KILLS, seed=1)
+    with serving(cli, location, "--workers", 2) as service, Load(service.url, location) as load:
+        kill_workers(service.pid, load, KILLS, seed=1)
     assert load.failures > 0
     assert problems(load, location) == []
 

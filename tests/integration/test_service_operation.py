@@ -5,9 +5,16 @@ from __future__ import annotations
 import shlex
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
+from sqlalchemy import select
 
+from dkimctl.service.clients import add_delivery, authenticate, cancel_delivery, create_client
+from dkimctl.service.database import open_store
+from dkimctl.service.key_pairs import Passphrase, make_key
+from dkimctl.service.registrations import Registration, add_all, find_all
+from dkimctl.service.schema import registrations
 from documents import example
 
 if sys.platform == "win32":
@@ -54,16 +61,38 @@ def test_the_script_of_the_page(cli, environment):
     assert "acme\t" in cli("service", "client", "list", env=environment).out
 
 
-def test_a_backup_is_made_and_restored(cli, shell, environment):
-    assert cli("service", "client", "create", "acme", env=environment).status == 0
-    done = shell(example("service audit --since"), environment)
-    assert "client create\tacme" in done.stdout
-    restored = cli("service", "client", "list", "--data", "restored.db", env=environment)
-    assert "acme\t" in restored.out
+def test_a_database_is_dumped_and_restored(cli, shell, postgresql, needs_tool):
+    needs_tool("pg_dump")
+    server = {"PGHOST": "127.0.0.1", "PGPORT": str(postgresql.port), "PGUSER": "dkimctl"}
+    location = {"DKIMCTL_SERVICE_DATABASE": postgresql.url("dkimctl")}
+    try:
+        postgresql.execute("CREATE DATABASE dkimctl")
+        assert cli("service", "client", "create", "acme", env=location).status == 0
+        shell(example("pg_dump").replace("sudo -u postgres ", ""), server)
+        assert (cli.home / "backup.dump").stat().st_mode & 0o777 == 0o600
+        postgresql.execute("DROP DATABASE dkimctl WITH (FORCE)")
+        postgresql.execute("CREATE DATABASE dkimctl")
+        shell(example("pg_restore").replace("sudo -u postgres ", ""), server)
+        assert "acme\t" in cli("service", "client", "list", env=location).out
+    finally:
+        postgresql.execute("DROP DATABASE IF EXISTS dkimctl WITH (FORCE)")
 
 
-def test_a_file_moves_to_postgresql(cli, shell, postgresql_database):
-    url = postgresql_database.text
-    assert cli("service", "client", "create", "acme", "--data", "service.db").status == 0
-    shell(example("restore move.db"), {"DATABASE_URL": url})
-    assert "acme\t" in cli("service", "client", "list", "--database", url).out
+def test_a_file_moves_to_postgresql(cli, shell, postgresql_database, needs_tool):
+    needs_tool("psql")
+    with closing(open_store(cli.home / "service.db", Passphrase(b"ours"))) as store:
+        created = create_client(store, "acme")
+        add_delivery(store, "acme", "delivery-1")
+        pair = make_key(1024)
+        moved = Registration("acme", "a.example", "s1", 1024, "2026-11-21T12:00+00:00", 0, True,
+                             pair.value, "2026-11-21T12:00:00+00:00")  # fmt: skip
+        assert add_all(store, {moved: pair.private_key})
+    url = postgresql_database.text.replace("+psycopg", "")
+    shell(example("move passphrases"), {"DATABASE": url})
+    with closing(open_store(postgresql_database, Passphrase(b"ours"))) as store:
+        assert authenticate(store, "acme", created.secret)
+        assert cancel_delivery(store, "acme", "delivery-1")
+        assert find_all(store, [moved.name]) == {moved.name: moved}
+        with store.reading() as connection:
+            stored = connection.execute(select(registrations.c.private_key)).scalar_one()
+        assert store.unseal(stored) == pair.private_key

@@ -1,18 +1,15 @@
-"""`dkimctl service`: new secrets of clients, and the audit log."""
+"""`dkimctl service`: new secrets of clients, and what the system's log has of changes."""
 
 from __future__ import annotations
 
 import json
-import sqlite3
-import time
 from contextlib import closing
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from dkimctl.service.clients import authenticate
-from dkimctl.service.database.opening import open_store
+from dkimctl.service.database import open_store
 
 DATA = ("--data", "service.db")
 
@@ -78,49 +75,3 @@ def test_an_overlap_that_is_no_duration_is_refused(cli, secret, overlap) -> None
     done = cli("service", "client", "rotate-secret", "me", f"--overlap={overlap}", *DATA)
     assert (done.status, done.out) == (2, "")
     assert "in --overlap: invalid duration" in done.err
-
-
-def test_the_audit_log_is_lines_or_json(cli, secret) -> None:
-    cli("service", "client", "disable", "me", *DATA)
-    lines = [line.split("\t") for line in cli("service", "audit", *DATA).out.splitlines()]
-    assert [line[2:] for line in lines] == [["client create", "me"], ["client disable", "me"]]
-    assert all(line[1].startswith("operator:") for line in lines)
-    actions = json.loads(cli("service", "audit", "--format", "json", *DATA).out)["actions"]
-    assert [list(action.values()) for action in actions] == lines
-    assert list(actions[0]) == ["at", "actor", "action", "subject"]
-
-
-def test_an_audit_log_without_actions_is_empty(cli, secret) -> None:
-    since = ("--since", "9000-01-01")
-    assert cli("service", "audit", *since, *DATA).out == ""
-    as_json = cli("service", "audit", *since, "--format", "json", *DATA)
-    assert json.loads(as_json.out) == {"actions": []}
-
-
-def test_control_characters_of_the_audit_log_do_not_reach_the_terminal(cli, secret) -> None:
-    with closing(sqlite3.connect(cli.home / "service.db")) as connection, connection:
-        row = ("2026\x1b[2J", "a\tb", "c\nd", "\x07")
-        connection.execute("INSERT INTO audit VALUES (NULL, ?, ?, ?, ?)", row)
-    assert cli("service", "audit", *DATA).out.splitlines()[-1] == (
-        "2026\\x1b[2J\ta\\x09b\tc\\x0ad\t\\x07"
-    )
-
-
-def test_the_audit_log_is_purged_before_a_date(cli, secret) -> None:
-    time.sleep(1)  # times are to the second
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    done = cli("service", "audit", "--purge-before", now, *DATA)
-    assert (done.status, done.out) == (0, "")
-    assert "deleted 1 action from the audit log" in done.err
-    assert cli("service", "audit", *DATA).out.count("\n") == 1
-    assert "\taudit purge\tbefore 2" in cli("service", "audit", *DATA).out
-
-
-@pytest.mark.parametrize(
-    "date", ["", "yesterday", "2026-13-01", "2026-01-31T12:00", "0001-01-01T00:00+23:59"]
-)
-def test_a_date_that_is_none_is_refused(cli, secret, date) -> None:
-    done = cli("service", "audit", f"--since={date}", *DATA)
-    assert (done.status, done.out) == (2, "")
-    assert "invalid date" in done.err
-    assert "hint: write 2026-01-31" in done.err

@@ -24,7 +24,7 @@ from wsgiref.headers import Headers
 from wsgiref.simple_server import ServerHandler, WSGIRequestHandler, WSGIServer
 
 from dkimctl.service.app import create_app
-from dkimctl.service.environment import open_key_store
+from dkimctl.service.database import open_key_store
 
 # Before the request is processed, or after that: the client must not rely on either.
 BEFORE = ("drop-before", "429", "500-before", "502-before", "503-before", "504-before")

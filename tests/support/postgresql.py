@@ -13,9 +13,9 @@ from pathlib import Path
 
 from sqlalchemy import create_engine, text
 
-from dkimctl.service.database.location import DatabaseUrl, read_location
-from dkimctl.service.database.opening import open_store
-from dkimctl.service.database.schema import metadata
+from dkimctl.service.database import open_store
+from dkimctl.service.location import DatabaseUrl, read_location
+from dkimctl.service.schema import metadata
 from ports import free_port
 
 USER = "dkimctl"

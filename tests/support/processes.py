@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dkimctl.service.clients import create_client
-from dkimctl.service.database.opening import open_store
+from dkimctl.service.database import open_store
 
 LIMIT = 60.0  # seconds that a command on a terminal, or the start of a service, may take
 

@@ -21,7 +21,7 @@ from dkimctl.service.http.log_output import LogFormat
 if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication
 
-    from dkimctl.service.database.location import Location
+    from dkimctl.service.location import Location
     from dkimctl.service.server.listening import Listening
 
 app = App()
@@ -32,7 +32,7 @@ app = App()
         "dkimctl serve",
         "dkimctl serve --port 8025 --data service.db",
         "dkimctl serve --host 0.0.0.0",
-        "dkimctl serve --workers 4 --key-pool 1000",
+        "dkimctl serve --workers 4",
     )
 )
 def serve(
@@ -61,15 +61,6 @@ def serve(
     workers: Annotated[
         int, typer.Option(metavar="N", min=1, max=64, help="Processes, 1 to 64; not on Windows.")
     ] = 1,
-    key_pool: Annotated[
-        int,
-        typer.Option(
-            metavar="N",
-            min=0,
-            max=100_000,
-            help="Keys of each length to make ahead, while there is nothing else to do.",
-        ),
-    ] = 0,
     log_format: Annotated[
         LogFormat,
         typer.Option(
@@ -117,7 +108,6 @@ def serve(
         create_app,
         max_domains=max_domains,
         max_waiting=max(1, threads - max(2, threads // 4)),
-        key_pool=key_pool,
         key_threads=max(1, (os.cpu_count() or 1) // workers),
         monitoring=monitoring,
     )

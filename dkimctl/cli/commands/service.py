@@ -1,14 +1,25 @@
-"""`dkimctl service`: what an operator of the service does (interface 3.2)."""
+"""`dkimctl service`: what an operator does with clients, registrations, deliveries and keys.
+
+The system's log has a line for each change, beside those of the service itself.
+"""
 
 from __future__ import annotations
 
-from contextlib import closing
+import json
+import os
+import shlex
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dkimctl.cli.commands import service_audit, service_backup, service_export, service_registration
+from dkimctl.cli import prompt
 from dkimctl.cli.completion import complete_clients
 from dkimctl.cli.embedded_service import open_service_store
 from dkimctl.cli.options import (
@@ -16,28 +27,28 @@ from dkimctl.cli.options import (
     DataOption,
     TableOrJson,
     TableOrJsonOption,
+    YesOption,
     examples,
     read_duration,
     read_output,
 )
-from dkimctl.cli.output.new_clients import (
-    announce_login,
-    announce_rotation,
-    create_and_print,
-    create_and_save,
-    rotate_and_print,
-    rotate_and_save,
-)
-from dkimctl.cli.output.service_lists import json_list
-from dkimctl.cli.output.streams import write
-from dkimctl.text.escaping import printable
+from dkimctl.cli.output.streams import Reporter, write
+from dkimctl.errors import ExitCode, OutputError, UsageError
+from dkimctl.system.ownership import directory_fault, refuse
+from dkimctl.system.writing import create_private
+from dkimctl.text.durations import format_duration
+from dkimctl.text.escaping import few, printable
+from dkimctl.text.grouping import counted
+
+if TYPE_CHECKING:
+    from dkimctl.service.location import Location
+    from dkimctl.service.signers import Plan
 
 app = App(
-    help="Manage the embedded service: its clients, registrations, deliveries and data.",
+    help="Manage the embedded service: its clients, registrations, deliveries and keys.",
     epilog=examples(
         "dkimctl service client create --output secret.txt",
         "dkimctl service client disable CLIENT_ID",
-        "dkimctl service backup backup.db",
         "dkimctl service export --format opendkim --output-dir /etc/opendkim/dkimctl",
     ),
 )
@@ -47,16 +58,20 @@ client = App(
         "dkimctl service client create --output secret.txt", "dkimctl service client list"
     ),
 )
+registration = App(
+    help="List, enable, disable and delete registrations.",
+    epilog=examples(
+        "dkimctl service registration list --domain example.com",
+        "dkimctl service registration disable example.com s1",
+    ),
+)
 delivery = App(
     help="Add deliveries, which a client can cancel.",
     epilog=examples("dkimctl service delivery add CLIENT_ID"),
 )
 app.add_typer(client, name="client")
-app.add_typer(service_registration.app, name="registration")
+app.add_typer(registration, name="registration")
 app.add_typer(delivery, name="delivery")
-app.add_typer(service_export.app)
-app.add_typer(service_backup.app)
-app.add_typer(service_audit.app)
 
 ClientArgument = Annotated[
     str, typer.Argument(metavar="CLIENT_ID", help="Client ID.", autocompletion=complete_clients)
@@ -71,6 +86,8 @@ SecretOutputOption = Annotated[
         help="Write the secret to this new file, which only you can read, and print the ID alone.",
     ),
 ]
+DomainArgument = Annotated[str, typer.Argument(metavar="DOMAIN", help="Signing domain.")]
+SelectorArgument = Annotated[str, typer.Argument(metavar="SELECTOR", help="Its selector.")]
 
 
 @client.command(
@@ -90,30 +107,33 @@ def create(
 ) -> None:
     """Create a client and print its ID and secret as JSON; the secret is not shown again."""
     with closing(open_service_store(data, may_create=True)) as store:
-        if output is None:
-            client_id = create_and_print(store, client_id)
-        else:
-            client_id = create_and_save(store, client_id, output)
-    announce_login(ctx.obj, client_id, output)
+        from dkimctl.service.clients import create_client, withdraw_client
+
+        def change(secret: str) -> tuple[str, Callable[[], None]]:
+            created = create_client(store, client_id, secret).client_id
+            return created, partial(withdraw_client, store, created)
+
+        created = _hand_over(
+            output,
+            change,
+            done="the client was created; its secret",
+            undone="no client was created",
+        )
+    _log_change("client create", created)
+    _announce_login(ctx.obj, created, output)
 
 
 @client.command(
     "list",
     epilog=examples("dkimctl service client list", "dkimctl service client list --format json"),
 )
-def list_(fmt: TableOrJsonOption = TableOrJson.TABLE, data: DataOption = None) -> None:
+def list_clients(fmt: TableOrJsonOption = TableOrJson.TABLE, data: DataOption = None) -> None:
     """List the clients, one per line: ID, state, creation time."""
     with closing(open_service_store(data)) as store:
-        from dkimctl.service.clients import list_clients
+        from dkimctl.service import clients
 
-        clients = list_clients(store)
-    if fmt is TableOrJson.JSON:
-        from dataclasses import asdict
-
-        write(json_list("clients", map(asdict, clients)))
-        return
-    rows = ((client.client_id, client.state, client.created_at) for client in clients)
-    write("\t".join(printable(field) for field in row) + "\n" for row in rows)
+        rows = [client._asdict() for client in clients.list_clients(store)]
+    write(_json_list("clients", rows) if fmt is TableOrJson.JSON else map(_line, rows))
 
 
 @client.command(epilog=examples("dkimctl service client disable CLIENT_ID"))
@@ -123,6 +143,7 @@ def disable(client_id: ClientArgument, data: DataOption = None) -> None:
         from dkimctl.service.clients import disable_client
 
         disable_client(store, client_id)
+    _log_change("client disable", client_id)
 
 
 @client.command(epilog=examples("dkimctl service client enable CLIENT_ID"))
@@ -132,6 +153,7 @@ def enable(client_id: ClientArgument, data: DataOption = None) -> None:
         from dkimctl.service.clients import enable_client
 
         enable_client(store, client_id)
+    _log_change("client enable", client_id)
 
 
 @client.command(epilog=examples("dkimctl service client delete CLIENT_ID"))
@@ -141,6 +163,7 @@ def delete(client_id: ClientArgument, data: DataOption = None) -> None:
         from dkimctl.service.clients import delete_client
 
         delete_client(store, client_id)
+    _log_change("client delete", client_id)
 
 
 @client.command(
@@ -170,18 +193,349 @@ def rotate_secret(
     """
     seconds = read_duration("--overlap", overlap, may_be_zero=True).total_seconds()
     with closing(open_service_store(data)) as store:
-        if output is None:
-            rotate_and_print(store, client_id, seconds)
-        else:
-            rotate_and_save(store, client_id, seconds, output)
-    announce_rotation(ctx.obj, client_id, seconds, output)
+        from dkimctl.service import clients
+
+        def change(secret: str) -> tuple[str, Callable[[], None]]:
+            rotation = clients.rotate_secret(store, client_id, seconds, secret)
+            return client_id, partial(clients.undo_rotation, store, rotation)
+
+        _hand_over(
+            output,
+            change,
+            done="the new secret is valid; it",
+            undone="the client's secret is as before",
+        )
+    _log_change("client rotate-secret", client_id)
+    valid = f"valid for {format_duration(seconds)} more" if seconds else "no longer valid"
+    ctx.obj.note(f"dkimctl: the previous secret is {valid}")
+    _announce_login(ctx.obj, client_id, output)
+
+
+def _hand_over(
+    output: Path | None,
+    change: Callable[[str], tuple[str, Callable[[], None]]],
+    *,
+    done: str,
+    undone: str,
+) -> str:
+    """Make a change for a new secret, and print ID and secret as JSON; returns the client ID.
+
+    With `output`, the secret is written to that new file, and the ID printed alone. `change` takes
+    the secret, and returns the ID and what undoes it: a new client exists, or a new secret is
+    valid, if, and only if, the secret has arrived. Raises NegativeAnswer, UsageError and
+    OutputError.
+    """
+    from dkimctl.service.clients import new_secret
+
+    secret = new_secret()
+    if output is not None:
+        with _new_secret_file(output, secret, undone=undone):
+            client_id, _ = change(secret)
+        write([client_id + "\n"], hint=f"{done} is in {output}")
+        return client_id
+    client_id, undo = change(secret)
+    document = json.dumps({"client_id": client_id, "client_secret": secret})
+    try:
+        write([document + "\n"], must_arrive=True, hint=undone)
+    except BaseException:
+        undo()
+        raise
+    return client_id
+
+
+@contextmanager
+def _new_secret_file(path: Path, secret: str, *, undone: str) -> Iterator[None]:
+    """Write `secret`, as one line, into a new file; delete it if the block fails.
+
+    Raises UsageError for a file that exists, also as a link, or a directory in which other users
+    could replace it; OutputError if it cannot be written.
+    """
+    try:
+        fault = directory_fault(path.parent, in_own_group=True)
+        refuse(fault, UsageError, hint="name a file in a directory of your own")
+        create_private(path, f"{secret}\n")
+    except FileExistsError:
+        raise UsageError(
+            f"{path} exists, and is not overwritten: it may hold another secret",
+            hint="name a new file with --output, or move this one away",
+        ) from None
+    except OSError as error:
+        raise OutputError(
+            f"cannot write {path}: {error.strerror or error}",
+            hint=f"check that its directory exists and has space; {undone}",
+        ) from None
+    try:
+        yield
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+
+
+def _announce_login(reporter: Reporter, client_id: str, secret_file: Path | None) -> None:
+    """Say how the client logs in."""
+    words = ["dkimctl", "login", "--auth-url", "URL", "--base-url", "URL", "--client-id", client_id]
+    command = shlex.join(words)
+    if secret_file:
+        command += f" --secret-stdin < {shlex.quote(str(secret_file))}"
+        reporter.note(f"dkimctl: the secret is in {secret_file}; delete it after the login")
+    reporter.note(f"dkimctl: next, with the URL that `dkimctl serve` prints: {command}")
+
+
+@registration.command(
+    "list",
+    epilog=examples(
+        "dkimctl service registration list",
+        "dkimctl service registration list --client CLIENT_ID --format json",
+    ),
+)
+def list_registrations(
+    client: Annotated[
+        str | None,
+        typer.Option(
+            "--client",
+            metavar="CLIENT_ID",
+            help="List those of this client.",
+            autocompletion=complete_clients,
+        ),
+    ] = None,
+    domain: Annotated[
+        str | None,
+        typer.Option("--domain", metavar="DOMAIN", help="List those of this signing domain."),
+    ] = None,
+    fmt: TableOrJsonOption = TableOrJson.TABLE,
+    data: DataOption = None,
+) -> None:
+    """List the registrations, one per line.
+
+    Domain, selector, client ID, key length, start date, `default`, enabled or disabled, time of
+    the registration. As JSON with the value of the DNS record as well.
+    """
+    with closing(open_service_store(data)) as store:
+        from dkimctl.service import registrations
+
+        found = registrations.list_registrations(store, client, domain)
+        rows = (registration._asdict() for registration in found)
+        if fmt is TableOrJson.JSON:
+            write(_json_list("registrations", rows))
+            return
+        names = "sign_domain selector client_id key_len start_date default enable regist_date"
+        for_people = {True: "enabled", False: "disabled"}
+        write(
+            _line(
+                {name: row[name] for name in names.split()} | {"enable": for_people[row["enable"]]}
+            )
+            for row in rows
+        )
+
+
+@registration.command(
+    "enable", epilog=examples("dkimctl service registration enable example.com s1")
+)
+def enable_registration(
+    ctx: typer.Context,
+    domain: DomainArgument,
+    selector: SelectorArgument,
+    data: DataOption = None,
+) -> None:
+    """Enable a disabled registration."""
+    _set_enabled(ctx.obj, domain, selector, data, is_enabled=True)
+
+
+@registration.command(
+    "disable", epilog=examples("dkimctl service registration disable example.com s1")
+)
+def disable_registration(
+    ctx: typer.Context,
+    domain: DomainArgument,
+    selector: SelectorArgument,
+    data: DataOption = None,
+) -> None:
+    """Disable a registration: `service export` then leaves its key out."""
+    _set_enabled(ctx.obj, domain, selector, data, is_enabled=False)
+
+
+@registration.command(
+    "delete",
+    epilog=examples(
+        "dkimctl service registration delete example.com s1",
+        "dkimctl service registration delete example.com s1 --yes",
+    ),
+)
+def delete_registration(
+    ctx: typer.Context,
+    domain: DomainArgument,
+    selector: SelectorArgument,
+    yes: YesOption = False,
+    data: DataOption = None,
+) -> int:
+    """Delete a registration and its private key. Asks first.
+
+    Domain and selector can be registered again then, with a new key.
+    """
+    with closing(open_service_store(data)) as store:
+        from dkimctl.service import registrations
+
+        name = registrations.read_name(domain, selector)
+        registrations.require_registration(store, name)
+        what = f"the selector {name.selector} of {name.sign_domain}"
+        refusal = UsageError(
+            f"there is no terminal to ask whether to delete {what}", hint="add --yes"
+        )
+        question = f"Delete {what}, with its private key?"
+        if not (yes or prompt.may_delete(question, refusal=refusal)):
+            ctx.obj.note("dkimctl: nothing was deleted")
+            return ExitCode.NO
+        registrations.delete_registration(store, name)
+    _log_change("registration delete", " ".join(name))
+    _note_export(ctx.obj)
+    return ExitCode.OK
+
+
+def _set_enabled(
+    reporter: Reporter, domain: str, selector: str, data: Location | None, *, is_enabled: bool
+) -> None:
+    with closing(open_service_store(data)) as store:
+        from dkimctl.service.registrations import read_name, set_enabled
+
+        name = read_name(domain, selector)
+        set_enabled(store, name, is_enabled)
+    _log_change(f"registration {'enable' if is_enabled else 'disable'}", " ".join(name))
+    _note_export(reporter)
+
+
+def _note_export(reporter: Reporter) -> None:
+    reporter.note("dkimctl: signers learn of it from the next `dkimctl service export`")
 
 
 @delivery.command(epilog=examples("dkimctl service delivery add CLIENT_ID"))
 def add(client_id: ClientArgument, data: DataOption = None) -> None:
     """Add a delivery for a client and print its ID, for `dkimctl api DELETE /send/ID`."""
     with closing(open_service_store(data)) as store:
-        from dkimctl.service.deliveries import add_delivery
+        from dkimctl.service.clients import add_delivery
 
         delivery_id = add_delivery(store, client_id)
+    _log_change("delivery add", f"{client_id} {delivery_id}")
     write([delivery_id + "\n"])
+
+
+class Signer(StrEnum):
+    """What signs mail."""
+
+    OPENDKIM = "opendkim"
+    RSPAMD = "rspamd"
+
+
+@app.command(
+    epilog=examples(
+        "dkimctl service export --format opendkim --output-dir /etc/opendkim/dkimctl",
+        "dkimctl service export --format rspamd --output-dir /etc/rspamd/dkimctl --group _rspamd",
+    ),
+)
+def export(
+    ctx: typer.Context,
+    signer: Annotated[
+        Signer,
+        typer.Option("--format", "-f", metavar="FORMAT", help=f"{', '.join(Signer)}."),
+    ],
+    output_dir: Annotated[
+        Path,
+        typer.Option("--output-dir", metavar="DIR", help="Write the files to this directory."),
+    ],
+    group: Annotated[
+        str | None,
+        typer.Option(
+            "--group",
+            metavar="GROUP",
+            help="Let members of this group read the files, too (default: only you).",
+        ),
+    ] = None,
+    third_party_client: Annotated[
+        str | None,
+        typer.Option(
+            "--third-party-client",
+            metavar="CLIENT_ID",
+            autocompletion=complete_clients,
+            help="Sign mail of domains without a key with the registration of this client that is "
+            "marked `default` (default: the only client's, if there is only one).",
+        ),
+    ] = None,
+    data: DataOption = None,
+) -> None:
+    """Write the private keys in effect, and the files that tell a signer to use them.
+
+    For each domain, the enabled registration with the latest start date in the past signs. Keys of
+    deleted clients are left out; those of disabled clients are not. If several clients have
+    registered a domain, the first one's keys sign. The keys are not encrypted, since a signer
+    cannot ask for a passphrase.
+
+    Run it from a timer, so that start dates take effect, and send SIGUSR1 to opendkim afterwards;
+    rspamd notices by itself. Files that are no longer used are kept for an hour.
+
+    The signer must be able to read the files: run the command as the signer's user, or name its
+    group. With RequireSafeKeys, opendkim only accepts keys of its own user or root, in a group
+    without other members.
+    """
+    with closing(open_service_store(data, with_keys=True)) as store:
+        from dkimctl.service import signers
+
+        now = datetime.now(UTC)
+        with signers.open_directory(output_dir, signer, group) as directory:
+            plan = signers.read_plan(store, now, third_party_client)
+            write_files = {
+                Signer.OPENDKIM: signers.opendkim_files,
+                Signer.RSPAMD: signers.rspamd_files,
+            }[signer]
+            files = write_files(plan, directory.path, directory.keys)
+            keys = {key.fqdn: key.private_key for key in plan.keys}
+            changed = directory.write(files, keys, now)
+    if changed:
+        _log_change("export", str(output_dir.absolute()))
+    _report_export(ctx.obj, plan, len(changed), third_party_client)
+
+
+def _report_export(
+    reporter: Reporter, plan: Plan, changed: int, third_party_client: str | None
+) -> None:
+    if plan.contested:
+        reporter.warn(
+            f"registered by several clients: {counted(len(plan.contested), 'domain')} "
+            f"({few(plan.contested)}); the keys of the first client are used",
+            hint="disable those that are wrong with `dkimctl service registration disable`",
+        )
+    if third_party_client is not None and not plan.third_party:
+        reporter.warn(
+            "the client of --third-party-client has no registration in effect that is marked "
+            "`default`: mail of domains without a key is not signed"
+        )
+    elif plan.third_party_owners:
+        reporter.warn(
+            f"marked `default`, but not used for mail of domains without a key: registrations of "
+            f"{few(plan.third_party_owners)}",
+            hint="name the client whose key signs that mail with --third-party-client",
+        )
+    counts = {"exported": len(plan.keys), **plan.left_out, "files written": changed}
+    words = [f"{counted(len(plan.keys), 'key')} exported"]
+    words += [f"{count} {reason}" for reason, count in plan.left_out.items()]
+    words.append(f"{counted(changed, 'file')} written" if changed else "nothing has changed")
+    reporter.summarize(", ".join(words), counts)
+
+
+def _line(row: Mapping[str, object]) -> str:
+    return "\t".join(printable(str(value)) for value in row.values()) + "\n"
+
+
+def _json_list(name: str, rows: Iterable[Mapping[str, object]]) -> Iterator[str]:
+    """One object with a list of this name, an item on each line."""
+    yield f'{{"{name}": ['
+    for number, row in enumerate(rows):
+        yield (",\n " if number else "\n ") + json.dumps(row)
+    yield "\n]}\n"
+
+
+def _log_change(action: str, subject: str) -> None:
+    """Write to the system's log what the operator has changed, and to what; never a secret."""
+    if sys.platform != "win32":
+        import syslog
+
+        syslog.openlog("dkimctl", syslog.LOG_PID)
+        syslog.syslog(f"operator uid={os.geteuid()} action={action!r} subject={subject!r}")

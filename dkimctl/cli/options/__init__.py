@@ -31,7 +31,7 @@ from dkimctl.render.renderer import Format, KeyFormat, Provider
 from dkimctl.text.durations import parse_duration
 
 if TYPE_CHECKING:
-    from dkimctl.service.database.location import Location
+    from dkimctl.service.location import Location
 
 COMMON_PANEL = "Common options"
 _OUTPUT_PANEL = "Output"
@@ -279,7 +279,7 @@ def read_output(text: str) -> Path | None:
 
 def read_data(text: str) -> "Location":
     """Where the service's data is, from an option. Raises UsageError."""
-    from dkimctl.service.database.location import DatabaseUrl, read_location
+    from dkimctl.service.location import DatabaseUrl, read_location
 
     location = read_location(text)
     if isinstance(location, DatabaseUrl) and location.has_password:

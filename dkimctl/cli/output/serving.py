@@ -10,7 +10,7 @@ from dkimctl.cli.embedded_service import data_option
 from dkimctl.cli.output.streams import Reporter
 
 if TYPE_CHECKING:
-    from dkimctl.service.database.location import Location
+    from dkimctl.service.location import Location
     from dkimctl.service.server.listening import Listening
 
 _ALL = {4: "all IPv4 addresses of this machine", 6: "all IPv6 addresses of this machine"}

@@ -14,9 +14,9 @@ from sqlalchemy import bindparam, delete, insert, select
 
 from dkimctl.errors import UsageError
 from dkimctl.service.clients import ClientState
-from dkimctl.service.database.schema import clients, tokens
-from dkimctl.service.database.store import Store
+from dkimctl.service.database import Store
 from dkimctl.service.failures import describe_failure
+from dkimctl.service.schema import clients, tokens
 
 _logger = logging.getLogger(__name__)
 
@@ -82,7 +82,8 @@ def issue_token(store: Store, client_id: str, now: float) -> str:
     """
     token = secrets.token_urlsafe(_TOKEN_BYTES)
     row = {"token_hash": _hash(token), "client_id": client_id, "expires_at": now + TOKEN_LIFETIME}
-    store.add(_INSERT_TOKEN, row)
+    with store.writing(durable=False) as connection:
+        connection.execute(_INSERT_TOKEN, row)
     if not 0 <= now - _purged_at.get(store, 0) < _PURGE_EVERY:
         _purge(store, now)
     return token
@@ -93,13 +94,15 @@ def client_of_token(store: Store, token: str, now: float) -> str | None:
 
     None if it is unknown or expired, or its client is disabled or deleted (interface 3.2).
     """
-    row = store.first(_CLIENT_OF_TOKEN, {"token_hash": _hash(token), "now": now})
-    return row[0] if row else None
+    parameters = {"token_hash": _hash(token), "now": now}
+    with store.reading() as connection:
+        return connection.execute(_CLIENT_OF_TOKEN, parameters).scalar()
 
 
 def _purge(store: Store, now: float) -> None:
     """Delete expired tokens; a failure is logged, since it is not that of the request."""
-    # Those that another process is deleting are left to it. See keys/pool.py for the CTE.
+    # Those that another process is deleting are left to it. A CTE is run once: as a
+    # plain subquery, PostgreSQL may run it again and delete more.
     expired = (
         select(tokens.c.token_hash)
         .where(tokens.c.expires_at <= now)

@@ -18,9 +18,9 @@ from sqlalchemy import Connection, bindparam, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from dkimctl.service.clients import ClientCredentials, authenticate
-from dkimctl.service.database.schema import failed_logins
-from dkimctl.service.database.store import Store
+from dkimctl.service.database import Store
 from dkimctl.service.http.errors import LoginBlocked
+from dkimctl.service.schema import failed_logins
 from dkimctl.text.escaping import printable
 
 _logger = logging.getLogger(__name__)
@@ -124,7 +124,8 @@ def _key(client_id: str, address: str) -> bytes:
 
 
 def _find(store: Store, key: bytes, now: float) -> Failures:
-    row = store.first(_FAILURES, {"of": key, "since": now - WINDOW})
+    with store.reading() as connection:
+        row = connection.execute(_FAILURES, {"of": key, "since": now - WINDOW}).first()
     return Failures(*row) if row else Failures()
 
 

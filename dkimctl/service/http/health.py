@@ -8,8 +8,8 @@ from concurrent.futures import Future
 import falcon
 from sqlalchemy import select
 
-from dkimctl.service.database.schema import clients
-from dkimctl.service.database.store import Store
+from dkimctl.service.database import Store
+from dkimctl.service.schema import clients
 from dkimctl.system.threads import StartThread, start_daemon
 
 _DATABASE_LIMIT = 2.0  # seconds to answer; load balancers often wait for 5

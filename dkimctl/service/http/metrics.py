@@ -25,12 +25,11 @@ from sqlalchemy import func, select
 
 from dkimctl.errors import UsageError
 from dkimctl.service.clients import ClientState
-from dkimctl.service.database.schema import clients
-from dkimctl.service.database.store import Store
+from dkimctl.service.database import Store
 from dkimctl.service.http.addresses import Network, is_in, peer_address
 from dkimctl.service.http.metrics_sharing import DIRECTORY
-from dkimctl.service.keys import pool
-from dkimctl.service.keys.pairs import KEY_LENGTHS, KeyMaker, KeyPair
+from dkimctl.service.key_pairs import KeyMaker, KeyPair
+from dkimctl.service.schema import clients
 
 _CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30)
@@ -137,19 +136,13 @@ class _DatabaseCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         try:
-            states, depths = _count_clients(self._store), pool.depth(self._store)
+            states = _count_clients(self._store)
         except UsageError:
             return
         by_state = GaugeMetricFamily("dkimctl_clients", "Clients by state.", labels=["state"])
         for state in ClientState:
             by_state.add_metric([state], states.get(state, 0))
         yield by_state
-        by_length = GaugeMetricFamily(
-            "dkimctl_key_pool_depth", "Keys made ahead, by length in bits.", labels=["key_len"]
-        )
-        for key_len in KEY_LENGTHS:
-            by_length.add_metric([str(key_len)], depths[key_len])
-        yield by_length
 
 
 def _count_clients(store: Store) -> Mapping[str, int]:

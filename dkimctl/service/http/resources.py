@@ -10,16 +10,15 @@ from urllib.parse import parse_qsl
 
 import falcon
 
-from dkimctl.service.clients import ClientCredentials
-from dkimctl.service.database.store import Store
-from dkimctl.service.deliveries import cancel_delivery
+from dkimctl.service.clients import ClientCredentials, cancel_delivery
+from dkimctl.service.database import Store
 from dkimctl.service.http.addresses import TrustedProxies
 from dkimctl.service.http.authorization import TOKEN_LIFETIME, authorization_value, issue_token
 from dkimctl.service.http.errors import RequestRefused, TokenRefused
 from dkimctl.service.http.failed_logins import LoginGuard
 from dkimctl.service.http.validation import validate_entry
-from dkimctl.service.keys.making import KeysNotInTime
-from dkimctl.service.registrar import Registrar
+from dkimctl.service.key_pairs import KeysNotInTime
+from dkimctl.service.registrations import Registrar
 
 _FORM = "application/x-www-form-urlencoded"
 _MAX_FIELDS = 100

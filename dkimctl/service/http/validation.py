@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from dkimctl.service.keys.pairs import KEY_LENGTHS
+from dkimctl.service.key_pairs import KEY_LENGTHS
 
 _LABEL = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _SELECTOR = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")

@@ -15,11 +15,9 @@ from falcon.testing import Result, TestClient
 from description import DescribedClient
 from dkimctl.service.app import create_app
 from dkimctl.service.clients import ClientCredentials, create_client
-from dkimctl.service.database.opening import open_store
-from dkimctl.service.database.sqlite import SqliteStore
-from dkimctl.service.database.store import Store
-from dkimctl.service.keys.pairs import KeyMaker, KeyPair
-from dkimctl.service.keys.pairs import make_key as make_real_key
+from dkimctl.service.database import Store, open_store
+from dkimctl.service.key_pairs import KeyMaker, KeyPair
+from dkimctl.service.key_pairs import make_key as make_real_key
 from fakes import Clock
 
 FORM = "application/x-www-form-urlencoded"
@@ -33,8 +31,8 @@ def new_data_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def sqlite_store(tmp_path: Path, new_data_file: Path) -> Iterator[SqliteStore]:
-    store = SqliteStore.open(Path(shutil.copy(new_data_file, tmp_path / "service.db")))
+def sqlite_store(tmp_path: Path, new_data_file: Path) -> Iterator[Store]:
+    store = open_store(Path(shutil.copy(new_data_file, tmp_path / "service.db")))
     yield store
     store.close()
 

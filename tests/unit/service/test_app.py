@@ -13,7 +13,7 @@ from sqlalchemy import text
 from description import DescribedClient
 from dkimctl.service.app import create_app
 from dkimctl.service.clients import ClientCredentials
-from dkimctl.service.database.store import Store
+from dkimctl.service.database import Store
 
 
 @pytest.mark.interface("4.3", "other-endpoints")

@@ -18,8 +18,7 @@ from dkimctl.service.clients import (
     rotate_secret,
     undo_rotation,
 )
-from dkimctl.service.database.sqlite import SqliteStore
-from dkimctl.service.database.store import Store
+from dkimctl.service.database import Store
 from fakes import Clock
 
 Operation = Callable[[Store, str], None]
@@ -39,7 +38,7 @@ def test_given_client_id_and_secret_are_used(store: Store) -> None:
     assert authenticate(store, "sandbox", "s" * 40)
 
 
-def test_the_secret_is_neither_in_the_repr_nor_in_the_file(sqlite_store: SqliteStore) -> None:
+def test_the_secret_is_neither_in_the_repr_nor_in_the_file(sqlite_store: Store) -> None:
     created = create_client(sqlite_store)
     assert created.secret not in repr(created)
     files = sqlite_store.path.parent.iterdir()
@@ -86,7 +85,7 @@ def test_clients_are_listed_with_state_and_creation_time(store: Store) -> None:
 
 
 @pytest.mark.parametrize("change", ["state = 'bogus'", "created_at = x'ff'", "client_id = x'ff'"])
-def test_an_invalid_client_in_the_file_is_reported(sqlite_store: SqliteStore, change: str) -> None:
+def test_an_invalid_client_in_the_file_is_reported(sqlite_store: Store, change: str) -> None:
     create_client(sqlite_store, "name")
     with sqlite_store.writing() as connection:
         connection.execute(text(f"UPDATE clients SET {change}"))

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from description import DescribedClient
 from dkimctl.service.app import create_app
 from dkimctl.service.clients import create_client
-from dkimctl.service.database.opening import open_store
+from dkimctl.service.database import open_store
 from dkimctl.service.http.authorization import issue_token
-from dkimctl.service.keys.pairs import KeyPair
+from dkimctl.service.key_pairs import KeyPair
 
 NOW = 1625097600.0
 

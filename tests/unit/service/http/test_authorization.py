@@ -15,12 +15,10 @@ from dkimctl.service.clients import (
     delete_client,
     disable_client,
 )
-from dkimctl.service.database.location import DatabaseUrl
-from dkimctl.service.database.opening import open_store
-from dkimctl.service.database.schema import tokens
-from dkimctl.service.database.sqlite import SqliteStore
-from dkimctl.service.database.store import Store
+from dkimctl.service.database import Store, open_store
 from dkimctl.service.http.authorization import client_of_token, issue_token
+from dkimctl.service.location import DatabaseUrl
+from dkimctl.service.schema import tokens
 from fakes import Clock
 
 REQUESTS = [("POST", "/domain/dkim"), ("DELETE", "/send/some-delivery")]
@@ -206,7 +204,7 @@ def test_tokens_that_another_process_deletes_are_not_waited_for(
 
 
 def test_a_token_is_issued_although_the_deletion_fails(
-    sqlite_store: SqliteStore, clock: Clock, caplog: pytest.LogCaptureFixture
+    sqlite_store: Store, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     client_id = create_client(sqlite_store).client_id
     _add_expired(sqlite_store, client_id, 1)

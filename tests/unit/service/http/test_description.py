@@ -30,13 +30,13 @@ from description import (
     resolve,
 )
 from dkimctl.service import app as app_module
-from dkimctl.service import deliveries
+from dkimctl.service import clients
 from dkimctl.service.app import create_app
-from dkimctl.service.database.store import Store
+from dkimctl.service.database import Store
 from dkimctl.service.http import validation
 from dkimctl.service.http.authorization import TOKEN_LIFETIME
 from dkimctl.service.http.description import read_description
-from dkimctl.service.keys.pairs import KEY_LENGTHS, KeyPair
+from dkimctl.service.key_pairs import KEY_LENGTHS, KeyPair
 from dkimctl.service.server.server import MAX_HEAD
 
 OPERATIONAL = {"/openapi.yaml", "/healthz", "/readyz", "/metrics"}  # not of the interface
@@ -127,7 +127,7 @@ def test_it_has_the_limits_of_the_service() -> None:
     assert (domains["minItems"], domains["maxItems"]) == (1, app_module._MAX_DOMAINS)
     assert SCHEMAS["Token"]["properties"]["expires_in"]["const"] == TOKEN_LIFETIME
     (parameter,) = operations()["DELETE", "/send/{delivery_id}"]["parameters"]
-    assert parameter["schema"]["pattern"] == f"^{deliveries._DELIVERY_ID.pattern}$"
+    assert parameter["schema"]["pattern"] == f"^{clients._DELIVERY_ID.pattern}$"
 
 
 @pytest.mark.parametrize(

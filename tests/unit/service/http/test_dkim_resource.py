@@ -16,9 +16,9 @@ from sqlalchemy import select
 from description import DescribedClient
 from dkimctl.service.app import create_app
 from dkimctl.service.clients import ClientCredentials, delete_client
-from dkimctl.service.database.schema import registrations
-from dkimctl.service.database.store import Store
-from dkimctl.service.keys.pairs import KeyMaker, KeyPair
+from dkimctl.service.database import Store
+from dkimctl.service.key_pairs import KeyMaker, KeyPair
+from dkimctl.service.schema import registrations
 from fakes import Clock
 
 Register = Callable[..., Result]

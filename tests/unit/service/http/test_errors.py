@@ -6,11 +6,11 @@ import pytest
 
 from dkimctl.errors import UsageError
 from dkimctl.service.clients import ClientCredentials
-from dkimctl.service.database.store import Store
+from dkimctl.service.database import Store
 from dkimctl.service.http.errors import describe_failure
 from dkimctl.service.http.validation import Entry
-from dkimctl.service.keys.supply import KeySupply
-from dkimctl.service.registrar import Registrar
+from dkimctl.service.key_pairs import KeyQueue
+from dkimctl.service.registrations import Registrar
 
 
 def test_our_own_errors_are_logged_with_their_message_in_one_line() -> None:
@@ -31,8 +31,8 @@ def test_the_failures_of_one_request_are_logged_in_one_line(
         raise ValueError("-----BEGIN PRIVATE KEY-----")
 
     entries = [Entry(f"d{number}.example", "s1", 1024, None, 0, True) for number in range(3)]
-    supply = KeySupply(store, fail, ahead=0, max_waiting=6, limit=5.0)
-    registrar = Registrar(store, supply.make_all, lambda: 0.0)
+    queue = KeyQueue(fail, max_waiting=6, limit=5.0)
+    registrar = Registrar(store, queue.make_all, lambda: 0.0)
     items = registrar.register(credentials.client_id, entries)
     assert [item["result"]["code"] for item in items] == ["500"] * 3
     (record,) = caplog.records

@@ -15,13 +15,11 @@ from sqlalchemy import func, select
 from description import assert_described, operation_of
 from dkimctl.service.app import create_app
 from dkimctl.service.clients import ClientCredentials
-from dkimctl.service.database.opening import open_store
-from dkimctl.service.database.schema import failed_logins
-from dkimctl.service.database.sqlite import SqliteStore
-from dkimctl.service.database.store import Store
+from dkimctl.service.database import Store, open_store
 from dkimctl.service.http.addresses import TrustedProxies
 from dkimctl.service.http.failed_logins import WINDOW, _increment, purge
 from dkimctl.service.http.monitoring import Monitoring
+from dkimctl.service.schema import failed_logins
 from fakes import Clock
 
 FREE = 10
@@ -145,7 +143,7 @@ def test_a_clock_that_was_wrong_blocks_nobody(login, wrong, credentials, clock):
 
 
 def test_several_processes_count_together(login, wrong, store, clock, basic, request):
-    if isinstance(store, SqliteStore):
+    if store.path:
         other = open_store(store.path)
     else:
         other = open_store(request.getfixturevalue("postgresql_database"))

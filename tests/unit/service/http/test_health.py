@@ -10,8 +10,7 @@ import pytest
 from falcon.testing import TestClient
 
 from dkimctl.service.app import create_app
-from dkimctl.service.database.sqlite import SqliteStore
-from dkimctl.service.database.store import Store
+from dkimctl.service.database import Store
 from dkimctl.service.http.health import DatabaseProbe
 
 
@@ -43,7 +42,7 @@ def test_they_need_no_token(client: TestClient, path: str) -> None:
 
 
 def test_a_service_without_its_database_is_alive_but_not_ready(
-    sqlite_store: SqliteStore,
+    sqlite_store: Store,
 ) -> None:
     client = TestClient(create_app(sqlite_store))
     sqlite_store.close()

@@ -14,14 +14,11 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from dkimctl.service.app import create_app
 from dkimctl.service.clients import ClientCredentials, create_client, delete_client, disable_client
-from dkimctl.service.database.sqlite import SqliteStore
-from dkimctl.service.database.store import Store
+from dkimctl.service.database import Store
 from dkimctl.service.http.addresses import parse_networks
-from dkimctl.service.http.metrics import Metrics
 from dkimctl.service.http.metrics_sharing import DIRECTORY, sharing_metrics
 from dkimctl.service.http.monitoring import Monitoring
-from dkimctl.service.keys import pool
-from dkimctl.service.keys.pairs import KeyMaker, KeyPair
+from dkimctl.service.key_pairs import KeyMaker
 from fakes import Clock
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
@@ -99,14 +96,7 @@ def test_requests_keys_clients_and_failed_logins(
     assert "_created" not in text
 
 
-def test_the_depth_of_the_key_pool(store: Store, fixed_keys: dict[int, KeyPair]) -> None:
-    pool.put(store, [(2048, fixed_keys[2048])] * 3)
-    found = samples(Metrics(store).render().decode())
-    assert value(found, "key_pool_depth", key_len="1024") == 0
-    assert value(found, "key_pool_depth", key_len="2048") == 3
-
-
-def test_without_the_database_the_rest_is_there(sqlite_store: SqliteStore) -> None:
+def test_without_the_database_the_rest_is_there(sqlite_store: Store) -> None:
     client = TestClient(create_app(sqlite_store, monitoring=Monitoring()))
     client.simulate_get("/healthz")
     sqlite_store.close()
@@ -144,7 +134,7 @@ import sys
 from pathlib import Path
 from falcon.testing import TestClient
 from dkimctl.service.app import create_app
-from dkimctl.service.database.opening import open_store
+from dkimctl.service.database import open_store
 from dkimctl.service.http.monitoring import Monitoring
 client = TestClient(create_app(open_store(Path(sys.argv[1])), monitoring=Monitoring()))
 for _ in range(5):
@@ -153,7 +143,7 @@ sys.stdout.write(client.simulate_get("/metrics", remote_addr="127.0.0.1").text)
 """
 
 
-def test_workers_count_together_also_after_one_has_ended(sqlite_store: SqliteStore) -> None:
+def test_workers_count_together_also_after_one_has_ended(sqlite_store: Store) -> None:
     with sharing_metrics():
         directory = Path(os.environ[DIRECTORY])
         assert directory.stat().st_mode & 0o077 == 0

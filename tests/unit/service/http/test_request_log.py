@@ -23,11 +23,11 @@ from hypothesis import strategies as st
 
 from dkimctl.service.app import create_app
 from dkimctl.service.clients import ClientCredentials
-from dkimctl.service.database.store import Store
+from dkimctl.service.database import Store
 from dkimctl.service.http.addresses import TrustedProxies
 from dkimctl.service.http.log_output import Fields, LogFormat, log_to_stderr, write_line
 from dkimctl.service.http.monitoring import Monitoring
-from dkimctl.service.keys.pairs import KeyMaker
+from dkimctl.service.key_pairs import KeyMaker
 from dkimctl.text.escaping import printable
 from fakes import Clock
 

@@ -6,9 +6,8 @@ import pytest
 from falcon.testing import Result, TestClient
 
 from dkimctl.errors import NegativeAnswer, UsageError
-from dkimctl.service.clients import ClientCredentials, delete_client
-from dkimctl.service.database.store import Store
-from dkimctl.service.deliveries import add_delivery
+from dkimctl.service.clients import ClientCredentials, add_delivery, delete_client
+from dkimctl.service.database import Store
 
 
 def _cancel(client: TestClient, token: str, delivery_id: str) -> Result:

@@ -13,10 +13,9 @@ from falcon.testing import Result, TestClient
 
 from description import DescribedClient
 from dkimctl.service.app import create_app
-from dkimctl.service.clients import ClientCredentials
-from dkimctl.service.database.store import Store
-from dkimctl.service.deliveries import add_delivery
-from dkimctl.service.keys.pairs import KeyPair
+from dkimctl.service.clients import ClientCredentials, add_delivery
+from dkimctl.service.database import Store
+from dkimctl.service.key_pairs import KeyPair
 from fakes import Clock
 
 FOLDER = Path(__file__).parents[3] / "fixtures" / "api"

@@ -16,9 +16,8 @@ from dkimctl.service.clients import (
     disable_client,
     enable_client,
 )
-from dkimctl.service.database.schema import tokens
-from dkimctl.service.database.sqlite import SqliteStore
-from dkimctl.service.database.store import Store
+from dkimctl.service.database import Store
+from dkimctl.service.schema import tokens
 from fakes import Clock
 
 RequestToken = Callable[..., Result]
@@ -47,7 +46,7 @@ def test_valid_credentials_get_a_bearer_token_for_an_hour(
     assert result.json.items() >= {"token_type": "Bearer", "expires_in": 3600}.items()
 
 
-def test_tokens_are_not_stored_in_plain_text(sqlite_store: SqliteStore, token: str) -> None:
+def test_tokens_are_not_stored_in_plain_text(sqlite_store: Store, token: str) -> None:
     files = sqlite_store.path.parent.iterdir()
     assert not any(token.encode() in file.read_bytes() for file in files)
 

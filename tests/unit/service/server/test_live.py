@@ -14,8 +14,8 @@ import pytest
 
 from dkimctl.service.app import create_app
 from dkimctl.service.clients import ClientCredentials
-from dkimctl.service.database.store import Store
-from dkimctl.service.keys.pairs import KeyMaker
+from dkimctl.service.database import Store
+from dkimctl.service.key_pairs import KeyMaker
 from fakes import Clock
 from running import running
 

@@ -1,0 +1,533 @@
+"""The service's data, in a SQLite file or in PostgreSQL, safe for many threads and processes."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import (
+    URL,
+    ColumnElement,
+    Connection,
+    Engine,
+    LargeBinary,
+    Table,
+    bindparam,
+    create_engine,
+    delete,
+    event,
+    func,
+    insert,
+    inspect,
+    make_url,
+    select,
+    text,
+    tuple_,
+    update,
+)
+from sqlalchemy.exc import (
+    ArgumentError,
+    DBAPIError,
+    IntegrityError,
+    OperationalError,
+    SQLAlchemyError,
+)
+
+from dkimctl.errors import UsageError
+from dkimctl.service import schema
+from dkimctl.service.key_pairs import PLAIN_HEADER, Passphrase, WrongPassphrase
+from dkimctl.service.location import DatabaseUrl, Location
+from dkimctl.service.schema import passphrases, registrations
+from dkimctl.system.directories import prepare_directory
+from dkimctl.system.file_identity import file_identity
+from dkimctl.system.ownership import fault_of, file_fault, refuse
+from dkimctl.text.escaping import printable
+
+if TYPE_CHECKING:
+    from cryptography.fernet import Fernet
+    from sqlalchemy.dialects.postgresql import Insert as PostgresInsert
+    from sqlalchemy.dialects.sqlite import Insert as SqliteInsert
+
+_FILE_HINT = "check the file, its permissions and the free disk space, or use another data file"
+_URL_HINT = "check that PostgreSQL runs, and that this user may connect to and change the database"
+_OWN_DIRECTORY = "use a data file in a directory of your own"
+
+_APPLICATION_ID = 0x444B494D  # "DKIM" in ASCII: distinguishes our files from other databases
+_LAYOUT = 3  # has a revision; earlier versions of dkimctl refuse it, by this number, as newer
+_LOOK = 0.1  # seconds between looks, while nothing is written, whether the file is in place
+BUSY_SECONDS = 10  # other processes may write to the file meanwhile
+_CACHE = 8 * 1024  # KiB a connection; the default of 2 MiB is too little for large indexes
+
+# In seconds, the last but one in milliseconds. The server limits statements; without these, nobody
+# notices that its machine has gone.
+_CONNECTION = {
+    "connect_timeout": 5,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+    "client_encoding": "utf8",  # whatever the database has: all we store is ASCII
+}
+_STATEMENT_SECONDS = 15
+_CONNECTIONS = 8  # a process, of the 100 that PostgreSQL allows by default; transactions are short
+_WAIT_SECONDS = 10  # for one of them
+_UPGRADE_LOCK = 0x444B494D  # any number that other programs do not use
+
+_AT_ONCE = 1000  # keys in memory while all are encrypted
+
+
+class StoreUnavailable(UsageError):
+    """The data cannot be used now; perhaps later."""
+
+
+class Store:
+    """Open data. Close it after use.
+
+    Every operation opens its own transaction, so one store serves any number of threads.
+    """
+
+    def __init__(self, name: str, engine: Engine, path: Path | None = None) -> None:
+        self.name = name
+        """That of the file or database, in messages."""
+        self.path = path
+        """The data file; None: the data is in PostgreSQL."""
+        self.marker: bytes | None = None
+        """Tells which passphrase the private keys have, None if they are not encrypted."""
+        self._fernet: Fernet | None = None
+        self._engine = engine
+        # SQLite lets one writer at a time, and has others look again every now and then: threads
+        # that wait for a lock come in turn.
+        self._one_writer: AbstractContextManager[object] = (
+            threading.Lock() if path else nullcontext()
+        )
+        self._identities = {path: file_identity(path)} if path else {}
+        self._looked_at = 0.0
+        if path:
+            # A lock requested in the middle of a transaction fails at once, whatever the timeout.
+            immediate = "BEGIN IMMEDIATE"
+            self._reading: Engine = engine
+            self._snapshot = engine.execution_options(begin=["BEGIN"])
+            self._durable: Engine = engine.execution_options(
+                begin=["PRAGMA synchronous = FULL", immediate]
+            )
+            self._quick = engine.execution_options(begin=["PRAGMA synchronous = NORMAL", immediate])
+        else:
+            unlimited = ["SET LOCAL statement_timeout = 0"]
+            self._reading = engine.execution_options(isolation_level="AUTOCOMMIT")
+            self._snapshot = engine.execution_options(
+                isolation_level="REPEATABLE READ", begin=unlimited
+            )
+            self._durable = engine
+            self._quick = engine.execution_options(begin=["SET LOCAL synchronous_commit = off"])
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A connection on which each statement sees what is committed. Raises UsageError."""
+        with self._translated(), self._reading.begin() as connection:
+            yield connection
+        if time.monotonic() > self._looked_at + _LOOK:
+            self._require_in_place()
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Connection]:
+        """A connection to read much with: all its queries see the same moment.
+
+        Raises UsageError if that fails.
+        """
+        with self._translated(), self._snapshot.begin() as connection:
+            yield connection
+        self._require_in_place()
+
+    @contextmanager
+    def writing(self, *, durable: bool = True) -> Iterator[Connection]:
+        """A connection that may write; commits at the end of the block, or rolls back.
+
+        What is not `durable` may be lost if the machine fails right after the block. Raises
+        UsageError if that fails; IntegrityError is left to the caller.
+        """
+        engine = self._durable if durable else self._quick
+        with self._translated(), self._one_writer, engine.begin() as connection:
+            yield connection
+        self._require_in_place()
+
+    def require_available(self) -> None:
+        """Raise UsageError unless the data can be read."""
+        with self.reading() as connection:
+            connection.execute(select(1))
+        self._require_in_place()
+
+    def insert_new(self, table: Table) -> SqliteInsert | PostgresInsert:
+        """An INSERT that leaves out rows whose primary key is taken."""
+        if self.path:
+            from sqlalchemy.dialects import sqlite
+
+            return sqlite.insert(table).on_conflict_do_nothing()
+        from sqlalchemy.dialects import postgresql
+
+        return postgresql.insert(table).on_conflict_do_nothing()
+
+    def seal(self, private_key: bytes) -> bytes:
+        """A private key (PKCS #8 in PEM) as it is stored: encrypted, if there is a passphrase."""
+        return self._fernet.encrypt(private_key) if self._fernet else private_key
+
+    def unseal(self, stored: bytes) -> bytes:
+        """The private key, in PEM. Raises WrongPassphrase, also without the one it needs."""
+        from cryptography.fernet import InvalidToken
+
+        if stored.startswith(PLAIN_HEADER):
+            return stored
+        try:
+            if self._fernet:
+                return self._fernet.decrypt(stored)
+        except InvalidToken:
+            pass
+        raise WrongPassphrase
+
+    def require_same_passphrase(self, connection: Connection) -> None:
+        """Raise UsageError unless the data still has the marker it had when it was opened.
+
+        Otherwise a key added now would be plain, or encrypted with another passphrase.
+        """
+        if _marker(connection) != self.marker:
+            raise UsageError(
+                f"the passphrase of the private keys in {self.name} has changed since it was "
+                "opened",
+                hint="stop, set DKIMCTL_SERVICE_PASSPHRASE to the new passphrase, and start again",
+            )
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except IntegrityError:
+            raise
+        except SQLAlchemyError as error:
+            cause = error.orig if isinstance(error, DBAPIError) else error
+            raise StoreUnavailable(
+                f"{self.name}: cannot use the service data: "
+                f"{printable(' '.join(str(cause).split()))}",
+                hint=_FILE_HINT if self.path else _URL_HINT,
+            ) from cause
+
+    def _require_in_place(self) -> None:
+        """What was committed to a file that is no longer at its path would be lost.
+
+        What is read from it may be out of date.
+        """
+        self._looked_at = 0.0  # if it is not, the next read looks again
+        for path, identity in self._identities.items():
+            if file_identity(path) != identity:
+                raise UsageError(
+                    f"the data file {path} was moved or replaced while it was in use",
+                    hint="put it back, or find out what moved it; then start the service again",
+                )
+        self._looked_at = time.monotonic()
+
+    # Opening.
+
+    def _prepare(self, passphrase: Passphrase | None) -> None:
+        with self.writing() as connection:
+            if self.path:
+                self._prepare_file(connection)
+            else:
+                self._prepare_database(connection)
+            if passphrase is not None:
+                self._adopt(connection, passphrase)
+        if self.path:
+            self._use_write_ahead_log()
+            if passphrase is not None:
+                self._empty_write_ahead_log()
+            # Only now: another program's database may be for others to read.
+            refuse(file_fault(self.path, private=True), UsageError, hint=_OWN_DIRECTORY)
+
+    def _prepare_database(self, connection: Connection) -> None:
+        connection.execute(text("SET LOCAL statement_timeout = 0"))  # for large tables
+        connection.execute(text(f"SELECT pg_advisory_xact_lock({_UPGRADE_LOCK})"))
+        if schema.has_revision(connection):
+            schema.require_current(connection, self.name)
+            return
+        taken = set(inspect(connection).get_table_names()) & set(schema.metadata.tables)
+        if taken:
+            raise UsageError(
+                f"{self.name} has tables of another program: {', '.join(sorted(taken))}",
+                hint="use a database of its own for the service",
+            )
+        schema.create(connection)
+
+    def _prepare_file(self, connection: Connection) -> None:
+        application_id, layout = (
+            connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()
+            for name in ("application_id", "user_version")
+        )
+        count = connection.exec_driver_sql("SELECT count(*) FROM sqlite_master").scalar_one()
+        if not (count or application_id or layout):  # a new file
+            schema.create(connection)
+            connection.exec_driver_sql(f"PRAGMA application_id = {_APPLICATION_ID}")
+        elif application_id != _APPLICATION_ID:
+            raise UsageError(
+                f"{self.path} is a database of another program",
+                hint="use a data file of the service, or a path that does not exist yet",
+            )
+        elif layout > _LAYOUT:
+            raise schema.newer_version(self.name)
+        else:
+            schema.require_current(connection, self.name, is_unversioned=layout < _LAYOUT)
+        if layout != _LAYOUT:
+            connection.exec_driver_sql(f"PRAGMA user_version = {_LAYOUT}")
+
+    def _use_write_ahead_log(self) -> None:
+        """Let readers continue during a write.
+
+        SQLite changes the mode only outside a transaction and while no other process uses the
+        file. Without the log the data is as safe, and the next process to open it tries again.
+        """
+        assert self.path is not None  # noqa: S101 - called for files alone
+        with suppress(OperationalError), self._engine.connect() as connection:
+            connection.exec_driver_sql("PRAGMA journal_mode = WAL")
+            connection.exec_driver_sql("PRAGMA user_version")  # opens the log, which then stays
+            self._identities |= {
+                path: file_identity(path)
+                for path in (_side_file(self.path, "wal"), _side_file(self.path, "shm"))
+            }
+
+    def _empty_write_ahead_log(self) -> None:
+        """Remove plain keys that were replaced from the log as well.
+
+        Raises UsageError if another process prevents that and plain keys remain: with a passphrase
+        no key may be readable without it, and a warning would be lost once the server runs.
+        """
+        assert self.path is not None  # noqa: S101 - called for files alone
+        deadline = time.monotonic() + BUSY_SECONDS
+        while True:
+            with self._translated(), self._engine.connect() as connection:
+                # `main`, since otherwise SQLite includes the database of temporary tables.
+                result = connection.exec_driver_sql("PRAGMA main.wal_checkpoint(TRUNCATE)").one()
+            if not result.busy:
+                return
+            if time.monotonic() > deadline:
+                break
+            time.sleep(0.05)  # SQLite itself does not wait for the checkpoint of another process
+        log = _side_file(self.path, "wal")
+        if any(_holds_plain_key(path) for path in (log, self.path)):
+            raise UsageError(
+                f"{self.path} and {log.name} hold unencrypted private keys, and are in use",
+                hint="stop other programs that use the file, such as a backup, and start again",
+            )
+
+    # The passphrase of all private keys: the first one that the data is opened with.
+
+    def _adopt(self, connection: Connection, passphrase: Passphrase) -> None:
+        """Have the keys encrypted with the passphrase, those of before as well.
+
+        The connection is a writing one, so that one of several processes decides. Raises UsageError
+        if they are encrypted with another passphrase.
+        """
+        if not self.path:  # others wait before they look whether the marker has changed
+            connection.execute(text("LOCK TABLE passphrases IN ACCESS EXCLUSIVE MODE"))
+        marker = _marker(connection)
+        try:
+            if marker is not None and not marker.startswith(b"-----BEGIN"):
+                self.marker, self._fernet = marker, passphrase.unlock(marker)
+                return
+            if marker is not None:  # before revision 0003
+                passphrase.decrypt_old(marker)
+            self.marker = passphrase.new_marker()
+            self._fernet = passphrase.unlock(self.marker)
+            self._encrypt_all(connection, passphrase)
+        except WrongPassphrase:
+            raise UsageError(
+                f"the private keys in {self.name} are encrypted with another passphrase",
+                hint="set DKIMCTL_SERVICE_PASSPHRASE to the passphrase they were encrypted with",
+            ) from None
+        connection.execute(delete(passphrases))
+        connection.execute(insert(passphrases).values(marker=self.marker))
+
+    def _encrypt_all(self, connection: Connection, passphrase: Passphrase) -> None:
+        """Encrypt the keys that are plain, or encrypted as before revision 0003."""
+        domain, selector = registrations.c.sign_domain, registrations.c.selector
+        some = (
+            select(domain, selector, registrations.c.private_key)
+            .order_by(domain, selector)
+            .limit(_AT_ONCE)
+        )
+        encrypt = (
+            update(registrations)
+            .where(domain == bindparam("of_domain"), selector == bindparam("of_selector"))
+            .values(private_key=bindparam("encrypted"))
+        )
+        rows = connection.execute(some).all()
+        while rows:
+            encrypted = []
+            for of_domain, of_selector, key in rows:
+                pem = key if key.startswith(PLAIN_HEADER) else passphrase.decrypt_old(key)
+                encrypted.append(
+                    {
+                        "of_domain": of_domain,
+                        "of_selector": of_selector,
+                        "encrypted": self.seal(pem),
+                    }
+                )
+            connection.execute(encrypt, encrypted)
+            after = tuple_(domain, selector) > tuple_(*rows[-1][:2])
+            rows = connection.execute(some.where(after)).all()
+
+
+def open_store(location: Location, passphrase: Passphrase | None = None) -> Store:
+    """Open the data; create a missing file or missing tables, and upgrade old ones.
+
+    With a `passphrase` all private keys are encrypted, including those already there. Raises
+    UsageError if the data cannot be used: of another program or a newer version, with keys
+    encrypted with another passphrase; a file that is not safe from other users, not readable and
+    writable, or locked for 10 seconds.
+    """
+    if isinstance(location, DatabaseUrl):
+        store = Store(location.name, _postgresql_engine(location))
+    else:
+        _require_file(location)
+        store = Store(str(location), _sqlite_engine(location), location)
+    try:
+        store._prepare(passphrase)
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+def open_key_store(location: Location) -> Store:
+    """Open the data to make keys: with the passphrase of the environment. Raises UsageError."""
+    # Not in a local variable, which an error report might show.
+    if os.environ.get("DKIMCTL_SERVICE_PASSPHRASE"):
+        return open_store(
+            location, Passphrase(os.fsencode(os.environ["DKIMCTL_SERVICE_PASSPHRASE"]))
+        )
+    store = open_store(location)
+    try:
+        with store.reading() as connection:
+            encrypted = select(registrations.c.selector).where(_is_encrypted()).limit(1)
+            if _marker(connection) is not None or connection.execute(encrypted).first():
+                raise UsageError(
+                    f"the private keys in {store.name} are encrypted with a passphrase",
+                    hint="set DKIMCTL_SERVICE_PASSPHRASE to it",
+                )
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+def _marker(connection: Connection) -> bytes | None:
+    return connection.execute(select(passphrases.c.marker)).scalar_one_or_none()
+
+
+def _is_encrypted() -> ColumnElement[bool]:
+    key = registrations.c.private_key
+    return func.substr(key, 1, len(PLAIN_HEADER), type_=LargeBinary) != PLAIN_HEADER
+
+
+# SQLite: the connections, and the files, which are ours alone and hold no plain key.
+
+
+def _sqlite_engine(path: Path) -> Engine:
+    engine = create_engine(
+        URL.create("sqlite", database=str(path.absolute())),
+        connect_args={"timeout": BUSY_SECONDS},
+        hide_parameters=True,  # they hold hashes and private keys
+        max_overflow=-1,
+    )
+
+    def configure(dbapi_connection: Any, _record: object) -> None:
+        dbapi_connection.isolation_level = None  # transactions begin in _begin, not in the driver
+        dbapi_connection.execute("PRAGMA foreign_keys = ON")
+        dbapi_connection.execute(f"PRAGMA cache_size = -{_CACHE}")
+        # Overwrite replaced data, such as a key that is now encrypted, in the file's free pages.
+        dbapi_connection.execute("PRAGMA secure_delete = ON")
+
+    event.listen(engine, "connect", configure)
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _begin(connection: Connection) -> None:
+    statements: Sequence[str] = connection.get_execution_options().get("begin", ())
+    for statement in statements:
+        connection.exec_driver_sql(statement)
+
+
+def _side_file(path: Path, suffix: str) -> Path:
+    """One of the files that SQLite has beside a data file: `wal`, `shm` or `journal`."""
+    return path.with_name(f"{path.name}-{suffix}")
+
+
+def _require_file(path: Path) -> None:
+    """Create a missing file; refuse what others can change, or this user cannot write."""
+    side_files = (_side_file(path, suffix) for suffix in ("wal", "shm", "journal"))
+    try:
+        if path.is_dir():
+            raise UsageError(f"{path} is a directory", hint="name a data file in it")
+        prepare_directory(path.parent)
+        refuse(fault_of(path, *side_files, in_own_group=True), UsageError, hint=_OWN_DIRECTORY)
+        if not path.exists():
+            path.touch(mode=0o600)  # SQLite creates its side files with the same mode
+            path.chmod(0o600)  # the umask may have removed more
+    except OSError as error:
+        raise UsageError(
+            f"{path}: cannot create the service data file: {error.strerror}", hint=_FILE_HINT
+        ) from error
+    # SQLite would open it read-only, and fail at the first request that writes.
+    if not os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
+        raise UsageError(f"{path}: the service data file is not writable", hint=_FILE_HINT)
+
+
+def _holds_plain_key(path: Path) -> bool:
+    """Whether an unencrypted key, or a remainder of one, is in the file."""
+    if not path.exists():
+        return False
+    end = b""
+    with path.open("rb") as file:
+        while chunk := file.read(1 << 20):
+            if PLAIN_HEADER in end + chunk:
+                return True
+            end = chunk[-len(PLAIN_HEADER) :]
+    return False
+
+
+# PostgreSQL.
+
+
+def _postgresql_engine(url: DatabaseUrl) -> Engine:
+    try:
+        engine = create_engine(
+            make_url(url.text).set(drivername="postgresql+psycopg"),
+            connect_args=_CONNECTION,
+            hide_parameters=True,  # they hold hashes and private keys
+            pool_size=_CONNECTIONS,
+            max_overflow=0,
+            pool_timeout=_WAIT_SECONDS,
+            pool_pre_ping=True,  # the database may have been restarted
+        )
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"PostgreSQL cannot be used (no module {error.name})",
+            hint="run `pip install 'dkimctl[postgres]'`",
+        ) from None
+    except (ArgumentError, ValueError):  # their texts quote the URL, with a password
+        raise UsageError(
+            f"the URL of the database {url.name} is invalid",
+            hint="write it as postgresql+psycopg://USER@HOST/DATABASE",
+        ) from None
+
+    def configure(dbapi_connection: Any, _record: object) -> None:
+        dbapi_connection.execute(f"SET statement_timeout = '{_STATEMENT_SECONDS}s'")
+        dbapi_connection.commit()
+
+    event.listen(engine, "connect", configure)
+    event.listen(engine, "begin", _begin)
+    return engine

@@ -1,1 +1,0 @@
-"""The private keys of registrations, exported to where a signer of mail reads them."""

@@ -1,1 +1,0 @@
-"""Key pairs: how they are made, and how private keys are encrypted."""

@@ -1,0 +1,108 @@
+"""Where the service's data is: a file, or a PostgreSQL database at a URL; without SQLAlchemy."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import parse_qs, urlsplit
+
+from dkimctl.errors import UsageError, naming
+from dkimctl.system.databases import peeking
+from dkimctl.system.directories import data_dir
+
+_VARIABLE = "DKIMCTL_SERVICE_DATABASE"
+_SECRETS = {"password", "sslpassword"}
+_SCHEMES = ("postgresql", "postgresql+psycopg")
+_EXAMPLE = "write it as postgresql+psycopg://USER@HOST/DATABASE, or name a file"
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseUrl:
+    """The URL of a PostgreSQL database; `name` shows it without user and password."""
+
+    text: str = field(repr=False)
+    name: str
+    has_password: bool
+
+
+Location = Path | DatabaseUrl
+
+
+class ServiceSettings(NamedTuple):
+    """What a WSGI server runs the service with."""
+
+    location: Location
+    max_domains: int
+    key_threads: int | None
+    """None: one for each processor."""
+
+
+def read_settings(environ: Mapping[str, str] = os.environ) -> ServiceSettings:
+    """The settings in the environment. Raises UsageError."""
+
+    def number(name: str, highest: int) -> int | None:
+        text = environ.get(name)
+        if not text:
+            return None
+        if not re.fullmatch("[0-9]{1,9}", text) or not int(text) <= highest:
+            raise UsageError(
+                f"in {name}: the value is not a number, or out of range",
+                hint=f"write a whole number up to {highest}",
+            )
+        return int(text)
+
+    return ServiceSettings(
+        default_location(environ),
+        max_domains=number("DKIMCTL_SERVICE_MAX_DOMAINS", 10_000) or 50,
+        key_threads=number("DKIMCTL_SERVICE_KEY_THREADS", 1024) or None,
+    )
+
+
+def default_location(environ: Mapping[str, str] = os.environ) -> Location:
+    """Where the data is if no option says so: as the environment says, or a file of the user.
+
+    Raises UsageError.
+    """
+    if text := environ.get(_VARIABLE):
+        with naming(_VARIABLE):
+            return read_location(text)
+    return data_dir() / "service.db"
+
+
+def read_location(text: str) -> Location:
+    """The path of a data file, or a URL. Raises UsageError for a URL that is not one of ours."""
+    scheme, is_url, _ = text.partition("://")
+    if not is_url:
+        return Path(text)
+    if scheme not in _SCHEMES:
+        raise UsageError(
+            "the database is neither a file nor a URL of PostgreSQL",  # it may hold a password
+            hint=_EXAMPLE,
+        )
+    try:
+        parts = urlsplit(text)
+        host, port, query = parts.hostname or "", parts.port, parse_qs(parts.query)
+    except ValueError:
+        raise UsageError("the URL of the database is invalid", hint=_EXAMPLE) from None
+    if "@" in f"{parts.path}{parts.query}{parts.fragment}" or parts.fragment:
+        raise UsageError(
+            "the URL of the database is invalid: perhaps its password has / ? # or @ in it",
+            hint="write these as %2F %3F %23 %40",
+        )
+    host = host or "".join(query.get("host", []))
+    shown = f"postgresql://{host}{f':{port}' if port else ''}{parts.path}"
+    return DatabaseUrl(text, shown, parts.password is not None or not _SECRETS.isdisjoint(query))
+
+
+def read_client_ids(path: Path) -> list[str]:
+    """The ID of each client in a data file that is not deleted, for completion.
+
+    Nothing is created, and nothing waited for. Raises OSError and sqlite3.Error.
+    """
+    query = "SELECT client_id FROM clients WHERE state != 'deleted' ORDER BY client_id"
+    with peeking(path) as connection:
+        return [client_id for (client_id,) in connection.execute(query)]

@@ -1,0 +1,15 @@
+"""Keys are made when a request asks for them.
+
+What is in the table `audit` stays, although nothing is written to it any longer.
+"""
+
+from __future__ import annotations
+
+from alembic import op
+
+revision = "0003"
+down_revision = "0002"
+
+
+def upgrade() -> None:
+    op.drop_table("key_pool")

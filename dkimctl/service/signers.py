@@ -1,0 +1,534 @@
+"""`service export`: which keys sign mail at a moment, and the files of opendkim and rspamd.
+
+A registration is in effect if it is enabled, its start_date has come and its client is not deleted.
+Of a domain's registrations in effect, the one with the latest start_date signs, and of several with
+the same one the latest registered: so a new key takes over on its day. Those marked `default`
+(interface 2.3) have a line of their own: the latest of them is the key for third-party signing,
+that is, for mail of domains without a key. It signs mail of its own domain only if no other
+registration of the domain does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import secrets
+import stat
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from itertools import groupby
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, Row, select
+
+from dkimctl.errors import NegativeAnswer, OutputError, UsageError
+from dkimctl.service.clients import ClientState
+from dkimctl.service.database import Store
+from dkimctl.service.http.validation import Entry, validate_entry
+from dkimctl.service.key_pairs import WrongPassphrase
+from dkimctl.service.schema import clients, registrations
+from dkimctl.system.locking import lock_file_of, wait_for_lock
+from dkimctl.system.ownership import directory_fault, file_fault, refuse
+from dkimctl.system.writing import sync_directory
+
+KEPT = timedelta(hours=1)
+"""How long a file stays that is no longer in use."""
+
+_KEYS = "keys"
+_STATE = ".dkimctl-export.json"
+_LOCK_SECONDS = 30
+# What our files are called: other files are not ours. See `SigningKey.fqdn` and
+# `opendkim_files`.
+_KEY_FILE = re.compile(r"[a-z0-9.-]+\._domainkey\.[a-z0-9.-]+")
+_TABLE = re.compile(r"(?:KeyTable|SigningTable)\.[0-9a-f]{16}")
+_TEMPORARY = re.compile(r"\.dkimctl-[0-9a-f]{16}\.tmp")
+# Of a path in tables and settings, which have no escapes for other characters.
+_PATH = re.compile(r"[A-Za-z0-9._/+@-]+")
+_OTHER = "name another one with --output-dir"
+_MAP = "selectors.map"
+# The module has no fallback to another domain: use_domain_custom chooses the domain that signs. The
+# key of third-party signing may be another than the one for mail of its own domain.
+_SETTINGS = """\
+# To use it, write into local.d/dkim_signing.conf, and restart rspamd:
+# .include(priority=1,duplicate=merge) "{settings}"
+selector_map = "{map}";
+path = "{keys}/${{selector}}._domainkey.${{domain}}";
+try_fallback = false;
+use_esld = false;
+use_domain_custom = <<EOD
+return function(task)
+  local from = (task:get_from("mime") or {{}})[1]
+  local domain = from and from.domain and from.domain:lower()
+  for _, map in ipairs(rspamd_config:get_maps()) do
+    if domain and map:get_uri() == "{map}" then
+      if map:get_key(domain) then return domain end
+      local third_party = map:get_key("*")
+      if not third_party then return nil end
+      local selector, signer = third_party:match("^(.+)%._domainkey%.(.+)$")
+      task:get_mempool():set_variable("dkim_selector", selector)
+      task:get_mempool():set_variable("dkim_key", "{keys}/" .. third_party)
+      return signer
+    end
+  end
+end
+EOD;
+"""
+
+
+class SigningKey(NamedTuple):
+    """A key in use. Names are valid and in lower case; `private_key` is PKCS #8 in PEM."""
+
+    sign_domain: str
+    selector: str
+    private_key: bytes
+
+    @property
+    def fqdn(self) -> str:
+        """The name of its DNS record, which is also the name of its file."""
+        return f"{self.selector}._domainkey.{self.sign_domain}"
+
+    def __repr__(self) -> str:  # without the private key
+        return f"SigningKey({self.fqdn})"
+
+
+class _Candidate(NamedTuple):
+    """A registration. The columns of the query are named in the same order."""
+
+    sign_domain: str
+    selector: str
+    client_id: str
+    start_date: datetime
+    regist_date: datetime
+    default: int
+    enable: bool
+    private_key: bytes
+    client_state: str
+
+
+_CANDIDATES = (
+    select(*(registrations.c[name] for name in _Candidate._fields[:-1]), clients.c.state)
+    .join(clients, clients.c.client_id == registrations.c.client_id)
+    .order_by(registrations.c.sign_domain, registrations.c.selector)
+    .execution_options(yield_per=1000)
+)
+
+
+class Plan(NamedTuple):
+    """What a signer is to use.
+
+    `left_out` counts the other registrations by the reason, in words. `contested` are domains that
+    several clients have registered: the keys of the first one sign. `third_party_owners` are the
+    clients with a key for third-party signing, of which none was chosen.
+    """
+
+    by_domain: Mapping[str, SigningKey]
+    third_party: SigningKey | None
+    left_out: Mapping[str, int]
+    contested: list[str]
+    third_party_owners: list[str]
+
+    @property
+    def keys(self) -> list[SigningKey]:
+        """All keys in use, each once."""
+        third_party = [self.third_party] if self.third_party else []
+        return list({key.fqdn: key for key in [*self.by_domain.values(), *third_party]}.values())
+
+
+def read_plan(store: Store, now: datetime, third_party_client: str | None = None) -> Plan:
+    """The keys that sign at `now`.
+
+    `third_party_client` is the client whose key signs mail of domains without one. Without it, no
+    key does if there are registrations of several clients: a client may mark any of its own. Raises
+    NegativeAnswer if it is unknown or deleted, UsageError if the data cannot be used.
+    """
+    by_domain: dict[str, _Candidate] = {}
+    marked: dict[str, _Candidate] = {}  # `default`: the latest of each client
+    left_out: Counter[str] = Counter()
+    contested: list[str] = []
+    owners: set[str] = set()
+    count = 0  # of what could sign
+    latest = attrgetter("start_date", "regist_date", "selector")
+    with store.snapshot() as connection:
+        if third_party_client is not None:
+            _require_client(connection, third_party_client)
+        with connection.execute(_CANDIDATES) as rows:  # closes the cursor also after an error
+            candidates = (_candidate(store, row) for row in rows)
+            for domain, of_domain in groupby(candidates, attrgetter("sign_domain")):
+                in_effect = list(_in_effect(of_domain, now, owners, left_out))
+                if not in_effect:
+                    continue
+                # Those of the client that was first: a later one may not take over its mail.
+                first = min(in_effect, key=attrgetter("regist_date")).client_id
+                of_first = [row for row in in_effect if row.client_id == first]
+                if len(of_first) < len(in_effect):
+                    contested.append(domain)
+                    left_out["of a second client of the domain"] += len(in_effect) - len(of_first)
+                count += len(of_first)
+                by_domain[domain] = max(of_first, key=lambda row: (not row.default, latest(row)))
+                defaults = [row for row in [*of_first, marked.get(first)] if row and row.default]
+                if defaults:
+                    marked[first] = max(defaults, key=latest)
+    if third_party_client is None and len(owners) == 1:
+        (third_party_client,) = owners
+    third_party = marked.get(third_party_client or "")
+    # Only now are the keys decrypted, each once.
+    used = {id(row): row for row in [*by_domain.values(), *filter(None, [third_party])]}
+    keys = {number: _key(store, row) for number, row in used.items()}
+    return Plan(
+        {domain: keys[id(row)] for domain, row in by_domain.items()},
+        keys[id(third_party)] if third_party is not None else None,
+        left_out + Counter({"superseded": count - len(keys)}),
+        contested,
+        [] if third_party is not None else sorted(marked),
+    )
+
+
+def _in_effect(
+    rows: Iterator[_Candidate], now: datetime, owners: set[str], left_out: Counter[str]
+) -> Iterator[_Candidate]:
+    """The rows that could sign; notes the clients of all, and counts those it leaves out."""
+    for row in rows:
+        if row.client_state == ClientState.DELETED:
+            left_out["of deleted clients"] += 1
+            continue
+        owners.add(row.client_id)
+        if not row.enable:
+            left_out["disabled"] += 1
+        elif row.start_date > now:
+            left_out["not yet in effect"] += 1
+        else:
+            yield row
+
+
+def _candidate(store: Store, row: Row[*tuple[Any, ...]]) -> _Candidate:
+    try:
+        candidate = _Candidate._make(row)
+        dates = (_date(candidate.start_date), _date(candidate.regist_date))
+    except (TypeError, ValueError):
+        raise _invalid(store, row[0], row[1]) from None
+    return candidate._replace(start_date=dates[0], regist_date=dates[1])
+
+
+def _date(text: Any) -> datetime:
+    """As it is: the first and last ones there are would not fit into another time zone."""
+    date = datetime.fromisoformat(text)
+    if date.tzinfo is None:
+        raise ValueError
+    return date
+
+
+def _key(store: Store, row: _Candidate) -> SigningKey:
+    """Check the names again: they become part of paths, and of lines of tables."""
+    entry = validate_entry({"sign_domain": row.sign_domain, "selector": row.selector})
+    if not isinstance(entry, Entry) or (entry.sign_domain, entry.selector) != row[:2]:
+        raise _invalid(store, row.sign_domain, row.selector)
+    return SigningKey(row.sign_domain, row.selector, _plain(store, row))
+
+
+def _invalid(store: Store, sign_domain: object, selector: object) -> UsageError:
+    return UsageError(
+        f"{store.name}: cannot use the service data: invalid registration {selector!a} of "
+        f"{sign_domain!a}",
+        hint="restore a backup of the data, or delete this registration",
+    )
+
+
+def _plain(store: Store, row: _Candidate) -> bytes:
+    try:
+        return store.unseal(row.private_key)
+    except WrongPassphrase:
+        raise UsageError(
+            f"{store.name}: the private key of {row.selector} of {row.sign_domain} is encrypted "
+            "with another passphrase",
+            hint="set DKIMCTL_SERVICE_PASSPHRASE to the passphrase it was encrypted with",
+        ) from None
+
+
+def _require_client(connection: Connection, client_id: str) -> None:
+    query = select(clients.c.state).where(clients.c.client_id == client_id)
+    if connection.execute(query).scalar_one_or_none() in (None, ClientState.DELETED):
+        raise NegativeAnswer(
+            "in --third-party-client: the client does not exist, or is deleted",
+            hint="list the clients with `dkimctl service client list`",
+        )
+
+
+def opendkim_files(plan: Plan, directory: Path, keys: Path) -> Mapping[str, str]:
+    """The content of each file of opendkim.conf(5) in `directory`, in the order of writing.
+
+    The last one names the two tables, so they take effect together. `keys` has the key files.
+    opendkim reads the tables when it starts, and on SIGUSR1; the key files, for each message.
+    """
+    signing = {domain: key.fqdn for domain, key in sorted(plan.by_domain.items())}
+    if plan.third_party:
+        signing["*"] = plan.third_party.fqdn  # looked up last
+    named = {
+        "KeyTable": "".join(
+            f"{key.fqdn} {key.sign_domain}:{key.selector}:{keys / key.fqdn}\n" for key in plan.keys
+        ),
+        "SigningTable": "".join(f"{domain} {fqdn}\n" for domain, fqdn in signing.items()),
+    }
+    files = {
+        f"{name}.{hashlib.sha256(text.encode()).hexdigest()[:16]}": text
+        for name, text in named.items()
+    }
+    # Unlike refile:, file: compares whole names, and has no patterns.
+    lines = (f"{name} file:{directory / file}\n" for name, file in zip(named, files, strict=True))
+    return {**files, "opendkim.conf": "".join(lines)}
+
+
+def rspamd_files(plan: Plan, directory: Path, keys: Path) -> Mapping[str, str]:
+    """The content of each file in `directory`; `keys` has the key files.
+
+    rspamd reads a changed map by itself, and the settings of its module dkim_signing when it
+    starts: they depend on the directory alone. There is one map, so that a selector never meets the
+    key of another.
+    """
+    lines = [f"{domain} {key.selector}\n" for domain, key in sorted(plan.by_domain.items())]
+    if plan.third_party:
+        lines.append(f"* {plan.third_party.fqdn}\n")
+    settings = directory / "dkim_signing.conf"
+    text = _SETTINGS.format(settings=settings, map=directory / _MAP, keys=keys)
+    return {_MAP: "".join(lines), settings.name: text}
+
+
+class ExportDirectory:
+    """A directory that a signer reads, changed so that it never sees half; see `open_directory`.
+
+    Key files come first, then the tables that name them; each file is replaced as a whole. What is
+    no longer in use stays for an hour, since a signer may still have the tables of before. A state
+    file marks the directory as ours, for one format. Files that others put into it are left alone.
+    """
+
+    def __init__(self, path: Path, kind: str, gid: int | None) -> None:
+        self.path = path
+        self.keys = path / _KEYS
+        self._kind = kind
+        self._gid = gid
+        self._unused: dict[str, datetime] = {}
+
+    def write(
+        self, files: Mapping[str, str], keys: Mapping[str, bytes], now: datetime
+    ) -> list[Path]:
+        """Make the content that of `files` and, in `keys`, of the key files, by name.
+
+        Gives the files that were written: none, if all are as they should be. Raises UsageError for
+        what others could have put there, OutputError if there is no space.
+        """
+        wanted = {self.keys / name: pem for name, pem in keys.items()}
+        wanted |= {self.path / name: text.encode() for name, text in files.items()}
+        with _explained(self.path):
+            for path in wanted:
+                refuse(file_fault(path), UsageError, hint=_OTHER)
+            changed = [path for path, content in wanted.items() if not self._has(path, content)]
+            for path in changed:
+                self._replace(path, wanted[path])
+            for directory in {path.parent for path in changed}:
+                sync_directory(directory)
+            self._clean_up({str(path.relative_to(self.path)) for path in wanted}, now)
+        return changed
+
+    def prepare(self) -> None:
+        """Check or create what is always there, and delete what a killed run has left."""
+        if not self._read_state():
+            self._write_state()
+        self._prepare_keys()
+        if self._gid is not None:
+            for directory in (self.path, self.keys):
+                _give(directory, self._gid, 0o750)
+        for directory in (self.path, self.keys):
+            for file in directory.iterdir():
+                if _TEMPORARY.fullmatch(file.name):
+                    file.unlink()
+
+    def _prepare_keys(self) -> None:
+        if self.keys.is_symlink() or (self.keys.exists() and not self.keys.is_dir()):
+            raise UsageError(f"{self.keys} is not a directory", hint=_OTHER)
+        self.keys.mkdir(mode=0o700, exist_ok=True)
+        refuse(directory_fault(self.keys), UsageError, hint=_OTHER)
+
+    def _read_state(self) -> bool:
+        """Read the state file; False if the directory is new. Raises UsageError."""
+        path = self.path / _STATE
+        refuse(file_fault(path), UsageError, hint=_OTHER)
+        if not path.exists():
+            _require_empty(self.path)
+            return False
+        try:
+            state = json.loads(path.read_bytes())
+            kind, unused = state["format"], dict(state["unused"].items())
+            self._unused = {name: _utc(time) for name, time in unused.items()}
+        except (ValueError, TypeError, KeyError, AttributeError):
+            raise UsageError(
+                f"{path} is damaged", hint=f"delete the directory {self.path}, and export again"
+            ) from None
+        if kind != self._kind:
+            raise UsageError(
+                f"{self.path} is an export for another signer than {self._kind}", hint=_OTHER
+            )
+        return True
+
+    def _write_state(self) -> None:
+        unused = {name: time.isoformat() for name, time in sorted(self._unused.items())}
+        document = {"format": self._kind, "unused": unused}
+        self._replace(self.path / _STATE, (json.dumps(document, indent=1) + "\n").encode())
+
+    def _has(self, path: Path, content: bytes) -> bool:
+        try:
+            status = path.stat()
+        except FileNotFoundError:
+            return False
+        is_safe = sys.platform == "win32" or (
+            stat.S_IMODE(status.st_mode) == self._mode and self._gid in (None, status.st_gid)
+        )
+        return is_safe and path.read_bytes() == content
+
+    @property
+    def _mode(self) -> int:
+        return 0o600 if self._gid is None else 0o640
+
+    def _replace(self, path: Path, content: bytes) -> None:
+        # A name of its own: that of a key, with more added, may be too long for a file.
+        temporary = path.with_name(f".dkimctl-{secrets.token_hex(8)}.tmp")
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with open(descriptor, "wb") as file:  # noqa: PTH123
+                file.write(content)
+                file.flush()
+                os.fsync(descriptor)
+            if self._gid is not None:
+                _give(temporary, self._gid, self._mode)
+            temporary.chmod(self._mode)  # the umask may have removed more
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    def _clean_up(self, wanted: set[str], now: datetime) -> None:
+        """Delete what has not been in use for an hour, and note since when the rest is unused."""
+        unused = {}
+        for name in self._ours():
+            since = min(self._unused.get(name, now), now)
+            if name in wanted:
+                continue
+            if now - since > KEPT:
+                (self.path / name).unlink()
+            else:
+                unused[name] = since
+        if unused != self._unused:
+            self._unused = unused
+            self._write_state()
+
+    def _ours(self) -> Iterator[str]:
+        """The key files and tables that are there."""
+        for directory, pattern in ((self.path, _TABLE), (self.keys, _KEY_FILE)):
+            for file in directory.iterdir():
+                is_file = file.is_file() and not file.is_symlink()
+                if is_file and pattern.fullmatch(file.name):
+                    yield str(file.relative_to(self.path))
+
+
+@contextmanager
+def open_directory(path: Path, kind: str, group: str | None = None) -> Iterator[ExportDirectory]:
+    """The directory at `path`, created if it is missing, and locked until the block ends.
+
+    `kind` is the format. Members of `group` may read what is in it; without one, only the user.
+    Raises UsageError for a directory of something else or that others can write to, and OutputError
+    if it cannot be used.
+    """
+    path = Path(os.path.abspath(path))  # noqa: PTH100 - without following links
+    if not _PATH.fullmatch(str(path)):
+        raise UsageError(
+            f"{path} has characters that the files of a signer cannot name",
+            hint="use a directory whose path has only letters of ASCII, digits and / . _ - + @",
+        )
+    gid = _group_id(group) if group is not None else None
+    with _explained(path):
+        _create(path)
+        lock = lock_file_of(path / _STATE)
+        try:
+            unlock = wait_for_lock(lock, seconds=_LOCK_SECONDS)
+        except TimeoutError:
+            raise OutputError(
+                f"another export to {path} is running", hint="try again when it has ended"
+            ) from None
+    try:
+        directory = ExportDirectory(path, kind, gid)
+        with _explained(path):
+            directory.prepare()
+        yield directory
+    finally:
+        unlock()
+
+
+def _create(path: Path) -> None:
+    if not path.parent.is_dir():
+        raise UsageError(
+            f"{path}: the directory {path.parent} does not exist",
+            hint="create it, in a way that the signer can read what is below it",
+        )
+    refuse(directory_fault(path, in_own_group=True), UsageError, hint=_OTHER)
+    path.mkdir(mode=0o700, exist_ok=True)
+    refuse(directory_fault(path, in_own_group=True), UsageError, hint=_OTHER)
+
+
+def _require_empty(path: Path) -> None:
+    lock = lock_file_of(path / _STATE).name
+    for file in path.iterdir():
+        if file.name != lock and not _TEMPORARY.fullmatch(file.name):
+            raise UsageError(
+                f"{path} holds files that are not of an export, such as {file.name}",
+                hint="name a new or empty directory with --output-dir",
+            )
+
+
+def _group_id(name: str) -> int:
+    if sys.platform == "win32":
+        raise UsageError("--group has no effect on Windows", hint="leave it out")
+    import grp
+
+    try:
+        return grp.getgrnam(name).gr_gid
+    except KeyError:
+        raise UsageError(
+            "in --group: there is no such group on this machine",
+            hint="name the group of the signer, such as opendkim or _rspamd",
+        ) from None
+
+
+def _give(path: Path, gid: int, mode: int) -> None:
+    """Give a file or directory to a group, unless it has that already."""
+    status = path.stat()
+    if sys.platform != "win32" and status.st_gid != gid:
+        try:
+            os.chown(path, -1, gid)
+        except PermissionError:
+            raise UsageError(
+                "in --group: you are not in this group",
+                hint="run the command as root, or add the user that runs it to the group",
+            ) from None
+    if stat.S_IMODE(status.st_mode) != mode:
+        path.chmod(mode)
+
+
+def _utc(text: str) -> datetime:
+    return datetime.fromisoformat(text).astimezone(UTC)
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        name = error.filename if isinstance(error.filename, str) else path
+        raise OutputError(
+            f"cannot export to {name}: {error.strerror or error}",
+            hint="check the directory, its permissions and the free disk space; the signer still "
+            "has the tables of before",
+        ) from None
