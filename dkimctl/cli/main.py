@@ -32,6 +32,8 @@ _PANELS = {
     "Scripts": ("token", "api", "schema", "completion"),
     "Embedded service": ("serve", "service"),
 }  # fmt: skip
+# Of commands that stand in the module of another.
+_MODULES = {"logout": "login", "token": "api"}
 COMMANDS = {name: panel for panel, names in _PANELS.items() for name in names}
 
 
@@ -61,8 +63,10 @@ class _Root(Group):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"dkimctl.cli.commands.{re.sub('[- ]', '_', cmd_name)}")
+        name = _MODULES.get(cmd_name, re.sub("[- ]", "_", cmd_name))
+        module = importlib.import_module(f"dkimctl.cli.commands.{name}")
         command: Any = typer.main.get_command(module.app)
+        command = getattr(command, "commands", {}).get(cmd_name, command)
         command.name = cmd_name
         command.rich_help_panel = COMMANDS[cmd_name]
         return command

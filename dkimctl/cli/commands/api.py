@@ -1,4 +1,4 @@
-"""`dkimctl api`: any bearer-protected request (interface 5.3)."""
+"""`dkimctl api` and `token`: any bearer-protected request (interface 5.3), and its token."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from urllib.parse import unquote
 import typer
 
 from dkimctl.cli.options import ACCOUNT, CONNECTION, App, examples
-from dkimctl.cli.output.streams import write_bytes
+from dkimctl.cli.output.streams import write, write_bytes
 from dkimctl.cli.session import open_session
 from dkimctl.errors import (
     DkimctlError,
@@ -74,6 +74,27 @@ def api(
         return ExitCode.OK
     url = session.account.base_url + path.partition("?")[0]  # a query may hold a secret
     raise _status_error(url, response.status)
+
+
+@app.command(
+    epilog=examples(
+        "dkimctl token",
+        "token=$(dkimctl token) && curl -H @<(printf 'Authorization: Bearer %s' \"$token\") URL",
+    ),
+    shows=(*ACCOUNT, *CONNECTION),
+)
+def token(ctx: typer.Context) -> int:
+    """Print a valid access token.
+
+    It is renewed if less than a minute of it is left.
+    """
+    session = open_session(ctx)
+    write(
+        [f"{session.token_provider.token().reveal()}\n"],
+        must_arrive=True,
+        hint="read the token from stdout: `TOKEN=$(dkimctl token)`",
+    )
+    return ExitCode.OK
 
 
 def _check_method(method: str) -> None:

@@ -1,31 +1,49 @@
-"""`dkimctl login`: verify the client ID and secret once, and store them."""
+"""`dkimctl login` and `logout`: a client ID and secret are verified and stored, or deleted."""
 
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dkimctl.cli import prompt
-from dkimctl.cli.base_url_check import naming_url, require_base_url
-from dkimctl.cli.login_dialogue import ask_for_missing, ask_for_secret
-from dkimctl.cli.login_storage import store_login
-from dkimctl.cli.options import ACCOUNT, CONNECTION, App, examples
+from dkimctl.cli.login_storage import delete_login, login_to_delete, others_with, store_login
+from dkimctl.cli.options import ACCOUNT, CONNECTION, App, YesOption, examples
 from dkimctl.cli.output import next_steps
 from dkimctl.cli.session import Session, open_session
-from dkimctl.errors import CredentialsError, ExitCode, ServiceError, UsageError
+from dkimctl.errors import (
+    CredentialsError,
+    DkimctlError,
+    ExitCode,
+    ServiceError,
+    TokenRejected,
+    UsageError,
+)
 from dkimctl.settings.logins import LOGIN_KEYS
+from dkimctl.settings.profile import option, variable
+from dkimctl.settings.values import CHECKS
 
 if TYPE_CHECKING:
-    from dkimctl.credentials.store import CredentialStore
-    from dkimctl.models.secret import Secret, Token
+    from dkimctl.client.http import HttpResponse
+    from dkimctl.models.secret import Token
 
 app = App()
 
 _EXPORTED_SECRETS = ("DKIMCTL_CLIENT_SECRET", "DKIMCTL_ACCESS_TOKEN")
-_NOTHING_STORED = "nothing was stored"
+# By key: what it is called, and an example.
+_QUESTIONS = {
+    "auth_url": ("Auth URL", "https://auth.example.com"),
+    "base_url": ("Base URL", "https://api.example.com"),
+    "client_id": ("Client ID", "0a1b2c3d"),
+}
+# A GET changes nothing (RFC 9110 section 9.2.1). Of this path only POST is specified (interface
+# 4.2), so any answer will do that does not say that there is nothing.
+TEST_PATH = "/domain/dkim"
+_ABSENT = (404, 410)
+_HTML = (b"<!doctype", b"<html", b"<head", b"<body")
 
 
 @app.command(
@@ -55,16 +73,36 @@ def login(
     registered.
     """
     session = open_session(ctx)
-    _refuse_environment()
-    with prompt.interruptible(_NOTHING_STORED):
-        ask_for_missing(session)
+    # Later commands would use these instead of what is stored.
+    if exported := [name for name in _EXPORTED_SECRETS if os.environ.get(name)]:
+        raise UsageError(
+            f"the environment sets {' and '.join(exported)}, which every command uses instead of "
+            "a login",
+            hint=f"to log in, first run `unset {' '.join(exported)}`",
+        )
+    with prompt.interruptible("nothing was stored"):
+        for key, (label, example) in _QUESTIONS.items():
+            if getattr(session.resolve_settings(may_be_new=True).profile, key) is None:
+                session.flags[key] = _ask(session, key, label, example)
         _refuse_config(session)
         account, store = session.account, session.credential_store
         store.has_secret(account)  # reports an unusable store before the secret is typed
-        if not allow_plaintext_keyring:
-            _refuse_plaintext(store)
-        secret = ask_for_secret(session, from_stdin=secret_stdin)
-        token = _try_out(session, secret)
+        # Later commands need no permission: they store tokens only where the secret is.
+        if not allow_plaintext_keyring and store.is_plaintext_keyring:
+            raise CredentialsError(
+                f"the {store.name} does not encrypt what it stores",
+                hint="run `dkimctl login --credential-store file` for a file that only you can "
+                "read, or `dkimctl login --allow-plaintext-keyring`",
+            )
+        secret = prompt.read_client_secret(
+            from_stdin=secret_stdin,
+            complain=lambda error: _complain(session, "Client secret", error),
+        )
+        try:
+            token = session.client.issue_token(account.client_id, secret)
+        except ServiceError as error:
+            raise _naming_url("auth URL", error) from None
+        _require_base_url(session, token)
         store_login(session, secret, token)
     session.reporter.note(
         f"dkimctl: logged in as {account.client_id} at {account.base_url} "
@@ -75,35 +113,64 @@ def login(
     return ExitCode.OK
 
 
-def _try_out(session: Session, secret: Secret) -> Token:
-    """A token, with which the service was asked for nothing. Raises what either URL says."""
-    try:
-        token = session.client.issue_token(session.account.client_id, secret)
-    except ServiceError as error:
-        raise naming_url("auth URL", error) from None
-    require_base_url(session, token)
-    return token
+@app.command(
+    epilog=examples(
+        "dkimctl logout", "dkimctl logout --profile agency", "dkimctl logout --profile agency --yes"
+    ),
+    shows=(),
+)
+def logout(ctx: typer.Context, yes: YesOption = False) -> int:
+    """Log out: delete the secret and token of a profile.
+
+    Its URLs, client ID and ledger stay. If other profiles use the same login, asks first.
+    """
+    session = open_session(ctx)
+    if session.profile.is_sandbox:
+        raise UsageError("the sandbox has no login", hint="name another --profile")
+    name = session.profile.name
+    login = login_to_delete(session, name, session.logins)
+    others = others_with(session, name, login, session.logins) if login else []
+    if login and others:
+        with suppress(CredentialsError):  # then there may be a secret
+            others = others if session.has_credentials(login) else []
+    if others and not yes:
+        what = f"logging out of {name} also logs out {', '.join(others)}: they use the same login"
+        question = f"{what[:1].upper()}{what[1:]}. Go on?"
+        refusal = UsageError(what, hint="add --yes to log out of all of them")
+        if not prompt.may_delete(question, refusal=refusal):
+            session.reporter.note("dkimctl: nothing was deleted")
+            return ExitCode.NO
+    if not delete_login(session, name, with_others=others):
+        session.reporter.note(f"dkimctl: the profile {name} is not logged in")
+        return ExitCode.OK
+    session.reporter.note(f"dkimctl: logged out of the profile {name}")
+    if others:
+        session.reporter.note(f"dkimctl: and of {', '.join(others)}, which used the same login")
+    return ExitCode.OK
 
 
-def _refuse_environment() -> None:
-    """Later commands would use these instead of what is stored."""
-    exported = [name for name in _EXPORTED_SECRETS if os.environ.get(name)]
-    if exported:
+def _ask(session: Session, key: str, label: str, example: str) -> str:
+    name = option(key).name
+    if not prompt.is_interactive():
         raise UsageError(
-            f"the environment sets {' and '.join(exported)}, which every command uses instead of "
-            "a login",
-            hint=f"to log in, first run `unset {' '.join(exported)}`",
+            f"{key} is not set, and there is no terminal to ask for it",
+            hint=f"give {name}, or set {variable(key).name}",
         )
+    try:
+        return prompt.ask(
+            f"{label} (such as {example})",
+            CHECKS[key],
+            lambda error: _complain(session, label, error),
+        )
+    except UsageError as error:
+        raise UsageError(
+            f"{label}: {error.message}",
+            hint=f"give it as an option: {name} {example}",
+        ) from None
 
 
-def _refuse_plaintext(store: CredentialStore) -> None:
-    """Later commands need no permission: they store tokens only where the secret is."""
-    if store.is_plaintext_keyring:
-        raise CredentialsError(
-            f"the {store.name} does not encrypt what it stores",
-            hint="run `dkimctl login --credential-store file` for a file that only you can read, "
-            "or `dkimctl login --allow-plaintext-keyring`",
-        )
+def _complain(session: Session, label: str, error: DkimctlError) -> None:
+    session.reporter.warn(f"{label}: {error.message}", hint=error.hint)
 
 
 def _refuse_config(session: Session) -> None:
@@ -118,3 +185,43 @@ def _refuse_config(session: Session) -> None:
                 "which would override the login",
                 hint="change it there, or log in with another --profile",
             )
+
+
+def _require_base_url(session: Session, token: Token) -> None:
+    """Raise ServiceError if the base URL does not answer; warn if it may be another's.
+
+    A refused token is no error: that of a disabled client is (interface 3.2).
+    """
+    warn, url = session.reporter.warn, session.account.base_url
+    try:
+        response = session.client.request(token.access_token, "GET", TEST_PATH)
+    except TokenRejected as error:
+        warn(f"base URL: {error.message}", hint=error.hint, code=error.code)
+        return
+    except ServiceError as error:
+        raise _naming_url("base URL", error) from None
+    if response.status >= 500:
+        warn(
+            f"base URL: {url} answered {response.status} to a test request",
+            hint="try a command later, and check --base-url if it persists",
+        )
+    elif strange := strange_answer(response):
+        warn(
+            f"base URL: {url} answered {strange} to a test request, as if it were not the service",
+            hint="check the URL; if it is wrong, run `dkimctl login --base-url URL` again",
+        )
+
+
+def strange_answer(response: HttpResponse) -> str:
+    """What the service does not answer to a GET of TEST_PATH, or "" if it may be the service."""
+    status = response.status
+    is_page = response.body.lstrip().lower().startswith(_HTML)
+    if is_page and status != 405:  # what the service says to this method, whatever its body
+        return f"{status} with a web page"
+    return str(status) if 300 <= status < 400 or status in _ABSENT else ""
+
+
+def _naming_url(name: str, error: ServiceError) -> ServiceError:
+    """The error with the name of the URL whose host failed."""
+    message = f"{name}: {error.message}; nothing was stored"
+    return type(error)(message, hint=error.hint, retry_after=error.retry_after)

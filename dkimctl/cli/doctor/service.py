@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from dkimctl.cli.base_url_check import TEST_PATH, strange_answer
+from dkimctl.cli.commands.login import TEST_PATH, strange_answer
 from dkimctl.cli.doctor.findings import Finding, State
 from dkimctl.cli.session import Session
 from dkimctl.credentials.sources import IN_ENVIRONMENT
