@@ -42,7 +42,7 @@ def warn_not_recorded(session: Session, error: LedgerError) -> None:
 def review_now(session: Session, known: KnownKeys, policy: RetirementPolicy) -> Review:
     """Look at the successors in DNS, and record what is there."""
     from dkimctl.cli.options.checking import open_source
-    from dkimctl.cli.progress.checking import CheckProgress
+    from dkimctl.cli.progress import CheckProgress
     from dkimctl.dns.verdicts import Verdict
     from dkimctl.rotation.review import review_with_look
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from dkimctl.cli.output import next_steps
-from dkimctl.cli.progress.checking import CheckProgress
+from dkimctl.cli.progress import CheckProgress
 from dkimctl.cli.session import Session
 from dkimctl.dns.looks import Looks
 from dkimctl.dns.verdicts import Check, Verdict, is_good

@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 
 from dkimctl.cli.interruption import stopping
 from dkimctl.cli.options.checking import open_source
-from dkimctl.cli.progress.checking import CheckProgress
-from dkimctl.cli.progress.registering import RegistrationProgress
+from dkimctl.cli.progress import CheckProgress, RegistrationProgress
 from dkimctl.cli.session import Session
 from dkimctl.publishing.configured import open_targets
 from dkimctl.rotation.run.tools import Tools

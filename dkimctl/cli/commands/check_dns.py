@@ -33,7 +33,7 @@ from dkimctl.cli.options.checking import (
 from dkimctl.cli.output.checks import CheckSink
 from dkimctl.cli.output.destination import require_writable
 from dkimctl.cli.output.results import worst_check
-from dkimctl.cli.progress.checking import CheckProgress
+from dkimctl.cli.progress import CheckProgress
 from dkimctl.cli.selection import SelectionArgument, read_selection, warn_unmatched
 from dkimctl.cli.session import Session, open_session
 from dkimctl.dns.looks import Looks

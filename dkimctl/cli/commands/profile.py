@@ -127,7 +127,7 @@ def _require_profile(session: Session, name: str) -> None:
 
 def _ask(name: str) -> bool:
     message = f"there is no terminal to ask whether to delete the profile {name}"
-    return prompt.may_delete(
+    return prompt.confirms(
         f"Delete the profile {name}, with its login, secret and token?",
         refusal=UsageError(message, hint="add --yes"),
     )

@@ -141,7 +141,7 @@ def _register(
     after: AfterRegistering,
 ) -> int:
     from dkimctl.cli.interruption import stopping
-    from dkimctl.cli.progress.registering import RegistrationProgress
+    from dkimctl.cli.progress import RegistrationProgress
 
     sink = open_sink(session, selection, output, doing, len(specs))
     with ExitStack() as lock, sink:

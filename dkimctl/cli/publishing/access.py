@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dkimctl.cli.output.access import access_status, report_access, write_access
 from dkimctl.cli.output.results import worst
-from dkimctl.cli.progress.publishing import PublicationProgress
+from dkimctl.cli.progress import PublicationProgress
 from dkimctl.cli.publishing.run import unchanged_if_interrupted
 from dkimctl.cli.publishing.selecting import Selected, select_to_publish
 from dkimctl.cli.publishing.targets import open_dns_targets

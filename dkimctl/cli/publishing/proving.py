@@ -11,7 +11,7 @@ from dkimctl.cli.options.checking import WARN_WITHIN, open_source, read_policy
 from dkimctl.cli.output import next_steps
 from dkimctl.cli.output.checks import CheckSink
 from dkimctl.cli.output.destination import NullWriter
-from dkimctl.cli.progress.checking import CheckProgress
+from dkimctl.cli.progress import CheckProgress
 from dkimctl.cli.session import Session
 from dkimctl.dns.verdicts import Check
 from dkimctl.errors import ExitCode, Interrupted

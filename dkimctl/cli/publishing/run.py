@@ -13,7 +13,7 @@ from dkimctl.cli.output import next_steps
 from dkimctl.cli.output.publication import PublicationView
 from dkimctl.cli.output.results import worst
 from dkimctl.cli.output.streams import Reporter
-from dkimctl.cli.progress.publishing import PublicationProgress
+from dkimctl.cli.progress import PublicationProgress
 from dkimctl.cli.publishing.applying import apply_changes
 from dkimctl.cli.publishing.proving import check_records
 from dkimctl.cli.session import Session

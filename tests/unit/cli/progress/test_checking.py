@@ -10,7 +10,7 @@ from contextlib import redirect_stderr
 import pytest
 
 from dkimctl.cli.output.streams import Reporter
-from dkimctl.cli.progress.checking import CheckProgress
+from dkimctl.cli.progress import CheckProgress
 from dkimctl.dns.verdicts import Check, Finding, Verdict
 from fakes import Clock, Terminal
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from dkimctl.cli.output.colour import Color
 from dkimctl.cli.output.streams import Reporter
-from dkimctl.cli.progress.registering import RegistrationProgress
+from dkimctl.cli.progress import RegistrationProgress
 from dkimctl.models.registration import Outcome, Registration, Result
 from fakes import Clock, Terminal
 
@@ -288,7 +288,7 @@ _LINE = "[bold]domain[/] :smile: " + " ".join(f"word{number}" for number in rang
 _PROGRAM = f"""
 import sys
 from dkimctl.cli.output.streams import Reporter
-from dkimctl.cli.progress.registering import RegistrationProgress
+from dkimctl.cli.progress import RegistrationProgress
 from dkimctl.models.registration import Outcome, Registration, Result
 
 now, reporter, done = 0.0, Reporter(), Result(Registration("example.com"), Outcome.CREATED)
@@ -389,9 +389,9 @@ def test_run_that_ends_early_says_what_it_waits_for(watch):
 
 
 def test_pending_entries_are_neither_done_nor_need_attention(clock):
-    from dkimctl.cli.progress.registering import Tally
+    from dkimctl.cli.progress import Tally
 
     tally = Tally(10, clock.now)
     pending = Result(Registration("a.example"), Outcome.PENDING)
     tally.settle([pending] * 4, clock.now)
-    assert tally.line(clock.now).startswith("0 of 10 done, 0 need attention")
+    assert tally.rest(clock.now, "").startswith("0 need attention")

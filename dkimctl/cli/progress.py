@@ -1,0 +1,340 @@
+"""Progress on stderr: a bar on the last line of a terminal, else lines."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, redirect_stderr, suppress
+from typing import TYPE_CHECKING, Any, Self, TextIO, cast
+
+from dkimctl.cli.output.colour import PLAIN_TERMINALS
+from dkimctl.cli.output.streams import Reporter
+from dkimctl.dns.verdicts import Check, Verdict, is_good
+from dkimctl.models.registration import GOOD, Outcome, Result
+from dkimctl.text.durations import format_duration
+from dkimctl.text.grouping import counted
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderResult
+
+# All in seconds.
+_BAR_AFTER = 1.0  # shorter work needs no bar
+_REDRAW = 0.2
+_LINE_EVERY = 5.0
+_MUCH_LONGER = 10.0
+_RATE_OVER = 30.0  # longer than most waits, which would otherwise bring the rate to zero
+
+# In columns.
+_MIN_BAR = 4
+_MAX_BAR = 40
+_SPARE = 2  # at the end of the line, where the terminal echoes Ctrl-C and would wrap
+
+
+class ProgressDisplay:
+    """Draws a bar with a text, not in the first second and then at most five times a second.
+
+    Nothing is drawn unless `may_draw`, with --quiet, or where stderr is not a terminal that can
+    move its cursor. `clock` gives seconds. All is called from the main thread.
+    """
+
+    def __init__(
+        self,
+        reporter: Reporter,
+        *,
+        may_draw: bool = True,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        can_draw = sys.stderr.isatty() and os.environ.get("TERM") not in PLAIN_TERMINALS
+        self.draws = may_draw and not reporter.quiet and can_draw
+        self.is_shown = False
+        self._reporter = reporter
+        self._clock = clock
+        self._next_draw = clock() + _BAR_AFTER
+        self._bar: _Bar | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        bar, self._bar, self.is_shown = self._bar, None, False
+        if bar is not None:
+            with suppress(OSError):
+                bar.close()
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time to draw."""
+        return self.draws and self._clock() >= self._next_draw
+
+    def draw(self, done: int, total: int | None, text: str) -> None:
+        """Draw now that `done` of `total` is done; None: the total is not known."""
+        self._next_draw = self._clock() + _REDRAW
+        try:
+            if self._bar is None:
+                self._bar = _Bar(total, colour=self._reporter.shows_colour(sys.stderr))
+                self.is_shown = True
+            self._bar.show(done, total, text)
+        except OSError:  # the terminal is gone; the work goes on
+            self.draws = False
+            self.__exit__()
+
+
+class PublicationProgress(ProgressDisplay):
+    """Shows how many of `total` records are done; `done_word` says what that means."""
+
+    def __init__(self, reporter: Reporter, total: int, done_word: str) -> None:
+        super().__init__(reporter)
+        self._total = total
+        self._done_word = done_word
+
+    def show(self, done: int) -> None:
+        if self.is_due:
+            self.draw(done, self._total, f"{done}/{self._total} {self._done_word}")
+
+
+class CheckProgress(ProgressDisplay):
+    """Shows how far the checks are. `wanted` is the good verdict.
+
+    Where no bar can be drawn, a line is written for each verdict that a later round changes.
+    """
+
+    def __init__(
+        self,
+        reporter: Reporter,
+        wanted: Verdict,
+        *,
+        may_draw: bool,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        super().__init__(reporter, may_draw=may_draw, clock=clock)
+        self._wanted = wanted
+        self._sleep = sleep
+        self._last: dict[str, Verdict] = {}  # by FQDN, from the second round on
+        self._done = 0  # in this round, and good in those before it
+        self._total: int | None = None  # known from the second round on
+
+    def checked(self, check: Check) -> None:
+        """A check is done."""
+        self._done += 1
+        before, verdict = self._last.get(check.fqdn), check.finding.verdict
+        if self._total is not None and not self.draws and before is not verdict:
+            self._last[check.fqdn] = verdict
+            text = f"{check.fqdn}: {before} -> {verdict} ({self._good_of_all()})"
+            self._reporter.note(f"dkimctl: {text}")
+        if self.is_due:
+            of_all = "" if self._total is None else f"/{self._total}"
+            self.draw(self._done, self._total, f"{self._done}{of_all} checked")
+
+    def pause(self, seconds: float, checks: Sequence[Check]) -> None:
+        """Wait until the next round; `checks` has the latest of each record."""
+        self._last = {check.fqdn: check.finding.verdict for check in checks}
+        good = self._good_of_all()
+        if self._total is None and not self.draws:
+            self._reporter.note(f"dkimctl: {good}; checking the rest again")
+        self._done, self._total = self._count_good(), len(checks)
+        until = self._clock() + seconds
+        while (left := until - self._clock()) > 0:
+            if self.draws:
+                text = f"{good}, next check in {format_duration(left)}"
+                self.draw(self._done, self._total, text)
+            self._sleep(min(left, _REDRAW) if self.draws else left)
+
+    def _good_of_all(self) -> str:
+        word = "gone" if self._wanted is Verdict.MISSING else str(self._wanted)
+        return f"{self._count_good()} of {len(self._last)} {word}"
+
+    def _count_good(self) -> int:
+        return sum(is_good(verdict, self._wanted) for verdict in self._last.values())
+
+
+class RegistrationProgress(ProgressDisplay):
+    """Shows how far a run of `total` entries is.
+
+    Where no bar can be drawn, `verbose` asks for a line every five seconds.
+    """
+
+    def __init__(
+        self,
+        total: int,
+        reporter: Reporter,
+        *,
+        verbose: bool,
+        may_draw: bool,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(reporter, may_draw=may_draw, clock=clock)
+        self._verbose = verbose
+        now = clock()
+        self._tally = Tally(total, now)
+        self._next_line = now + _LINE_EVERY
+        self._next_wait_note = self._noted_until = now
+
+    def settled(self, results: Sequence[Result]) -> None:
+        """Results of entries, as they come in."""
+        self._tally.settle(results, self._clock())
+        self.tick()
+
+    def waiting(self, entries: int, seconds: float, reason: str) -> None:
+        """This many entries wait before they are tried again.
+
+        Noted once in five seconds, since every batch waits when the service is down; sooner only
+        for a wait that is much longer.
+        """
+        now = self._clock()
+        until = now + seconds
+        self._tally.wait(entries, until)
+        if now >= self._next_wait_note or until > self._noted_until + _MUCH_LONGER:
+            self._next_wait_note = now + _LINE_EVERY
+            self._noted_until = until
+            domains = counted(entries, "domain")
+            self._reporter.note(
+                f"dkimctl: waiting {format_duration(seconds)} for {domains}: {reason}"
+            )
+        self.tick()
+
+    def ending(self, requests: int, seconds: float) -> None:
+        """The run ends early, but waits for answers to its last requests, at most `seconds`."""
+        count = counted(requests, "request")
+        self._reporter.note(
+            f"dkimctl: stopping; {count} in flight, waiting up to {format_duration(seconds)} for "
+            "answers (Ctrl-C to exit at once)"
+        )
+
+    def tick(self) -> None:
+        """Show the time that has passed; to be called at least twice a second."""
+        now, tally = self._clock(), self._tally
+        if self.draws:
+            if self.is_due and (self.is_shown or tally.done < tally.total):
+                text = f"{tally.done}/{tally.total} done, {tally.rest(now, '/s')}"
+                self.draw(tally.done, tally.total, text)
+        elif self._verbose and now >= self._next_line:
+            self._next_line = now + _LINE_EVERY
+            line = f"{tally.done} of {tally.total} done, {tally.rest(now, ' a second')}"
+            self._reporter.note(f"dkimctl: {line}")
+
+
+class Tally:
+    """How many entries are done, need attention or wait, and the rate. Times are in seconds."""
+
+    def __init__(self, total: int, now: float) -> None:
+        self.total = total
+        self.done = 0
+        self._need_attention = 0
+        self._waits: list[tuple[float, int]] = []  # (until when, entries)
+        self._samples = deque([(now, 0)])  # (when, done), a second apart
+
+    def settle(self, results: Sequence[Result], now: float) -> None:
+        outcomes = [result.outcome for result in results if result.outcome is not Outcome.PENDING]
+        self.done += len(outcomes)
+        self._need_attention += sum(outcome not in GOOD for outcome in outcomes)
+        if now - self._samples[-1][0] >= 1:
+            self._samples.append((now, self.done))
+
+    def wait(self, entries: int, until: float) -> None:
+        self._waits.append((until, entries))
+
+    def rest(self, now: float, per_second: str) -> str:
+        """Such as "3 need attention, 50 waiting, 310 a second, 12 s left"."""
+        rate, left = self._rate(now), self.total - self.done
+        self._waits = [(until, entries) for until, entries in self._waits if until > now]
+        waiting = min(sum(entries for _, entries in self._waits), max(left, 0))
+        verb = "needs" if self._need_attention == 1 else "need"
+        parts = [f"{self._need_attention} {verb} attention", f"{waiting} waiting"]
+        parts.append(f"{rate:.{0 if rate >= 10 else 1}f}{per_second}")
+        if rate and left > 0:
+            parts.append(f"{format_duration(left / rate)} left")
+        return ", ".join(parts)
+
+    def _rate(self, now: float) -> float:
+        """Entries a second, over the last half minute."""
+        while len(self._samples) > 1 and self._samples[1][0] <= now - _RATE_OVER:
+            self._samples.popleft()
+        # Leave out the first second, in which everything known to the ledger comes at once.
+        since, done = self._samples[1 if len(self._samples) > 2 else 0]
+        return (self.done - done) / (now - since) if now > since else 0.0
+
+
+class _Bar:
+    """The bar, below what is written to stderr meanwhile."""
+
+    def __init__(self, total: int | None, *, colour: bool) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn
+        from rich.table import Column
+
+        stream = sys.stderr
+        console = Console(
+            file=stream, force_terminal=True, force_interactive=True, force_jupyter=False,
+            no_color=not colour,
+        )  # fmt: skip
+        self._bar = BarColumn(complete_style="green", finished_style="green")
+        self._column = Column()
+        self._progress = Progress(
+            self._bar, TextColumn("{task.description}", markup=False, table_column=self._column),
+            console=console, auto_refresh=False, transient=True,
+            redirect_stdout=False, redirect_stderr=False,
+        )  # fmt: skip
+        self._task = self._progress.add_task("", total=total)
+        self._text_width = 0
+        above = _LinesAbove(console, stream)
+        with ExitStack() as stack:
+            stack.callback(above.close)
+            stack.enter_context(self._progress)
+            # rich hides the cursor. A killed or suspended run would leave the shell without one.
+            console.show_cursor(True)
+            stack.enter_context(redirect_stderr(cast("TextIO", above)))
+            self._stack = stack.pop_all()
+
+    def show(self, done: int, total: int | None, text: str) -> None:
+        """Redraw it. The bar gets the columns that `text` leaves; on a narrow terminal it wraps."""
+        # The longest text so far counts, or the bar would change its length all the time.
+        self._text_width = max(self._text_width, len(text))
+        columns = self._progress.console.width - _SPARE - 1
+        self._bar.bar_width = min(max(columns - self._text_width, _MIN_BAR), _MAX_BAR)
+        self._column.max_width = max(columns - self._bar.bar_width, 1)
+        self._progress.update(
+            self._task, completed=done, total=total, description=text, refresh=True
+        )
+
+    def close(self) -> None:
+        self._stack.close()
+
+
+class _LinesAbove:
+    """Stands in for stderr while there is a bar: writes whole lines above it, unchanged.
+
+    (rich's own stand-in would wrap them at words, and put line ends into what is copied.)
+    """
+
+    def __init__(self, console: Console, stream: TextIO) -> None:
+        self._console = console
+        self._stream = stream
+        self._unfinished = ""  # a line without its end
+
+    def write(self, text: str) -> int:
+        lines, end, self._unfinished = (self._unfinished + text).rpartition("\n")
+        if end:
+            self._console.print(_Verbatim(lines + end), soft_wrap=True, end="")
+        return len(text)
+
+    def close(self) -> None:
+        self._stream.write(self._unfinished)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+class _Verbatim:
+    """Text that rich writes unchanged."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        from rich.segment import Segment
+
+        yield Segment(self._text)

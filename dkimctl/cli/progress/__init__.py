@@ -1,1 +1,0 @@
-"""The progress of a long run, on stderr."""
