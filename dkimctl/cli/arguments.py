@@ -6,7 +6,7 @@ import re
 from collections.abc import Container, Iterable, Sequence
 from typing import Any
 
-from dkimctl.cli.output.colour import Color
+from dkimctl.cli.output.streams import Color
 
 _SHORT_PROFILE = "-[nqvy]*p"
 _SHORT_FORMAT = "-[nqvy]*f"  # also after the letters of flags, such as in -nf

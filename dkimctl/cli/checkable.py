@@ -6,8 +6,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 
 from dkimctl.cli.looks import warn_not_recorded
-from dkimctl.cli.output.alike import AlikeWarnings
-from dkimctl.cli.output.streams import Reporter
+from dkimctl.cli.output.streams import AlikeWarnings, Reporter
 from dkimctl.cli.selection import registered_results, saved_results
 from dkimctl.cli.session import Session
 from dkimctl.dns.looks import same_records

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-from dkimctl.cli.output.attention import AttentionWarnings
+from dkimctl.cli.output.results import AttentionWarnings
 from dkimctl.cli.selection import registered_results, require_empty
 from dkimctl.cli.session import Session
 from dkimctl.errors import ExitCode

@@ -10,8 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, redirect_stderr, suppress
 from typing import TYPE_CHECKING, Any, Self, TextIO, cast
 
-from dkimctl.cli.output.colour import PLAIN_TERMINALS
-from dkimctl.cli.output.streams import Reporter
+from dkimctl.cli.output.streams import PLAIN_TERMINALS, Reporter
 from dkimctl.dns.verdicts import Check, Verdict, is_good
 from dkimctl.models.registration import GOOD, Outcome, Result
 from dkimctl.text.durations import format_duration

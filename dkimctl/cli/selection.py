@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from dkimctl.cli.completion import complete_selection
-from dkimctl.cli.output.alike import AlikeWarnings, warn_unreadable
+from dkimctl.cli.output.streams import AlikeWarnings, warn_unreadable
 from dkimctl.cli.session import Session
 from dkimctl.errors import ExitCode, NegativeAnswer, UsageError
 from dkimctl.ledger.selection import Selection

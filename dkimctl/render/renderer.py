@@ -159,11 +159,12 @@ class PerZoneRenderer(ABC):
         self._ttl = ttl
         self._records: list[DnsRecord] = []
 
-    def add(self, result: Result) -> None:
-        """Add the record of `result`, if it may be published."""
+    def add(self, result: Result) -> str:
+        """Add the record of `result`, if it may be published; its text comes later."""
         record = publishable(result)
         if record is not None:
             self._records.append(record)
+        return ""
 
     def files(self) -> Iterator[ZoneFile]:
         """The files. Raises UsageError that lists the records outside all zones."""

@@ -47,10 +47,10 @@ class ZoneFilesRenderer(PerZoneRenderer):
         super().__init__(zones, ttl)
         self._comments: dict[str, str] = {}
 
-    def add(self, result: Result) -> None:
-        super().add(result)
+    def add(self, result: Result) -> str:
         if record := publishable(result):
             self._comments[record.fqdn] = _comment(result.registration)
+        return super().add(result)
 
     def _text(self, zone: str, records: Sequence[DnsRecord]) -> Iterator[str]:
         # $ORIGIN is only for this file: after an $INCLUDE, the old one is back (RFC 1035, 5.1).

@@ -10,7 +10,6 @@ import typer
 from dkimctl.cli.completion import complete_selection
 from dkimctl.cli.options import LEDGER, SAVED_RESULT, App, OutputOption, TableOrJson, examples
 from dkimctl.cli.options.rotation import AssumeSuccessorsOption
-from dkimctl.cli.output.alike import warn_unreadable
 from dkimctl.cli.output.ledger import (
     nothing_retired,
     report_forgotten,
@@ -18,6 +17,7 @@ from dkimctl.cli.output.ledger import (
     still_in_dns,
     write_forgotten,
 )
+from dkimctl.cli.output.streams import warn_unreadable
 from dkimctl.cli.selection import read_selection, require_empty, warn_unmatched
 from dkimctl.cli.session import open_session
 from dkimctl.errors import ExitCode

@@ -39,7 +39,8 @@ from dkimctl.cli.options.registering import (
     require_input,
 )
 from dkimctl.cli.output import next_steps
-from dkimctl.cli.output.options import OutputOptions, read_output_options
+from dkimctl.cli.output.options import OutputOptions, read_output_options, resolve_zones
+from dkimctl.cli.output.results import Doing
 from dkimctl.cli.output.run_summary import (
     finish_run,
     nothing_sent_error,
@@ -47,8 +48,6 @@ from dkimctl.cli.output.run_summary import (
     show_plan,
     warn_of_entries,
 )
-from dkimctl.cli.output.summaries import Doing
-from dkimctl.cli.output.zones import resolve_zones
 from dkimctl.cli.publishing.registered import AfterRegistering
 from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import DkimctlError

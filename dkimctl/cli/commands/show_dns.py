@@ -22,9 +22,8 @@ from dkimctl.cli.options import (
     ZoneOption,
     examples,
 )
-from dkimctl.cli.output.options import OutputOptions, read_output_options
+from dkimctl.cli.output.options import OutputOptions, read_output_options, resolve_zones
 from dkimctl.cli.output.results import show, worst
-from dkimctl.cli.output.zones import resolve_zones
 from dkimctl.cli.selection import (
     SelectionArgument,
     read_selection,

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterator
 
 from dkimctl.cli.doctor.findings import Finding, State, wrong
-from dkimctl.cli.output.problems import problem_lines
+from dkimctl.cli.output.streams import problem_lines
 from dkimctl.cli.session import Session
 from dkimctl.errors import DkimctlError, InputError
 from dkimctl.settings.config import webhook_url

@@ -24,8 +24,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from dkimctl.cli.completion import complete_profiles
-from dkimctl.cli.output.colour import Color
-from dkimctl.cli.output.streams import Reporter, write
+from dkimctl.cli.output.streams import Color, Reporter, write
 from dkimctl.errors import UsageError, naming
 from dkimctl.render.renderer import Format, KeyFormat, Provider
 from dkimctl.text.durations import parse_duration

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dkimctl.cli.output.alike import AlikeWarnings
 from dkimctl.cli.output.options import OutputOptions, default_format
 from dkimctl.cli.output.results import write_results
-from dkimctl.cli.output.streams import Reporter
+from dkimctl.cli.output.streams import AlikeWarnings, Reporter
 from dkimctl.errors import NegativeAnswer
 from dkimctl.models.registration import Outcome, Result, named
 from dkimctl.render.renderer import Format

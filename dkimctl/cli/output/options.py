@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from dkimctl.errors import UsageError, naming
-from dkimctl.render.renderer import PER_ZONE, Format, Provider
+from dkimctl.render.renderer import PER_ZONE, Format, Provider, outside_zones
+from dkimctl.text.dns_names import zone_finder
 from dkimctl.text.grouping import listed
 
+_MANY = 100  # names, whose lookups may take longer than a second
 _WITH_ZONES = (Format.ZONE, Format.NSUPDATE, *PER_ZONE)
+_FITTING: Mapping[str, Sequence[Format]] = {
+    "--origin": [Format.ZONE],
+    "--provider": [Format.TERRAFORM],
+    "--wide": [Format.TABLE],
+    "--output-dir": _WITH_ZONES,
+}
+_EXCLUSIVE = (
+    ("--output", "--output-dir"),
+    ("--zone", "--find-zones"),
+    ("--origin", "--zone"),
+    ("--origin", "--find-zones"),
+    ("--origin", "--output-dir"),
+)
 
 
 class OutputOptions(NamedTuple):
@@ -67,9 +82,6 @@ class OutputOptions(NamedTuple):
     def require_zones_for(self, names: Sequence[str]) -> None:
         """Raise UsageError for names outside the zones, or several zones without `--output-dir`."""
         zones = self.zones if self.origin is None else [self.origin]
-        from dkimctl.render.renderer import outside_zones
-        from dkimctl.text.dns_names import zone_finder
-
         find_zone = zone_finder(zones)
         zone_of = {name: find_zone(name) for name in names}
         if outside := [name for name, zone in zone_of.items() if zone is None]:
@@ -109,15 +121,20 @@ def read_output_options(
         output_dir=output_dir,
         wide=wide,
     )
-    _require_fit("--origin", origin, output_options.fmt, [Format.ZONE])
-    _require_fit("--provider", provider, output_options.fmt, [Format.TERRAFORM])
-    _require_fit("--wide", wide, output_options.fmt, [Format.TABLE])
-    _require_fit("--output-dir", output_dir, output_options.fmt, _WITH_ZONES)
-    _refuse_both(("--output", output), ("--output-dir", output_dir))
-    _refuse_both(("--zone", zone), ("--find-zones", find_zones))
-    _refuse_both(("--origin", origin), ("--zone", zone))
-    _refuse_both(("--origin", origin), ("--find-zones", find_zones))
-    _refuse_both(("--origin", origin), ("--output-dir", output_dir))
+    given = {
+        "--origin": origin,
+        "--zone": zone,
+        "--find-zones": find_zones,
+        "--provider": provider,
+        "--wide": wide,
+        "--output": output,
+        "--output-dir": output_dir,
+    }
+    for option, fitting in _FITTING.items():
+        _require_fit(option, given[option], output_options.fmt, fitting)
+    for one, other in _EXCLUSIVE:
+        if given[one] and given[other]:
+            raise UsageError(f"{one} cannot be combined with {other}", hint="remove one of them")
     if not output_options.has_zones and (output_dir is not None or output_options.fmt in PER_ZONE):
         option = f"--format {output_options.fmt}" if output_dir is None else "--output-dir"
         raise UsageError(
@@ -125,11 +142,6 @@ def read_output_options(
             hint="name each with --zone ZONE, or look them up in DNS with --find-zones",
         )
     return output_options
-
-
-def _refuse_both(one: tuple[str, object], other: tuple[str, object]) -> None:
-    if one[1] and other[1]:
-        raise UsageError(f"{one[0]} cannot be combined with {other[0]}", hint="remove one of them")
 
 
 def default_format(output: Path | None, *, for_machines: Format = Format.ZONE) -> Format:
@@ -149,3 +161,31 @@ def read_zone(option: str, text: str) -> str:
 
     with naming(option):
         return parse_zone(text)
+
+
+def resolve_zones(
+    output_options: OutputOptions,
+    fqdns: Iterable[str],
+    note: Callable[[str], None],
+    *,
+    for_plan: bool = False,
+) -> OutputOptions:
+    """The options for records of these names; with `--find-zones`, DNS is asked for the zones.
+
+    `note` is told of lookups that may take a while. Raises UsageError for names outside the zones,
+    or several zones without `--output-dir`; ServiceError where DNS gives no answer.
+    """
+    if not output_options.has_zones:
+        return output_options
+    output_options.require_zones_fit(for_plan=for_plan)
+    names = list(fqdns)
+    if output_options.finds_zones:
+        from dkimctl.dns.nameservers import system_nameservers
+        from dkimctl.dns.zones import find_zones
+
+        if len(names) >= _MANY:
+            note(f"dkimctl: looking up the zones of {len(names)} names in DNS")
+        zones = find_zones(names, system_nameservers())
+        output_options = output_options._replace(zones=sorted(set(zones.values())))
+    output_options.require_zones_for(names)
+    return output_options

@@ -8,8 +8,7 @@ import shutil
 import sys
 from collections.abc import Mapping
 
-from dkimctl.cli.output.colour import PLAIN_TERMINALS
-from dkimctl.cli.output.streams import StdoutWriter
+from dkimctl.cli.output.streams import PLAIN_TERMINALS, StdoutWriter
 from dkimctl.render.table import columns_of
 
 _STYLE = r"\x1b\[[0-9;]*m"

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 from dkimctl.cli.options.publishing import PublishOptions
 from dkimctl.cli.output import next_steps
-from dkimctl.cli.output.alike import AlikeWarnings
 from dkimctl.cli.output.failed_changes import report_failures
-from dkimctl.cli.output.streams import Reporter
+from dkimctl.cli.output.streams import AlikeWarnings, Reporter
 from dkimctl.models.registration import named
 from dkimctl.publishing.items import CHANGING, PlanItem, Step
 from dkimctl.text.escaping import few, printable

@@ -1,28 +1,37 @@
-"""Show results: on stdout in a format, on stderr what needs attention, and the exit code."""
+"""Where results go: a format and a destination; what needs attention, and the exit code."""
 
 from __future__ import annotations
 
+import functools
+import os
+import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
+from pathlib import Path
 from typing import NamedTuple, Self
 
-from dkimctl.cli.output.attention import AttentionWarnings
-from dkimctl.cli.output.destination import TextWriter, open_writer, table_layout
+from dkimctl.cli.output.destination import (
+    TextWriter,
+    make_directory,
+    open_writer,
+    table_layout,
+    write_chunks,
+)
 from dkimctl.cli.output.options import OutputOptions
-from dkimctl.cli.output.streams import Reporter
-from dkimctl.cli.output.summaries import Doing, summary
-from dkimctl.cli.output.zone_files import write_zone_files
+from dkimctl.cli.output.streams import KEPT, Reporter
 from dkimctl.errors import ExitCode, OutputError
-from dkimctl.models.registration import Outcome, Result
+from dkimctl.models.registration import USABLE, Outcome, Result, named
 from dkimctl.render.renderer import (
     DEFAULT_LAYOUT,
     Format,
     PerZoneRenderer,
-    Renderer,
     TableLayout,
+    ZoneFile,
 )
 from dkimctl.render.results import open_results
-from dkimctl.text.grouping import MAX_ALIKE
+from dkimctl.text.escaping import few
+from dkimctl.text.grouping import MAX_ALIKE, counted, listed, without_names
 
 LONG_TABLE = 200  # rows; a longer table on a terminal shows only those that need attention
 
@@ -38,6 +47,108 @@ _EXIT_CODES = {
     Outcome.FAILED: ExitCode.SERVICE,
     Outcome.UNKNOWN: ExitCode.SERVICE,
 }
+# In the order of the summary. What is pending depends on what the command does.
+_WORDS = {
+    Outcome.CREATED: "created",
+    Outcome.EXISTS: "already there",
+    Outcome.PENDING: "",
+    Outcome.RETIRED: "retired",
+    Outcome.DIFFERS: "differs",
+    Outcome.TAKEN: "taken",
+    Outcome.INVALID: "invalid",
+    Outcome.UNUSABLE: "unusable",
+    Outcome.FAILED: "failed",
+    Outcome.UNKNOWN: "unknown",
+}
+_HINTS = {
+    Outcome.DIFFERS: "change the entry, or register another selector; it is not sent again",
+    Outcome.TAKEN: "choose another selector, or ask the service's operator who owns it",
+    Outcome.INVALID: "fix the entry and run the same command again",
+    Outcome.UNUSABLE: "do not publish it; register another selector, and report it to the "
+    "service's operator",
+    Outcome.FAILED: "run the same command again later",
+    Outcome.UNKNOWN: "if the entry has a selector, run the same command again; if not, ask the "
+    "service's operator whether it is registered: if so, write its selector into the entry; if "
+    "not, add --retry-unknown",
+}
+
+
+class Doing(Enum):
+    """What a command does with the domains that it shows."""
+
+    PLANNING = "to create"
+    REGISTERING = "not registered"
+    REFRESHING = "not refreshed"
+    SHOWING = ""
+
+
+class ResultWriter:
+    """Writes results, emitted one by one, as `options` say; the rest is as for `open_writer`.
+
+    Width and colour of the `layout` are those of stdout. `close` raises OutputError; leaving the
+    block with an error keeps a file as it was.
+    """
+
+    def __init__(
+        self,
+        options: OutputOptions,
+        reporter: Reporter,
+        *,
+        layout: TableLayout = DEFAULT_LAYOUT,
+        is_paged: bool = False,
+        must_arrive: bool = False,
+        in_background: bool = False,
+    ) -> None:
+        look = table_layout(reporter, options.output)
+        self._options = options
+        self._reporter = reporter
+        self._renderer = open_results(
+            options.fmt,
+            ttl=options.ttl,
+            origin=options.origin,
+            zones=options.zones,
+            per_zone=options.is_per_zone,
+            provider=options.provider,
+            layout=layout._replace(width=look.width, colour=look.colour, wide=options.wide),
+        )
+        self._open = functools.partial(
+            open_writer,
+            options.output,
+            must_arrive=must_arrive,
+            in_background=in_background,
+            is_paged=is_paged and options.fmt is Format.TABLE,
+        )
+        self._writer: TextWriter | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None and self._writer is not None:
+            self._writer.abort()
+
+    def emit(self, result: Result) -> None:
+        text = self._renderer.add(result)
+        if text:
+            self._opened().write(text)
+
+    def finish(self) -> None:
+        """Write the rest. Raises OutputError."""
+        if isinstance(self._renderer, PerZoneRenderer):
+            _write_zone_files(self._renderer, self._options, self._reporter)
+            return
+        writer = self._opened()
+        for text in self._renderer.end():
+            writer.write(text)
+        writer.close()
+
+    def _opened(self) -> TextWriter:
+        """The destination, opened no sooner than there is something to write."""
+        if self._writer is None:
+            self._writer = self._open()
+            if not isinstance(self._renderer, PerZoneRenderer):
+                self._writer.write(self._renderer.begin())
+        return self._writer
 
 
 class Shown(NamedTuple):
@@ -53,79 +164,7 @@ class Shown(NamedTuple):
         return worst([*codes, *([self.failure.exit_code] if self.failure else [])])
 
 
-class ResultWriter:
-    """Writes results, added one by one, as `output_options` say.
-
-    Width and colour of the `layout` are those of stdout. Only a table `is_paged`. `reporter` is
-    told which files were written, if there is one for each zone. The rest is as for `open_writer`.
-    `close` raises OutputError; leaving the block with an error keeps a file as it was.
-    """
-
-    def __init__(
-        self,
-        output_options: OutputOptions,
-        reporter: Reporter,
-        *,
-        layout: TableLayout = DEFAULT_LAYOUT,
-        is_paged: bool = False,
-        must_arrive: bool = False,
-        in_background: bool = False,
-    ) -> None:
-        self._options = output_options
-        self._is_paged = is_paged and output_options.fmt is Format.TABLE
-        self._reporter = reporter
-        self._must_arrive = must_arrive
-        self._in_background = in_background
-        self._writer: TextWriter | None = None
-        look = table_layout(reporter, output_options.output)
-        renderer = open_results(
-            output_options.fmt,
-            ttl=output_options.ttl,
-            origin=output_options.origin,
-            zones=output_options.zones,
-            per_zone=output_options.is_per_zone,
-            provider=output_options.provider,
-            layout=layout._replace(width=look.width, colour=look.colour, wide=output_options.wide),
-        )
-        self._per_zone = renderer if isinstance(renderer, PerZoneRenderer) else None
-        self._renderer = renderer if isinstance(renderer, Renderer) else None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None and self._writer is not None:
-            self._writer.abort()
-
-    def add(self, result: Result) -> None:
-        if self._renderer is not None:
-            writer = self._writer or self._begin(self._renderer.begin())
-            writer.write(self._renderer.add(result))
-        elif self._per_zone is not None:
-            self._per_zone.add(result)
-
-    def close(self) -> None:
-        if self._per_zone is not None:
-            write_zone_files(self._per_zone, self._options, self._reporter)
-        elif self._renderer is not None:
-            writer = self._writer or self._begin(self._renderer.begin())
-            for text in self._renderer.end():
-                writer.write(text)
-            writer.close()
-
-    def _begin(self, text: str) -> TextWriter:
-        """Open the destination no sooner than there is something to write."""
-        self._writer = open_writer(
-            self._options.output,
-            must_arrive=self._must_arrive,
-            in_background=self._in_background,
-            is_paged=self._is_paged,
-        )
-        self._writer.write(text)
-        return self._writer
-
-
-class ResultSink:
+class ResultSink(ResultWriter):
     """Shows results, emitted one by one, and reports what needs attention.
 
     `doing` is what the command does. `expected` is how many results there will be: of more than
@@ -136,7 +175,7 @@ class ResultSink:
 
     def __init__(
         self,
-        output_options: OutputOptions,
+        options: OutputOptions,
         reporter: Reporter,
         doing: Doing,
         *,
@@ -144,41 +183,32 @@ class ResultSink:
         shown_by: str = "--format table",
         in_background: bool = False,
     ) -> None:
-        is_cut = output_options.is_default and not reporter.verbose
-        is_long = output_options.is_on_terminal and expected > LONG_TABLE
+        is_cut = options.is_default and not reporter.verbose
         layout = TableLayout(
-            only_attention=is_cut and is_long,
+            only_attention=is_cut and options.is_on_terminal and expected > LONG_TABLE,
             shown_by=shown_by,
             most_alike=MAX_ALIKE if is_cut else None,
             is_plan=doing is Doing.PLANNING,
         )
-        self._writer = ResultWriter(
-            output_options, reporter, layout=layout, is_paged=True, in_background=in_background
+        super().__init__(
+            options, reporter, layout=layout, is_paged=True, in_background=in_background
         )
-        self._reporter = reporter
         self._doing = doing
         self._counts: Counter[Outcome] = Counter()
         # A table shows the reasons itself.
-        self._warnings = None if output_options.fmt is Format.TABLE else AttentionWarnings(reporter)
-
-    def __enter__(self) -> Self:
-        self._writer.__enter__()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._writer.__exit__(kind)
+        self._warnings = None if options.fmt is Format.TABLE else AttentionWarnings(reporter)
 
     def emit(self, result: Result) -> None:
         if self._warnings is not None:
             self._warnings.add(result)
         self._counts[result.outcome] += 1
-        self._writer.add(result)
+        super().emit(result)
 
     def close(self) -> Shown:
         """Write the rest, the warnings and the summary."""
         failure = None
         try:
-            self._writer.close()
+            self.finish()
         except OutputError as error:
             failure = error
         if self._warnings is not None:
@@ -191,14 +221,14 @@ class ResultSink:
 
 def show(
     results: Iterable[Result],
-    output_options: OutputOptions,
+    options: OutputOptions,
     reporter: Reporter,
     doing: Doing = Doing.SHOWING,
     *,
     expected: int = 0,
 ) -> Shown:
     """Show results that are known already; the options are as for ResultSink."""
-    with ResultSink(output_options, reporter, doing, expected=expected) as sink:
+    with ResultSink(options, reporter, doing, expected=expected) as sink:
         for result in results:
             sink.emit(result)
         return sink.close()
@@ -206,19 +236,17 @@ def show(
 
 def write_results(
     results: Iterable[Result],
-    output_options: OutputOptions,
+    options: OutputOptions,
     reporter: Reporter,
     *,
     is_paged: bool = False,
     must_arrive: bool = False,
 ) -> None:
     """Write results and nothing else. Raises OutputError."""
-    with ResultWriter(
-        output_options, reporter, is_paged=is_paged, must_arrive=must_arrive
-    ) as writer:
+    with ResultWriter(options, reporter, is_paged=is_paged, must_arrive=must_arrive) as writer:
         for result in results:
-            writer.add(result)
-        writer.close()
+            writer.emit(result)
+        writer.finish()
 
 
 def worst(codes: Iterable[ExitCode]) -> ExitCode:
@@ -238,3 +266,151 @@ def _first(codes: Iterable[ExitCode], *order: ExitCode) -> ExitCode:
     given = set(codes)
     always = (ExitCode.INTERRUPTED, ExitCode.AUTH)
     return next((code for code in (*always, *order) if code in given), ExitCode.OK)
+
+
+def summary(counts: Mapping[Outcome, int], doing: Doing = Doing.REGISTERING) -> str:
+    """How many domains came to what, such as "created 3, already there 2" or "3 records"."""
+    words = _WORDS | {Outcome.PENDING: doing.value}
+    parts = []
+    if doing is Doing.SHOWING:
+        words = {outcome: word for outcome, word in words.items() if outcome not in USABLE}
+        records = sum(counts.get(outcome, 0) for outcome in USABLE)
+        parts = [counted(records, "record")] if records else []
+    parts += [f"{word} {counts[outcome]}" for outcome, word in words.items() if counts.get(outcome)]
+    return ", ".join(parts) or ("no records" if doing is Doing.SHOWING else "nothing to do")
+
+
+class AttentionWarnings:
+    """Warns of results that need attention; of many with the same reason, once.
+
+    With --verbose or as JSON, `add` warns of each; else `close` does of all.
+    """
+
+    def __init__(self, reporter: Reporter) -> None:
+        self._reporter = reporter
+        self._hinted: set[Outcome] = set()
+        # By outcome and reason without names: how many, and of the first their names and reasons.
+        self._counts: Counter[tuple[Outcome, str]] = Counter()
+        self._first: dict[tuple[Outcome, str], dict[str, str]] = {}
+
+    def add(self, result: Result) -> None:
+        outcome, name = result.outcome, named(result.registration)
+        if outcome not in _HINTS:
+            return
+        if self._reporter.lists_all:
+            self._warn(outcome, f"{name}: {outcome}: {result.reason}")
+            return
+        kind = outcome, without_names(result.reason, *result.registration.key)
+        self._counts[kind] += 1
+        reasons = self._first.setdefault(kind, {})
+        if len(reasons) < MAX_ALIKE:
+            reasons[name] = result.reason
+
+    def close(self) -> None:
+        for outcome in dict.fromkeys(outcome for outcome, _ in self._counts):
+            kinds = [kind for kind in self._counts if kind[0] is outcome]
+            for kind in kinds[:MAX_ALIKE]:
+                count, reasons = self._counts[kind], self._first[kind]
+                different = set(reasons.values())
+                reason = kind[1] if len(different) > 1 else different.pop()
+                if count == 1:
+                    self._warn(outcome, f"{next(iter(reasons))}: {outcome}: {reason}")
+                else:
+                    names = listed([*reasons], count=count)
+                    self._warn(outcome, f"{outcome}: {reason}: {count:,} ({names})")
+            if more := sum(self._counts[kind] for kind in kinds[MAX_ALIKE:]):
+                self._warn(
+                    outcome, f"{outcome}: {more:,} more, for other reasons (--verbose lists all)"
+                )
+
+    def _warn(self, outcome: Outcome, text: str) -> None:
+        """Warn, the first time with the hint."""
+        hint = "" if outcome in self._hinted else _HINTS[outcome]
+        self._hinted.add(outcome)
+        self._reporter.warn(text, hint=hint, code=outcome)
+
+
+def _write_zone_files(
+    renderer: PerZoneRenderer, options: OutputOptions, reporter: Reporter
+) -> None:
+    """Write the files of `renderer`; without `output_dir`, the only one like `write_chunks`.
+
+    Each file is replaced as a whole, or left as it is. Raises OutputError, and UsageError for
+    records outside all zones.
+    """
+    files = list(renderer.files())
+    if options.output_dir is not None:
+        _write_into(options.output_dir, files, reporter)
+        _report_leftovers(options.output_dir, files, renderer, options.zones, reporter)
+    elif len(files) > 1:
+        names = few([file.name for file in files])
+        raise OutputError(
+            f"the result is {len(files)} files ({names}), which need a directory",
+            hint=f"name one with --output-dir; {KEPT}",
+        )
+    else:
+        write_chunks(files[0].chunks if files else (), options.output)
+        if files and options.output is not None:
+            records = counted(files[0].records, "record")
+            reporter.note(f"dkimctl: wrote {options.output} ({records})")
+    written = {file.zone for file in files}
+    if empty := [zone for zone in dict.fromkeys(options.zones) if zone not in written]:
+        reporter.note(f"dkimctl: no records, so nothing written, for {_listed(empty, reporter)}")
+
+
+def _write_into(directory: Path, files: Sequence[ZoneFile], reporter: Reporter) -> None:
+    make_directory(directory)
+    written: list[str] = []
+    try:
+        for file in files:
+            write_chunks(file.chunks, directory / file.name)
+            written.append(f"{file.name} ({counted(file.records, 'record')})")
+    finally:  # also after an error or Ctrl-C: these files are new, the others as they were
+        if written:
+            of = "" if len(written) == len(files) else f"{len(written)} of "
+            count = f"{of}{counted(len(files), 'file')}"
+            reporter.note(f"dkimctl: wrote {count} in {directory}: {_listed(written, reporter)}")
+
+
+def _report_leftovers(
+    directory: Path,
+    files: Sequence[ZoneFile],
+    renderer: PerZoneRenderer,
+    zones: Sequence[str],
+    reporter: Reporter,
+) -> None:
+    """Warn of files of these zones that may be out of date, and name those of others."""
+    try:
+        names = os.listdir(directory)  # noqa: PTH208 - names are enough
+    except OSError:  # a directory may be writable and not readable
+        return
+    written = {file.name for file in files}
+    stems = {renderer.stem(zone) for zone in zones}
+    ours = re.compile(
+        rf"([\w-]+(?:\.[\w-]+)*?)(?:\.[0-9]+)?\.{re.escape(renderer.suffix)}", re.ASCII
+    )
+    outdated: list[str] = []
+    others: list[str] = []
+    for name in sorted(names):
+        if name in written or (match := ours.fullmatch(name)) is None:
+            continue
+        if match[1] in stems:
+            outdated.append(name)
+        elif "." in match[1]:  # main.tf.json is about no zone
+            others.append(name)
+    if outdated:
+        reporter.warn(
+            f"this run has no records for files of earlier runs in {directory}: "
+            f"{_listed(outdated, reporter)}",
+            hint="delete them, unless the selection left out their records",
+            code="outdated_file",
+        )
+    if others:
+        reporter.note(
+            f"dkimctl: also in {directory}, and not written by this run: "
+            f"{_listed(others, reporter)}"
+        )
+
+
+def _listed(names: Sequence[str], reporter: Reporter) -> str:
+    return listed(names, most=None if reporter.lists_all else MAX_ALIKE)

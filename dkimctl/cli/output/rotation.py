@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from dkimctl.cli.output import next_steps
-from dkimctl.cli.output.alike import AlikeWarnings
 from dkimctl.cli.output.destination import write_chunks
 from dkimctl.cli.output.options import OutputOptions
 from dkimctl.cli.output.results import worst_check, write_results
-from dkimctl.cli.output.streams import Reporter
+from dkimctl.cli.output.streams import AlikeWarnings, Reporter
 from dkimctl.errors import ExitCode
 from dkimctl.models.registration import Outcome, Result, named
 from dkimctl.render.renderer import Format, render_all

@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from dkimctl.cli.output import next_steps
-from dkimctl.cli.output.options import OutputOptions
-from dkimctl.cli.output.results import ResultSink, Shown, show, worst
+from dkimctl.cli.output.options import OutputOptions, resolve_zones
+from dkimctl.cli.output.results import Doing, ResultSink, Shown, show, summary, worst
 from dkimctl.cli.output.streams import Reporter
-from dkimctl.cli.output.summaries import Doing, summary
-from dkimctl.cli.output.zones import resolve_zones
 from dkimctl.errors import DkimctlError, ExitCode, Interrupted, ServiceError, UsageError
 from dkimctl.models.registration import USABLE, DomainSpec, Outcome, named
 from dkimctl.registration.engine import RegistrationRun, record_names

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
 from typing import TYPE_CHECKING, TextIO
 
-from dkimctl.cli.output.colour import Color, shows_colour
 from dkimctl.cli.output.named_commands import CommandOptions, complete_commands
-from dkimctl.errors import DkimctlError, InputError, OutputError
+from dkimctl.errors import DkimctlError, InputError, OutputError, Problem
 from dkimctl.models.registration import Outcome
 from dkimctl.text.escaping import printable
+from dkimctl.text.grouping import MAX_ALIKE, Grouping, and_more, without_values
 
 if TYPE_CHECKING:
     from dkimctl.cli.output.background_writer import BackgroundWriter
@@ -19,10 +20,32 @@ if TYPE_CHECKING:
 
     Counts = Mapping[Outcome, int] | Mapping[Verdict, int] | Mapping[str, int]
 
+# Of TERM, where escape sequences would be shown.
+PLAIN_TERMINALS = ("dumb", "unknown")
+_FORCING = ("FORCE_COLOR", "CLICOLOR_FORCE")  # force-color.org, bixense.com/clicolors
 _PIECE = 64  # chunks in a write: a write for each would take as long as making them
 # Of a result that is lost, whichever command it is of.
 KEPT = "what was done is kept; `dkimctl show-dns` shows what is registered"
 _STYLES = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m"}
+
+
+class Color(StrEnum):
+    """The values of --color."""
+
+    AUTO = "auto"
+    ALWAYS = "always"
+    NEVER = "never"
+
+
+def shows_colour(choice: Color, stream: TextIO, environ: Mapping[str, str]) -> bool:
+    """Whether to colour what is written to `stream`: on a terminal, if nothing says otherwise."""
+    if choice is not Color.AUTO:
+        return choice is Color.ALWAYS
+    if environ.get("NO_COLOR"):  # no-color.org
+        return False
+    if any(environ.get(name, "0") not in ("", "0") for name in _FORCING):
+        return True
+    return stream.isatty() and environ.get("TERM") not in PLAIN_TERMINALS
 
 
 class Reporter:
@@ -79,8 +102,6 @@ class Reporter:
     def error(self, error: DkimctlError) -> None:
         """Report what stops the command, or makes its answer a no."""
         if isinstance(error, InputError):
-            from dkimctl.cli.output.problems import problem_lines
-
             for text, hint in problem_lines(error.problems, lists_all=self.lists_all):
                 self._report("error", text, hint, error.code)
         else:
@@ -111,6 +132,61 @@ class Reporter:
         _write_line(f"dkimctl: {style}{kind}:{style and chr(27) + '[0m'} {printable(text)}")
         if hint:
             _write_line(f"hint: {printable(hint)}")
+
+
+def problem_lines(problems: Sequence[Problem], *, lists_all: bool) -> Iterator[tuple[str, str]]:
+    """What to report of a file, each problem with its hint, in the order of the file.
+
+    Of more than 20 problems that are alike, the first are listed and the rest counted, with one
+    hint for all; unless it `lists_all`.
+    """
+    kinds = [(without_values(problem.message), problem.hint) for problem in problems]
+    alike: dict[tuple[str, str], list[Problem]] = {}
+    for problem, kind in zip(problems, kinds, strict=True):
+        alike.setdefault(kind, []).append(problem)
+    listed = dict.fromkeys(alike, 0)
+    for problem, kind in zip(problems, kinds, strict=True):
+        listed[kind] += 1
+        rest = [] if lists_all else alike[kind][MAX_ALIKE:]
+        if not rest:
+            yield str(problem), problem.hint
+        elif listed[kind] <= MAX_ALIKE:
+            yield str(problem), ""
+            if listed[kind] == MAX_ALIKE:
+                first, last = rest[0].line, rest[-1].line
+                where = f"line {first}" if first == last else f"lines {first} to {last}"
+                more = f"… and {len(rest):,} more like these ({where}; --verbose lists them)"
+                yield f"{problem.file}: {more}", problem.hint
+
+
+class AlikeWarnings:
+    """Gives warnings to `reporter`: the first of each kind; `close` counts the rest.
+
+    With --verbose or as JSON, all are shown.
+    """
+
+    def __init__(self, reporter: Reporter) -> None:
+        self._reporter = reporter
+        self._grouping = Grouping[tuple[str, str]](None if reporter.lists_all else MAX_ALIKE)
+
+    def warn(self, text: str, *, kind: str, hint: str = "", code: str = "warning") -> None:
+        """Warn, unless there were enough of this `kind`, which is a text for all of them."""
+        if self._grouping.shows((kind, code)):
+            self._reporter.warn(text, hint=hint, code=code)
+
+    def close(self) -> None:
+        for (kind, code), count in self._grouping.rest():
+            text = f"{and_more(count, kind)} (--verbose lists all)"
+            self._reporter.warn(text, code=code)
+
+
+def warn_unreadable(reporter: Reporter, path: str, faults: Iterable[object]) -> None:
+    """Warn about the items of a saved result that cannot be read."""
+    warnings = AlikeWarnings(reporter)
+    for fault in faults:
+        kind = f"{path}: {without_values(str(fault))}"
+        warnings.warn(f"{path}: {fault}", kind=kind, code="unreadable")
+    warnings.close()
 
 
 def log(text: str) -> None:
@@ -185,7 +261,11 @@ class StdoutWriter:
         if self._background is not None:
             self._background.write(text)
         elif self._failure is None:
-            self._failure = _write_one(text)
+            try:
+                sys.stdout.write(text)
+                sys.stdout.flush()
+            except OSError as error:
+                self._failure = error
 
 
 def write_bytes(data: bytes) -> None:
@@ -194,7 +274,9 @@ def write_bytes(data: bytes) -> None:
     Raises OutputError like `write`.
     """
     if sys.stdout.isatty():
-        write([_displayed(data)])
+        text = data.decode("utf-8", "backslashreplace").replace("\r\n", "\n").expandtabs()
+        lines = text.removesuffix("\n").split("\n") if text else []
+        write(f"{printable(line)}\n" for line in lines)
         return
     try:
         sys.stdout.buffer.write(data)
@@ -211,22 +293,6 @@ def open_missing_streams() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115
-
-
-def _displayed(data: bytes) -> str:
-    """Lines for a terminal, with control characters escaped."""
-    text = data.decode("utf-8", "backslashreplace").replace("\r\n", "\n").expandtabs()
-    lines = text.removesuffix("\n").split("\n") if text else []
-    return "".join(f"{printable(line)}\n" for line in lines)
-
-
-def _write_one(text: str) -> OSError | None:
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except OSError as error:
-        return error
-    return None
 
 
 def _require_written(

@@ -6,7 +6,7 @@ import pytest
 
 from dkimctl.cli.arguments import split_command, wanted_color, wants_json
 from dkimctl.cli.main import COMMANDS, root_command
-from dkimctl.cli.output.colour import Color
+from dkimctl.cli.output.streams import Color
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,7 @@ import json
 
 import pytest
 
-from dkimctl.cli.output.alike import AlikeWarnings
-from dkimctl.cli.output.streams import Reporter
+from dkimctl.cli.output.streams import AlikeWarnings, Reporter
 
 
 def _warn_of(count: int, reporter: Reporter) -> None:

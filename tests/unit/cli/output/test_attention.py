@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from dkimctl.cli.output.attention import AttentionWarnings
+from dkimctl.cli.output.results import AttentionWarnings
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.models.registration import Outcome, Registration, Result
 

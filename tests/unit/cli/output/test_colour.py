@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from dkimctl.cli.output.colour import Color, shows_colour
+from dkimctl.cli.output.streams import Color, shows_colour
 from fakes import Terminal
 
 PIPE = io.StringIO()

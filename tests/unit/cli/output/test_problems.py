@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dkimctl.cli.output.problems import problem_lines
+from dkimctl.cli.output.streams import problem_lines
 from dkimctl.errors import Problem
 
 

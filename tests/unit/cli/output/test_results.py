@@ -10,6 +10,7 @@ import pytest
 
 from dkimctl.cli.output.options import OutputOptions
 from dkimctl.cli.output.results import (
+    Doing,
     ResultSink,
     Shown,
     worst,
@@ -17,7 +18,6 @@ from dkimctl.cli.output.results import (
     write_results,
 )
 from dkimctl.cli.output.streams import Reporter
-from dkimctl.cli.output.summaries import Doing
 from dkimctl.errors import ExitCode, OutputError
 from dkimctl.models.registration import Outcome, Registration, Result
 from dkimctl.render.renderer import Format

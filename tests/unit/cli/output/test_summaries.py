@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from dkimctl.cli.output.summaries import Doing, summary
+from dkimctl.cli.output.results import Doing, summary
 from dkimctl.models.registration import Outcome
 
 

@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dkimctl.cli.output.colour import Color
-from dkimctl.cli.output.streams import Reporter
+from dkimctl.cli.output.streams import Color, Reporter
 from dkimctl.cli.progress import RegistrationProgress
 from dkimctl.models.registration import Outcome, Registration, Result
 from fakes import Clock, Terminal
