@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import gc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -40,27 +40,27 @@ from dkimctl.cli.options.registering import (
 )
 from dkimctl.cli.output import next_steps
 from dkimctl.cli.output.options import OutputOptions, read_output_options, resolve_zones
-from dkimctl.cli.output.results import Doing
-from dkimctl.cli.output.run_summary import (
-    finish_run,
-    nothing_sent_error,
-    open_sink,
-    show_plan,
-    warn_of_entries,
-)
+from dkimctl.cli.output.results import Doing, ResultSink, Shown, show, summary, worst
+from dkimctl.cli.output.streams import Reporter
 from dkimctl.cli.publishing.registered import AfterRegistering
 from dkimctl.cli.session import Session, open_session
-from dkimctl.errors import DkimctlError
-from dkimctl.models.registration import DomainSpec
+from dkimctl.errors import DkimctlError, ExitCode, Interrupted, ServiceError, UsageError
+from dkimctl.models.registration import USABLE, DomainSpec, Outcome, named
 from dkimctl.registration.engine import RegistrationRun, assign_from, record_names
-from dkimctl.registration.preflight import Planner, inspect_entries
+from dkimctl.registration.preflight import Planner, inspect_entries, plan
+from dkimctl.render.renderer import Format
+from dkimctl.text.escaping import few
+from dkimctl.text.grouping import counted
 
 if TYPE_CHECKING:
     from dkimctl.ledger.ledger import Ledger
 
     MakePlanner = Callable[[Ledger], Planner]
+    from dkimctl.cli.session import Session
+    from dkimctl.ledger.intents import Intent
 
 app = App()
+_UNFINISHED = (Outcome.PENDING, Outcome.UNKNOWN, Outcome.FAILED)
 
 
 @app.command(
@@ -174,3 +174,147 @@ def _register(
             lock.close()  # the next run need not wait for the reader of this one
             shown = sink.close()
     return finish_run(session, selection, run, unanswered, shown, output, says_next=not after)
+
+
+def show_plan(
+    reporter: Reporter, specs: Sequence[DomainSpec], planner: Planner, output: OutputOptions
+) -> int:
+    """Show what `register` would do; returns the exit code. Raises UsageError for other formats."""
+    if output.is_default:
+        output = output._replace(fmt=Format.TABLE)
+    if output.fmt not in (Format.TABLE, Format.JSON, Format.MARKDOWN):
+        raise UsageError(
+            f"a plan has no DNS records to show as {output.fmt}",
+            hint="use --format table, json or markdown",
+        )
+    if output.output_dir is not None:
+        raise UsageError("--output-dir has no effect with --dry-run", hint="use --output FILE")
+    output = resolve_zones(output, record_names(specs), reporter.note, for_plan=True)
+    results = plan(specs, planner)
+    shown = show(results, output, reporter, Doing.PLANNING, expected=len(specs))
+    if shown.counts[Outcome.PENDING]:
+        command = next_steps.same_command(without=("--dry-run", "-n"))
+        reporter.note(f"dkimctl: nothing was sent; next: `{command}`")
+    # The service was not asked: what is unknown is so in the ledger, and a no.
+    return shown.status if shown.failure else min(shown.status, ExitCode.NO)
+
+
+def open_sink(
+    session: Session,
+    selection: Sequence[str],
+    output: OutputOptions,
+    doing: Doing,
+    expected: int,
+) -> ResultSink:
+    """Where the results of a run go; a slow reader of stdout does not hold it up.
+
+    `selection` has the words that select the entries in later commands.
+    """
+    shown_by = next_steps.show_all(selection)
+    return ResultSink(
+        output,
+        session.reporter,
+        doing,
+        expected=expected,
+        shown_by=session.reporter.complete(shown_by),
+        in_background=True,
+    )
+
+
+def finish_run(
+    session: Session,
+    selection: Sequence[str],
+    run: RegistrationRun,
+    unanswered: Sequence[Intent],
+    shown: Shown,
+    output_options: OutputOptions,
+    *,
+    says_next: bool,
+) -> int:
+    """Report why the run ended early, or what to do next; returns the exit code.
+
+    `selection` is as for `open_sink`; `unanswered` are requests of earlier runs.
+    Raises Interrupted for a run that was interrupted.
+    """
+    _warn_of_unanswered(session.reporter, unanswered)
+    _warn_of_early_start(session.reporter, run.begun_early)
+    stopped = run.stopped
+    if isinstance(stopped, Interrupted):
+        raise _interrupted(shown.counts)
+    if stopped is None and (count := shown.counts[Outcome.PENDING]):
+        stopped = ServiceError(
+            f"the service kept throttling {counted(count, 'domain')} (429)",
+            hint="run the same command again later, with a lower --concurrency",
+        )
+    if stopped is not None:
+        session.reporter.error(stopped)
+        return worst([shown.status, stopped.exit_code])
+    if says_next:
+        _report_next(session, selection, shown, output_options)
+    return shown.status
+
+
+def _report_next(
+    session: Session, selection: Sequence[str], shown: Shown, output_options: OutputOptions
+) -> None:
+    """Say how to publish the records, unless they were written for that, and to check them."""
+    if not USABLE & shown.counts.keys():
+        return
+    reporter = session.reporter
+    # A selection with entries that are not registered would end with exit code 1.
+    selection = selection if shown.counts.keys() <= USABLE else ()
+    if session.has_dns_targets:
+        publish = next_steps.publish(selection, by_target=True)
+        reporter.note(f"dkimctl: next, publish the records: {publish}")
+    elif output_options.fmt is Format.TABLE:
+        reporter.note(f"dkimctl: next, publish the records: {next_steps.publish(selection)}")
+        reporter.note(f"dkimctl: or as zone files: {next_steps.write_zone_files(selection)}")
+    reporter.note(f"dkimctl: then check that they are published: {next_steps.wait_for(selection)}")
+
+
+def nothing_sent_error(
+    reporter: Reporter, run: RegistrationRun, stopped: DkimctlError, doing: Doing
+) -> DkimctlError:
+    """The error to end with where there are no results to show."""
+    counts = run.counts_if_nothing_sent
+    reporter.summarize(summary(counts, doing), counts)
+    return _interrupted(counts) if isinstance(stopped, Interrupted) else stopped
+
+
+def warn_of_entries(reporter: Reporter, texts: Sequence[str]) -> None:
+    """Warn of what is odd in the specs."""
+    for text in texts:
+        reporter.warn(reporter.complete(text))
+
+
+def _warn_of_unanswered(reporter: Reporter, intents: Sequence[Intent]) -> None:
+    """Warn of requests of earlier runs that were never answered."""
+    if not intents:
+        return
+    reporter.warn(
+        f"{len(intents)} entries of earlier runs, not in this one, were never answered: "
+        f"{few([named(intent) for intent in intents])}",
+        hint="register a file that contains them",
+    )
+
+
+def _warn_of_early_start(reporter: Reporter, names: Sequence[str]) -> None:
+    """Warn of new keys that sign already: the clock here is slow, or they were sent too late."""
+    if not names:
+        return
+    keys = "1 key signs" if len(names) == 1 else f"{len(names)} keys sign"
+    reporter.warn(
+        f"URGENT: {keys} already, before DNS has the record: {few(names)}",
+        hint="publish their records at once (`dkimctl show-dns`, then `dkimctl check-dns`); if "
+        "their start_date has not come yet, correct the clock of this machine",
+        code="clock",
+    )
+
+
+def _interrupted(counts: Mapping[Outcome, int]) -> Interrupted:
+    total = sum(counts.values())
+    done = total - sum(counts.get(outcome, 0) for outcome in _UNFINISHED)
+    return Interrupted(
+        f"interrupted: {done} of {total} domains are done",
+        hint=f"the answers so far are in the ledger; to go on: {next_steps.same_command()}",
+    )

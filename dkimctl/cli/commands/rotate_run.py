@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+import json
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -21,21 +24,24 @@ from dkimctl.cli.options import (
     examples,
     read_duration,
 )
-from dkimctl.cli.output.destination import require_writable
+from dkimctl.cli.output import next_steps
+from dkimctl.cli.output.destination import require_writable, table_layout, write_chunks
 from dkimctl.cli.output.results import worst_check
-from dkimctl.cli.output.rotation_run import show_report
+from dkimctl.cli.output.streams import Reporter
+from dkimctl.cli.output.urgent import warn_of_urgent_keys
 from dkimctl.cli.selection import SelectionArgument, read_selection, require_empty, warn_unmatched
 from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import DkimctlError, ExitCode, Interrupted
 from dkimctl.ledger.selection import Selection
-
-if TYPE_CHECKING:
-    from dkimctl.rotation.run.report import Report
+from dkimctl.models.registration import named
+from dkimctl.render.renderer import TableLayout
+from dkimctl.render.table import BOLD_RED, GREEN, RED, YELLOW, Row, below, table
+from dkimctl.rotation.run.report import Report, State, Step, Task
+from dkimctl.text.escaping import printable
+from dkimctl.text.grouping import MAX_ALIKE, Grouping, and_more, counted, listed, without_names
 
 _WAIT = "2m"
-
 app = App()
-
 DryRunOption = Annotated[
     bool, typer.Option("--dry-run", "-n", help="Show what is due, and do nothing.")
 ]
@@ -47,6 +53,11 @@ WaitOption = Annotated[
         help="Check again until all servers have what was changed, for at most this long.",
     ),
 ]
+_ORDER = (State.FAILED, State.BLOCKED, State.BY_HAND, State.DONE, State.DUE, State.WAITING)
+_TOGETHER = (State.FAILED, State.BLOCKED, State.WAITING)  # tasks of one cause share a row
+_MAX_NAMED = 5  # of their keys
+_STYLES = {State.DONE: GREEN, State.FAILED: RED, State.BLOCKED: RED, State.BY_HAND: YELLOW}
+_DONE = {Step.REGISTER: "registered", Step.PUBLISH: "published", Step.REMOVE: "removed"}
 
 
 @app.command(
@@ -137,3 +148,155 @@ def _require_match(session: Session, selection: Selection) -> None:
     registered = session.open_ledger(for_writing=False).ours()
     if next(selection.pick(registered), None) is None:
         require_empty(session, selection)
+
+
+def show_report(
+    reporter: Reporter,
+    report: Report,
+    fmt: TableOrJson,
+    output: Path | None,
+    *,
+    is_dry: bool,
+    has_targets: bool,
+) -> None:
+    """Write the tasks to stdout or a file, and say what matters most; with --quiet only if needed.
+
+    `has_targets`: the config file says how to change DNS. Raises OutputError.
+    """
+    if not (reporter.quiet and not report.is_worth_mail and not is_dry):
+        is_json = fmt is TableOrJson.JSON
+        chunks = _json(report) if is_json else _table(reporter, report, output)
+        write_chunks(chunks, output, is_paged=not is_json)
+    for error in {error.message: error for error in report.errors}.values():
+        reporter.error(error)
+    urgencies = ((task.urgency, task.registration) for task in report.tasks)
+    warn_of_urgent_keys(reporter, urgencies, by_target=has_targets)
+    _warn_of_uncovered(reporter, report.tasks, has_targets=has_targets)
+    _name_commands(reporter, report.tasks)
+    reporter.note(f"dkimctl: {_summary(report)}")
+
+
+def _table(reporter: Reporter, report: Report, output: Path | None) -> Iterator[str]:
+    shows_all = reporter.verbose or output is not None
+    layout = table_layout(reporter, output)
+    grouping = Grouping[str](None if shows_all else MAX_ALIKE)
+    rows = [
+        _row(reporter, alike, layout)
+        for alike in _alike(sorted(report.tasks, key=_rank), shows_all=shows_all)
+        if grouping.shows(_kind(alike[0]))
+    ]
+    for kind, count in grouping.rest():
+        rows.append(Row(below=below(and_more(count, kind), layout)))
+    return table(["DOMAIN", "SELECTOR", "STEP", "STATE"], rows, layout)
+
+
+def _alike(tasks: Sequence[Task], *, shows_all: bool) -> list[list[Task]]:
+    """The tasks of each row: those of one cause together, such as a server that is down."""
+    rows: dict[Hashable, list[Task]] = {}
+    for number, task in enumerate(tasks):
+        has_own_row = shows_all or task.state not in _TOGETHER
+        rows.setdefault(number if has_own_row else _cause(task), []).append(task)
+    return list(rows.values())
+
+
+def _cause(task: Task) -> Hashable:
+    hint = task.error.hint if task.error is not None else ""
+    return task.urgency, task.step, task.state, _nameless(task), hint
+
+
+def _nameless(task: Task) -> str:
+    return without_names(task.reason, task.registration.sign_domain, task.registration.selector)
+
+
+def _kind(task: Task) -> str:
+    return f"{task.step}: {task.state}"
+
+
+def _rank(task: Task) -> tuple[bool, int, str]:
+    return not task.urgency, _ORDER.index(task.state), task.registration.sign_domain
+
+
+def _row(reporter: Reporter, alike: Sequence[Task], layout: TableLayout) -> Row:
+    """The row of tasks of one cause; a TXT value is on one line, however long, to be copied."""
+    task, names = alike[0], ""
+    registration, reason = task.registration, task.reason
+    state = f"{task.state}, URGENT" if task.urgency else str(task.state)
+    cells = (registration.sign_domain, registration.selector, task.step, state)
+    if len(alike) > 1:
+        cells = (f"{len(alike):,} keys", None, task.step, state)
+        names = listed([named(one.registration) for one in alike], most=_MAX_NAMED)
+        reason = reason if all(one.reason == reason for one in alike) else _nameless(task)
+    hint = reporter.complete(task.error.hint) if task.error is not None else ""
+    lines = [line for text in (names, reason, hint) for line in below(text, layout)]
+    if task.state is State.BY_HAND and (record := registration.record):
+        verb = "add" if task.step is Step.PUBLISH else "remove"
+        lines += below(f"{verb} the TXT record {record.fqdn}", layout)
+        if task.step is Step.PUBLISH:
+            lines.append(f"{printable(record.value)}\n")
+    style = BOLD_RED if task.urgency else _STYLES.get(task.state, "")
+    return Row(cells, ["", "", "", style], lines)
+
+
+def _json(report: Report) -> Iterator[str]:
+    items = [_item(task) for task in sorted(report.tasks, key=_rank)]
+    document = {"items": items, "count": len(items), "postponed": report.postponed}
+    yield json.dumps(document, indent=2) + "\n"
+
+
+def _item(task: Task) -> dict[str, str | None]:
+    one = task.registration
+    return {
+        "sign_domain": one.sign_domain,
+        "selector": one.selector,
+        "fqdn": one.record.fqdn if one.record else None,
+        "value": one.record.value if one.record and task.state is State.BY_HAND else None,
+        "start_date": one.start_date,
+        "step": task.step,
+        "state": task.state,
+        "urgency": task.urgency or None,
+        "reason": task.reason or None,
+        "hint": (task.error.hint or None) if task.error is not None else None,
+    }
+
+
+def _warn_of_uncovered(reporter: Reporter, tasks: Sequence[Task], *, has_targets: bool) -> None:
+    """Also with --quiet: who has configured a target may believe that it covers all domains."""
+    keys = [task.registration for task in tasks if task.state is State.BY_HAND]
+    if has_targets and keys:
+        reporter.warn(
+            f"no DNS target has the zone of {counted(len(keys), 'key')}: "
+            f"{listed(list(map(named, keys)), most=_MAX_NAMED)}",
+            hint="add the zone to `dns` in the config file, or change it by hand",
+            code="uncovered",
+        )
+
+
+def _name_commands(reporter: Reporter, tasks: Sequence[Task]) -> None:
+    """The commands for what is to be done by hand, and for what stands in the way."""
+    blocked = [task for task in tasks if (task.step, task.state) == (Step.PUBLISH, State.BLOCKED)]
+    if blocked:
+        plan = next_steps.publish(_selection_of(blocked), "--dry-run", by_target=True)
+        reporter.note(f"dkimctl: for what stands in the way, and what to do about it: {plan}")
+    by_hand = [task for task in tasks if task.state is State.BY_HAND]
+    if to_publish := [task for task in by_hand if task.step is Step.PUBLISH]:
+        publish = next_steps.publish(_selection_of(to_publish))
+        reporter.note(f"dkimctl: to publish by hand what no target covers: {publish}")
+    if to_remove := [task for task in by_hand if task.step is Step.REMOVE]:
+        retired = next_steps.rotate_retired(_selection_of(to_remove))
+        reporter.note(f"dkimctl: to remove by hand what no target covers: `{retired}`")
+
+
+def _selection_of(tasks: Iterable[Task]) -> Sequence[str]:
+    return next_steps.select_domains(task.registration.sign_domain for task in tasks)
+
+
+def _summary(report: Report) -> str:
+    counts = Counter(_counted_as(task) for task in report.tasks)
+    parts = [f"{word} {count}" for word, count in counts.items()]
+    if report.postponed:
+        parts.append(f"{counted(report.postponed, 'successor')} left for the next days (limit)")
+    return ", ".join(parts) or "nothing is due"
+
+
+def _counted_as(task: Task) -> str:
+    return _DONE[task.step] if task.state is State.DONE else _kind(task)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
 import typer
@@ -19,15 +21,16 @@ from dkimctl.cli.options import (
     TableOrJsonOption,
     examples,
 )
-from dkimctl.cli.output.settings import setting_lines
 from dkimctl.cli.output.streams import write
 from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import CredentialsError, ExitCode
 from dkimctl.models.secret import Token
 from dkimctl.settings.profile import LOGIN, Source, exported_proxy, variable
 from dkimctl.text.durations import format_duration
+from dkimctl.text.escaping import printable
 
 app = App()
+_GAP = "  "
 
 
 @app.command(
@@ -126,3 +129,19 @@ def _shown(facts: Mapping[str, object]) -> dict[str, str]:
     if problem := facts["problem"]:
         texts["problem"] = str(problem)
     return texts
+
+
+def setting_lines(texts: Mapping[str, str], sources: Mapping[str, Source]) -> Iterator[str]:
+    """A line for each text, by its key; a source that does not fit a terminal gets its own."""
+    width = shutil.get_terminal_size((80, 24)).columns if sys.stdout.isatty() else None
+    longest_key = max(map(len, texts))
+    for key, text in texts.items():
+        line = f"{key.replace('_', ' '):<{longest_key}}{_GAP}{printable(text)}"
+        if key not in sources:
+            yield f"{line}\n"
+            continue
+        source = f"({printable(str(sources[key]))})"
+        if width is not None and len(line) + len(_GAP) + len(source) > width:
+            yield f"{line}\n"
+            line = " " * longest_key
+        yield f"{line}{_GAP}{source}\n"

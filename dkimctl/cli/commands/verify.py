@@ -3,33 +3,41 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dkimctl.cli.options import LEDGER, App, OutputOption, TableOrJson, TableOrJsonOption, examples
 from dkimctl.cli.options.checking import ResolverOption, ServerOption, open_source
-from dkimctl.cli.output.destination import require_writable
-from dkimctl.cli.output.mail import show_reports
+from dkimctl.cli.output.destination import require_writable, table_layout, write_chunks
 from dkimctl.cli.output.results import worst_check
 from dkimctl.cli.session import Session, open_session
-from dkimctl.errors import LedgerError, UsageError
+from dkimctl.errors import ExitCode, LedgerError, UsageError
+from dkimctl.mail.report import MailReport, MailVerdict
+from dkimctl.render.checks import open_mails
+from dkimctl.render.renderer import render_all
 
 if TYPE_CHECKING:
+    from dkimctl.cli.session import Session
     from dkimctl.ledger.ledger import Ledger
     from dkimctl.mail.report import MailReport
     from dkimctl.mail.run import KnownKeys, Sources
 
 app = App()
-
 _MAX_BYTES = 50 << 20
-
 MailArgument = Annotated[
     list[str],
     typer.Argument(metavar="MAIL...", help="Mails, each in a file; - is standard input."),
 ]
+_CODES = {
+    MailVerdict.PASS: ExitCode.OK,
+    MailVerdict.FAIL: ExitCode.NO,
+    MailVerdict.UNKNOWN: ExitCode.SERVICE,
+}
 
 
 @app.command(
@@ -123,3 +131,16 @@ def _read_known(session: Session, ledger: Ledger, domains: Collection[str]) -> K
         for status, registration in read_domain_keys(ledger, domains, settings, now)
     }
     return KnownKeys(keys)
+
+
+def show_reports(
+    session: Session, reports: Sequence[MailReport], fmt: TableOrJson, output: Path | None
+) -> ExitCode:
+    """Write the reports to stdout or a file; returns the exit code. Raises OutputError."""
+    layout = table_layout(session.reporter, output)
+    renderer = open_mails(layout, is_json=fmt is TableOrJson.JSON)
+    write_chunks(render_all(renderer, reports), output, is_paged=fmt is TableOrJson.TABLE)
+    verdicts = Counter(str(one.verdict) for report in reports for one in report.signatures)
+    text = ", ".join(f"{name} {verdicts[name]}" for name in MailVerdict if verdicts[name])
+    session.reporter.summarize(text or "no signature", verdicts)
+    return worst_check([_CODES[report.verdict] for report in reports])

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from dkimctl.cli.commands.rotate_run import show_report
 from dkimctl.cli.options import TableOrJson
-from dkimctl.cli.output.rotation_run import show_report
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.dns.verdicts import Urgency
 from dkimctl.errors import ServiceError
