@@ -137,7 +137,7 @@ def logout(ctx: typer.Context, yes: YesOption = False) -> int:
         what = f"logging out of {name} also logs out {', '.join(others)}: they use the same login"
         question = f"{what[:1].upper()}{what[1:]}. Go on?"
         refusal = UsageError(what, hint="add --yes to log out of all of them")
-        if not prompt.may_delete(question, refusal=refusal):
+        if not prompt.confirms(question, refusal=refusal):
             session.reporter.note("dkimctl: nothing was deleted")
             return ExitCode.NO
     if not delete_login(session, name, with_others=others):

@@ -382,7 +382,7 @@ def delete_registration(
             f"there is no terminal to ask whether to delete {what}", hint="add --yes"
         )
         question = f"Delete {what}, with its private key?"
-        if not (yes or prompt.may_delete(question, refusal=refusal)):
+        if not (yes or prompt.confirms(question, refusal=refusal)):
             ctx.obj.note("dkimctl: nothing was deleted")
             return ExitCode.NO
         registrations.delete_registration(store, name)
