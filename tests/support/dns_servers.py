@@ -20,64 +20,11 @@ import dns.rcode
 import dns.rdatatype
 import httpx
 
+from name_servers import SECRET, server_command
 from ports import free_port
 
-SECRET = base64.b64encode(b"a key for tests alone, 32 bytes.").decode()
 WRONG_SECRET = base64.b64encode(b"another key, which is not theirs").decode()
 
-_NAMED = """
-options {{
-  directory "{directory}"; pid-file none; session-keyfile none; recursion no;
-  listen-on port {port} {{ {host}; }}; listen-on-v6 {{ none; }};
-  {options}
-}};
-controls {{ }};
-key "dkim" {{ algorithm hmac-sha256; secret "{secret}"; }};
-zone "example.com" {{ type primary; file "{file}"; {updates}; }};
-"""
-_KNOTD = """
-server:
-  rundir: {directory}
-  listen: {host}@{port}
-database:
-  storage: {directory}
-key:
-  - id: dkim
-    algorithm: hmac-sha256
-    secret: {secret}
-acl:
-  - id: update
-    address: 127.0.0.1
-    key: dkim
-    action: update
-  - id: transfer
-    address: 127.0.0.1
-    action: transfer
-zone:
-  - domain: example.com
-    file: {file}
-    acl: [update, transfer]
-"""
-_NSD = """
-server:
-  ip-address: {host}@{port}
-  username: ""
-  chroot: ""
-  zonesdir: ""
-  database: ""
-  pidfile: "{directory}/nsd.pid"
-  xfrdfile: "{directory}/xfrd.state"
-  xfrdir: "{directory}"
-  zonelistfile: "{directory}/zone.list"
-  logfile: "{directory}/nsd.log"
-  server-count: 1
-  {options}
-remote-control:
-  control-enable: no
-zone:
-  name: example.com
-  zonefile: "{file}"
-"""
 _PDNS = """
 launch=bind
 bind-config={directory}/pdns-zones.conf
@@ -88,20 +35,7 @@ daemon=no
 guardian=no
 """
 _PDNS_ZONES = 'zone "example.com" {{ type master; file "{file}"; }};\n'
-
-_FILES = {
-    "named": {"named.conf": _NAMED},
-    "knotd": {"knot.conf": _KNOTD},
-    "nsd": {"nsd.conf": _NSD},
-    "pdns_server": {"pdns.conf": _PDNS, "pdns-zones.conf": _PDNS_ZONES},
-}
-_WORDS = {
-    "named": ["-g", "-n", "1", "-c", "{directory}/named.conf"],
-    "knotd": ["-c", "{directory}/knot.conf"],
-    "nsd": ["-d", "-c", "{directory}/nsd.conf"],
-    "pdns_server": ["--config-dir={directory}"],
-}
-SERVERS = tuple(_FILES)
+SERVERS = ("named", "knotd", "nsd", "pdns_server")
 
 
 class Server(NamedTuple):
@@ -202,12 +136,17 @@ def serving(
     server itself (named, nsd). `updates` is what named allows.
     """
     port = port or free_port(host)
-    values = {"directory": directory, "host": host, "port": port, "file": zone, "secret": SECRET}
-    for name, text in _FILES[program].items():
-        config = text.format(**values, options=options, updates=updates)
-        (directory / name).write_text(config + more)
-    words = [word.format(directory=directory) for word in _WORDS[program]]
-    with running([need(program), *words], directory / f"{program}.log", port, host) as server:
+    if program == "pdns_server":
+        values = {"directory": directory, "host": host, "port": port, "file": zone}
+        (directory / "pdns.conf").write_text(_PDNS.format(**values) + more)
+        (directory / "pdns-zones.conf").write_text(_PDNS_ZONES.format(**values))
+        words = [need(program), f"--config-dir={directory}"]
+    else:
+        words = server_command(
+            program, {"example.com": zone}, directory, need, addresses=[host], port=port,
+            options=options, kind=f"type primary; {updates}", more=more,
+        )  # fmt: skip
+    with running(words, directory / f"{program}.log", port, host) as server:
         yield server
 
 
@@ -215,7 +154,7 @@ def serving(
 def running(words: list[str], log: Path, port: int, host: str = "127.0.0.1") -> Iterator[Server]:
     """Run a command that serves example.com there, until the block ends."""
     with log.open("wb") as output:
-        process = subprocess.Popen(words, stdout=output, stderr=output)
+        process = subprocess.Popen(words, cwd=log.parent.parent, stdout=output, stderr=output)
     try:
         server = Server(port, host, process.pid)
         _wait(server, process, log)

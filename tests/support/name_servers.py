@@ -1,24 +1,27 @@
-"""The configuration of name servers with many zones, and of a resolver, for a network."""
+"""The configuration of name servers, and of a resolver."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import base64
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from delegation import ROOT_ADDRESS, ROOT_HOST, Host
-from dns_servers import SECRET
 
 RESOLVER_ADDRESS = "127.0.0.1"
+SECRET = base64.b64encode(b"a key for tests alone, 32 bytes.").decode()  # of the TSIG key `dkim`
 
 _NAMED = """
 options {{
   directory "{home}"; pid-file none; session-keyfile none; recursion no; dnssec-validation no;
-  listen-on {{ {ipv4} }}; listen-on-v6 {{ {ipv6} }}; serial-query-rate 1000;
-  {notify}
+  listen-on port {port} {{ {ipv4} }}; listen-on-v6 port {port} {{ {ipv6} }};
+  serial-query-rate 1000;
+  {options}
 }};
 controls {{ }};
 key "dkim" {{ algorithm hmac-sha256; secret "{secret}"; }};
 """
+_NAMED_ZONE = 'zone "{zone}" {{ file "{file}"; {kind}; }};\n'
 _NAMED_NOTIFY = (
     "notify explicit; notify-delay 0; notify-source {source}; also-notify {{ {secondaries} }};"
 )
@@ -26,9 +29,8 @@ _NAMED_NOTIFY = (
 # wait in real time for what was due first.
 _NAMED_SECONDARY = (
     "type secondary; masterfile-format text; primaries {{ {primary}; }}; "
-    "min-refresh-time 1; max-refresh-time 1; min-retry-time 1; max-retry-time 1;"
+    "min-refresh-time 1; max-refresh-time 1; min-retry-time 1; max-retry-time 1"
 )
-_NAMED_ZONE = 'zone "{zone}" {{ file "{file}"; {kind} }};\n'
 _NSD = """
 server:
   username: ""
@@ -42,20 +44,33 @@ server:
   server-count: 1
   rrl-ratelimit: 0
 {addresses}
+  {options}
 remote-control:
   control-enable: no
 """
 _NSD_ZONE = 'zone:\n  name: "{zone}"\n  zonefile: "{file}"\n'
-# rundir is `home` again: the path of its control socket may have 107 characters at most.
+# rundir is `home` by another name: the path of its control socket may have 107 characters at most.
 _KNOTD = """
 server:
   rundir: /proc/self/cwd/{home.name}
 {addresses}
 database:
   storage: {home}
+key:
+  - id: dkim
+    algorithm: hmac-sha256
+    secret: {secret}
+acl:
+  - id: update
+    address: 127.0.0.1
+    key: dkim
+    action: update
+  - id: transfer
+    address: 127.0.0.1
+    action: transfer
 zone:
 """
-_KNOTD_ZONE = '  - domain: "{zone}"\n    file: "{file}"\n'
+_KNOTD_ZONE = '  - domain: "{zone}"\n    file: "{file}"\n    acl: [update, transfer]\n'
 # It gives up after two seconds, rather than 30, and says so.
 _UNBOUND = """
 server:
@@ -77,24 +92,65 @@ server:
 remote-control:
   control-enable: no
 """
+_WORDS = {"named": ["-g", "-n", "1", "-c"], "nsd": ["-d", "-c"], "knotd": ["-c"]}
 
 
-def configure(
+def server_command(
+    program: str,
+    zones: Mapping[str, Path],
+    home: Path,
+    need: Callable[[str], str],
+    *,
+    addresses: Sequence[str],
+    port: int = 53,
+    options: str = "",
+    kind: str = "type primary",
+    more: str = "",
+) -> list[str]:
+    """Write the configuration of a server with these zone files; returns the command to start it.
+
+    The command is for the directory above `home`. `options` are those of the server itself (named,
+    nsd), `kind` is how the zones of a named change, and `more` stands at the end.
+    """
+    values = {"home": home, "secret": SECRET, "options": options, "port": port}
+    if program == "named":
+        for name, is_v6 in (("ipv4", False), ("ipv6", True)):
+            taken = [f"{each};" for each in addresses if (":" in each) is is_v6]
+            values[name] = " ".join(taken) or "none;"
+    else:
+        word = "listen" if program == "knotd" else "ip-address"
+        values["addresses"] = "\n".join(f"  {word}: {each}@{port}" for each in addresses)
+    start, zone = {
+        "named": (_NAMED, _NAMED_ZONE),
+        "nsd": (_NSD, _NSD_ZONE),
+        "knotd": (_KNOTD, _KNOTD_ZONE),
+    }[program]
+    file = home / f"{program}.conf"
+    lines = (zone.format(zone=name or ".", file=path, kind=kind) for name, path in zones.items())
+    file.write_text(start.format(**values) + "".join(lines) + more)
+    return [need(program), *_WORDS[program], str(file)]
+
+
+def host_command(
     host: Host, zones: Mapping[str, Path], home: Path, need: Callable[[str], str]
 ) -> list[str]:
-    """Write the configuration of a host with these zone files; returns the command to start it.
+    """The same for a host of a network."""
+    options, kind = "", "type primary"
+    if host.program == "named":
+        secondaries = "".join(f"{address}; " for address in host.secondaries)
+        notify = _NAMED_NOTIFY.format(source=host.addresses[0], secondaries=secondaries)
+        options = notify if secondaries else "notify no;"
+        if host.secondary_of:
+            kind = _NAMED_SECONDARY.format(primary=host.secondary_of)
+        elif host.updates:
+            kind += '; allow-update { key "dkim"; }'
+    command = server_command(
+        host.program, zones, home, need, addresses=host.addresses, options=options, kind=kind
+    )
+    return ["env", *(f"{name}={value}" for name, value in host.environment.items()), *command]
 
-    The command is for the directory above `home`.
-    """
-    write = {"named": _named, "nsd": _nsd, "knotd": _knotd}[host.program]
-    file = home / f"{host.program}.conf"
-    file.write_text(write(host, zones, home))
-    options = {"named": ["-g", "-n", "1"], "nsd": ["-d"], "knotd": []}[host.program]
-    settings = [f"{name}={value}" for name, value in host.environment.items()]
-    return ["env", *settings, need(host.program), *options, "-c", str(file)]
 
-
-def configure_resolver(
+def resolver_command(
     home: Path, need: Callable[[str], str], anchor: Path | None, options: str
 ) -> list[str]:
     """The command for a resolver, which validates if it gets a trust anchor."""
@@ -106,39 +162,3 @@ def configure_resolver(
     )
     (home / "unbound.conf").write_text(config)
     return [need("unbound"), "-d", "-c", str(home / "unbound.conf")]
-
-
-def _named(host: Host, zones: Mapping[str, Path], home: Path) -> str:
-    ipv4 = "".join(f"{address}; " for address in host.addresses if ":" not in address)
-    ipv6 = "".join(f"{address}; " for address in host.addresses if ":" in address)
-    secondaries = "".join(f"{address}; " for address in host.secondaries)
-    notify = _NAMED_NOTIFY.format(source=host.addresses[0], secondaries=secondaries)
-    config = _NAMED.format(
-        home=home, secret=SECRET, ipv4=ipv4 or "none;", ipv6=ipv6 or "none;",
-        notify=notify if secondaries else "notify no;",
-    )  # fmt: skip
-    return config + "".join(
-        _NAMED_ZONE.format(zone=zone or ".", file=file, kind=_kind(host))
-        for zone, file in zones.items()
-    )
-
-
-def _kind(host: Host) -> str:
-    """How the zones of a named change."""
-    if host.secondary_of:
-        return _NAMED_SECONDARY.format(primary=host.secondary_of)
-    return "type primary;" + (' allow-update { key "dkim"; };' if host.updates else "")
-
-
-def _nsd(host: Host, zones: Mapping[str, Path], home: Path) -> str:
-    addresses = "".join(f"  ip-address: {address}@53\n" for address in host.addresses)
-    return _NSD.format(home=home, addresses=addresses) + "".join(
-        _NSD_ZONE.format(zone=zone or ".", file=file) for zone, file in zones.items()
-    )
-
-
-def _knotd(host: Host, zones: Mapping[str, Path], home: Path) -> str:
-    addresses = "".join(f"  listen: {address}@53\n" for address in host.addresses)
-    return _KNOTD.format(home=home, addresses=addresses) + "".join(
-        _KNOTD_ZONE.format(zone=zone or ".", file=file) for zone, file in zones.items()
-    )

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from delegation import ROOT_HOST, Host, Tree, Zone
 from dns_servers import key_file
-from name_servers import RESOLVER_ADDRESS, configure, configure_resolver
+from name_servers import RESOLVER_ADDRESS, host_command, resolver_command
 from needs import NO_NAMESPACE, give_up
 from processes import Cli, Done
 from signing import Signer
@@ -97,7 +97,7 @@ class Network:
     def start_resolver(self, options: str = "", *, validates: bool = True) -> None:
         """Start the resolver, with an empty cache."""
         anchor = self._signer.trust_anchor() if validates and self._tree.signed() else None
-        self._resolver = configure_resolver(self._directory, self._need, anchor, options)
+        self._resolver = resolver_command(self._directory, self._need, anchor, options)
         self.restart_resolver()
 
     @contextlib.contextmanager
@@ -192,7 +192,7 @@ class Network:
     def _start_host(self, host: Host) -> None:
         files = {zone.name: self._file(zone, host) for zone in self._tree.zones_of(host)}
         home = self._directory / host.name
-        self.start(host.name, *configure(host, files, home, self._need))
+        self.start(host.name, *host_command(host, files, home, self._need))
 
     def _load(self, hosts: Iterable[Host], zones: Iterable[Zone]) -> None:
         """Write the zone files of all hosts."""
