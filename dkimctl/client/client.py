@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Self
@@ -51,22 +50,15 @@ class Client:
         self._http = http
         # Of all secrets of this run, since a later response can quote them too.
         self._redactor = Redactor()
-        self._redactor_lock = threading.Lock()
-
-    def redact_also(self, secret: Secret, public: str = "") -> None:
-        """Redact `secret` in every later response, but not its first part, `public`, alone."""
-        with self._redactor_lock:
-            if secret not in self._redactor:
-                self._redactor = self._redactor.including(secret, public)
 
     def redact_credentials(self, client_id: str, secret: Secret) -> Secret:
         """Redact what proves the client ID, and return its HTTP Basic form (RFC 7617 section 2)."""
         public = f"{client_id}:"
         joined = Secret(public + secret.reveal())
         credentials = Secret(_base64(joined.reveal()))
-        self.redact_also(secret)
-        self.redact_also(joined, public)
-        self.redact_also(credentials, _base64(public))
+        self._redactor.add(secret)
+        self._redactor.add(joined, public)
+        self._redactor.add(credentials, _base64(public))
         return credentials
 
     def issue_token(self, client_id: str, secret: Secret) -> Token:
@@ -102,7 +94,7 @@ class Client:
             raise NotProcessed(
                 unusable(url, error, response.body), hint="check --auth-url"
             ) from None
-        self.redact_also(token)
+        self._redactor.add(token)
         return Token(token, requested_at + (lifetime or TOKEN_LIFETIME), requested_at)
 
     def register(self, token: Secret, specs: Sequence[DomainSpec]) -> Reply:
@@ -157,7 +149,7 @@ class Client:
         return self._send(token, HttpRequest(method, url, _bearer(token), content_type, body))
 
     def _send(self, token: Secret, request: HttpRequest) -> HttpResponse:
-        self.redact_also(token)
+        self._redactor.add(token)
         response = self._http.send(request)
         if wrong_scheme := requires_tls(request.url, response.status, response.body):
             raise wrong_scheme

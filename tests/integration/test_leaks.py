@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 import signal
@@ -25,18 +24,6 @@ TOKEN = "t0ken.Leak-Test/4711+abcdefghij=="
 ENTRY = "- {sign_domain: example.com, selector: s1}\n"
 STORE = "credentials.json"  # the one file that may contain both
 LIMIT = 20.0  # seconds
-
-
-def forms(text: str) -> set[bytes]:
-    """The encodings in which `text` could appear."""
-    data = text.encode()
-    encodings = {data, quote(text, safe="").encode(), quote(text).encode()}
-    for encode in (base64.b64encode, base64.urlsafe_b64encode):
-        encoded = encode(data)
-        encodings |= {encoded, encoded.rstrip(b"="), quote(encoded.decode(), safe="").encode()}
-    return encodings | {
-        json.dumps(form.decode()).replace("/", "\\/")[1:-1].encode() for form in encodings
-    }
 
 
 # The client ID is not secret, so what begins its Basic credentials is not.
@@ -127,54 +114,22 @@ def echo(status):
     return say
 
 
-def echo_in_head(request):
-    return [request]
-
-
-def quoting(*secrets):
-    """Quote the secrets in several encodings."""
-    text = " ".join(form.decode() for secret in secrets for form in sorted(forms(secret)))
-
-    def echo(status):
-        body = json.dumps({"message": text, "error": text}).encode()
-        return lambda request: [hostile.whole(body, status)]
-
-    return echo
-
-
-REFUSALS = ("400 Bad", "401 No", "403 Forbidden", "405 Not", "500 Oh", "503 Later", "302 Found")
-
-
-@pytest.mark.parametrize("status", REFUSALS)
-@pytest.mark.parametrize("echoing", [echo, quoting(SECRET, f"{CLIENT_ID}:{SECRET}")])
-def test_a_token_endpoint_that_quotes_the_request(serve, run, status, echoing):
-    server = serve(echoing(status))
-    assert log_in(run, server.url, "-v").returncode in (3, 4)
+def test_a_token_endpoint_that_quotes_the_request(serve, run):
+    server = serve(echo("400 Bad"))
+    assert log_in(run, server.url, "-v").returncode == 3
     done = run("token", "-v", "--timeout", "2s", **environment_of(server.url))
-    assert done.returncode in (3, 4)
+    assert done.returncode == 3
     assert not leaks(done.stdout)
     assert server.requests
 
 
-@pytest.mark.parametrize("status", ["200 OK", *REFUSALS])
-@pytest.mark.parametrize("echoing", [echo, quoting(TOKEN)])
-def test_an_api_that_quotes_the_request(serve, run, status, echoing):
-    server = serve(issuing(echoing(status)))
+@pytest.mark.parametrize("status", ["200 OK", "403 Forbidden"])
+def test_an_api_that_quotes_the_request(serve, run, status):
+    server = serve(issuing(echo(status)))
     environment = environment_of(server.url)
     run("api", "POST", "/x", "--input", "-", "-v", **environment)
-    if not status.startswith("5"):  # register would retry
-        run("register", "-", "-v", "--format", "json", **environment)
-        run("show-dns", "-v", **environment)
+    run("register", "-", "-v", "--format", "json", **environment)
     assert any(b"Bearer" in request for request in server.requests)
-
-
-def test_items_that_quote_the_token_are_redacted(serve, run):
-    item = {"result": {"code": "400", "message": TOKEN}, "sign_domain": "example.com"}
-    item |= {"selector": "s1", "start_date": TOKEN}
-    body = json.dumps({"items": [item]}).encode()
-    server = serve(issuing(lambda request: [hostile.whole(body)]))
-    for form in ("json", "table"):
-        run("register", "-", "-v", "--format", form, **environment_of(server.url))
 
 
 def item_with(**fields):
@@ -189,46 +144,43 @@ def item_with(**fields):
 
 
 QUOTING = " | ".join(each for secret in SECRETS for each in quotations.quotations(secret))
-FIELDS = ["message", "code", "sign_domain", "selector", "start_date", "regist_date", "fqdn", "type"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("field", [*FIELDS, "value", "note"])
+@pytest.mark.parametrize("field", ["message", "value"])
 def test_an_item_that_quotes_parts_of_secrets(serve, cli, run, key_records, field):
     """In no stream, file or format is there a run of a secret, nor in the ledger."""
     good = key_records[1024]
-    quoting = {"note": f"n={QUOTING}; {good}"}.get(field, QUOTING)
-    body = item_with(good=good, **{"value" if field == "note" else field: quoting})
+    body = item_with(good=good, **{field: QUOTING})
     server = serve(issuing(lambda request: [hostile.whole(body)]))
     environment = environment_of(server.url)
     words = ["register", "-", "-v", "--max-wait", "1s", "--output", "first.json"]
     done = run(*words, stdin="- example.com\n", **environment)
-    publishable = ("message", "start_date", "regist_date")
-    assert (done.returncode == 0) == (field in publishable)
+    assert (done.returncode == 0) == (field == "message")
     ledger = next(cli.home.rglob("ledger.db"))
-    assert b"***" in ledger.read_bytes() or field in ("code", "sign_domain")
+    assert b"***" in ledger.read_bytes()
     for form in ("table", "json", "csv", "zone"):
         run("show-dns", "--format", form, "--output", f"shown.{form}", **environment)
     zones = [path.read_text() for path in cli.home.glob("shown.zone")]
-    assert (field in publishable) == any("MIG" in zone for zone in zones)
+    assert (field == "message") == any("MIG" in zone for zone in zones)
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32"])
-def test_items_in_another_encoding_that_quote_the_token(serve, run, encoding):
+def test_items_in_another_encoding_that_quote_the_token(serve, run):
     """Python's json would read them, although nothing was redacted in them."""
-    body = item_with(good="v=DKIM1; p=", message=TOKEN).decode().encode(encoding)
+    body = item_with(good="v=DKIM1; p=", message=TOKEN).decode().encode("utf-16")
     server = serve(issuing(lambda request: [hostile.whole(body)]))
     run("register", "-", "-v", "--format", "json", **environment_of(server.url))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("status", ["200 OK", "403 Forbidden", "500 Oh"])
-@pytest.mark.parametrize("make", [
-    lambda text: json.dumps({"message": text, "error": text}).encode(),
-    lambda text: json.dumps({"message": json.dumps({"message": text})}).encode(),
-    lambda text: json.dumps({"message": text}, indent=4).replace("/", "\\/").encode(),
-    lambda text: b"<html>\xff" + text.encode(),
-], ids=["JSON", "JSON in JSON", "pretty JSON", "HTML"])  # fmt: skip
+@pytest.mark.parametrize(
+    ("status", "make"),
+    [
+        ("403 Forbidden", lambda text: json.dumps({"message": text, "error": text}).encode()),
+        ("200 OK", lambda text: b"<html>\xff" + text.encode()),
+    ],
+    ids=["JSON", "HTML"],
+)
 def test_a_response_that_quotes_parts_of_secrets(serve, run, status, make):
     body = make(QUOTING)
     refusing = serve(lambda request: [hostile.whole(body, status, X_Echo=TOKEN[:-1])])
@@ -250,10 +202,9 @@ def test_a_secret_in_the_environment_is_redacted_although_it_is_not_sent(serve, 
     assert not any(b"Basic" in request for request in server.requests)
 
 
-@pytest.mark.parametrize("words", [["token"], ["api", "GET", "/x"]])
-def test_a_response_head_that_quotes_the_request(serve, run, words):
-    server = serve(echo_in_head if words == ["token"] else issuing(echo_in_head))
-    assert run(*words, "-v", **environment_of(server.url)).returncode == 4
+def test_a_response_head_that_quotes_the_request(serve, run):
+    server = serve(issuing(lambda request: [request]))
+    assert run("api", "GET", "/x", "-v", **environment_of(server.url)).returncode == 4
 
 
 def test_a_failing_tls_handshake(serve, run, tmp_path):
@@ -262,17 +213,15 @@ def test_a_failing_tls_handshake(serve, run, tmp_path):
     assert log_in(run, server.url, "-v").returncode == 4
 
 
-@pytest.mark.parametrize("words", [["token"], ["api", "GET", "/x"]])
-def test_a_compressed_response_is_refused(serve, run, words):
-    packed = [hostile.whole(b"x", Content_Encoding="gzip")]
-    server = serve((lambda request: packed) if words == ["token"] else issuing(lambda _: packed))
-    done = run(*words, **environment_of(server.url))
+def test_a_compressed_response_is_refused(serve, run):
+    server = serve(issuing(lambda _: [hostile.whole(b"x", Content_Encoding="gzip")]))
+    done = run("api", "GET", "/x", **environment_of(server.url))
     assert done.returncode == 4
     assert b"is compressed" in done.stderr
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs symbolic links")
-@pytest.mark.parametrize("obstacle", ["a link", "damage", "a directory"])
+@pytest.mark.parametrize("obstacle", ["a link", "damage"])
 def test_an_unusable_credential_store(serve, cli, run, obstacle):
     server = serve(issuing(echo("200 OK")))
     assert log_in(run, server.url).returncode == 0
@@ -281,13 +230,13 @@ def test_an_unusable_credential_store(serve, cli, run, obstacle):
         store.write_text(store.read_text() + "}")
     else:
         store.rename(store.with_name(f"{STORE}.before"))
-        store.mkdir() if obstacle == "a directory" else store.symlink_to(f"{STORE}.before")
+        store.symlink_to(f"{STORE}.before")
     for words in (["token"], ["logout"], ["status"]):
         assert run(*words, DKIMCTL_DEBUG="1").returncode == 3
     assert log_in(run, server.url).returncode == 3
 
 
-@pytest.mark.parametrize("scheme", ["http", "https", "socks5", "nonsense"])
+@pytest.mark.parametrize("scheme", ["http", "socks5"])
 def test_a_failing_proxy_with_a_password(serve, run, scheme):
     proxy = serve(lambda request: [b"HTTP/1.1 407 " + request.replace(b"\r\n", b" ") + b"\r\n\r\n"])
     url = f"{scheme}://user:{quote(SECRET, safe='')}@127.0.0.1:{proxy.port}"
@@ -300,22 +249,16 @@ def test_a_failing_proxy_with_a_password(serve, run, scheme):
 @pytest.mark.parametrize(
     "text",
     [
-        f"client_secret: {SECRET}\n",
         f"profiles: {{default: {{client_secret: {SECRET}}}}}\n",
         f"profiles: {{default: {{base_url: 'https://user:{SECRET}@service.example'}}}}\n",
-        f"profiles:\n  default:\n\tclient_secret: {SECRET}\n",
         f'client_secret: "{SECRET}\n',
-        f"- {SECRET}\n",
-        f"&{SECRET} *{SECRET}\n",
-        SECRET,
     ],
 )
 def test_an_invalid_config_file_that_contains_a_secret(cli, run, text):
     path = cli.home.parent / "config.yaml"
     path.write_text(text)
-    for words in (["status"], ["token"], ["register", "-"]):
-        done = run(*words, "--config", path, "-v", DKIMCTL_DEBUG="1")
-        assert done.returncode in (2, 3)
+    done = run("token", "--config", path, "-v", DKIMCTL_DEBUG="1")
+    assert done.returncode in (2, 3)
 
 
 def test_login_and_later_commands_keep_both_in_the_store_only(serve, cli, run):
@@ -365,10 +308,6 @@ def refused(request):
     return [hostile.whole(b'{"error": "invalid_client"}', "400 Bad")]
 
 
-def forbidden(request):
-    return [hostile.whole(b'{"message": "Forbidden"}', "403 Forbidden")]
-
-
 def registering(request):
     """A registration with the token quoted in every text field."""
     value = f"v=DKIM1; k=rsa; n={TOKEN}; p=MIGf"
@@ -383,11 +322,10 @@ def test_every_command_is_run():
 
 
 @pytest.mark.parametrize(
-    "say",
-    [refused, issuing(forbidden), issuing(echo("500 Oh")), issuing(registering), lambda _: [b""]],
-    ids=["wrong secret", "disabled client", "echoing errors", "working", "silent"],
+    ("say", "logged_in"),
+    [(refused, False), (issuing(echo("500 Oh")), True), (issuing(registering), False)],
+    ids=["wrong secret", "echoing errors", "working"],
 )
-@pytest.mark.parametrize("logged_in", [True, False])
 def test_no_command_leaks_whatever_the_service_does(serve, run, cli, say, logged_in):
     server = serve(say)
     environment = environment_of(server.url, DKIMCTL_SERVICE_PASSPHRASE=SECRET)
@@ -422,14 +360,13 @@ def allow_a_core():
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
-@pytest.mark.parametrize("words", [["api", "GET", "/x"], ["register", "-"]])
-def test_neither_the_process_nor_ctrl_c_leaks(serve, cli, words):
+def test_neither_the_process_nor_ctrl_c_leaks(serve, cli):
     server = serve(issuing(answered_at_login))
     done = log_in(lambda *w, stdin, **e: cli(*w, stdin=stdin, env=e), server.url)
     assert done.status == 0
     environment = cli.environment | {"DKIMCTL_DEBUG": "1"}
     process = cli.start(
-        *words, "-v", "--timeout", "2s", env=environment, preexec_fn=allow_a_core,
+        "register", "-", "-v", "--timeout", "2s", env=environment, preexec_fn=allow_a_core,
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
     process.stdin.write(ENTRY.encode())

@@ -23,7 +23,12 @@ class Failures:
 
     def __init__(self, label: str, settings: Mapping[str, object]) -> None:
         self._label = label
-        self._redactor = _redactor_of(settings)
+        self._redactor = Redactor()
+        for secret in values_in(settings):
+            # Some providers remove spaces and line breaks around it.
+            if isinstance(secret, Secret) and (text := secret.reveal().strip()):
+                self._redactor.add(secret)
+                self._redactor.add(Secret(text))
 
     def opening(self, work: Callable[[], Any]) -> Any:
         """Make a provider, which can already connect; what it does not take is a UsageError."""
@@ -100,14 +105,3 @@ def _answer_in(failure: Exception) -> str:
     if not isinstance(content, bytes) or not content.startswith(b"{"):
         return ""
     return content[:_MAX_READ].decode("utf-8", "replace")
-
-
-def _redactor_of(settings: Mapping[str, object]) -> Redactor:
-    redactor = Redactor()
-    for secret in values_in(settings):
-        if not isinstance(secret, Secret):
-            continue
-        # Some providers remove spaces and line breaks around it.
-        for form in {secret.reveal(), secret.reveal().strip()} - {""}:
-            redactor = redactor.including(Secret(form))
-    return redactor

