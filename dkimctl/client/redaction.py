@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from base64 import b64encode
 from urllib.parse import quote
@@ -14,7 +15,7 @@ _RUN = 12  # characters; a shorter part of a secret is of no use, and can occur 
 _STEP, _WORD = 8, 4  # bytes: each run has a whole word of four at a multiple of eight
 _MAX_PIECES = 20_000  # of a text; one with more is withheld, for they take time
 # What encoders of JSON escape although they need not.
-_ESCAPES = {f"\\u{ord(char):04{case}}": char for char in "+=&<>'" for case in "xX"} | {"\\/": "/"}
+_ESCAPE = re.compile(rb"(?<!\\)\\(?:(/)|u00(2[013-9A-Fa-f]|[346][0-9A-Fa-f]|[57][0-9ABDabd]))")
 
 
 class Redactor:
@@ -40,10 +41,8 @@ class Redactor:
 
         JSON that escapes more than it must hides no run, and no escape is cut in half.
         """
-        plain, shown, done, end = text, list[bytes](), 0, 0
-        for escape, char in _ESCAPES.items() if b"\\" in text else ():
-            plain = plain.replace(escape.encode(), char.encode())
-        lower = plain.lower()
+        plain = _ESCAPE.sub(lambda e: e[1] or bytes.fromhex(e[2].decode()), text, _MAX_PIECES)
+        lower, shown, done, end = plain.lower(), list[bytes](), 0, 0
         words = memoryview(lower)[: len(lower) // _WORD * _WORD].cast("I")[:: _STEP // _WORD]
         for at in (n * _STEP for n, word in enumerate(words) if word in self._words):
             near = range(max(end, at - _STEP + 1), at + 1)

@@ -152,17 +152,21 @@ def load_config(path: Path, *, required: bool) -> Config:
             # It says where secrets are sent.
             hint = "name the file in --config or DKIMCTL_CONFIG if you trust it"
             refuse(path_fault(path), UsageError, hint=hint)
-    from dkimctl.input_files import MAX_CONFIG_BYTES, read_bytes
-    from dkimctl.strict_yaml import Document
-
     try:
-        data = read_bytes(str(path), largest=MAX_CONFIG_BYTES)
-        with Document(data, str(path)) as document:
-            root = document.root()
-            return Config() if root is None else _Reader(document, path.parent).read(root)
+        return _read_config(path)
     except InputError as error:
         # The frames of the traceback hold the text, which may contain a secret.
         raise error.with_traceback(None) from None
+
+
+def _read_config(path: Path) -> Config:
+    from dkimctl.input_files import MAX_CONFIG_BYTES, read_bytes
+    from dkimctl.strict_yaml import Document
+
+    data = read_bytes(str(path), largest=MAX_CONFIG_BYTES)
+    with Document(data, str(path)) as document:
+        root = document.root()
+        return Config() if root is None else _Reader(document, path.parent).read(root)
 
 
 class _Reader:

@@ -183,7 +183,8 @@ def test_items_in_another_encoding_that_quote_the_token(serve, run):
 )
 def test_a_response_that_quotes_parts_of_secrets(serve, run, status, make):
     body = make(QUOTING)
-    refusing = serve(lambda request: [hostile.whole(body, status, X_Echo=TOKEN[:-1])])
+    known = make(" | ".join(quotations.quotations(SECRET)))  # no token has been issued
+    refusing = serve(lambda request: [hostile.whole(known, status)])
     done = run("token", "-v", "--timeout", "2s", **environment_of(refusing.url))
     assert not leaks(done.stdout)
     server = serve(issuing(lambda request: [hostile.whole(body, status, X_Echo=TOKEN[:-1])]))
