@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from dkimctl.cli.output.results import AttentionWarnings
-from dkimctl.cli.selection import registered_results, require_empty
+from dkimctl.cli.selection import read_retirement_policy, registered_results, require_empty
 from dkimctl.cli.session import Session
 from dkimctl.errors import ExitCode
 from dkimctl.ledger.selection import Selection
@@ -52,12 +52,10 @@ def retired_records(
     `assume`: a newer key replaces an older one, where that is not recorded.
     """
     from dkimctl.cli.looks import review_now
-    from dkimctl.cli.options.rotation import read_retirement_policy
     from dkimctl.cli.output.rotation import retired_results
     from dkimctl.rotation.review import read_known_keys
 
-    grace = session.config.rotation.grace
-    policy = read_retirement_policy(None, now, grace, assume_successors=assume)
+    policy = read_retirement_policy(session, now, assume_successors=assume)
     known = read_known_keys(session.open_ledger(for_writing=False), selection)
     if not known.selected:
         require_empty(session, selection)

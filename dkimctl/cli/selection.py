@@ -5,11 +5,13 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterator, Sequence
-from typing import Annotated
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dkimctl.cli.completion import complete_selection
+from dkimctl.cli.options import read_duration
 from dkimctl.cli.output.streams import AlikeWarnings, warn_unreadable
 from dkimctl.cli.session import Session
 from dkimctl.errors import ExitCode, NegativeAnswer, UsageError
@@ -17,6 +19,11 @@ from dkimctl.ledger.selection import Selection
 from dkimctl.models.registration import Outcome, Result
 from dkimctl.registration import outcomes
 from dkimctl.text.escaping import few
+
+if TYPE_CHECKING:
+    from dkimctl.rotation.retirement import RetirementPolicy
+
+MAX_AGE_OF_CHECK = "24h"  # of one that shows a successor in DNS
 
 SelectionArgument = Annotated[
     list[str] | None,
@@ -108,3 +115,14 @@ def _file_hint(words: Sequence[str]) -> str:
         "it is a file here: name a spec file as in ./list.txt, and put globs in quotes, as in "
         "'*.example.com'"
     )
+
+
+def read_retirement_policy(
+    session: Session, now: datetime, *, assume_successors: bool, max_age: str | None = None
+) -> RetirementPolicy:
+    """When a key is retired; `max_age` is that of a check of its successor. Raises UsageError."""
+    from dkimctl.rotation.retirement import RetirementPolicy
+
+    age = read_duration("--max-age-of-check", max_age or MAX_AGE_OF_CHECK)
+    grace = session.config.rotation.grace
+    return RetirementPolicy(now, now - age, assume_successors, grace=grace)

@@ -10,8 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dkimctl.cli.handoff_records import needed_records, retired_records
-from dkimctl.cli.options import LEDGER, MAX_TTL, App, OutputOption, examples
-from dkimctl.cli.options.rotation import AssumeSuccessorsOption
+from dkimctl.cli.options import (
+    LEDGER,
+    MAX_TTL,
+    App,
+    AssumeSuccessorsOption,
+    OutputOption,
+    examples,
+)
 from dkimctl.cli.output import next_steps
 from dkimctl.cli.output.destination import require_writable, write_chunks
 from dkimctl.cli.output.options import read_zone

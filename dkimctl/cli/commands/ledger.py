@@ -10,8 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dkimctl.cli.completion import complete_selection
-from dkimctl.cli.options import LEDGER, SAVED_RESULT, App, OutputOption, TableOrJson, examples
-from dkimctl.cli.options.rotation import AssumeSuccessorsOption
+from dkimctl.cli.options import (
+    LEDGER,
+    SAVED_RESULT,
+    App,
+    AssumeSuccessorsOption,
+    OutputOption,
+    TableOrJson,
+    examples,
+)
 from dkimctl.cli.output.options import OutputOptions, default_format
 from dkimctl.cli.output.results import write_results
 from dkimctl.cli.output.streams import AlikeWarnings, Reporter, warn_unreadable
@@ -24,7 +31,6 @@ from dkimctl.text.escaping import few
 from dkimctl.text.grouping import without_names
 
 if TYPE_CHECKING:
-    from dkimctl.cli.options import TableOrJson
     from dkimctl.registration.saved_results import ImportPlan
     from dkimctl.rotation.retirement import RetirementStatus
 

@@ -4,41 +4,132 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dkimctl.cli.options import LEDGER, App, OutputOption, examples
-from dkimctl.cli.options.rotation import (
-    DEFAULTS,
+from dkimctl.cli.options import (
+    LEDGER,
+    App,
     AssumeSuccessorsOption,
-    KeyLenOption,
-    MaxAgeOption,
-    NoCheckOption,
-    OlderThanOption,
-    RetiredFormatOption,
-    RetiredOption,
-    SelectorOption,
-    StartInOption,
-    ZoneOption,
-    no_effect,
-    read_policy,
-    read_retired_output,
-    read_retirement_policy,
+    OutputOption,
+    examples,
+    read_duration,
 )
 from dkimctl.cli.output.destination import require_writable, write_chunks
-from dkimctl.cli.output.options import OutputOptions
+from dkimctl.cli.output.options import OutputOptions, default_format, read_zone
 from dkimctl.cli.output.results import worst_check
 from dkimctl.cli.output.rotation import report_rotation, show_retired
-from dkimctl.cli.selection import SelectionArgument, read_selection, require_empty, warn_unmatched
+from dkimctl.cli.selection import (
+    MAX_AGE_OF_CHECK,
+    SelectionArgument,
+    read_retirement_policy,
+    read_selection,
+    require_empty,
+    warn_unmatched,
+)
 from dkimctl.cli.session import Session, open_session
+from dkimctl.errors import UsageError
+from dkimctl.render.renderer import Format
 from dkimctl.text.durations import with_unit, written_duration
+from dkimctl.text.escaping import quoted
 
 if TYPE_CHECKING:
     from dkimctl.rotation.retirement import RetirementPolicy
+    from dkimctl.rotation.successors import RotationPolicy
 
 app = App()
+
+# Of the options that --retired does not take. That of --older-than is `max_age` in the config file.
+_DEFAULTS = {
+    "--start-in": "3d",
+    "--selector": "s%Y%m%d",
+    "--key-len": "2048",
+}
+_KEY_LENS = ("1024", "2048")  # interface 2.3
+
+
+class RetiredFormat(StrEnum):
+    """What `rotate --retired --format` takes."""
+
+    TABLE = "table"
+    JSON = "json"
+    NSUPDATE = "nsupdate"
+
+
+OlderThanOption = Annotated[
+    str | None,
+    typer.Option(
+        "--older-than",
+        metavar="TIME",
+        help="Replace keys older than this; 0d: all keys (default: `max_age` of `rotation` in the "
+        "config file, or 180d).",
+    ),
+]
+StartInOption = Annotated[
+    str | None,
+    typer.Option(
+        "--start-in",
+        metavar="TIME",
+        help=f"Time until signing with the new keys starts (default: {_DEFAULTS['--start-in']}).",
+    ),
+]
+SelectorOption = Annotated[
+    str | None,
+    typer.Option(
+        "--selector",
+        metavar="TEMPLATE",
+        help="Template of the new selectors; {domain} is a short hash of the domain (default: "
+        f"{_DEFAULTS['--selector']}).",
+    ),
+]
+KeyLenOption = Annotated[
+    str | None,
+    typer.Option(
+        "--key-len",
+        metavar="BITS",
+        autocompletion=lambda: _KEY_LENS,
+        help=f"Length of the new keys: {' or '.join(_KEY_LENS)} (default: "
+        f"{_DEFAULTS['--key-len']}).",
+    ),
+]
+RetiredOption = Annotated[
+    bool,
+    typer.Option("--retired", help="List the old records that may be removed from DNS instead."),
+]
+RetiredFormatOption = Annotated[
+    RetiredFormat | None,
+    typer.Option(
+        "--format",
+        "-f",
+        metavar="FORMAT",
+        help=f"With --retired: {', '.join(RetiredFormat)} (default: table on a terminal, else "
+        "json).",
+    ),
+]
+NoCheckOption = Annotated[
+    bool,
+    typer.Option(
+        "--no-check",
+        help="With --retired: rely on earlier checks of the new records, and ask no server.",
+    ),
+]
+MaxAgeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--max-age-of-check",
+        metavar="TIME",
+        help=f"With --no-check: the longest age of those checks (default: {MAX_AGE_OF_CHECK}).",
+    ),
+]
+ZoneOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--zone", metavar="ZONE", help="With --format nsupdate: a zone of your DNS; repeatable."
+    ),
+]
 
 
 @app.command(
@@ -83,19 +174,26 @@ def rotate(
     given = {option: text for option, text in own.items() if text is not None}
     if retired:
         if given:
-            raise no_effect(next(iter(given)), "with")
-        grace = session.config.rotation.grace
-        policy = read_retirement_policy(max_age, now, grace, assume_successors=assume_successors)
-        output_options = read_retired_output(fmt, zone or (), output)
+            raise _no_effect(next(iter(given)), "with")
+        policy = read_retirement_policy(
+            session, now, assume_successors=assume_successors, max_age=max_age
+        )
+        if zone and fmt is not RetiredFormat.NSUPDATE:
+            raise UsageError("--zone has no effect with this format", hint="it is for nsupdate")
+        output_options = OutputOptions(
+            Format(fmt) if fmt else default_format(output, for_machines=Format.JSON),
+            zones=[read_zone("--zone", name) for name in zone or ()],
+            output=output,
+        )
         return _list_retired(session, selection, policy, output_options, look=not no_check)
     only_retired = {
         "--format": fmt, "--zone": zone, "--no-check": no_check, "--max-age-of-check": max_age,
         "--assume-successors": assume_successors,
     }  # fmt: skip
     if option := next((option for option, value in only_retired.items() if value), None):
-        raise no_effect(option, "without")
+        raise _no_effect(option, "without")
     max_key_age = written_duration(session.config.rotation.max_age.total_seconds())
-    options = {"--older-than": max_key_age, **DEFAULTS, **given}
+    options = {"--older-than": max_key_age, **_DEFAULTS, **given}
     return _print_successors(session, selection, options, output)
 
 
@@ -106,7 +204,7 @@ def _print_successors(
     from dkimctl.rotation.successors import Rotation, plan_rotation
 
     now = datetime.now(UTC)
-    policy = read_policy(options, now)
+    policy = _rotation_policy(options, now)
     selection = read_selection(session, words)
     rotation = plan_rotation(session.open_ledger(for_writing=False), selection, policy, now)
     if rotation is None:
@@ -146,3 +244,37 @@ def _list_retired(
         assume_successors=policy.assume_successors,
     )  # fmt: skip
     return worst_check([status, warn_unmatched(session, selection)])
+
+
+def _rotation_policy(options: Mapping[str, str], now: datetime) -> RotationPolicy:
+    """What --older-than and the options of _DEFAULTS ask for."""
+    from dkimctl.rotation.successors import RotationPolicy, start_date
+    from dkimctl.specs.selector_template import SelectorTemplate
+
+    start_in = read_duration("--start-in", options["--start-in"], may_be_zero=True)
+    if not start_in:
+        raise UsageError(
+            f"in --start-in: with {quoted(options['--start-in'])}, signing would start before the "
+            "new records can be in DNS",
+            hint=f"leave time to publish them, such as {_DEFAULTS['--start-in']}",
+        )
+    if options["--key-len"] not in _KEY_LENS:
+        raise UsageError(
+            "in --key-len: invalid key length",
+            hint=f"write {' or '.join(_KEY_LENS)}",
+        )
+    template = SelectorTemplate(options["--selector"], now.astimezone(), option="--selector")
+    return RotationPolicy(
+        read_duration("--older-than", options["--older-than"], may_be_zero=True),
+        start_date(now, start_in),
+        int(options["--key-len"]),
+        template.selector,
+    )
+
+
+def _no_effect(option: str, how: str) -> UsageError:
+    """The error for an option that is for the other mode; `how` is "with" or "without"."""
+    return UsageError(
+        f"{option} has no effect {how} --retired",
+        hint="--retired lists old records; without it, rotate prints the specs of new keys",
+    )

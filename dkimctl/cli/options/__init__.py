@@ -319,6 +319,13 @@ OutputOption = Annotated[
 YesOption = Annotated[
     bool, typer.Option("--yes", "-y", help="Answer the question with yes, without asking.")
 ]
+AssumeSuccessorsOption = Annotated[
+    bool,
+    typer.Option(
+        "--assume-successors",
+        help="Assume that newer keys replace older ones, where that is not recorded.",
+    ),
+]
 # A Location; Typer takes no union of types.
 DataOption = Annotated[
     Any,
