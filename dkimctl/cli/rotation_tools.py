@@ -8,7 +8,7 @@ from dkimctl.cli.interruption import stopping
 from dkimctl.cli.options.checking import open_source
 from dkimctl.cli.progress import CheckProgress, RegistrationProgress
 from dkimctl.cli.session import Session
-from dkimctl.publishing.configured import open_targets
+from dkimctl.publishing.targets import open_targets
 from dkimctl.rotation.run.tools import Tools
 
 

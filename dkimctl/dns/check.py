@@ -5,19 +5,48 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
-from typing import NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
-from dkimctl.dns.looks import Looks
-from dkimctl.dns.queries import Source
-from dkimctl.dns.registration_check import RegistrationCheck
-from dkimctl.dns.verdicts import Check, Finding, Verdict, is_good, urgency_of
-from dkimctl.models.registration import Registration, RegistrationKey
+from dkimctl.dns.messages import Question, make_txt_question
+from dkimctl.dns.nameserver import NameServer, NoAnswer, Responder
+from dkimctl.dns.queries import (
+    AliasFollower,
+    AliasTarget,
+    QueryRunner,
+    ServerResponse,
+    Source,
+    direct_finding,
+    find_at_doubled_name,
+    gather,
+    is_from_wildcard,
+    located,
+    no_zone,
+)
+from dkimctl.dns.verdicts import (
+    ACCEPTED,
+    Check,
+    Finding,
+    ServerFinding,
+    Verdict,
+    combine_findings,
+    is_good,
+    urgency_of,
+)
+from dkimctl.dns.zones import Zone
+from dkimctl.errors import LedgerError
+from dkimctl.models.registration import DnsRecord, Registration, RegistrationKey
+
+if TYPE_CHECKING:
+    from dkimctl.ledger.ledger import Ledger
 
 _CONCURRENCY = 64  # registrations asked for one by one; each takes some sockets
 _CHUNK = 2048  # registrations whose checks are kept until all of them are done
+_MAX_BURSTS = 128  # servers that get their questions at the same time
+_NO_WILDCARD = ACCEPTED | {Verdict.MISSING, Verdict.NO_ANSWER}  # or it does not matter
 
 # Seconds between rounds, and the ratio of one interval to the one before.
 _FIRST_INTERVAL, _GROWTH, _MAX_INTERVAL = 2.0, 1.5, 60.0
@@ -64,8 +93,9 @@ def check_publication(
 
     def finish(check: Check) -> Check:
         looks.add(check)
-        if not policy.expect_absent:
-            check = _as_retired(check, retired)
+        reason = None if policy.expect_absent else retired.get(check.key)
+        if reason is not None and check.finding.verdict is Verdict.MISSING:
+            check = check._replace(finding=Finding(Verdict.RETIRED, reason))
         progress.checked(check)
         return check
 
@@ -88,63 +118,6 @@ def check_publication(
             may_be_gone = policy.expect_absent or check.key in retired
             urgency = None if may_be_gone else urgency_of(check, now, policy.warn_within)
             emit(check._replace(urgency=urgency) if urgency else check)
-
-
-class Checker:
-    """Asks the servers that `source` finds. `expect_absent`: the records should be gone.
-
-    `finish` is called with each check when it is done, and returns the check to emit. Not for use
-    within an event loop.
-    """
-
-    def __init__(
-        self,
-        source: Source,
-        *,
-        expect_absent: bool = False,
-        finish: Callable[[Check], Check] = lambda check: check,
-    ) -> None:
-        self._source = source
-        self._registration_check = RegistrationCheck(source, expect_absent=expect_absent)
-        self._finish = finish
-        self._runner = asyncio.Runner()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._runner.close()
-
-    def check(self, registrations: Iterable[Registration]) -> Iterator[Check]:
-        """The checks, in the order of the registrations, each with a sound record."""
-        remaining = iter(registrations)
-        while chunk := list(itertools.islice(remaining, _CHUNK)):
-            yield from self._runner.run(self._check(chunk))
-
-    def check_again(self, registrations: Iterable[Registration]) -> Iterator[Check]:
-        """The same, with empty caches."""
-        self._source.forget()
-        return self.check(registrations)
-
-    async def _check(self, registrations: Sequence[Registration]) -> list[Check]:
-        checks: dict[int, Check] = {}
-        secure: list[int] = []
-        plans = await self._registration_check.plan(registrations)
-        remaining = enumerate(zip(registrations, plans, strict=True))
-
-        async def work() -> None:
-            for number, (registration, plan) in remaining:
-                check, is_secure = await self._registration_check.check(registration, plan)
-                checks[number] = check if is_secure else self._finish(check)
-                if is_secure:
-                    secure.append(number)
-
-        # Not a TaskGroup, whose ExceptionGroup would hide the error.
-        await asyncio.gather(*(work() for _ in range(min(_CONCURRENCY, len(registrations)))))
-        validated = await self._registration_check.validate([checks[number] for number in secure])
-        for number, check in zip(secure, validated, strict=True):
-            checks[number] = self._finish(check)
-        return [checks[number] for number in range(len(registrations))]
 
 
 def repeat_checks(
@@ -184,9 +157,260 @@ def intervals() -> Iterator[float]:
         interval = min(interval * _GROWTH, _MAX_INTERVAL)
 
 
-def _as_retired(check: Check, retired: Mapping[RegistrationKey, str]) -> Check:
-    """The check; of a record that is missing, and of a key in `retired`: a good one."""
-    reason = retired.get(check.key)
-    if reason is None or check.finding.verdict is not Verdict.MISSING:
-        return check
-    return check._replace(finding=Finding(Verdict.RETIRED, reason))
+class QueryPlan(NamedTuple):
+    """What to ask the servers of which zone; `failure`: why they are not known."""
+
+    question: Question
+    zone: Zone
+    failure: NoAnswer | None = None
+
+
+class Checker:
+    """Asks the servers that `source` finds. `expect_absent`: the records should be gone.
+
+    `finish` is called with each check when it is done, and returns the check to emit. Not for use
+    within an event loop.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        expect_absent: bool = False,
+        finish: Callable[[Check], Check] = lambda check: check,
+    ) -> None:
+        self._source = source
+        self._queries = QueryRunner(source)
+        self._aliases = AliasFollower(source, self._queries)
+        self._expect_absent = expect_absent
+        self._finish = finish
+        self._runner = asyncio.Runner()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._runner.close()
+
+    def check(self, registrations: Iterable[Registration]) -> Iterator[Check]:
+        """The checks, in the order of the registrations, each with a sound record."""
+        remaining = iter(registrations)
+        while chunk := list(itertools.islice(remaining, _CHUNK)):
+            yield from self._runner.run(self._check_all(chunk))
+
+    def check_again(self, registrations: Iterable[Registration]) -> Iterator[Check]:
+        """The same, with empty caches."""
+        self._source.forget()
+        return self.check(registrations)
+
+    async def _check_all(self, registrations: Sequence[Registration]) -> list[Check]:
+        checks: dict[int, Check] = {}
+        secure: list[int] = []
+        plans = await self._plan_all(registrations)
+        remaining = enumerate(zip(registrations, plans, strict=True))
+
+        async def work() -> None:
+            for number, (registration, plan) in remaining:
+                check, is_secure = await self._check(registration, plan)
+                checks[number] = check if is_secure else self._finish(check)
+                if is_secure:
+                    secure.append(number)
+
+        # Not a TaskGroup, whose ExceptionGroup would hide the error.
+        await asyncio.gather(*(work() for _ in range(min(_CONCURRENCY, len(registrations)))))
+        # The resolver is asked for no record before its servers have it, since it would remember
+        # the absence.
+        questions = [make_txt_question(checks[number].fqdn) for number in secure]
+        reasons = await self._source.why_bogus(questions)
+        for number, reason in zip(secure, reasons, strict=True):
+            check = checks[number]
+            if reason:
+                check = check._replace(finding=Finding(Verdict.BOGUS, reason))
+            checks[number] = self._finish(check)
+        return [checks[number] for number in range(len(registrations))]
+
+    async def _plan_all(self, registrations: Sequence[Registration]) -> list[QueryPlan]:
+        """What to ask for each; sends each server its questions in one burst beforehand."""
+        coroutines = [self._plan(registration) for registration in registrations]
+        # Given servers need no lookups, so tasks would only cost time.
+        given = self._source.is_given
+        plans = [await one for one in coroutines] if given else await gather(coroutines)
+        questions: dict[Responder, list[Question]] = {}
+        for plan in plans:
+            for server in plan.zone.servers:
+                questions.setdefault(server.responder, []).append(plan.question)
+        slots = asyncio.Semaphore(_MAX_BURSTS)
+
+        async def prefetch(responder: Responder) -> None:
+            async with slots:
+                await responder.prefetch(questions[responder])
+
+        await asyncio.gather(*map(prefetch, questions))
+        return plans
+
+    async def _plan(self, registration: Registration) -> QueryPlan:
+        question = make_txt_question(_record(registration).fqdn)
+        try:
+            return QueryPlan(question, await self._source.zone_with(registration.sign_domain))
+        except NoAnswer as error:
+            return QueryPlan(question, Zone("", ()), error)
+
+    async def _check(self, registration: Registration, plan: QueryPlan) -> tuple[Check, bool]:
+        """What DNS has for a registration, whose record is sound (dkim.record_fault).
+
+        And whether the resolver should be able to validate the record (DNSSEC).
+        """
+        record = _record(registration)
+        check = Check(
+            registration.sign_domain, registration.selector or "", record.fqdn,
+            registration.start_date, registration.enable, Finding(Verdict.NO_ANSWER),
+            regist_date=registration.regist_date,
+        )  # fmt: skip
+        try:
+            if plan.failure is not None:
+                raise plan.failure
+            zone, responses = await self._queries.ask_zone(plan.zone, plan.question)
+        except NoAnswer as error:
+            return check._replace(finding=Finding(Verdict.NO_ANSWER, str(error))), False
+        targets: dict[NameServer, AliasTarget] = {}
+        if not self._expect_absent:
+            targets = await self._aliases.follow(responses, record)
+        findings = await gather(
+            self._finding(response, record, zone.name, targets.get(response.server))
+            for response in responses
+        )
+        finding = no_zone(registration.sign_domain)
+        if findings:
+            wanted = Verdict.MISSING if self._expect_absent else Verdict.PUBLISHED
+            finding = located(combine_findings(findings, wanted), zone, plan.question)
+        aliases = (one.answer.alias for one in responses if one.answer is not None)
+        check = check._replace(
+            finding=finding, servers=tuple(findings), alias=next(filter(None, aliases), "")
+        )
+        return self._concluded(
+            check, [zone, *(zone for target in targets.values() for zone in target.zones)]
+        )
+
+    def _concluded(self, check: Check, zones: Sequence[Zone]) -> tuple[Check, bool]:
+        """What follows for resolvers, which see more than the servers of these zones."""
+        verdict = check.finding.verdict
+        unknown = next(filter(None, (zone.unknown_delegation for zone in zones)), "")
+        if unknown and verdict is not Verdict.NO_ANSWER:
+            reason = "; ".join(filter(None, (check.finding.reason, unknown)))
+            check = check._replace(
+                finding=check.finding._replace(reason=reason), is_delegation_known=False
+            )
+        if verdict not in ACCEPTED or self._expect_absent:
+            return check, False
+        if bogus := next(filter(None, (zone.bogus for zone in zones)), ""):
+            return check._replace(finding=Finding(Verdict.BOGUS, bogus)), False
+        return check, any(zone.is_secure for zone in zones)
+
+    async def _finding(
+        self, response: ServerResponse, record: DnsRecord, zone: str, target: AliasTarget | None
+    ) -> ServerFinding:
+        server, answer, _ = response
+        finding = direct_finding(response, record).finding
+        if answer is None:
+            return ServerFinding(server.label, finding)
+        if target is not None:
+            finding = target.finding
+        elif self._aliases.is_followed(answer):
+            finding = Finding(Verdict.MISMATCH, "the name is an alias (CNAME)")
+        if finding.verdict not in _NO_WILDCARD:
+            if await is_from_wildcard(self._queries, server, record, answer):
+                finding = await self._at_wildcard(response, record)
+        elif finding.verdict is Verdict.MISSING and not (answer.alias or self._expect_absent):
+            finding = await find_at_doubled_name(self._queries, server, record, answer.zone or zone)
+        elif finding.verdict in ACCEPTED and answer.bogus:
+            finding = Finding(Verdict.BOGUS, answer.bogus)
+        return ServerFinding(server.label, finding)
+
+    async def _at_wildcard(self, response: ServerResponse, record: DnsRecord) -> Finding:
+        """Missing; but an alias, which was not yet followed, may lead to the record."""
+        if self._expect_absent:
+            for target in (await self._aliases.follow([response], record)).values():
+                if target.finding.verdict in (*ACCEPTED, Verdict.NO_ANSWER):
+                    return target.finding
+        return Finding(Verdict.MISSING, "a wildcard answers there")
+
+
+def _record(registration: Registration) -> DnsRecord:
+    return registration.record or DnsRecord("", "", "")
+
+
+class Looks:
+    """The looks to record in the ledger: the verdicts of checks that say something for certain.
+
+    At the records of the keys in `counted` (None: at all). A check without an answer is not a look.
+    """
+
+    def __init__(self, counted: Container[RegistrationKey] | None = None) -> None:
+        self._counted = counted
+        #: What the last look at each record found.
+        self.latest: dict[RegistrationKey, Verdict] = {}
+        #: What an earlier look found, at records that are published now, and were not then.
+        self.breaks: dict[RegistrationKey, Verdict] = {}
+
+    def add(self, check: Check) -> None:
+        """Take in a check; the last check of a record counts."""
+        key = check.key
+        if self._counted is not None and key not in self._counted:
+            return
+        verdict = _certain_verdict(check)
+        if verdict is None:
+            return
+        before = self.latest.get(key, Verdict.PUBLISHED)
+        if verdict is Verdict.PUBLISHED and before is not Verdict.PUBLISHED:
+            self.breaks[key] = before
+        self.latest[key] = verdict
+
+
+def _certain_verdict(check: Check) -> Verdict | None:
+    """What is certain after a check, although some servers may not have answered or be known."""
+    verdict = check.finding.verdict
+    has_failed = any(
+        Verdict.NO_ANSWER in (one.finding.verdict, *one.finding.seen) for one in check.servers
+    )
+    if check.is_delegation_known and not has_failed:
+        return None if verdict is Verdict.NO_ANSWER else verdict
+    if verdict in (Verdict.NO_ANSWER, Verdict.PUBLISHED):
+        return None
+    return Verdict.INCONSISTENT if verdict is Verdict.MISSING else verdict
+
+
+@contextmanager
+def recording_looks(
+    open_ledger: Callable[[], Ledger],
+    on_failure: Callable[[LedgerError], None],
+    counted: Container[RegistrationKey] | None = None,
+) -> Iterator[Looks]:
+    """Looks that are written into the ledger at the end, even if an error ends the checks.
+
+    `open_ledger` opens it for writing. If that or writing fails, `on_failure` gets the error.
+    """
+    looks = Looks(counted)
+    try:
+        yield looks
+    finally:
+        if looks.latest:
+            try:
+                with open_ledger() as ledger:
+                    ledger.note_looks(looks.breaks)
+                    ledger.note_looks(looks.latest)
+            except LedgerError as error:
+                on_failure(error)
+
+
+def same_records(ledger: Ledger, registrations: Iterable[Registration]) -> set[RegistrationKey]:
+    """The keys of those `registrations` that the ledger has with the same record."""
+    records = {one.key: _as_in_dns(one.record) for one in ledger.ours() if one.record}
+    return {
+        one.key
+        for one in registrations
+        if one.record and records.get(one.key) == _as_in_dns(one.record)
+    }
+
+
+def _as_in_dns(record: DnsRecord) -> tuple[str, str]:
+    return record.fqdn.lower(), record.value

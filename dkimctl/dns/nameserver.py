@@ -1,22 +1,58 @@
-"""One DNS server, asked many questions in parallel: over UDP, then TCP (RFC 7766)."""
+"""One DNS server, asked many questions in parallel; and the resolvers of this machine."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import errno
-from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+import itertools
+import socket
+import time
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from dkimctl.dns.behaviour import MAX_FAILURES, ServerBehaviour
-from dkimctl.dns.burst import BurstOptions, burst
-from dkimctl.dns.messages import Answer, Question
-from dkimctl.dns.query_log import QueryLog
-from dkimctl.dns.tcp import TcpClient, UnreadableAnswer
-from dkimctl.dns.udp import Reply, exchange
+from dkimctl.dns.messages import (
+    AUTHENTIC,
+    CHECKING_DISABLED,
+    DS,
+    EDNS_REFUSALS,
+    MAX_ALIASES,
+    SERVFAIL,
+    TXT,
+    USEFUL,
+    Answer,
+    QueryLog,
+    Question,
+    TruncatedAnswer,
+    decode,
+    encode,
+    make_question,
+    parsed,
+    random_id,
+    rcode_text,
+    read,
+)
+from dkimctl.dns.transport import (
+    BurstOptions,
+    ConnectionLost,
+    Pipeline,
+    Streams,
+    UnreadableAnswer,
+    burst,
+    exchange,
+)
+from dkimctl.errors import ServiceError, UsageError
+from dkimctl.text.addresses import Address, parse_address
+from dkimctl.text.escaping import printable
 
+if TYPE_CHECKING:
+    import dns.name
+
+_MAX_FAILURES = 8  # in a row; then something does not work
+_MAX_ERROR = 200  # characters
 _NO_ROUTE = frozenset((errno.ENETUNREACH, errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL))
 _ONLY_TCP = "it answers over TCP, but not over UDP, which resolvers need"
+_UNREADABLE = "its answer cannot be read"
 
 
 class Timeouts(NamedTuple):
@@ -36,14 +72,6 @@ class NoAnswer(Exception):
 
 class NoRoute(NoAnswer):
     """This machine has no route to the address, such as IPv6 without an IPv6 network."""
-
-
-class Responder(Protocol):
-    """What is asked: a Server, an UnresolvedServer, or a RecursiveResolver."""
-
-    async def ask(self, question: Question) -> Answer: ...
-
-    async def prefetch(self, questions: Sequence[Question]) -> None: ...
 
 
 class NameServer(NamedTuple):
@@ -71,11 +99,11 @@ class UnresolvedServer:
 
 
 class Server:
-    """A DNS server at an IP address.
+    """A DNS server at an IP address, asked over UDP, then TCP (RFC 7766).
 
     At most `max_in_flight` questions are in flight at a time. `recursion` sets the RD bit.
     `needs_udp`: a server that answers only over TCP is not believed; resolvers would not be able to
-    ask it.
+    ask it. What its answers show about it decides how it is asked later.
     """
 
     def __init__(
@@ -92,13 +120,18 @@ class Server:
         self.port = port
         self._recursion = recursion
         self._max_in_flight = max_in_flight
+        self._needs_udp = needs_udp
         self._timeouts = timeouts
         self._slots = asyncio.Semaphore(max_in_flight)
-        self._tcp = TcpClient(address, port, recursion=recursion, timeout=timeouts.tcp)
-        self._log = QueryLog(address, port)
-        self._behaviour = ServerBehaviour(needs_udp=needs_udp)
+        self._log = QueryLog(Address(address, port))
         self._prefetched: dict[Question, Answer] = {}
         self._failures = 0  # in a row
+        self._answers_udp = False  # at least once; a truncated answer counts
+        self._answers_tcp: bool | None = None  # the last question; None: not yet asked
+        self._lost = 0  # answers over UDP, in a row, lost or truncated
+        self._edns = True  # whether to use it
+        self._has_used_edns = False
+        self._same_refusals = 0  # in a row, both with and without EDNS
 
     async def ask(self, question: Question) -> Answer:
         """Its answer, of any RCODE. Raises NoAnswer."""
@@ -106,8 +139,10 @@ class Server:
         if answer is not None:
             return answer
         async with self._slots:
-            if self._failures >= MAX_FAILURES:
-                raise NoAnswer(self._why_given_up())
+            if self._failures >= _MAX_FAILURES:
+                if self._answers_tcp and self._lacks_udp:
+                    raise NoAnswer(_ONLY_TCP)
+                raise NoAnswer(f"it has not answered {self._failures} questions in a row")
             try:
                 answer = await self._ask(question)
             except NoRoute:  # not the server's fault
@@ -119,101 +154,312 @@ class Server:
             return answer
 
     async def prefetch(self, questions: Sequence[Question]) -> None:
-        """Ask many questions in one burst; `ask` then gives each answer that came, once.
+        """Ask many questions at once; `ask` then gives each answer that came, once.
 
+        They are asked in a burst over UDP, and over TCP if the server limits its answers over UDP.
         A server that is no longer tried gets the burst as well, and is tried again if it answers.
-        One that limits its answers over UDP gets none: `ask` uses TCP.
         """
         self._prefetched = {}
-        behaviour = self._behaviour
-        if behaviour.limits_udp:
-            return
-        options = BurstOptions(
-            self._max_in_flight, self._recursion, behaviour.edns, behaviour.edns_refusals,
-            self._timeouts.burst,
-        )  # fmt: skip
-        result = await burst(self.address, self.port, questions, options)
-        behaviour.note_burst(result, len(questions))
-        self._prefetched = result.answers
-        if result.answers:
+        refusals = self._refusals
+        if not self._limits_udp:
+            options = BurstOptions(
+                self._max_in_flight, self._recursion, self._edns, refusals, self._timeouts.burst
+            )
+            result = await burst(self.address, self.port, questions, options)
+            self._prefetched = result.answers
+            answered = len(result.answers) + result.refused
+            if answered or result.truncated:
+                self._answers_udp = True
+                self._lost = len(questions) - answered
+            if self._edns and any(answer.rcode in USEFUL for answer in result.answers.values()):
+                self._has_used_edns = True
+        left = [question for question in questions if question not in self._prefetched]
+        if left and self._limits_udp:
+            pipeline = Pipeline(
+                self._connect, self._log, timeout=self._timeouts.tcp, recursion=self._recursion,
+                edns=self._edns, in_flight=self._max_in_flight,
+            )  # fmt: skip
+            # `ask` tells why there is no answer.
+            with contextlib.suppress(ConnectionLost, UnreadableAnswer, OSError):
+                await pipeline.ask(left)
+            for question, (answer, _) in pipeline.responses.items():
+                if answer.rcode not in refusals:
+                    self._prefetched[question] = answer
+        if self._prefetched:
             self._failures = 0
+
+    async def ask_over_tcp(self, question: Question, *, edns: bool = True) -> Answer:
+        """Its answer over TCP. Raises NoAnswer."""
+        query = encode(random_id(), question, recursion=self._recursion, edns=edns)
+        started = time.monotonic()
+        try:
+            async with asyncio.timeout(self._timeouts.tcp):
+                wire = await exchange(await self._connect(), query, self._timeouts.tcp)
+            answer = decode(wire, question)
+        except TruncatedAnswer:
+            answer = None
+        except (OSError, ConnectionLost) as error:
+            self._answers_tcp = False
+            self._log.failed("TCP", question, started, error)
+            raise _unreachable(error) from None
+        if answer is None:
+            self._log.failed("TCP", question, started, ValueError(_UNREADABLE))
+            raise NoAnswer(_UNREADABLE)
+        self._log.answered("TCP", question, answer, started)
+        self._answers_tcp = True
+        self._lost += 1
+        return answer
 
     def reset_failures(self) -> None:
         """Try it again, although it has not answered."""
         self._failures = 0
 
-    def _why_given_up(self) -> str:
-        if self._behaviour.answers_only_tcp:
-            return _ONLY_TCP
-        return f"it has not answered {self._failures} questions in a row"
+    @property
+    def _limits_udp(self) -> bool:
+        """Whether it is better asked over TCP: it loses or truncates many answers over UDP."""
+        is_limiting = self._lost >= _MAX_FAILURES and not self._lacks_udp
+        return is_limiting and self._answers_tcp is not False
+
+    @property
+    def _lacks_udp(self) -> bool:
+        """Whether it has never answered over UDP, but should."""
+        return self._needs_udp and not self._answers_udp
+
+    @property
+    def _refusals(self) -> frozenset[int]:
+        """The RCODEs after which to ask again without EDNS."""
+        is_decisive = not self._edns or self._same_refusals >= _MAX_FAILURES
+        return frozenset() if is_decisive else EDNS_REFUSALS
 
     async def _ask(self, question: Question) -> Answer:
-        edns, refusals = self._behaviour.edns, self._behaviour.edns_refusals
-        answer = await self._over_udp_or_tcp(question, edns=edns)
+        refusals = self._refusals
+        answer = await self._over_udp_or_tcp(question, edns=self._edns)
         if answer.rcode not in refusals:
             return answer
         plain = await self._over_udp_or_tcp(question, edns=False)
-        self._behaviour.note_refusal(answer, plain)
-        # With EDNS, a refusal may say more (RFC 8914).
-        return answer if answer.rcode == plain.rcode else plain
+        if plain.rcode == answer.rcode:
+            self._same_refusals += 1
+            return answer  # which may say more (RFC 8914)
+        self._same_refusals = 0
+        if plain.rcode in USEFUL and not self._has_used_edns:
+            self._edns = False
+        return plain
 
     async def _over_udp_or_tcp(self, question: Question, *, edns: bool) -> Answer:
-        if self._behaviour.limits_udp:
+        if self._limits_udp:
             with contextlib.suppress(NoAnswer):
-                return await self._over_tcp(question, edns=edns)
+                return await self.ask_over_tcp(question, edns=edns)
         reply = await self._over_udp(question, edns=edns)
         if reply is not None and reply.answer is not None:
             return reply.answer
         try:
             # A truncated reply to the last try, which is without EDNS, shows that EDNS gets none.
-            answer = await self._over_tcp(question, edns=reply.to_edns if reply else edns)
+            answer = await self.ask_over_tcp(question, edns=reply.to_edns if reply else edns)
         except NoAnswer as error:
             if reply is None:
                 raise
             raise NoAnswer(f"its answer over UDP is truncated; over TCP, {error}") from None
-        if self._behaviour.lacks_udp:
+        if self._lacks_udp:
             raise NoAnswer(_ONLY_TCP)
         return answer
 
-    async def _over_udp(self, question: Question, *, edns: bool) -> Reply | None:
-        """None if no reply comes. Raises NoAnswer."""
+    async def _over_udp(self, question: Question, *, edns: bool) -> _Reply | None:
+        """The reply to any of several tries; None if none comes. Raises NoAnswer."""
+        started = time.monotonic()
         try:
-            with self._log.exchange("UDP", question) as log_answer:
-                reply = await exchange(
-                    self.address, self.port, question, recursion=self._recursion, edns=edns,
-                    waits=self._timeouts.udp,
-                )  # fmt: skip
-                log_answer(reply.answer)
-        except (TimeoutError, ConnectionError):
-            return None
+            reply = await self._try_udp(question, edns=edns)
         except OSError as error:
+            self._log.failed("UDP", question, started, error)
+            if isinstance(error, TimeoutError | ConnectionError):
+                return None
             raise _unreachable(error) from None
-        self._behaviour.note_reply(reply, edns=edns)
+        self._log.answered("UDP", question, reply.answer, started)
+        self._answers_udp = True
+        if reply.answer is not None:
+            self._lost = 0
+            if reply.to_edns:
+                self._has_used_edns = self._has_used_edns or reply.answer.rcode in USEFUL
+            elif edns and not self._has_used_edns:
+                self._edns = False
         return reply
 
-    async def _over_tcp(self, question: Question, *, edns: bool) -> Answer:
-        """Raises NoAnswer."""
-        try:
-            with self._log.exchange("TCP", question) as log_answer:
-                answer = await self._tcp.ask(question, edns=edns)
-                log_answer(answer)
-        except UnreadableAnswer:
-            raise NoAnswer("its answer cannot be read") from None
-        except TimeoutError:
-            self._behaviour.note_tcp(answered=False)
-            raise NoAnswer("it does not answer") from None
-        except (OSError, EOFError) as error:
-            self._behaviour.note_tcp(answered=False)
-            raise _unreachable(error) from None
-        self._behaviour.note_tcp(answered=True)
-        return answer
+    async def _try_udp(self, question: Question, *, edns: bool) -> _Reply:
+        """Send it several times, each followed by a wait. Raises OSError, such as TimeoutError.
+
+        The last time is without EDNS, which some servers and firewalls drop (RFC 6891 section
+        6.2.2).
+        """
+        import dns.asyncbackend
+        import dns.asyncquery
+        import dns.exception
+        import dns.message
+
+        message_id = random_id()  # one for all tries, so that a late reply to the first one counts
+        family = socket.AF_INET6 if ":" in self.address else socket.AF_INET
+        # Connected, so that a closed port is noticed, and other addresses are not.
+        opening = dns.asyncbackend.get_default_backend().make_socket(  # type: ignore[no-untyped-call]
+            family, socket.SOCK_DGRAM, destination=(self.address, self.port)
+        )
+        waits = self._timeouts.udp
+        async with await opening as channel:
+            for number, wait in enumerate(waits, 1):
+                with_edns = edns and (number < len(waits) or number == 1)
+                query = encode(message_id, question, recursion=self._recursion, edns=with_edns)
+                try:
+                    message = await dns.asyncquery.udp(
+                        parsed(query), self.address, wait, self.port, sock=channel,
+                        ignore_unexpected=True, ignore_errors=True, ignore_trailing=True,
+                        raise_on_truncation=True,
+                    )  # fmt: skip
+                except dns.exception.Timeout:
+                    continue
+                except dns.message.Truncated as truncated:
+                    reply = truncated.message()  # type: ignore[no-untyped-call]
+                    return _Reply(None, edns and (with_edns or reply.edns >= 0))
+                answer = read(message, question)
+                return _Reply(answer, edns and (with_edns or message.edns >= 0))
+        raise TimeoutError
+
+    async def _connect(self) -> Streams:
+        async with asyncio.timeout(self._timeouts.tcp):
+            return await asyncio.open_connection(self.address, self.port)
+
+
+class _Reply(NamedTuple):
+    """`answer` is None if it was truncated. `to_edns`: it answers a question with EDNS."""
+
+    answer: Answer | None
+    to_edns: bool
 
 
 def _unreachable(error: Exception) -> NoAnswer:
+    if isinstance(error, ConnectionLost):
+        return NoAnswer(str(error))
+    if isinstance(error, TimeoutError):
+        return NoAnswer("it does not answer")
     if isinstance(error, OSError) and error.errno in _NO_ROUTE:
         return NoRoute("there is no route to it")
     if isinstance(error, ConnectionRefusedError):
         return NoAnswer("nothing answers at that address and port")
-    if isinstance(error, EOFError | ConnectionError):
+    if isinstance(error, ConnectionError):
         return NoAnswer("it closed the connection")
     return NoAnswer(f"it cannot be reached: {error}")
+
+
+def system_nameservers() -> list[Address]:
+    """The resolvers that this machine is configured with. Raises ServiceError if none."""
+    import dns.exception
+    import dns.resolver
+
+    try:
+        resolver = dns.resolver.Resolver()
+        return [parse_address(str(server)) for server in resolver.nameservers]
+    except (dns.exception.DNSException, OSError, ValueError, UsageError) as error:
+        raise ServiceError(
+            f"no usable DNS resolver is configured on this machine: {printable(str(error))}",
+            hint="check /etc/resolv.conf or the network settings, or name the servers or zones "
+            "yourself (check-dns: --server IP; DNS output: --zone ZONE)",
+        ) from None
+
+
+class RecursiveResolver:
+    """Asks several resolvers, each if the one before gave no useful answer.
+
+    They may validate their answers with DNSSEC (RFC 4035 section 3.2).
+    """
+
+    def __init__(self, nameservers: Sequence[Address], max_in_flight: int) -> None:
+        self._servers = [
+            Server(*address, max_in_flight=max_in_flight, recursion=True, needs_udp=False)
+            for address in nameservers
+        ]
+
+    async def ask(self, question: Question) -> Answer:
+        """The first useful answer. Raises NoAnswer if there is none."""
+        reason = "no DNS resolver is configured on this machine"
+        for server in self._servers:
+            try:
+                answer = await _ask_validated(server, question)
+            except NoAnswer as error:
+                reason = f"the resolver {server.address}: {error}"
+                continue
+            if answer.rcode in USEFUL:
+                return answer
+            reason = f"the resolver {server.address}: it answers {rcode_text(answer.rcode)}"
+        raise NoAnswer(reason)
+
+    async def prefetch(self, questions: Sequence[Question]) -> None:
+        """Ask the first resolver many questions in one burst; see Server.prefetch."""
+        for server in self._servers[:1]:
+            await server.prefetch(list(map(validated, questions)))
+
+    def reset_failures(self) -> None:
+        """Ask resolvers again that did not answer."""
+        for server in self._servers:
+            server.reset_failures()
+
+
+Responder: TypeAlias = Server | UnresolvedServer | RecursiveResolver
+
+
+def validated(question: Question) -> Question:
+    """The question that has the resolver say whether it has validated the answer."""
+    return question._replace(flags=AUTHENTIC)
+
+
+async def _ask_validated(server: Server, question: Question) -> Answer:
+    """The answer; a bogus one if the resolver has it, but cannot validate it. Raises NoAnswer.
+
+    SERVFAIL alone tells little: a resolver that does not validate may remember a failure, and
+    forget it when validation is off (as BIND does, for a second).
+    """
+    answer = await server.ask(validated(question))
+    if answer.rcode != SERVFAIL:
+        return answer
+    unchecked = await server.ask(question._replace(flags=CHECKING_DISABLED))
+    if unchecked.rcode not in USEFUL:
+        return answer
+    for name in itertools.islice(_names(question, unchecked), MAX_ALIASES + 1):
+        if await _is_signed(server, name, question.rdtype):
+            break
+    else:
+        return unchecked
+    import dns.edns
+
+    # With the extended error of the answer (RFC 8914).
+    options = answer.message.options if answer.message else ()
+    errors = [str(option) for option in options if isinstance(option, dns.edns.EDEOption)]
+    reason = f"the resolver {server.address} cannot validate {question} (DNSSEC)"
+    extended = printable("; ".join(errors)[:_MAX_ERROR])
+    return unchecked._replace(bogus=": ".join(filter(None, (reason, extended))))
+
+
+def _names(question: Question, answer: Answer) -> Iterator[dns.name.Name]:
+    """The name that was asked for, and those that its aliases lead to."""
+    from dns.rdatatype import CNAME
+
+    yield question.name
+    for rrset in answer.message.answer if answer.message else ():
+        if rrset.rdtype == CNAME:
+            yield rrset[0].target
+
+
+async def _is_signed(server: Server, name: dns.name.Name, rdtype: int) -> bool:
+    """Whether the resolver has validated that the records of a name have to be signed.
+
+    The closest zone above that it can validate tells so, with a DS record for the way down.
+    """
+    import dns.name
+
+    is_record = rdtype == TXT  # not the apex of a zone
+    while name != dns.name.root:
+        try:
+            answer = await server.ask(validated(make_question(name, DS)))
+        except NoAnswer:
+            return False
+        if answer.rcode != SERVFAIL:
+            records = answer.message.answer if answer.message else ()
+            has_ds = any(rrset.rdtype == DS for rrset in records)
+            return answer.is_validated and (is_record or has_ds)
+        name, is_record = name.parent(), False
+    return False

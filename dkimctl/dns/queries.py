@@ -1,19 +1,42 @@
-"""Which servers are asked about a name, and what they answer."""
+"""Which servers are asked about a name, what they answer, and what that means for a record."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from dkimctl.dns.authorities import Zone, ZoneServers
-from dkimctl.dns.messages import NXDOMAIN, REFUSED, USEFUL, Answer, Question, rcode_name
-from dkimctl.dns.nameserver import NameServer, NoAnswer, NoRoute, Server
-from dkimctl.dns.nameservers import RecursiveResolver
+from dkimctl.dkim import MAX_NAME
+from dkimctl.dns.messages import (
+    MAX_ALIASES,
+    NXDOMAIN,
+    REFUSED,
+    TXT,
+    USEFUL,
+    Answer,
+    Question,
+    make_question,
+    make_txt_question,
+    name_above,
+    rcode_text,
+)
+from dkimctl.dns.nameserver import NameServer, NoAnswer, NoRoute, RecursiveResolver, Server
+from dkimctl.dns.verdicts import (
+    Finding,
+    ServerFinding,
+    Verdict,
+    combine_findings,
+    compare_values,
+)
+from dkimctl.dns.zones import Zone, ZoneServers
+from dkimctl.models.registration import DnsRecord
 from dkimctl.text.addresses import Address
+from dkimctl.text.escaping import printable
 
 _MAX_LOOKUPS = 32  # at a time, at a resolver that others use as well
 _MAX_DELEGATIONS = 4  # below the zone of the signing domain
+_RANDOM_BYTES = 8  # of a label that does not exist
 
 _T = TypeVar("_T")
 
@@ -51,12 +74,11 @@ class _AuthoritativeSource:
         self._zones = ZoneServers(
             self._resolver, lambda address: Server(address, max_in_flight=max_in_flight)
         )
+        self.zone = self._zones.zone
+        self.forget = self._zones.forget
 
     async def zone_with(self, name: str) -> Zone:
         return await self._zones.zone_with(name) or Zone("", ())
-
-    async def zone(self, name: str) -> Zone:
-        return await self._zones.zone(name)
 
     async def zone_of_alias(self, target: str, server: NameServer) -> Zone:  # noqa: ARG002
         return await self.zone_with(target)
@@ -70,9 +92,6 @@ class _AuthoritativeSource:
             return (await self._resolver.ask(question)).bogus
         except NoAnswer:
             return ""
-
-    def forget(self) -> None:
-        self._zones.forget()
 
 
 class _GivenSource:
@@ -109,9 +128,7 @@ def given(addresses: Sequence[Address], max_in_flight: int) -> Source:
     """These servers, for every name."""
     return _GivenSource(
         {
-            str(address): Server(
-                address.host, address.port, max_in_flight=max_in_flight, recursion=True
-            )
+            str(address): Server(*address, max_in_flight=max_in_flight, recursion=True)
             for address in addresses
         }
     )
@@ -161,7 +178,20 @@ class QueryRunner:
         return zone, self._checked(responses)
 
     def _checked(self, responses: Iterable[ServerResponse]) -> list[ServerResponse]:
-        return _without_unroutable([self._trusted(response) for response in responses])
+        """Without answers that are not to be trusted, and without addresses that have no route.
+
+        The latter only if one of their hosts answers at another address.
+        """
+        trusted = [self._trusted(response) for response in responses]
+        answering: set[str] = set()
+        for one in trusted:
+            if one.answer is not None:
+                answering |= one.server.hosts
+        return [
+            one
+            for one in trusted
+            if not isinstance(one.failure, NoRoute) or answering.isdisjoint(one.server.hosts)
+        ]
 
     def _trusted(self, response: ServerResponse) -> ServerResponse:
         """The response; a failure if its answer is second-hand or contradicts itself."""
@@ -184,23 +214,6 @@ async def gather(coroutines: Iterable[Coroutine[Any, Any, _T]]) -> list[_T]:
     return [await work[0]] if len(work) == 1 else await asyncio.gather(*work)
 
 
-def _without_unroutable(responses: Sequence[ServerResponse]) -> list[ServerResponse]:
-    """Leave out addresses without a route, if one of their hosts answers at another address."""
-    if not any(isinstance(response.failure, NoRoute) for response in responses):
-        return list(responses)
-    answering = {
-        host
-        for response in responses
-        if response.answer is not None
-        for host in response.server.hosts
-    }
-    return [
-        response
-        for response in responses
-        if not isinstance(response.failure, NoRoute) or answering.isdisjoint(response.server.hosts)
-    ]
-
-
 async def _ask(server: NameServer, question: Question) -> ServerResponse:
     try:
         answer = await server.responder.ask(question)
@@ -208,5 +221,156 @@ async def _ask(server: NameServer, question: Question) -> ServerResponse:
         return ServerResponse(server, None, error)
     if answer.rcode not in USEFUL:
         kind = NotServed if answer.rcode == REFUSED else NoAnswer
-        return ServerResponse(server, None, kind(f"it answers {rcode_name(answer)}"))
+        return ServerResponse(server, None, kind(f"it answers {rcode_text(answer.rcode)}"))
     return ServerResponse(server, answer)
+
+
+def texts(answer: Answer) -> list[str]:
+    return [value.decode("utf-8", "surrogateescape") for value in answer.values]
+
+
+def direct_finding(response: ServerResponse, record: DnsRecord) -> ServerFinding:
+    """What a response says, whatever else might be looked up."""
+    if response.answer is None:
+        finding = Finding(Verdict.NO_ANSWER, str(response.failure))
+    else:
+        finding = compare_values(record.value, texts(response.answer))
+    return ServerFinding(response.server.label, finding)
+
+
+def no_zone(name: str) -> Finding:
+    return Finding(Verdict.MISSING, f"DNS has no zone for {name}")
+
+
+def located(finding: Finding, zone: Zone, question: Question) -> Finding:
+    """The finding; if there is no answer, its reason names the zone and the question."""
+    if finding.verdict is not Verdict.NO_ANSWER:
+        return finding
+    where = f"{zone.name}: {question}" if zone.name else str(question)
+    return finding._replace(reason=f"{where}: {finding.reason}")
+
+
+async def find_at_doubled_name(
+    queries: QueryRunner, server: NameServer, record: DnsRecord, zone: str
+) -> Finding:
+    """Whether the missing record is at a name with the zone twice: a final dot was left out."""
+    doubled = f"{record.fqdn}.{zone}"
+    if zone not in ("", ".") and len(doubled) <= MAX_NAME:
+        (response,) = await queries.ask([server], make_txt_question(doubled))
+        if response.answer is not None and record.value in texts(response.answer):
+            reason = f"it is at {doubled}: a final dot is missing, so the zone is there twice"
+            return Finding(Verdict.MALFORMED, reason)
+    return Finding(Verdict.MISSING)
+
+
+async def is_from_wildcard(
+    queries: QueryRunner, server: NameServer, record: DnsRecord, answer: Answer
+) -> bool:
+    """Whether a name beside the record's, which does not exist, has the same (RFC 4592)."""
+    sibling = f"{os.urandom(_RANDOM_BYTES).hex()}.{record.fqdn.partition('.')[2]}"
+    if len(sibling) > MAX_NAME:
+        return False
+    (response,) = await queries.ask([server], make_txt_question(sibling))
+    other = response.answer
+    return other is not None and (other.alias, sorted(other.values)) == (
+        answer.alias,
+        sorted(answer.values),
+    )
+
+
+class AliasTarget(NamedTuple):
+    """What is at the end of a chain of aliases, and the zones on the way."""
+
+    finding: Finding
+    zones: Sequence[Zone] = ()
+
+
+class AliasFollower:
+    """Follows the aliases (CNAME records) that servers have at the name of a record."""
+
+    def __init__(self, source: Source, queries: QueryRunner) -> None:
+        self._source = source
+        self._queries = queries
+
+    async def follow(
+        self, responses: Sequence[ServerResponse], record: DnsRecord
+    ) -> dict[NameServer, AliasTarget]:
+        """The target of each server that has an alias. Servers with the same alias share it."""
+        # The target; and the server, if only that one is asked about it.
+        aliases = {
+            server: (answer.alias, server if self._source.is_given else None)
+            for server, answer, _ in responses
+            if answer is not None and self.is_followed(answer)
+        }
+        servers = {key: server for server, key in aliases.items()}
+        found = await gather(
+            self._follow(target, server, record) for (target, _), server in servers.items()
+        )
+        targets = dict(zip(servers, found, strict=True))
+        return {server: targets[key] for server, key in aliases.items()}
+
+    def is_followed(self, answer: Answer) -> bool:
+        """Whether to ask for the target of its alias.
+
+        A server is authoritative for the name it was asked for, and rarely for the target of an
+        alias (RFC 2181 section 5.4.1); only given servers are believed.
+        """
+        return bool(answer.alias) and not (self._source.is_given and answer.values)
+
+    async def _follow(self, target: str, server: NameServer, record: DnsRecord) -> AliasTarget:
+        names = [record.fqdn.lower()]
+        zones: list[Zone] = []
+        failed: list[ServerFinding] = []
+        while target not in names and len(names) <= MAX_ALIASES:
+            names.append(target)
+            question = make_question(target, TXT)
+            try:
+                zone, responses = await self._ask(target, server)
+            except NoAnswer as error:
+                return AliasTarget(Finding(Verdict.NO_ANSWER, str(error)), zones)
+            zones.append(zone)
+            if self._source.is_given and isinstance(responses[0].failure, NotServed):
+                return AliasTarget(await self._outside(target, server, record))
+            findings = [direct_finding(response, record) for response in responses]
+            answers = [response.answer for response in responses if response.answer is not None]
+            # The targets that servers have, "" for a server without an alias.
+            targets = {one.alias if self.is_followed(one) else "" for one in answers}
+            if not any(targets):
+                finding = no_zone(printable(target))
+                if failed or findings:
+                    finding = located(combine_findings([*failed, *findings]), zone, question)
+                return AliasTarget(finding, zones)
+            if len(targets) > 1:
+                reason = f"the servers of {printable(target)} give different aliases, or none"
+                return AliasTarget(Finding(Verdict.INCONSISTENT, reason), zones)
+            (target,) = targets
+            failed += [
+                one._replace(finding=located(one.finding, zone, question))
+                for one in findings
+                if one.finding.verdict is Verdict.NO_ANSWER
+            ]
+        # A chain that resolvers do not follow to its end.
+        reason = f"more than {MAX_ALIASES} aliases (CNAME) in a row, up to {printable(names[-1])}"
+        if target in names:
+            reason = f"its aliases (CNAME) are a loop, at {printable(target)}"
+        return AliasTarget(Finding(Verdict.MALFORMED, reason), zones)
+
+    async def _ask(self, target: str, server: NameServer) -> tuple[Zone, list[ServerResponse]]:
+        """The zone of a target, and what its servers answer. Raises NoAnswer."""
+        try:
+            zone = await self._source.zone_of_alias(target, server)
+        except NoAnswer:
+            # Resolvers fail at a loop. But an alias is not the apex of a zone.
+            zone = await self._source.zone_of_alias(name_above(target), server)
+            if not zone.servers:
+                raise
+        return await self._queries.ask_zone(zone, make_question(target, TXT))
+
+    async def _outside(self, target: str, server: NameServer, record: DnsRecord) -> Finding:
+        """Of an alias that leads out of the zone which the server has around the record."""
+        above = record.fqdn.partition(".")[2]
+        (response,) = await self._queries.ask([server], make_txt_question(above))
+        zone = response.answer.zone if response.answer is not None else ""
+        where = f"{zone}, the zone that this server has" if zone else "the zones of this server"
+        reason = f"its alias leads to {printable(target)}, outside of {where}"
+        return Finding(Verdict.NO_ANSWER, reason)

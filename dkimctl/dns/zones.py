@@ -1,14 +1,32 @@
-"""The zones that names are in."""
+"""The zones that names are in, and the servers that resolvers may ask about them."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from dkimctl.dns.messages import SOA, Answer, Question, make_question, to_text
-from dkimctl.dns.nameserver import NoAnswer
-from dkimctl.dns.nameservers import RecursiveResolver
+from dkimctl.dns.messages import (
+    AAAA,
+    NS,
+    SOA,
+    USEFUL,
+    A,
+    Answer,
+    Question,
+    make_question,
+    name_above,
+    rcode_text,
+    to_text,
+)
+from dkimctl.dns.nameserver import (
+    NameServer,
+    NoAnswer,
+    NoRoute,
+    RecursiveResolver,
+    Server,
+    UnresolvedServer,
+)
 from dkimctl.errors import ServiceError, UsageError
 from dkimctl.text.addresses import Address
 from dkimctl.text.escaping import printable
@@ -16,24 +34,15 @@ from dkimctl.text.escaping import printable
 if TYPE_CHECKING:
     import dns.name
 
+_T = TypeVar("_T")
+
 _MAX_IN_FLIGHT = 32  # questions to one resolver, which others use as well
 _MAX_NAMED = 10
+_MAX_SILENT = 3  # servers of one zone; each takes seconds
 _TOP_LABELS = 2  # of a top-level domain: the root is a label, too
 _ALTERNATIVE = "name your zones with --zone"
-
-
-class Resolver(Protocol):
-    """What answers questions. `ask` raises NoAnswer."""
-
-    async def ask(self, question: Question) -> Answer: ...
-
-
-async def look_up(resolver: Resolver, question: Question) -> Answer:
-    """The answer. Raises NoAnswer, which names the question."""
-    try:
-        return await resolver.ask(question)
-    except NoAnswer as error:
-        raise NoAnswer(f"{question}: {error}") from None
+_ONLY_DELEGATED = ", only in the delegation"
+_ONLY_OWN = ", only in the zone's own NS records"
 
 
 def find_zones(names: Iterable[str], nameservers: Sequence[Address]) -> dict[str, str]:
@@ -43,7 +52,24 @@ def find_zones(names: Iterable[str], nameservers: Sequence[Address]) -> dict[str
     below a top-level domain.
     """
     unique = list(dict.fromkeys(names))
-    zones = asyncio.run(_find_zones(unique, nameservers))
+
+    async def find_all() -> list[str | None]:
+        resolver = RecursiveResolver(nameservers, _MAX_IN_FLIGHT)
+
+        async def find(name: str) -> str | None:
+            try:
+                return await find_zone(name, resolver)
+            except NoAnswer as error:
+                raise ServiceError(
+                    f"cannot find the zone of {printable(name)}: {error}",
+                    hint=f"check the DNS resolver of this machine, or {_ALTERNATIVE}",
+                ) from None
+
+        # Not a TaskGroup: its ExceptionGroup hides the error, and Python 3.11.2 wraps even what
+        # `except*` raises. `asyncio.run` cancels the rest after the first error.
+        return await asyncio.gather(*map(find, unique))
+
+    zones = dict(zip(unique, asyncio.run(find_all()), strict=True))
     if missing := [name for name, zone in zones.items() if zone is None]:
         more = f" and {len(missing) - _MAX_NAMED} more" if len(missing) > _MAX_NAMED else ""
         raise UsageError(
@@ -53,7 +79,7 @@ def find_zones(names: Iterable[str], nameservers: Sequence[Address]) -> dict[str
     return {name: zone for name, zone in zones.items() if zone is not None}
 
 
-async def find_zone(name: str, resolver: Resolver) -> str | None:
+async def find_zone(name: str, resolver: RecursiveResolver) -> str | None:
     """The closest name, at or above `name`, that has an SOA record.
 
     None if that is the root or a top-level domain. Raises NoAnswer.
@@ -66,52 +92,263 @@ async def find_zone(name: str, resolver: Resolver) -> str | None:
     return to_text(apex) if len(apex) > _TOP_LABELS else None
 
 
-async def find_apex(name: str, resolver: Resolver) -> dns.name.Name:
-    """The closest name, at or above `name`, that has an SOA record. Raises NoAnswer."""
-    return await _find_apex(name, resolver, min_labels=0)
-
-
-async def _find_apex(name: str, resolver: Resolver, *, min_labels: int) -> dns.name.Name:
+async def _find_apex(name: str, resolver: RecursiveResolver, *, min_labels: int) -> dns.name.Name:
     import dns.name
 
     candidate = dns.name.from_text(name)
     while len(candidate) > min_labels:
-        apex = _apex_above(candidate, await look_up(resolver, make_question(candidate, SOA)))
-        if apex is not None:
-            return apex
+        answer = await look_up(resolver, make_question(candidate, SOA))
+        if answer.message is None and answer.zone:
+            return dns.name.from_text(answer.zone)
+        message = answer.message
+        for rrset in (*message.answer, *message.authority) if message else ():
+            # The SOA of an alias's target is not that of its zone.
+            if rrset.rdtype == SOA and candidate.is_subdomain(rrset.name):
+                return rrset.name
         if candidate == dns.name.root:
             break
         candidate = candidate.parent()
     raise NoAnswer("the resolver has no SOA record at or above it")
 
 
-async def _find_zones(
-    names: Sequence[str], nameservers: Sequence[Address]
-) -> dict[str, str | None]:
-    resolver = RecursiveResolver(nameservers, _MAX_IN_FLIGHT)
+async def look_up(resolver: RecursiveResolver, question: Question) -> Answer:
+    """The answer. Raises NoAnswer, which names the question."""
+    try:
+        return await resolver.ask(question)
+    except NoAnswer as error:
+        raise NoAnswer(f"{question}: {error}") from None
 
-    async def find(name: str) -> str | None:
+
+class Zone(NamedTuple):
+    """A zone (its name, without trailing dot) and its authoritative servers.
+
+    `unknown_delegation`: why it is not known which servers the zone above names, or "".
+    `is_secure`: the resolver validates it with DNSSEC; `bogus`: why it cannot, but should, or "".
+    """
+
+    name: str
+    servers: Sequence[NameServer]
+    unknown_delegation: str = ""
+    is_secure: bool = False
+    bogus: str = ""
+
+
+_Addresses = Mapping[str, Sequence[str] | NoAnswer]  # by host
+# The hosts that the zone above names, each with the addresses it has for them (glue).
+_Delegation = Mapping[str, Sequence[str]]
+
+
+class _Parent(NamedTuple):
+    """A zone that delegates others, and its servers by label."""
+
+    apex: dns.name.Name
+    servers: Mapping[str, Server]
+
+
+class ZoneServers:
+    """Finds the authoritative servers of zones, and caches what it found.
+
+    `make_server` makes one for an address; zones that share an address share the server.
+    """
+
+    def __init__(self, resolver: RecursiveResolver, make_server: Callable[[str], Server]) -> None:
+        self._resolver = resolver
+        self._make_server = make_server
+        self._servers: dict[str, Server] = {}  # by address
+        self._apexes: dict[str, asyncio.Task[str | None]] = {}  # by a name in the zone
+        self._zones: dict[str, asyncio.Task[Zone]] = {}
+        self._addresses: dict[str, asyncio.Task[Sequence[str] | NoAnswer]] = {}  # by host
+        self._parent_apexes: dict[str, asyncio.Task[dns.name.Name]] = {}  # by a name in the zone
+        self._parents: dict[str, asyncio.Task[_Parent]] = {}  # by apex
+
+    async def zone_with(self, name: str) -> Zone | None:
+        """The zone that a name is in; None if DNS has none. Raises NoAnswer."""
+        zone = await once(self._apexes, name, lambda name: find_zone(name, self._resolver))
+        return None if zone is None else await self.zone(zone)
+
+    async def zone(self, name: str) -> Zone:
+        """The zone with this name. Raises NoAnswer if DNS gives no server with an address."""
+        return await once(self._zones, name, self._find_zone)
+
+    def forget(self) -> None:
+        """Empty the caches, and ask servers again that did not answer."""
+        for cache in (self._apexes, self._zones, self._addresses, self._parent_apexes):
+            cache.clear()
+        self._parents.clear()
+        for server in self._servers.values():
+            server.reset_failures()
+        self._resolver.reset_failures()
+
+    async def _find_zone(self, name: str) -> Zone:
+        answer = await look_up(self._resolver, make_question(name, NS))
+        hosts = sorted({to_text(data.target) for data in answer_data(answer, NS)})
+        delegation: _Delegation = {}
+        unknown = ""
         try:
-            return await find_zone(name, resolver)
+            delegation = await self._find_delegation(name)
         except NoAnswer as error:
-            raise ServiceError(
-                f"cannot find the zone of {printable(name)}: {error}",
-                hint=f"check the DNS resolver of this machine, or {_ALTERNATIVE}",
-            ) from None
+            unknown = f"the delegation of {name} is not known: {error}"
+        without_glue = [host for host, glue in delegation.items() if not glue]
+        addresses = await self._find_addresses([*hosts, *without_glue])
+        own = {host: addresses[host] for host in hosts}
+        delegated = {host: glue or addresses[host] for host, glue in delegation.items()}
+        servers = [*_unresolved(own, delegated), *self._at_addresses(own, delegated)]
+        if not servers:
+            raise NoAnswer(f"DNS names no server with an address for the zone {name}")
+        return Zone(name, servers, unknown, answer.is_validated, answer.bogus)
 
-    # Not a TaskGroup: its ExceptionGroup hides the error, and Python 3.11.2 wraps even what
-    # `except*` raises. `asyncio.run` cancels the rest after the first error.
-    zones = await asyncio.gather(*map(find, names))
-    return dict(zip(names, zones, strict=True))
+    def _at_addresses(self, own: _Addresses, delegated: _Addresses) -> Iterator[NameServer]:
+        """The server at each address, under the names of all its hosts."""
+        hosts_at, delegated_at = _by_address(own), _by_address(delegated)
+        for address in hosts_at | delegated_at:
+            hosts = sorted(hosts_at.get(address, set()) | delegated_at.get(address, set()))
+            side = ""
+            if address not in hosts_at:
+                side = _ONLY_DELEGATED
+            elif delegated and delegated.keys().isdisjoint(hosts):
+                side = _ONLY_OWN
+            label = f"{', '.join(hosts)} ({address}){side}"
+            yield NameServer(label, frozenset(hosts), self._server(address))
 
+    def _server(self, address: str) -> Server:
+        if address not in self._servers:
+            self._servers[address] = self._make_server(address)
+        return self._servers[address]
 
-def _apex_above(name: dns.name.Name, answer: Answer) -> dns.name.Name | None:
-    """The apex of the name's zone, if the answer has it; the SOA of an alias's target is not it."""
-    if answer.message is None:
+    async def _find_addresses(self, hosts: Iterable[str]) -> dict[str, Sequence[str] | NoAnswer]:
+        """The addresses of each host, empty if there is no such host; or why they are not known."""
+        unique = list(dict.fromkeys(hosts))
+        finding = (once(self._addresses, host, self._find_addresses_of) for host in unique)
+        return dict(zip(unique, await asyncio.gather(*finding), strict=True))
+
+    async def _find_addresses_of(self, host: str) -> Sequence[str] | NoAnswer:
+        addresses: list[str] = []
+        try:
+            for rdtype in (A, AAAA):
+                answer = await look_up(self._resolver, make_question(host, rdtype))
+                addresses += [data.address for data in answer_data(answer, rdtype)]
+        except NoAnswer as error:
+            return addresses or error  # some resolvers fail on AAAA alone: then there is no IPv6
+        return addresses
+
+    async def _find_delegation(self, zone: str) -> _Delegation:
+        """What the zone above says; empty if its servers have no referral (RFC 1034 section 4.2).
+
+        They have none if they serve the zone itself. Raises NoAnswer if none of them answers, or if
+        they do not know of the zone: then only resolvers here do, perhaps from an old answer.
+        """
+        apex = await once(self._parent_apexes, name_above(zone), self._find_parent_apex)
+        parent = await once(self._parents, to_text(apex), self._find_parent)
+        question = make_question(zone, NS)
+        silent, is_answered, failure = 0, False, ""
+        for label, server in parent.servers.items():
+            answer = await _ask_parent(server, question, zone)
+            if isinstance(answer, NoAnswer):
+                failure = f"{label}: {question}: {answer}"
+                silent += not isinstance(answer, NoRoute)
+                if silent == _MAX_SILENT:
+                    break
+            elif answer.delegated == zone:
+                return _delegation(answer, zone, parent.apex)
+            else:
+                is_answered = True
+        if is_answered:
+            return {}
+        raise NoAnswer(failure)
+
+    async def _find_parent_apex(self, name: str) -> dns.name.Name:
+        return await _find_apex(name, self._resolver, min_labels=0)
+
+    async def _find_parent(self, name: str) -> _Parent:
         import dns.name
 
-        return dns.name.from_text(answer.zone) if answer.zone else None
-    for rrset in (*answer.message.answer, *answer.message.authority):
-        if rrset.rdtype == SOA and name.is_subdomain(rrset.name):
-            return rrset.name
-    return None
+        answer = await look_up(self._resolver, make_question(name, NS))
+        hosts = sorted({to_text(data.target) for data in answer_data(answer, NS)})
+        servers = {
+            f"{host} ({address})": self._server(address)
+            for host, addresses in (await self._find_addresses(hosts)).items()
+            if not isinstance(addresses, NoAnswer)
+            for address in addresses
+        }
+        if not servers:
+            raise NoAnswer(f"DNS names no server with an address for the zone {name}")
+        return _Parent(dns.name.from_text(name), servers)
+
+
+async def _ask_parent(server: Server, question: Question, zone: str) -> Answer | NoAnswer:
+    """The answer, if it is a referral to the zone, or from a zone that the server has."""
+    try:
+        answer = await server.ask(question)
+    except NoAnswer as error:
+        return error
+    if answer.rcode not in USEFUL:
+        return NoAnswer(f"it answers {rcode_text(answer.rcode)}")
+    if answer.delegated == zone:
+        return answer
+    if not answer.is_authoritative:
+        return NoAnswer("it is not authoritative (lame)")
+    if not answer_data(answer, NS) and answer.zone != zone:
+        return NoAnswer("it does not delegate the zone")
+    return answer
+
+
+def _delegation(referral: Answer, zone: str, apex: dns.name.Name) -> _Delegation:
+    """The hosts in a referral; glue for those that are not below the apex is not believed."""
+    import dns.name
+    import dns.rdatatype
+    from dns.rdataclass import IN
+
+    message = referral.message
+    if message is None:
+        return {}
+    name = dns.name.from_text(zone)
+    records = message.get_rrset(message.authority, name, IN, dns.rdatatype.NS) or ()
+    glue = {
+        host: [
+            data.address
+            for rdtype in (dns.rdatatype.A, dns.rdatatype.AAAA)
+            for data in message.get_rrset(message.additional, host, IN, rdtype) or ()
+            if host.is_subdomain(apex)
+        ]
+        for host in sorted(data.target for data in records)
+    }
+    return {to_text(host): of_host for host, of_host in glue.items()}
+
+
+def answer_data(answer: Answer, rdtype: int) -> list[Any]:
+    """The data of the answer section's records of this type, in class IN alone."""
+    from dns.rdataclass import IN
+
+    rrsets = answer.message.answer if answer.message else ()
+    return [
+        data for rrset in rrsets if (rrset.rdtype, rrset.rdclass) == (rdtype, IN) for data in rrset
+    ]
+
+
+def _by_address(addresses: _Addresses) -> dict[str, set[str]]:
+    """The hosts at each address."""
+    hosts: dict[str, set[str]] = {}
+    for host, of_host in addresses.items():
+        for address in () if isinstance(of_host, NoAnswer) else of_host:
+            hosts.setdefault(address, set()).add(host)
+    return hosts
+
+
+def _unresolved(own: _Addresses, delegated: _Addresses) -> Iterator[NameServer]:
+    """A server for each host whose addresses are not known."""
+    for host, addresses in {**delegated, **own}.items():
+        if isinstance(addresses, NoAnswer):
+            side = "" if host in own else _ONLY_DELEGATED
+            if delegated and host not in delegated:
+                side = _ONLY_OWN
+            reason = NoAnswer(f"its address is not known: {addresses}")
+            yield NameServer(f"{host}{side}", frozenset((host,)), UnresolvedServer(reason))
+
+
+async def once(
+    tasks: dict[str, asyncio.Task[_T]], key: str, find: Callable[[str], Awaitable[_T]]
+) -> _T:
+    """What `find` gives for the key, called once for it even at the same time."""
+    if key not in tasks:
+        tasks[key] = asyncio.ensure_future(find(key))
+    return await asyncio.shield(tasks[key])

@@ -8,11 +8,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
-from dkimctl.dns.hosts import answer_data, once
 from dkimctl.dns.messages import NS, make_question, to_text
-from dkimctl.dns.nameserver import NoAnswer
-from dkimctl.dns.nameservers import RecursiveResolver
-from dkimctl.dns.zones import Resolver, find_zone, look_up
+from dkimctl.dns.nameserver import NoAnswer, RecursiveResolver
+from dkimctl.dns.zones import answer_data, find_zone, look_up, once
 from dkimctl.errors import ServiceError
 from dkimctl.handoff.providers import Provider, Trait, ValueForm, provider_of
 from dkimctl.models.registration import DnsRecord, Registration, utc_time
@@ -216,7 +214,7 @@ def find_places(
     return asyncio.run(look_up_places(unique, resolver))
 
 
-async def look_up_places(names: Sequence[str], resolver: Resolver) -> dict[str, Place]:
+async def look_up_places(names: Sequence[str], resolver: RecursiveResolver) -> dict[str, Place]:
     """The place of each of these names, which differ."""
     tasks: dict[str, asyncio.Task[Place]] = {}
 

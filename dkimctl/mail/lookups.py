@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from dkimctl.dns.findings import texts
 from dkimctl.dns.messages import MAX_ALIASES, TXT, Question, make_question, make_txt_question
 from dkimctl.dns.nameserver import NameServer, NoAnswer
-from dkimctl.dns.queries import QueryRunner, Source, gather
+from dkimctl.dns.queries import QueryRunner, Source, gather, texts
 
 
 class Lookup(NamedTuple):

@@ -1,10 +1,12 @@
-"""What is to change in DNS at the name of one record, and what became of it."""
+"""Changes to DNS at the names of records, and what every way to make them implements."""
 
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from dkimctl.errors import DkimctlError
+from dkimctl.errors import DkimctlError, NegativeAnswer
 from dkimctl.models.registration import DnsRecord, Registration
+from dkimctl.text.escaping import printable
 
 
 class Action(StrEnum):
@@ -54,3 +56,84 @@ class Applied(NamedTuple):
 
     change: Change
     error: DkimctlError | None = None
+
+
+def outcome_of(change: Change, state: NameState, error: DkimctlError) -> Applied:
+    """What became of a change; `error` is for a name that has what it had before."""
+    if is_done(state, change):
+        return Applied(change)
+    return Applied(change, error if is_same(state, change.before) else changed_error(change))
+
+
+def is_done(state: NameState, change: Change) -> bool:
+    """Whether this is the state after the change."""
+    wanted = () if change.value is None else (change.value,)
+    return state.values == wanted and not (state.alias or state.delegated)
+
+
+def is_same(one: NameState, other: NameState) -> bool:
+    """Whether both have the same records, with any TTL and in any order."""
+    return (sorted(one.values), one.alias, one.delegated) == (
+        sorted(other.values), other.alias, other.delegated,
+    )  # fmt: skip
+
+
+def changed_error(change: Change) -> DkimctlError:
+    """For a name that has not what the plan was made from."""
+    return NegativeAnswer(
+        f"DNS has changed at {printable(change.record.fqdn)} since it was read",
+        hint="run the same command again",
+    )
+
+
+class Access(NamedTuple):
+    """Whether a zone can be read and written; None: not tried, or only a change would tell.
+
+    `reason` says why not, or not known; `hint` what to do about it.
+    """
+
+    readable: bool | None
+    writable: bool | None
+    reason: str = ""
+    hint: str = ""
+
+
+class Target(Protocol):
+    """A DNS server or provider, as the config file names it.
+
+    `label` names it in messages; `ttl`, in seconds, is that of new records. Names and zones are
+    without trailing dot. Several threads use a target at the same time, each for a zone of its own;
+    `find_zones` is called before.
+    """
+
+    label: str
+    ttl: int
+
+    def find_zones(self, names: Sequence[str]) -> Mapping[str, str | None]:
+        """The zone of the target that each name is in; None: in none of its zones.
+
+        Raises DkimctlError.
+        """
+
+    def read(self, zone: str, names: Sequence[str]) -> Mapping[str, NameState]:
+        """What the target has at each name. Raises DkimctlError."""
+
+    def apply(self, zone: str, changes: Sequence[Change]) -> Iterator[Applied]:
+        """Make the changes (CREATE, REPLACE, REMOVE), each only if `before` still holds.
+
+        Yields what became of each one, in any order; raises no DkimctlError. Each name has its old
+        or its new state at any moment.
+        """
+
+    def check_access(self, zone: str, names: Sequence[str]) -> Access:
+        """Whether the TXT records at these names can be read and written; changes nothing.
+
+        May raise DkimctlError if they cannot be read.
+        """
+
+
+class ConfiguredTarget(NamedTuple):
+    """A target, and the zones it is for: names or globs; none: all zones that it has."""
+
+    zones: tuple[str, ...]
+    target: Target

@@ -6,8 +6,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dkimctl.errors import DkimctlError, DnsRefused, NegativeAnswer, ServiceError, UsageError
-from dkimctl.publishing.changes import Applied, Change, NameState
-from dkimctl.publishing.outcomes import changed_error, is_same, outcome_of
+from dkimctl.publishing.changes import (
+    Access,
+    Applied,
+    Change,
+    NameState,
+    changed_error,
+    is_same,
+    outcome_of,
+)
 from dkimctl.publishing.providers.failures import Failures
 from dkimctl.publishing.providers.opening import load_class, make_provider
 from dkimctl.publishing.providers.plans import (
@@ -17,7 +24,6 @@ from dkimctl.publishing.providers.plans import (
 )
 from dkimctl.publishing.providers.sharing import SharedProvider
 from dkimctl.publishing.providers.zone_contents import list_zones, read_zone, states_of
-from dkimctl.publishing.targets import Access
 from dkimctl.text.character_strings import MAX_STRING
 from dkimctl.text.dns_names import zone_finder
 from dkimctl.text.escaping import printable

@@ -3,30 +3,62 @@
 from __future__ import annotations
 
 import secrets
+import struct
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-from dkimctl.dns.messages import NOERROR
-from dkimctl.errors import DkimctlError, DnsRefused
-from dkimctl.publishing.changes import Applied, Change, NameState
-from dkimctl.publishing.dns_server.connection import Timeouts
-from dkimctl.publishing.dns_server.server import Server, UnknownResult
-from dkimctl.publishing.dns_server.states import read_states
-from dkimctl.publishing.dns_server.updater import Updater
-from dkimctl.publishing.dns_server.updates import make_probe
-from dkimctl.publishing.dns_server.zones import find_zones
-from dkimctl.publishing.targets import Access
+import dns.name
+import dns.rdata
+import dns.rdtypes.ANY.TXT
+import dns.update
+from dns.rdataclass import IN
+from dns.rdatatype import CNAME, DNAME, TXT
+
+from dkimctl.dns.messages import (
+    FORMERR,
+    NOERROR,
+    NOTIMP,
+    NXDOMAIN,
+    REFUSED,
+    SERVFAIL,
+    SOA,
+    USEFUL,
+    Answer,
+    Question,
+    make_txt_question,
+    only_record,
+    plain_name,
+)
+from dkimctl.dns.transport import Response
+from dkimctl.errors import DkimctlError, DnsRefused, NegativeAnswer
+from dkimctl.publishing.changes import (
+    Access,
+    Action,
+    Applied,
+    Change,
+    NameState,
+    changed_error,
+    is_done,
+    outcome_of,
+)
+from dkimctl.publishing.dns_server import NOTAUTH, UnknownResult, UpdateServer, UpdateTimeouts
 from dkimctl.publishing.tsig_key import TsigKey
 from dkimctl.text.addresses import Address
+from dkimctl.text.character_strings import character_strings
+from dkimctl.text.escaping import printable
 
-_TIMEOUTS = Timeouts()
+_YXDOMAIN, _YXRRSET, _NXRRSET = 6, 7, 8
+_CHANGED = frozenset((NXDOMAIN, _YXDOMAIN, _YXRRSET, _NXRRSET))  # a prerequisite does not hold
+_REFUSED = frozenset((REFUSED, NOTAUTH))
+_PAUSE = 0.2  # seconds
+_MAX_MESSAGE = 0xFFFF  # bytes (RFC 1035 section 4.2.2)
+_FIXED = 10  # bytes of a record between its name and its data
+_TIMEOUTS = UpdateTimeouts()
 
 
 class Rfc2136Target:
-    """The zones of one DNS server. Without a key, messages are not signed.
-
-    `clock` gives seconds since the epoch, which are part of a signature.
-    """
+    """The zones of one DNS server. Without a key, messages are not signed."""
 
     def __init__(
         self,
@@ -35,24 +67,60 @@ class Rfc2136Target:
         ttl: int,
         key: TsigKey | None = None,
         *,
-        timeouts: Timeouts = _TIMEOUTS,
-        clock: Callable[[], float] = time.time,
+        timeouts: UpdateTimeouts = _TIMEOUTS,
     ) -> None:
         self.label = label
         self.ttl = ttl
-        self._server = Server(server, key, timeouts, clock)
+        self._server = UpdateServer(server, key, timeouts)
 
     def find_zones(self, names: Sequence[str]) -> Mapping[str, str | None]:
-        """See Target. A delegated name is in the zone that delegates it."""
-        return find_zones(self._server, names)
+        """See Target. A delegated name is in the zone that delegates it.
 
-    def read(self, zone: str, names: Sequence[str]) -> Mapping[str, NameState]:
-        """See Target."""
-        return read_states(self._server, zone, names)
+        A zone that the server cannot load is found, too: it answers SERVFAIL below its apex.
+        """
+        asked = {make_txt_question(name): name.lower() for name in names}
+        # A negative answer names the zone as well; and the same questions are asked to read.
+        steps = {
+            asked[question]: self._next(_Step(asked[question]), response.answer)
+            for question, response in self._server.prefetch(asked).items()
+        }
+        while candidates := {step.candidate for step in steps.values() if step.candidate}:
+            questions = {name: _soa_question(name) for name in candidates}
+            responses = self._server.ask(questions.values())
+            for name, step in steps.items():
+                if step.candidate:
+                    answer = responses[questions[step.candidate]].answer
+                    steps[name] = self._next(step, answer)
+        return {name: steps[name.lower()].zone or None for name in names}
+
+    def read(self, zone: str, names: Sequence[str]) -> dict[str, NameState]:
+        """See Target. What a name has, not what a wildcard has for it.
+
+        An update does not see a wildcard either (RFC 2136 section 2.4.1), and what it adds hides
+        it.
+        """
+        states = self._read_visible(zone, names)
+        wildcards = {
+            name: f"*.{name.partition('.')[2]}" for name in names if _content(states[name])
+        }
+        of_wildcards = self._read_visible(zone, wildcards.values())
+        for name, wildcard in wildcards.items():
+            if _content(states[name]) == _content(of_wildcards[wildcard]):
+                states[name] = NameState()
+        return states
 
     def apply(self, zone: str, changes: Sequence[Change]) -> Iterator[Applied]:
         """See Target. One message is in flight at a time."""
-        return Updater(self._server, zone).run(changes)
+        return _Updater(self, self._server, zone).run(changes)
+
+    def read_again(self, zone: str, changes: Sequence[Change]) -> list[tuple[Change, NameState]]:
+        """What the names of the changes have now. Raises DkimctlError."""
+        by_name = {change.record.fqdn: change for change in changes}
+        states = self._read_visible(zone, by_name)
+        # What a wildcard has may hide that the name has nothing.
+        others = [name for name, change in by_name.items() if not is_done(states[name], change)]
+        states |= self.read(zone, others)
+        return [(change, states[name]) for name, change in by_name.items()]
 
     def check_access(self, zone: str, names: Sequence[str]) -> Access:
         """See Target. The update deletes a value that the name does not have."""
@@ -60,11 +128,13 @@ class Rfc2136Target:
         own = [name for name in names if not states[name].delegated]
         if not own:
             return Access(True, None, "none of the names is in the zone itself")
-        probe = make_probe(zone, own[0], f"dkimctl access check {secrets.token_hex(16)}")
+        probe = dns.update.UpdateMessage(dns.name.from_text(zone))
+        value = f"dkimctl access check {secrets.token_hex(16)}"
+        probe.delete(dns.name.from_text(own[0]), _txt_data(value))
         try:
             rcode = self._server.update(probe, zone)
             if rcode != NOERROR:
-                raise self._server.errors.of_update(rcode, zone)
+                raise self._server.refused_update(rcode, zone)
         except DnsRefused as error:
             return Access(True, False, error.message, error.hint)
         except DkimctlError as error:
@@ -72,3 +142,249 @@ class Rfc2136Target:
         except UnknownResult as unknown:
             return Access(True, None, unknown.error.message, unknown.error.hint)
         return Access(True, True)
+
+    def _next(self, step: _Step, answer: Answer) -> _Step:
+        """The step after an answer to the question for records of its candidate."""
+        name = step.candidate
+        if answer.rcode == SERVFAIL and "." in name:
+            return _Step(_above(name), name)
+        # SERVFAIL at the top: a resolver that knows nothing, rather than a zone.
+        if answer.rcode in (FORMERR, NOTIMP, SERVFAIL):
+            raise self._server.refused_query(answer.rcode, f"SOA {name}")
+        if step.zone or answer.rcode not in USEFUL:
+            return _Step("", step.zone)
+        if answer.delegated:
+            return _Step(_above(answer.delegated))
+        if not answer.is_authoritative:
+            return _Step("")
+        if answer.alias:
+            return _Step(_above(name))
+        if answer.values:
+            return _Step(name)
+        # Of an answer to the question for an SOA record: the name itself, if it has one.
+        records = answer.message.answer if answer.message else ()
+        apex = name if any(rrset.rdtype == SOA for rrset in records) else ""
+        return _Step("", answer.zone or apex)
+
+    def _read_visible(self, zone: str, names: Iterable[str]) -> dict[str, NameState]:
+        """What each name seems to have: also what a wildcard has. Raises DkimctlError."""
+        questions = {name: make_txt_question(name) for name in names}
+        responses = self._server.ask(questions.values())
+        return {
+            name: self._state(zone, question, responses[question])
+            for name, question in questions.items()
+        }
+
+    def _state(self, zone: str, question: Question, response: Response) -> NameState:
+        answer, wire = response
+        if answer.rcode not in USEFUL:
+            raise self._server.refused_query(answer.rcode, str(question))
+        if answer.delegated:
+            return NameState(delegated=answer.delegated)
+        if not answer.is_authoritative:
+            raise self._server.not_authoritative(zone)
+        if answer.alias:
+            return NameState(alias=answer.alias, redirected=_redirected(answer))
+        if not answer.values:
+            # A zone below it, on the same server.
+            is_own = answer.zone in ("", zone)
+            return NameState() if is_own else NameState(delegated=answer.zone)
+        values = tuple(value.decode("utf-8", "surrogateescape") for value in answer.values)
+        if answer.message is None:
+            ttl, data = only_record(wire, question)
+            stored: tuple[bytes, ...] = (data,)
+        else:
+            rrset = answer.message.find_rrset(answer.message.answer, question.name, IN, TXT)
+            ttl, stored = rrset.ttl, tuple(data.to_wire() for data in rrset)
+        is_usual = stored == tuple(map(_txt_wire, values))
+        return NameState(values, ttl, wire=() if is_usual else stored)
+
+
+class _Step(NamedTuple):
+    """Where to ask next for the zone of a name, "" at the end; `zone` is what is known of it."""
+
+    candidate: str
+    zone: str = ""
+
+
+class _Updater:
+    """Makes changes, each with its prerequisites; a message is done as a whole, or not at all.
+
+    If names in a message have changed meanwhile, or are refused, its halves are sent, and so on,
+    until only these names fail. What makes all others fail as well ends it: no answer, any other
+    error, and a message of which every name is refused.
+
+    A server may accept what it then drops, such as PowerDNS by its policy script, name by name. So
+    every name in a message is read again before it is told as done.
+    """
+
+    def __init__(self, target: Rfc2136Target, server: UpdateServer, zone: str) -> None:
+        self._target = target
+        self._server = server
+        self._zone = zone
+        self._apex = dns.name.from_text(zone)
+        self._is_accepted = False
+        self._refusal: DkimctlError | None = None
+        self._end: DkimctlError | None = None
+
+    def run(self, changes: Sequence[Change]) -> Iterator[Applied]:
+        signature = self._server.signer.size if self._server.signer else 0
+        room = _MAX_MESSAGE - len(self._message(()).to_wire()) - signature
+        sizes = list(map(_size, changes))
+        start = filled = 0
+        for end, (change, size) in enumerate(zip(changes, sizes, strict=True)):
+            if filled + size > room:
+                yield from self._batch(changes[start:end])
+                start, filled = end, 0
+            if size > room:
+                yield Applied(change, _too_large(change))
+                start = end + 1
+            else:
+                filled += size
+        yield from self._batch(changes[start:])
+
+    def _batch(self, changes: Sequence[Change]) -> Iterator[Applied]:
+        if changes:
+            yield from self._apply(changes)
+            if not self._is_accepted:
+                self._end = self._end or self._refusal
+
+    def _apply(self, changes: Sequence[Change]) -> Iterator[Applied]:
+        if self._end is not None:
+            yield from _all(changes, self._end)
+            return
+        try:
+            rcode = self._server.update(self._message(changes), self._zone)
+        except UnknownResult as unknown:
+            yield from self._look_again(changes, unknown.error)
+        except DkimctlError as error:
+            self._end = error
+            yield from _all(changes, error)
+        else:
+            yield from self._answered(changes, rcode)
+
+    def _answered(self, changes: Sequence[Change], rcode: int) -> Iterator[Applied]:
+        if rcode == NOERROR:
+            self._is_accepted = True
+            yield from self._confirm(changes)
+        elif rcode in _CHANGED | _REFUSED and len(changes) > 1:
+            middle = len(changes) // 2
+            yield from self._apply(changes[:middle])
+            yield from self._apply(changes[middle:])
+        elif rcode in _CHANGED:
+            self._is_accepted = True
+            yield from (Applied(change, changed_error(change)) for change in changes)
+        else:
+            error = self._server.refused_update(rcode, self._zone)
+            if rcode in _REFUSED:
+                self._refusal = error
+            else:
+                self._end = error
+            yield from _all(changes, error)
+
+    def _look_again(self, changes: Sequence[Change], error: DkimctlError) -> Iterator[Applied]:
+        """Find out what became of an update without an answer."""
+        try:
+            states = self._target.read_again(self._zone, changes)
+            applied = [outcome_of(change, state, error) for change, state in states]
+        except DkimctlError:
+            applied = list(_all(changes, error))
+        if any(one.error is error for one in applied):
+            self._end = error
+        yield from applied
+
+    def _confirm(self, changes: Sequence[Change]) -> Iterator[Applied]:
+        """Find out whether the changes that were accepted are made.
+
+        Waits for those that are not, since a server may forward an update.
+        """
+        deadline = time.monotonic() + self._server.timeouts.change
+        left = changes
+        try:
+            while True:
+                states = self._target.read_again(self._zone, left)
+                yield from (Applied(one) for one, state in states if is_done(state, one))
+                states = [(one, state) for one, state in states if not is_done(state, one)]
+                left = [change for change, _ in states]
+                if not left:
+                    return
+                if time.monotonic() > deadline:
+                    break
+                time.sleep(_PAUSE)
+        except DkimctlError as error:
+            self._end = error
+            yield from _all(left, error)
+            return
+        not_made = self._server.not_made(self._zone, is_visible=len(left) < len(changes))
+        yield from (outcome_of(change, state, not_made) for change, state in states)
+
+    def _message(self, changes: Sequence[Change]) -> dns.update.UpdateMessage:
+        """The update, if each name still has what it had before it was planned.
+
+        To create: no TXT records and no CNAME; else exactly the TXT records that were read.
+        """
+        message = dns.update.UpdateMessage(self._apex)
+        for change in changes:
+            name = dns.name.from_text(change.record.fqdn)
+            if change.action is Action.CREATE:
+                message.absent(name, TXT)
+                message.absent(name, CNAME)
+            else:
+                for data in _data_before(change.before):
+                    message.present(name, dns.rdata.from_wire(IN, TXT, data, 0, len(data)))
+                message.delete(name, TXT)
+            if change.value is not None:
+                message.add(name, change.ttl, _txt_data(change.value))
+        return message
+
+
+def _size(change: Change) -> int:
+    """The bytes that its records take at most in a message, with names in full."""
+    data = [b"", b""] if change.action is Action.CREATE else [*_data_before(change.before), b""]
+    if change.value is not None:
+        data.append(_txt_wire(change.value))
+    return len(b"".join(data)) + len(data) * (len(change.record.fqdn) + 2 + _FIXED)
+
+
+def _data_before(state: NameState) -> tuple[bytes, ...]:
+    """The data of the TXT records that a name had."""
+    return state.wire or tuple(map(_txt_wire, state.values))
+
+
+def _txt_data(value: str) -> dns.rdata.Rdata:
+    return dns.rdtypes.ANY.TXT.TXT(IN, TXT, character_strings(value))
+
+
+def _txt_wire(value: str) -> bytes:
+    return b"".join(bytes((len(one),)) + one for one in character_strings(value))
+
+
+def _content(state: NameState) -> tuple[str, ...]:
+    """The records, in any order."""
+    return (state.alias,) if state.alias else tuple(sorted(state.values))
+
+
+def _redirected(answer: Answer) -> str:
+    """The owner of a DNAME, from which the server has made the alias (RFC 6672), or ""."""
+    records = answer.message.answer if answer.message else ()
+    owners = (rrset.name for rrset in records if rrset.rdtype == DNAME)
+    return next((owner.to_text(omit_final_dot=True) for owner in owners), "")
+
+
+def _soa_question(name: str) -> Question:
+    return Question(plain_name(name) + struct.pack("!2H", SOA, IN), SOA)
+
+
+def _above(name: str) -> str:
+    return name.partition(".")[2]
+
+
+def _all(changes: Sequence[Change], error: DkimctlError) -> Iterator[Applied]:
+    return (Applied(change, error) for change in changes)
+
+
+def _too_large(change: Change) -> DkimctlError:
+    return NegativeAnswer(
+        f"the TXT records of {printable(change.record.fqdn)} are too large for one DNS update",
+        hint="remove the records that are there by other means, then run the same command again",
+    )

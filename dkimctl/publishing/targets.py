@@ -1,59 +1,187 @@
-"""What every way to change DNS implements."""
+"""The targets that the config file has for a profile, and the access to their zones."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from __future__ import annotations
 
-from dkimctl.publishing.changes import Applied, Change, NameState
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from dkimctl.credentials.sources import ReferencedSecrets
+from dkimctl.errors import DkimctlError
+from dkimctl.models.registration import Registration
+from dkimctl.publishing.changes import (
+    Access,
+    Applied,
+    Change,
+    ConfiguredTarget,
+    NameState,
+    Target,
+)
+from dkimctl.publishing.parallel import work_in_parallel
+from dkimctl.publishing.plan import TargetZone, by_target_zone, find_target_zones
+from dkimctl.settings.config import Config, DnsTarget
+from dkimctl.settings.values import parse_reference
+from dkimctl.text.dns_names import is_glob
+
+_MADE_UP = "dkimctl-access-check._domainkey"  # a name to try in a zone without registrations
 
 
-class Access(NamedTuple):
-    """Whether a zone can be read and written; None: not tried, or only a change would tell.
+def open_targets(
+    config: Config, profile: str, secrets: ReferencedSecrets
+) -> list[ConfiguredTarget]:
+    """The targets that this profile may use, in the order of the config file.
 
-    `reason` says why not, or not known; `hint` what to do about it.
+    Nothing is read or connected before a target is used; then a key or secret that is missing is a
+    UsageError or CredentialsError.
     """
 
-    readable: bool | None
-    writable: bool | None
-    reason: str = ""
-    hint: str = ""
+    def target(entry: DnsTarget) -> Target:
+        if entry.provider == "rfc2136":
+            return DeferredTarget(entry.server, entry.ttl, lambda: _rfc2136(entry))
+        return DeferredTarget(entry.class_name, entry.ttl, lambda: _octodns(entry, secrets))
+
+    entries = (entry for entry in config.dns if entry.is_for(profile))
+    return [ConfiguredTarget(entry.zones, target(entry)) for entry in entries]
 
 
-class Target(Protocol):
-    """A DNS server or provider, as the config file names it.
+def _rfc2136(entry: DnsTarget) -> Target:
+    from dkimctl.publishing.rfc2136 import Rfc2136Target
+    from dkimctl.publishing.tsig_key import read_tsig_key
+    from dkimctl.text.addresses import parse_server
 
-    `label` names it in messages; `ttl`, in seconds, is that of new records. Names and zones are
-    without trailing dot. Several threads use a target at the same time, each for a zone of its own;
-    `find_zones` is called before.
-    """
+    key = read_tsig_key(entry.key_file) if entry.key_file else None
+    return Rfc2136Target(entry.server, parse_server(entry.server), entry.ttl, key)
 
-    label: str
-    ttl: int
+
+def _octodns(entry: DnsTarget, secrets: ReferencedSecrets) -> Target:
+    from dkimctl.publishing.octodns import OctodnsTarget
+
+    def resolved(value: object) -> object:
+        """The value of a setting, with a Secret in place of each reference."""
+        if isinstance(value, Mapping):
+            return {key: resolved(inner) for key, inner in value.items()}
+        if isinstance(value, list):
+            return [resolved(item) for item in value]
+        reference = parse_reference(value) if isinstance(value, str) else None
+        return secrets.read(reference) if reference else value
+
+    settings = {key: resolved(value) for key, value in entry.settings.items()}
+    names = [zone for zone in entry.zones if not is_glob(zone)]
+    return OctodnsTarget(entry.class_name, settings, entry.ttl, zones=names)
+
+
+class DeferredTarget:
+    """A target that `open_target` makes when it is first used."""
+
+    def __init__(self, label: str, ttl: int, open_target: Callable[[], Target]) -> None:
+        self.label = label
+        self.ttl = ttl
+        self._open_target = open_target
+        self._target: Target | None = None
 
     def find_zones(self, names: Sequence[str]) -> Mapping[str, str | None]:
-        """The zone of the target that each name is in; None: in none of its zones.
-
-        Raises DkimctlError.
-        """
+        """See Target. All but `apply` raise DkimctlError also if the target cannot be made."""
+        return self._opened().find_zones(names)
 
     def read(self, zone: str, names: Sequence[str]) -> Mapping[str, NameState]:
-        """What the target has at each name. Raises DkimctlError."""
+        return self._opened().read(zone, names)
 
     def apply(self, zone: str, changes: Sequence[Change]) -> Iterator[Applied]:
-        """Make the changes (CREATE, REPLACE, REMOVE), each only if `before` still holds.
-
-        Yields what became of each one, in any order; raises no DkimctlError. Each name has its old
-        or its new state at any moment.
-        """
+        try:
+            target = self._opened()
+        except DkimctlError as error:
+            yield from (Applied(change, error) for change in changes)
+            return
+        yield from target.apply(zone, changes)
 
     def check_access(self, zone: str, names: Sequence[str]) -> Access:
-        """Whether the TXT records at these names can be read and written; changes nothing.
+        return self._opened().check_access(zone, names)
 
-        May raise DkimctlError if they cannot be read.
-        """
+    def _opened(self) -> Target:
+        if self._target is None:
+            self._target = self._open_target()
+        return self._target
 
 
-class ConfiguredTarget(NamedTuple):
-    """A target, and the zones it is for: names or globs; none: all zones that it has."""
+class ZoneAccess(NamedTuple):
+    """The access to a zone with this number of registered `names`.
 
-    zones: tuple[str, ...]
-    target: Target
+    `error`: why it could not be found or read. `zone` is "" if it is not known, or if there is no
+    name to try.
+    """
+
+    target: str
+    zone: str
+    names: int
+    access: Access
+    error: DkimctlError | None = None
+
+
+class AccessReport(NamedTuple):
+    """The access to each zone; of a target without names to try, to none of its zones."""
+
+    zones: Sequence[ZoneAccess]
+    uncovered: Sequence[Registration]
+
+
+class _Tried(NamedTuple):
+    """A zone, the names to try in it, and how many names of it are registered."""
+
+    target_zone: TargetZone
+    names: Sequence[str]
+    registered: int
+
+
+def check_access(
+    registrations: Iterable[Registration],
+    targets: Sequence[ConfiguredTarget],
+    *,
+    tries_named: bool = False,
+    progress: Callable[[int], None] = lambda _: None,
+) -> AccessReport:
+    """Try the zone of each record, without changing anything.
+
+    `tries_named`: also the other zones that the config file names, with a name that is made up.
+    `progress` is told, in this thread, how many are done.
+    """
+    grouped, uncovered = by_target_zone(registrations, targets)
+    jobs = [_Tried(zone, [name for name, _ in named], len(named)) for zone, named in grouped]
+    if tries_named:
+        known = {(id(one.target), one.zone) for one, _ in grouped}
+        zones = [zone for one in targets for zone in one.zones if not is_glob(zone)]
+        names = [f"{_MADE_UP}.{zone}" for zone in zones]
+        for name, found in find_target_zones(names, targets).items():
+            if found is not None and (id(found.target), found.zone) not in known:
+                jobs.append(_Tried(found, [name], 0))
+    tried: list[ZoneAccess] = []
+
+    def report_progress() -> None:
+        progress(sum(one.names for one in tried))
+
+    def add(one: ZoneAccess) -> None:
+        tried.append(one)
+        report_progress()
+
+    work_in_parallel(jobs, lambda job: [_try_zone(job)], add, wait=report_progress)
+    used = {id(job.target_zone.target) for job in jobs}
+    idle = [one.target.label for one in targets if id(one.target) not in used]
+    untried = Access(None, None, "nothing that is selected is in it")
+    tried += [ZoneAccess(label, "", 0, untried) for label in dict.fromkeys(idle)]
+    return AccessReport(sorted(tried, key=lambda one: (one.target, one.zone)), uncovered)
+
+
+def names_zones(targets: Iterable[ConfiguredTarget]) -> bool:
+    """Whether the config file names a zone; a glob is no name."""
+    return any(not is_glob(zone) for one in targets for zone in one.zones)
+
+
+def _try_zone(job: _Tried) -> ZoneAccess:
+    target, zone, error = job.target_zone
+    access = Access(readable=False, writable=None)
+    if error is None:
+        try:
+            access = target.check_access(zone, job.names)
+        except DkimctlError as failure:
+            error = failure
+    if error is not None:
+        access = access._replace(reason=error.message, hint=error.hint)
+    return ZoneAccess(target.label, zone, job.registered, access, error)

@@ -1,8 +1,44 @@
-"""The key that signs messages to a DNS server (TSIG, RFC 8945)."""
+"""The key that signs messages to a DNS server (TSIG, RFC 8945), and the files it is in.
 
+A file is read as safely as a private key of SSH. It has the format of BIND, that of Knot DNS, or
+one line with colons. No error quotes the content: any part of it may be the secret.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import NamedTuple
 
+from dkimctl.dkim import is_name
+from dkimctl.errors import InputError, UsageError
 from dkimctl.models.secret import Secret
+from dkimctl.system.ownership import Fault, fault_of, path_fault, refuse, status_fault
+from dkimctl.system.reading import read_regular
+from dkimctl.text.escaping import printable
+
+_MAX_SIZE = 16 * 1024  # bytes; a key file has about 100
+_OWN_DIRECTORY = "keep the key in a directory that only you can write to"
+# Not hmac-md5, which must not be used (RFC 8945 section 6).
+_ALGORITHMS = (
+    "hmac-sha256", "hmac-sha384", "hmac-sha512", "hmac-sha224", "hmac-sha1", "hmac-sha256-128",
+    "hmac-sha384-192", "hmac-sha512-256",
+)  # fmt: skip
+_DEFAULT_ALGORITHM = "hmac-sha256"  # of nsupdate and knsupdate
+_MAX_SECRET = 1024  # characters; those of an hmac-sha512 have 88
+
+_WRITE_ONE = "write one key, as `tsig-keygen NAME` (BIND) or `keymgr -t NAME` (Knot DNS) does"
+_ONE_LINE = r"(?:([^:\s]*):)?([^:\s]+):([^:\s]*)"
+_KNOT = r"(?m)^key:"
+_TOKENS = r"""(?xs)
+    \s+ | \#[^\n]* | //[^\n]* | /\*.*?\*/       # white space and comments
+    | "(?P<text>[^"\n]*)" | (?P<word>[^\s"{};]+) | (?P<mark>[{};]) | (?P<broken>.)
+"""
 
 
 class TsigKey(NamedTuple):
@@ -11,3 +47,186 @@ class TsigKey(NamedTuple):
     name: str
     algorithm: str
     secret: Secret
+
+
+def read_tsig_key(file: str) -> TsigKey:
+    """The key in a file of `tsig-keygen` or `keymgr -t`, or in one line `ALGORITHM:NAME:SECRET`.
+
+    Raises UsageError if it cannot be read or is invalid, if other users can change it, and, as ssh
+    does, if they can read it.
+    """
+    try:
+        return _read(Path(file), printable(file))
+    except UsageError as error:
+        # The frames of the traceback hold the content.
+        raise error.with_traceback(None) from None
+
+
+def _read(path: Path, name: str) -> TsigKey:
+    try:
+        data = _read_protected(path)
+    except FileNotFoundError:
+        hint = "correct key_file, or write the key there: `tsig-keygen NAME`, or `keymgr -t NAME`"
+        raise UsageError(f"no such TSIG key file: {name}", hint=hint) from None
+    # ValueError: a path that no file can have. RuntimeError: links in a circle, before Python 3.13.
+    except (OSError, ValueError, RuntimeError) as error:
+        reason = getattr(error, "strerror", None) or "the path is invalid"
+        hint = "check key_file and the permissions"
+        raise UsageError(f"cannot read the TSIG key file {name}: {reason}", hint=hint) from None
+    try:
+        return parse_tsig_key(data)
+    except UsageError as error:
+        raise UsageError(f"TSIG key file {name}: {error.message}", hint=error.hint) from None
+
+
+def _read_protected(path: Path) -> bytes:
+    """Raises UsageError for a file that other users can read or change, and OSError."""
+
+    def check(status: os.stat_result) -> None:
+        refuse(_fault(path, status), UsageError, hint=_OWN_DIRECTORY)
+
+    target = path.resolve(strict=True)  # the secrets of containers are links
+    if not target.is_file():
+        raise OSError(errno.EINVAL, "not a regular file")
+    check(target.stat())
+    refuse(path_fault(path), UsageError, hint=_OWN_DIRECTORY)
+    refuse(fault_of(target, in_own_group=True), UsageError, hint=_OWN_DIRECTORY)
+    return read_regular(target, _MAX_SIZE, check=check)
+
+
+def _fault(path: Path, status: os.stat_result) -> Fault | None:
+    """That of a private file; but a group may read that of root, such as the group of a service."""
+    is_lent = sys.platform != "win32" and status.st_uid == 0 != os.geteuid()
+    others_can_read = status.st_mode & (stat.S_IROTH | stat.S_IWOTH)
+    return status_fault(path, status, private=not is_lent or bool(others_can_read))
+
+
+def parse_tsig_key(data: bytes) -> TsigKey:
+    """The key that a file holds. Raises UsageError."""
+    try:
+        text = data.decode("ascii")
+    except UnicodeDecodeError:
+        raise UsageError("it is binary, or contains no TSIG key", hint=_WRITE_ONE) from None
+    if not text.strip():
+        raise UsageError("it is empty", hint=_WRITE_ONE)
+    if line := re.fullmatch(_ONE_LINE, text.strip()):
+        algorithm, name, secret = line.groups()
+        return _key(name, algorithm or _DEFAULT_ALGORITHM, secret)
+    return _knot_key(data) if re.search(_KNOT, text) else _bind_key(text)
+
+
+def _key(name: str, algorithm: str, secret: str) -> TsigKey:
+    name, algorithm = name.lower().removesuffix("."), algorithm.lower().removesuffix(".")
+    if not is_name(name):
+        raise UsageError("the key has no valid name", hint=_WRITE_ONE)
+    if algorithm.startswith("hmac-md5"):
+        hint = "create another key, such as with `tsig-keygen -a hmac-sha256 NAME`"
+        raise UsageError("hmac-md5 is not secure", hint=hint)
+    if algorithm not in _ALGORITHMS:
+        raise UsageError("the key has an unknown algorithm", hint=f"use {', '.join(_ALGORITHMS)}")
+    if not _is_base64(secret):
+        raise UsageError("the secret is missing, or not valid base64", hint=_WRITE_ONE)
+    return TsigKey(name, algorithm, Secret(secret))
+
+
+def _is_base64(text: str) -> bool:
+    import base64
+
+    try:
+        return len(text) <= _MAX_SECRET and bool(base64.b64decode(text, validate=True))
+    except ValueError:
+        return False
+
+
+def _knot_key(data: bytes) -> TsigKey:
+    from dkimctl.strict_yaml import Document
+
+    keys: list[Mapping[str, str]] = []
+    try:
+        with Document(data, "") as document:
+            root = document.root()
+            for section, node in document.pairs(root, "") if root else ():
+                if section.value != "key":
+                    document.stop(section, "it is not a key", "")
+                for item in document.items(node, ""):
+                    pairs = document.pairs(item, "")
+                    fields = {
+                        key.value: document.value(value, "", lambda text, _: text)
+                        for key, value in pairs
+                    }
+                    keys.append({name: text for name, text in fields.items() if text is not None})
+    except InputError as error:  # its message may quote the secret
+        line = error.problems[0].line
+        raise _invalid(line, "it is not as Knot DNS writes a key") from None
+    if len(keys) != 1:
+        raise _not_one()
+    return _made(keys[0], name="id")
+
+
+def _bind_key(text: str) -> TsigKey:
+    tokens = _tokens(text)
+    fields: dict[str, str] = {}
+    _expect(tokens, "key")
+    fields["name"] = _value(tokens)
+    _expect(tokens, "{")
+    while (token := next(tokens)).text != "}":
+        if token.text in fields:
+            raise _invalid(token.line, "it repeats the line of a value")
+        fields[token.text] = _value(tokens)
+        _expect(tokens, ";")
+    _expect(tokens, ";")
+    if next(tokens).text:
+        raise _not_one()
+    return _made(fields, name="name")
+
+
+def _made(fields: Mapping[str, str], *, name: str) -> TsigKey:
+    """The key with these fields, of which `name` has its name."""
+    if set(fields) != {name, "algorithm", "secret"}:
+        hint = _WRITE_ONE
+        raise UsageError("a key has a name, an algorithm and a secret, and nothing else", hint=hint)
+    return _key(fields[name], fields["algorithm"], fields["secret"])
+
+
+class _Token(NamedTuple):
+    """A word, a quoted text or a mark of named.conf; an empty one is the end of the file."""
+
+    line: int
+    text: str = ""
+    is_value: bool = False
+
+
+def _tokens(text: str) -> Iterator[_Token]:
+    """The tokens; the end of the file is repeated."""
+    line = 1
+    for match in re.finditer(_TOKENS, text):
+        if match["broken"]:
+            raise _invalid(line, "a quotation mark is not closed")
+        if match["mark"]:
+            yield _Token(line, match["mark"])
+        elif match.lastgroup:
+            yield _Token(line, match[match.lastgroup], is_value=True)
+        line += match[0].count("\n")
+    while True:
+        yield _Token(line)
+
+
+def _value(tokens: Iterator[_Token]) -> str:
+    token = next(tokens)
+    if not token.is_value:
+        raise _invalid(token.line, "a value is missing")
+    return token.text
+
+
+def _expect(tokens: Iterator[_Token], text: str) -> None:
+    token = next(tokens)
+    if token.text != text:
+        raise _invalid(token.line, f'"{text}" is missing')
+
+
+def _invalid(line: int, reason: str) -> UsageError:
+    return UsageError(f"line {line}: {reason}", hint=_WRITE_ONE)
+
+
+def _not_one() -> UsageError:
+    return UsageError("it does not contain exactly one key", hint=_WRITE_ONE)

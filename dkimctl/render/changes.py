@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import assert_never
 
-from dkimctl.publishing.items import CHANGING, PlanItem, Step
+from dkimctl.publishing.plan import CHANGING, PlanItem, Step
 from dkimctl.render.data import JsonRenderer
 from dkimctl.render.renderer import PublicationFormat, Renderer, TableLayout
 from dkimctl.render.table import (

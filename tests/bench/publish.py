@@ -34,9 +34,9 @@ CONFIG = "dns: [{{provider: rfc2136, server: '127.0.0.1:{port}', key_file: key}}
 UPDATES_ALONE = """
 import pickle, sys
 from dkimctl.models.secret import Secret
-from dkimctl.publishing.applying import apply_plan
+from dkimctl.publishing.plan import apply_plan
 from dkimctl.publishing.changes import Action, Change, NameState
-from dkimctl.publishing.planning import PublicationPlan, ZonePlan
+from dkimctl.publishing.plan import PublicationPlan, ZonePlan
 from dkimctl.publishing.rfc2136 import Rfc2136Target
 from dkimctl.publishing.tsig_key import TsigKey
 from dkimctl.text.addresses import Address

@@ -16,7 +16,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dkimctl.dns.authorities import Zone, ZoneServers
 from dkimctl.dns.check import Checker
 from dkimctl.dns.messages import (
     TXT,
@@ -27,11 +26,11 @@ from dkimctl.dns.messages import (
     encode,
     make_question,
     make_txt_question,
-    rcode_name,
+    rcode_text,
 )
 from dkimctl.dns.nameserver import NameServer, NoAnswer, Server
 from dkimctl.dns.verdicts import Check, Verdict
-from dkimctl.dns.zones import find_zone
+from dkimctl.dns.zones import Zone, ZoneServers, find_zone
 from dkimctl.models.registration import DnsRecord, Registration
 from dkimctl.render.renderer import CheckFormat
 from rendering import render_checks
@@ -166,7 +165,9 @@ def test_any_message_is_decoded_or_ignored(wire):
         return
     assert wire[2] & 0x80
     assert all(isinstance(value, bytes) for value in answer.values)
-    assert is_harmless(f"{answer.alias} {answer.zone} {answer.delegated} {rcode_name(answer)}")
+    assert is_harmless(
+        f"{answer.alias} {answer.zone} {answer.delegated} {rcode_text(answer.rcode)}"
+    )
     for name in filter(None, (answer.alias, answer.zone, answer.delegated)):
         assert make_question(name, TXT).section  # it can be asked for
 

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from dkimctl.publishing.tsig_key_file import read_tsig_key
+from dkimctl.publishing.tsig_key import read_tsig_key
 from dns_servers import key_file, running
 from documents import PAGES, example
 from lives import PRIMARY

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from dkimctl.errors import DkimctlError, NegativeAnswer
 from dkimctl.models.registration import Registration
-from dkimctl.publishing.changes import Action, Applied, Change, NameState
-from dkimctl.publishing.targets import Access
+from dkimctl.publishing.changes import Access, Action, Applied, Change, NameState
 from dkimctl.text.dns_names import zone_finder
 
 

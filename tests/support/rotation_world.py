@@ -17,16 +17,15 @@ from pathlib import Path
 from typing import Any
 
 from dkimctl.client.wire import Reply
-from dkimctl.dns.authorities import Zone
 from dkimctl.dns.messages import Answer
 from dkimctl.dns.nameserver import NameServer, NoAnswer
+from dkimctl.dns.zones import Zone
 from dkimctl.errors import AuthenticationError, DkimctlError, LedgerError
 from dkimctl.ledger.account_lock import account_lock
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.ledger.selection import Selection
 from dkimctl.models.registration import DnsRecord, DomainSpec, Registration
-from dkimctl.publishing.changes import Applied, Change, NameState
-from dkimctl.publishing.targets import Access, ConfiguredTarget
+from dkimctl.publishing.changes import Access, Applied, Change, ConfiguredTarget, NameState
 from dkimctl.registration.limits import Limits
 from dkimctl.rotation.run.report import Report
 from dkimctl.rotation.run.run import RotationRun

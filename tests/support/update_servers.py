@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -141,8 +140,3 @@ def serial(server: Server) -> int:
     """The serial number of the zone."""
     soa = server.ask("example.com", "SOA")[0]
     return soa.serial
-
-
-def slow_clock(seconds: float) -> Callable[[], float]:
-    """A clock that many seconds late."""
-    return lambda: time.time() - seconds

@@ -182,7 +182,7 @@ def _find_places(
         if outside := [name for name, place in places.items() if not place.zone]:
             raise outside_zones(outside, zones)
         return places, ExitCode.OK
-    from dkimctl.dns.nameservers import system_nameservers
+    from dkimctl.dns.nameserver import system_nameservers
 
     if len(names) >= _MANY:
         session.reporter.note(f"dkimctl: looking up the zones of {len(names)} names in DNS")

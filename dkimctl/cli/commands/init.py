@@ -132,7 +132,7 @@ def _parse_server(text: str) -> str:
 
 def _parse_key_file(text: str) -> str:
     """The absolute path of a key that can be used; "" for none."""
-    from dkimctl.publishing.tsig_key_file import read_tsig_key
+    from dkimctl.publishing.tsig_key import read_tsig_key
 
     if text == _NO_FILE:
         return ""

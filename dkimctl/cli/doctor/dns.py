@@ -17,7 +17,7 @@ from dkimctl.models.registration import Outcome, Registration
 from dkimctl.text.escaping import few, printable
 
 if TYPE_CHECKING:
-    from dkimctl.publishing.access import ZoneAccess
+    from dkimctl.publishing.targets import ZoneAccess
     from dkimctl.text.addresses import Address
 
 _MOST_TRIED = 20  # registrations whose zones are tried
@@ -26,7 +26,7 @@ _IPV6_ADDRESS = "2001:500:2f::f"
 
 
 def check_resolver(session: Session) -> Iterator[Finding]:
-    from dkimctl.dns.nameservers import system_nameservers
+    from dkimctl.dns.nameserver import system_nameservers
 
     domain = None
     with suppress(UsageError):  # what is wrong with the account or the ledger is said elsewhere
@@ -63,8 +63,7 @@ def check_targets(session: Session) -> Iterator[Finding]:
     if not session.has_dns_targets:
         yield Finding("DNS targets", State.OK, "none: DNS is changed by hand")
         return
-    from dkimctl.publishing.access import check_access
-    from dkimctl.publishing.configured import open_targets
+    from dkimctl.publishing.targets import check_access, open_targets
 
     targets = open_targets(session.config, session.profile.name, session.secrets)
     registrations = _registered(session, _MOST_TRIED)

@@ -6,18 +6,14 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from dkimctl.cli.doctor.findings import Finding, State
-from dkimctl.dns.messages import SOA, USEFUL, Answer, make_question, rcode_name
-from dkimctl.dns.nameserver import NoAnswer, Server, Timeouts
-from dkimctl.dns.nameservers import RecursiveResolver
-from dkimctl.dns.tcp import TcpClient, UnreadableAnswer
-from dkimctl.dns.validation import validated
+from dkimctl.dns.messages import SOA, USEFUL, Answer, make_question, rcode_text
+from dkimctl.dns.nameserver import NoAnswer, RecursiveResolver, Server, Timeouts, validated
 from dkimctl.dns.zones import find_zone
 from dkimctl.text.addresses import Address
 from dkimctl.text.escaping import printable
 
 _CHECK = "resolver"
 _TIMEOUTS = Timeouts(udp=(1.0, 2.0), tcp=3.0)
-_TCP_SECONDS = 3.0
 _ROOT = "."  # what every resolver can look up
 _HINT = "check /etc/resolv.conf or the network settings of this machine"
 
@@ -60,10 +56,9 @@ async def try_resolver(address: Address) -> ResolverReport:
         return ResolverReport(address, str(error), validates=False, tcp_failure="")
     if failure := _failure(answer):
         return ResolverReport(address, failure, validates=False, tcp_failure="")
-    tcp = TcpClient(address.host, address.port, recursion=True, timeout=_TCP_SECONDS)
     try:
-        tcp_failure = _failure(await tcp.ask(question, edns=True))
-    except (OSError, EOFError, UnreadableAnswer):
+        tcp_failure = _failure(await server.ask_over_tcp(question))
+    except NoAnswer:
         tcp_failure = "it does not answer"
     return ResolverReport(address, "", answer.is_validated, tcp_failure)
 
@@ -82,4 +77,4 @@ async def find_zone_of(domain: str, nameservers: Sequence[Address]) -> Finding:
 
 
 def _failure(answer: Answer) -> str:
-    return "" if answer.rcode in USEFUL else f"it answers {rcode_name(answer)}"
+    return "" if answer.rcode in USEFUL else f"it answers {rcode_text(answer.rcode)}"

@@ -110,7 +110,7 @@ def open_source(
     servers: Sequence[str] = (), resolver: bool = False, max_in_flight: int = MAX_IN_FLIGHT
 ) -> Source:
     """The servers that these options name. Raises UsageError; ServiceError without a resolver."""
-    from dkimctl.dns.nameservers import system_nameservers
+    from dkimctl.dns.nameserver import system_nameservers
     from dkimctl.dns.queries import authoritative, given, recursive
     from dkimctl.text.addresses import parse_address
 

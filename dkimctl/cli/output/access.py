@@ -11,7 +11,7 @@ from dkimctl.cli.output.results import worst
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.errors import ExitCode
 from dkimctl.models.registration import named
-from dkimctl.publishing.access import AccessReport, ZoneAccess
+from dkimctl.publishing.targets import AccessReport, ZoneAccess
 from dkimctl.render.renderer import PublicationFormat, TableLayout
 from dkimctl.render.table import GREEN, RED, YELLOW, Row, below, table
 from dkimctl.text.escaping import few, printable

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.errors import DkimctlError
-from dkimctl.publishing.items import PlanItem
+from dkimctl.publishing.plan import PlanItem
 from dkimctl.text.escaping import few
 from dkimctl.text.grouping import MAX_ALIKE, counted, without_names
 

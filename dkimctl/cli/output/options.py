@@ -180,7 +180,7 @@ def resolve_zones(
     output_options.require_zones_fit(for_plan=for_plan)
     names = list(fqdns)
     if output_options.finds_zones:
-        from dkimctl.dns.nameservers import system_nameservers
+        from dkimctl.dns.nameserver import system_nameservers
         from dkimctl.dns.zones import find_zones
 
         if len(names) >= _MANY:

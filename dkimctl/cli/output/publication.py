@@ -11,7 +11,7 @@ from dkimctl.cli.output.publication_summary import PublicationSummary
 from dkimctl.cli.output.results import LONG_TABLE, worst
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.errors import ExitCode, OutputError
-from dkimctl.publishing.items import CHANGING, PlanItem, Step
+from dkimctl.publishing.plan import CHANGING, PlanItem, Step
 from dkimctl.render.changes import open_changes
 from dkimctl.render.renderer import PublicationFormat, TableLayout, render_all
 from dkimctl.text.grouping import MAX_ALIKE

@@ -10,7 +10,7 @@ from dkimctl.cli.output import next_steps
 from dkimctl.cli.output.failed_changes import report_failures
 from dkimctl.cli.output.streams import AlikeWarnings, Reporter
 from dkimctl.models.registration import named
-from dkimctl.publishing.items import CHANGING, PlanItem, Step
+from dkimctl.publishing.plan import CHANGING, PlanItem, Step
 from dkimctl.text.escaping import few, printable
 from dkimctl.text.grouping import without_names
 

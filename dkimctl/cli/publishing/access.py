@@ -17,7 +17,7 @@ from dkimctl.errors import ExitCode, NegativeAnswer
 from dkimctl.render.renderer import PublicationFormat
 
 if TYPE_CHECKING:
-    from dkimctl.publishing.targets import ConfiguredTarget
+    from dkimctl.publishing.changes import ConfiguredTarget
 
 
 def show_access(
@@ -27,7 +27,7 @@ def show_access(
 
     Without a selection, also the zones that the config file names.
     """
-    from dkimctl.publishing.access import check_access
+    from dkimctl.publishing.targets import check_access
 
     targets = open_dns_targets(session)
     selected = _select(session, words, targets)
@@ -47,7 +47,7 @@ def _select(
     session: Session, words: Sequence[str], targets: Sequence[ConfiguredTarget]
 ) -> Selected:
     """What is to be tried; nothing before the first registration, if zones are named."""
-    from dkimctl.publishing.access import names_zones
+    from dkimctl.publishing.targets import names_zones
 
     try:
         return select_to_publish(session, words)

@@ -14,7 +14,7 @@ from dkimctl.publishing.changes import Applied
 from dkimctl.text.grouping import counted
 
 if TYPE_CHECKING:
-    from dkimctl.publishing.planning import PublicationPlan
+    from dkimctl.publishing.plan import PublicationPlan
 
 
 class Outcome(NamedTuple):
@@ -29,7 +29,7 @@ def apply_changes(reporter: Reporter, plan: PublicationPlan) -> Outcome:
 
     Raises Interrupted at the second, which does not wait for those that were begun.
     """
-    from dkimctl.publishing.applying import apply_plan
+    from dkimctl.publishing.plan import apply_plan
 
     total = sum(len(zone.to_apply) for zone in plan.zones)
     run = _Run(reporter, total)

@@ -18,7 +18,7 @@ from dkimctl.models.registration import Registration, Result
 from dkimctl.render.renderer import Format, publishable
 
 if TYPE_CHECKING:
-    from dkimctl.publishing.targets import ConfiguredTarget
+    from dkimctl.publishing.changes import ConfiguredTarget
 
 _WAIT = "2m"
 

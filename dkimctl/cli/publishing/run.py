@@ -19,13 +19,13 @@ from dkimctl.cli.publishing.proving import check_records
 from dkimctl.cli.session import Session
 from dkimctl.errors import ExitCode, Interrupted, UsageError
 from dkimctl.models.registration import Registration
-from dkimctl.publishing.items import CHANGING, PlanItem, Step, items_of, with_outcome
+from dkimctl.publishing.plan import CHANGING, PlanItem, Step, items_of, with_outcome
 from dkimctl.render.renderer import PublicationFormat
 from dkimctl.text.grouping import counted
 
 if TYPE_CHECKING:
-    from dkimctl.publishing.planning import PublicationPlan
-    from dkimctl.publishing.targets import ConfiguredTarget
+    from dkimctl.publishing.changes import ConfiguredTarget
+    from dkimctl.publishing.plan import PublicationPlan
 
 
 def publish_records(
@@ -67,7 +67,7 @@ def plan_changes(
     options: PublishOptions,
 ) -> PublicationPlan:
     """Read DNS, and plan what to change. Raises Interrupted."""
-    from dkimctl.publishing.planning import make_plan
+    from dkimctl.publishing.plan import make_plan
 
     progress = PublicationProgress(reporter, len(registrations), "read")
     with unchanged_if_interrupted(), progress:

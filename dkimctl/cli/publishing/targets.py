@@ -10,7 +10,7 @@ from dkimctl.cli.session import Session
 from dkimctl.errors import UsageError
 
 if TYPE_CHECKING:
-    from dkimctl.publishing.targets import ConfiguredTarget
+    from dkimctl.publishing.changes import ConfiguredTarget
 
 
 def open_dns_targets(session: Session) -> Sequence[ConfiguredTarget]:
@@ -22,7 +22,7 @@ def open_dns_targets(session: Session) -> Sequence[ConfiguredTarget]:
             hint=f"{_how_to_configure(session, profile)}, or publish by hand: "
             f"{next_steps.publish(())}",
         )
-    from dkimctl.publishing.configured import open_targets
+    from dkimctl.publishing.targets import open_targets
 
     return open_targets(session.config, session.profile.name, session.secrets)
 

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dkimctl.errors import DkimctlError, NegativeAnswer, ServiceError
-from dkimctl.publishing.changes import Change
-from dkimctl.publishing.outcomes import changed_error
+from dkimctl.publishing.changes import Change, changed_error
 from dkimctl.publishing.providers.zone_contents import text_of
 from dkimctl.text.escaping import few, printable
 

@@ -7,10 +7,8 @@ from typing import NamedTuple
 
 from dkimctl.errors import DkimctlError
 from dkimctl.models.registration import Registration, RegistrationKey
-from dkimctl.publishing.applying import apply_plan
-from dkimctl.publishing.changes import Action, Applied
-from dkimctl.publishing.planning import PublicationPlan, make_plan
-from dkimctl.publishing.targets import ConfiguredTarget
+from dkimctl.publishing.changes import Action, Applied, ConfiguredTarget
+from dkimctl.publishing.plan import PublicationPlan, apply_plan, make_plan
 
 _NONE = frozenset[RegistrationKey]()
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dkimctl.dns.queries import Source
     from dkimctl.dns.verdicts import Verdict
     from dkimctl.ledger.ledger import Ledger
-    from dkimctl.publishing.targets import ConfiguredTarget
+    from dkimctl.publishing.changes import ConfiguredTarget
     from dkimctl.registration.limits import Limits, RunObserver
     from dkimctl.registration.retrying import Send
 

@@ -10,9 +10,9 @@ import dns.rdatatype
 import dns.rrset
 import pytest
 
-from dkimctl.dns.authorities import ZoneServers
 from dkimctl.dns.messages import decode, encode
 from dkimctl.dns.nameserver import NoAnswer, Server
+from dkimctl.dns.zones import ZoneServers
 
 SOA = ["ns. root. 1 2 3 4 60"]
 RECORDS = {

@@ -9,8 +9,8 @@ import dns.message
 import dns.rcode
 import pytest
 
-from dkimctl.dns.burst import BurstOptions, burst
 from dkimctl.dns.messages import EDNS_REFUSALS, make_txt_question
+from dkimctl.dns.transport import BurstOptions, burst
 
 MANY = [make_txt_question(f"s{number}._domainkey.example.com") for number in range(50)]
 

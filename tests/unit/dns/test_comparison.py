@@ -14,8 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dkimctl.dns.comparison import compare_values
-from dkimctl.dns.verdicts import Finding, Verdict
+from dkimctl.dns.verdicts import Finding, Verdict, compare_values
 from key_record_cases import CASES
 
 # Of 1024 bits.

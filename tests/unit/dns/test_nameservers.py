@@ -13,8 +13,7 @@ import pytest
 from dns.edns import EDEOption
 
 from dkimctl.dns.messages import make_txt_question
-from dkimctl.dns.nameserver import NoAnswer
-from dkimctl.dns.nameservers import RecursiveResolver, system_nameservers
+from dkimctl.dns.nameserver import NoAnswer, RecursiveResolver, system_nameservers
 from dkimctl.text.addresses import Address, parse_address
 
 

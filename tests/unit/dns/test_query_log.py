@@ -10,9 +10,9 @@ import dns.message
 import dns.rrset
 import pytest
 
-from dkimctl.dns.messages import NS, Answer, make_question, make_txt_question
+from dkimctl.dns.messages import NS, Answer, QueryLog, make_question, make_txt_question
 from dkimctl.dns.nameserver import NoAnswer, Server, Timeouts
-from dkimctl.dns.query_log import QueryLog
+from dkimctl.text.addresses import Address
 
 ASKED = make_txt_question("s1._domainkey.example.com")
 QUICK = Timeouts(udp=(0.1, 0.1, 0.1), tcp=0.5, burst=0.3)
@@ -62,7 +62,7 @@ def test_a_truncated_answer_is_logged(name_server, logged, reply):
 def test_nothing_is_made_of_answers_without_a_reader(name_server, caplog):
     run(name_server(), prefetch=True)
     assert not caplog.records
-    assert not QueryLog("192.0.2.1", 53).is_on
+    assert not QueryLog(Address("192.0.2.1")).is_on
 
 
 @pytest.mark.parametrize(
@@ -82,8 +82,7 @@ def test_nothing_is_made_of_answers_without_a_reader(name_server, caplog):
     ],
 )
 def test_what_came_back_is_told_in_short(logged, answer, text):
-    with QueryLog("2001:db8::1", 53).exchange("TCP", ASKED) as log_answer:
-        log_answer(answer)
+    QueryLog(Address("2001:db8::1")).answered("TCP", ASKED, answer, 0.0)
     assert logged() == [f"2001:db8::1 TCP: TXT s1._domainkey.example.com: {text}"]
 
 
@@ -91,16 +90,14 @@ def test_records_of_other_types_are_told(logged):
     records = dns.rrset.from_text("example.com.", 60, "IN", "NS", "ns1.example.net.")
     made = dns.message.Message()
     made.answer = [records]
-    with QueryLog("192.0.2.1", 53).exchange("UDP", make_question("example.com", NS)) as log_answer:
-        log_answer(Answer(0, True, False, message=made))
+    asked = make_question("example.com", NS)
+    QueryLog(Address("192.0.2.1")).answered("UDP", asked, Answer(0, True, False, message=made), 0.0)
     assert logged() == ['192.0.2.1 UDP: NS example.com: NOERROR aa, "ns1.example.net."']
 
 
-def test_an_error_is_logged_and_raised(logged):
-    with (
-        pytest.raises(ConnectionRefusedError),
-        QueryLog("192.0.2.1", 53).exchange("TCP", ASKED),
-    ):
-        raise ConnectionRefusedError(111, "Connection refused")
-    (line,) = logged()
-    assert line.endswith(": no answer: Connection refused")
+def test_an_error_is_logged(logged):
+    error = ConnectionRefusedError(111, "Connection refused")
+    QueryLog(Address("192.0.2.1")).failed("TCP", ASKED, 0.0, error)
+    assert logged() == [
+        "192.0.2.1 TCP: TXT s1._domainkey.example.com: no answer: Connection refused"
+    ]

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from damaged_mail import CASES, DOMAIN, MAIL, key_pair, rsa_record, signed
 from dkimctl.dkim import record_name
-from dkimctl.dns.authorities import Zone
 from dkimctl.dns.messages import NOERROR, Answer
 from dkimctl.dns.nameserver import NameServer, NoAnswer
+from dkimctl.dns.zones import Zone
 from dkimctl.errors import UsageError
 from dkimctl.mail.message import read_message
 from dkimctl.mail.report import KnownKey

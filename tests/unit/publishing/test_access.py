@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from dkimctl.errors import NegativeAnswer, ServiceError
-from dkimctl.publishing.access import check_access
-from dkimctl.publishing.targets import Access, ConfiguredTarget
+from dkimctl.publishing.changes import Access, ConfiguredTarget
+from dkimctl.publishing.targets import check_access
 from dns_targets import FakeTarget
 
 

@@ -7,9 +7,8 @@ import pytest
 from dkimctl.credentials.keyring_store import KeyringStore
 from dkimctl.credentials.sources import ReferencedSecrets
 from dkimctl.errors import CredentialsError, ServiceError, UsageError
-from dkimctl.publishing.changes import Applied
-from dkimctl.publishing.configured import DeferredTarget, open_targets
-from dkimctl.publishing.targets import Access
+from dkimctl.publishing.changes import Access, Applied
+from dkimctl.publishing.targets import DeferredTarget, open_targets
 from dkimctl.settings.config import Config, DnsTarget
 
 DYNAMIC = DnsTarget("rfc2136", ("example.com",), ttl=300, server="192.0.2.1", key_file="/none")

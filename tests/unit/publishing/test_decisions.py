@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from dkimctl.publishing.changes import Action, NameState
-from dkimctl.publishing.decisions import decide, is_key_record
+from dkimctl.publishing.plan import decide, is_key_record
 
 KEY_OPTIONS = {"remove": False, "replace_foreign": False}
 SPF = "v=spf1 -all"

@@ -5,10 +5,8 @@ import threading
 import pytest
 
 from dkimctl.errors import ServiceError
-from dkimctl.publishing.applying import apply_plan
-from dkimctl.publishing.changes import Action, NameState
-from dkimctl.publishing.planning import make_plan
-from dkimctl.publishing.targets import ConfiguredTarget
+from dkimctl.publishing.changes import Action, ConfiguredTarget, NameState
+from dkimctl.publishing.plan import apply_plan, make_plan
 from dns_targets import FakeTarget, published
 
 

@@ -11,7 +11,7 @@ import pytest
 from dkimctl.errors import DnsRefused, NegativeAnswer, ServiceError
 from dkimctl.models.secret import Secret
 from dkimctl.publishing.changes import NameState
-from dkimctl.publishing.dns_server.connection import Timeouts
+from dkimctl.publishing.dns_server import UpdateTimeouts
 from dkimctl.publishing.rfc2136 import Rfc2136Target
 from dkimctl.publishing.tsig_key import TsigKey
 from dkimctl.text.addresses import Address
@@ -20,7 +20,7 @@ from scripted_dns import HangUp, framed, is_update, is_wildcard, reply, scripted
 from update_servers import change, open_target
 
 NAMES = [f"s1._domainkey.d{number}.example.com" for number in range(3)]
-QUICK = Timeouts(connect=1.0, answer=0.3, update=0.3)
+QUICK = UpdateTimeouts(connect=1.0, answer=0.3, update=0.3)
 
 
 def target_of(server):
@@ -181,7 +181,7 @@ class Names:
 
 def applied_by(say: Names, names: list[str]) -> dict[str, type]:
     with scripted_dns(say) as server:
-        target = open_target(server.port, timeouts=Timeouts(change=0.5))
+        target = open_target(server.port, timeouts=UpdateTimeouts(change=0.5))
         applied = target.apply("example.com", [change(name, "value") for name in names])
         return {one.change.record.fqdn: type(one.error) for one in applied}
 
@@ -191,11 +191,19 @@ def test_what_is_accepted_and_dropped_is_refused():
     assert made == {NAMES[0]: type(None), NAMES[1]: DnsRefused, NAMES[2]: type(None)}
 
 
-def test_of_many_names_that_are_dropped_all_are_told():
+@pytest.mark.parametrize("dropped", [{123}, set(range(0, 400, 10))])
+def test_of_many_names_that_are_dropped_all_are_told(dropped):
     names = [f"s1._domainkey.d{number}.example.com" for number in range(400)]
-    made = applied_by(Names(lambda name: not name.endswith("0.example.com.")), names)
+    lost = {f"{names[number]}." for number in dropped}
+    made = applied_by(Names(lambda name: name not in lost), names)
     assert len(made) == len(names)
-    assert {name for name, error in made.items() if error is DnsRefused} == set(names[::10])
+    assert {name for name, error in made.items() if error is DnsRefused} == {
+        names[number] for number in dropped
+    }
+
+
+def test_what_is_accepted_and_not_visible_at_all_may_be_forwarded():
+    assert applied_by(Names(later=1 << 30), NAMES) == dict.fromkeys(NAMES, ServiceError)
 
 
 def test_what_is_accepted_and_made_a_moment_later_is_done():

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dkimctl.errors import UsageError
-from dkimctl.publishing.tsig_key_file import read_tsig_key
+from dkimctl.publishing.tsig_key import read_tsig_key
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX owners and modes")
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from dkimctl.errors import UsageError
 from dkimctl.models.secret import Secret
-from dkimctl.publishing.tsig_key import TsigKey
-from dkimctl.publishing.tsig_key_formats import parse_tsig_key
+from dkimctl.publishing.tsig_key import TsigKey, parse_tsig_key
 from needs import program
 
 SECRET = base64.b64encode(b"a secret of hunter2").decode()

@@ -15,7 +15,7 @@ from dkimctl.dns.verdicts import Check, Finding, Verdict
 from dkimctl.errors import ServiceError
 from dkimctl.models.registration import DnsRecord, Registration
 from dkimctl.publishing.changes import Action, Change, NameState
-from dkimctl.publishing.items import PlanItem, Step
+from dkimctl.publishing.plan import PlanItem, Step
 from dkimctl.render.changes import open_changes
 from dkimctl.render.renderer import PublicationFormat, TableLayout, render_all
 from dkimctl.render.table import code

@@ -9,8 +9,8 @@ import pytest
 from dkimctl.cli.output.access import access_status, report_access, write_access
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.errors import DnsRefused, ServiceError
-from dkimctl.publishing.access import AccessReport, ZoneAccess
-from dkimctl.publishing.targets import Access
+from dkimctl.publishing.changes import Access
+from dkimctl.publishing.targets import AccessReport, ZoneAccess
 from dkimctl.render.renderer import PublicationFormat
 
 GOOD = ZoneAccess("ns.test", "example.com", 3, Access(True, True))

@@ -16,8 +16,7 @@ from dkimctl.cli.output.publication import PublicationView
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.cli.publishing.run import publish_records
 from dkimctl.errors import DnsRefused, Interrupted, NegativeAnswer, ServiceError, UsageError
-from dkimctl.publishing.changes import NameState
-from dkimctl.publishing.targets import ConfiguredTarget
+from dkimctl.publishing.changes import ConfiguredTarget, NameState
 from dkimctl.render.renderer import PublicationFormat
 from dns_targets import FakeTarget, published
 

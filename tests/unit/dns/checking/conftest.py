@@ -5,11 +5,11 @@ import random
 
 import pytest
 
-from dkimctl.dns.authorities import Zone
 from dkimctl.dns.check import Checker
 from dkimctl.dns.messages import Answer, make_txt_question
 from dkimctl.dns.nameserver import NameServer, NoAnswer
 from dkimctl.dns.verdicts import Check
+from dkimctl.dns.zones import Zone
 
 
 class FakeServer:

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from dkimctl.dns.check import (
     Checker,
     CheckPolicy,
+    Looks,
     check_publication,
     intervals,
     repeat_checks,
 )
-from dkimctl.dns.looks import Looks
 from dkimctl.dns.verdicts import Check, Finding, Urgency, Verdict
 from dkimctl.models.registration import Registration, key_of
 

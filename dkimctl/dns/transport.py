@@ -1,0 +1,337 @@
+"""Many questions to one server at once: a burst over UDP, or a pipeline over TCP."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import socket
+import sys
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Container, Iterable
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from dkimctl.dns.messages import (
+    Answer,
+    QueryLog,
+    Question,
+    TruncatedAnswer,
+    decode,
+    encode,
+    random_id,
+)
+from dkimctl.text.addresses import Address
+
+if TYPE_CHECKING:
+    from dkimctl.dns.tsig import Signer
+
+_MAX_BURST = 30.0  # seconds
+_MAX_READ = 1 << 16  # bytes at a time; a datagram is not larger
+_IN_FLIGHT = 128  # questions over TCP, which fit into the buffers of a connection
+_MAX_CONNECTIONS = 16  # at a time, to a server that closes each after a few answers
+_MAX_SILENCES = 2  # connections on which a server stops to answer
+
+
+class BurstOptions(NamedTuple):
+    """How to send a burst.
+
+    `refusals` are the RCODEs after which to ask again without EDNS; `silence` is the longest wait
+    for the next answer, in seconds.
+    """
+
+    in_flight: int
+    recursion: bool
+    edns: bool
+    refusals: Container[int]
+    silence: float
+
+
+class BurstResult:
+    """The answers that came, and the numbers of answers of no use."""
+
+    def __init__(self) -> None:
+        self.answers: dict[Question, Answer] = {}
+        self.truncated = 0
+        self.refused = 0
+
+
+async def burst(
+    address: str, port: int, questions: Iterable[Question], options: BurstOptions
+) -> BurstResult:
+    """What comes at once over UDP.
+
+    Questions whose answer is lost, truncated or a refusal of EDNS are left out, for the caller to
+    ask again one by one. Asking each question with a timeout of its own takes five times as long,
+    and dnspython twenty times.
+    """
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    result = BurstResult()
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as channel:
+            channel.setblocking(False)
+            channel.connect((address, port))
+            sending = _Burst(channel, questions, options, result, QueryLog(Address(address, port)))
+            try:
+                async with asyncio.timeout(_MAX_BURST):
+                    await sending.run()
+            except OSError as error:
+                sending.log_unanswered(error)
+    except OSError:  # no IPv6, too many open files
+        pass
+    return result
+
+
+class _Burst:
+    def __init__(
+        self,
+        channel: socket.socket,
+        questions: Iterable[Question],
+        options: BurstOptions,
+        result: BurstResult,
+        log: QueryLog,
+    ) -> None:
+        self._result = result
+        self._channel = channel
+        self._unsent = iter(questions)
+        self._options = options
+        self._waiting: dict[int, Question] = {}  # by message ID
+        self._log = log
+        self._sent: dict[int, float] | None = {} if log.is_on else None  # when, by message ID
+
+    async def run(self) -> None:
+        """Raises OSError, such as TimeoutError if no more answers come."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._options.silence
+        while self._send():
+            async with asyncio.timeout_at(deadline):
+                data = await loop.sock_recv(self._channel, _MAX_READ)
+            # Other datagrams must not extend the wait.
+            if self._receive(data):
+                deadline = loop.time() + self._options.silence
+            await asyncio.sleep(0)  # let other servers' bursts run
+
+    def log_unanswered(self, error: OSError) -> None:
+        """Log the questions that the error leaves without an answer."""
+        for message_id, started in (self._sent or {}).items():
+            self._log.failed("UDP", self._waiting[message_id], started, error)
+
+    def _send(self) -> bool:
+        """Send what may be in flight; returns whether there are answers to wait for."""
+        recursion, edns = self._options.recursion, self._options.edns
+        while len(self._waiting) < self._options.in_flight:
+            question = next(self._unsent, None)
+            if question is None:
+                break
+            while (message_id := random_id()) in self._waiting:
+                pass
+            try:
+                self._channel.send(encode(message_id, question, recursion=recursion, edns=edns))
+            except BlockingIOError:
+                break
+            self._waiting[message_id] = question
+            if self._sent is not None:
+                self._sent[message_id] = time.monotonic()
+        return bool(self._waiting)
+
+    def _receive(self, data: bytes) -> bool:
+        """Read this datagram and others that have arrived; returns whether any was an answer."""
+        waiting = len(self._waiting)
+        try:
+            for _ in range(self._options.in_flight):
+                self._take(data)
+                data = self._channel.recv(_MAX_READ)
+            self._take(data)
+        except BlockingIOError:
+            pass
+        return len(self._waiting) < waiting
+
+    def _take(self, data: bytes) -> None:
+        message_id = int.from_bytes(data[:2])
+        question = self._waiting.get(message_id)
+        if question is None:
+            return
+        answer = None
+        try:
+            answer = decode(data, question)
+            if answer is None:  # forged or broken; the real answer may still come
+                return
+        except TruncatedAnswer:
+            self._result.truncated += 1
+        del self._waiting[message_id]
+        if self._sent is not None:
+            self._log.answered("UDP", question, answer, self._sent.pop(message_id))
+        if answer is not None and answer.rcode in self._options.refusals:
+            self._result.refused += 1
+        elif answer is not None:
+            self._result.answers[question] = answer
+
+
+Streams: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+class ConnectionLost(Exception):
+    """The server closed the connection, or did not answer in time; the text says which."""
+
+    def __init__(self, *, is_timeout: bool) -> None:
+        super().__init__("it does not answer" if is_timeout else "it closed the connection")
+        self.is_timeout = is_timeout
+
+
+class UnreadableAnswer(Exception):
+    """An answer to `question` over TCP that is truncated, or that cannot be parsed."""
+
+    def __init__(self, why: str, question: Question) -> None:
+        super().__init__(why)
+        self.question = question
+
+
+class Response(NamedTuple):
+    """An answer, and its message without the signature."""
+
+    answer: Answer
+    wire: bytes
+
+
+async def exchange(streams: Streams, wire: bytes, timeout: float) -> bytes:
+    """The answer to one message over TCP (RFC 1035 section 4.2.2). Raises ConnectionLost."""
+    reader, writer = streams
+    try:
+        async with asyncio.timeout(timeout):
+            writer.write(len(wire).to_bytes(2) + wire)
+            while True:
+                size = int.from_bytes(await reader.readexactly(2))
+                answer = await reader.readexactly(size)
+                if answer[:2] == wire[:2]:
+                    return answer
+    except TimeoutError:
+        raise ConnectionLost(is_timeout=True) from None
+    except (OSError, EOFError):
+        raise ConnectionLost(is_timeout=False) from None
+    finally:
+        writer.transport.abort()
+
+
+class Pipeline:
+    """Asks over few TCP connections, answered in any order (RFC 7766 section 6.2.1.1).
+
+    `connect` opens a connection; `timeout` is the longest wait for the next answer, in seconds.
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[], Awaitable[Streams]],
+        log: QueryLog,
+        *,
+        timeout: float,
+        recursion: bool = False,
+        edns: bool = False,
+        in_flight: int = _IN_FLIGHT,
+        signer: Signer | None = None,
+    ) -> None:
+        self.responses: dict[Question, Response] = {}
+        self._connect = connect
+        self._log = log
+        self._timeout = timeout
+        self._recursion = recursion
+        self._edns = edns
+        self._in_flight = min(in_flight, _IN_FLIGHT)
+        self._signer = signer
+        self._capacity = sys.maxsize  # questions that a connection answers
+        self._silences = 0
+
+    async def ask(self, questions: Iterable[Question]) -> None:
+        """Ask them all; `responses` gets what comes, even if an error ends it.
+
+        A server may close a connection after some answers, or stop to answer: the rest is asked on
+        others, each of which gets only as many questions as that one answered. Raises
+        ConnectionLost; UnreadableAnswer; what `connect` raises, and what the signer raises.
+        """
+        unasked = deque(dict.fromkeys(questions))
+        while unasked:
+            number = min(-(-len(unasked) // self._capacity), _MAX_CONNECTIONS)
+            rounds = (self._ask_once(unasked) for _ in range(number))
+            done = await asyncio.gather(*rounds, return_exceptions=True)
+            for error in done:
+                if error is not None:
+                    raise error
+
+    async def _ask_once(self, unasked: deque[Question]) -> None:
+        """Ask over one connection; puts questions without an answer back."""
+        reader, writer = await self._connect()
+        waiting: dict[bytes, tuple[Question, bytes, float]] = {}  # by message ID
+        before, asked = len(self.responses), 0
+        ids = itertools.count()  # over TCP they may be guessed
+        received = bytearray()
+        try:
+            async with asyncio.timeout(self._timeout) as wait:
+                while True:
+                    messages: list[bytes] = []
+                    # Half of what may be in flight at least, or all.
+                    while (
+                        (messages or len(waiting) <= self._in_flight // 2)
+                        and len(waiting) < self._in_flight
+                        and asked < self._capacity
+                        and unasked
+                    ):
+                        question = unasked.popleft()
+                        wire, mac = self._signed(next(ids) & 0xFFFF, question)
+                        waiting[wire[:2]] = question, mac, time.monotonic()
+                        messages.append(len(wire).to_bytes(2) + wire)
+                        asked += 1
+                    writer.write(b"".join(messages))
+                    if not waiting:
+                        return
+                    data = await reader.read(_MAX_READ)
+                    if not data:
+                        raise ConnectionLost(is_timeout=False)
+                    received += data
+                    # Messages that answer nothing do not extend the wait.
+                    if self._take(received, waiting):
+                        wait.reschedule(asyncio.get_running_loop().time() + self._timeout)
+        except (OSError, ConnectionLost) as error:
+            is_timeout = isinstance(error, TimeoutError)
+            self._silences += is_timeout
+            answered = len(self.responses) - before
+            is_overtaxed = answered or (asked > 1 and not is_timeout)
+            if not is_overtaxed or self._silences > _MAX_SILENCES:
+                raise ConnectionLost(is_timeout=is_timeout) from None
+            self._capacity = min(self._capacity, max(answered, 1))
+        finally:
+            unasked.extendleft(question for question, _, _ in waiting.values())
+            writer.transport.abort()  # does not wait for a server that reads nothing
+
+    def _signed(self, message_id: int, question: Question) -> tuple[bytes, bytes]:
+        wire = encode(message_id, question, recursion=self._recursion, edns=self._edns)
+        return self._signer.sign(wire) if self._signer else (wire, b"")
+
+    def _take(
+        self, received: bytearray, waiting: dict[bytes, tuple[Question, bytes, float]]
+    ) -> bool:
+        """Read the messages that are complete; returns whether any was an answer."""
+        start, count = 0, len(waiting)
+        while len(received) >= start + 2:
+            end = start + 2 + int.from_bytes(received[start : start + 2])
+            if end > len(received):
+                break
+            wire = bytes(received[start + 2 : end])
+            start = end
+            message_id = wire[:2]
+            question, mac, sent = waiting.get(message_id, (None, b"", 0.0))
+            if question is None:
+                continue
+            if self._signer:
+                wire = self._signer.verify(wire, mac, or_refusal=True)
+            try:
+                answer = decode(wire, question)
+            except TruncatedAnswer:
+                raise UnreadableAnswer(
+                    "it is truncated, although sent over TCP", question
+                ) from None
+            if answer is None:
+                raise UnreadableAnswer("it cannot be read", question)
+            del waiting[message_id]
+            self.responses[question] = Response(answer, wire)
+            if self._log.is_on:
+                self._log.answered("TCP", question, answer, sent)
+        del received[:start]
+        return len(waiting) < count

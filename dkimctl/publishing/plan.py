@@ -1,0 +1,378 @@
+"""What to change in DNS, by zone: the target of each name, and what to do there."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from typing import NamedTuple, TypeAlias
+
+from dkimctl.dkim import KeyRecordError, parse_tag_list
+from dkimctl.dns.verdicts import ACCEPTED, Check, Verdict, compare_values
+from dkimctl.errors import DkimctlError, NegativeAnswer
+from dkimctl.models.registration import DnsRecord, Registration, RegistrationKey
+from dkimctl.publishing.changes import (
+    Action,
+    Applied,
+    Change,
+    ConfiguredTarget,
+    NameState,
+    Target,
+)
+from dkimctl.publishing.parallel import work_in_parallel
+from dkimctl.text.dns_names import is_glob, parents
+from dkimctl.text.escaping import printable
+
+_NO_CHANGE = (Action.KEEP, Action.BLOCKED)
+_AT_ONCE = 500  # changes that are begun before it looks whether to stop
+# A key record, even if copying has left quotation marks in it or cut its end.
+_KEY_RECORD = r'[\s"\\]*v\s*=\s*DKIM1\b'
+
+NamedRegistrations: TypeAlias = list[tuple[str, Registration]]  # each with the name of its record
+Decision: TypeAlias = tuple[Action, str]
+
+
+class TargetZone(NamedTuple):
+    """A zone of a target. `error`: why it cannot be used; `zone` may be "" then."""
+
+    target: Target
+    zone: str
+    error: DkimctlError | None = None
+
+
+class ZonePlan(NamedTuple):
+    """The changes to a zone, in the order of the registrations.
+
+    `error`: why the zone could not be read; there are no changes then, `unread` are the
+    registrations that could not be planned, and `zone` may be "".
+    """
+
+    target: Target
+    zone: str
+    changes: Sequence[Change]
+    error: DkimctlError | None = None
+    unread: Sequence[Registration] = ()
+
+    @property
+    def to_apply(self) -> list[Change]:
+        """The changes that are to be made."""
+        return [change for change in self.changes if change.action not in _NO_CHANGE]
+
+
+class PublicationPlan(NamedTuple):
+    """The plan of each zone; `uncovered` are registrations in no zone of any target."""
+
+    zones: Sequence[ZonePlan]
+    uncovered: Sequence[Registration]
+
+    @property
+    def changes(self) -> list[Change]:
+        """All changes, also those that are not to be made."""
+        return [change for zone in self.zones for change in zone.changes]
+
+
+def make_plan(
+    registrations: Iterable[Registration],
+    targets: Sequence[ConfiguredTarget],
+    *,
+    remove: bool = False,
+    replace_foreign: bool = False,
+    progress: Callable[[int], None] = lambda _: None,
+) -> PublicationPlan:
+    """Read what DNS has at the names of these registrations, and plan what to change.
+
+    Each has a sound record. `remove`: their records are to go. `replace_foreign`: also replace TXT
+    records that are not DKIM key records. `progress` is told, in this thread, how many of the
+    registrations are planned, at least five times a second.
+    """
+    jobs, uncovered = by_target_zone(registrations, targets)
+    plans: list[ZonePlan] = []
+    planned = 0
+
+    def plan_zone(job: tuple[TargetZone, NamedRegistrations]) -> list[ZonePlan]:
+        (target, zone, error), named = job
+        states: Mapping[str, NameState] = {}
+        if error is None:
+            try:
+                states = target.read(zone, list(dict(named)))
+            except DkimctlError as failure:
+                error = failure
+        if error is not None:
+            return [ZonePlan(target, zone, [], error, [one for _, one in named])]
+        counts = Counter(name for name, _ in named)
+        return [ZonePlan(target, zone, [change(target, states, counts, *one) for one in named])]
+
+    def change(
+        target: Target, states: Mapping[str, NameState], counts: Counter[str], name: str,
+        registration: Registration,
+    ) -> Change:  # fmt: skip
+        record, state = registration.record or DnsRecord("", "", ""), states[name]
+        action, reason = decide(record.value, state, remove=remove, replace_foreign=replace_foreign)
+        if counts[name] > 1:
+            action, reason = Action.BLOCKED, "another registration has a record of the same name"
+        value = None if remove else record.value
+        return Change(registration, record, action, state, value, target.ttl, reason)
+
+    def add(plan: ZonePlan) -> None:
+        nonlocal planned
+        plans.append(plan)
+        planned += len(plan.changes) + len(plan.unread)
+        progress(planned)
+
+    work_in_parallel(jobs, plan_zone, add, wait=lambda: progress(planned))
+    return PublicationPlan(sorted(plans, key=lambda one: (one.zone, one.target.label)), uncovered)
+
+
+def apply_plan(
+    plan: PublicationPlan,
+    emit: Callable[[Applied], None],
+    *,
+    is_stopped: Callable[[], bool] = lambda: False,
+    wait: Callable[[], None] = lambda: None,
+) -> None:
+    """Make the changes, several zones at a time; emits what became of each, in this thread.
+
+    After `is_stopped` no further changes are begun; what became of those that were is emitted.
+    `wait` is called five times a second while there is nothing to emit.
+    """
+
+    def changes_of(zone: ZonePlan) -> Iterator[Applied]:
+        changes = zone.to_apply
+        for at in range(0, len(changes), _AT_ONCE):
+            if is_stopped():
+                return
+            yield from zone.target.apply(zone.zone, changes[at : at + _AT_ONCE])
+
+    work_in_parallel((one for one in plan.zones if one.to_apply), changes_of, emit, wait=wait)
+
+
+class Step(StrEnum):
+    """What happens at the name of a registration: an Action, or why there is none."""
+
+    CREATE = "create"
+    REPLACE = "replace"
+    REMOVE = "remove"
+    KEEP = "keep"
+    BLOCKED = "blocked"
+    UNCOVERED = "uncovered"  # by any target
+    UNREAD = "unread"  # its zone could not be read
+
+
+CHANGING = frozenset((Step.CREATE, Step.REPLACE, Step.REMOVE))
+
+
+class PlanItem(NamedTuple):
+    """One registration of a plan. `zone` and `target`, a label, are "" where there is none.
+
+    `change` is None without a target, or if the zone could not be read. `is_applied`: the change
+    was made; `error`: why it was not, or why the zone was not read. `check` is what DNS has after
+    that, if it was asked.
+    """
+
+    registration: Registration
+    step: Step
+    zone: str = ""
+    target: str = ""
+    change: Change | None = None
+    is_applied: bool = False
+    error: DkimctlError | None = None
+    check: Check | None = None
+
+    @property
+    def key(self) -> RegistrationKey:
+        return self.registration.key
+
+    @property
+    def fqdn(self) -> str:
+        record = self.registration.record
+        return record.fqdn if record else ""
+
+    @property
+    def reason(self) -> str:
+        """Why the change is not, or cannot be, made; or ""."""
+        if self.error is not None:
+            return self.error.message
+        return self.change.reason if self.change else ""
+
+
+def items_of(plan: PublicationPlan) -> Iterator[PlanItem]:
+    """The items of a plan, by zone."""
+    for zone in plan.zones:
+        place = zone.zone, zone.target.label
+        for change in zone.changes:
+            yield PlanItem(change.registration, Step(change.action), *place, change)
+        for registration in zone.unread:
+            yield PlanItem(registration, Step.UNREAD, *place, error=zone.error)
+    for registration in plan.uncovered:
+        yield PlanItem(registration, Step.UNCOVERED)
+
+
+def with_outcome(item: PlanItem, applied: Mapping[RegistrationKey, Applied]) -> PlanItem:
+    """The item, with what became of its change."""
+    outcome = applied.get(item.key)
+    if outcome is None:
+        return item
+    return item._replace(is_applied=outcome.error is None, error=outcome.error)
+
+
+def decide(value: str, state: NameState, *, remove: bool, replace_foreign: bool) -> Decision:
+    """What to do at a name, by what DNS has there; and the reason for what is blocked.
+
+    `value` is the registered one. `remove`: its record is to go; `replace_foreign`: so are TXT
+    records that are not DKIM key records, and with `remove` those of other keys.
+    """
+    if reason := _obstacle(state):
+        return Action.BLOCKED, reason
+    if remove:
+        if not state.values:
+            return Action.KEEP, ""
+        if replace_foreign or all(_is_of_key(value, one) for one in state.values):
+            return Action.REMOVE, ""
+        reason = "a TXT record there is not that of the retired key"
+        return Action.BLOCKED, reason
+    if not state.values:
+        return Action.CREATE, ""
+    if compare_values(value, state.values).verdict is Verdict.PUBLISHED:
+        return Action.KEEP, ""
+    if not (replace_foreign or all(map(is_key_record, state.values))):
+        return Action.BLOCKED, "a TXT record there is not a DKIM key record; --replace replaces it"
+    return Action.REPLACE, ""
+
+
+def is_key_record(value: str) -> bool:
+    """Whether a TXT value is a DKIM key record, or was meant to be one."""
+    if re.match(_KEY_RECORD, value):
+        return True
+    try:
+        tags = parse_tag_list(value, tolerant=True)
+    except KeyRecordError:
+        return False
+    return "p" in tags and tags.get("v", "DKIM1") == "DKIM1"
+
+
+def _obstacle(state: NameState) -> str:
+    if state.redirected:
+        owner, target = printable(state.redirected), printable(state.alias)
+        return f"a DNAME at {owner} redirects the name to {target}"
+    if state.alias:
+        return f"there is a CNAME, to {printable(state.alias)}"
+    if state.delegated:
+        return f"the zone delegates {printable(state.delegated)} to other servers"
+    return ""
+
+
+def _is_of_key(registered: str, value: str) -> bool:
+    """Whether a TXT value is the record of this key, or of a revoked one."""
+    verdict = compare_values(registered, [value]).verdict
+    return verdict in ACCEPTED or verdict in (Verdict.TRUNCATED, Verdict.REVOKED)
+
+
+def by_target_zone(
+    registrations: Iterable[Registration], targets: Sequence[ConfiguredTarget]
+) -> tuple[list[tuple[TargetZone, NamedRegistrations]], list[Registration]]:
+    """The registrations in each zone, with their names, and those in no zone of a target."""
+    named = [(one.record.fqdn.lower(), one) for one in registrations if one.record is not None]
+    target_zones = find_target_zones([name for name, _ in named], targets)
+    grouped: dict[tuple[int, str, str], tuple[TargetZone, NamedRegistrations]] = {}
+    uncovered = []
+    for name, registration in named:
+        target_zone = target_zones[name]
+        if target_zone is None:
+            uncovered.append(registration)
+            continue
+        reason = target_zone.error.message if target_zone.error else ""
+        key = (id(target_zone.target), target_zone.zone, reason)
+        grouped.setdefault(key, (target_zone, []))[1].append((name, registration))
+    return list(grouped.values()), uncovered
+
+
+def find_target_zones(
+    names: Sequence[str], targets: Sequence[ConfiguredTarget]
+) -> Mapping[str, TargetZone | None]:
+    """The target and zone of each name; None: in no zone of any target.
+
+    The longest zone name that contains it decides, of all targets; else the first target with a
+    glob for its zone, or without `zones`. If a target gives no answer, no other is tried: it might
+    be the one.
+    """
+    by_zone = {zone.lower(): one.target for one in reversed(targets) for zone in one.zones}
+    others = [
+        _Rule(one.target, globs=globs)
+        for one in targets
+        if (globs := tuple(zone.lower() for zone in one.zones if is_glob(zone))) or not one.zones
+    ]
+    rules = {name: _candidates(name, by_zone, others) for name in names}
+    target_zones: dict[str, TargetZone | None] = dict.fromkeys(names)
+    found: dict[int, dict[str, str | None]] = {}  # the zones of names, by target
+    left = list(target_zones)
+    while left:
+        asked: dict[int, list[tuple[str, _Rule]]] = {}
+        for name in left:
+            if rule := next(rules[name], None):
+                asked.setdefault(id(rule.target), []).append((name, rule))
+        answered = [
+            answer for key, one in asked.items() for answer in _ask(one, found.setdefault(key, {}))
+        ]
+        target_zones.update(answered)
+        left = [name for name, target_zone in answered if target_zone is None]
+    return target_zones
+
+
+def _candidates(
+    name: str, by_zone: Mapping[str, Target], others: Sequence[_Rule]
+) -> Iterator[_Rule]:
+    """The rules that may give a name its zone, in the order in which they apply."""
+    for parent in parents(name):
+        if parent in by_zone:
+            yield _Rule(by_zone[parent], named=parent)
+    yield from (rule for rule in others if rule.may_have(name))
+
+
+def _ask(
+    asked: Sequence[tuple[str, _Rule]], known: dict[str, str | None]
+) -> Iterator[tuple[str, TargetZone | None]]:
+    """Ask the target of all these rules once for the zone of each name that is not `known`."""
+    target = asked[0][1].target
+    try:
+        if unknown := [name for name, _ in asked if name not in known]:
+            known.update(target.find_zones(unknown))
+    except DkimctlError as error:
+        yield from ((name, TargetZone(target, rule.named, error)) for name, rule in asked)
+    else:
+        yield from ((name, rule.target_zone(known.get(name))) for name, rule in asked)
+
+
+class _Rule(NamedTuple):
+    """A way in which the config file gives zones to a target; no glob: all its zones.
+
+    `named` is the zone that it names.
+    """
+
+    target: Target
+    named: str = ""
+    globs: tuple[str, ...] = ()
+
+    def may_have(self, fqdn: str) -> bool:
+        """Whether a zone that contains this name can be meant."""
+        return not self.globs or any(map(self._is_meant, parents(fqdn)))
+
+    def target_zone(self, found: str | None) -> TargetZone | None:
+        """Where a name is that is in the zone `found` of the target; None: not by this rule."""
+        if not self.named:
+            if found is None or (self.globs and not self._is_meant(found)):
+                return None
+            return TargetZone(self.target, found)
+        if found is not None and found.lower() == self.named:
+            return TargetZone(self.target, found)
+        if found is not None and found.lower().endswith(f".{self.named}"):
+            return None  # a zone of its own
+        error = NegativeAnswer(
+            f"{self.target.label} has no zone {printable(self.named)}",
+            hint="correct `zones` or the server of `dns` in the config file",
+        )
+        return TargetZone(self.target, self.named, error)
+
+    def _is_meant(self, zone: str) -> bool:
+        return any(fnmatch.fnmatchcase(zone.lower(), glob) for glob in self.globs)
