@@ -10,12 +10,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from answers import ask
 from dated import DatedCli
 from delegation import Host, Zone
 from dkimctl.models.registration import RegistrationKey, key_of
 from mail import Answers, Mail, name
-from network import Network, running
+from network import Network, ask, running
 from processes import Done
 
 ZONE = "example.org"

@@ -19,8 +19,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import dns.rdata
+
 from delegation import ROOT_HOST, Host, Tree, Zone
 from dns_servers import key_file
+from mail import Answers
 from name_servers import RESOLVER_ADDRESS, host_command, resolver_command
 from needs import NO_NAMESPACE, give_up
 from processes import Cli, Done
@@ -244,3 +247,21 @@ class Network:
             self._shell.stdin.write(line + "\n")
             self._shell.stdin.flush()
         return self._shell.stdout.readline().strip()
+
+
+def ask(network: Network, names: Sequence[str], *words: str) -> Answers:
+    """The TXT values of names, from the resolver, or another server (`@` and its address)."""
+    if not names:
+        return {}
+    answers: dict[str, tuple[bytes, ...]] = dict.fromkeys(names, ())
+    questions = " ".join(f"{one} TXT" for one in names).split()
+    done = network.run("dig", "+noall", "+answer", *words, *questions)
+    assert done.returncode == 0, done.stdout
+    for line in done.stdout.splitlines():
+        owner, _, _, _, text = line.split(None, 4)
+        answers[owner.rstrip(".").lower()] += (_value(text),)
+    return answers
+
+
+def _value(text: str) -> bytes:
+    return b"".join(dns.rdata.from_text("IN", "TXT", text).strings)

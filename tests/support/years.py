@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 
 from dkimctl.settings.config import RotationSettings
 from judging import Judge, Run
-from machines import DOMAINS, Machines, starting
-from moving_clock import MovingClock
+from machines import DOMAINS, Machines, MovingClock, starting
 from processes import Done
 
 BEGIN = datetime(2027, 1, 1, tzinfo=UTC)
