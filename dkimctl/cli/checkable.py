@@ -9,7 +9,7 @@ from dkimctl.cli.looks import warn_not_recorded
 from dkimctl.cli.output.streams import AlikeWarnings, Reporter
 from dkimctl.cli.selection import registered_results, saved_results
 from dkimctl.cli.session import Session
-from dkimctl.dns.check import same_records
+from dkimctl.dns.looks import same_records
 from dkimctl.errors import ExitCode, LedgerError, UsageError
 from dkimctl.ledger.selection import Selection
 from dkimctl.models.registration import Outcome, Registration, RegistrationKey, Result, named

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from dkimctl.cli.session import Session
-from dkimctl.dns.check import Looks, recording_looks
+from dkimctl.dns.looks import Looks, recording_looks
 from dkimctl.errors import LedgerError
 from dkimctl.models.registration import RegistrationKey
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
+from typing import NamedTuple, Protocol, Self
 
+from dkimctl.dns.looks import Looks
 from dkimctl.dns.messages import Question, make_txt_question
 from dkimctl.dns.nameserver import NameServer, NoAnswer, Responder
 from dkimctl.dns.queries import (
@@ -37,11 +37,7 @@ from dkimctl.dns.verdicts import (
     urgency_of,
 )
 from dkimctl.dns.zones import Zone
-from dkimctl.errors import LedgerError
 from dkimctl.models.registration import DnsRecord, Registration, RegistrationKey
-
-if TYPE_CHECKING:
-    from dkimctl.ledger.ledger import Ledger
 
 _CONCURRENCY = 64  # registrations asked for one by one; each takes some sockets
 _CHUNK = 2048  # registrations whose checks are kept until all of them are done
@@ -337,80 +333,3 @@ class Checker:
 
 def _record(registration: Registration) -> DnsRecord:
     return registration.record or DnsRecord("", "", "")
-
-
-class Looks:
-    """The looks to record in the ledger: the verdicts of checks that say something for certain.
-
-    At the records of the keys in `counted` (None: at all). A check without an answer is not a look.
-    """
-
-    def __init__(self, counted: Container[RegistrationKey] | None = None) -> None:
-        self._counted = counted
-        #: What the last look at each record found.
-        self.latest: dict[RegistrationKey, Verdict] = {}
-        #: What an earlier look found, at records that are published now, and were not then.
-        self.breaks: dict[RegistrationKey, Verdict] = {}
-
-    def add(self, check: Check) -> None:
-        """Take in a check; the last check of a record counts."""
-        key = check.key
-        if self._counted is not None and key not in self._counted:
-            return
-        verdict = _certain_verdict(check)
-        if verdict is None:
-            return
-        before = self.latest.get(key, Verdict.PUBLISHED)
-        if verdict is Verdict.PUBLISHED and before is not Verdict.PUBLISHED:
-            self.breaks[key] = before
-        self.latest[key] = verdict
-
-
-def _certain_verdict(check: Check) -> Verdict | None:
-    """What is certain after a check, although some servers may not have answered or be known."""
-    verdict = check.finding.verdict
-    has_failed = any(
-        Verdict.NO_ANSWER in (one.finding.verdict, *one.finding.seen) for one in check.servers
-    )
-    if check.is_delegation_known and not has_failed:
-        return None if verdict is Verdict.NO_ANSWER else verdict
-    if verdict in (Verdict.NO_ANSWER, Verdict.PUBLISHED):
-        return None
-    return Verdict.INCONSISTENT if verdict is Verdict.MISSING else verdict
-
-
-@contextmanager
-def recording_looks(
-    open_ledger: Callable[[], Ledger],
-    on_failure: Callable[[LedgerError], None],
-    counted: Container[RegistrationKey] | None = None,
-) -> Iterator[Looks]:
-    """Looks that are written into the ledger at the end, even if an error ends the checks.
-
-    `open_ledger` opens it for writing. If that or writing fails, `on_failure` gets the error.
-    """
-    looks = Looks(counted)
-    try:
-        yield looks
-    finally:
-        if looks.latest:
-            try:
-                with open_ledger() as ledger:
-                    ledger.note_looks(looks.breaks)
-                    ledger.note_looks(looks.latest)
-            except LedgerError as error:
-                on_failure(error)
-
-
-def same_records(ledger: Ledger, registrations: Iterable[Registration]) -> set[RegistrationKey]:
-    """The keys of those `registrations` that the ledger has with the same record."""
-    records = {one.key: _as_in_dns(one.record) for one in ledger.ours() if one.record}
-    return {
-        one.key
-        for one in registrations
-        if one.record and records.get(one.key) == _as_in_dns(one.record)
-    }
-
-
-def _as_in_dns(record: DnsRecord) -> tuple[str, str]:
-    return record.fqdn.lower(), record.value

@@ -19,7 +19,8 @@ from dkimctl.rotation.retirement import (
 from dkimctl.rotation.succession import Histories
 
 if TYPE_CHECKING:
-    from dkimctl.dns.check import Looks, Progress
+    from dkimctl.dns.check import Progress
+    from dkimctl.dns.looks import Looks
     from dkimctl.dns.queries import Source
     from dkimctl.ledger.ledger import Ledger
     from dkimctl.ledger.selection import Selection

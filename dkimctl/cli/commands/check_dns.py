@@ -36,7 +36,7 @@ from dkimctl.cli.output.results import worst_check
 from dkimctl.cli.progress import CheckProgress
 from dkimctl.cli.selection import SelectionArgument, read_selection, warn_unmatched
 from dkimctl.cli.session import Session, open_session
-from dkimctl.dns.check import Looks
+from dkimctl.dns.looks import Looks
 from dkimctl.dns.verdicts import Check
 from dkimctl.errors import Interrupted, UsageError
 from dkimctl.models.registration import Registration

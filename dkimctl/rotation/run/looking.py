@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from datetime import timedelta
 
-from dkimctl.dns.check import CheckPolicy, Looks, check_publication
+from dkimctl.dns.check import CheckPolicy, check_publication
+from dkimctl.dns.looks import Looks
 from dkimctl.dns.verdicts import Check
 from dkimctl.models.registration import Registration, RegistrationKey
 from dkimctl.rotation.run.tools import RunPolicy, Tools

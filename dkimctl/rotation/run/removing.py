@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from dkimctl.dkim import record_fault, with_key_len
-from dkimctl.dns.check import Looks
+from dkimctl.dns.looks import Looks
 from dkimctl.dns.verdicts import Check, Verdict
 from dkimctl.errors import ServiceError
 from dkimctl.models.registration import Registration, RegistrationKey

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from dkimctl.dkim import record_fault
-from dkimctl.dns.check import Looks, recording_looks
+from dkimctl.dns.looks import Looks, recording_looks
 from dkimctl.dns.verdicts import Check, Verdict
 from dkimctl.errors import DkimctlError, LedgerError, ServiceError
 from dkimctl.models.registration import Registration, RegistrationKey

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dkimctl.dns.check import Looks, recording_looks, same_records
+from dkimctl.dns.looks import Looks, recording_looks, same_records
 from dkimctl.dns.verdicts import (
     Check,
     Finding,

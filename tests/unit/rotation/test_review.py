@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from dkimctl.dns.check import Looks, recording_looks
+from dkimctl.dns.looks import Looks, recording_looks
 from dkimctl.dns.messages import Answer
 from dkimctl.dns.nameserver import NameServer, NoAnswer
 from dkimctl.dns.verdicts import Check, Finding, Verdict
