@@ -204,12 +204,12 @@ class World:
 
     def _take_service(self) -> None:
         """Give the user the service's data, as its operator has it, and a mail that is signed."""
-        backup = self._operator.home / "backup.db"
         data = self.home / ".local" / "share" / "dkimctl"
         data.mkdir(parents=True, mode=0o700, exist_ok=True)
-        for copy in (self.home / "backup.db", self.home / "service.db", data / "service.db"):
-            shutil.copy(backup, copy)
-        with contextlib.closing(sqlite3.connect(backup)) as connection:
+        with contextlib.closing(sqlite3.connect(self._operator.home / "service.db")) as connection:
+            for path in (self.home / "service.db", data / "service.db"):
+                connection.execute("VACUUM INTO ?", (str(path),))
+                path.chmod(0o600)
             [(key,)] = connection.execute(
                 "SELECT private_key FROM registrations WHERE sign_domain = 'example.com'"
             )
