@@ -8,13 +8,15 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from cryptography.fernet import Fernet, InvalidToken
 from sqlalchemy import (
     URL,
     ColumnElement,
     Connection,
     Engine,
+    Insert,
     LargeBinary,
     Table,
     bindparam,
@@ -47,11 +49,6 @@ from dkimctl.system.directories import prepare_directory
 from dkimctl.system.file_identity import file_identity
 from dkimctl.system.ownership import fault_of, file_fault, refuse
 from dkimctl.text.escaping import printable
-
-if TYPE_CHECKING:
-    from cryptography.fernet import Fernet
-    from sqlalchemy.dialects.postgresql import Insert as PostgresInsert
-    from sqlalchemy.dialects.sqlite import Insert as SqliteInsert
 
 _FILE_HINT = "check the file, its permissions and the free disk space, or use another data file"
 _URL_HINT = "check that PostgreSQL runs, and that this user may connect to and change the database"
@@ -164,7 +161,7 @@ class Store:
             connection.execute(select(1))
         self._require_in_place()
 
-    def insert_new(self, table: Table) -> SqliteInsert | PostgresInsert:
+    def insert_new(self, table: Table) -> Insert:
         """An INSERT that leaves out rows whose primary key is taken."""
         if self.path:
             from sqlalchemy.dialects import sqlite
@@ -180,8 +177,6 @@ class Store:
 
     def unseal(self, stored: bytes) -> bytes:
         """The private key, in PEM. Raises WrongPassphrase, also without the one it needs."""
-        from cryptography.fernet import InvalidToken
-
         if stored.startswith(PLAIN_HEADER):
             return stored
         try:
@@ -361,21 +356,18 @@ class Store:
         encrypt = (
             update(registrations)
             .where(domain == bindparam("of_domain"), selector == bindparam("of_selector"))
-            .values(private_key=bindparam("encrypted"))
+            .values(private_key=bindparam("sealed"))
         )
         rows = connection.execute(some).all()
         while rows:
-            encrypted = []
-            for of_domain, of_selector, key in rows:
+            changes = []
+            for *name, key in rows:
                 pem = key if key.startswith(PLAIN_HEADER) else passphrase.decrypt_old(key)
-                encrypted.append(
-                    {
-                        "of_domain": of_domain,
-                        "of_selector": of_selector,
-                        "encrypted": self.seal(pem),
-                    }
+                values = (*name, self.seal(pem))
+                changes.append(
+                    dict(zip(("of_domain", "of_selector", "sealed"), values, strict=True))
                 )
-            connection.execute(encrypt, encrypted)
+            connection.execute(encrypt, changes)
             after = tuple_(domain, selector) > tuple_(*rows[-1][:2])
             rows = connection.execute(some.where(after)).all()
 

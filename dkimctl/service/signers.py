@@ -44,8 +44,7 @@ KEPT = timedelta(hours=1)
 _KEYS = "keys"
 _STATE = ".dkimctl-export.json"
 _LOCK_SECONDS = 30
-# What our files are called: other files are not ours. See `SigningKey.fqdn` and
-# `opendkim_files`.
+# What our files are called: see `SigningKey.fqdn` and `opendkim_files`. Others are not ours.
 _KEY_FILE = re.compile(r"[a-z0-9.-]+\._domainkey\.[a-z0-9.-]+")
 _TABLE = re.compile(r"(?:KeyTable|SigningTable)\.[0-9a-f]{16}")
 _TEMPORARY = re.compile(r"\.dkimctl-[0-9a-f]{16}\.tmp")
@@ -209,19 +208,13 @@ def _in_effect(
 
 def _candidate(store: Store, row: Row[*tuple[Any, ...]]) -> _Candidate:
     try:
-        candidate = _Candidate._make(row)
-        dates = (_date(candidate.start_date), _date(candidate.regist_date))
+        # As they are: the first and last dates there are would not fit into another time zone.
+        start, registered = map(datetime.fromisoformat, (row.start_date, row.regist_date))
+        if start.tzinfo and registered.tzinfo:
+            return _Candidate(*row)._replace(start_date=start, regist_date=registered)
     except (TypeError, ValueError):
-        raise _invalid(store, row[0], row[1]) from None
-    return candidate._replace(start_date=dates[0], regist_date=dates[1])
-
-
-def _date(text: Any) -> datetime:
-    """As it is: the first and last ones there are would not fit into another time zone."""
-    date = datetime.fromisoformat(text)
-    if date.tzinfo is None:
-        raise ValueError
-    return date
+        pass
+    raise _invalid(store, row.sign_domain, row.selector)
 
 
 def _key(store: Store, row: _Candidate) -> SigningKey:
@@ -229,7 +222,14 @@ def _key(store: Store, row: _Candidate) -> SigningKey:
     entry = validate_entry({"sign_domain": row.sign_domain, "selector": row.selector})
     if not isinstance(entry, Entry) or (entry.sign_domain, entry.selector) != row[:2]:
         raise _invalid(store, row.sign_domain, row.selector)
-    return SigningKey(row.sign_domain, row.selector, _plain(store, row))
+    try:
+        return SigningKey(row.sign_domain, row.selector, store.unseal(row.private_key))
+    except WrongPassphrase:
+        raise UsageError(
+            f"{store.name}: the private key of {row.selector} of {row.sign_domain} is encrypted "
+            "with another passphrase",
+            hint="set DKIMCTL_SERVICE_PASSPHRASE to the passphrase it was encrypted with",
+        ) from None
 
 
 def _invalid(store: Store, sign_domain: object, selector: object) -> UsageError:
@@ -238,17 +238,6 @@ def _invalid(store: Store, sign_domain: object, selector: object) -> UsageError:
         f"{sign_domain!a}",
         hint="restore a backup of the data, or delete this registration",
     )
-
-
-def _plain(store: Store, row: _Candidate) -> bytes:
-    try:
-        return store.unseal(row.private_key)
-    except WrongPassphrase:
-        raise UsageError(
-            f"{store.name}: the private key of {row.selector} of {row.sign_domain} is encrypted "
-            "with another passphrase",
-            hint="set DKIMCTL_SERVICE_PASSPHRASE to the passphrase it was encrypted with",
-        ) from None
 
 
 def _require_client(connection: Connection, client_id: str) -> None:
@@ -312,6 +301,7 @@ class ExportDirectory:
         self.keys = path / _KEYS
         self._kind = kind
         self._gid = gid
+        self._mode = 0o600 if gid is None else 0o640
         self._unused: dict[str, datetime] = {}
 
     def write(
@@ -339,7 +329,10 @@ class ExportDirectory:
         """Check or create what is always there, and delete what a killed run has left."""
         if not self._read_state():
             self._write_state()
-        self._prepare_keys()
+        if self.keys.is_symlink() or (self.keys.exists() and not self.keys.is_dir()):
+            raise UsageError(f"{self.keys} is not a directory", hint=_OTHER)
+        self.keys.mkdir(mode=0o700, exist_ok=True)
+        refuse(directory_fault(self.keys), UsageError, hint=_OTHER)
         if self._gid is not None:
             for directory in (self.path, self.keys):
                 _give(directory, self._gid, 0o750)
@@ -348,23 +341,24 @@ class ExportDirectory:
                 if _TEMPORARY.fullmatch(file.name):
                     file.unlink()
 
-    def _prepare_keys(self) -> None:
-        if self.keys.is_symlink() or (self.keys.exists() and not self.keys.is_dir()):
-            raise UsageError(f"{self.keys} is not a directory", hint=_OTHER)
-        self.keys.mkdir(mode=0o700, exist_ok=True)
-        refuse(directory_fault(self.keys), UsageError, hint=_OTHER)
-
     def _read_state(self) -> bool:
         """Read the state file; False if the directory is new. Raises UsageError."""
         path = self.path / _STATE
         refuse(file_fault(path), UsageError, hint=_OTHER)
         if not path.exists():
-            _require_empty(self.path)
+            for file in self.path.iterdir():
+                if file.name != lock_file_of(path).name and not _TEMPORARY.fullmatch(file.name):
+                    raise UsageError(
+                        f"{self.path} holds files that are not of an export, such as {file.name}",
+                        hint="name a new or empty directory with --output-dir",
+                    )
             return False
         try:
             state = json.loads(path.read_bytes())
             kind, unused = state["format"], dict(state["unused"].items())
-            self._unused = {name: _utc(time) for name, time in unused.items()}
+            self._unused = {
+                name: datetime.fromisoformat(time).astimezone(UTC) for name, time in unused.items()
+            }
         except (ValueError, TypeError, KeyError, AttributeError):
             raise UsageError(
                 f"{path} is damaged", hint=f"delete the directory {self.path}, and export again"
@@ -390,10 +384,6 @@ class ExportDirectory:
         )
         return is_safe and path.read_bytes() == content
 
-    @property
-    def _mode(self) -> int:
-        return 0o600 if self._gid is None else 0o640
-
     def _replace(self, path: Path, content: bytes) -> None:
         # A name of its own: that of a key, with more added, may be too long for a file.
         temporary = path.with_name(f".dkimctl-{secrets.token_hex(8)}.tmp")
@@ -413,10 +403,14 @@ class ExportDirectory:
     def _clean_up(self, wanted: set[str], now: datetime) -> None:
         """Delete what has not been in use for an hour, and note since when the rest is unused."""
         unused = {}
-        for name in self._ours():
+        ours = [
+            str(file.relative_to(self.path))
+            for directory, pattern in ((self.path, _TABLE), (self.keys, _KEY_FILE))
+            for file in directory.iterdir()
+            if pattern.fullmatch(file.name) and file.is_file() and not file.is_symlink()
+        ]
+        for name in set(ours) - wanted:
             since = min(self._unused.get(name, now), now)
-            if name in wanted:
-                continue
             if now - since > KEPT:
                 (self.path / name).unlink()
             else:
@@ -424,14 +418,6 @@ class ExportDirectory:
         if unused != self._unused:
             self._unused = unused
             self._write_state()
-
-    def _ours(self) -> Iterator[str]:
-        """The key files and tables that are there."""
-        for directory, pattern in ((self.path, _TABLE), (self.keys, _KEY_FILE)):
-            for file in directory.iterdir():
-                is_file = file.is_file() and not file.is_symlink()
-                if is_file and pattern.fullmatch(file.name):
-                    yield str(file.relative_to(self.path))
 
 
 @contextmanager
@@ -450,7 +436,14 @@ def open_directory(path: Path, kind: str, group: str | None = None) -> Iterator[
         )
     gid = _group_id(group) if group is not None else None
     with _explained(path):
-        _create(path)
+        if not path.parent.is_dir():
+            raise UsageError(
+                f"{path}: the directory {path.parent} does not exist",
+                hint="create it, in a way that the signer can read what is below it",
+            )
+        refuse(directory_fault(path, in_own_group=True), UsageError, hint=_OTHER)
+        path.mkdir(mode=0o700, exist_ok=True)
+        refuse(directory_fault(path, in_own_group=True), UsageError, hint=_OTHER)
         lock = lock_file_of(path / _STATE)
         try:
             unlock = wait_for_lock(lock, seconds=_LOCK_SECONDS)
@@ -465,27 +458,6 @@ def open_directory(path: Path, kind: str, group: str | None = None) -> Iterator[
         yield directory
     finally:
         unlock()
-
-
-def _create(path: Path) -> None:
-    if not path.parent.is_dir():
-        raise UsageError(
-            f"{path}: the directory {path.parent} does not exist",
-            hint="create it, in a way that the signer can read what is below it",
-        )
-    refuse(directory_fault(path, in_own_group=True), UsageError, hint=_OTHER)
-    path.mkdir(mode=0o700, exist_ok=True)
-    refuse(directory_fault(path, in_own_group=True), UsageError, hint=_OTHER)
-
-
-def _require_empty(path: Path) -> None:
-    lock = lock_file_of(path / _STATE).name
-    for file in path.iterdir():
-        if file.name != lock and not _TEMPORARY.fullmatch(file.name):
-            raise UsageError(
-                f"{path} holds files that are not of an export, such as {file.name}",
-                hint="name a new or empty directory with --output-dir",
-            )
 
 
 def _group_id(name: str) -> int:
@@ -515,10 +487,6 @@ def _give(path: Path, gid: int, mode: int) -> None:
             ) from None
     if stat.S_IMODE(status.st_mode) != mode:
         path.chmod(mode)
-
-
-def _utc(text: str) -> datetime:
-    return datetime.fromisoformat(text).astimezone(UTC)
 
 
 @contextmanager

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from dkimctl.cli.main import run
 from dkimctl.service.clients import authenticate
 from dkimctl.service.database import open_store
 
@@ -75,3 +78,19 @@ def test_an_overlap_that_is_no_duration_is_refused(cli, secret, overlap) -> None
     done = cli("service", "client", "rotate-secret", "me", f"--overlap={overlap}", *DATA)
     assert (done.status, done.out) == (2, "")
     assert "in --overlap: invalid duration" in done.err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no syslog")
+def test_what_an_operator_changes_is_in_the_systems_log(tmp_path, monkeypatch) -> None:
+    import syslog
+
+    lines: list[str] = []
+    monkeypatch.setattr(syslog, "syslog", lines.append)
+    data = ["--data", str(tmp_path / "service.db")]
+    for words in ("create acme", "disable acme", "list", "rotate-secret acme", "delete acme"):
+        assert run(["service", "client", *words.split(), *data]) == 0
+    assert run(["service", "client", "enable", "acme", *data]) == 1
+    changes = ("create", "disable", "rotate-secret", "delete")
+    assert lines == [
+        f"operator uid={os.geteuid()} action='client {change}' subject='acme'" for change in changes
+    ]
