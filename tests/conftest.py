@@ -22,7 +22,7 @@ from hypothesis import HealthCheck, settings
 
 from dkimctl.models.registration import DnsRecord, Registration
 from dkimctl.service.location import DatabaseUrl
-from needs import extend_path, program, summary
+from needs import extend_path, program
 from postgresql import PostgresServer, emptied, serving_postgresql
 from small_disk import SmallDisk, run_in_namespace
 
@@ -250,12 +250,3 @@ def needs_root() -> None:
     """Skip the test unless it can give files to another user."""
     if not hasattr(os, "geteuid") or os.geteuid() != 0:
         pytest.skip("only root can give files to another user")
-
-
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
-    """Say last what was skipped, and how to have it run."""
-    yield
-    skipped = terminalreporter.stats.get("skipped", [])
-    if line := summary(report.longrepr[2] for report in skipped):
-        terminalreporter.write_line(line)

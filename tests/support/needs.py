@@ -1,17 +1,15 @@
-"""What tests need of the machine, and one line about those that were skipped without it."""
+"""What tests need of the machine: without it they are skipped, with what to install."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from pathlib import Path
 from shutil import which
 from typing import NoReturn
 
 import pytest
 
-NO_NAMESPACE = "this user may not make a namespace"
-_NOT_INSTALLED = "is not installed"
+NO_NAMESPACE = "this user may not make a namespace (run as root, or allow user namespaces)"
 # Debian has these, with many servers, but they are not in the PATH of an ordinary user.
 _SYSTEM_DIRECTORIES = (
     "/usr/local/sbin",
@@ -20,13 +18,9 @@ _SYSTEM_DIRECTORIES = (
 )
 _POSTGRESQL = Path("/usr/lib/postgresql")  # one directory a version
 # Programs of PyPI, and what to install for each.
-_FROM_PYPI = {
-    "moto_server": "'moto[route53,server]'",
-    "schemathesis": "schemathesis",
-}
+_FROM_PYPI = {"moto_server": "'moto[route53,server]'", "schemathesis": "schemathesis"}
 # Debian's packages, and the programs in each that tests need.
 PACKAGES = {
-    "bash-completion": ("dh_bash-completion",),
     "bind9": ("named", "tsig-keygen"),
     "bind9-dnsutils": ("dig", "nsupdate"),
     "bind9-utils": ("dnssec-keygen", "dnssec-signzone", "named-checkzone"),
@@ -71,7 +65,7 @@ def extend_path() -> None:
 
 def program(name: str) -> str:
     """The path of a program; gives up without it."""
-    return which(name) or give_up(f"{name} {_NOT_INSTALLED}")
+    return which(name) or give_up(f"{name} is not installed ({_installer(name)})")
 
 
 def give_up(reason: str) -> NoReturn:
@@ -81,23 +75,9 @@ def give_up(reason: str) -> NoReturn:
     pytest.skip(reason)
 
 
-def summary(reasons: Iterable[str]) -> str:
-    """One line about the tests that were skipped for these reasons: how many, and what to do."""
-    reasons = list(reasons)
-    programs = sum(_NOT_INSTALLED in reason for reason in reasons)
-    namespaces = sum(NO_NAMESPACE in reason for reason in reasons)
-    parts = {
-        f"missing programs ({'; '.join(_installers())})": programs,
-        "a missing namespace (run as root, or allow user namespaces)": namespaces,
-        "other reasons (pytest -rs names them)": len(reasons) - programs - namespaces,
-    }
-    counts = [f"{count} for {reason}" for reason, count in parts.items() if count]
-    return f"skipped: {', '.join(counts)}" if counts else ""
-
-
-def _installers() -> list[str]:
-    """The commands that install what is missing."""
-    missing = [name for name, programs in PACKAGES.items() if not all(map(which, programs))]
-    debian = [f"on Debian: sudo apt install {' '.join(missing)}"] if missing else []
-    others = [f"pipx install {name}" for tool, name in _FROM_PYPI.items() if not which(tool)]
-    return [*debian, *others]
+def _installer(program: str) -> str:
+    """The command that installs it."""
+    if program in _FROM_PYPI:
+        return f"pipx install {_FROM_PYPI[program]}"
+    packages = [package for package, programs in PACKAGES.items() if program in programs]
+    return f"on Debian: apt-get install {' or '.join(packages) or program}"
