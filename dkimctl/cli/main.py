@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import re
@@ -167,10 +168,11 @@ def _as_dkimctl_error(error: Exception) -> DkimctlError:
         from dkimctl.cli.usage_errors import usage_error
 
         return usage_error(error)
-    return _defect(error)
-
-
-def _defect(error: Exception) -> DkimctlError:
+    if isinstance(error, MemoryError):
+        return DkimctlError("out of memory", hint="end other programs, or select fewer domains")
+    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+        hint = "raise the limit, such as with `ulimit -n 4096`, or end other programs"
+        return DkimctlError("too many open files", hint=hint)
     # Without the error's own text, which may contain anything.
     return DkimctlError(
         f"a defect in dkimctl: {type(error).__name__}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import sys
@@ -40,10 +41,11 @@ def atomic_writer(path: Path, *, mode: int | None = None) -> Iterator[TextIO]:
     """A text file to write, which replaces the one at `path` at the end, or not at all on error.
 
     Its permissions are `mode`, else those of the replaced file, else set by the umask. Anything
-    but a regular file, such as /dev/stdout, is written directly. Raises OSError.
+    but a regular file, such as /dev/stdout, is written directly. Raises OSError, also for a FIFO
+    that nothing reads.
     """
     if path.exists() and not path.is_file():
-        with path.open("w", encoding="utf-8", newline="\n") as file:
+        with open(path, "w", encoding="utf-8", newline="\n", opener=_open_at_once) as file:
             yield file
         return
     path = Path(os.path.realpath(path))  # a symbolic link remains one
@@ -120,6 +122,19 @@ def sync_directory(directory: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """An opener for `open` that does not wait at a FIFO for a process that reads it."""
+    try:
+        descriptor = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    except OSError as error:
+        if error.errno == errno.ENXIO:
+            raise OSError(errno.ENXIO, "nothing reads from it") from None
+        raise
+    if sys.platform != "win32":
+        os.set_blocking(descriptor, True)
+    return descriptor
 
 
 def _temporary(path: Path) -> Path:
