@@ -12,8 +12,8 @@ from collections.abc import Callable, Container, Hashable, Iterable, Iterator, M
 from datetime import datetime
 from typing import NamedTuple, TypeVar
 
+from dkimctl.client.failures import origin_of
 from dkimctl.client.http import HttpClient, HttpRequest
-from dkimctl.client.unreachable import origin_of
 from dkimctl.dns.verdicts import Check, Urgency, Verdict
 from dkimctl.errors import ServiceError
 from dkimctl.models.alarm import Alarm

@@ -155,13 +155,14 @@ def _by_webhook(session: Session, document: bytes) -> None:
     from dkimctl.client.http import HttpClient
     from dkimctl.notices import post_notice
 
-    profile = session.profile
+    profile, url = session.profile, _webhook(session)
     with HttpClient.over_network(
+        url,
         timeout=min(profile.timeout, _LONGEST_REQUEST),
         ca_bundle=profile.ca_bundle,
         proxy=profile.proxy,
     ) as http:
-        post_notice(http, _webhook(session), document)
+        post_notice(http, url, document)
 
 
 def _webhook(session: Session) -> str:

@@ -180,7 +180,11 @@ class Session:
             HttpClient.in_process(self._sandbox.app)
             if profile.is_sandbox
             else HttpClient.over_network(
-                timeout=profile.timeout, ca_bundle=profile.ca_bundle, proxy=profile.proxy
+                account.auth_url,
+                account.base_url,
+                timeout=profile.timeout,
+                ca_bundle=profile.ca_bundle,
+                proxy=profile.proxy,
             )
         )
         client = Client(auth_url=account.auth_url, base_url=account.base_url, http=http)

@@ -7,10 +7,15 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Self
 
-from dkimctl.client.failures import registration_error, token_error, token_rejected, unusable
+from dkimctl.client.failures import (
+    registration_error,
+    requires_tls,
+    token_error,
+    token_rejected,
+    unusable,
+)
 from dkimctl.client.http import MAX_BODY, HttpClient, HttpRequest, HttpResponse
 from dkimctl.client.redaction import Redactor
-from dkimctl.client.unreachable import requires_tls
 from dkimctl.client.wire import (
     DecodeError,
     Reply,

@@ -3,29 +3,45 @@
 from __future__ import annotations
 
 import functools
+import ipaddress
 import logging
 import math
 import re
+import socket
+import ssl
+import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from contextlib import suppress
 from datetime import UTC
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, NamedTuple, Self
+from urllib.parse import urlsplit
 
-import httpx
-
-from dkimctl.client.connections import (
-    DeadlineThread,
-    ResponseDeadline,
-    in_process_client_factory,
-    network_client_factory,
-    remote_address,
-    require_close_notify,
+from dkimctl import __version__
+from dkimctl.client.failures import (
+    cut_off,
+    host_of,
+    not_loopback,
+    origin_of,
+    timed_out,
+    unreachable,
 )
-from dkimctl.client.failures import cut_off, host_of, not_loopback, timed_out
-from dkimctl.client.unreachable import origin_of, unreachable
-from dkimctl.errors import DkimctlError, MaybeProcessed
+from dkimctl.errors import DkimctlError, MaybeProcessed, ThreadLimitError, UsageError
 from dkimctl.models.secret import Secret
+from dkimctl.system.threads import StartThread, start_daemon
+from dkimctl.text.urls import is_loopback
+
+# httpx imports its command line as well if there is click, and that takes a third of the time.
+_HIDES_CLICK = "click" not in sys.modules
+if _HIDES_CLICK:
+    sys.modules["click"] = None  # type: ignore[assignment]
+try:
+    import httpx
+finally:
+    if _HIDES_CLICK:
+        del sys.modules["click"]
 
 MAX_BODY = 16 * 1024 * 1024  # bytes
 _MAX_RETRY_AFTER = 1e9  # seconds
@@ -46,6 +62,13 @@ _NOT_SENT = (
 # reads of which httpx limits each but not their sum.
 _CONNECTED = (".connect_tcp.complete", ".start_tls.complete")
 _READ_STARTED = (".start_tls.started", ".receive_response_headers.started")
+_HEADERS = {
+    "User-Agent": f"dkimctl/{__version__}",
+    "Accept": "application/json",
+    "Accept-Encoding": "identity",  # a small compressed body can expand to a huge one
+}
+_CONNECT_TIMEOUT = 10.0  # seconds, for each address of a host
+_CLOSED = -1  # the descriptor of a socket that is closed, or that TLS took over
 
 
 class HttpRequest(NamedTuple):
@@ -103,19 +126,25 @@ class HttpClient:
 
     @classmethod
     def over_network(
-        cls, *, timeout: float, ca_bundle: str | None = None, proxy: str | None = None
+        cls,
+        *urls: str,
+        timeout: float,
+        ca_bundle: str | None = None,
+        proxy: str | None = None,
     ) -> Self:
         """A client that always verifies TLS, against `ca_bundle` (a PEM file) if given.
 
-        `timeout` is in seconds, for each step of a request and for its response as a whole.
-        Raises UsageError for a bad bundle or proxy, ThreadLimitError.
+        `urls`: what it talks to; proxies of the environment are not for this machine. `timeout` is
+        in seconds, for each step of a request and for its response as a whole. Raises UsageError
+        for a bad bundle or proxy, ThreadLimitError.
         """
-        return cls(network_client_factory(timeout, ca_bundle, proxy), timeout)
+        return cls(network_client_factory(timeout, ca_bundle, proxy, urls), timeout)
 
     @classmethod
     def in_process(cls, app: Callable[..., Any]) -> Self:
         """A client of the WSGI application `app`, without a network."""
-        return cls(in_process_client_factory(app))
+        transport = httpx.WSGITransport(app, raise_app_exceptions=False)
+        return cls(lambda: httpx.Client(transport=transport, trust_env=False, **_client_defaults()))
 
     def send(self, request: HttpRequest) -> HttpResponse:
         """Send one request and read its response, whatever its status.
@@ -194,7 +223,7 @@ class HttpClient:
             if request.url.startswith("http:") and (address := remote_address(connection)):
                 stream.close()  # `localhost` can resolve to anything
                 raise not_loopback(request.url, address)
-            require_close_notify(connection)
+            _require_close_notify(connection)
             deadline.add_connection(connection)
         elif event.endswith(_READ_STARTED):
             deadline.start(time.monotonic() + self._timeout)
@@ -272,3 +301,166 @@ def _read_body(response: httpx.Response, request: HttpRequest) -> bytes:
 
 def _size(octets: int) -> str:
     return f"{octets >> 20} MiB" if octets >= 1 << 20 else f"{octets >> 10} KiB"
+
+
+def network_client_factory(
+    timeout: float, ca_bundle: str | None, proxy: str | None, urls: Collection[str] = ()
+) -> Callable[[], httpx.Client]:
+    """A function that makes HTTP clients, for HttpClient.over_network."""
+    verify = _tls_context(ca_bundle)
+    hosts = {host for url in urls if is_loopback(host := urlsplit(url).hostname or "")}
+    is_remote = not urls or any(urlsplit(url).hostname not in hosts for url in urls)
+
+    def make() -> httpx.Client:
+        # The settings allow plain http to loopback only. It must bypass proxies from the
+        # environment, which would see the bearer token, and has no TLS to verify.
+        mounts = {"http://": httpx.HTTPTransport(verify=False, trust_env=False)}
+        for host in hosts if proxy is None else ():
+            name = f"[{host}]" if ":" in host else host
+            mounts[f"https://{name}"] = httpx.HTTPTransport(verify=verify, trust_env=False)
+        return httpx.Client(
+            verify=verify,
+            proxy=None if proxy is None else _proxy(proxy, verify),
+            mounts=mounts,
+            trust_env=is_remote,
+            timeout=httpx.Timeout(timeout, connect=min(timeout, _CONNECT_TIMEOUT)),
+            **_client_defaults(),
+        )
+
+    try:
+        make().close()  # reports mistakes now, not on the first request
+    except (ValueError, httpx.InvalidURL, ImportError):
+        # The error's text could contain the proxy's password.
+        raise UsageError(
+            "invalid proxy address",
+            hint="write http://HOST:PORT in --proxy or HTTPS_PROXY, "
+            "and names and addresses without brackets in NO_PROXY",
+        ) from None
+    return make
+
+
+def _client_defaults() -> dict[str, Any]:
+    """The options of every client: no cookies, no redirects."""
+    policy = DefaultCookiePolicy(allowed_domains=[])
+    hooks = {"response": [_drop_location]}
+    return {"headers": _HEADERS, "cookies": CookieJar(policy), "event_hooks": hooks}
+
+
+def _require_close_notify(connection: socket.socket) -> None:
+    """Make the end of a TLS connection an error unless it was announced (RFC 8446 section 6.1)."""
+    if isinstance(connection, ssl.SSLSocket):
+        connection.suppress_ragged_eofs = False  # type: ignore[attr-defined]
+
+
+def remote_address(connection: socket.socket) -> str | None:
+    """The peer's address, unless it is loopback or the connection has ended."""
+    try:
+        address = str(connection.getpeername()[0])
+    except OSError:
+        return None
+    return None if ipaddress.ip_address(address).is_loopback else address
+
+
+class ResponseDeadline:
+    """The time by which one thread's current response must be complete.
+
+    A read timeout limits each read, not their sum; this shuts the thread's connections down.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._sockets: list[socket.socket] = []
+        self._due = math.inf
+        self._expired = False
+
+    def add_connection(self, connection: socket.socket) -> None:
+        """Shut down `connection` as well when the deadline expires."""
+        with self._lock:
+            self._sockets = [sock for sock in self._sockets if sock.fileno() != _CLOSED]
+            self._sockets.append(connection)
+
+    def start(self, due: float) -> None:
+        """Expect a complete response by `due` (monotonic seconds)."""
+        with self._lock:
+            self._due = due
+
+    def stop(self) -> bool:
+        """Expect nothing any more. True, once, if the deadline has expired."""
+        with self._lock:
+            expired, self._expired, self._due = self._expired, False, math.inf
+        return expired
+
+    def enforce(self, now: float) -> None:
+        """Shut down every connection if the response was due by `now`."""
+        with self._lock:
+            if now < self._due:
+                return
+            self._expired, self._due = True, math.inf
+            for sock in self._sockets:
+                # Not SSLSocket.shutdown, which drops TLS: a pending read would go on in plain text.
+                with suppress(OSError):
+                    socket.socket.shutdown(sock, socket.SHUT_RDWR)
+
+
+class DeadlineThread:
+    """A thread that enforces deadlines, at most a tenth of `timeout` (seconds) late.
+
+    Raises ThreadLimitError.
+    """
+
+    def __init__(self, timeout: float, start_thread: StartThread = start_daemon) -> None:
+        self._interval = min(timeout / 10, 1.0)
+        self._deadlines: list[ResponseDeadline] = []
+        self._closed = threading.Event()
+        thread = start_thread(self._run, "deadlines")
+        if thread is None:
+            raise ThreadLimitError
+        self._thread = thread
+
+    def new_deadline(self) -> ResponseDeadline:
+        deadline = ResponseDeadline()
+        self._deadlines.append(deadline)
+        return deadline
+
+    def close(self) -> None:
+        self._closed.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._closed.wait(self._interval):
+            now = time.monotonic()
+            for deadline in tuple(self._deadlines):
+                deadline.enforce(now)
+
+
+def _drop_location(response: httpx.Response) -> None:
+    """Redirects are not followed, so httpx must not fail on a malformed Location."""
+    response.headers.pop("Location", None)
+
+
+def _proxy(url: str, verify: ssl.SSLContext) -> httpx.Proxy:
+    return httpx.Proxy(url, ssl_context=verify if url.startswith("https:") else None)
+
+
+def _tls_context(ca_bundle: str | None) -> ssl.SSLContext:
+    """Trusts the CAs of `ca_bundle`, else of SSL_CERT_FILE or SSL_CERT_DIR, else httpx's."""
+    try:
+        if ca_bundle is not None:
+            context = ssl.create_default_context(cafile=ca_bundle)
+        else:
+            context = httpx.create_ssl_context()
+        # SSLKEYLOGFILE would write the session keys, and with them every secret, to a file.
+        context.keylog_filename = None  # type: ignore[assignment]
+        # On by default in Python 3.11.2: a response that was cut off would pass for complete.
+        # LibreSSL does not have it.
+        context.options &= ~getattr(ssl, "OP_IGNORE_UNEXPECTED_EOF", 0)
+        return context
+    except (OSError, ValueError) as error:
+        source = ca_bundle or "named by SSL_CERT_FILE, SSL_CERT_DIR or SSLKEYLOGFILE"
+        reason = "it has no certificate in PEM format"
+        if not isinstance(error, ssl.SSLError):
+            reason = getattr(error, "strerror", None) or str(error)
+        raise UsageError(
+            f"cannot use the certificates {source}: {reason}",
+            hint="name a PEM file of CA certificates in --ca-bundle",
+        ) from error

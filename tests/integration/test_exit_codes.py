@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
@@ -280,3 +281,27 @@ def test_ctrl_c_while_a_library_executes_text_is_130(cli):
     done = cli("register", "--dry-run", "-", stdin=ENTRY)
     assert (done.status, done.out) == (130, "")
     assert "interrupted" in done.err
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        ("MemoryError", "out of memory"),
+        ("OSError(errno.EMFILE, 'x')", "too many open files"),
+        ("OSError(errno.ENFILE, 'x')", "too many open files"),
+    ],
+)
+def test_what_the_system_lacks_is_no_defect(cli, error, message):
+    cli.environment["PYTHONPATH"] = str(cli.home)
+    (cli.home / "yaml.py").write_text(f"import errno\nraise {error}\n")
+    done = cli("register", "--dry-run", "-", stdin=ENTRY)
+    assert (done.status, done.out) == (4, "")
+    assert done.err.startswith(f"dkimctl: error: {message}\nhint: ")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_fifo_that_nothing_reads_is_an_error(cli):
+    os.mkfifo(cli.home / "pipe")
+    done = cli("list", "--sandbox", "--output", "pipe")
+    assert done.status == 4
+    assert "cannot write pipe: nothing reads from it" in done.err

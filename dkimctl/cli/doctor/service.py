@@ -87,6 +87,7 @@ def _try_url(session: Session, check: str, url: str) -> tuple[Finding, float | N
 
     profile = session.profile
     with HttpClient.over_network(
+        url,
         timeout=min(profile.timeout, _CONNECT_SECONDS),
         ca_bundle=profile.ca_bundle,
         proxy=profile.proxy,

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import socket
+import ssl
+
 import httpx
 import pytest
 
 from dkimctl.client import failures
+from dkimctl.client.failures import requires_tls, unreachable
 from dkimctl.errors import (
     AuthenticationError,
     ClientRefused,
@@ -96,3 +101,135 @@ def test_a_web_page_in_place_of_json_is_called_so():
     page = failures.unusable(URL, ValueError("invalid character"), b"\n<html>")
     assert page == f"the response from {URL} is not usable: it is a web page, not JSON"
     assert "invalid character" in failures.unusable(URL, ValueError("invalid character"), b"nope")
+
+
+TOKEN_URL = "https://auth.example:8443/oauth2/token"
+
+
+def wrapped(cause: Exception, text: str = "it failed") -> httpx.ConnectError:
+    """As the HTTP library raises it."""
+    error = httpx.ConnectError(text)
+    error.__cause__ = ValueError("of another library")
+    error.__cause__.__context__ = cause
+    return error
+
+
+def untrusted(code: int, text: str = "unsuitable purpose") -> ssl.SSLCertVerificationError:
+    error = ssl.SSLCertVerificationError(1, "certificate verify failed")
+    error.verify_code, error.verify_message = code, text
+    return error
+
+
+def not_tls(reason: str) -> ssl.SSLError:
+    error = ssl.SSLError(1, f"[SSL: {reason}]")
+    error.reason = reason
+    return error
+
+
+@pytest.mark.parametrize(
+    ("code", "what", "hint"),
+    [
+        (9, "is not valid yet", "clock"),
+        (10, "has expired", "renew it"),
+        (18, "is self-signed", "--ca-bundle FILE"),
+        (19, "is of a CA that this machine does not trust", "--ca-bundle FILE"),
+        (20, "is of a CA that this machine does not know", "--ca-bundle FILE"),
+        (62, "is for another host name", "check the host name in --base-url"),
+        (64, "is for another IP address", "check the host name in --base-url"),
+        (26, "is not valid: unsuitable purpose", "--ca-bundle"),
+    ],
+)
+def test_what_is_wrong_with_a_certificate(code, what, hint):
+    error = unreachable(URL, wrapped(untrusted(code)))
+    assert type(error) is NoService
+    assert error.message == f"cannot trust https://service.example: its certificate {what}"
+    assert hint in error.hint
+
+
+def test_a_certificate_that_is_not_trusted_is_not_tried_again():
+    text = "[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed"
+    error = unreachable(URL, httpx.ConnectError(text))
+    assert type(error) is NoService
+    assert "--ca-bundle" in error.hint
+    refused = unreachable(URL, httpx.ConnectError("Connection refused"))
+    assert type(refused) is NotProcessed
+
+
+@pytest.mark.parametrize("reason", ["WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE"])
+def test_a_server_without_tls(reason):
+    error = unreachable(TOKEN_URL, wrapped(not_tls(reason)))
+    assert type(error) is NoService
+    assert error.message == "the server at https://auth.example:8443 does not use TLS"
+    assert error.hint.startswith("check the port in --auth-url")
+    here = unreachable("https://[::1]:8025/domain/dkim", wrapped(not_tls(reason)))
+    assert here.hint == "for this machine, write http://[::1]:8025 in --base-url"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [wrapped(ssl.SSLEOFError(8, "EOF occurred in violation of protocol")),
+     httpx.ConnectTimeout("_ssl.c:989: The handshake operation timed out")],
+)  # fmt: skip
+def test_a_server_that_does_not_answer_the_handshake_is_tried_again(error):
+    there = unreachable(URL, error)
+    assert type(there) is NotProcessed
+    assert there.message.endswith("it does not answer the TLS handshake")
+    assert "check the network" in there.hint
+    here = unreachable("https://127.0.0.1:8025/oauth2/token", error)
+    expected = "for this machine, write http://127.0.0.1:8025 in --auth-url, if it does not use TLS"
+    assert here.hint == expected
+
+
+def test_other_failures_of_tls_are_tried_again():
+    assert type(unreachable(URL, wrapped(not_tls("TLSV1_ALERT_INTERNAL_ERROR")))) is NotProcessed
+
+
+def test_a_refused_connection():
+    error = unreachable(TOKEN_URL, wrapped(ConnectionRefusedError(111, "Connection refused")))
+    assert type(error) is NotProcessed
+    assert error.message == "cannot reach https://auth.example:8443: the connection was refused"
+    assert "host and port of --auth-url" in error.hint
+
+
+def test_an_unknown_host():
+    unknown = unreachable(URL, wrapped(socket.gaierror(socket.EAI_NONAME, "not known")))
+    assert type(unknown) is NotProcessed
+    assert unknown.message == "cannot reach https://service.example: there is no such host"
+    assert "host name in --base-url" in unknown.hint
+
+
+def test_a_resolver_that_does_not_answer_says_nothing_about_the_host():
+    again = wrapped(socket.gaierror(socket.EAI_AGAIN, "x"), "Temporary failure in name resolution")
+    assert unreachable(URL, again).message.endswith(": Temporary failure in name resolution")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [("407 Proxy Authentication Required", " (407)"), ("Bearer abc", ""), ("4077 x", ""), ("", "")],
+)
+def test_of_the_answer_of_a_proxy_only_the_status_is_told(text, reason):
+    error = unreachable(URL, httpx.ProxyError(text))
+    expected = f"cannot reach https://service.example: the proxy refused the connection{reason}"
+    assert error.message == expected
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"<html>The plain HTTP request was sent to HTTPS port</html>",
+     b"Reason: You're speaking plain HTTP to an SSL-enabled server port.",
+     b"Client sent an HTTP request to an HTTPS server.\n"],
+)  # fmt: skip
+def test_a_server_that_asks_for_tls(body):
+    url = "http://127.0.0.1:8443/domain/dkim"
+    error = requires_tls(url, 400, body)
+    assert error.message == "the server at http://127.0.0.1:8443 uses TLS"
+    assert error.hint == "write https:// in --base-url"
+    assert requires_tls(url, 400, b'{"error": "invalid_client"}') is None
+    assert requires_tls(url, 200, body) is None
+    assert requires_tls(URL, 400, body) is None
+
+
+def test_too_many_open_files_are_not_the_fault_of_the_network():
+    error = unreachable(URL, wrapped(OSError(errno.EMFILE, "Too many open files")))
+    assert error.message == "cannot reach https://service.example: too many open files"
+    assert "ulimit -n" in error.hint
