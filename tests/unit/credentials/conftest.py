@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from keyring.backends import fail
@@ -30,19 +29,17 @@ class FakeKeyring:
 
 
 @pytest.fixture
-def account() -> Account:
+def account():
     return Account("https://auth.example", "https://api.example", "client-1")
 
 
 @pytest.fixture
-def keyring_backend() -> FakeKeyring:
+def keyring_backend():
     return FakeKeyring()
 
 
 @pytest.fixture(params=["environment", "file", "keyring"])
-def store(
-    request: pytest.FixtureRequest, tmp_path: Path, keyring_backend: FakeKeyring
-) -> CredentialStore:
+def store(request, tmp_path, keyring_backend):
     """Each kind of store in turn."""
     factories: dict[str, Callable[[], CredentialStore]] = {
         "environment": lambda: EnvironmentStore(KeyringStore(fail.Keyring())),

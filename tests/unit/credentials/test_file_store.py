@@ -24,7 +24,7 @@ posix_only = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX mod
 
 
 @pytest.fixture
-def file(tmp_path: Path, account: Account) -> Path:
+def file(tmp_path, account):
     """A credential file with the secret `hunter2`."""
     state_dir = tmp_path / "deep" / "state"
     open_store("file", state_dir).set_secret(account, Secret("hunter2"))
@@ -39,21 +39,21 @@ def refusal(file: Path, account: Account, state_dir: Path | None = None) -> Cred
     return caught.value
 
 
-def test_its_name_contains_the_path(file: Path) -> None:
+def test_its_name_contains_the_path(file):
     assert open_store("file", file.parent).name == f"file {file}"
 
 
-def test_a_new_store_reads_what_another_stored(file: Path, account: Account) -> None:
+def test_a_new_store_reads_what_another_stored(file, account):
     assert open_store("file", file.parent).get_secret(account) == Secret("hunter2")
 
 
 @posix_only
-def test_only_the_owner_can_read_it(file: Path) -> None:
+def test_only_the_owner_can_read_it(file):
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
 
 
-def test_it_is_replaced_as_a_whole_without_leftovers(file: Path, account: Account) -> None:
+def test_it_is_replaced_as_a_whole_without_leftovers(file, account):
     with file.open("rb") as before:
         open_store("file", file.parent).set_secret(account, Secret("new"))
         assert b"hunter2" in before.read()
@@ -63,16 +63,14 @@ def test_it_is_replaced_as_a_whole_without_leftovers(file: Path, account: Accoun
 
 @posix_only
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620])
-def test_a_file_that_others_can_access_is_refused(file: Path, account: Account, mode: int) -> None:
+def test_a_file_that_others_can_access_is_refused(file, account, mode):
     file.chmod(mode)
     assert "chmod 600" in refusal(file, account).hint
 
 
 @posix_only
 @pytest.mark.parametrize("mode", [0o770, 0o707, 0o722])
-def test_a_directory_that_others_can_write_to_is_refused(
-    file: Path, account: Account, mode: int
-) -> None:
+def test_a_directory_that_others_can_write_to_is_refused(file, account, mode):
     file.parent.chmod(mode)
     assert "chmod go-w" in refusal(file.parent, account, file.parent).hint
     with pytest.raises(CredentialsError):
@@ -81,13 +79,13 @@ def test_a_directory_that_others_can_write_to_is_refused(
 
 
 @posix_only
-def test_a_directory_that_others_can_only_read_is_accepted(file: Path, account: Account) -> None:
+def test_a_directory_that_others_can_only_read_is_accepted(file, account):
     file.parent.chmod(0o755)
     assert open_store("file", file.parent).get_secret(account) == Secret("hunter2")
 
 
 @posix_only
-def test_the_command_in_the_hint_works(tmp_path: Path, account: Account) -> None:
+def test_the_command_in_the_hint_works(tmp_path, account):
     state_dir = tmp_path / "it's; mine"
     store = open_store("file", state_dir)
     store.set_secret(account, Secret("hunter2"))
@@ -98,13 +96,13 @@ def test_the_command_in_the_hint_works(tmp_path: Path, account: Account) -> None
         assert store.get_secret(account) == Secret("hunter2")
 
 
-def test_a_huge_file_is_not_read(file: Path, account: Account) -> None:
+def test_a_huge_file_is_not_read(file, account):
     os.truncate(file, 1 << 36)
     assert "file too large" in refusal(file, account).message
 
 
 @posix_only
-def test_a_symbolic_link_is_not_followed(file: Path, account: Account) -> None:
+def test_a_symbolic_link_is_not_followed(file, account):
     elsewhere = file.rename(file.with_name("elsewhere.json"))
     file.symlink_to(elsewhere)
     assert "symbolic link" in refusal(file, account).message
@@ -114,13 +112,13 @@ def test_a_symbolic_link_is_not_followed(file: Path, account: Account) -> None:
 
 
 @posix_only
-def test_a_fifo_does_not_hang(file: Path, account: Account) -> None:
+def test_a_fifo_does_not_hang(file, account):
     file.unlink()
     os.mkfifo(file, 0o600)
     assert "not a regular file" in refusal(file, account).message
 
 
-def test_a_directory_instead_of_the_file_is_refused(file: Path, account: Account) -> None:
+def test_a_directory_instead_of_the_file_is_refused(file, account):
     file.unlink()
     file.mkdir(mode=0o700)
     refusal(file, account)
@@ -129,9 +127,7 @@ def test_a_directory_instead_of_the_file_is_refused(file: Path, account: Account
 @pytest.mark.parametrize(
     "content", [b"", b"{hunter2", b"\xff\xfe", b"[]", b'{"a": 1}', b"[" * 100_000]
 )
-def test_a_corrupt_file_is_refused_and_not_quoted(
-    file: Path, account: Account, content: bytes
-) -> None:
+def test_a_corrupt_file_is_refused_and_not_quoted(file, account, content):
     file.write_bytes(content)
     error = refusal(file, account)
     assert "login" in error.hint
@@ -139,7 +135,7 @@ def test_a_corrupt_file_is_refused_and_not_quoted(
     assert error.__context__ is None
 
 
-def test_a_corrupt_token_is_none(file: Path, account: Account) -> None:
+def test_a_corrupt_token_is_none(file, account):
     store = open_store("file", file.parent)
     now = time.time()
     store.set_token(account, Token(Secret("eyJ0"), now + 60, now))
@@ -150,16 +146,14 @@ def test_a_corrupt_token_is_none(file: Path, account: Account) -> None:
     assert store.get_token(account) is None
 
 
-def test_a_token_of_unknown_age_is_none(file: Path, account: Account) -> None:
+def test_a_token_of_unknown_age_is_none(file, account):
     """Earlier versions did not store when a token was obtained."""
     store = open_store("file", file.parent)
     store.set_token(account, Token(Secret("eyJ0"), time.time() + 60))
     assert store.get_token(account) is None
 
 
-def test_a_state_directory_that_cannot_be_created_is_an_error(
-    tmp_path: Path, account: Account
-) -> None:
+def test_a_state_directory_that_cannot_be_created_is_an_error(tmp_path, account):
     (tmp_path / "file").write_bytes(b"")
     store = open_store("file", tmp_path / "file")
     with pytest.raises(CredentialsError):
@@ -169,7 +163,7 @@ def test_a_state_directory_that_cannot_be_created_is_an_error(
 
 @settings(max_examples=50, deadline=None)
 @given(st.binary() | st.text().map(lambda text: json.dumps({"a": text}).encode()))
-def test_any_content_is_none_or_a_credentials_error(content: bytes) -> None:
+def test_any_content_is_none_or_a_credentials_error(content):
     account = Account("https://auth.example", "https://api.example", "client-1")
     with tempfile.TemporaryDirectory() as directory:
         file = Path(directory, "credentials.json")

@@ -7,8 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -113,7 +112,7 @@ class WaitingKeyring(AnsweringKeyring):
 
 
 @pytest.fixture
-def waiting_keyring() -> Iterator[WaitingKeyring]:
+def waiting_keyring():
     backend = WaitingKeyring()
     yield backend
     backend.unlocked.set()
@@ -124,7 +123,7 @@ def assert_names_the_alternatives(error: CredentialsError) -> None:
         assert alternative in error.hint
 
 
-def test_its_name_contains_the_backend(keyring_backend: Any) -> None:
+def test_its_name_contains_the_backend(keyring_backend):
     assert KeyringStore(keyring_backend).name == "keyring (fake Keyring)"
     assert KeyringStore(null.Keyring()).name == "keyring (null Keyring)"
 
@@ -154,23 +153,21 @@ def chain_of(*backends: Any) -> Any:
     ],
     ids=["itself", "derived", "in a chain"],
 )
-def test_a_keyring_that_does_not_encrypt_is_called_so(backend: Any) -> None:
+def test_a_keyring_that_does_not_encrypt_is_called_so(backend):
     store = KeyringStore(backend)
     assert store.is_plaintext_keyring
     assert store.name.startswith("plain-text keyring (")
     assert "file PlaintextKeyring" in store.name
 
 
-def test_other_keyrings_are_not_called_plain_text(keyring_backend: Any) -> None:
+def test_other_keyrings_are_not_called_plain_text(keyring_backend):
     for backend in (keyring_backend, null.Keyring(), chain_of(null.Keyring(), fail.Keyring())):
         store = KeyringStore(backend)
         assert not store.is_plaintext_keyring
         assert store.name.startswith("keyring (")
 
 
-def test_entries_are_recognizable_in_the_keyring_program(
-    keyring_backend: Any, account: Account
-) -> None:
+def test_entries_are_recognizable_in_the_keyring_program(keyring_backend, account):
     KeyringStore(keyring_backend).set_secret(account, SECRET)
     [(service, username)] = keyring_backend.entries
     assert username == "client-1"
@@ -191,9 +188,7 @@ def test_entries_are_recognizable_in_the_keyring_program(
         (SystemExit("hunter2"), "the keyring failed (SystemExit)"),
     ],
 )
-def test_every_exception_of_a_backend_is_explained(
-    account: Account, raised: BaseException, message: str
-) -> None:
+def test_every_exception_of_a_backend_is_explained(account, raised, message):
     store = KeyringStore(AnsweringKeyring(raised))
     for use in (
         lambda: store.get_secret(account),
@@ -208,12 +203,12 @@ def test_every_exception_of_a_backend_is_explained(
         assert caught.value.__context__ is None
 
 
-def test_the_fail_backend_means_no_keyring(account: Account) -> None:
+def test_the_fail_backend_means_no_keyring(account):
     with pytest.raises(CredentialsError, match="this machine has no keyring"):
         KeyringStore(fail.Keyring()).get_secret(account)
 
 
-def test_the_null_backend_is_not_a_usable_keyring(account: Account) -> None:
+def test_the_null_backend_is_not_a_usable_keyring(account):
     with pytest.raises(CredentialsError, match="did not store the secret") as caught:
         KeyringStore(null.Keyring()).set_secret(account, SECRET)
     assert_names_the_alternatives(caught.value)
@@ -225,9 +220,7 @@ def a_token(length: int) -> Token:
 
 
 @pytest.mark.parametrize("fault", [None, PasswordDeleteError("hunter2")], ids=["silent", "raising"])
-def test_an_entry_that_is_not_deleted_is_an_error(
-    account: Account, fault: Exception | None
-) -> None:
+def test_an_entry_that_is_not_deleted_is_an_error(account, fault):
     store = KeyringStore(StubbornKeyring(fault))
     store.set_secret(account, SECRET)
     with pytest.raises(CredentialsError, match="the keyring refused to delete an entry") as caught:
@@ -238,7 +231,7 @@ def test_an_entry_that_is_not_deleted_is_an_error(
     assert caught.value.__context__ is None
 
 
-def test_an_error_after_a_successful_deletion_is_ignored(account: Account) -> None:
+def test_an_error_after_a_successful_deletion_is_ignored(account):
     store = KeyringStore(StubbornKeyring(PasswordDeleteError("No such password!"), deletes=True))
     store.set_secret(account, SECRET)
     store.delete(account)
@@ -250,9 +243,7 @@ def test_an_error_after_a_successful_deletion_is_ignored(account: Account) -> No
     [as_windows, lambda text: text[:1000], lambda text: text if len(text) < 1000 else None],
     ids=["raises", "truncates", "drops"],
 )
-def test_a_token_too_long_for_the_keyring_is_not_stored(
-    account: Account, change: Callable[[str], str | None]
-) -> None:
+def test_a_token_too_long_for_the_keyring_is_not_stored(account, change):
     backend = ChangingKeyring(change)
     store = KeyringStore(backend)
     assert store.set_token(account, a_token(500)) is True
@@ -271,9 +262,7 @@ def refuse_new(text: str) -> str:
     "change", [refuse_new, lambda text: text[:3], lambda text: text.replace("new", "")]
 )
 @pytest.mark.parametrize("old", ["old", None])
-def test_what_was_there_before_a_refused_secret_can_be_restored(
-    account: Account, change: Callable[[str], str | None], old: str | None
-) -> None:
+def test_what_was_there_before_a_refused_secret_can_be_restored(account, change, old):
     backend = ChangingKeyring(change)
     store = KeyringStore(backend)
     if old is not None:
@@ -285,7 +274,7 @@ def test_what_was_there_before_a_refused_secret_can_be_restored(
     assert list(backend.entries.values()) == ([] if old is None else [old])
 
 
-def test_a_keyring_that_cannot_restore_says_so(account: Account) -> None:
+def test_a_keyring_that_cannot_restore_says_so(account):
     store = KeyringStore(StubbornKeyring(None))
     before = store.entries(account)
     store.set_secret(account, SECRET)
@@ -293,18 +282,18 @@ def test_a_keyring_that_cannot_restore_says_so(account: Account) -> None:
 
 
 @pytest.mark.parametrize("value", [b"bytes", 7, ["list"], object()])
-def test_an_entry_that_is_not_text_is_an_error(value: Any, account: Account) -> None:
+def test_an_entry_that_is_not_text_is_an_error(value, account):
     with pytest.raises(CredentialsError, match="the keyring failed"):
         KeyringStore(AnsweringKeyring(value)).get_secret(account)
 
 
-def test_a_chain_of_backends_is_named_by_all() -> None:
+def test_a_chain_of_backends_is_named_by_all():
     chain = AnsweringKeyring(None)
     chain.backends = [null.Keyring(), fail.Keyring()]
     assert KeyringStore(chain).name == "keyring (null Keyring, fail Keyring)"
 
 
-def test_a_blocking_keyring_times_out(account: Account, waiting_keyring: WaitingKeyring) -> None:
+def test_a_blocking_keyring_times_out(account, waiting_keyring):
     store = KeyringStore(waiting_keyring, seconds=0.05)
     with pytest.raises(CredentialsError, match="did not answer within") as caught:
         store.get_secret(account)
@@ -312,7 +301,7 @@ def test_a_blocking_keyring_times_out(account: Account, waiting_keyring: Waiting
     assert "unlock" in caught.value.hint
 
 
-def test_a_keyring_that_no_thread_can_ask_is_an_error(account: Account) -> None:
+def test_a_keyring_that_no_thread_can_ask_is_an_error(account):
     store = KeyringStore(AnsweringKeyring(None), start_thread=FewThreads(0))
     with pytest.raises(CredentialsError, match="the keyring cannot be asked") as caught:
         store.get_secret(account)
@@ -320,9 +309,7 @@ def test_a_keyring_that_no_thread_can_ask_is_an_error(account: Account) -> None:
     assert store.name == "keyring (not available)"
 
 
-def test_a_keyring_that_timed_out_is_not_called_again(
-    account: Account, waiting_keyring: WaitingKeyring
-) -> None:
+def test_a_keyring_that_timed_out_is_not_called_again(account, waiting_keyring):
     store = KeyringStore(waiting_keyring, seconds=0.05)
     for _ in range(3):
         with pytest.raises(CredentialsError, match="did not answer within"):
@@ -332,9 +319,7 @@ def test_a_keyring_that_timed_out_is_not_called_again(
     assert waiting_keyring.calls == 1
 
 
-def test_a_long_wait_is_announced_once_and_succeeds(
-    account: Account, waiting_keyring: WaitingKeyring
-) -> None:
+def test_a_long_wait_is_announced_once_and_succeeds(account, waiting_keyring):
     notes = []
 
     def unlock(text: str) -> None:
@@ -349,9 +334,7 @@ def test_a_long_wait_is_announced_once_and_succeeds(
     assert notes == ["waiting for the keyring, which may be asking you to unlock it"]
 
 
-def test_a_timeout_before_the_announcement_is_silent(
-    account: Account, waiting_keyring: WaitingKeyring
-) -> None:
+def test_a_timeout_before_the_announcement_is_silent(account, waiting_keyring):
     notes = []
     store = KeyringStore(waiting_keyring, seconds=0.05, patience=0.05, notify=notes.append)
     with pytest.raises(CredentialsError):
@@ -374,7 +357,7 @@ class Keyring(KeyringBackend):
 
 
 @pytest.mark.slow
-def test_a_call_that_hangs_does_not_delay_the_exit(tmp_path: Path) -> None:
+def test_a_call_that_hangs_does_not_delay_the_exit(tmp_path):
     (tmp_path / "hanging.py").write_text(HANGING, encoding="utf-8")
     environment = {"PYTHON_KEYRING_BACKEND": "hanging.Keyring", "PYTHONPATH": str(tmp_path)}
     started = time.monotonic()
@@ -393,12 +376,12 @@ def test_a_call_that_hangs_does_not_delay_the_exit(tmp_path: Path) -> None:
 @example('{"access_token": "abc", "expires_at": [], "obtained_at": 1}')
 @example('{"access_token": "abc", "expires_at": Infinity, "obtained_at": null}')
 @example("[" * 100_000)
-def test_a_corrupt_token_is_none(text: str) -> None:
+def test_a_corrupt_token_is_none(text):
     account = Account("https://auth.example", "https://api.example", "client-1")
     assert KeyringStore(AnsweringKeyring(text)).get_token(account) is None
 
 
-def test_a_corrupt_secret_is_refused_and_not_quoted(account: Account) -> None:
+def test_a_corrupt_secret_is_refused_and_not_quoted(account):
     with pytest.raises(CredentialsError) as caught:
         KeyringStore(AnsweringKeyring("hunter2\x00")).get_secret(account)
     assert "hunter2" not in caught.value.message + caught.value.hint
@@ -441,7 +424,7 @@ def run_in_process(environment: dict[str, str]) -> list[str]:
         ("no.such.Backend", "the keyring failed (ModuleNotFoundError)"),
     ],
 )
-def test_the_system_keyring_is_imported_only_when_needed(backend: str, message: str) -> None:
+def test_the_system_keyring_is_imported_only_when_needed(backend, message):
     imported, error, name = run_in_process({"PYTHON_KEYRING_BACKEND": backend})
     assert imported == "False"
     assert error == message

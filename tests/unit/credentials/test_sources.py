@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 import time
-from pathlib import Path
-from typing import Any
 
 import pytest
 from keyring.backends import fail
 
 from dkimctl.credentials.keyring_store import KeyringStore
 from dkimctl.credentials.sources import find_credentials, open_store
-from dkimctl.credentials.store import Account, CredentialStore
+from dkimctl.credentials.store import Account
 from dkimctl.errors import CredentialsError
 from dkimctl.models.secret import Secret, Token
 
@@ -21,7 +19,7 @@ STORED_TOKEN = Token(Secret("stored-token"), NOW + 3600, NOW)
 
 
 @pytest.fixture
-def stored(account: Account, keyring_backend: Any) -> CredentialStore:
+def stored(account, keyring_backend):
     store = KeyringStore(keyring_backend)
     store.set_secret(account, Secret("stored-secret"))
     store.set_token(account, STORED_TOKEN)
@@ -33,20 +31,18 @@ def stored(account: Account, keyring_backend: Any) -> CredentialStore:
     [{}, {"DKIMCTL_CLIENT_SECRET": "", "DKIMCTL_ACCESS_TOKEN": ""}],
     ids=["unset", "empty"],
 )
-def test_without_variables_the_store_is_used(
-    environ: dict[str, str], account: Account, stored: CredentialStore
-) -> None:
+def test_without_variables_the_store_is_used(environ, account, stored):
     assert find_credentials(environ, account, stored) is stored
 
 
-def test_a_secret_in_the_environment_comes_first(account: Account, stored: CredentialStore) -> None:
+def test_a_secret_in_the_environment_comes_first(account, stored):
     credentials = find_credentials({"DKIMCTL_CLIENT_SECRET": "given\n"}, account, stored)
     assert credentials.name == "environment"
     assert credentials.get_secret(account) == Secret("given")
     assert credentials.get_token(account) is None
 
 
-def test_a_token_in_the_environment_comes_first(account: Account, stored: CredentialStore) -> None:
+def test_a_token_in_the_environment_comes_first(account, stored):
     credentials = find_credentials({"DKIMCTL_ACCESS_TOKEN": "given"}, account, stored)
     given = Token(Secret("given"), math.inf)
     assert credentials.get_token(account) == given
@@ -54,21 +50,19 @@ def test_a_token_in_the_environment_comes_first(account: Account, stored: Creden
     assert credentials.get_token(account) == given, "it is the user's to remove"
 
 
-def test_a_token_alone_is_renewed_with_the_stored_secret(
-    account: Account, stored: CredentialStore
-) -> None:
+def test_a_token_alone_is_renewed_with_the_stored_secret(account, stored):
     credentials = find_credentials({"DKIMCTL_ACCESS_TOKEN": "given"}, account, stored)
     assert credentials.get_secret(account) == Secret("stored-secret")
 
 
-def test_token_and_secret_in_the_environment_need_no_store(account: Account) -> None:
+def test_token_and_secret_in_the_environment_need_no_store(account):
     environ = {"DKIMCTL_ACCESS_TOKEN": "token", "DKIMCTL_CLIENT_SECRET": "secret"}
     credentials = find_credentials(environ, account, KeyringStore(fail.Keyring()))
     assert credentials.get_secret(account) == Secret("secret")
     assert credentials.get_token(account) == Token(Secret("token"), math.inf)
 
 
-def test_a_token_alone_works_without_a_keyring(account: Account) -> None:
+def test_a_token_alone_works_without_a_keyring(account):
     environ = {"DKIMCTL_ACCESS_TOKEN": "token"}
     credentials = find_credentials(environ, account, KeyringStore(fail.Keyring()))
     assert credentials.get_token(account) == Token(Secret("token"), math.inf)
@@ -76,9 +70,7 @@ def test_a_token_alone_works_without_a_keyring(account: Account) -> None:
     assert credentials.secret_source(account) is None
 
 
-def test_tokens_obtained_with_the_environment_stay_in_memory(
-    account: Account, stored: CredentialStore
-) -> None:
+def test_tokens_obtained_with_the_environment_stay_in_memory(account, stored):
     credentials = find_credentials({"DKIMCTL_CLIENT_SECRET": "given"}, account, stored)
     renewed = Token(Secret("renewed"), NOW + 3600, NOW)
     assert credentials.set_token(account, renewed) is True
@@ -86,9 +78,7 @@ def test_tokens_obtained_with_the_environment_stay_in_memory(
     assert stored.get_token(account) == STORED_TOKEN
 
 
-def test_the_environment_applies_to_its_account_only(
-    account: Account, stored: CredentialStore
-) -> None:
+def test_the_environment_applies_to_its_account_only(account, stored):
     environ = {"DKIMCTL_ACCESS_TOKEN": "token", "DKIMCTL_CLIENT_SECRET": "secret"}
     credentials = find_credentials(environ, account, stored)
     other = Account(account.auth_url, account.base_url, "client-2")
@@ -97,16 +87,14 @@ def test_the_environment_applies_to_its_account_only(
 
 
 @pytest.mark.parametrize("variable", ["DKIMCTL_ACCESS_TOKEN", "DKIMCTL_CLIENT_SECRET"])
-def test_a_variable_that_no_header_can_carry_is_named_and_not_quoted(
-    variable: str, account: Account, stored: CredentialStore
-) -> None:
+def test_a_variable_that_no_header_can_carry_is_named_and_not_quoted(variable, account, stored):
     with pytest.raises(CredentialsError) as caught:
         find_credentials({variable: "hunter2\tx"}, account, stored)
     assert variable in caught.value.message
     assert "hunter2" not in caught.value.message + caught.value.hint
 
 
-def test_each_kind_of_store_can_be_opened(tmp_path: Path) -> None:
+def test_each_kind_of_store_can_be_opened(tmp_path):
     assert open_store("file", tmp_path).name == f"file {tmp_path / 'credentials.json'}"
     assert isinstance(open_store("keyring", tmp_path), KeyringStore)
     assert list(tmp_path.iterdir()) == []

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from dkimctl.credentials.store import Account, CredentialStore
+from dkimctl.credentials.store import Account
 from dkimctl.models.secret import Secret, Token
 
 SECRET = Secret("s3cr:et with spaces, \u00e9 and \\ \" '")
@@ -17,12 +17,12 @@ def a_token(seconds: float = 3600) -> Token:
     return Token(Secret("eyJ0.abc-_~+/="), now + seconds, now)
 
 
-def test_a_new_store_is_empty(store: CredentialStore, account: Account) -> None:
+def test_a_new_store_is_empty(store, account):
     assert store.get_secret(account) is None
     assert store.get_token(account) is None
 
 
-def test_stores_secret_and_token(store: CredentialStore, account: Account) -> None:
+def test_stores_secret_and_token(store, account):
     token = a_token()
     store.set_secret(account, SECRET)
     assert store.set_token(account, token) is True
@@ -30,19 +30,19 @@ def test_stores_secret_and_token(store: CredentialStore, account: Account) -> No
     assert store.get_token(account) == token
 
 
-def test_a_new_secret_replaces_the_old_one(store: CredentialStore, account: Account) -> None:
+def test_a_new_secret_replaces_the_old_one(store, account):
     store.set_secret(account, Secret("old"))
     store.set_secret(account, Secret("new"))
     assert store.get_secret(account) == Secret("new")
 
 
 @pytest.mark.interface("3.1", "expiry")
-def test_an_expired_token_is_none(store: CredentialStore, account: Account) -> None:
+def test_an_expired_token_is_none(store, account):
     store.set_token(account, a_token(seconds=-1))
     assert store.get_token(account) is None
 
 
-def test_a_token_with_an_invalid_expiry_is_none(store: CredentialStore, account: Account) -> None:
+def test_a_token_with_an_invalid_expiry_is_none(store, account):
     store.set_token(account, Token(Secret("abc"), float("nan"), time.time()))
     assert store.get_token(account) is None
 
@@ -52,15 +52,13 @@ def test_a_token_with_an_invalid_expiry_is_none(store: CredentialStore, account:
     [(60, 3600), (-3601, 3600), (-1, 3601), (-1, float("inf")), (float("nan"), 3600)],
     ids=["tomorrow", "an hour ago", "for too long", "for ever", "never"],
 )
-def test_a_token_of_a_clock_that_was_set_is_none(
-    store: CredentialStore, account: Account, obtained: float, lasts: float
-) -> None:
+def test_a_token_of_a_clock_that_was_set_is_none(store, account, obtained, lasts):
     obtained_at = time.time() + obtained
     store.set_token(account, Token(Secret("abc"), obtained_at + lasts, obtained_at))
     assert store.get_token(account) is None
 
 
-def test_only_the_refused_token_is_discarded(store: CredentialStore, account: Account) -> None:
+def test_only_the_refused_token_is_discarded(store, account):
     refused, new = a_token(), a_token(1800)
     store.set_secret(account, SECRET)
     store.set_token(account, new)
@@ -71,7 +69,7 @@ def test_only_the_refused_token_is_discarded(store: CredentialStore, account: Ac
     assert store.get_secret(account) == SECRET
 
 
-def test_delete_removes_both_and_can_be_repeated(store: CredentialStore, account: Account) -> None:
+def test_delete_removes_both_and_can_be_repeated(store, account):
     store.set_secret(account, SECRET)
     store.set_token(account, a_token())
     for _ in range(2):
@@ -90,9 +88,7 @@ def test_delete_removes_both_and_can_be_repeated(store: CredentialStore, account
         Account('https://auth.example", "https://api.example', "", "client-1"),
     ],
 )
-def test_an_account_gets_only_its_own_credentials(
-    store: CredentialStore, account: Account, other: Account
-) -> None:
+def test_an_account_gets_only_its_own_credentials(store, account, other):
     store.set_secret(account, SECRET)
     store.set_token(account, a_token())
     assert store.get_secret(other) is None

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 
 import pytest
 
@@ -24,13 +23,13 @@ def _resolve(
 
 
 @pytest.fixture(scope="session")
-def resolve() -> Callable[..., Profile]:
+def resolve():
     """Resolve a profile; every source is optional."""
     return _resolve
 
 
 @pytest.fixture(scope="session")
-def sources() -> Callable[..., Mapping[str, str]]:
+def sources():
     """The source of each key as words; every argument is optional."""
 
     def sources(**given: object) -> Mapping[str, str]:
@@ -42,7 +41,7 @@ def sources() -> Callable[..., Mapping[str, str]]:
 
 
 @pytest.fixture(scope="session")
-def refusal() -> Callable[..., UsageError]:
+def refusal():
     """The error of resolving a profile."""
 
     def refusal(**sources: object) -> UsageError:
@@ -55,7 +54,7 @@ def refusal() -> Callable[..., UsageError]:
 
 
 @pytest.fixture
-def load(tmp_path: Path) -> Callable[[str], Config]:
+def load(tmp_path):
     """Load a config file with this text."""
 
     def load(text: str) -> Config:
@@ -67,7 +66,7 @@ def load(tmp_path: Path) -> Callable[[str], Config]:
 
 
 @pytest.fixture
-def problems(load: Callable[[str], Config], tmp_path: Path) -> Callable[[str], list[str]]:
+def problems(load, tmp_path):
     """The problems of a config file with this text."""
 
     def problems(text: str) -> list[str]:
