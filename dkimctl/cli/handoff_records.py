@@ -51,7 +51,7 @@ def retired_records(
     Warns of those that are due, and whose successors are not there; see `rotate --retired`.
     `assume`: a newer key replaces an older one, where that is not recorded.
     """
-    from dkimctl.cli.looks import review_now
+    from dkimctl.cli.checking import review_now
     from dkimctl.cli.output.rotation import retired_results
     from dkimctl.rotation.review import read_known_keys
 

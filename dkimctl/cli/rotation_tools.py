@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from dkimctl.cli.checking import open_source
 from dkimctl.cli.interruption import stopping
-from dkimctl.cli.options.checking import open_source
 from dkimctl.cli.progress import CheckProgress, RegistrationProgress
 from dkimctl.cli.session import Session
 from dkimctl.publishing.targets import open_targets

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterator, Sequence
-from datetime import datetime
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dkimctl.cli.completion import complete_selection
 from dkimctl.cli.options import read_duration
-from dkimctl.cli.output.streams import AlikeWarnings, warn_unreadable
+from dkimctl.cli.output.streams import AlikeWarnings, Reporter, warn_unreadable
 from dkimctl.cli.session import Session
 from dkimctl.errors import ExitCode, NegativeAnswer, UsageError
 from dkimctl.ledger.selection import Selection
-from dkimctl.models.registration import Outcome, Result
+from dkimctl.models.registration import Outcome, Registration, RegistrationKey, Result, named
 from dkimctl.registration import outcomes
+from dkimctl.render.renderer import sound_record
 from dkimctl.text.escaping import few
+from dkimctl.text.grouping import without_names
 
 if TYPE_CHECKING:
     from dkimctl.rotation.retirement import RetirementPolicy
@@ -126,3 +128,54 @@ def read_retirement_policy(
     age = read_duration("--max-age-of-check", max_age or MAX_AGE_OF_CHECK)
     grace = session.config.rotation.grace
     return RetirementPolicy(now, now - age, assume_successors, grace=grace)
+
+
+class Checkable:
+    """The registrations of `results` that have a record to check; it warns about the others.
+
+    `retired`: the keys whose records may be gone, each with the reason. `counted`: the keys whose
+    looks are recorded in the ledger; None: all. `status`: the exit code, as far as
+    `registrations` has been iterated over. `left_out` says what becomes of the others.
+    """
+
+    def __init__(
+        self,
+        results: Iterable[Result],
+        reporter: Reporter,
+        *,
+        retired: Mapping[RegistrationKey, str],
+        counted: Container[RegistrationKey] | None = None,
+        status: ExitCode = ExitCode.OK,
+        left_out: str = "not checked",
+    ) -> None:
+        self._left_out = left_out
+        self.registrations = self._with_record(results, reporter)
+        self.retired = retired
+        self.counted = counted
+        self.status = status
+
+    def _with_record(self, results: Iterable[Result], reporter: Reporter) -> Iterator[Registration]:
+        warnings = AlikeWarnings(reporter)
+        for result in results:
+            if sound_record(result) is not None:
+                yield result.registration
+                continue
+            name, why = named(result.registration), f"{result.outcome}: {result.reason}"
+            kind = f"{self._left_out}: {without_names(why, *result.registration.key)}"
+            warnings.warn(f"{name} is {self._left_out}: {why}", kind=kind, code=result.outcome)
+            self.status = ExitCode.NO
+        warnings.close()
+
+
+def retired_keys(session: Session) -> Mapping[RegistrationKey, str]:
+    """The keys of the ledger whose records may be gone, each with the reason."""
+    from dkimctl.rotation.retirement import keys_past_grace
+
+    ledger = session.open_ledger(for_writing=False)
+    domains = ledger.rotated_domains()
+    if not domains:
+        return {}
+    rotated = [one for one in ledger.all() if one.key.sign_domain in domains]
+    grace = session.config.rotation.grace
+    reasons = keys_past_grace(rotated, ledger.histories(), datetime.now(UTC), grace)
+    return {key: session.reporter.complete(reason) for key, reason in reasons.items()}

@@ -6,44 +6,104 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
-from dkimctl.cli.checkable import select_checkable
-from dkimctl.cli.interruption import ending_like_ctrl_c
-from dkimctl.cli.looks import recorded_looks
-from dkimctl.cli.notify import CheckNotices, require_checks_to_notify
-from dkimctl.cli.options import LEDGER, App, OutputOption, examples
-from dkimctl.cli.options.checking import (
+from dkimctl.cli.checking import (
     MAX_IN_FLIGHT,
+    SERVERS_PANEL,
     WARN_WITHIN,
-    ExpectAbsentOption,
-    FormatOption,
-    MaxInFlightOption,
-    NotifyOption,
     ResolverOption,
-    SavedOption,
     ServerOption,
-    TestNoticeOption,
-    WaitOption,
-    WarnWithinOption,
     open_source,
     read_policy,
+    recorded_looks,
+    warn_not_recorded,
 )
+from dkimctl.cli.interruption import ending_like_ctrl_c
+from dkimctl.cli.notify import CheckNotices, require_checks_to_notify
+from dkimctl.cli.options import LEDGER, SAVED_RESULT, App, OutputOption, examples
 from dkimctl.cli.output.checks import CheckSink
 from dkimctl.cli.output.destination import require_writable
 from dkimctl.cli.output.results import worst_check
 from dkimctl.cli.progress import CheckProgress
-from dkimctl.cli.selection import SelectionArgument, read_selection, warn_unmatched
+from dkimctl.cli.selection import (
+    Checkable,
+    SelectionArgument,
+    read_selection,
+    registered_results,
+    retired_keys,
+    saved_results,
+    warn_unmatched,
+)
 from dkimctl.cli.session import Session, open_session
-from dkimctl.dns.looks import Looks
+from dkimctl.dns.looks import Looks, same_records
 from dkimctl.dns.verdicts import Check
-from dkimctl.errors import Interrupted, UsageError
-from dkimctl.models.registration import Registration
+from dkimctl.errors import Interrupted, LedgerError, UsageError
+from dkimctl.ledger.selection import Selection
+from dkimctl.models.registration import Outcome, Registration, RegistrationKey
 from dkimctl.render.monitoring import Run
-from dkimctl.render.renderer import CheckFormat
+from dkimctl.render.renderer import CheckFormat, sound_record
 
 app = App()
+
+SavedOption = Annotated[
+    str | None,
+    typer.Option(
+        "--from",
+        metavar="FILE",
+        help=f"Check the registrations in a file instead of those in the ledger: {SAVED_RESULT}",
+    ),
+]
+MaxInFlightOption = Annotated[
+    int,
+    typer.Option(
+        "--max-in-flight",
+        metavar="N",
+        min=1,
+        max=1000,
+        help="Parallel queries to one server, 1 to 1000.",
+        rich_help_panel=SERVERS_PANEL,
+    ),
+]
+WaitOption = Annotated[
+    str | None,
+    typer.Option(
+        "--wait",
+        metavar="TIME",
+        help="Check again until all records are as expected, for at most this long, such as 30m.",
+    ),
+]
+ExpectAbsentOption = Annotated[
+    bool, typer.Option("--expect-absent", help="Expect the records to be gone from DNS.")
+]
+WarnWithinOption = Annotated[
+    str,
+    typer.Option(
+        "--warn-within",
+        metavar="TIME",
+        help="Warn about unpublished records whose signing starts within this time.",
+    ),
+]
+NotifyOption = Annotated[
+    bool,
+    typer.Option(
+        "--notify",
+        help="Tell what has become worse or better since the last run: see notify in the config "
+        "file.",
+    ),
+]
+TestNoticeOption = Annotated[
+    bool,
+    typer.Option("--test-notice", help="Only send a notice, as a test: see notify."),
+]
+FormatOption = Annotated[
+    CheckFormat | None,
+    typer.Option(
+        "--format", "-f", metavar="FORMAT", help=f"{', '.join(CheckFormat)} (default: table)."
+    ),
+]
 
 
 @app.command(
@@ -95,7 +155,7 @@ def check_dns(
     source = open_source(server or (), resolver, max_in_flight)
     selected = read_selection(session, selection)
     # What other servers have is not known if some are given.
-    checkable = select_checkable(session, selected, saved, recorded=not source.is_given)
+    checkable = _select(session, selected, saved, recorded=not source.is_given)
     run = Run(session.profile.name, began, lambda: bool(checkable.status or selected.unmatched()))
     progress = CheckProgress(session.reporter, policy.wanted, may_draw=_may_draw(fmt, output))
     looks = Looks(())
@@ -151,3 +211,36 @@ def _may_draw(fmt: CheckFormat | None, output: Path | None) -> bool:
     """A table is written at the end; other formats are written to a terminal meanwhile."""
     is_table = fmt in (None, CheckFormat.TABLE)
     return is_table or output is not None or not sys.stdout.isatty()
+
+
+def _select(
+    session: Session, selection: Selection, saved: str | None, *, recorded: bool
+) -> Checkable:
+    """What is selected of the file `saved`, or of the ledger; `recorded`: looks are.
+
+    Raises like `registered_results`.
+    """
+    if saved is None:
+        registered = registered_results(session, selection)
+        retired = retired_keys(session)
+        every = None if recorded else ()
+        return Checkable(registered, session.reporter, retired=retired, counted=every)
+    from_file, status = saved_results(session, saved, selection)
+    results = list(from_file)
+    sound = [one.registration for one in results if sound_record(one)]
+    retired = {
+        one.registration.key: one.reason for one in results if one.outcome is Outcome.RETIRED
+    }
+    counted = _keys_to_record(session, sound) if recorded else set()
+    return Checkable(results, session.reporter, retired=retired, counted=counted, status=status)
+
+
+def _keys_to_record(session: Session, saved: Iterable[Registration]) -> set[RegistrationKey]:
+    """The keys of a saved result that the ledger has with the same record."""
+    try:
+        return same_records(session.open_ledger(for_writing=False), saved)
+    except LedgerError as error:
+        warn_not_recorded(session, error)
+    except UsageError:  # no account is set up, and a saved result needs none
+        pass
+    return set()

@@ -229,7 +229,7 @@ def _list_retired(
     *,
     look: bool,
 ) -> int:
-    from dkimctl.cli.looks import review_now
+    from dkimctl.cli.checking import review_now
     from dkimctl.rotation.review import Review, read_known_keys
 
     if output_options.output is not None:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dkimctl.cli.checking import ResolverOption, ServerOption, open_source
 from dkimctl.cli.options import LEDGER, App, OutputOption, TableOrJson, TableOrJsonOption, examples
-from dkimctl.cli.options.checking import ResolverOption, ServerOption, open_source
 from dkimctl.cli.output.destination import require_writable, table_layout, write_chunks
 from dkimctl.cli.output.results import worst_check
 from dkimctl.cli.session import Session, open_session

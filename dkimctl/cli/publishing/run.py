@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from dkimctl.cli import prompt
+from dkimctl.cli.checking import check_records
 from dkimctl.cli.interruption import interrupting
 from dkimctl.cli.options.publishing import PublishOptions
 from dkimctl.cli.output import next_steps
@@ -15,7 +16,6 @@ from dkimctl.cli.output.results import worst
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.cli.progress import PublicationProgress
 from dkimctl.cli.publishing.applying import apply_changes
-from dkimctl.cli.publishing.proving import check_records
 from dkimctl.cli.session import Session
 from dkimctl.errors import ExitCode, Interrupted, UsageError
 from dkimctl.models.registration import Registration

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from dkimctl.cli.checkable import Checkable, retired_keys
 from dkimctl.cli.output.results import worst
-from dkimctl.cli.selection import read_selection, registered_results, warn_unmatched
+from dkimctl.cli.selection import (
+    Checkable,
+    read_selection,
+    registered_results,
+    retired_keys,
+    warn_unmatched,
+)
 from dkimctl.cli.session import Session
 from dkimctl.errors import ExitCode
 from dkimctl.models.registration import Registration, named
