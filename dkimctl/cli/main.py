@@ -111,7 +111,7 @@ def dkimctl(
     """
     if ctx.invoked_subcommand is not None:
         return ExitCode.OK
-    from dkimctl.cli.output.guide import show_guide
+    from dkimctl.cli.guide import show_guide
     from dkimctl.cli.session import open_session
 
     return show_guide(open_session(ctx))

@@ -6,17 +6,24 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
-from dkimctl.cli.doctor.dns import check_ipv6, check_resolver, check_targets
-from dkimctl.cli.doctor.findings import Finding, State, wrong
-from dkimctl.cli.doctor.installation import check_libraries, check_python, check_service_extra
-from dkimctl.cli.doctor.ledger import check_keys, check_ledger
-from dkimctl.cli.doctor.service import (
+from dkimctl.cli.doctor_checks import (
+    Finding,
+    State,
     check_auth_url,
     check_base_url,
+    check_config,
     check_credentials,
+    check_keys,
+    check_ledger,
+    check_libraries,
+    check_notices,
+    check_profile,
+    check_python,
+    check_service_extra,
     check_token,
+    wrong,
 )
-from dkimctl.cli.doctor.settings import check_config, check_notices, check_profile
+from dkimctl.cli.doctor_dns import check_ipv6, check_resolver, check_targets
 from dkimctl.cli.session import Session
 from dkimctl.errors import DkimctlError
 from dkimctl.system.threads import StartThread, start_daemon

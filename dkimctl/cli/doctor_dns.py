@@ -1,4 +1,4 @@
-"""DNS: the resolvers of this machine, IPv6, and the DNS targets."""
+"""The checks of `doctor` that ask DNS: resolvers, IPv6, and the DNS targets."""
 
 from __future__ import annotations
 
@@ -7,26 +7,101 @@ import itertools
 import socket
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from dkimctl.cli.doctor.findings import Finding, State
-from dkimctl.cli.doctor.ledger import open_ledger
+from dkimctl.cli.doctor_checks import Finding, State, open_ledger
 from dkimctl.cli.session import Session
+from dkimctl.dns.messages import SOA, USEFUL, Answer, make_question, rcode_text
+from dkimctl.dns.nameserver import (
+    NoAnswer,
+    RecursiveResolver,
+    Server,
+    Timeouts,
+    system_nameservers,
+    validated,
+)
+from dkimctl.dns.zones import find_zone
 from dkimctl.errors import UsageError
 from dkimctl.models.registration import Outcome, Registration
+from dkimctl.text.addresses import Address
 from dkimctl.text.escaping import few, printable
 
 if TYPE_CHECKING:
     from dkimctl.publishing.targets import ZoneAccess
     from dkimctl.text.addresses import Address
 
+_CHECK = "resolver"
+_TIMEOUTS = Timeouts(udp=(1.0, 2.0), tcp=3.0)
+_ROOT = "."  # what every resolver can look up
+_HINT = "check /etc/resolv.conf or the network settings of this machine"
 _MOST_TRIED = 20  # registrations whose zones are tried
 # A root server (F): connecting a UDP socket to it sends nothing, but needs a route.
 _IPV6_ADDRESS = "2001:500:2f::f"
 
 
+class ResolverReport(NamedTuple):
+    """What a resolver answered; `failure` says why nothing useful."""
+
+    address: Address
+    failure: str
+    validates: bool
+    tcp_failure: str
+
+    @property
+    def answers(self) -> bool:
+        return not self.failure
+
+    def findings(self, *, is_spared: bool) -> Iterator[Finding]:
+        """`is_spared`: another one answers, if this one does not."""
+        if self.failure:
+            state = State.WARNING if is_spared else State.WRONG
+            yield Finding(_CHECK, state, f"{self.address}: {self.failure}", _HINT)
+            return
+        yield Finding(_CHECK, State.OK, f"{self.address} answers")
+        if self.tcp_failure:
+            text = f"{self.address}: over TCP, {self.tcp_failure}, so large answers are lost"
+            yield Finding(_CHECK, State.WARNING, text, "open TCP port 53 to it")
+        if not self.validates:
+            text = f"{self.address} does not validate DNSSEC"
+            hint = "`dkimctl check-dns` then does not see signatures that have expired"
+            yield Finding(_CHECK, State.NOTE, text, hint)
+
+
+async def try_resolver(address: Address) -> ResolverReport:
+    """Ask it for the root's SOA record, over UDP and over TCP."""
+    question = validated(make_question(_ROOT, SOA))
+    server = Server(address.host, address.port, recursion=True, timeouts=_TIMEOUTS)
+    try:
+        answer = await server.ask(question)
+    except NoAnswer as error:
+        return ResolverReport(address, str(error), validates=False, tcp_failure="")
+    if failure := _failure(answer):
+        return ResolverReport(address, failure, validates=False, tcp_failure="")
+    try:
+        tcp_failure = _failure(await server.ask_over_tcp(question))
+    except NoAnswer:
+        tcp_failure = "it does not answer"
+    return ResolverReport(address, "", answer.is_validated, tcp_failure)
+
+
+async def find_zone_of(domain: str, nameservers: Sequence[Address]) -> Finding:
+    """Whether the resolvers find the zone of a registered domain."""
+    name = printable(domain)
+    try:
+        zone = await find_zone(domain, RecursiveResolver(nameservers, 1))
+    except NoAnswer as error:
+        return Finding(_CHECK, State.WRONG, f"no zone of {name} is found: {error}", _HINT)
+    if zone is None:
+        hint = "check that the domain is registered and delegated"
+        return Finding(_CHECK, State.WARNING, f"DNS has no zone of {name}", hint)
+    return Finding(_CHECK, State.OK, f"{name} is in the zone {printable(zone)}")
+
+
+def _failure(answer: Answer) -> str:
+    return "" if answer.rcode in USEFUL else f"it answers {rcode_text(answer.rcode)}"
+
+
 def check_resolver(session: Session) -> Iterator[Finding]:
-    from dkimctl.dns.nameserver import system_nameservers
 
     domain = None
     with suppress(UsageError):  # what is wrong with the account or the ledger is said elsewhere
@@ -37,8 +112,6 @@ def check_resolver(session: Session) -> Iterator[Finding]:
 
 def resolver_findings(nameservers: Sequence[Address], domain: str | None) -> Iterator[Finding]:
     """What each resolver answers, and whether they find the zone of a domain."""
-    from dkimctl.cli.doctor.resolver import find_zone_of, try_resolver
-
     reports = [asyncio.run(try_resolver(address)) for address in nameservers]
     works = any(report.answers for report in reports)
     for report in reports:

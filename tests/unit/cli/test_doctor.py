@@ -8,11 +8,16 @@ import threading
 
 import pytest
 
-from dkimctl.cli.doctor.dns import resolver_findings
-from dkimctl.cli.doctor.findings import Finding, State
-from dkimctl.cli.doctor.installation import Requirement, library_problems, parse_requirement
-from dkimctl.cli.doctor.run import Check, examine
-from dkimctl.cli.doctor.service import clock_finding
+from dkimctl.cli.doctor_checks import (
+    Finding,
+    Requirement,
+    State,
+    clock_finding,
+    library_problems,
+    parse_requirement,
+)
+from dkimctl.cli.doctor_dns import resolver_findings
+from dkimctl.cli.doctor_run import Check, examine
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.cli.session import Session
 from dkimctl.errors import UsageError

@@ -1,28 +1,163 @@
-"""What the registered keys need next: what is urgent comes first."""
+"""What `dkimctl` alone says: where the profile stands, and what comes next."""
 
 from __future__ import annotations
 
+import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
-from dkimctl.cli.guide.steps import Guide, Step
+from dkimctl.cli.embedded_service import INSTALL, is_installed
 from dkimctl.cli.output import next_steps
+from dkimctl.cli.output.destination import table_layout
+from dkimctl.cli.output.next_steps import SPEC_FILE
+from dkimctl.cli.output.streams import Reporter, write
 from dkimctl.cli.output.urgent import WARNINGS
+from dkimctl.cli.session import Session
 from dkimctl.dns.verdicts import Urgency
+from dkimctl.errors import CredentialsError, ExitCode
 from dkimctl.models.keys import NOT_IN_USE, KeyStage, KeyStatus, NextAction
 from dkimctl.models.registration import named
+from dkimctl.render.table import BOLD, BOLD_RED, INDENT, lines_of, styled, wrapped
+from dkimctl.settings.logins import login_of, settings_of
 from dkimctl.settings.profile import require_ledger_account
-from dkimctl.text.escaping import few
+from dkimctl.text.escaping import few, printable
 from dkimctl.text.grouping import counted
 
 if TYPE_CHECKING:
     from dkimctl.cli.session import Session
 
+
+class Step(NamedTuple):
+    """A command, in backticks, that runs as it stands, and what it does."""
+
+    command: str
+    purpose: str
+
+
+_GAP = "   "
+_LEAST_ROOM = 20  # columns
+_LAST = (
+    Step("`dkimctl doctor`", "check the set-up"),
+    Step("`dkimctl --help`", "list all commands"),
+)
+_SECRETS = ("DKIMCTL_CLIENT_SECRET", "DKIMCTL_ACCESS_TOKEN")
+_LOGIN = Step("`dkimctl login`", "verify and store the client secret")
 _MOST = 5_000  # domains whose keys are looked through in half a second
 _OVERVIEW = Step("`dkimctl overview`", "what matters today, this week and this month")
 _CHECK = Step("`dkimctl check-dns`", "ask DNS whether all records are there")
+
+
+class Guide(NamedTuple):
+    """Where the profile stands, and the commands that come next."""
+
+    lines: Sequence[str]
+    steps: Sequence[Step]
+    is_urgent: bool = False  # what the first line says
+
+
+def show_guide(session: Session) -> ExitCode:
+    """Write it to stdout. Raises DkimctlError."""
+    guide = find_guide(session)
+    write(_lines(session.reporter, guide))
+    return ExitCode.OK
+
+
+def _lines(reporter: Reporter, guide: Guide) -> Iterator[str]:
+    layout = table_layout(reporter, None)
+    for at, text in enumerate(guide.lines):
+        yield from wrapped(text, layout, BOLD_RED if guide.is_urgent and at == 0 else "")
+    yield "\n"
+    yield styled("Next:", BOLD, layout) + "\n"
+    yield from _table(reporter, [*guide.steps, *_LAST], layout.width)
+
+
+def _table(reporter: Reporter, steps: Sequence[Step], width: int) -> Iterator[str]:
+    """The commands, each with its purpose beside it or, where there is no room, above it."""
+    typed = [printable(reporter.complete(step.command)).replace("`", "") for step in steps]
+    widest = max(map(len, typed))
+    room = width - len(INDENT + _GAP) - widest
+    for command, step in zip(typed, steps, strict=True):
+        if room < _LEAST_ROOM:
+            yield f"{INDENT}{step.purpose}:\n{INDENT * 2}{command}\n"
+            continue
+        for first, text in lines_of((command, step.purpose), (widest, room)):
+            yield f"{INDENT}{first:<{widest}}{_GAP}{text}".rstrip() + "\n"
+
+
+def find_guide(session: Session) -> Guide:
+    """What the profile needs next. Sends nothing, and opens no keyring, which may ask to be
+    unlocked."""
+    profile = session.profile
+    if profile.is_sandbox:
+        if not is_installed():
+            return Guide(["The embedded service is not installed."], _try_it())
+        return guide_to_keys(session) or _to_register(session, ["The sandbox is empty."])
+    where = f"Profile {profile.name}"
+    if not (profile.auth_url and profile.base_url and profile.client_id):
+        return _without_account(session, where)
+    where += f": client ID {printable(profile.client_id)} at {profile.base_url}"
+    registered = guide_to_keys(session)
+    if not _is_logged_in(session):
+        login = Guide([f"{where}, not logged in."], [_LOGIN])
+        if registered is None:
+            return login
+        both = [login, registered]
+        return _joined(*(reversed(both) if registered.is_urgent else both))
+    return registered or _to_register(session, [f"{where}, logged in. Nothing is registered yet."])
+
+
+def _without_account(session: Session, where: str) -> Guide:
+    if session.config_file.exists() or session.logins:
+        text = "log in: it asks for the URLs, the client ID and the secret"
+        return Guide([f"{where} has no account yet."], [Step("`dkimctl login`", text)])
+    lines = [f"{where}: nothing is set up yet."]
+    start = Step("`dkimctl init`", "set up an account")
+    return Guide(lines, [start, *_try_it()])
+
+
+def _try_it() -> Sequence[Step]:
+    """How to begin with the embedded service."""
+    if not is_installed():
+        return [Step(f"`{INSTALL}`", "get the embedded service, to try it")]
+    if Path(SPEC_FILE).exists():
+        command = f"`dkimctl register --sandbox {SPEC_FILE}`"
+    else:
+        command = "`dkimctl init --sandbox --domain example.com`"
+    return [Step(command, "or try it without an account")]
+
+
+def _to_register(session: Session, lines: Sequence[str]) -> Guide:
+    if Path(SPEC_FILE).exists():
+        plan = Step(next_steps.plan_file(SPEC_FILE), "show what would be registered")
+        register = Step(next_steps.register_file(SPEC_FILE), "register it")
+        return Guide(lines, [plan, register])
+    if session.profile.is_sandbox:
+        command = "`dkimctl init --domain example.com`"
+    else:
+        command = "`dkimctl init --no-config`"
+    return Guide(lines, [Step(command, f"write a first {SPEC_FILE}")])
+
+
+def _joined(first: Guide, rest: Guide) -> Guide:
+    steps = [*first.steps, *rest.steps]
+    return Guide([*first.lines, *rest.lines], steps, first.is_urgent)
+
+
+def _is_logged_in(session: Session) -> bool:
+    """As far as is known: a secret in a keyring is not looked for, but its login is."""
+    if any(os.environ.get(name) for name in _SECRETS):
+        return True
+    profile = session.profile
+    if profile.credential_store == "file":
+        try:
+            return session.credential_store.has_secret(session.stored_account)
+        except CredentialsError:
+            return False
+    login = login_of(profile)
+    return any(settings_of(stored) == login for stored in session.logins.values())
 
 
 def guide_to_keys(session: Session) -> Guide | None:

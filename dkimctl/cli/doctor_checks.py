@@ -1,0 +1,381 @@
+"""The checks of `doctor`, each a function that returns findings; doctor_dns.py has those of DNS."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from enum import StrEnum
+from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+from dkimctl import __version__
+from dkimctl.cli.commands.login import TEST_PATH, strange_answer
+from dkimctl.cli.embedded_service import INSTALL, is_installed
+from dkimctl.cli.output.streams import problem_lines
+from dkimctl.cli.session import Session
+from dkimctl.credentials.sources import IN_ENVIRONMENT
+from dkimctl.errors import DkimctlError, InputError, LedgerError, TokenRejected
+from dkimctl.ledger.ledger import Ledger
+from dkimctl.models.registration import named
+from dkimctl.settings.config import webhook_url
+from dkimctl.settings.profile import require_account, require_ledger_account
+from dkimctl.settings.values import parse_reference
+from dkimctl.system.ownership import path_fault
+from dkimctl.text.durations import format_duration
+from dkimctl.text.escaping import few
+from dkimctl.text.grouping import counted
+
+_OLDEST_PYTHON = (3, 11)
+_OF_USERS = ("service", "postgres", "octodns")  # extras
+_REQUIREMENT = r"([A-Za-z0-9._-]+)(?:\[[^\]]*\])?\s*([^;]*)(?:;\s*(.*))?"
+_BOUND = r"(<=|>=|<|>|==)\s*([0-9.]+)"
+_CONNECT_SECONDS = 10.0
+# A start date is a matter of days; but a signed DNS update is refused if clocks differ by more
+# than five minutes (RFC 8945 section 10).
+_NOTE_SECONDS, _WRONG_SECONDS = 30, 300
+_ANSWERS = 1000  # for which there should be space on the disk
+
+
+class State(StrEnum):
+    """How a check ended. `UNKNOWN`: there is no answer; `NOT_CHECKED`: it was not tried."""
+
+    OK = "ok"
+    NOTE = "note"
+    WARNING = "warning"
+    WRONG = "wrong"
+    UNKNOWN = "unknown"
+    NOT_CHECKED = "not checked"
+
+
+class Finding(NamedTuple):
+    """What a check found, and what to do about it."""
+
+    check: str
+    state: State
+    message: str
+    hint: str = ""
+
+
+def wrong(check: str, error: DkimctlError) -> Finding:
+    return Finding(check, State.WRONG, error.message, error.hint)
+
+
+class Requirement(NamedTuple):
+    """A library, the bounds of its version, and the extra that needs it; "" for none."""
+
+    name: str
+    bounds: str
+    extra: str
+
+
+def check_python(_session: Session) -> Iterator[Finding]:
+    running = f"Python {platform.python_version()}, dkimctl {__version__}"
+    if sys.version_info < _OLDEST_PYTHON:
+        oldest = ".".join(map(str, _OLDEST_PYTHON))
+        yield Finding("python", State.WRONG, running, f"install Python {oldest} or later")
+    else:
+        yield Finding("python", State.OK, running)
+    if find_spec("click"):
+        yield Finding(
+            "python",
+            State.NOTE,
+            "click is installed as well, which makes commands that send requests 45 ms slower",
+            "to avoid that, install dkimctl in an environment of its own, such as with pipx",
+        )
+
+
+def check_libraries(_session: Session) -> Iterator[Finding]:
+    try:
+        lines = requires("dkimctl") or []
+    except PackageNotFoundError:
+        yield Finding("libraries", State.UNKNOWN, "dkimctl is not installed as a package")
+        return
+    requirements = [one for line in lines if (one := parse_requirement(line))]
+    installed = {one.name: _installed_version(one.name) for one in requirements}
+    problems = [*library_problems(requirements, installed)]
+    yield from problems
+    if not problems:
+        count = sum(one is not None for one in installed.values())
+        yield Finding("libraries", State.OK, f"{count} installed, in versions that fit")
+
+
+def check_service_extra(_session: Session) -> Iterator[Finding]:
+    if is_installed():
+        yield Finding("embedded service", State.OK, "installed")
+    else:
+        hint = f"run `{INSTALL}`"
+        yield Finding("embedded service", State.WRONG, "it is not installed", hint)
+
+
+def parse_requirement(line: str) -> Requirement | None:
+    """A line of the metadata; None if it does not apply to users, or to this platform."""
+    match = re.fullmatch(_REQUIREMENT, line.strip())
+    if not match:
+        return None
+    name, bounds, marker = match[1], match[2], match[3] or ""
+    extra = re.search(r"extra\s*==\s*['\"]([^'\"]+)", marker)
+    if extra and extra[1] not in _OF_USERS:
+        return None
+    if "sys_platform" in marker and ("== " in marker) is not (sys.platform == "win32"):
+        return None
+    return Requirement(name, bounds, extra[1] if extra else "")
+
+
+def library_problems(
+    requirements: list[Requirement], installed: Mapping[str, str | None]
+) -> Iterator[Finding]:
+    """Those that are missing, or too old or new; of an extra, only the latter."""
+    for name, bounds, extra in requirements:
+        found = installed[name]
+        hint = f"run `pip install '{name}{bounds}'`"
+        if found is None and not extra:
+            yield Finding("libraries", State.WRONG, f"{name} is not installed", hint)
+        elif found is not None and not _fits(found, bounds):
+            state = State.WARNING if extra else State.WRONG
+            yield Finding("libraries", state, f"{name} {found} does not fit {bounds}", hint)
+
+
+def _installed_version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _fits(found: str, bounds: str) -> bool:
+    return all(_holds(_numbers(found), sign, _numbers(bound))
+               for sign, bound in re.findall(_BOUND, bounds))  # fmt: skip
+
+
+def _holds(found: tuple[int, ...], sign: str, bound: tuple[int, ...]) -> bool:
+    length = max(len(found), len(bound))
+    left, right = (one + (0,) * (length - len(one)) for one in (found, bound))
+    return {
+        ">=": left >= right, "<=": left <= right, "<": left < right, ">": left > right,
+        "==": left == right,
+    }[sign]  # fmt: skip
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    """The release of a version, such as (2, 0, 30)."""
+    match = re.match(r"[0-9]+(?:\.[0-9]+)*", text)
+    return tuple(map(int, match[0].split("."))) if match else ()
+
+
+def check_config(session: Session) -> Iterator[Finding]:
+    check, path = "config file", session.config_file
+    try:
+        config = session.config
+    except InputError as error:
+        for text, hint in problem_lines(error.problems, lists_all=session.reporter.lists_all):
+            yield Finding(check, State.WRONG, text, hint)
+        return
+    if not path.exists():
+        yield Finding(check, State.OK, f"none, and none is needed ({path})")
+    elif fault := path_fault(path):
+        hint = fault.hint or "keep it in a directory that only you can write to"
+        yield Finding(check, State.WARNING, fault.message, hint)
+    else:
+        profiles = ", ".join(config.profiles) or "none"
+        yield Finding(check, State.OK, f"{path} is valid (profiles: {profiles})")
+
+
+def check_profile(session: Session) -> Iterator[Finding]:
+    profile = session.profile
+    if profile.is_sandbox:
+        yield Finding("profile", State.OK, "the sandbox, which needs no account")
+        return
+    _, base_url, client_id = require_account(profile)
+    text = f"{profile.name}: client ID {client_id} at {base_url}"
+    yield Finding("profile", State.OK, text)
+
+
+def check_notices(session: Session) -> Iterator[Finding]:
+    """Whether those who are to be told can be; nothing is sent."""
+    check, notify = "notices", session.config.notify
+    if not notify.command and not notify.webhook:
+        text = "nobody is told of problems"
+        hint = f"write `notify` into {session.config_file} to be told"
+        yield Finding(check, State.NOTE, text, hint)
+    if notify.command:
+        program = notify.command[0]
+        if shutil.which(program):
+            yield Finding(check, State.OK, f"the program {program} is there")
+        else:
+            hint = "correct `command` of `notify` in the config file"
+            yield Finding(check, State.WRONG, f"there is no program {program}", hint)
+    if notify.webhook:
+        yield _check_webhook(session, notify.webhook)
+
+
+def _check_webhook(session: Session, text: str) -> Finding:
+    reference = parse_reference(text)
+    try:
+        if reference is not None:
+            webhook_url(session.secrets.read(reference).reveal())
+    except DkimctlError as error:
+        return wrong("notices", error)
+    hint = "`dkimctl check-dns --test-notice` sends a notice as a test"
+    return Finding("notices", State.OK, "a webhook is configured", hint)
+
+
+def check_auth_url(session: Session) -> Iterator[Finding]:
+    finding, _ = _try_url(session, "auth URL", f"{session.profile.auth_url}/oauth2/token")
+    yield finding
+
+
+def check_base_url(session: Session) -> Iterator[Finding]:
+    """Also the clock, by the time that the answer names."""
+    begun = time.time()
+    url = f"{session.profile.base_url}{TEST_PATH}"
+    finding, sent_at = _try_url(session, "base URL", url)
+    yield finding
+    yield clock_finding(sent_at, begun, time.time())
+
+
+def check_credentials(session: Session) -> Iterator[Finding]:
+    check, credentials = "credentials", session.credentials
+    source = credentials.secret_source(session.stored_account)
+    if source is None and credentials.get_token(session.stored_account) is None:
+        yield Finding(check, State.WRONG, "no secret is stored", "run `dkimctl login`")
+    elif source is None:
+        hint = "run `dkimctl login`, or set DKIMCTL_CLIENT_SECRET"
+        yield Finding(check, State.WARNING, "there is a token, but no secret to renew it", hint)
+    elif source != IN_ENVIRONMENT and session.credential_store.is_plaintext_keyring:
+        hint = "`dkimctl login --credential-store file` stores it where only you can read it"
+        yield Finding(check, State.WARNING, f"the {source} does not encrypt the secret", hint)
+    else:
+        yield Finding(check, State.OK, f"the secret is in the {source}")
+
+
+def check_token(session: Session) -> Iterator[Finding]:
+    """Obtain a token, which is not stored, and see whether it may be used."""
+    secret = session.credentials.get_secret(session.stored_account)
+    if secret is not None:
+        token = session.client.issue_token(session.account.client_id, secret).access_token
+        what = "the service issues a token, and accepts it"
+    else:
+        token = session.token_provider.token()
+        what = "the service accepts the token"
+    try:
+        session.client.request(token, "GET", TEST_PATH)
+    except TokenRejected as error:
+        yield Finding("token", State.WRONG, error.message, error.hint)
+    else:
+        yield Finding("token", State.OK, what)
+
+
+def clock_finding(sent_at: float | None, begun: float, ended: float) -> Finding:
+    """The clock against the time of an answer, in whole seconds, between these two local times."""
+    if sent_at is None:
+        return Finding("clock", State.UNKNOWN, "the service does not say what time it is")
+    ahead, behind = begun - (sent_at + 1), sent_at - ended
+    seconds, word = max((ahead, "ahead of"), (behind, "behind"))
+    if seconds <= 1:
+        return Finding("clock", State.OK, "as that of the service")
+    text = f"{format_duration(seconds)} {word} the service's"
+    hint = "set the clock of this machine, such as by NTP"
+    if seconds > _WRONG_SECONDS:
+        return Finding("clock", State.WRONG, text, hint)
+    if seconds > _NOTE_SECONDS:
+        return Finding("clock", State.NOTE, text, hint)
+    return Finding("clock", State.OK, text)
+
+
+def _try_url(session: Session, check: str, url: str) -> tuple[Finding, float | None]:
+    """Whether something answers there, and the time that it says it is."""
+    from dkimctl.client.http import HttpClient, HttpRequest
+
+    profile = session.profile
+    with HttpClient.over_network(
+        url,
+        timeout=min(profile.timeout, _CONNECT_SECONDS),
+        ca_bundle=profile.ca_bundle,
+        proxy=profile.proxy,
+    ) as http:
+        response = http.send(HttpRequest("GET", url, None))
+    base = url.removesuffix(TEST_PATH).removesuffix("/oauth2/token")
+    if strange := strange_answer(response):
+        text = f"{base} answered {strange} to a test request, as if it were not the service"
+        finding = Finding(check, State.WARNING, text, "check the URL: `dkimctl status` shows it")
+    elif response.status >= 500:
+        text = f"{base} answered {response.status} to a test request"
+        finding = Finding(check, State.WARNING, text, "try again later")
+    else:
+        secure = " over TLS" if url.startswith("https:") else ""
+        finding = Finding(check, State.OK, f"{base} answers{secure}")
+    return finding, response.sent_at
+
+
+def open_ledger(session: Session) -> Ledger:
+    """The profile's ledger, for the thread of a check, which closes it. Raises LedgerError."""
+    base_url, client_id = require_ledger_account(session.profile)
+    return Ledger.open_existing(session.ledger_file, base_url=base_url, client_id=client_id)
+
+
+def check_ledger(session: Session) -> Iterator[Finding]:
+    check, path = "ledger", session.ledger_file
+    if not _is_writable(path):
+        hint = f"make {path.parent} writable for you, or name another in DKIMCTL_STATE_DIR"
+        yield Finding(check, State.WRONG, f"you cannot write to {path}", hint)
+    if not path.exists():
+        yield Finding(check, State.OK, f"none yet; the first `register` creates {path}")
+        return
+    with open_ledger(session) as ledger:
+        ledger.verify()
+        domains = ledger.count_domains(*require_ledger_account(session.profile))
+        yield Finding(check, State.OK, f"{path} is sound ({counted(domains, 'domain')})")
+        if intents := ledger.intents():
+            text = f"{counted(len(intents), 'request')} got no answer"
+            hint = "register the same file again; `dkimctl list --stage unanswered` shows them"
+            yield Finding(check, State.WARNING, text, hint)
+        if ledger.quarantined is not None:
+            text = f"a damaged ledger was quarantined: {ledger.quarantined}"
+            hint = "this one may know less: when it does not, move that file away"
+            yield Finding(check, State.WARNING, text, hint)
+        try:
+            ledger.require_disk_space(_ANSWERS)
+        except LedgerError as error:
+            yield wrong(check, error)
+
+
+def check_keys(session: Session) -> Iterator[Finding]:
+    """Whether a key signs, or soon will, without DNS; and whether `rotate run` is overdue."""
+    from dkimctl.cli.selection import read_selection
+    from dkimctl.rotation.stages import read_stages
+
+    rotation, now = session.config.rotation, datetime.now(UTC)
+    with open_ledger(session) as ledger:
+        statuses = read_stages(ledger, read_selection(session, None), rotation, now)
+    urgent = [named(status) for status in statuses if status.urgency]
+    if urgent:
+        text = f"urgent: {counted(len(urgent), 'key')} ({few(urgent)})"
+        hint = "`dkimctl overview` says why, and what to do"
+        yield Finding("keys", State.WRONG, text, hint)
+    else:
+        yield Finding("keys", State.OK, "nothing is urgent")
+    overdue = [status for status in statuses if status.is_overdue(now - rotation.lead)]
+    if not overdue:
+        yield Finding("timer", State.OK, "nothing is overdue")
+        return
+    since = min(status.due for status in overdue if status.due is not None)
+    text = f"overdue since {since:%Y-%m-%d}: {counted(len(overdue), 'key')}"
+    hint = "run `dkimctl rotate run` once a day, from a timer"
+    yield Finding("timer", State.WRONG, text, hint)
+
+
+def _is_writable(path: Path) -> bool:
+    """Whether the file can be written, or be created with its directory."""
+    place = path
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    directory = path.parent if path.exists() else place
+    return os.access(place, os.W_OK) and os.access(directory, os.W_OK)

@@ -1,1 +1,0 @@
-"""What `dkimctl` alone says: where the profile stands, and what comes next."""
