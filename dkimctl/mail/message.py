@@ -1,20 +1,36 @@
-"""A mail, split into header fields and body (RFC 5322 section 2)."""
+"""A mail, split into header fields and body (RFC 5322 section 2); its sender and signatures."""
 
 from __future__ import annotations
 
 import codecs
+import contextlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
+from dkimctl.dkim import KeyRecordError, is_name, parse_tag_list, record_name
 from dkimctl.errors import UsageError
-from dkimctl.text.escaping import printable
+from dkimctl.specs.names import parse_domain
+from dkimctl.text.escaping import printable, quoted
 
 _FIELD = rb"([!-9;-~]+)[ \t]*:"  # compiled when it is used
 _MBOX_LINE = b"From "
 _SIGNATURE = b"dkim-signature"
 _HINT = 'save the whole mail with its header, as "Show original" or "Save as .eml" does'
+_MAX_FROM = 4_096  # characters; reading longer ones takes long
+SHA1, RSA, ED25519 = "rsa-sha1", "rsa-sha256", "ed25519-sha256"
+_REQUIRED = ("v", "a", "b", "bh", "d", "h", "s")
+_MAX_FIELD = 16_384  # characters; a signature has some 1,000
+_MAX_SPACES = 1_000  # in a row; dkimpy takes time with their square
+_MAX_SIGNED = 500  # names in h=
+_CLOCK_SKEW = 300  # seconds that clocks may differ
+# These patterns are text, which `re` compiles when they are used.
+_SPACES = rf"(?<!\s)\s{{{_MAX_SPACES}}}"
+_BASE64 = r"[A-Za-z0-9+/\s]+[=\s]*"
+_NUMBER = r"[0-9]{1,12}"
+_LENGTH = r"[0-9]{1,76}"
+_CANONICALIZATION = r"(simple|relaxed)(/(simple|relaxed))?"
 
 
 class Field(NamedTuple):
@@ -96,3 +112,128 @@ def _fields(header: bytes, file: str) -> Iterator[Field]:
         name, lines = match[1], [line[match.end() :]]
     if name:
         yield Field(name, b"".join(part + b"\r\n" for part in lines))
+
+
+def from_domains(message: Message) -> list[str]:
+    """The domains of the From field in A-labels, each once; of several fields, those of all."""
+    from email.utils import getaddresses
+
+    fields = (field.value.decode("utf-8", "replace") for field in message.all(b"from"))
+    text = ", ".join(field.replace("\r\n", "").strip() for field in fields)[:_MAX_FROM]
+    domains: dict[str, None] = {}
+    for _, address in getaddresses([text]):
+        with contextlib.suppress(UsageError):
+            domains[parse_domain(address.rpartition("@")[2].strip())] = None
+    return list(domains)
+
+
+class Signature(NamedTuple):
+    """A signature as it is written. `fault`: why it cannot be valid, or "".
+
+    `sign_domain` is in A-labels and lower case where it is a domain name, else as it is written,
+    like `selector` and `algorithm`.
+    """
+
+    field: Field
+    sign_domain: str
+    selector: str
+    algorithm: str
+    tags: Mapping[str, str]
+    fault: str
+
+    @property
+    def record_name(self) -> str:
+        return record_name(self.selector, self.sign_domain)
+
+    @property
+    def signed_names(self) -> Sequence[str]:
+        """The names of the fields in h=, in lower case."""
+        return [name.strip().lower() for name in self.tags.get("h", "").split(":")]
+
+    @property
+    def has_relaxed_body(self) -> bool:
+        return self.tags.get("c", "").endswith("/relaxed")
+
+
+def read_signature(field: Field, now: float) -> Signature:
+    """The signature in a DKIM-Signature field; `now` is in seconds since 1970."""
+    text = field.value.decode("utf-8", "surrogateescape")
+    try:
+        if len(text) > _MAX_FIELD or re.search(_SPACES, text):
+            raise KeyRecordError(f"it has more than {_MAX_FIELD:,} characters, or spaces in a row")
+        tags = parse_tag_list(text)
+    except KeyRecordError as error:
+        return Signature(field, "", "", "", {}, f"malformed: {error}")
+    names = tags.get("d", ""), tags.get("s", "")
+    domain = _to_domain(names[0])
+    one = Signature(field, domain or names[0], names[1], tags.get("a", ""), tags, "")
+    return one._replace(fault=next(_faults(one, domain, now), ""))
+
+
+def _to_domain(text: str) -> str:
+    """A name in A-labels and lower case; "" if it is none (RFC 8616 section 5)."""
+    try:
+        return text.lower() if is_name(text) else parse_domain(text)
+    except UsageError:
+        return ""
+
+
+def _faults(one: Signature, domain: str, now: float) -> Iterator[str]:
+    """What makes the signature invalid, whatever the key is (RFC 6376 section 6.1.1)."""
+    tags = one.tags
+    if missing := [f"{name}=" for name in _REQUIRED if not tags.get(name)]:
+        yield f"malformed: it has no {' and no '.join(missing)}"
+    if tags["v"] != "1":
+        yield f"unsupported version v={quoted(tags['v'])}"
+    if one.algorithm == SHA1:
+        yield "rsa-sha1 is not secure: receivers must not accept it (RFC 8301)"
+    if one.algorithm not in (RSA, ED25519):
+        yield f"unsupported algorithm a={quoted(one.algorithm)}"
+    if not domain:
+        yield f"malformed: d={quoted(tags['d'])} is not a domain name"
+    if not is_name(one.record_name):
+        yield f"malformed: s={quoted(tags['s'])} is not a selector"
+    yield from _faults_of_content(one)
+    yield from _faults_of_times(tags, now)
+
+
+def _faults_of_content(one: Signature) -> Iterator[str]:
+    tags, names = one.tags, one.signed_names
+    if "from" not in names:
+        yield "the From field is not signed: h= does not name it"
+    if len(names) > _MAX_SIGNED:
+        yield f"malformed: h= has more than {_MAX_SIGNED} names"
+    if not re.fullmatch(_CANONICALIZATION, tags.get("c", "simple")):
+        yield f"unsupported canonicalization c={quoted(tags['c'])}"
+    if "dns/txt" not in tags.get("q", "dns/txt").split(":"):
+        yield f"unsupported query method q={quoted(tags['q'])}"
+    for name in ("b", "bh"):
+        if not re.fullmatch(_BASE64, tags[name]):
+            yield f"malformed: {name}= is not base64"
+    if not re.fullmatch(_LENGTH, tags.get("l", "0")):
+        yield f"malformed: l={quoted(tags['l'])} is not a length"
+    domain = tags["d"].lower()
+    agent = tags.get("i", f"@{domain}").lower().rpartition("@")[2]
+    if agent != domain and not agent.endswith(f".{domain}"):
+        yield f"i={quoted(tags['i'])} is not in its signing domain"
+
+
+def _faults_of_times(tags: Mapping[str, str], now: float) -> Iterator[str]:
+    for name in ("t", "x"):
+        if not re.fullmatch(_NUMBER, tags.get(name, "0")):
+            yield f"malformed: {name}={quoted(tags[name])} is not a time"
+    if int(tags.get("t", "0")) > now + _CLOCK_SKEW:
+        yield f"it was made in the future, on {_date(tags['t'])} (t=)"
+    if "x" in tags and int(tags["x"]) < now - _CLOCK_SKEW:
+        yield f"it expired on {_date(tags['x'])} (x=)"
+    if "x" in tags and int(tags["x"]) < int(tags.get("t", "0")):
+        yield "malformed: it expires (x=) before it was made (t=)"
+
+
+def _date(seconds: str) -> str:
+    from datetime import UTC, datetime
+
+    try:
+        return f"{datetime.fromtimestamp(int(seconds), UTC):%Y-%m-%d %H:%M} UTC"
+    except (OverflowError, ValueError, OSError):
+        return f"second {seconds} since 1970"

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import logging
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any, TypeAlias
 
 from dkimctl.errors import DkimctlError, DnsRefused, NegativeAnswer, ServiceError, UsageError
+from dkimctl.models.secret import Secret
 from dkimctl.publishing.changes import (
     Access,
     Applied,
@@ -15,20 +20,15 @@ from dkimctl.publishing.changes import (
     is_same,
     outcome_of,
 )
-from dkimctl.publishing.providers.failures import Failures
-from dkimctl.publishing.providers.opening import load_class, make_provider
-from dkimctl.publishing.providers.plans import (
-    make_plan,
-    make_rewriting_plan,
-    unfit_value,
-)
-from dkimctl.publishing.providers.sharing import SharedProvider
-from dkimctl.publishing.providers.zone_contents import list_zones, read_zone, states_of
+from dkimctl.publishing.provider_errors import Failures, short_line
 from dkimctl.text.character_strings import MAX_STRING
-from dkimctl.text.dns_names import zone_finder
-from dkimctl.text.escaping import printable
+from dkimctl.text.dns_names import parents, zone_finder
+from dkimctl.text.escaping import few, printable
 
 _ONE_STRING = MAX_STRING // 2  # characters; each can have a backslash
+_ID = "dkimctl"  # names the provider in octoDNS's own messages
+_MakePlan: TypeAlias = Callable[[Any, Any, Sequence[Change]], Any]
+_making = threading.Lock()  # boto3 makes no clients in two threads
 
 
 class OctodnsTarget:
@@ -51,9 +51,12 @@ class OctodnsTarget:
         self._zones = zones
         self._failures = Failures(class_name, settings)
         cls = load_class(class_name)
-        self._provider = SharedProvider(
-            lambda: self._failures.opening(lambda: make_provider(cls, settings))
+        self._make: Callable[[], Any] = lambda: self._failures.opening(
+            lambda: _make_provider(cls, settings)
         )
+        self._lock = threading.Lock()
+        self._provider: Any = None
+        self._read: set[str] = set()  # zones, by the provider
 
     def find_zones(self, names: Sequence[str]) -> Mapping[str, str | None]:
         """See Target. Without a list from the provider, zones are those that the config names."""
@@ -62,7 +65,7 @@ class OctodnsTarget:
 
     def read(self, zone: str, names: Sequence[str]) -> Mapping[str, NameState]:
         """See Target."""
-        with self._provider.reading(zone) as provider:
+        with self._reading(zone) as provider:
             return states_of(self._read_zone(provider, zone, names), zone, names)
 
     def apply(self, zone: str, changes: Sequence[Change]) -> Iterator[Applied]:
@@ -87,11 +90,16 @@ class OctodnsTarget:
     def _apply(self, zone: str, changes: Sequence[Change]) -> Iterator[Applied]:
         names = [change.record.fqdn for change in changes]
         try:
-            with self._provider.reading(zone) as provider:
+            with self._reading(zone) as provider:
                 existing = self._read_zone(provider, zone, names)
                 states = states_of(existing, zone, names)
                 wanted = [one for one in changes if is_same(states[one.record.fqdn], one.before)]
-                failure = self._change(provider, existing, zone, wanted) if wanted else None
+                failure = None
+                try:
+                    if wanted:
+                        self._change(provider, existing, zone, wanted, make_plan)
+                except DkimctlError as error:
+                    failure = error
         except DkimctlError as error:
             yield from (Applied(change, error) for change in changes)
             return
@@ -104,20 +112,13 @@ class OctodnsTarget:
             yield from map(Applied, wanted)
 
     def _change(
-        self, provider: Any, existing: Any, zone: str, changes: Sequence[Change]
-    ) -> DkimctlError | None:
-        """Why the provider did not make all the changes."""
-        names = [change.record.fqdn for change in changes]
-        try:
-            self._attempt(
-                zone, lambda: provider.apply(make_plan(provider, existing, changes)), names
-            )
-        except DkimctlError as error:
-            return error
-        return None
-
-    def _attempt(self, zone: str, change: Callable[[], object], names: Sequence[str]) -> None:
-        self._failures.trying(f"change the zone {printable(zone)}", change, [zone, *names])
+        self, provider: Any, existing: Any, zone: str, changes: Sequence[Change], make: _MakePlan
+    ) -> None:
+        self._failures.trying(
+            f"change the zone {printable(zone)}",
+            lambda: provider.apply(make(provider, existing, changes)),
+            [zone, *(change.record.fqdn for change in changes)],
+        )
 
     def _look_again(
         self, zone: str, changes: Sequence[Change], error: DkimctlError | None
@@ -129,7 +130,12 @@ class OctodnsTarget:
             yield from (Applied(change, error or unread) for change in changes)
             return
         for change in changes:
-            yield outcome_of(change, states[change.record.fqdn], error or self._ignored(change))
+            ignored = ServiceError(
+                f"{self.label} accepted the removal of {printable(change.record.fqdn)}, but the "
+                "record is still there",
+                hint="remove it by hand",
+            )
+            yield outcome_of(change, states[change.record.fqdn], error or ignored)
 
     def _read_again(self, zone: str, changes: Sequence[Change]) -> Mapping[str, NameState]:
         """What is there now, after another attempt to remove what the provider has not."""
@@ -142,32 +148,22 @@ class OctodnsTarget:
         ]
         if not left:
             return states
-        self._read_and_apply(zone, left, make_rewriting_plan)
-        self._read_and_apply(zone, left, make_plan)
+        for make in (make_rewriting_plan, make_plan):
+            with self._reading(zone) as provider:
+                existing = self._read_zone(provider, zone, names)
+                self._change(provider, existing, zone, left, make)
         return self.read(zone, names)
 
-    def _read_and_apply(
-        self,
-        zone: str,
-        changes: Sequence[Change],
-        make: Callable[[Any, Any, Sequence[Change]], Any],
-    ) -> None:
-        names = [change.record.fqdn for change in changes]
-        with self._provider.reading(zone) as provider:
-            existing = self._read_zone(provider, zone, names)
-            self._attempt(zone, lambda: provider.apply(make(provider, existing, changes)), names)
-
-    def _ignored(self, change: Change) -> DkimctlError:
-        return ServiceError(
-            f"{self.label} accepted the removal of {printable(change.record.fqdn)}, but the "
-            "record is still there",
-            hint="remove it by hand",
-        )
-
     def _list_zones(self, names: Sequence[str]) -> Sequence[str]:
-        with self._provider.using() as provider:
+        with self._using() as provider:
             if not hasattr(provider, "list_zones"):
-                return self._named_zones()
+                if self._zones:
+                    return self._zones
+                raise UsageError(
+                    f"{self.label} does not tell which zones it has",
+                    hint="name each zone in `zones` of its entry in `dns` in the config file, no "
+                    "globs",
+                )
             try:
                 known: list[str] = self._failures.trying(
                     "list its zones", lambda: list_zones(provider), [*self._zones, *names]
@@ -177,14 +173,6 @@ class OctodnsTarget:
                     return self._zones
                 raise
         return known
-
-    def _named_zones(self) -> Sequence[str]:
-        if self._zones:
-            return self._zones
-        raise UsageError(
-            f"{self.label} does not tell which zones it has",
-            hint="name each zone in `zones` of its entry in `dns` in the config file, no globs",
-        )
 
     def _read_zone(self, provider: Any, zone: str, names: Sequence[str]) -> Any:
         doing = f"read the zone {printable(zone)}"
@@ -197,6 +185,29 @@ class OctodnsTarget:
             )
         return existing
 
+    @contextmanager
+    def _using(self) -> Iterator[Any]:
+        """The provider, with what it keeps. Not within another `_using` or `_reading`.
+
+        One thread uses it at a time: octoDNS itself has one provider that works on one zone at a
+        time, providers have no locks, and services limit requests. Making one for each zone would
+        cost requests, such as for the list of zones.
+        """
+        with self._lock:
+            if self._provider is None:
+                self._provider = self._make()
+            yield self._provider
+
+    @contextmanager
+    def _reading(self, zone: str) -> Iterator[Any]:
+        """A provider that has not read this zone before: many keep what they have read."""
+        with self._lock:
+            if self._provider is None or zone in self._read:
+                self._provider = self._make()
+                self._read.clear()
+            self._read.add(zone)
+            yield self._provider
+
 
 def _may_stay(change: Change) -> bool:
     """Whether the provider may not find the record that it is to remove.
@@ -205,3 +216,222 @@ def _may_stay(change: Change) -> bool:
     where octoDNS splits them, and that is not where others do: it counts backslashes.
     """
     return change.value is None and any(len(one) > _ONE_STRING for one in change.before.values)
+
+
+def load_class(class_name: str) -> Any:
+    """The class of this name. Raises UsageError, with the command that installs it."""
+    # Keep what libraries warn of off standard error: with `warnings`, or by a logger. Without any
+    # handler, Python writes warnings of every logger there.
+    logging.captureWarnings(True)
+    root = logging.getLogger()
+    if not root.handlers:
+        root.addHandler(logging.NullHandler())
+    try:
+        import_module("octodns")
+    except ModuleNotFoundError:
+        raise UsageError(
+            "`provider: octodns` needs octoDNS, which is not installed",
+            hint="run `pip install 'dkimctl[octodns]'`",
+        ) from None
+    found = _find_class(class_name)
+    if found is None:
+        raise UsageError(
+            f"there is no such class: {printable(class_name)}",
+            hint="check `class` of `dns` in the config file",
+        )
+    if not all(hasattr(found, method) for method in ("populate", "plan", "apply")):
+        raise UsageError(
+            f"{printable(class_name)} is not an octoDNS provider that can change DNS",
+            hint="check `class` of `dns` in the config file",
+        )
+    return found
+
+
+def _find_class(class_name: str) -> Any:
+    """None if its module does not have it."""
+    module_name, _, name = class_name.rpartition(".")
+    try:
+        return getattr(import_module(module_name), name, None)
+    except ModuleNotFoundError as error:
+        raise _no_module(class_name, error.name) from None
+    except Exception as error:  # noqa: BLE001 - a module can raise anything while it is imported
+        reason = short_line(str(error)) or type(error).__name__
+        raise UsageError(
+            f"cannot import {printable(class_name)}: {reason}",
+            hint="update octodns and the package of the provider",
+        ) from None
+
+
+def _no_module(class_name: str, missing: str | None) -> UsageError:
+    package = class_name.partition(".")[0]
+    if missing == package:
+        return UsageError(
+            f"the package of {printable(class_name)} is not installed",
+            hint=f"install it beside dkimctl: pip install {package.replace('_', '-')}",
+        )
+    return UsageError(
+        f"cannot import {printable(class_name)}: there is no module {printable(str(missing))}",
+        hint="check `class` of `dns` in the config file, and that its package is complete",
+    )
+
+
+def _make_provider(cls: Any, settings: Mapping[str, object]) -> Any:
+    """Secrets are revealed here, and in no local variable."""
+    with _making:
+        return cls(_ID, **{key: _revealed(value) for key, value in settings.items()})
+
+
+def _revealed(value: object) -> object:
+    if isinstance(value, Secret):
+        return value.reveal()
+    if isinstance(value, Mapping):
+        return {key: _revealed(inner) for key, inner in value.items()}
+    return [_revealed(item) for item in value] if isinstance(value, list) else value
+
+
+def list_zones(provider: Any) -> list[str]:
+    """The names of its zones, as DNS has them: some providers list them in other scripts."""
+    return [_in_dns(str(zone)).rstrip(".") for zone in provider.list_zones()]
+
+
+def _in_dns(name: str) -> str:
+    from octodns.idna import IdnaError, idna_encode
+
+    try:
+        return str(idna_encode(name))
+    except IdnaError:  # it has no form in IDNA 2008, as with emoji: no name of ours is in it
+        return name
+
+
+def read_zone(provider: Any, zone: str) -> Any:
+    """All records of the zone, as an octoDNS Zone; None if the provider does not have it."""
+    from octodns.zone import Zone
+
+    contents = Zone(f"{zone.lower()}.", [])
+    exists = provider.populate(contents, target=True, lenient=True)
+    # Some providers return nothing.
+    return contents if exists or (exists is None and contents.records) else None
+
+
+def states_of(contents: Any, zone: str, names: Sequence[str]) -> dict[str, NameState]:
+    """What is at each of the names."""
+    records = {
+        (record.fqdn.rstrip(".").lower(), record._type): record for record in contents.records
+    }
+    return {name: _state(records, zone.lower(), name) for name in names}
+
+
+def text_of(record: Any) -> tuple[str, ...]:
+    """The values of a TXT record; octoDNS escapes semicolons."""
+    return tuple(str(value).replace("\\;", ";") for value in record.values)
+
+
+def _state(records: Mapping[tuple[str, str], Any], zone: str, name: str) -> NameState:
+    cuts = [parent for parent in parents(name) if (parent, "NS") in records]
+    below = [cut for cut in cuts if cut != zone and cut.endswith(f".{zone}")]
+    if below:
+        return NameState(delegated=below[-1])
+    if alias := records.get((name.lower(), "CNAME")):
+        return NameState(alias=str(alias.value).rstrip("."))
+    if txt := records.get((name.lower(), "TXT")):
+        return NameState(text_of(txt), txt.ttl)
+    return NameState()
+
+
+def unfit_value(change: Change) -> DkimctlError | None:
+    """Why octoDNS cannot hold the value; it has no form for some, which DKIM does not use."""
+    value = change.value or ""
+    if value.isascii() and value.isprintable() and not {'"', "\\"}.intersection(value):
+        return None
+    return NegativeAnswer(
+        f"octoDNS has no form for the value at {printable(change.record.fqdn)}",
+        hint="publish it by hand: `dkimctl show-dns` has it",
+    )
+
+
+def make_plan(provider: Any, existing: Any, changes: Sequence[Change]) -> Any:
+    """The plan for these changes to the zone `existing`, which is left as it is.
+
+    Providers see only our names when they plan: by exact name and by type, on both sides. The plan
+    that they apply has the whole zone beside our changes, since some write all of it. Thresholds of
+    octoDNS are for its own command. Raises DkimctlError.
+    """
+    from octodns.processor.filter import NameAllowlistFilter, TypeAllowlistFilter
+    from octodns.provider.plan import Plan
+
+    if getattr(provider, "apply_disabled", False):
+        raise NegativeAnswer(
+            "`apply_disabled` is set for the provider",
+            hint="remove it from `settings` of `dns` in the config file",
+        )
+    wanted = {change.record.fqdn.lower(): change for change in changes}
+    desired = _desired(existing, wanted)
+    names = [existing.hostname_from_fqdn(f"{name}.") for name in wanted]
+    filters = [NameAllowlistFilter("names", names), TypeAllowlistFilter("types", ["TXT"])]
+    ours = desired.copy()
+    for one in filters:
+        ours = one.process_source_zone(ours, [])
+    plan = provider.plan(ours, processors=filters)
+    planned = list(plan.changes) if plan else []
+    _require_ours(planned, wanted)
+    return Plan(existing, desired, planned, exists=True)
+
+
+def make_rewriting_plan(_provider: Any, existing: Any, changes: Sequence[Change]) -> Any:
+    """The plan that writes what is at our names once more, split into strings by octoDNS."""
+    from octodns.provider.plan import Plan
+    from octodns.record import Update
+
+    names = {change.record.fqdn.lower() for change in changes}
+    records = [one for one in existing.records if one._type == "TXT" and _name(one) in names]
+    return Plan(existing, existing, [Update(one, one) for one in records], exists=True)
+
+
+def _desired(existing: Any, wanted: Mapping[str, Change]) -> Any:
+    """The zone after the changes."""
+    from octodns.record import Record
+
+    desired = existing.copy()
+    for record in existing.records:
+        if record._type == "TXT" and _name(record) in wanted:
+            desired.remove_record(record)
+    for name, change in wanted.items():
+        if change.value is not None:
+            data = {"type": "TXT", "ttl": change.ttl, "value": change.value.replace(";", "\\;")}
+            hostname = existing.hostname_from_fqdn(f"{name}.")
+            desired.add_record(Record.new(desired, hostname, data, lenient=True), lenient=True)
+    return desired
+
+
+def _require_ours(planned: Sequence[Any], wanted: Mapping[str, Change]) -> None:
+    """Raise unless each change is planned once as it is wanted, and nothing else is."""
+    seen = set()
+    for one in planned:
+        name = _name(one.record)
+        change = wanted.get(name)
+        if change is None or one.record._type != "TXT" or name in seen:
+            raise ServiceError(
+                f"the provider would also change {one.record._type} at {printable(name)}",
+                hint="nothing was changed; publish by hand: see `dkimctl show-dns`",
+            )
+        seen.add(name)
+        if sorted(_values(one.existing)) != sorted(change.before.values):
+            raise changed_error(change)
+        if _values(one.new) != (() if change.value is None else (change.value,)):
+            raise ServiceError(
+                f"the provider would publish another value at {printable(name)}",
+                hint="nothing was changed; publish by hand: see `dkimctl show-dns`",
+            )
+    if missing := sorted(wanted.keys() - seen):
+        raise ServiceError(
+            f"the provider plans no change of TXT at {printable(few(missing))}",
+            hint="nothing was changed; run the same command again",
+        )
+
+
+def _values(record: Any) -> tuple[str, ...]:
+    return text_of(record) if record else ()
+
+
+def _name(record: Any) -> str:
+    return str(record.fqdn).rstrip(".").lower()

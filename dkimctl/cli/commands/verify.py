@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dkimctl.cli.session import Session
     from dkimctl.ledger.ledger import Ledger
     from dkimctl.mail.report import MailReport
-    from dkimctl.mail.run import KnownKeys, Sources
+    from dkimctl.mail.verification import KnownKeys, Sources
 
 app = App()
 _MAX_BYTES = 50 << 20
@@ -65,7 +65,7 @@ def verify(
     The exit code is 0 if at least one signature is valid, and all of registered domains are; else
     1, or 4 if DNS gave no answer.
     """
-    from dkimctl.mail.verifying import require_dkimpy
+    from dkimctl.mail.verification import require_dkimpy
 
     session = open_session(ctx)
     require_dkimpy()
@@ -86,7 +86,7 @@ def verify(
 
 
 def _open_sources(servers: Collection[str], *, resolver: bool) -> Sources:
-    from dkimctl.mail.run import Sources
+    from dkimctl.mail.verification import Sources
 
     check = open_source([*servers], resolver)
     return Sources(check if check.is_given else open_source(resolver=True), check)
@@ -107,7 +107,7 @@ def _open_ledger(session: Session) -> Ledger | None:
 def _verify(session: Session, file: str, sources: Sources, ledger: Ledger | None) -> MailReport:
     from dkimctl.input_files import read_bytes
     from dkimctl.mail.message import read_message
-    from dkimctl.mail.run import KnownKeys, verify_mail
+    from dkimctl.mail.verification import KnownKeys, verify_mail
 
     data = read_bytes(file, largest=_MAX_BYTES, hint_if_large="no receiver takes a mail that large")
     name = "<stdin>" if file == "-" else file
@@ -121,7 +121,7 @@ def _verify(session: Session, file: str, sources: Sources, ledger: Ledger | None
 
 def _read_known(session: Session, ledger: Ledger, domains: Collection[str]) -> KnownKeys:
     from dkimctl.mail.report import KnownKey
-    from dkimctl.mail.run import KnownKeys
+    from dkimctl.mail.verification import KnownKeys
     from dkimctl.models.registration import key_of
     from dkimctl.rotation.domain_keys import read_domain_keys
 

@@ -16,7 +16,7 @@ from dkimctl.dns.zones import Zone
 from dkimctl.errors import UsageError
 from dkimctl.mail.message import read_message
 from dkimctl.mail.report import KnownKey
-from dkimctl.mail.run import MAX_SIGNATURES, KnownKeys, Sources, verify_mail
+from dkimctl.mail.verification import MAX_SIGNATURES, KnownKeys, Sources, verify_mail
 from dkimctl.models.registration import DnsRecord, Registration, key_of
 
 

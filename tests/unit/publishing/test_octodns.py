@@ -534,7 +534,7 @@ def test_warnings_of_octodns_are_not_written(failing, capfd):
 def test_warnings_of_libraries_are_not_written():
     script = """
 import warnings
-from dkimctl.publishing.providers.opening import load_class
+from dkimctl.publishing.octodns import load_class
 load_class("octodns.provider.yaml.YamlProvider")
 warnings.warn("not for people")
 """

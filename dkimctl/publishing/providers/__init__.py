@@ -1,1 +1,0 @@
-"""Providers of octoDNS: opening and sharing one, what it has, plans for our changes, failures."""
