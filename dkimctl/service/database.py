@@ -56,6 +56,9 @@ _OWN_DIRECTORY = "use a data file in a directory of your own"
 
 _APPLICATION_ID = 0x444B494D  # "DKIM" in ASCII: distinguishes our files from other databases
 _LAYOUT = 3  # has a revision; earlier versions of dkimctl refuse it, by this number, as newer
+# The connections of a process, which its threads share, since transactions are short: SQLite takes
+# memory and files for each, and PostgreSQL allows 100 by default. A thread waits 10 s for one.
+_POOL = {"pool_size": 8, "max_overflow": 0, "pool_timeout": 10}
 _LOOK = 0.1  # seconds between looks, while nothing is written, whether the file is in place
 BUSY_SECONDS = 10  # other processes may write to the file meanwhile
 _CACHE = 8 * 1024  # KiB a connection; the default of 2 MiB is too little for large indexes
@@ -71,8 +74,6 @@ _CONNECTION = {
     "client_encoding": "utf8",  # whatever the database has: all we store is ASCII
 }
 _STATEMENT_SECONDS = 15
-_CONNECTIONS = 8  # a process, of the 100 that PostgreSQL allows by default; transactions are short
-_WAIT_SECONDS = 10  # for one of them
 _UPGRADE_LOCK = 0x444B494D  # any number that other programs do not use
 
 _AT_ONCE = 1000  # keys in memory while all are encrypted
@@ -432,7 +433,7 @@ def _sqlite_engine(path: Path) -> Engine:
         URL.create("sqlite", database=str(path.absolute())),
         connect_args={"timeout": BUSY_SECONDS},
         hide_parameters=True,  # they hold hashes and private keys
-        max_overflow=-1,
+        **_POOL,
     )
 
     def configure(dbapi_connection: Any, _record: object) -> None:
@@ -500,9 +501,7 @@ def _postgresql_engine(url: DatabaseUrl) -> Engine:
             make_url(url.text).set(drivername="postgresql+psycopg"),
             connect_args=_CONNECTION,
             hide_parameters=True,  # they hold hashes and private keys
-            pool_size=_CONNECTIONS,
-            max_overflow=0,
-            pool_timeout=_WAIT_SECONDS,
+            **_POOL,
             pool_pre_ping=True,  # the database may have been restarted
         )
     except ModuleNotFoundError as error:
