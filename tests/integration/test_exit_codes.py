@@ -302,6 +302,6 @@ def test_what_the_system_lacks_is_no_defect(cli, error, message):
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
 def test_a_fifo_that_nothing_reads_is_an_error(cli):
     os.mkfifo(cli.home / "pipe")
-    done = cli("list", "--sandbox", "--output", "pipe")
+    done = cli("register", "--sandbox", "--output", "pipe", "-", stdin=ENTRY)
     assert done.status == 4
     assert "cannot write pipe: nothing reads from it" in done.err
