@@ -10,7 +10,6 @@ import errno
 import re
 import socket
 import ssl
-from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from dkimctl.errors import (
@@ -52,12 +51,26 @@ _TLS_ALERT = r"b'\x15\x03"  # in place of an HTTP status line, as the HTTP libra
 
 def unreachable(url: str, error: Exception) -> NotProcessed:
     """The error for a request that was certainly not sent."""
-    known = (_of_cause(url, cause) for cause in _causes(error))
-    if explained := next(filter(None, known), None):
-        return explained
-    if _NO_HANDSHAKE in str(error):
+    # The HTTP library wraps what the system or OpenSSL says.
+    cause: BaseException | None = error
+    for _ in range(10):
+        if cause is None:
+            break
+        if explained := _of_cause(url, cause):
+            return explained
+        cause = cause.__cause__ or cause.__context__
+    text = str(error)
+    if _NO_HANDSHAKE in text:
         return _no_handshake(url)
-    message = f"cannot reach {origin_of(url)}: {_why_unsent(error)}"
+    import httpx
+
+    # The text of others can contain a header or a response, such as that of a proxy.
+    if isinstance(error, httpx.ProxyError):
+        status = re.match("[1-5][0-9][0-9](?= |$)", text)
+        text = f"the proxy refused the connection{f' ({status[0]})' if status else ''}"
+    elif not isinstance(error, httpx.ConnectError | httpx.TimeoutException | UnicodeError):
+        text = "the request could not be sent"
+    message = f"cannot reach {origin_of(url)}: {text}"
     if "CERTIFICATE_VERIFY_FAILED" in message:
         return NoService(message, hint=_CA_BUNDLE)
     return NotProcessed(message, hint=_CHECK)
@@ -65,80 +78,40 @@ def unreachable(url: str, error: Exception) -> NotProcessed:
 
 def _of_cause(url: str, cause: BaseException) -> NotProcessed | None:
     """The error for what the system or OpenSSL says; None if that is not of a kind known here."""
+    origin, option = origin_of(url), option_of(url)
     match cause:
         case ssl.SSLCertVerificationError():
-            return _untrusted(url, cause)
+            unknown = (f"is not valid: {cause.verify_message}", _CA_BUNDLE)
+            what, hint = _CERTIFICATE_FAULTS.get(getattr(cause, "verify_code", 0), unknown)
+            message = f"cannot trust {origin}: its certificate {what}"
+            return NoService(message, hint=hint.format(option=option))
         case ssl.SSLEOFError():
             return _no_handshake(url)
         case ssl.SSLError() if re.search(_NOT_TLS, cause.reason or ""):
-            return _without_tls(url)
+            hint = f"check the port in {option}, and the proxy if there is one"
+            return NoService(f"the server at {origin} does not use TLS", hint=_http(url) or hint)
         case ConnectionRefusedError():
-            return NotProcessed(
-                f"cannot reach {origin_of(url)}: the connection was refused",
-                hint=f"nothing listens there: check host and port of {option_of(url)}, "
-                "and the proxy if there is one",
-            )
+            hint = f"nothing listens there: check host and port of {option}, and the proxy if any"
+            return NotProcessed(f"cannot reach {origin}: the connection was refused", hint=hint)
         case OSError(errno=errno.EMFILE | errno.ENFILE):
-            message = f"cannot reach {origin_of(url)}: too many open files"
-            return NotProcessed(message, hint="raise the limit, such as with `ulimit -n 4096`")
+            hint = "raise the limit, such as with `ulimit -n 4096`"
+            return NotProcessed(f"cannot reach {origin}: too many open files", hint=hint)
         case socket.gaierror() if cause.errno != socket.EAI_AGAIN:
-            return NotProcessed(
-                f"cannot reach {origin_of(url)}: there is no such host",
-                hint=f"check the host name in {option_of(url)}, and that of the proxy if any",
-            )
+            hint = f"check the host name in {option}, and that of the proxy if any"
+            return NotProcessed(f"cannot reach {origin}: there is no such host", hint=hint)
     return None
-
-
-def requires_tls(url: str, status: int, body: bytes) -> NoService | None:
-    """The error for the answer of a server that was asked without TLS, and wants it."""
-    if not url.startswith("http:") or status != 400 or not re.search(_SPEAKS_TLS, body[:4096]):
-        return None
-    return NoService(
-        f"the server at {origin_of(url)} uses TLS",
-        hint=f"write https:// in {option_of(url)}",
-    )
-
-
-def origin_of(url: str) -> str:
-    """Scheme, host and port of a URL, which has no user name."""
-    return f"{urlsplit(url).scheme}://{urlsplit(url).netloc}"
-
-
-def option_of(url: str) -> str:
-    """The option that sets the URL's beginning."""
-    return "--auth-url" if urlsplit(url).path.endswith("/oauth2/token") else "--base-url"
-
-
-def _untrusted(url: str, error: ssl.SSLCertVerificationError) -> NoService:
-    code = getattr(error, "verify_code", 0)
-    what, hint = _CERTIFICATE_FAULTS.get(code) or (
-        f"is not valid: {error.verify_message}",
-        _CA_BUNDLE,
-    )
-    return NoService(
-        f"cannot trust {origin_of(url)}: its certificate {what}",
-        hint=hint.format(option=option_of(url)),
-    )
-
-
-def _without_tls(url: str) -> NoService:
-    return NoService(
-        f"the server at {origin_of(url)} does not use TLS",
-        hint=_http_hint(url)
-        or f"check the port in {option_of(url)}, and the proxy if there is one",
-    )
 
 
 def _no_handshake(url: str) -> NotProcessed:
     """A server without TLS may wait for the rest of a request, or end the connection."""
-    hint = _http_hint(url)
+    hint = _http(url)
     return NotProcessed(
         f"cannot reach {origin_of(url)}: it does not answer the TLS handshake",
         hint=f"{hint}, if it does not use TLS" if hint else _CHECK,
     )
 
 
-def _http_hint(url: str) -> str:
+def _http(url: str) -> str:
     """What to write for a server of this machine that does not use TLS; "" for others."""
     if not is_loopback(urlsplit(url).hostname or ""):
         return ""
@@ -146,28 +119,16 @@ def _http_hint(url: str) -> str:
     return f"for this machine, write {here} in {option_of(url)}"
 
 
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The error, and those that led to it: the HTTP library wraps the system's."""
-    seen: BaseException | None = error
-    for _ in range(10):
-        if seen is None:
-            return
-        yield seen
-        seen = seen.__cause__ or seen.__context__
+def requires_tls(url: str, status: int, body: bytes) -> NoService | None:
+    """The error for the answer of a server that was asked without TLS, and wants it."""
+    if url.startswith("http:") and status == 400 and re.search(_SPEAKS_TLS, body[:4096]):
+        return _uses_tls(url)
+    return None
 
 
-def _why_unsent(error: Exception) -> str:
-    """The reason of an error, if its text can contain neither a header nor a response."""
-    import httpx
-
-    if isinstance(error, httpx.ConnectError | httpx.TimeoutException | UnicodeError):
-        return str(error)
-    if not isinstance(error, httpx.ProxyError):
-        return "the request could not be sent"
-    # Only the status: the rest of a proxy's response could quote what it was sent.
-    status, _, _ = str(error).partition(" ")
-    told = f" ({status})" if re.fullmatch("[1-5][0-9][0-9]", status) else ""
-    return f"the proxy refused the connection{told}"
+def _uses_tls(url: str) -> NoService:
+    hint = f"write https:// in {option_of(url)}"
+    return NoService(f"the server at {origin_of(url)} uses TLS", hint=hint)
 
 
 def timed_out(url: str) -> MaybeProcessed:
@@ -177,17 +138,18 @@ def timed_out(url: str) -> MaybeProcessed:
 
 
 def cut_off(url: str, error: Exception) -> MaybeProcessed | NoService:
-    message = f"the response from {origin_of(url)} was cut off"
-    if not url.startswith("http:"):
-        hint = "try again later; check the profile's URLs if it persists"
-        return MaybeProcessed(message + _reason(error), hint=hint)
-    https = f"write https:// in {option_of(url)}"
-    if _TLS_ALERT in str(error):
-        return NoService(f"the server at {origin_of(url)} uses TLS", hint=https)
-    return MaybeProcessed(
-        f"{message}{_reason(error)}; does the server use TLS?",
-        hint=f"if so, {https}; else try again later",
-    )
+    import httpx
+
+    if url.startswith("http:") and _TLS_ALERT in str(error):
+        return _uses_tls(url)
+    # Only this text quotes neither the request, with its token, nor the response.
+    reason = f": {error}" if isinstance(error, httpx.NetworkError) else ", or is not HTTP"
+    message = f"the response from {origin_of(url)} was cut off{reason}"
+    if url.startswith("http:"):
+        hint = f"if so, write https:// in {option_of(url)}; else try again later"
+        return MaybeProcessed(f"{message}; does the server use TLS?", hint=hint)
+    hint = "try again later; check the profile's URLs if it persists"
+    return MaybeProcessed(message, hint=hint)
 
 
 def not_loopback(url: str, address: str) -> NoService:
@@ -202,46 +164,36 @@ def token_error(
     url: str, status: int, detail: str, retry_after: float | None
 ) -> AuthenticationError | NotProcessed:
     """For any status of the token endpoint but 200 (interface 7.1)."""
+    said = f": {detail}" if detail else ""
     if status in (400, 401, 403):
-        return ClientRefused(
-            detail,
-            hint="the secret is wrong or the client was deleted; run `dkimctl login` again",
-        )
+        hint = "the secret is wrong or the client was deleted; run `dkimctl login` again"
+        return ClientRefused(detail, hint=hint)
     if status == 405:
-        return AuthenticationError(
-            f"{url} does not issue tokens (405){_suffix(detail)}", hint="check --auth-url"
+        message = f"{url} does not issue tokens (405){said}"
+        return AuthenticationError(message, hint="check --auth-url")
+    if hint := _no_service_hint(url, "--auth-url", "/oauth2/token", status):
+        return NoService(f"{url} answered {status}{said}", hint=hint)
+    message = f"{url} answered {status}{said}"
+    hint = "try again later; check --auth-url if it persists"
+    if status == 429:  # after failed logins; then even the right secret does not help
+        wait = "" if retry_after is None else f", for {retry_after:.0f} s"
+        message = f"{host_of(url)} refuses logins for now (429){wait}{said}"
+        hint = (
+            "try again later; too many failed logins are a reason: check that no program "
+            "uses a wrong secret"
         )
-    if status == 429:
-        return _too_many_logins(url, detail, retry_after)
-    message = f"{url} answered {status}{_suffix(detail)}"
-    if _is_no_service(status):
-        return NoService(message, hint=_url_hint(url, "--auth-url", "/oauth2/token", status))
-    return NotProcessed(
-        message, hint="try again later; check --auth-url if it persists", retry_after=retry_after
-    )
-
-
-def _too_many_logins(url: str, detail: str, retry_after: float | None) -> NotProcessed:
-    """The service says so after failed logins; then even the right secret does not help."""
-    wait = "" if retry_after is None else f", for {retry_after:.0f} s"
-    return NotProcessed(
-        f"{host_of(url)} refuses logins for now (429){wait}{_suffix(detail)}",
-        hint="try again later; too many failed logins are a reason: check that no program "
-        "uses a wrong secret",
-        retry_after=retry_after,
-    )
+    return NotProcessed(message, hint=hint, retry_after=retry_after)
 
 
 def token_rejected(status: int, detail: str, body: bytes) -> TokenRejected:
     """For 401 and 403 on a request with a token (interface 7.2)."""
+    hint = (
+        "a temporarily disabled client still gets tokens but cannot use them: "
+        "ask the service's operator whether the client is active"
+    )
     if status == 401:
         hint = "the service received no token; check --base-url and any proxy in between"
-    else:
-        hint = (
-            "a temporarily disabled client still gets tokens but cannot use them: "
-            "ask the service's operator whether the client is active"
-        )
-    message = f"the service refused the access token ({status}){_suffix(detail)}"
+    message = f"the service refused the access token ({status}){f': {detail}' if detail else ''}"
     return TokenRejected(message, hint=hint, status=status, body=body)
 
 
@@ -249,36 +201,32 @@ def registration_error(
     url: str, status: int, detail: str, retry_after: float | None
 ) -> ServiceError | RequestRefused:
     """For a response to a registration that has no items (interface 7.3, 7.4)."""
+    said = f": {detail}" if detail else ""
     if status in (400, 413, 422):
         return RequestRefused(str(status), detail)
     if status == 429:
-        return Throttled(
-            f"the service is limiting requests (429){_suffix(detail)}",
-            hint="try again later, with a lower --concurrency if it persists",
-            retry_after=retry_after,
-        )
-    if _is_no_service(status):
-        hint = _url_hint(url, "--base-url", "/domain/dkim", status)
-        return NoService(f"{url} answered {status}{_suffix(detail)}", hint=hint)
-    message = f"the service answered {status}{_suffix(detail)}"
-    return MaybeProcessed(
-        message, hint="try again later; check --base-url", retry_after=retry_after
-    )
+        message = f"the service is limiting requests (429){said}"
+        hint = "try again later, with a lower --concurrency if it persists"
+        return Throttled(message, hint=hint, retry_after=retry_after)
+    if hint := _no_service_hint(url, "--base-url", "/domain/dkim", status):
+        return NoService(f"{url} answered {status}{said}", hint=hint)
+    message = f"the service answered {status}{said}"
+    hint = "try again later; check --base-url"
+    return MaybeProcessed(message, hint=hint, retry_after=retry_after)
 
 
-def host_of(url: str) -> str:
-    return urlsplit(url).netloc
+def _no_service_hint(url: str, option: str, path: str, status: int) -> str:
+    """What to do where nothing of the service answers: `path` was added to the option's URL.
 
-
-def _reason(error: Exception) -> str:
-    """Only a NetworkError's text quotes neither the request, with its token, nor the response."""
-    import httpx
-
-    return f": {error}" if isinstance(error, httpx.NetworkError) else ", or is not HTTP"
-
-
-def _suffix(detail: str) -> str:
-    return f": {detail}" if detail else ""
+    "" if the status does not say so.
+    """
+    if not (status in _NO_SUCH_SERVICE or 300 <= status < 400):
+        return ""
+    if url.count(path) > 1:
+        return f"write {option} without {path}, which is added to it"
+    if status < 400:
+        return f"redirects are not followed; check {option}, its http:// or https:// and its path"
+    return f"check {option}, to which {path} is added"
 
 
 def unusable(url: str, error: Exception, body: bytes) -> str:
@@ -287,14 +235,15 @@ def unusable(url: str, error: Exception, body: bytes) -> str:
     return f"the response from {url} is not usable: {what}"
 
 
-def _url_hint(url: str, option: str, path: str, status: int) -> str:
-    """What to do where nothing of the service answers; `path` was added to the option's URL."""
-    if url.count(path) > 1:
-        return f"write {option} without {path}, which is added to it"
-    if 300 <= status < 400:
-        return f"redirects are not followed; check {option}, its http:// or https:// and its path"
-    return f"check {option}, to which {path} is added"
+def origin_of(url: str) -> str:
+    """Scheme, host and port of a URL, which has no user name."""
+    return f"{urlsplit(url).scheme}://{urlsplit(url).netloc}"
 
 
-def _is_no_service(status: int) -> bool:
-    return status in _NO_SUCH_SERVICE or 300 <= status < 400
+def host_of(url: str) -> str:
+    return urlsplit(url).netloc
+
+
+def option_of(url: str) -> str:
+    """The option that sets the URL's beginning."""
+    return "--auth-url" if urlsplit(url).path.endswith("/oauth2/token") else "--base-url"
