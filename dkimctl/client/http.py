@@ -126,11 +126,7 @@ class HttpClient:
 
     @classmethod
     def over_network(
-        cls,
-        *urls: str,
-        timeout: float,
-        ca_bundle: str | None = None,
-        proxy: str | None = None,
+        cls, *urls: str, timeout: float, ca_bundle: str | None = None, proxy: str | None = None
     ) -> Self:
         """A client that always verifies TLS, against `ca_bundle` (a PEM file) if given.
 
@@ -177,9 +173,10 @@ class HttpClient:
         self.close()
 
     def _receive(self, request: HttpRequest) -> HttpResponse:
-        url, deadline = request.url, self._deadline()
+        url = request.url
+        client, deadline = self._of_thread()
         try:
-            response = self._exchange(request, deadline)
+            response = self._exchange(request, client, deadline)
         except _NOT_SENT as error:
             raise unreachable(url, error) from None
         except httpx.TimeoutException:
@@ -194,7 +191,9 @@ class HttpClient:
             raise timed_out(url)
         return response
 
-    def _exchange(self, request: HttpRequest, deadline: ResponseDeadline) -> HttpResponse:
+    def _exchange(
+        self, request: HttpRequest, client: httpx.Client, deadline: ResponseDeadline
+    ) -> HttpResponse:
         headers = {}
         if request.authorization is not None:
             headers["Authorization"] = request.authorization.reveal()
@@ -202,7 +201,7 @@ class HttpClient:
             headers["Content-Type"] = request.content_type
         if request.is_last:
             headers["Connection"] = "close"
-        with self._client().stream(
+        with client.stream(
             request.method,
             request.url,
             headers=headers,
@@ -210,8 +209,9 @@ class HttpClient:
             extensions={"trace": functools.partial(self._trace, request, deadline)},
         ) as response:
             body = _read_body(response, request)
-            date = response.headers.get("Date", "")
-            return HttpResponse(response.status_code, body, _retry_after(response), date)
+            retry, date = (response.headers.get(name, "") for name in ("Retry-After", "Date"))
+            wait = parse_retry_after(retry, date, time.time())
+            return HttpResponse(response.status_code, body, wait, date)
 
     def _trace(
         self, request: HttpRequest, deadline: ResponseDeadline, event: str, info: dict[str, Any]
@@ -223,25 +223,21 @@ class HttpClient:
             if request.url.startswith("http:") and (address := remote_address(connection)):
                 stream.close()  # `localhost` can resolve to anything
                 raise not_loopback(request.url, address)
-            _require_close_notify(connection)
+            # The end of a connection is an error unless it was announced (RFC 8446 section 6.1).
+            if isinstance(connection, ssl.SSLSocket):
+                connection.suppress_ragged_eofs = False  # type: ignore[attr-defined]
             deadline.add_connection(connection)
         elif event.endswith(_READ_STARTED):
             deadline.start(time.monotonic() + self._timeout)
 
-    def _deadline(self) -> ResponseDeadline:
-        deadline: ResponseDeadline | None = getattr(self._local, "deadline", None)
-        if deadline is None:
-            deadline = self._local.deadline = (
-                ResponseDeadline() if self._deadlines is None else self._deadlines.new_deadline()
-            )
-        return deadline
-
-    def _client(self) -> httpx.Client:
-        client: httpx.Client | None = getattr(self._local, "client", None)
-        if client is None:
-            client = self._local.client = self._make_client()
-            self._clients.append(client)
-        return client
+    def _of_thread(self) -> tuple[httpx.Client, ResponseDeadline]:
+        if not hasattr(self._local, "client"):
+            self._local.client = self._make_client()
+            self._clients.append(self._local.client)
+            self._local.deadline = ResponseDeadline()
+            if self._deadlines is not None:
+                self._deadlines.enforce(self._local.deadline)
+        return self._local.client, self._local.deadline
 
 
 def parse_retry_after(value: str, date: str, now: float) -> float | None:
@@ -260,11 +256,6 @@ def parse_retry_after(value: str, date: str, now: float) -> float | None:
     sent_at = _timestamp(date)
     wait = retry_at - (now if sent_at is None else sent_at)
     return min(max(0.0, wait), _MAX_RETRY_AFTER)
-
-
-def _retry_after(response: httpx.Response) -> float | None:
-    value = response.headers.get("Retry-After", "")
-    return parse_retry_after(value, response.headers.get("Date", ""), time.time())
 
 
 def _timestamp(text: str) -> float | None:
@@ -292,15 +283,11 @@ def _read_body(response: httpx.Response, request: HttpRequest) -> bytes:
     for chunk in response.iter_raw():
         body += chunk
         if len(body) > request.max_body:
-            raise MaybeProcessed(
-                f"the response from {host} is larger than {_size(request.max_body)}",
-                hint="check the profile's URLs",
-            )
+            most = request.max_body
+            limit = f"{most >> 20} MiB" if most >= 1 << 20 else f"{most >> 10} KiB"
+            message = f"the response from {host} is larger than {limit}"
+            raise MaybeProcessed(message, hint="check the profile's URLs")
     return bytes(body)
-
-
-def _size(octets: int) -> str:
-    return f"{octets >> 20} MiB" if octets >= 1 << 20 else f"{octets >> 10} KiB"
 
 
 def network_client_factory(
@@ -318,9 +305,10 @@ def network_client_factory(
         for host in hosts if proxy is None else ():
             name = f"[{host}]" if ":" in host else host
             mounts[f"https://{name}"] = httpx.HTTPTransport(verify=verify, trust_env=False)
+        context = verify if proxy and proxy.startswith("https:") else None
         return httpx.Client(
             verify=verify,
-            proxy=None if proxy is None else _proxy(proxy, verify),
+            proxy=None if proxy is None else httpx.Proxy(proxy, ssl_context=context),
             mounts=mounts,
             trust_env=is_remote,
             timeout=httpx.Timeout(timeout, connect=min(timeout, _CONNECT_TIMEOUT)),
@@ -342,14 +330,9 @@ def network_client_factory(
 def _client_defaults() -> dict[str, Any]:
     """The options of every client: no cookies, no redirects."""
     policy = DefaultCookiePolicy(allowed_domains=[])
-    hooks = {"response": [_drop_location]}
+    # Redirects are not followed, so httpx must not fail on a malformed Location.
+    hooks = {"response": [lambda response: response.headers.pop("Location", None)]}
     return {"headers": _HEADERS, "cookies": CookieJar(policy), "event_hooks": hooks}
-
-
-def _require_close_notify(connection: socket.socket) -> None:
-    """Make the end of a TLS connection an error unless it was announced (RFC 8446 section 6.1)."""
-    if isinstance(connection, ssl.SSLSocket):
-        connection.suppress_ragged_eofs = False  # type: ignore[attr-defined]
 
 
 def remote_address(connection: socket.socket) -> str | None:
@@ -417,10 +400,8 @@ class DeadlineThread:
             raise ThreadLimitError
         self._thread = thread
 
-    def new_deadline(self) -> ResponseDeadline:
-        deadline = ResponseDeadline()
+    def enforce(self, deadline: ResponseDeadline) -> None:
         self._deadlines.append(deadline)
-        return deadline
 
     def close(self) -> None:
         self._closed.set()
@@ -431,15 +412,6 @@ class DeadlineThread:
             now = time.monotonic()
             for deadline in tuple(self._deadlines):
                 deadline.enforce(now)
-
-
-def _drop_location(response: httpx.Response) -> None:
-    """Redirects are not followed, so httpx must not fail on a malformed Location."""
-    response.headers.pop("Location", None)
-
-
-def _proxy(url: str, verify: ssl.SSLContext) -> httpx.Proxy:
-    return httpx.Proxy(url, ssl_context=verify if url.startswith("https:") else None)
 
 
 def _tls_context(ca_bundle: str | None) -> ssl.SSLContext:

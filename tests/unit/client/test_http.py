@@ -252,7 +252,8 @@ def connect(deadlines):
         ours, peer = socket.socketpair()
         ends.extend((ours, peer))
         ours.settimeout(5)
-        deadline = deadlines.new_deadline()
+        deadline = http.ResponseDeadline()
+        deadlines.enforce(deadline)
         deadline.add_connection(ours)
         return deadline, ours, peer
 
