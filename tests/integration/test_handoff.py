@@ -9,14 +9,12 @@ from html.parser import HTMLParser
 
 import pytest
 
-from browser import Browser
 from delegation import Host, Zone
 from dkimctl.dns.verdicts import Verdict
 from documents import example
 from network import running
 from portfolio import ENVIRONMENT, Portfolio
 from published import name_of, register, txt
-from rendering import txt_value
 
 DOMAINS = ("example.com", "mail.example.com", "sub.example.com", "aws.test", "own.test")
 HOSTS = [
@@ -57,11 +55,6 @@ class Codes(HTMLParser):
     def handle_data(self, data):
         if self._is_code:
             self.texts[-1] += data
-
-
-@pytest.fixture
-def browser(needs_tool, tmp_path):
-    return Browser(needs_tool("chromium"), tmp_path)
 
 
 @pytest.fixture
@@ -132,15 +125,6 @@ def test_the_suffix_of_the_file_tells_the_format(cli):
         assert value in text
     done = cli("handoff", "--sandbox", "--zone", "example.com", "--format", "markdown")
     assert done.out.startswith("# DNS records to add")
-
-
-def test_a_browser_copies_the_values_as_they_are(cli, browser):
-    values = register(cli, "example.com", "mail.example.com")
-    cli("handoff", "--sandbox", "--zone", "example.com", "--output", "sheet.html")
-    whole, first, also, second = browser.copied(cli.home / "sheet.html", "code.value")
-    assert [whole, also] == [values["example.com"], values["mail.example.com"]]
-    assert [txt_value(first), txt_value(second)] == [whole, also]
-    assert browser.look(cli.home / "sheet.html").complaints == []
 
 
 def test_with_zones_given_dns_is_not_asked(cli):

@@ -173,6 +173,7 @@ class TestList:
             in cli("overview", "--sandbox").err
         )
         assert cli("overview", "--sandbox", "--html", "page.html").status == 1
+        assert "example.com" in (cli.home / "page.html").read_text()
         wide = cli(*self.LIST, "--wide")
         assert wide.status == 0
         assert "URGENT: it was never seen published: run `dkimctl check-dns --sandbox`" in wide.out

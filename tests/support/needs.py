@@ -24,7 +24,6 @@ PACKAGES = {
     "bind9": ("named", "tsig-keygen"),
     "bind9-dnsutils": ("dig", "nsupdate"),
     "bind9-utils": ("dnssec-keygen", "dnssec-signzone", "named-checkzone"),
-    "chromium": ("chromium",),
     "curl": ("curl",),
     "dbus": ("dbus-run-session", "dbus-send"),
     "faketime": ("faketime",),
