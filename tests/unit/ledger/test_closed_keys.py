@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 import pytest
 
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.models.alarm import Alarm
 from dkimctl.models.closed_key import ClosedKey
 from dkimctl.models.registration import key_of
 
@@ -71,13 +70,3 @@ def test_a_closed_key_with_damaged_columns_is_read_without_them(ledger, tmp_path
         connection.execute(f"UPDATE closed_key SET {changes} WHERE selector = 'old'")
     damaged = ClosedKey(*OLD, 0, None, None, "next", None)
     assert ledger.closed_keys() == [sound, damaged]
-
-
-def test_alarms_are_replaced_one_by_one(ledger):
-    first, second = Alarm("a.example", "missing", NOW, NOW), Alarm("b.example", "x", NOW, NOW)
-    ledger.replace_alarms([], [first, second])
-    told = first._replace(told_at=NOW)
-    ledger.replace_alarms([first], [told])
-    assert ledger.alarms() == [told, second]
-    ledger.replace_alarms([told, second], [])
-    assert ledger.alarms() == []

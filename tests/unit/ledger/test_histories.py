@@ -101,11 +101,6 @@ class TestEnabled:
     def test_since_when_it_is_known_to_be_enabled(self, after, answers, enabled, disabled):
         assert after(*answers) == (enabled, disabled)
 
-    def test_a_second_key_of_a_domain_is_like_the_first(self, two, path, make_registration):
-        two.record([made(make_registration, selector="s2")])
-        assert two.histories()[key_of("example.com", "s2")] == KeyHistory(AT_NOON)
-        assert rows(path) == 0
-
     def test_a_key_enabled_again_by_a_new_registration(self, ledger, clock, make_registration):
         ledger.record([made(make_registration, enable=False)])
         clock.now += 2 * DAY
@@ -150,23 +145,6 @@ class TestEnabled:
             two.record([made(make_registration, code=code, record=None)])
             assert two.histories()[FIRST] == KeyHistory(AT_NOON)
 
-    def test_names_are_case_insensitive(self, two, clock, make_registration):
-        clock.now += DAY
-        upper = made(make_registration, "EXAMPLE.com", "S1", code="409", enable=False)
-        two.record([upper])
-        assert two.histories()[FIRST] == KeyHistory(AT_NOON, LATER)
-
-    def test_it_is_kept_by_looks_and_replacements(self, two, clock, make_registration):
-        clock.now += DAY
-        two.note_replacements({FIRST: "s0"})
-        two.note_looks({FIRST: "published"})
-        looked = KeyHistory(AT_NOON, None, "s0", LATER, LATER, "published")
-        assert two.histories()[FIRST] == looked
-        two.record([made(make_registration, code="409", enable=True)])
-        assert two.histories()[FIRST] == looked
-        two.record([made(make_registration, code="409", enable=False)])
-        assert two.histories()[FIRST] == looked._replace(disabled_at=LATER)
-
 
 class TestReplacements:
     def test_they_can_be_noted_before_the_key_is_registered(self, ledger, make_registration):
@@ -174,11 +152,6 @@ class TestReplacements:
         assert ledger.histories() == {}
         ledger.record([made(make_registration, selector="s2")])
         assert ledger.histories() == {("example.com", "s2"): KeyHistory(AT_NOON, replaces="s1")}
-
-    def test_the_latest_counts(self, two):
-        two.note_replacements({FIRST: "a", SECOND: "b"})
-        two.note_replacements({FIRST: "c"})
-        assert [one.replaces for one in two.histories().values()] == ["c", "b"]
 
     def test_a_domain_is_rotated_while_it_has_both_keys(self, two, write, make_registration):
         two.note_replacements({key_of("EXAMPLE.com", "s2"): "S1", SECOND: "s0"})
@@ -240,24 +213,12 @@ class TestLooks:
         two.note_looks({FIRST: "published"})
         assert two.histories()[FIRST].published_at == AT_NOON - timedelta(minutes=5)
 
-    def test_of_keys_that_are_not_registered_nothing_is_known(self, ledger):
-        ledger.note_looks({FIRST: "published"})
-        assert ledger.histories() == {}
-
 
 def test_noting_nothing_touches_no_file(two, path):
     before = path.stat().st_mtime_ns, path.with_name("ledger.db-wal").stat().st_mtime_ns
     two.note_looks({})
     two.note_replacements({})
     assert before == (path.stat().st_mtime_ns, path.with_name("ledger.db-wal").stat().st_mtime_ns)
-
-
-def test_accounts_do_not_see_each_others_histories(two, write):
-    with write(client_id="you") as other:
-        assert other.histories() == {}
-        other.note_looks({FIRST: "published"})
-        other.note_replacements({FIRST: "s0"})
-    assert two.histories()[FIRST] == KeyHistory(AT_NOON)
 
 
 @pytest.mark.parametrize(
@@ -343,19 +304,3 @@ def test_forgetting_removes_registration_and_history_but_not_intents(
             assert len(one.intents()) == 2
     ledger.record([old])
     assert ledger.histories()[old.key].verdict is None
-
-
-def test_a_forgotten_domain_can_be_recorded_again(ledger, make_registration):
-    ledger.record([make_registration()])
-    assert ledger.of_domain("example.com")
-    ledger.forget([Registration("example.com", "s1")])
-    assert ledger.of_domain("example.com") == []
-    ledger.record([make_registration()])
-    assert ledger.of_domain("example.com") == [make_registration()]
-
-
-def test_accounts_forget_only_their_own_registrations(ledger, write, make_registration):
-    ledger.record([make_registration()])
-    with write(client_id="you") as other:
-        other.forget([Registration("example.com", "s1")])
-    assert list(ledger.all()) == [make_registration()]

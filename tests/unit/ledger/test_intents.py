@@ -42,24 +42,6 @@ def test_the_next_run_knows_an_open_request_and_its_time(ledger, read):
         assert reader.intents_of("c.example") == []
 
 
-def test_an_answer_closes_the_intents_with_its_selector_and_without_one(ledger):
-    ledger.commit(
-        begun=[
-            [DomainSpec("a.example", "s1"), DomainSpec("a.example", "s2"), DomainSpec("a.example")]
-        ]
-    )
-    ledger.commit(begun=[[DomainSpec("b.example")]])
-    ledger.commit(answered=[Registration("A.example", "S1", code="201")])
-    assert [intent[:2] for intent in ledger.intents()] == [("a.example", "s2"), ("b.example", None)]
-    assert [intent.selector for intent in ledger.intents_of("a.example")] == ["s2"]
-
-
-def test_an_answer_without_a_selector_leaves_other_selectors_open(ledger):
-    ledger.commit(begun=[[DomainSpec("a.example", "s1"), DomainSpec("a.example")]])
-    ledger.commit(answered=[Registration("a.example", code="409")])
-    assert [intent[:2] for intent in ledger.intents()] == [("a.example", "s1")]
-
-
 def test_what_another_account_has_does_not_answer_a_request_without_selector(ledger):
     """Its key may be registered, under a selector that the service chose."""
     ledger.commit(begun=[[DomainSpec("a.example", "s1"), DomainSpec("a.example")]])
@@ -96,25 +78,6 @@ def test_no_other_program_can_write_between_what_a_commit_reads_and_writes(ledge
     assert attempts
     assert set(attempts) == {"database is locked"}
     assert len(ledger.intents()) == 1
-
-
-def test_settled_closes_exactly_its_keys(ledger):
-    ledger.commit(begun=[[DomainSpec("a.example", "s1"), DomainSpec("a.example")]])
-    ledger.commit(settled=[key_of("a.example", None), key_of("never.example", "s1")])
-    assert [intent.selector for intent in ledger.intents_of("a.example")] == ["s1"]
-    ledger.commit(settled=[key_of("A.EXAMPLE", "S1")])
-    assert ledger.intents_of("a.example") == ledger.intents() == []
-
-
-def test_an_entry_settled_and_begun_in_one_commit_is_open(ledger):
-    ledger.commit(begun=[[DomainSpec("a.example", "s1")]])
-    answer = Registration("a.example", "s1", code="500")
-    ledger.commit(
-        answered=[answer],
-        settled=[key_of("a.example", "s1")],
-        begun=[[DomainSpec("a.example", "s1")]],
-    )
-    assert ledger.intents() == [Intent("a.example", "s1", "2026-11-21T12:01:00+00:00")]
 
 
 def test_a_request_begun_again_is_the_newest_even_if_the_clock_went_back(write, read):

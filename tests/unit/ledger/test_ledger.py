@@ -31,59 +31,6 @@ def test_recorded_registrations_are_there_after_reopening(write, read, make_regi
         assert ledger.of_domain("c.example") == []
 
 
-def test_a_new_answer_replaces_the_old_one_and_keeps_its_position(write, make_registration):
-    with write() as ledger:
-        ledger.record([make_registration(selector="s1"), make_registration(selector="s2")])
-        changed = make_registration(selector="S1", code="409")
-        ledger.record([changed])
-        assert ledger.of_domain("example.com") == [
-            changed._replace(selector="s1"),
-            make_registration(selector="s2"),
-        ]
-
-
-@pytest.fixture
-def known(make_registration):
-    """A registration of which everything is known."""
-    return make_registration(
-        start_date="2027-01-01T00:00+00:00",
-        default=1,
-        enable=False,
-        regist_date="2026-11-21T10:15:30+09:00",
-    )
-
-
-@pytest.mark.parametrize(
-    "omitted", ["key_len", "start_date", "default", "enable", "record", "regist_date"]
-)
-def test_what_a_refresh_leaves_out_is_still_known(write, known, omitted):
-    refreshed = known._replace(code="409", message="already registered")
-    with write() as ledger:
-        ledger.record([known])
-        ledger.record([refreshed._replace(**{omitted: None})])
-        assert ledger.of_domain("example.com") == [refreshed]
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"key_len": 1024},
-        {"start_date": "2028-01-01T00:00+00:00"},
-        {"default": 0},
-        {"enable": True},
-        {"record": DnsRecord("s1._domainkey.example.com.", "txt", "v=DKIM1; p=AAAA")},
-        {"regist_date": "2026-11-22T10:15:30+09:00"},
-        {"message": None},
-    ],
-    ids=lambda changed: next(iter(changed)),
-)
-def test_what_a_refresh_states_replaces_what_was_known(write, known, changed):
-    with write() as ledger:
-        ledger.record([known])
-        ledger.record([known._replace(**changed)])
-        assert ledger.of_domain("example.com") == [known._replace(**changed)]
-
-
 def test_a_registration_without_a_record_is_ours_unless_the_service_gave_no_data(
     write, make_registration
 ):
@@ -109,21 +56,6 @@ def test_the_registrations_of_a_domain_are_in_the_order_of_their_answers(write, 
             ledger.record([make_registration(selector=selector)])
     with write() as ledger:
         assert [one.selector for one in ledger.of_domain("example.com")] == selectors
-
-
-def test_names_ignore_case_in_another_run(write, make_registration):
-    with write() as ledger:
-        ledger.record([make_registration("Example.COM", "S1")])
-    with write() as ledger:
-        assert len(ledger.of_domain("example.com")) == 1
-        assert ledger.known_keys() == {("example.com", "s1"), ("example.com", "")}
-
-
-def test_a_registration_is_known_as_soon_as_it_is_recorded(write, make_registration):
-    with write() as ledger:
-        assert ledger.of_domain("EXAMPLE.com") == []
-        ledger.record([make_registration()])
-        assert ledger.of_domain("EXAMPLE.com") == [make_registration()]
 
 
 def test_accounts_do_not_see_each_other(write, make_registration):
