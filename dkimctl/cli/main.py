@@ -7,18 +7,17 @@ import importlib
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Sequence
 from contextlib import suppress
-from typing import Annotated, Any, TextIO
+from typing import Annotated, Any
 
 import typer
 from typer.exceptions import TyperException
 
 from dkimctl import __version__
-from dkimctl.cli.arguments import given_profile, is_plugin, split_command, wanted_color, wants_json
 from dkimctl.cli.options import COMMON_PANEL, App, Group, examples
 from dkimctl.cli.output.named_commands import given_options
-from dkimctl.cli.output.streams import Reporter, open_missing_streams, show_lines, write
+from dkimctl.cli.output.streams import Color, Reporter, open_missing_streams, show_lines, write
 from dkimctl.errors import DkimctlError, ExitCode, Interrupted, OutputError, UsageError
 
 # By panel of the help. Each is a module of dkimctl.cli.commands. `rotate` takes a selection as well
@@ -36,6 +35,9 @@ _PANELS = {
 # Of commands that stand in the module of another.
 _MODULES = {"logout": "login", "token": "api"}
 COMMANDS = {name: panel for panel, names in _PANELS.items() for name in names}
+
+_SHORT_PROFILE = "-[nqvy]*p"
+_SHORT_FORMAT = "-[nqvy]*f"  # also after the letters of flags, such as in -nf
 
 
 class _Root(Group):
@@ -126,27 +128,30 @@ def run(args: Sequence[str]) -> int:
     """Run a command line and return its exit status. All errors are caught here."""
     open_missing_streams()
     for stream in (sys.stdout, sys.stderr):
-        _escape_unencodable(stream)
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
     reporter = Reporter(as_json=wants_json(args), color=wanted_color(args))
     try:
         status = _dispatch(args, reporter)
     except Exception as error:  # noqa: BLE001 - a traceback helps only developers
-        _show_traceback()
+        if os.environ.get("DKIMCTL_DEBUG") == "1":
+            import traceback
+
+            show_lines(traceback.format_exc())
         if isinstance(error, TyperException):  # there was no session to know them
             reporter.command_options = given_options(given_profile(args), os.environ)
         reported = _as_dkimctl_error(error)
         reporter.error(reported)
-        status = _fail_as_plugin(reported) if is_plugin(args) else reported.exit_code
+        status = reported.exit_code
+        # A monitoring plugin answers as one, even if it fails.
+        if "check-dns" in args and _last_value(args, "--format", _SHORT_FORMAT) == "nagios":
+            from dkimctl.render.monitoring import State, unknown_line
+
+            with suppress(OutputError):
+                write([unknown_line(reported.message)])
+            status = State.UNKNOWN
     reporter.close()
     return int(status)
-
-
-def _fail_as_plugin(error: DkimctlError) -> int:
-    from dkimctl.render.monitoring import State, unknown_line
-
-    with suppress(OutputError):
-        write([unknown_line(error.message)])
-    return State.UNKNOWN
 
 
 def _dispatch(args: Sequence[str], reporter: Reporter) -> int:
@@ -180,13 +185,55 @@ def _as_dkimctl_error(error: Exception) -> DkimctlError:
     )
 
 
-def _show_traceback() -> None:
-    if os.environ.get("DKIMCTL_DEBUG") == "1":
-        import traceback
-
-        show_lines(traceback.format_exc())
+# What must be known of the command line even if it cannot be parsed.
 
 
-def _escape_unencodable(stream: TextIO) -> None:
-    if hasattr(stream, "reconfigure"):
-        stream.reconfigure(errors="backslashreplace")
+def wants_json(args: Sequence[str]) -> bool:
+    """Whether to report errors as JSON."""
+    return _last_value(args, "--format", _SHORT_FORMAT) == "json"
+
+
+def given_profile(args: Sequence[str]) -> dict[str, str | bool | None]:
+    """The flags that choose the profile and the config file."""
+    return {
+        "profile": _last_value(args, "--profile", _SHORT_PROFILE),
+        "sandbox": "--sandbox" in args,
+        "config": _last_value(args, "--config"),
+    }
+
+
+def wanted_color(args: Sequence[str]) -> Color:
+    """What --color asks for; the parser reports an invalid value."""
+    value = _last_value(args, "--color")
+    return next((color for color in Color if color == value), Color.AUTO)
+
+
+def split_command(
+    args: Sequence[str], commands: Container[str], options: Iterable[Any]
+) -> tuple[str, list[str]]:
+    """The name of the command that `args` begin with, which may have two words, and what follows.
+
+    Between the two, `options` may stand, which are those of all commands.
+    """
+    first, *rest = args
+    takes_value = {name: not option.is_flag for option in options for name in option.opts}
+    at = 0
+    while at < len(rest) and (name := rest[at].partition("=")[0]) in takes_value:
+        at += 2 if takes_value[name] and name == rest[at] else 1
+    two = " ".join([first, *rest[at : at + 1]])
+    return (two, rest[:at] + rest[at + 1 :]) if two in commands else (first, rest)
+
+
+def _last_value(args: Iterable[str], option: str, short: str | None = None) -> str | None:
+    """The last value of an option; `short` is a pattern of its short form."""
+    value = None
+    words = iter(args)
+    for word in words:
+        if word == "--":
+            break
+        name, equals, attached = word.partition("=")
+        if name == option:
+            value = attached if equals else next(words, None)
+        elif short and (found := re.match(short, word)):
+            value = word[found.end() :] or next(words, None)
+    return value

@@ -7,7 +7,7 @@ import gc
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -26,17 +26,6 @@ from dkimctl.cli.options import (
     WideOption,
     ZoneOption,
     examples,
-)
-from dkimctl.cli.options.registering import (
-    AssignSelectorOption,
-    DomainOption,
-    DryRunOption,
-    PublishOption,
-    RefreshOption,
-    RetryUnknownOption,
-    SpecFilesArgument,
-    WaitOption,
-    require_input,
 )
 from dkimctl.cli.output import next_steps
 from dkimctl.cli.output.options import OutputOptions, read_output_options, resolve_zones
@@ -61,6 +50,58 @@ if TYPE_CHECKING:
 
 app = App()
 _UNFINISHED = (Outcome.PENDING, Outcome.UNKNOWN, Outcome.FAILED)
+
+SpecFilesArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[FILE]...", help="Spec files: YAML, or CSV (*.csv); `-` is standard input (YAML)."
+    ),
+]
+DomainOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--domain",
+        metavar="DOMAIN",
+        help="Also register this signing domain, with the profile's defaults; repeatable.",
+    ),
+]
+DryRunOption = Annotated[
+    bool, typer.Option("--dry-run", "-n", help="Show what would be done, and send nothing.")
+]
+RefreshOption = Annotated[
+    bool, typer.Option("--refresh", help="Also send entries that are already in the ledger.")
+]
+AssignSelectorOption = Annotated[
+    str | None,
+    typer.Option(
+        "--assign-selector",
+        metavar="TEMPLATE",
+        help="Selector for entries without one, such as s%Y%m; {domain} is a short hash "
+        "of the domain.",
+    ),
+]
+RetryUnknownOption = Annotated[
+    bool,
+    typer.Option(
+        "--retry-unknown",
+        help="Retry unanswered entries that have no selector; may create duplicates.",
+    ),
+]
+PublishOption = Annotated[
+    bool,
+    typer.Option(
+        "--publish",
+        help="Then publish the records, and check DNS, without asking.",
+    ),
+]
+WaitOption = Annotated[
+    str | None,
+    typer.Option(
+        "--wait",
+        metavar="TIME",
+        help="With --publish: longest time to wait until DNS has the records (default: 2m).",
+    ),
+]
 
 
 @app.command(
@@ -109,7 +150,11 @@ def register(
     )  # fmt: skip
     after = AfterRegistering.read(session, publish=publish, wait=wait, dry_run=dry_run)
     files, domains = files or [], domain or []
-    require_input(files, domains)
+    if not files and not domains:
+        raise UsageError(
+            "missing argument 'FILE', or option '--domain'",
+            hint="for example, `dkimctl register domains.yaml`; - is standard input",
+        )
     with interrupting():
         specs = session.read_specs(*files, domains=domains)
         gc.freeze()  # they stay to the end: spare the garbage collector from visiting them

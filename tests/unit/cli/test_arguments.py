@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dkimctl.cli.arguments import split_command, wanted_color, wants_json
-from dkimctl.cli.main import COMMANDS, root_command
+from dkimctl.cli.main import COMMANDS, root_command, split_command, wanted_color, wants_json
 from dkimctl.cli.output.streams import Color
 
 
