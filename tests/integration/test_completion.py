@@ -258,11 +258,16 @@ def test_names_that_a_shell_could_act_on_are_not_offered(ask, add_domains):
 @pytest.mark.usefixtures("registered")
 def test_what_is_damaged_gives_no_names_and_no_message(ask, cli):
     ledger = next(cli.home.rglob("ledger.db"))
-    for content in (b"", b"no database", ledger.read_bytes()[:5000]):
+    sound = ledger.read_bytes()
+    for content in (b"", b"no database", sound[:5000]):
         ledger.write_bytes(content)
         before = {path: path.stat().st_mtime_ns for path in cli.home.rglob("*")}
         assert ask("show-dns --sandbox ", DKIMCTL_DEBUG="1") == []
         assert {path: path.stat().st_mtime_ns for path in cli.home.rglob("*")} == before
+    ledger.write_bytes(sound)
+    assert ask("show-dns --sandbox ") == BOTH
+    ledger.chmod(0o666)  # others can change it
+    assert ask("show-dns --sandbox ") == []
     for config in ("profiles: [", "profiles: {x: {wrong: 1}}", "\0"):
         cli.write("config.yaml", config)
         assert ask("status -p ") == []
