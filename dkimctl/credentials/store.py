@@ -16,9 +16,8 @@ from typing import TypeAlias
 from dkimctl.errors import CredentialsError
 from dkimctl.models.secret import Secret, Token, require_client_id
 from dkimctl.system.directories import prepare_directory
-from dkimctl.system.locking import lock_file_of, locked
+from dkimctl.system.files import delete_leftovers, lock_file_of, locked, write_private
 from dkimctl.system.ownership import fault_of, read_safe, refuse
-from dkimctl.system.writing import delete_leftovers, write_private
 
 ALTERNATIVES = (
     "run `dkimctl login --credential-store file` for a file that only you can read, or set "

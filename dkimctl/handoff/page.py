@@ -27,9 +27,8 @@ from dkimctl.render.html.page import environment
 from dkimctl.render.keys import written_time
 from dkimctl.render.renderer import txt_data
 from dkimctl.render.table import code, fenced
-from dkimctl.text.character_strings import character_strings
-from dkimctl.text.escaping import printable
-from dkimctl.text.idn import readable
+from dkimctl.text.dns_names import readable
+from dkimctl.text.escaping import character_strings, printable
 
 _MOST_DOMAINS = 4  # named in the first sentence
 _TROUBLES = {Trouble.NO_ANSWER: "zone_no_answer", Trouble.NO_ZONE: "zone_no_zone"}

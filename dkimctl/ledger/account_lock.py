@@ -18,9 +18,8 @@ from typing import NamedTuple
 
 from dkimctl.errors import LedgerError
 from dkimctl.system.directories import prepare_directory
-from dkimctl.system.locking import try_lock, wait_for_lock
+from dkimctl.system.files import open_without_following, try_lock, wait_for_lock
 from dkimctl.system.ownership import fault_of, refuse
-from dkimctl.system.reading import open_without_following
 
 _POLL_SECONDS = 0.1
 _HOLDER_READS = 3

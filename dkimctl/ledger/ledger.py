@@ -56,8 +56,7 @@ from dkimctl.models.registration import (
     key_of,
     utc_time,
 )
-from dkimctl.system.databases import peeking
-from dkimctl.system.file_identity import file_identity
+from dkimctl.system.files import file_identity, peeking
 from dkimctl.system.ownership import refuse
 
 _REGISTRATIONS = f"SELECT {COLUMNS} FROM registration WHERE account_id = ?"  # noqa: S608 - a constant

@@ -19,12 +19,16 @@ from typing import NamedTuple
 from dkimctl.errors import LedgerError
 from dkimctl.ledger.migration import migrate, migrated_copy, version_of
 from dkimctl.ledger.tables import damage_error, require_row_id
-from dkimctl.system.databases import sqlite_uri
 from dkimctl.system.directories import prepare_directory
-from dkimctl.system.file_identity import FileIdentity, file_identity
-from dkimctl.system.locking import lock_file_of, locked
+from dkimctl.system.files import (
+    FileIdentity,
+    file_identity,
+    lock_file_of,
+    locked,
+    publish,
+    sqlite_uri,
+)
 from dkimctl.system.ownership import Fault, fault_of, refuse
-from dkimctl.system.writing import publish
 
 _BUSY_SECONDS = 10
 _WAL_SECONDS = 1

@@ -21,9 +21,8 @@ from dkimctl.publishing.changes import (
     outcome_of,
 )
 from dkimctl.publishing.provider_errors import Failures, short_line
-from dkimctl.text.character_strings import MAX_STRING
 from dkimctl.text.dns_names import parents, zone_finder
-from dkimctl.text.escaping import few, printable
+from dkimctl.text.escaping import MAX_STRING, few, printable
 
 _ONE_STRING = MAX_STRING // 2  # characters; each can have a backslash
 _ID = "dkimctl"  # names the provider in octoDNS's own messages

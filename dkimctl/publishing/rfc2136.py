@@ -45,8 +45,7 @@ from dkimctl.publishing.changes import (
 from dkimctl.publishing.dns_server import NOTAUTH, UnknownResult, UpdateServer, UpdateTimeouts
 from dkimctl.publishing.tsig_key import TsigKey
 from dkimctl.text.addresses import Address
-from dkimctl.text.character_strings import character_strings
-from dkimctl.text.escaping import printable
+from dkimctl.text.escaping import character_strings, printable
 
 _YXDOMAIN, _YXRRSET, _NXRRSET = 6, 7, 8
 _CHANGED = frozenset((NXDOMAIN, _YXDOMAIN, _YXRRSET, _NXRRSET))  # a prerequisite does not hold

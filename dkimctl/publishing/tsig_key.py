@@ -18,8 +18,8 @@ from typing import NamedTuple
 from dkimctl.dkim import is_name
 from dkimctl.errors import InputError, UsageError
 from dkimctl.models.secret import Secret
+from dkimctl.system.files import read_regular
 from dkimctl.system.ownership import Fault, fault_of, path_fault, refuse, status_fault
-from dkimctl.system.reading import read_regular
 from dkimctl.text.escaping import printable
 
 _MAX_SIZE = 16 * 1024  # bytes; a key file has about 100

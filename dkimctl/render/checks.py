@@ -24,9 +24,9 @@ from dkimctl.render.table import (
     table,
     wrapped,
 )
+from dkimctl.text.dns_names import readable
 from dkimctl.text.escaping import printable
 from dkimctl.text.grouping import Grouping, and_more, counted, without_names
-from dkimctl.text.idn import readable
 
 CHECK_COLUMNS = (
     "sign_domain", "selector", "fqdn", "verdict", "reason", "alias", "urgency", "start_date",

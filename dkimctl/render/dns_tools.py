@@ -18,7 +18,7 @@ from dkimctl.render.renderer import (
     relative_name,
     txt_data,
 )
-from dkimctl.text.character_strings import character_strings
+from dkimctl.text.escaping import character_strings
 
 # Half of the API's 1,000 records and 32,000 characters of values: an UPSERT counts twice.
 _ROUTE53_RECORDS = 500

@@ -22,8 +22,8 @@ from dkimctl.render.table import (
     styled,
     table,
 )
+from dkimctl.text.dns_names import readable
 from dkimctl.text.escaping import printable
-from dkimctl.text.idn import readable
 
 KEY_COLUMNS = (
     "sign_domain", "name", "selector", "key_len", "age_days", "created_at", "starts_at", "enable",

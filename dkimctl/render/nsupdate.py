@@ -14,7 +14,7 @@ from dkimctl.render.renderer import (
     sound_record,
     txt_data,
 )
-from dkimctl.text.character_strings import character_strings
+from dkimctl.text.escaping import character_strings
 
 # Octets of changes in an update, which is one DNS message of at most 65,535 octets: the rest is
 # for its header, the zone's name, and a signature (TSIG) with two names.

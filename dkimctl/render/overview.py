@@ -30,8 +30,8 @@ from dkimctl.render.table import (
     styled,
     wrapped,
 )
+from dkimctl.text.dns_names import readable
 from dkimctl.text.escaping import printable
-from dkimctl.text.idn import readable
 
 WEEK, MONTH = timedelta(days=7), timedelta(days=30)
 _WHATS = {

@@ -10,9 +10,8 @@ from typing import ClassVar, Generic, Literal, NamedTuple, TypeAlias, TypeVar, g
 
 from dkimctl.errors import UsageError
 from dkimctl.models.registration import SOUND, USABLE, DnsRecord, Result
-from dkimctl.text.character_strings import MAX_STRING, character_strings, utf8
 from dkimctl.text.dns_names import zone_finder
-from dkimctl.text.escaping import printable
+from dkimctl.text.escaping import MAX_STRING, character_strings, printable, utf8
 
 ItemT = TypeVar("ItemT")
 

@@ -46,7 +46,7 @@ from dkimctl.service.key_pairs import PLAIN_HEADER, Passphrase, WrongPassphrase
 from dkimctl.service.location import DatabaseUrl, Location
 from dkimctl.service.schema import passphrases, registrations
 from dkimctl.system.directories import prepare_directory
-from dkimctl.system.file_identity import file_identity
+from dkimctl.system.files import file_identity
 from dkimctl.system.ownership import fault_of, file_fault, refuse
 from dkimctl.text.escaping import printable
 

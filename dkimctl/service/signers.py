@@ -34,9 +34,8 @@ from dkimctl.service.database import Store
 from dkimctl.service.http.validation import Entry, validate_entry
 from dkimctl.service.key_pairs import WrongPassphrase
 from dkimctl.service.schema import clients, registrations
-from dkimctl.system.locking import lock_file_of, wait_for_lock
+from dkimctl.system.files import lock_file_of, sync_directory, wait_for_lock
 from dkimctl.system.ownership import directory_fault, file_fault, refuse
-from dkimctl.system.writing import sync_directory
 
 KEPT = timedelta(hours=1)
 """How long a file stays that is no longer in use."""

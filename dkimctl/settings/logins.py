@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 from dkimctl.errors import UsageError
 from dkimctl.settings.values import is_profile_name, parse_value
 from dkimctl.system.directories import prepare_directory
-from dkimctl.system.locking import lock_file_of, locked
+from dkimctl.system.files import delete_leftovers, lock_file_of, locked, write_private
 from dkimctl.system.ownership import fault_of, read_safe, refuse
-from dkimctl.system.writing import delete_leftovers, write_private
 from dkimctl.text.escaping import printable
 
 if TYPE_CHECKING:

@@ -44,21 +44,13 @@ def prepare_directory(directory: Path) -> None:
     """
     if directory.is_dir() or directory_fault(directory):
         return
-    for missing in _missing(directory):
-        _create(missing)
-
-
-def _missing(directory: Path) -> list[Path]:
-    """The directory and those above that are missing, from the top."""
     ways = itertools.chain((directory,), directory.parents)
-    return list(itertools.takewhile(lambda path: not path.is_dir(), ways))[::-1]
-
-
-def _create(directory: Path) -> None:
-    try:
-        directory.mkdir(mode=0o700)
-    except FileExistsError:
-        if not directory.is_dir():
-            raise
-    else:
-        directory.chmod(0o700)  # the umask may have removed more
+    missing = list(itertools.takewhile(lambda path: not path.is_dir(), ways))
+    for path in reversed(missing):
+        try:
+            path.mkdir(mode=0o700)
+        except FileExistsError:
+            if not path.is_dir():
+                raise
+        else:
+            path.chmod(0o700)  # the umask may have removed more

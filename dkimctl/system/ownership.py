@@ -20,11 +20,12 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from dkimctl.system.reading import read_regular
+from dkimctl.system.files import read_regular
 
 _OWN_STATE_DIR = "name a directory of your own in DKIMCTL_STATE_DIR"
 _GROUP_OR_OTHERS = stat.S_IWGRP | stat.S_IWOTH  # may write
@@ -188,9 +189,7 @@ def _others_can_write(status: os.stat_result) -> bool:
         return True
     if not status.st_mode & stat.S_IWGRP:
         return False
-    from dkimctl.system.groups import is_own_group
-
-    return not is_own_group(status.st_gid)
+    return not _is_own_group(status.st_gid)
 
 
 def _is_trusted(uid: int) -> bool:
@@ -226,3 +225,37 @@ def _chmod(mode: str, place: str, status: os.stat_result) -> str:
     import shlex
 
     return f"run `chmod {mode} {shlex.quote(place)}`"
+
+
+@cache
+def _is_own_group(gid: int) -> bool:
+    """Whether the group has no members but the user or root.
+
+    Debian and Ubuntu create one for each user, with the umask 002, so that directories in a home
+    are writable by it.
+    """
+    import grp
+    import pwd
+
+    own_uid = os.geteuid()
+    try:
+        # A directory service may not list its users.
+        users = [*pwd.getpwall(), pwd.getpwuid(own_uid)]
+        return is_private(grp.getgrgid(gid), users, own_uid=own_uid)
+    except KeyError:  # a user or group without an entry
+        return False
+
+
+def is_private(group: Any, users: Iterable[Any], *, own_uid: int) -> bool:
+    """Whether `group` is that of the user or root, who has its name, and has no other members.
+
+    A shared group, such as `staff`, has another name: it may have members that a directory service
+    does not list.
+    """
+    members = [user for user in users if user.pw_gid == group.gr_gid]
+    names = {user.pw_name for user in members}
+    return (
+        all(user.pw_uid in (0, own_uid) for user in members)
+        and group.gr_name in names
+        and names.issuperset(group.gr_mem)
+    )

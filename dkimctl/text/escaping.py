@@ -1,4 +1,4 @@
-"""Text from elsewhere, made safe and short enough to show."""
+"""Text from elsewhere, made safe and short enough to show; and as the strings of a TXT record."""
 
 from collections.abc import Sequence
 
@@ -9,6 +9,7 @@ _SPACES = "\u00a0\u3000"
 _HIDDEN = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0"
 
 _MAX_QUOTE = 60
+MAX_STRING = 255  # bytes in one character-string (RFC 1035 section 3.3)
 
 
 def printable(text: str) -> str:
@@ -42,3 +43,17 @@ def _escaped(char: str) -> str:
     if number <= 0xFF:
         return f"\\x{number:02x}"
     return f"\\u{number:04x}" if number <= 0xFFFF else f"\\U{number:08x}"
+
+
+def character_strings(value: str) -> list[bytes]:
+    """`value` as the character-strings of a TXT record, at least one; non-ASCII text is UTF-8.
+
+    A verifier concatenates them (RFC 6376 section 3.6.2.2).
+    """
+    data = utf8(value)
+    return [data[at : at + MAX_STRING] for at in range(0, len(data), MAX_STRING)] or [b""]
+
+
+def utf8(text: str) -> bytes:
+    """`text` in UTF-8; surrogates, which have none, as if they had."""
+    return text.encode("utf-8", "surrogatepass")

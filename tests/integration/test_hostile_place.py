@@ -15,7 +15,7 @@ import pytest
 from dkimctl.ledger.account_lock import account_lock
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.service.database import open_store
-from dkimctl.system.groups import is_own_group
+from dkimctl.system.ownership import is_own_group
 from needs import NO_NAMESPACE, give_up, program
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX owners and modes")

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import yaml
 
-from dkimctl.system.writing import create_files
+from dkimctl.system.files import create_files
 from dns_servers import key_file
 
 ACCOUNT = ("--auth-url", "https://AUTH.example:443/", "--base-url", "https://api.example",

@@ -27,8 +27,8 @@ from dkimctl.settings.profile import DEFAULT_PROFILE, option, variable
 from dkimctl.settings.values import CHECKS, SANDBOX, Check, file_path, profile_name
 from dkimctl.strict_yaml import yaml_scalar
 from dkimctl.system.directories import prepare_directory
+from dkimctl.system.files import create_files
 from dkimctl.system.ownership import directory_fault, refuse
-from dkimctl.system.writing import create_files
 from dkimctl.text.addresses import parse_server
 from dkimctl.text.escaping import printable
 from dkimctl.text.grouping import listed

@@ -34,8 +34,8 @@ from dkimctl.cli.options import (
 )
 from dkimctl.cli.output.streams import Reporter, write
 from dkimctl.errors import ExitCode, OutputError, UsageError
+from dkimctl.system.files import create_private
 from dkimctl.system.ownership import directory_fault, refuse
-from dkimctl.system.writing import create_private
 from dkimctl.text.durations import format_duration
 from dkimctl.text.escaping import few, printable
 from dkimctl.text.grouping import counted

@@ -13,7 +13,7 @@ from typing import Protocol, TextIO
 from dkimctl.cli.output.streams import KEPT, Reporter, StdoutWriter
 from dkimctl.errors import OutputError
 from dkimctl.render.renderer import TableLayout
-from dkimctl.system.writing import atomic_writer
+from dkimctl.system.files import atomic_writer
 
 
 class TextWriter(Protocol):

@@ -18,7 +18,7 @@ from dkimctl.render.overview import (
     grouped,
     spans_of,
 )
-from dkimctl.text.idn import readable
+from dkimctl.text.dns_names import readable
 
 _MOST_DAYS = 20  # rows of a week or month
 _MOST_KEYS = 40  # of the timeline

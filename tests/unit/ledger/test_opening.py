@@ -9,7 +9,7 @@ from pathlib import PurePosixPath, PureWindowsPath
 
 import pytest
 
-from dkimctl.system.databases import sqlite_uri
+from dkimctl.system.files import sqlite_uri
 
 COUNT = """
 try:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dkimctl.render.renderer import txt_data
-from dkimctl.text.character_strings import character_strings
+from dkimctl.text.escaping import character_strings
 
 PRINTABLE_ASCII = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), max_size=1500)
 

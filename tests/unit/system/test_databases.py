@@ -8,7 +8,7 @@ import sqlite3
 
 import pytest
 
-from dkimctl.system.databases import peeking
+from dkimctl.system.files import peeking
 
 
 @pytest.fixture

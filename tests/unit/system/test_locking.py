@@ -8,7 +8,7 @@ from pathlib import Path
 import filelock
 import pytest
 
-from dkimctl.system.locking import lock_file_of, locked, try_lock, wait_for_lock
+from dkimctl.system.files import lock_file_of, locked, try_lock, wait_for_lock
 
 
 def test_what_is_locked_is_locked_for_others(tmp_path: Path) -> None:

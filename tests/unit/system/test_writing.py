@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dkimctl.system.writing import atomic_writer, publish, write_private
+from dkimctl.system.files import atomic_writer, publish, write_private
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX modes and links")
 

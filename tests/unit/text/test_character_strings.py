@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dkimctl.text.character_strings import MAX_STRING, character_strings
+from dkimctl.text.escaping import MAX_STRING, character_strings
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dkimctl.specs.names import parse_domain
+from dkimctl.text.dns_names import readable
 from dkimctl.text.escaping import printable
-from dkimctl.text.idn import readable
 
 
 @pytest.mark.parametrize(
