@@ -74,6 +74,7 @@ def service(cli, life):
     service.stop()
 
 
+@pytest.mark.nightly
 def test_from_serve_to_forget(terminal, service, life):
     key_file = str(life.network.key_file)
     terminal.write("domains.yaml", SPECS)

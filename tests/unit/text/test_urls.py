@@ -156,16 +156,9 @@ def test_any_text_has_a_canonical_form_or_is_refused(text):
 
 
 def test_loopback_hosts():
-    for host in "localhost", "127.0.0.1", "127.9.9.9", "[::1]":
-        assert is_loopback(host)
-    for host in (
-        "128.0.0.1",
-        "[::2]",
-        "[::ffff:127.0.0.1]",
-        "localhost.example",
-        "127.0.0.1.example",
-    ):
-        assert not is_loopback(host)
+    assert all(map(is_loopback, ("localhost", "127.0.0.1", "127.9.9.9", "[::1]")))
+    others = ("128.0.0.1", "[::2]", "[::ffff:127.0.0.1]", "localhost.example", "127.0.0.1.example")
+    assert not any(map(is_loopback, others))
 
 
 def test_this_machine_under_its_other_names():
