@@ -20,6 +20,11 @@ KEY = "-----BEGIN PRIVATE KEY-----\nkey of "
 
 
 @pytest.fixture
+def store(sqlite_store: Store) -> Store:
+    return sqlite_store
+
+
+@pytest.fixture
 def register(store: Store) -> Register:
     """Store a registration of the client "first", or of another one."""
     for client_id in ("first", "second"):
