@@ -1,14 +1,21 @@
 from __future__ import annotations
 
+import json
+import threading
+import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
 import pytest
+from falcon.testing import Result, TestClient
 
 from dkimctl.errors import NegativeAnswer, UsageError
+from dkimctl.service.app import create_app
 from dkimctl.service.clients import ClientCredentials, create_client
 from dkimctl.service.database import Store
+from dkimctl.service.http.authorization import issue_token
 from dkimctl.service.http.validation import Entry, Rejection
 from dkimctl.service.key_pairs import KeyPair
 from dkimctl.service.registrations import (
@@ -21,6 +28,7 @@ from dkimctl.service.registrations import (
     require_registration,
     set_enabled,
 )
+from fakes import Clock
 
 NAME = RegistrationName("example.com", "s1")
 ENTRY = Entry("example.com", None, 1024, None, 0, True)
@@ -148,3 +156,39 @@ def test_of_many_names_those_are_found_that_are_registered_and_no_others(
     assert find_all(store, names).keys() == {*names[::2]}
     crossed = [RegistrationName("0.example", "s2"), RegistrationName("2.example", "s0")]
     assert find_all(store, crossed) == {}, "each has the domain and the selector of others"
+
+
+def test_a_request_whose_keys_take_too_long_is_429_and_registers_nothing(
+    sqlite_store: Store, clock: Clock
+) -> None:
+    release = threading.Event()
+
+    def slow(key_len: int) -> KeyPair:
+        release.wait(20)
+        return KeyPair("v=DKIM1; g=*; k=rsa; p=AAAA", b"")
+
+    app = create_app(sqlite_store, clock=clock, make_key=slow, key_threads=1, max_domains=5000)
+    tokens = [
+        issue_token(sqlite_store, create_client(sqlite_store).client_id, clock()) for _ in range(2)
+    ]
+
+    def register(token: str, count: int) -> Result:
+        domains = [{"sign_domain": f"d{n}.example", "key_len": 2048} for n in range(count)]
+        return TestClient(app).simulate_post(
+            "/domain/dkim",
+            body=json.dumps({"domains": domains}),
+            headers={"Authorization": f"Bearer {token}"},
+        )
+
+    with ThreadPoolExecutor(1) as threads:
+        first = threads.submit(register, tokens[0], 1)
+        time.sleep(0.2)
+        started = time.monotonic()
+        refused = register(tokens[1], 1000)
+        taken = time.monotonic() - started
+        release.set()
+        assert first.result().json["items"][0]["result"]["code"] == "201"
+    assert (refused.status_code, list(refused.json)) == (429, ["message"])
+    assert 1 <= int(refused.headers["Retry-After"]) <= 20
+    assert taken < 2
+    assert len(list(list_registrations(sqlite_store))) == 1
