@@ -190,8 +190,8 @@ def test_a_dry_run_does_not_wait_for_what_it_does_not_do(owner):
     assert time.monotonic() - began < 30
 
 
-def test_status_tells_that_no_run_has_done_what_is_due(due):
-    status = ("rotate", "status", "--quiet")
+def test_the_overview_tells_that_no_run_has_done_what_is_due(due):
+    status = ("overview", "--quiet")
     due.pass_time(days=6)
     assert due.cli(*status).status == 0
     due.pass_time(days=2)

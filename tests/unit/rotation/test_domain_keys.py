@@ -1,4 +1,4 @@
-"""The keys of some domains have the stages that `rotate status` shows."""
+"""The keys of some domains have the stages that `list` shows."""
 
 from __future__ import annotations
 

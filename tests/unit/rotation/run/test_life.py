@@ -1,4 +1,4 @@
-"""The stages of a key as `rotate status` tells them, while `rotate run` does its work."""
+"""The stages of a key as `list` tells them, while `rotate run` does its work."""
 
 from __future__ import annotations
 
