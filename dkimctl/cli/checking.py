@@ -24,8 +24,7 @@ from dkimctl.models.registration import Registration, RegistrationKey
 if TYPE_CHECKING:
     from dkimctl.dns.check import CheckPolicy
     from dkimctl.dns.queries import Source
-    from dkimctl.rotation.retirement import RetirementPolicy
-    from dkimctl.rotation.review import KnownKeys, Review
+    from dkimctl.rotation.retirement import KnownKeys, RetirementPolicy, Review
 
 # Unless an option says otherwise.
 MAX_IN_FLIGHT = 64
@@ -103,7 +102,7 @@ def warn_not_recorded(session: Session, error: LedgerError) -> None:
 
 def review_now(session: Session, known: KnownKeys, policy: RetirementPolicy) -> Review:
     """Look at the successors in DNS, and record what is there."""
-    from dkimctl.rotation.review import review_with_look
+    from dkimctl.rotation.retirement import review_with_look
 
     progress = CheckProgress(session.reporter, Verdict.PUBLISHED, may_draw=True)
     with recorded_looks(session) as looks, progress:

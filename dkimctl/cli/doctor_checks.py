@@ -350,7 +350,7 @@ def check_ledger(session: Session) -> Iterator[Finding]:
 def check_keys(session: Session) -> Iterator[Finding]:
     """Whether a key signs, or soon will, without DNS; and whether `rotate run` is overdue."""
     from dkimctl.cli.selection import read_selection
-    from dkimctl.rotation.stages import read_stages
+    from dkimctl.rotation.life import read_stages
 
     rotation, now = session.config.rotation, datetime.now(UTC)
     with open_ledger(session) as ledger:

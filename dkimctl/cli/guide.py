@@ -163,7 +163,7 @@ def _is_logged_in(session: Session) -> bool:
 def guide_to_keys(session: Session) -> Guide | None:
     """What the profile's keys need, by the ledger; None if it has none."""
     from dkimctl.cli.selection import read_selection
-    from dkimctl.rotation.stages import read_stages
+    from dkimctl.rotation.life import read_stages
 
     ledger = session.open_ledger(for_writing=False)
     domains = ledger.count_domains(*require_ledger_account(session.profile))

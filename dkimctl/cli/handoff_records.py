@@ -26,7 +26,7 @@ def needed_records(
     Notes which these are, and warns of what is not usable; that is exit code 1. Raises
     NegativeAnswer if nothing is selected.
     """
-    from dkimctl.rotation.stages import read_stages
+    from dkimctl.rotation.life import read_stages
 
     results = list(registered_results(session, selection))
     ledger = session.open_ledger(for_writing=False)
@@ -53,7 +53,7 @@ def retired_records(
     """
     from dkimctl.cli.checking import review_now
     from dkimctl.cli.output.rotation import retired_results
-    from dkimctl.rotation.review import read_known_keys
+    from dkimctl.rotation.retirement import read_known_keys
 
     policy = read_retirement_policy(session, now, assume_successors=assume)
     known = read_known_keys(session.open_ledger(for_writing=False), selection)

@@ -30,7 +30,7 @@ from dkimctl.notices import (
     problem_of,
     subject_of,
 )
-from dkimctl.rotation.run.report import Report, State, Step, Task
+from dkimctl.rotation.due import Report, State, Step, Task
 from dkimctl.settings.config import webhook_url
 from dkimctl.settings.values import parse_reference
 from dkimctl.text.durations import format_duration

@@ -9,7 +9,7 @@ from dkimctl.cli.interruption import stopping
 from dkimctl.cli.progress import CheckProgress, RegistrationProgress
 from dkimctl.cli.session import Session
 from dkimctl.publishing.targets import open_targets
-from dkimctl.rotation.run.tools import Tools
+from dkimctl.rotation.due import Tools
 
 
 def tools_of(session: Session) -> Tools:

@@ -1,13 +1,14 @@
-"""Which registrations are retired, so that their records may be removed from DNS."""
+"""Which key replaces which, and which keys are retired: their records may be removed from DNS."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from dkimctl.dns.verdicts import Verdict
+from dkimctl.dkim import record_fault, with_key_len
+from dkimctl.dns.verdicts import Check, Verdict
 from dkimctl.models.history import KeyHistory
 from dkimctl.models.keys import NEVER
 from dkimctl.models.registration import (
@@ -17,13 +18,23 @@ from dkimctl.models.registration import (
     RegistrationKey,
     Result,
     by_signing_domain,
+    named,
+    utc_time,
 )
 from dkimctl.registration import outcomes
-from dkimctl.rotation.succession import Histories, Succession, Successor
+
+if TYPE_CHECKING:
+    from dkimctl.dns.check import Progress
+    from dkimctl.dns.looks import Looks
+    from dkimctl.dns.queries import Source
+    from dkimctl.ledger.ledger import Ledger
+    from dkimctl.ledger.selection import Selection
 
 # Mail signed with the old key may wait in queues for five days (RFC 5321 4.5.4.1), and is verified
 # again when it is read or forwarded; the rest is time to notice that signing has not moved.
 GRACE_PERIOD = timedelta(days=14)
+
+Histories = Mapping[RegistrationKey, KeyHistory]  # as the ledger has them
 
 
 class Stage(StrEnum):
@@ -37,50 +48,165 @@ class Stage(StrEnum):
 
 
 _STAGES = list(Stage)
-_DECIDING = (Stage.RETIRED, Stage.DUE)
 
 
 class RetirementPolicy(NamedTuple):
-    """Looks at DNS before `seen_since` are too old to rely on.
-
-    `assume_successors`: a newer key replaces the older ones, unless it is recorded which it does.
-    `published_now`: the keys that a look at DNS has just found; no other look counts then. `grace`:
-    for how long a successor must have taken over.
-    """
+    """What counts as retired, and by which looks at DNS."""
 
     now: datetime
-    seen_since: datetime
+    seen_since: datetime  # looks before this are too old to rely on
+    #: A newer key replaces the older ones, unless it is recorded which it does.
     assume_successors: bool = False
+    #: The keys that a look at DNS has just found; no other look counts then.
     published_now: Container[RegistrationKey] | None = None
-    grace: timedelta = GRACE_PERIOD
+    grace: timedelta = GRACE_PERIOD  # for how long a successor must have taken over
+
+
+class Successor(NamedTuple):
+    """A key that replaces an older one: enabled now, and of a later start."""
+
+    registration: Registration
+    starts_at: datetime
+    enabled_at: datetime
+    history: KeyHistory
+
+    @property
+    def selector(self) -> str:
+        return self.registration.selector or ""
 
 
 class Takeover(NamedTuple):
-    """What a successor means for the old key.
-
-    `took_over`: since when it does all that it must; NEVER: it was not seen published.
-    """
+    """What a successor means for the old key."""
 
     successor: Successor
-    took_over: datetime
+    took_over: datetime  # since when it does all that it must; NEVER: it was not seen published
     stage: Stage
     reason: str
 
 
 class RetirementStatus(NamedTuple):
-    """The stage of a registration; `reason` says by which successor, or what is missing.
-
-    `successors` are the keys of which one must be seen published, of a registration that is due or
-    retired. `is_over`: the grace period has passed since one of them took over, and was published.
-    `takeover` is by the successor that decides, if there is any.
-    """
+    """The stage of a registration; `reason` says by which successor, or what is missing."""
 
     registration: Registration
     stage: Stage
     reason: str
+    #: The keys of which one must be seen published, of a registration that is due or retired.
     successors: Sequence[Registration] = ()
+    #: The grace period has passed since one of them took over, and was published.
     is_over: bool = False
-    takeover: Takeover | None = None
+    takeover: Takeover | None = None  # by the successor that decides, if there is any
+
+    @property
+    def needs_record(self) -> bool:
+        """Whether its record must be in DNS: it signs, or will, or its mail is on its way."""
+        return self.registration.signs and not self.is_over
+
+
+class KnownKeys(NamedTuple):
+    """The registrations of a ledger, those of them that are selected, and their histories."""
+
+    registrations: Sequence[Registration]
+    selected: frozenset[Registration]
+    histories: Histories
+
+    def statuses(self, policy: RetirementPolicy) -> list[RetirementStatus]:
+        """The status of each selected registration."""
+        statuses = retirement_statuses(self.registrations, self.histories, policy)
+        return [status for status in statuses if status.registration in self.selected]
+
+    def not_seen_gone(self, statuses: Iterable[RetirementStatus]) -> dict[str, str]:
+        """What the last look at each of these records found, unless it was missing; by name.
+
+        Of a key that has been replaced, also a record that was never looked at may be there.
+        """
+        found = {}
+        for status in statuses:
+            registration = status.registration
+            verdict = self.histories.get(registration.key, KeyHistory()).verdict
+            if verdict is None and status.is_over and not record_fault(with_key_len(registration)):
+                verdict = "never checked"
+            if verdict not in (None, Verdict.MISSING):
+                found[named(registration)] = verdict
+        return found
+
+    def after(self, looks: Looks, now: datetime) -> KnownKeys:
+        """The same, with what looks have found, even where the ledger cannot be written."""
+        histories = dict(self.histories)
+        for key, verdict in looks.latest.items():
+            known = histories.get(key, KeyHistory())
+            since = now if key in looks.breaks else min(known.published_at or now, now)
+            histories[key] = known._replace(
+                published_at=since if verdict is Verdict.PUBLISHED else None,
+                looked_at=now,
+                verdict=verdict,
+            )
+        return self._replace(histories=histories)
+
+
+def read_known_keys(ledger: Ledger, selection: Selection) -> KnownKeys:
+    """What the ledger knows of the selected registrations and their domains."""
+    registrations = list(ledger.all())
+    selected = frozenset(selection.pick(registrations))
+    domains = {registration.key.sign_domain for registration in selected}
+    of_domains = [one for one in registrations if one.key.sign_domain in domains]
+    return KnownKeys(of_domains, selected, ledger.histories() if selected else {})
+
+
+class Review(NamedTuple):
+    """The statuses after a look at DNS; `unanswered` are those due that got no answer."""
+
+    statuses: Sequence[RetirementStatus]
+    unanswered: frozenset[Registration] = frozenset()
+
+
+def review_with_look(
+    known: KnownKeys,
+    policy: RetirementPolicy,
+    open_source: Callable[[], Source],
+    *,
+    progress: Progress,
+    looks: Looks,
+    clock: Callable[[], datetime],
+) -> Review:
+    """Check in DNS the successors that matter, and decide by that look alone.
+
+    `looks` gets what is found. `open_source` is called if there is something to check.
+    """
+    successors = {
+        one.key: one for status in known.statuses(policy) for one in status.successors
+    }.values()
+    checks: dict[RegistrationKey, Check] = {}
+    if sound := [one for one in successors if not record_fault(with_key_len(one))]:
+        from dkimctl.dns.check import CheckPolicy, check_publication
+
+        check_publication(
+            sound,
+            open_source(),
+            CheckPolicy(wait=0.0, warn_within=timedelta(), expect_absent=False),
+            lambda check: checks.update({check.key: check}),
+            progress=progress,
+            looks=looks,
+        )
+    now = clock()
+    published = {key for key, one in looks.latest.items() if one is Verdict.PUBLISHED}
+    fresh = policy._replace(now=now, published_now=published)
+    unanswered = []
+
+    def explained(status: RetirementStatus) -> RetirementStatus:
+        """The status, with what the look has found at the successor of one that is due."""
+        found = [checks[one.key] for one in status.successors if one.key in checks]
+        if status.stage is not Stage.DUE or not found:
+            return status
+        if all(one.finding.verdict is Verdict.NO_ANSWER for one in found):
+            unanswered.append(status.registration)
+        if found[0].key != status.successors[0].key:
+            return status
+        verdict, reason = found[0].finding.verdict, found[0].finding.reason
+        seen = f"{verdict} ({reason})" if reason else verdict
+        return status._replace(reason=f"{status.reason}; DNS now: {seen}")
+
+    statuses = [*map(explained, known.after(looks, now).statuses(fresh))]
+    return Review(statuses, frozenset(unanswered))
 
 
 def retirement_statuses(
@@ -93,7 +219,7 @@ def retirement_statuses(
     `policy.seen_since`. Oldest first within each domain.
     """
     for of_domain in by_signing_domain(registrations).values():
-        succession = Succession(of_domain, histories)
+        succession = _Succession(of_domain, histories)
         for registration in sorted(of_domain, key=lambda one: one.starts_at or NEVER):
             history = histories.get(registration.key, KeyHistory())
             reason = _why_not_old(registration, history, policy.now)
@@ -142,7 +268,7 @@ def _why_not_old(registration: Registration, history: KeyHistory, now: datetime)
 
 
 def _status(
-    old: Registration, succession: Succession, policy: RetirementPolicy
+    old: Registration, succession: _Succession, policy: RetirementPolicy
 ) -> RetirementStatus:
     successors, unrecorded = succession.recorded(old), succession.assumed(old)
     if policy.assume_successors:
@@ -153,9 +279,14 @@ def _status(
     if not successors:
         reason = "no newer selector of the domain replaces it: run `dkimctl rotate`"
         return RetirementStatus(old, Stage.CURRENT, reason)
-    takeovers = sorted((_takeover(one, policy) for one in successors), key=_rank)
+    takeovers = sorted(
+        (_takeover(one, policy) for one in successors),
+        key=lambda one: (_STAGES.index(one.stage), one.took_over, one.successor.starts_at),
+    )
     best = takeovers[0]
-    deciding = [one.successor.registration for one in takeovers if one.stage in _DECIDING]
+    deciding = [
+        one.successor.registration for one in takeovers if one.stage in (Stage.RETIRED, Stage.DUE)
+    ]
     is_over = best.took_over <= policy.now - policy.grace
     return RetirementStatus(old, best.stage, best.reason, deciding, is_over, best)
 
@@ -168,19 +299,13 @@ def _takeover(successor: Successor, policy: RetirementPolicy) -> Takeover:
     took_over = NEVER if published is None else max(begins, published)
     text = _description(successor, policy.now)
     if max(begins, published or begins) > policy.now - policy.grace:
-        wait = (
-            "run `dkimctl check-dns`"
-            if published is None
-            else f"wait until {_end(took_over, policy)}"
-        )
+        wait = "run `dkimctl check-dns`"
+        if published is not None:
+            end = min(took_over, NEVER - policy.grace) + policy.grace
+            wait = f"wait until {end.isoformat(timespec='minutes')}"
         return Takeover(successor, took_over, Stage.WAITING, f"{text}: {wait}")
-    if published is not None and _is_seen(successor, policy):
-        return Takeover(successor, took_over, Stage.RETIRED, text)
-    return Takeover(successor, took_over, Stage.DUE, text)
-
-
-def _rank(takeover: Takeover) -> tuple[int, datetime, datetime]:
-    return _STAGES.index(takeover.stage), takeover.took_over, takeover.successor.starts_at
+    is_seen = published is not None and _is_seen(successor, policy)
+    return Takeover(successor, took_over, Stage.RETIRED if is_seen else Stage.DUE, text)
 
 
 def _is_seen(successor: Successor, policy: RetirementPolicy) -> bool:
@@ -209,7 +334,65 @@ def _description(successor: Successor, now: datetime) -> str:
     return f"{text}, but was never seen published"
 
 
-def _end(took_over: datetime, policy: RetirementPolicy) -> str:
-    """The end of the grace period (UTC)."""
-    end = min(took_over, NEVER - policy.grace) + policy.grace
-    return end.isoformat(timespec="minutes")
+class _Succession:
+    """The successors of each of a domain's keys, `of_domain`."""
+
+    def __init__(self, of_domain: Sequence[Registration], histories: Histories) -> None:
+        self._registrations = of_domain
+        self._histories = {one: histories.get(one.key, KeyHistory()) for one in of_domain}
+        self._replacing: dict[str, list[Registration]] = {}  # by the selector that is replaced
+        for registration, history in self._histories.items():
+            if history.replaces is not None:
+                self._replacing.setdefault(history.replaces.lower(), []).append(registration)
+
+    def recorded(self, old: Registration) -> list[Successor]:
+        """The keys that were made to replace `old`, or a key that was, and so on."""
+        return self._successors(old, [old])
+
+    def assumed(self, old: Registration) -> list[Successor]:
+        """The newer keys of which it is not recorded what they replace, and keys that replace them.
+
+        The latter may be all that is left: the former may be disabled, or retired themselves.
+        """
+        unrecorded = [
+            one
+            for one in self._registrations
+            if self._histories[one].replaces is None and _is_newer(one, old)
+        ]
+        return self._successors(old, unrecorded)
+
+    def _successors(self, old: Registration, first: Iterable[Registration]) -> list[Successor]:
+        """Those of the `first` and of the keys that replace them that can replace `old`."""
+        found = list(first)
+        for one in found:  # also those added meanwhile
+            following = self._replacing.get(one.key.selector, ())
+            found += [other for other in following if other not in found]
+        successors = []
+        for one in found:
+            start, history = one.starts_at, self._histories[one]
+            if (
+                start is not None
+                and history.enabled_at is not None
+                and history.disabled_at is None
+                and one.signs
+                and _is_newer(one, old)
+            ):
+                successors.append(Successor(one, start, history.enabled_at, history))
+        return successors
+
+
+def _is_newer(one: Registration, old: Registration) -> bool:
+    """Whether a key signs the same mail (default, interface 2.3), and begins later than another.
+
+    Its start_date as it is written must be later, too: the interface does not say which of several
+    keys signs, so the service may go by either.
+    """
+    return one.third_party == old.third_party and all(
+        ours is not None and theirs is not None and ours > theirs
+        for ours, theirs in zip(_beginnings(one), _beginnings(old), strict=True)
+    )
+
+
+def _beginnings(registration: Registration) -> tuple[datetime | None, datetime | None]:
+    start = registration.starts_at
+    return start, utc_time(registration.start_date) or start

@@ -27,9 +27,8 @@ from dkimctl.ledger.selection import Selection
 from dkimctl.models.registration import DnsRecord, DomainSpec, Registration
 from dkimctl.publishing.changes import Access, Applied, Change, ConfiguredTarget, NameState
 from dkimctl.registration.limits import Limits
-from dkimctl.rotation.run.report import Report
-from dkimctl.rotation.run.run import RotationRun
-from dkimctl.rotation.run.tools import RunPolicy, Tools
+from dkimctl.rotation.due import Report, RunPolicy, Tools
+from dkimctl.rotation.run import RotationRun
 from dkimctl.settings.config import RotationSettings
 
 ACCOUNT = {"base_url": "https://api.example", "client_id": "me"}

@@ -124,8 +124,7 @@ def forget(
     back. Nothing is forgotten until `check-dns` has seen that all of the records are gone from
     DNS. Nothing is sent.
     """
-    from dkimctl.rotation.retirement import RetirementPolicy
-    from dkimctl.rotation.review import read_known_keys
+    from dkimctl.rotation.retirement import RetirementPolicy, read_known_keys
 
     session = open_session(ctx)
     selection = read_selection(session, words)

@@ -133,7 +133,7 @@ def list_keys(
 
     Sorted by due, what is urgent comes first, then what waits for you, then what is due first.
     """
-    from dkimctl.rotation.key_list import read_keys
+    from dkimctl.rotation.life import read_keys
 
     session = open_session(ctx)
     if wide and fmt not in (None, KeyFormat.TABLE):

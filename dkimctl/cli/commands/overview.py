@@ -58,7 +58,7 @@ def overview(
     --quiet, nothing is shown otherwise.
     """
     from dkimctl.render.overview import make_overview
-    from dkimctl.rotation.key_list import read_keys
+    from dkimctl.rotation.life import read_keys
 
     session = open_session(ctx)
     if html is not None:

@@ -230,7 +230,7 @@ def _list_retired(
     look: bool,
 ) -> int:
     from dkimctl.cli.checking import review_now
-    from dkimctl.rotation.review import Review, read_known_keys
+    from dkimctl.rotation.retirement import Review, read_known_keys
 
     if output_options.output is not None:
         require_writable(output_options.output)  # before a long look

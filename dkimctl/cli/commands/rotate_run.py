@@ -36,7 +36,7 @@ from dkimctl.ledger.selection import Selection
 from dkimctl.models.registration import named
 from dkimctl.render.renderer import TableLayout
 from dkimctl.render.table import BOLD_RED, GREEN, RED, YELLOW, Row, below, table
-from dkimctl.rotation.run.report import Report, State, Step, Task
+from dkimctl.rotation.due import Report, State, Step, Task
 from dkimctl.text.escaping import printable
 from dkimctl.text.grouping import MAX_ALIKE, Grouping, and_more, counted, listed, without_names
 
@@ -89,8 +89,8 @@ def run(
     """
     from dkimctl.cli.notify import RunNotices
     from dkimctl.cli.rotation_tools import tools_of
-    from dkimctl.rotation.run.run import RotationRun
-    from dkimctl.rotation.run.tools import RunPolicy
+    from dkimctl.rotation.due import RunPolicy
+    from dkimctl.rotation.run import RotationRun
 
     session = open_session(ctx)
     seconds = read_duration("--wait", wait, may_be_zero=True).total_seconds()
@@ -134,7 +134,7 @@ def run(
 
 def _made(reports: Sequence[Report]) -> Report:
     """What was done until the command ended; the second report is of the look before a notice."""
-    from dkimctl.rotation.run.report import Report
+    from dkimctl.rotation.due import Report
 
     begun = [report for report in reports if report.tasks]
     return begun[-1].after(begun[0]) if len(begun) > 1 else next(iter(begun), Report([]))

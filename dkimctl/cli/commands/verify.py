@@ -123,7 +123,7 @@ def _read_known(session: Session, ledger: Ledger, domains: Collection[str]) -> K
     from dkimctl.mail.report import KnownKey
     from dkimctl.mail.verification import KnownKeys
     from dkimctl.models.registration import key_of
-    from dkimctl.rotation.domain_keys import read_domain_keys
+    from dkimctl.rotation.life import read_domain_keys
 
     now, settings = datetime.now(UTC), session.config.rotation
     keys = {

@@ -19,8 +19,7 @@ from dkimctl.text.escaping import few
 
 if TYPE_CHECKING:
     from dkimctl.cli.session import Session
-    from dkimctl.rotation.retirement import RetirementStatus
-    from dkimctl.rotation.review import Review
+    from dkimctl.rotation.retirement import RetirementStatus, Review
     from dkimctl.rotation.successors import Rotation
 
 _Statuses: TypeAlias = "Sequence[RetirementStatus]"

@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.ledger.selection import Selection
 from dkimctl.models.keys import KeyStage
-from dkimctl.rotation.domain_keys import read_domain_keys
-from dkimctl.rotation.stages import read_stages
+from dkimctl.rotation.life import read_domain_keys, read_stages
 from dkimctl.settings.config import RotationSettings
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

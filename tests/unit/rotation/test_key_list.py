@@ -11,7 +11,7 @@ from dkimctl.ledger.ledger import Ledger
 from dkimctl.ledger.selection import Selection
 from dkimctl.models.keys import NOT_CHECKED, KeyStage
 from dkimctl.render.overview import make_overview
-from dkimctl.rotation.key_list import read_keys
+from dkimctl.rotation.life import read_keys
 from dkimctl.settings.config import RotationSettings
 from portfolio import ACCOUNT, Portfolio
 

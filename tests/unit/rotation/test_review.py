@@ -15,8 +15,14 @@ from dkimctl.ledger.ledger import Ledger
 from dkimctl.ledger.selection import Selection
 from dkimctl.models.history import KeyHistory
 from dkimctl.models.registration import key_of
-from dkimctl.rotation.retirement import RetirementPolicy, RetirementStatus, Stage
-from dkimctl.rotation.review import KnownKeys, read_known_keys, review_with_look
+from dkimctl.rotation.retirement import (
+    KnownKeys,
+    RetirementPolicy,
+    RetirementStatus,
+    Stage,
+    read_known_keys,
+    review_with_look,
+)
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -11,7 +11,7 @@ from dkimctl.cli.options import TableOrJson
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.dns.verdicts import Urgency
 from dkimctl.errors import ServiceError
-from dkimctl.rotation.run.report import Report, State, Step, Task
+from dkimctl.rotation.due import Report, State, Step, Task
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dkimctl.ledger.selection import Selection
-from dkimctl.rotation.stages import read_stages
+from dkimctl.rotation.life import read_stages
 from dkimctl.settings.config import RotationSettings
 
 A = "a.example"

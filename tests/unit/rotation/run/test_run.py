@@ -12,9 +12,8 @@ from dkimctl.dns.verdicts import Urgency
 from dkimctl.errors import DnsRefused, ExitCode, LedgerError, Throttled
 from dkimctl.ledger.selection import Selection
 from dkimctl.models.registration import DomainSpec, Registration, key_of
-from dkimctl.rotation.run.report import State, Step
-from dkimctl.rotation.run.run import RotationRun
-from dkimctl.rotation.run.tools import RunPolicy
+from dkimctl.rotation.due import RunPolicy, State, Step
+from dkimctl.rotation.run import RotationRun
 from dkimctl.settings.config import RotationSettings
 
 A = "a.example"

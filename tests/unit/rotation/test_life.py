@@ -14,9 +14,8 @@ from dkimctl.models.closed_key import ClosedKey
 from dkimctl.models.history import KeyHistory
 from dkimctl.models.keys import KeyStage, NextAction
 from dkimctl.models.registration import DomainSpec, Registration, key_of
-from dkimctl.rotation.retirement import RetirementPolicy, Stage, retirement_statuses
-from dkimctl.rotation.review import KnownKeys
-from dkimctl.rotation.stages import find_stages, read_stages, stage_of_closed
+from dkimctl.rotation.life import find_stages, read_stages, stage_of_closed
+from dkimctl.rotation.retirement import KnownKeys, RetirementPolicy, Stage, retirement_statuses
 from dkimctl.settings.config import RotationSettings
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

@@ -1,4 +1,7 @@
-"""The stage of each key, from its registration to the removal of its record."""
+"""The life of each key, from its registration to the removal of its record.
+
+Nothing else decides at what stage a key is, and what comes next for it.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,21 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
-from dkimctl.dns.verdicts import Urgency
+from dkimctl.dkim import with_key_len
+from dkimctl.dns.verdicts import ACCEPTED, Urgency
 from dkimctl.models.closed_key import ClosedKey
 from dkimctl.models.history import KeyHistory
-from dkimctl.models.keys import NEVER, KeyDates, KeyStage, KeyStatus, NextAction, due_first
+from dkimctl.models.keys import (
+    NEVER,
+    NOT_CHECKED,
+    NOT_IN_USE,
+    KeyDates,
+    KeyStage,
+    KeyStatus,
+    ListedKey,
+    NextAction,
+    due_first,
+)
 from dkimctl.models.registration import (
     Registration,
     RegistrationKey,
@@ -18,17 +32,15 @@ from dkimctl.models.registration import (
     utc_time,
 )
 from dkimctl.rotation.retirement import (
+    Histories,
+    KnownKeys,
     RetirementPolicy,
     RetirementStatus,
     Stage,
     Takeover,
+    read_known_keys,
 )
-from dkimctl.rotation.review import KnownKeys, read_known_keys
-from dkimctl.rotation.run.due import find_due
-from dkimctl.rotation.run.publishing import needs_record
-from dkimctl.rotation.succession import Histories
-from dkimctl.rotation.successors import lines_of, newest_of
-from dkimctl.rotation.urgency import urgency_of_start, warning_time
+from dkimctl.rotation.successors import find_due, lines_of, newest_of
 from dkimctl.settings.config import RotationSettings
 
 if TYPE_CHECKING:
@@ -37,6 +49,13 @@ if TYPE_CHECKING:
     from dkimctl.ledger.selection import Selection
 
 _MAX_AGE_OF_LOOK = timedelta(days=1)  # that of `rotate --retired --no-check`
+
+
+class DomainKey(NamedTuple):
+    """A key and its status. `registration` is None of one that was removed."""
+
+    status: KeyStatus
+    registration: Registration | None
 
 
 class _Position(NamedTuple):
@@ -55,13 +74,61 @@ def read_stages(
 
     Also of keys that may be registered, since their requests got no answer.
     """
+    return _read_stages(ledger, selection, settings, now, read_known_keys(ledger, selection))
+
+
+def read_keys(
+    ledger: Ledger, selection: Selection, settings: RotationSettings, now: datetime
+) -> list[ListedKey]:
+    """The same keys with their registrations and records, by domain and start."""
     known = read_known_keys(ledger, selection)
-    held = find_due(ledger, selection, settings, now).held
-    reasons = {task.registration.key: task.reason for task in held}
-    registered = [
-        _held(status, reasons.get(key_of(status.sign_domain, status.selector)))
-        for status in find_stages(known, settings, now)
+    registered = {one.key: one for one in known.registrations}
+    keys = []
+    for status in _read_stages(ledger, selection, settings, now, known):
+        key = key_of(status.sign_domain, status.selector)
+        history = known.histories.get(key, KeyHistory())
+        keys.append(_listed(status, registered.get(key), history, now))
+
+    def by_name(key: ListedKey) -> tuple[str, datetime, str]:
+        begins = key.starts_at or key.status.dates.created_at or NEVER
+        return key.sign_domain, begins, key.selector or ""
+
+    return sorted(keys, key=by_name)
+
+
+def read_domain_keys(
+    ledger: Ledger, domains: Iterable[str], settings: RotationSettings, now: datetime
+) -> list[DomainKey]:
+    """The keys of these domains, which are in lower case, and of no others."""
+    domains = set(domains)
+    registered = [one for domain in sorted(domains) for one in ledger.of_domain(domain)]
+    histories = ledger.histories() if registered else {}
+    known = KnownKeys(registered, frozenset(registered), histories)
+    by_key = {one.key: one for one in registered}
+    statuses = list(find_stages(known, settings, now))
+    closed = [one for one in ledger.closed_keys() if one.key.sign_domain in domains]
+    return [
+        *(DomainKey(stage_of_closed(one), None) for one in closed if one.key not in by_key),
+        *(DomainKey(one, by_key[key_of(one.sign_domain, one.selector)]) for one in statuses),
     ]
+
+
+def _read_stages(
+    ledger: Ledger,
+    selection: Selection,
+    settings: RotationSettings,
+    now: datetime,
+    known: KnownKeys,
+) -> list[KeyStatus]:
+    held = find_due(ledger, selection, settings, now).held
+    reasons = {one.registration.key: one.reason for one in held}
+    registered = []
+    for status in find_stages(known, settings, now):
+        reason = reasons.get(key_of(status.sign_domain, status.selector))
+        if reason and status.action in (NextAction.REGISTER, NextAction.DECIDE):
+            # It gets no successor until the user decides.
+            status = status._replace(action=NextAction.DECIDE, note=reason)  # noqa: PLW2901
+        registered.append(status)
     begun = ledger.begun_successors()
     known_keys = {one.key for one in known.registrations}
     open_ = [intent for intent in selection.pick(ledger.intents()) if intent.key not in known_keys]
@@ -70,16 +137,32 @@ def read_stages(
     return sorted([*registered, *unanswered, *closed], key=due_first)
 
 
+def _listed(
+    status: KeyStatus, registration: Registration | None, history: KeyHistory, now: datetime
+) -> ListedKey:
+    if registration is None:
+        return ListedKey(status, None, None, None, status.dates.starts_at, None, None, None)
+    has_record = status.stage not in NOT_IN_USE
+    record = registration.record
+    created_at = registration.created_at if has_record else None
+    return ListedKey(
+        status,
+        record.fqdn if record else None,
+        with_key_len(registration).key_len,
+        None if created_at is None else max(now - created_at, timedelta()),
+        registration.starts_at,
+        registration.enable is not False if has_record else None,
+        (history.verdict or NOT_CHECKED) if has_record else None,
+        history.looked_at if has_record else None,
+    )
+
+
 def find_stages(known: KnownKeys, settings: RotationSettings, now: datetime) -> Iterator[KeyStatus]:
     """The status of each selected registration."""
     due = dict(_successors_due(known.registrations, settings))
-    for status in known.statuses(_policy_of(settings, now)):
+    policy = RetirementPolicy(now, now - _MAX_AGE_OF_LOOK, grace=settings.grace)
+    for status in known.statuses(policy):
         yield _stage_of(status, known.histories, settings, now, due.get(status.registration.key))
-
-
-def _policy_of(settings: RotationSettings, now: datetime) -> RetirementPolicy:
-    """Which keys count as retired without a look at DNS now."""
-    return RetirementPolicy(now, now - _MAX_AGE_OF_LOOK, grace=settings.grace)
 
 
 def _stage_of(
@@ -94,7 +177,7 @@ def _stage_of(
     history = histories.get(one.key, KeyHistory())
     position = _position(status, history, settings, now, successor_due)
     urgency = Urgency.NONE
-    if history.published_at is None and needs_record(status):
+    if history.published_at is None and status.needs_record:
         urgency = urgency_of_start(one, history, now, settings.lead)
         position = _to_publish(position, one, settings)
     dates = _dates(one, history, status.takeover, settings)
@@ -133,13 +216,6 @@ def _successors_due(
                 continue
             at = max(at, *(one.starts_at or at for one in line))
             yield from ((one.key, at) for one in line)
-
-
-def _held(status: KeyStatus, reason: str | None) -> KeyStatus:
-    """The status of a key that gets no successor until the user decides, for a reason."""
-    if reason is None or status.action not in (NextAction.REGISTER, NextAction.DECIDE):
-        return status
-    return status._replace(action=NextAction.DECIDE, note=reason)
 
 
 def _position(
@@ -239,3 +315,23 @@ def _begin(starts_at: datetime | None, enabled_at: datetime | None) -> datetime 
 def _after(time: datetime | None, delta: timedelta) -> datetime | None:
     """None if it is not known, or beyond all dates."""
     return None if time is None or time > NEVER - delta else time + delta
+
+
+def warning_time(lead: timedelta) -> timedelta:
+    """How long before its start a key that is not published becomes urgent."""
+    return lead / 2
+
+
+def urgency_of_start(
+    registration: Registration, history: KeyHistory, now: datetime, lead: timedelta
+) -> Urgency:
+    """The urgency of a key that signs or will, unless verifiers accepted it at the last look.
+
+    A key without a date signs, as far as is known.
+    """
+    if history.published_at is not None or history.verdict in ACCEPTED:
+        return Urgency.NONE
+    left = (registration.starts_at or now) - now
+    if left <= timedelta():
+        return Urgency.SIGNING
+    return Urgency.SOON if left <= warning_time(lead) else Urgency.NONE
