@@ -15,7 +15,6 @@ from dkimctl.errors import NegativeAnswer, UsageError
 from dkimctl.service.app import create_app
 from dkimctl.service.clients import ClientCredentials, create_client
 from dkimctl.service.database import Store
-from dkimctl.service.http.authorization import issue_token
 from dkimctl.service.http.validation import Entry, Rejection
 from dkimctl.service.key_pairs import KeyPair
 from dkimctl.service.registrations import (
@@ -30,6 +29,7 @@ from dkimctl.service.registrations import (
 )
 from fakes import Clock
 
+FORM = "application/x-www-form-urlencoded"
 NAME = RegistrationName("example.com", "s1")
 ENTRY = Entry("example.com", None, 1024, None, 0, True)
 MakeKeys = Callable[[str, Sequence[int]], list[KeyPair | Exception]]
@@ -159,7 +159,7 @@ def test_of_many_names_those_are_found_that_are_registered_and_no_others(
 
 
 def test_a_request_whose_keys_take_too_long_is_429_and_registers_nothing(
-    sqlite_store: Store, clock: Clock
+    sqlite_store: Store, clock: Clock, basic: Callable[[str, str], str]
 ) -> None:
     release = threading.Event()
 
@@ -168,13 +168,22 @@ def test_a_request_whose_keys_take_too_long_is_429_and_registers_nothing(
         return KeyPair("v=DKIM1; g=*; k=rsa; p=AAAA", b"")
 
     app = create_app(sqlite_store, clock=clock, make_key=slow, key_threads=1, max_domains=5000)
-    tokens = [
-        issue_token(sqlite_store, create_client(sqlite_store).client_id, clock()) for _ in range(2)
-    ]
+    client = TestClient(app)
+
+    def token(credentials: ClientCredentials) -> str:
+        headers = {"Authorization": basic(credentials.client_id, credentials.secret)}
+        body = "grant_type=client_credentials"
+        return str(
+            client.simulate_post(
+                "/oauth2/token", body=body, headers=headers, content_type=FORM
+            ).json["access_token"]
+        )
+
+    tokens = [token(create_client(sqlite_store)) for _ in range(2)]
 
     def register(token: str, count: int) -> Result:
         domains = [{"sign_domain": f"d{n}.example", "key_len": 2048} for n in range(count)]
-        return TestClient(app).simulate_post(
+        return client.simulate_post(
             "/domain/dkim",
             body=json.dumps({"domains": domains}),
             headers={"Authorization": f"Bearer {token}"},
