@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from dkimctl.cli.interruption import ending_like_ctrl_c
 from dkimctl.cli.options import read_duration
 from dkimctl.cli.output import next_steps
 from dkimctl.cli.output.checks import CheckSink
 from dkimctl.cli.output.destination import NullWriter
 from dkimctl.cli.progress import CheckProgress
 from dkimctl.cli.session import Session
+from dkimctl.cli.terminal import ending_like_ctrl_c
 from dkimctl.dns.looks import Looks, recording_looks
 from dkimctl.dns.verdicts import Check, Verdict
 from dkimctl.errors import ExitCode, Interrupted, LedgerError, UsageError

@@ -10,8 +10,8 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import TypeAlias
 
-from dkimctl.cli.interruption import stopping
 from dkimctl.cli.session import Session
+from dkimctl.cli.terminal import stopping
 from dkimctl.errors import CredentialsError, UsageError
 from dkimctl.models.secret import Secret, Token
 from dkimctl.settings.logins import (

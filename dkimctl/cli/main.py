@@ -16,7 +16,7 @@ from typer.exceptions import TyperException
 
 from dkimctl import __version__
 from dkimctl.cli.options import COMMON_PANEL, App, Group, examples
-from dkimctl.cli.output.named_commands import given_options
+from dkimctl.cli.output.next_steps import given_options
 from dkimctl.cli.output.streams import Color, Reporter, open_missing_streams, show_lines, write
 from dkimctl.errors import DkimctlError, ExitCode, Interrupted, OutputError, UsageError
 

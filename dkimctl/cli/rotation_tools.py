@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from dkimctl.cli.checking import open_source
-from dkimctl.cli.interruption import stopping
 from dkimctl.cli.progress import CheckProgress, RegistrationProgress
 from dkimctl.cli.session import Session
+from dkimctl.cli.terminal import stopping
 from dkimctl.publishing.targets import open_targets
 from dkimctl.rotation.due import Tools
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import typer
 
-from dkimctl.cli import prompt
+from dkimctl.cli import terminal
 from dkimctl.cli.options import SHARED
-from dkimctl.cli.output.named_commands import given_options, options_of
+from dkimctl.cli.output.next_steps import given_options, options_of
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.errors import ClientRefused, CredentialsError, UsageError
 from dkimctl.settings.config import Config, load_config
@@ -358,7 +358,7 @@ def open_session(ctx: typer.Context) -> Session:
 
 def _keyring_timeout() -> float:
     """Seconds to wait for a keyring, which may ask a user on a terminal to unlock it."""
-    return 60 if prompt.is_interactive() else 3
+    return 60 if terminal.is_interactive() else 3
 
 
 def _account_of(login: Mapping[str, Any]) -> Account:

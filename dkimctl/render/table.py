@@ -1,12 +1,13 @@
 """Tables for people, and text of others in Markdown.
 
-Text that does not fit its column is wrapped by rich, never cut. Rows that fit, which are nearly
-all, are only padded: a rich.table takes 0.4 ms a row, and a list may have 100,000.
+Text that does not fit its column is wrapped, never cut: by textwrap, or by rich if it is not
+ASCII. Rows are padded here: a rich.table takes 0.4 ms a row, and a list may have 100,000.
 """
 
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import repeat, zip_longest
@@ -120,13 +121,17 @@ def wrap(text: str, width: int) -> list[str]:
     """
     if columns_of(text) <= width:
         return [text]
-    from rich.text import Text
 
     def kept(command: re.Match[str]) -> str:
         fits = columns_of(command[0]) <= width
         return command[0].replace(" ", _KEPT_SPACE) if fits else command[0]
 
-    lines = Text(re.sub("`[^`]*`", kept, text), overflow="fold").wrap(_console(), width)
+    text = re.sub("`[^`]*`", kept, text)
+    if text.isascii():  # five times as fast
+        return textwrap.wrap(text, width, break_on_hyphens=False) or [""]
+    from rich.text import Text
+
+    lines = Text(text, overflow="fold").wrap(_console(), width)
     return [line.plain.rstrip().replace(_KEPT_SPACE, " ") for line in lines]
 
 

@@ -83,12 +83,6 @@ def test_zone_files_are_the_default_in_a_directory(cli, command):
     assert "wrote 3 files in zones: example.com.zone (1 record), " in done.err
 
 
-def test_zone_files_are_the_default_in_a_directory_on_a_terminal_too(cli, registered):
-    words = ("show-dns", "--sandbox", *ZONES, "--output-dir", "zones")
-    status, shown = converse(cli, words)
-    assert (status, "wrote 2 files in zones" in shown) == (0, True), shown
-
-
 def test_one_zone_goes_to_stdout_or_a_file(cli, registered):
     words = ("show-dns", "--sandbox", "example.net", "--format", "zone", *ZONES)
     to_stdout = cli(*words)
@@ -175,18 +169,6 @@ def test_several_batches_of_one_zone_cannot_share_stdout(cli):
     assert len(list((cli.home / "batches").iterdir())) == 2
 
 
-def test_register_writes_the_same_to_a_file_as_to_stdout(cli):
-    words = ("register", "--sandbox", "-", "--output", "dkim.zone")
-    done = cli(*words, stdin=SPECS)
-    assert (done.status, done.out) == (0, "")
-    written = (cli.home / "dkim.zone").read_text()
-    assert written.count(" IN TXT ") == 3
-    again = cli(*words[:-2], stdin=SPECS)
-    assert [line for line in again.out.splitlines() if " TXT " in line] == [
-        line for line in written.splitlines() if " TXT " in line
-    ]
-
-
 @pytest.mark.parametrize(
     "words",
     [
@@ -222,13 +204,6 @@ def test_a_dash_is_stdout(cli, registered, words):
     with_dash = cli(*words, "--sandbox", "--output", "-", stdin=SPECS)
     assert with_dash == to_stdout
     assert with_dash.out
-    assert not (cli.home / "-").exists()
-
-
-def test_what_is_forgotten_goes_to_stdout_with_a_dash(cli, registered):
-    words = ("ledger", "forget", "--sandbox", "--force", "--still-published", "example.net")
-    done = cli(*words, "--output", "-")
-    assert (done.status, done.json["count"]) == (0, 1)
     assert not (cli.home / "-").exists()
 
 

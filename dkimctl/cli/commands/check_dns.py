@@ -21,7 +21,6 @@ from dkimctl.cli.checking import (
     recorded_looks,
     warn_not_recorded,
 )
-from dkimctl.cli.interruption import ending_like_ctrl_c
 from dkimctl.cli.notify import CheckNotices, require_checks_to_notify
 from dkimctl.cli.options import LEDGER, SAVED_RESULT, App, OutputOption, examples
 from dkimctl.cli.output.checks import CheckSink
@@ -38,6 +37,7 @@ from dkimctl.cli.selection import (
     warn_unmatched,
 )
 from dkimctl.cli.session import Session, open_session
+from dkimctl.cli.terminal import ending_like_ctrl_c
 from dkimctl.dns.looks import Looks, same_records
 from dkimctl.dns.verdicts import Check
 from dkimctl.errors import Interrupted, LedgerError, UsageError

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from dkimctl.cli import prompt
+from dkimctl.cli import terminal
 from dkimctl.cli.doctor_checks import Finding, State
 from dkimctl.cli.options import ACCOUNT, CONNECTION, App, TableOrJson, TableOrJsonOption, examples
 from dkimctl.cli.output.destination import table_layout
@@ -61,7 +61,7 @@ def doctor(
     from dkimctl.cli.doctor_run import examine
 
     session = open_session(ctx)
-    with prompt.interruptible("nothing was changed"):
+    with terminal.interruptible("nothing was changed"):
         findings = examine(session, offline=offline)
         return show_findings(session.reporter, findings, is_json=fmt is TableOrJson.JSON)
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from dkimctl.cli import prompt
+from dkimctl.cli import terminal
 from dkimctl.cli.commands.schema import Schema, modeline
 from dkimctl.cli.embedded_service import INSTALL, is_installed
 from dkimctl.cli.options import ACCOUNT, App, examples, read_output
@@ -86,7 +86,7 @@ def _read_target(reporter: Reporter, dns: DnsAnswers) -> DnsTarget | None:
     method = dns.method
     if method is None:
         question = Question(_METHOD, "--dns", _parse_method, default=DnsMethod.HAND)
-        given = None if prompt.is_interactive() else DnsMethod.HAND
+        given = None if terminal.is_interactive() else DnsMethod.HAND
         method = _answer(reporter, question, given)
     _refuse_others(dns, method)
     if method is DnsMethod.RFC2136:
@@ -116,7 +116,7 @@ def _refuse_others(dns: DnsAnswers, method: DnsMethod) -> None:
 
 
 def _key_file_given(dns: DnsAnswers) -> str | None:
-    return dns.key_file if dns.key_file or prompt.is_interactive() else _NO_FILE
+    return dns.key_file if dns.key_file or terminal.is_interactive() else _NO_FILE
 
 
 def _parse_method(text: str) -> DnsMethod:
@@ -157,11 +157,11 @@ def _answer(reporter: Reporter, question: Question, given: str | None) -> Any:
     if given is not None:
         with naming(question.option):
             return question.check(given)
-    if not prompt.is_interactive():
+    if not terminal.is_interactive():
         raise _no_terminal([question.option])
     label = re.split(r" \(|:", question.label, maxsplit=1)[0]
     try:
-        text = prompt.ask(
+        text = terminal.ask(
             question.label,
             question.check,
             lambda error: reporter.warn(f"{label}: {error.message}", hint=error.hint),
@@ -265,9 +265,9 @@ def init(
         raise UsageError(f"{option} writes nothing about DNS", hint="leave out one of the two")
     _require_places(session, config, output)
     missing = _missing_options(session, domain, answers, needs_account=config is not None)
-    if missing and not prompt.is_interactive():
+    if missing and not terminal.is_interactive():
         raise _no_terminal(missing)
-    with prompt.interruptible("nothing was written"):
+    with terminal.interruptible("nothing was written"):
         _write(session, config, output, domain, answers)
     _after_init(session.reporter, config, output, is_sandbox=is_sandbox)
     return ExitCode.OK
@@ -348,7 +348,7 @@ def _given_value(session: Session, key: str) -> str | None:
 def _read_name(session: Session) -> str:
     question = Question("Profile", "--profile", profile_name, default=DEFAULT_PROFILE)
     given = _given_value(session, "profile")
-    if given is None and not prompt.is_interactive():
+    if given is None and not terminal.is_interactive():
         given = DEFAULT_PROFILE
     return str(_answer(session.reporter, question, given))
 

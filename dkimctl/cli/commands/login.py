@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dkimctl.cli import prompt
+from dkimctl.cli import terminal
 from dkimctl.cli.login_storage import delete_login, login_to_delete, others_with, store_login
 from dkimctl.cli.options import ACCOUNT, CONNECTION, App, YesOption, examples
 from dkimctl.cli.output import next_steps
@@ -80,7 +80,7 @@ def login(
             "a login",
             hint=f"to log in, first run `unset {' '.join(exported)}`",
         )
-    with prompt.interruptible("nothing was stored"):
+    with terminal.interruptible("nothing was stored"):
         for key, (label, example) in _QUESTIONS.items():
             if getattr(session.resolve_settings(may_be_new=True).profile, key) is None:
                 session.flags[key] = _ask(session, key, label, example)
@@ -94,7 +94,7 @@ def login(
                 hint="run `dkimctl login --credential-store file` for a file that only you can "
                 "read, or `dkimctl login --allow-plaintext-keyring`",
             )
-        secret = prompt.read_client_secret(
+        secret = terminal.read_client_secret(
             from_stdin=secret_stdin,
             complain=lambda error: _complain(session, "Client secret", error),
         )
@@ -137,7 +137,7 @@ def logout(ctx: typer.Context, yes: YesOption = False) -> int:
         what = f"logging out of {name} also logs out {', '.join(others)}: they use the same login"
         question = f"{what[:1].upper()}{what[1:]}. Go on?"
         refusal = UsageError(what, hint="add --yes to log out of all of them")
-        if not prompt.confirms(question, refusal=refusal):
+        if not terminal.confirms(question, refusal=refusal):
             session.reporter.note("dkimctl: nothing was deleted")
             return ExitCode.NO
     if not delete_login(session, name, with_others=others):
@@ -151,13 +151,13 @@ def logout(ctx: typer.Context, yes: YesOption = False) -> int:
 
 def _ask(session: Session, key: str, label: str, example: str) -> str:
     name = option(key).name
-    if not prompt.is_interactive():
+    if not terminal.is_interactive():
         raise UsageError(
             f"{key} is not set, and there is no terminal to ask for it",
             hint=f"give {name}, or set {variable(key).name}",
         )
     try:
-        return prompt.ask(
+        return terminal.ask(
             f"{label} (such as {example})",
             CHECKS[key],
             lambda error: _complain(session, label, error),

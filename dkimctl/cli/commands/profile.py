@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dkimctl.cli import prompt
+from dkimctl.cli import terminal
 from dkimctl.cli.completion import complete_profiles
 from dkimctl.cli.login_storage import delete_profile
 from dkimctl.cli.options import App, TableOrJson, TableOrJsonOption, YesOption, examples
@@ -132,7 +132,7 @@ def _require_profile(session: Session, name: str) -> None:
 
 def _ask(name: str) -> bool:
     message = f"there is no terminal to ask whether to delete the profile {name}"
-    return prompt.confirms(
+    return terminal.confirms(
         f"Delete the profile {name}, with its login, secret and token?",
         refusal=UsageError(message, hint="add --yes"),
     )

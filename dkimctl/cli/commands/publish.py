@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from dkimctl.cli import prompt
+from dkimctl.cli import terminal
 from dkimctl.cli.options import LEDGER, App, OutputOption, YesOption, examples
 from dkimctl.cli.options.publishing import (
     CheckAccessOption,
@@ -60,7 +60,7 @@ def publish(
         others = (dry_run, yes, replace, wait)
         return _check_access(session, words, fmt, output, is_alone=not any(others))
     options = PublishOptions(fmt, output, dry_run, yes, replace, wait)
-    options.require_sound(is_interactive=prompt.is_interactive())
+    options.require_sound(is_interactive=terminal.is_interactive())
     return _publish(session, words, options)
 
 

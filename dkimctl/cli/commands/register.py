@@ -141,7 +141,7 @@ def register(
 
     Domains that are registered already are not sent again, so a second run changes nothing.
     """
-    from dkimctl.cli.interruption import interrupting
+    from dkimctl.cli.terminal import interrupting
 
     session = open_session(ctx)
     output_options = read_output_options(
@@ -184,8 +184,8 @@ def _register(
     doing: Doing,
     after: AfterRegistering,
 ) -> int:
-    from dkimctl.cli.interruption import stopping
     from dkimctl.cli.progress import RegistrationProgress
+    from dkimctl.cli.terminal import stopping
 
     sink = open_sink(session, selection, output, doing, len(specs))
     with ExitStack() as lock, sink:

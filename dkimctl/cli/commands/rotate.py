@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dkimctl.cli.handoff_records import report_not_retired, retired_results
 from dkimctl.cli.options import (
     LEDGER,
     App,
@@ -18,10 +20,11 @@ from dkimctl.cli.options import (
     examples,
     read_duration,
 )
+from dkimctl.cli.output import next_steps
 from dkimctl.cli.output.destination import require_writable, write_chunks
 from dkimctl.cli.output.options import OutputOptions, default_format, read_zone
-from dkimctl.cli.output.results import worst_check
-from dkimctl.cli.output.rotation import report_rotation, show_retired
+from dkimctl.cli.output.results import worst_check, write_results
+from dkimctl.cli.output.streams import Reporter
 from dkimctl.cli.selection import (
     MAX_AGE_OF_CHECK,
     SelectionArgument,
@@ -31,14 +34,15 @@ from dkimctl.cli.selection import (
     warn_unmatched,
 )
 from dkimctl.cli.session import Session, open_session
-from dkimctl.errors import UsageError
-from dkimctl.render.renderer import Format
+from dkimctl.errors import ExitCode, UsageError
+from dkimctl.models.registration import Outcome, Result, named
+from dkimctl.render.renderer import Format, render_all
 from dkimctl.text.durations import with_unit, written_duration
-from dkimctl.text.escaping import quoted
+from dkimctl.text.escaping import few, quoted
 
 if TYPE_CHECKING:
-    from dkimctl.rotation.retirement import RetirementPolicy
-    from dkimctl.rotation.successors import RotationPolicy
+    from dkimctl.rotation.retirement import RetirementPolicy, Review
+    from dkimctl.rotation.successors import Rotation, RotationPolicy
 
 app = App()
 
@@ -214,7 +218,7 @@ def _print_successors(
     comment = f"Successors of keys older than {older_than}, for `dkimctl register FILE`"
     comment = session.reporter.complete(comment)
     write_chunks(render_spec_yaml(rotation.successors, comment), output)
-    report_rotation(
+    _report_successors(
         session.reporter, rotation,
         start_date=policy.start_date, older_than=older_than, output=output,
     )  # fmt: skip
@@ -239,10 +243,8 @@ def _list_retired(
     if not known.selected:
         require_empty(session, selection)
     review = review_now(session, known, policy) if look else Review(known.statuses(policy))
-    status = show_retired(
-        session, review, output_options, words or (),
-        assume_successors=policy.assume_successors,
-    )  # fmt: skip
+    assumed = ["--assume-successors"] if policy.assume_successors else []
+    status = _show_retired(session, review, output_options, words or (), assumed)
     return worst_check([status, warn_unmatched(session, selection)])
 
 
@@ -278,3 +280,108 @@ def _no_effect(option: str, how: str) -> UsageError:
         f"{option} has no effect {how} --retired",
         hint="--retired lists old records; without it, rotate prints the specs of new keys",
     )
+
+
+def _report_successors(
+    reporter: Reporter,
+    rotation: Rotation,
+    *,
+    start_date: str,
+    older_than: str,
+    output: Path | None,
+) -> None:
+    """Say how many domains are due, and warn about others."""
+    if rotation.undated:
+        reporter.warn(
+            f"left out because the age of their keys is unknown: {', '.join(rotation.undated)}",
+            hint="`dkimctl register --refresh FILE` gets their dates from the service",
+            code="undated",
+        )
+    if rotation.unanswered:
+        reporter.warn(
+            f"a request for another selector was never answered: {few(rotation.unanswered)}",
+            hint="to settle that first, register the file of that run again",
+            code="unanswered",
+        )
+    if rotation.successors:
+        reporter.note(
+            f"dkimctl: due: {len(rotation.successors)}; signing with the new keys starts at "
+            f"{start_date}: publish their records before then"
+        )
+        if output is not None:
+            register = next_steps.register_file(output)
+        elif sys.stdout.isatty():
+            command = next_steps.same_command(more=("--output", "successors.yaml"))
+            register = f"`{command} && dkimctl register successors.yaml`"
+        else:
+            register = "`dkimctl register FILE`"
+        reporter.note(f"dkimctl: next: {register}")
+        reporter.note(
+            "dkimctl: when the grace period after that start is over: `dkimctl rotate --retired` "
+            "lists the old records to remove"
+        )
+    else:
+        reporter.note(
+            "dkimctl: nothing is due: no domain's newest key is older than "
+            f"{older_than} and already signing"
+        )
+
+
+def _show_retired(
+    session: Session,
+    review: Review,
+    options: OutputOptions,
+    selection: Sequence[str],
+    assumed: Sequence[str],
+) -> ExitCode:
+    """Write retired registrations, or the deletions of their records, and say what to do next.
+
+    Warns about those that are due and cannot be listed; returns the exit code.
+    """
+    from dkimctl.render.nsupdate import NsupdateRenderer
+
+    retired = retired_results(review)
+    if options.fmt is Format.NSUPDATE:
+        renderer = NsupdateRenderer(options.zones, ttl=None)
+        write_chunks(render_all(renderer, retired), options.output)
+        _warn_unusable(session.reporter, retired)
+    else:
+        write_results(retired, options, session.reporter, is_paged=True)
+    status = report_not_retired(session, review)
+    if retired:
+        _report_retired(session, len(retired), options.fmt, selection, assumed)
+    return status
+
+
+def _warn_unusable(reporter: Reporter, results: Sequence[Result]) -> None:
+    unusable = [one.registration for one in results if one.outcome is Outcome.UNUSABLE]
+    if unusable:
+        reporter.warn(
+            f"left out because their records are unusable: {few(list(map(named, unusable)))}",
+            hint="look for their records in DNS; `dkimctl ledger forget` removes them from the "
+            "ledger",
+            code=Outcome.UNUSABLE,
+        )
+
+
+def _report_retired(
+    session: Session, count: int, fmt: Format, selection: Sequence[str], options: Sequence[str]
+) -> None:
+    reporter = session.reporter
+    list_them = next_steps.rotate_retired(selection, *options)
+    reporter.note(
+        f"dkimctl: retired: {count}; the service does not tell when it stops using a selector: "
+        "before you delete its record, check that mail sent now is signed with the new selector "
+        "(s=)"
+    )
+    if fmt is not Format.NSUPDATE:
+        how = f"`{list_them} --format nsupdate --output remove.txt && "
+        how += "nsupdate -k KEYFILE remove.txt`"
+        if session.has_dns_targets and not options:
+            how = "`dkimctl rotate run`"
+        reporter.note(f"dkimctl: next, to delete: {how}")
+    reporter.note(
+        f"dkimctl: next, to check that they are gone: `{list_them} --format json --output "
+        "retired.json && dkimctl check-dns --from retired.json --expect-absent`"
+    )
+    reporter.note(f"dkimctl: and then: {next_steps.forget(selection, *options)}")

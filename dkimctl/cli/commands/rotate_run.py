@@ -12,7 +12,6 @@ from typing import Annotated
 
 import typer
 
-from dkimctl.cli.interruption import interrupting
 from dkimctl.cli.options import (
     ACCOUNT,
     CONNECTION,
@@ -31,6 +30,7 @@ from dkimctl.cli.output.streams import Reporter
 from dkimctl.cli.output.urgent import warn_of_urgent_keys
 from dkimctl.cli.selection import SelectionArgument, read_selection, require_empty, warn_unmatched
 from dkimctl.cli.session import Session, open_session
+from dkimctl.cli.terminal import interrupting
 from dkimctl.errors import DkimctlError, ExitCode, Interrupted
 from dkimctl.ledger.selection import Selection
 from dkimctl.models.registration import named

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dkimctl.cli import prompt
+from dkimctl.cli import terminal
 from dkimctl.cli.completion import complete_clients
 from dkimctl.cli.embedded_service import open_service_store
 from dkimctl.cli.options import (
@@ -382,7 +382,7 @@ def delete_registration(
             f"there is no terminal to ask whether to delete {what}", hint="add --yes"
         )
         question = f"Delete {what}, with its private key?"
-        if not (yes or prompt.confirms(question, refusal=refusal)):
+        if not (yes or terminal.confirms(question, refusal=refusal)):
             ctx.obj.note("dkimctl: nothing was deleted")
             return ExitCode.NO
         registrations.delete_registration(store, name)

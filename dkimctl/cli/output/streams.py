@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, TextIO
 
-from dkimctl.cli.output.named_commands import CommandOptions, complete_commands
+from dkimctl.cli.output.next_steps import CommandOptions, complete_commands
 from dkimctl.errors import DkimctlError, InputError, OutputError, Problem
 from dkimctl.models.registration import Outcome
 from dkimctl.text.escaping import printable

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from dkimctl.cli.interruption import stopping
 from dkimctl.cli.output import next_steps
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.cli.progress import PublicationProgress
+from dkimctl.cli.terminal import stopping
 from dkimctl.errors import Interrupted
 from dkimctl.models.registration import RegistrationKey
 from dkimctl.publishing.changes import Applied

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from dkimctl.cli import prompt
+from dkimctl.cli import terminal
 from dkimctl.cli.checking import check_records
-from dkimctl.cli.interruption import interrupting
 from dkimctl.cli.options.publishing import PublishOptions
 from dkimctl.cli.output import next_steps
 from dkimctl.cli.output.publication import PublicationView
@@ -17,6 +16,7 @@ from dkimctl.cli.output.streams import Reporter
 from dkimctl.cli.progress import PublicationProgress
 from dkimctl.cli.publishing.applying import apply_changes
 from dkimctl.cli.session import Session
+from dkimctl.cli.terminal import interrupting
 from dkimctl.errors import ExitCode, Interrupted, UsageError
 from dkimctl.models.registration import Registration
 from dkimctl.publishing.plan import CHANGING, PlanItem, Step, items_of, with_outcome
@@ -98,7 +98,7 @@ def _is_confirmed(plan: PublicationPlan) -> bool:
         return True
     question = f"Make {counted(count, 'change')} in DNS?"
     refusal = UsageError("there is no terminal to ask on", hint="add --yes")
-    return prompt.confirms(question, refusal=refusal, hint="nothing was changed")
+    return terminal.confirms(question, refusal=refusal, hint="nothing was changed")
 
 
 def _proved(

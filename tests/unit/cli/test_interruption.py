@@ -10,7 +10,7 @@ import threading
 
 import pytest
 
-from dkimctl.cli.interruption import ending_like_ctrl_c, stopping
+from dkimctl.cli.terminal import ending_like_ctrl_c, stopping
 
 SIGNALS = [
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
@@ -105,7 +105,7 @@ def test_outside_the_main_thread_nothing_changes(handlers):
 # The main thread waits for a worker thread, as in a registration.
 _PROGRAM = """
 import threading, time
-from dkimctl.cli.interruption import stopping
+from dkimctl.cli.terminal import stopping
 
 class Run:
     stopped = False

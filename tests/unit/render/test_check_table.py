@@ -35,12 +35,6 @@ def unfolded(text: str) -> str:
     return "".join(text.split())
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-def test_every_line_fits_the_width(every_verdict, width):
-    for line in table_of(*every_verdict, width=width).splitlines():
-        assert cell_len(line) <= width, line
-
-
 @pytest.mark.parametrize("width", WIDTHS[1:])
 def test_a_row_has_all_columns(width):
     header, row = table_of(check_of(), width=width).splitlines()
@@ -85,26 +79,6 @@ def test_the_most_urgent_come_first_and_the_good_last(every_verdict):
     assert names[-2:] == ["published", "retired"]
     assert len(names) == len(every_verdict)
     assert set(names) == {check.sign_domain.removesuffix(".example") for check in every_verdict}
-
-
-def test_rows_of_equal_rank_keep_their_order():
-    names = ["b.example", "a.example", "c.example"]
-    checks = [check_of(Verdict.MISSING, sign_domain=name) for name in names]
-    assert domains(table_of(*checks, width=120)) == ["b", "a", "c"]
-
-
-@pytest.mark.parametrize(
-    ("urgency", "words"),
-    [
-        (Urgency.SIGNING, "SIGNING NOW WITHOUT DNS"),
-        (Urgency.PARTLY, "partly in DNS"),
-        (Urgency.SOON, "starts soon"),
-        (Urgency.NONE, "-"),
-    ],
-)
-def test_the_urgency_is_the_last_cell(urgency, words):
-    _, row = table_of(check_of(Verdict.MISSING, urgency=urgency), width=120).splitlines()
-    assert row.endswith(f"  {words}")
 
 
 @pytest.mark.parametrize("wanted", [Verdict.PUBLISHED, Verdict.MISSING])
@@ -153,11 +127,6 @@ def test_rows_of_another_urgency_or_reason_are_not_alike():
     assert lines[-1].startswith("3 rows like those above are not shown")
 
 
-def test_good_rows_are_not_counted_as_alike():
-    text = table_of(*[check_of()] * 300, width=120, most_alike=20)
-    assert len(text.splitlines()) == 301
-
-
 def test_good_rows_and_rows_that_are_alike_are_counted_together():
     checks = [check_of(), *refused(22)]
     text = table_of(*checks, width=120, only_attention=True, most_alike=20)
@@ -188,19 +157,6 @@ def test_no_row_is_lost(kinds, most_alike):
     rows = sum(line.startswith("x.example ") for line in lines)
     more = [int(line.split()[2]) for line in lines if "… and " in line]
     assert rows + sum(more) == len(checks)
-
-
-def test_the_number_of_hidden_rows_fits_the_width():
-    assert max(map(len, table_of(check_of(), width=40, only_attention=True).splitlines())) <= 40
-
-
-def test_if_no_row_needs_attention_there_is_no_header():
-    text = table_of(*[check_of()] * 300, only_attention=True)
-    assert text == "300 rows that need no attention are not shown; --format table shows all\n"
-
-
-def test_without_checks_there_is_no_table():
-    assert table_of() == ""
 
 
 @pytest.mark.parametrize(

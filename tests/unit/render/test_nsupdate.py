@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import itertools
-import re
 from collections.abc import Iterable, Sequence
 
 import dns.name
@@ -45,22 +44,6 @@ def test_the_script_replaces_only_the_txt_rrset_of_each_name(results, zones, rec
         else:
             assert line in ("send", "zone example.com.")
     assert added == [(record.fqdn, record.value.encode()) for record in records]
-    assert lines.count("send") == (1 if zones else len(records))
-    assert lines.count("zone example.com.") == len(zones)
-    assert lines[-1] == "send"
-
-
-@given(records=RECORDS)
-@pytest.mark.parametrize("zones", [[], ["example.com"]])
-def test_deletions_remove_only_the_txt_rrset_of_each_name(results, zones, records) -> None:
-    lines = deletions_of(results(records), zones).splitlines()
-    names = [line.split(" ")[2] for line in lines if line.startswith("update")]
-    assert [dns.name.from_text(name).to_text(omit_final_dot=True) for name in names] == [
-        record.fqdn for record in records
-    ]
-    for line in lines:
-        other = line in ("send", "zone example.com.")
-        assert other or re.fullmatch(r"update delete \S+\. IN TXT", line)
     assert lines.count("send") == (1 if zones else len(records))
     assert lines.count("zone example.com.") == len(zones)
     assert lines[-1] == "send"

@@ -43,11 +43,6 @@ def test_totals_come_first_then_one_line_for_each_entry(planned, result) -> None
     ]
 
 
-def test_a_reason_is_below_its_row(planned, result) -> None:
-    differs = result(Outcome.DIFFERS, reason="key_len: asked for 1024, registered 2048")
-    assert plan_of([differs])[-2:] == ["  key_len: asked for 1024, registered 2048", ""]
-
-
 def groups(lines: list[str], title: str = "UNDER") -> dict[str, int]:
     start = next(n for n, line in enumerate(lines) if line.startswith(title)) + 1
     return {line.split()[0]: int(line.split()[1]) for line in lines[start : lines.index("", start)]}
@@ -59,11 +54,6 @@ def test_entries_are_counted_under_the_longest_name_that_they_share(planned) -> 
     assert groups(plan_of(planned(*domains))) == {
         "a.example": 3, "b.a.example": 2, "alone.example": 1,
     }  # fmt: skip
-
-
-def test_a_name_of_one_label_is_not_shared(planned) -> None:
-    lines = plan_of(planned("a.example", "b.example"))
-    assert not any(line.startswith("UNDER") for line in lines)
 
 
 def test_two_keys_of_a_domain_share_it(planned) -> None:
@@ -98,10 +88,6 @@ def test_above_many_rows_those_that_exist_are_only_counted(planned, result) -> N
     assert lines[-1] == "200 rows that exist already are not shown; --format table shows all"
 
 
-def test_nothing_planned_is_no_table() -> None:
-    assert plan_of([]) == []
-
-
 @pytest.mark.parametrize("width", [40, 80, 120, 200])
 def test_it_fits_the_width(planned, every_outcome, width) -> None:
     long = ".".join(["d" * 59] * 4)
@@ -109,7 +95,3 @@ def test_it_fits_the_width(planned, every_outcome, width) -> None:
     lines = plan_of(results, width=width)
     assert max(map(cell_len, lines)) <= width
     assert "".join(line.split("  ")[0].strip() for line in lines).count(long) >= 1
-
-
-def test_the_outcome_is_coloured(planned) -> None:
-    assert plan_of(planned("a.example"), colour=True)[1].startswith("\x1b[33mpending\x1b[0m")

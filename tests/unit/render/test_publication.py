@@ -18,7 +18,6 @@ from dkimctl.publishing.changes import Action, Change, NameState
 from dkimctl.publishing.plan import PlanItem, Step
 from dkimctl.render.changes import open_changes
 from dkimctl.render.renderer import PublicationFormat, TableLayout, render_all
-from dkimctl.render.table import code
 from terminals import is_harmless
 
 VALUE = "v=DKIM1; k=rsa; p=NEW"
@@ -97,10 +96,6 @@ def test_what_stays_is_counted_and_with_verbose_shown():
     kept = _item(Step.KEEP)
     assert _table(kept) == "example.com at ns.test: keep 1\n"
     assert "keep    s1._domainkey.example.com" in _table(kept, shows_kept=True)
-
-
-def test_a_plan_of_nothing_is_an_empty_table():
-    assert _table() == ""
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])
@@ -204,9 +199,3 @@ def test_nothing_hostile_acts_in_any_format():
         text = _render(fmt, *_hostile_items(HOSTILE), shows_kept=True, width=120)
         assert all(map(is_harmless, text.splitlines())), fmt
     _assert_is_code(_markdown(*_hostile_items(HOSTILE)), HOSTILE)
-
-
-@given(st.text(max_size=20))
-def test_a_code_span_has_the_text_and_nothing_else(text):
-    tokens = MarkdownIt().parseInline(f"a {code(text)} b")[0].children
-    assert [token.type for token in tokens] == ["text", "code_inline", "text"]

@@ -37,12 +37,6 @@ def assert_readable(text: str, results: list[Result], width: int) -> None:
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_every_value_is_whole_on_its_own_line(every_outcome: list[Result], width: int) -> None:
-    text = table_of(*every_outcome, width=width)
-    assert_readable(text, every_outcome, width)
-
-
-@pytest.mark.parametrize("width", WIDTHS)
 def test_a_row_has_all_columns_and_a_record_below(
     result: Callable[..., Result], width: int
 ) -> None:
@@ -62,15 +56,6 @@ def test_cells_are_aligned_with_their_titles(every_outcome: list[Result], width:
     for column, words in (("OUTCOME", list(Outcome)), ("SELECTOR", ["s1"] * len(rows))):
         at = lines[0].index(column)
         assert [row[at:].split()[0] for row in rows] == words
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-def test_a_wide_table_has_the_answer_of_the_service(
-    result: Callable[..., Result], width: int
-) -> None:
-    header, row, *_ = table_of(result(Outcome.EXISTS), width=width, wide=True).splitlines()
-    assert re.split(" {2,}", header)[-1] == "RESULT"
-    assert re.split(" {2,}", row)[-1] == "201 created"
 
 
 def test_a_reason_is_below_its_row(result: Callable[..., Result]) -> None:
@@ -195,23 +180,6 @@ def test_of_rows_with_the_same_reason_most_are_counted(result: Callable[..., Res
     assert text.endswith(
         "… and 10 more: failed: the service answered 500\n… and 5 more: failed: DOMAIN is refused\n"
     )
-
-
-def test_all_rows_may_be_shown(result: Callable[..., Result]) -> None:
-    text = table_of(*failed(result, 30, "the service answered 500"))
-    assert text.count("the service answered 500") == 30
-    assert "more" not in text
-
-
-@pytest.mark.parametrize("width", [40, *WIDTHS])
-def test_the_count_of_rows_fits_the_width(result: Callable[..., Result], width: int) -> None:
-    results = failed(result, 30, HOSTILE * 3)
-    text = table_of(*results, width=width, most_alike=20)
-    assert_readable(text, [], width)
-
-
-def test_without_results_there_is_no_table() -> None:
-    assert table_of() == ""
 
 
 def test_a_command_is_not_broken(result: Callable[..., Result]) -> None:

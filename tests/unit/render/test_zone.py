@@ -1,4 +1,4 @@
-"""Master-file lines, read by dnspython."""
+"""Master-file lines, read by dnspython; and the bare value."""
 
 from __future__ import annotations
 
@@ -15,10 +15,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dkimctl.models.registration import DnsRecord, Outcome, Result
-from dkimctl.render.renderer import Format
+from dkimctl.render.renderer import Format, txt_data
+from dkimctl.text.escaping import character_strings
 from rendering import render_files, render_text
 
 ANY_TEXT = st.text(st.characters())
+
+
 PRINTABLE_ASCII = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), max_size=1500)
 
 
@@ -60,14 +63,6 @@ def test_dnspython_reads_back_names_ttl_and_values(every_outcome: list[Result]) 
         assert rrset.rdtype == dns.rdatatype.TXT
         assert rrset.ttl == 86400
         assert b"".join(strings_of(rrset)).decode() == record.value
-
-
-def test_names_are_absolute_when_included_in_a_zone(result: Callable[..., Result]) -> None:
-    results = [result(sign_domain="example.com"), result(sign_domain="mail.example.com")]
-    apex = "@ 60 IN SOA ns.example.com. root.example.com. 1 2 3 4 5\n@ 60 IN NS ns.example.com.\n"
-    zone = dns.zone.from_text(apex + zone_text(*results), origin="example.com.")
-    names = {name.to_text() for name, _ in zone.iterate_rdatasets(dns.rdatatype.TXT)}
-    assert names == {"s1._domainkey", "s1._domainkey.mail"}
 
 
 def test_a_file_for_each_zone_is_included_in_it(result: Callable[..., Result], tmp_path) -> None:
@@ -167,6 +162,47 @@ def test_any_name_is_read_back_exactly(result: Callable[..., Result], label: str
     )
 
 
-def test_a_trailing_dot_is_not_doubled(result: Callable[..., Result]) -> None:
-    record = DnsRecord("s1._domainkey.example.com.", "TXT", "v=DKIM1; p=")
-    assert "\ns1._domainkey.example.com. 3600 " in zone_text(result(record=record))
+def test_txt_data_is_escaped_as_in_rfc_1035() -> None:
+    assert txt_data('a; "b"\\\0\x7f\u00e9') == r'"a; \"b\"\\\000\127\195\169"'
+    assert txt_data("") == '""'
+
+
+@given(value=PRINTABLE_ASCII)
+def test_a_value_is_split_into_as_few_strings_as_possible(value: str) -> None:
+    strings = character_strings(value)
+    assert b"".join(strings).decode() == value
+    assert len(strings) == max(1, -(-len(value) // 255))
+    assert txt_data(value).startswith('"')
+    assert txt_data(value).endswith('"')
+
+
+def values_of(*results: Result) -> str:
+    return render_text(Format.VALUE, results)
+
+
+def test_one_record_is_a_bare_value(result: Callable[..., Result]) -> None:
+    only = result()
+    assert values_of(only) == f"{only.registration.record.value}\n"
+
+
+def test_results_without_a_publishable_record_do_not_count(result: Callable[..., Result]) -> None:
+    only = result()
+    none = result(Outcome.TAKEN, record=None)
+    unusable = result(Outcome.UNUSABLE)
+    assert values_of(none, only, unusable) == f"{only.registration.record.value}\n"
+
+
+def test_each_of_several_values_follows_its_name(
+    result: Callable[..., Result],
+) -> None:
+    results = [result(sign_domain=f"{name}.example") for name in "abc"]
+    lines = values_of(*results).splitlines()
+    assert [line.split("\t") for line in lines] == [
+        [r.registration.record.fqdn, r.registration.record.value] for r in results
+    ]
+
+
+def test_control_characters_are_escaped(result: Callable[..., Result]) -> None:
+    hostile = result(record=DnsRecord("a\tb", "TXT", "x\ny\x1b[2J"))
+    assert values_of(hostile) == "x\\x0ay\\x1b[2J\n"
+    assert values_of(hostile, hostile).splitlines()[0] == "a\\x09b\tx\\x0ay\\x1b[2J"

@@ -3,19 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import csv
-import io
 import json
-import os
 import re
-import socket
-import subprocess
-import sys
-import threading
 
-import dns.flags
-import dns.message
-import dns.rcode
 import pytest
 
 from dkimctl.cli.output.checks import CheckSink
@@ -107,11 +97,6 @@ def test_the_summary_of_expected_absence_says_what_the_verdicts_mean(show):
     assert show(*checks, wanted=MISSING)[2] == "dkimctl: still in DNS 2, gone 1, no answer 1\n"
 
 
-def test_the_summary_in_json_has_the_verdicts(show):
-    err = show(check_of(MISSING), wanted=MISSING, as_json=True)[2]
-    assert json.loads(err)["summary"] == {"missing": 1}
-
-
 @pytest.mark.parametrize("fmt", [None, CheckFormat.TABLE])
 def test_quiet_prints_nothing_of_good_records(show, fmt):
     checks = [check_of(PUBLISHED), check_of(Verdict.RETIRED)]
@@ -186,12 +171,6 @@ def test_every_format_goes_to_stdout_or_into_a_file(show, tmp_path, fmt):
     assert timeless(file.read_text(encoding="utf-8")) == timeless(out)
 
 
-def test_csv_is_read_back(show):
-    _, out, _ = show(check_of(MISSING), check_of(PUBLISHED), fmt=CheckFormat.CSV)
-    rows = csv.DictReader(io.StringIO(out))
-    assert [row["verdict"] for row in rows] == ["missing", "published"]
-
-
 def test_file_that_cannot_be_written_is_exit_code_4_and_all_checks_are_counted(show, tmp_path):
     checks = map(check_of, (MISSING, PUBLISHED))
     code, _, err = show(check_of(PUBLISHED), output=tmp_path / "nowhere" / "checks")
@@ -233,66 +212,3 @@ def test_other_formats_than_the_table_are_written_meanwhile(capsys, fmt):
             sink.emit(check_of(MISSING, f"d{number}.example"))
         assert "d1.example" in capsys.readouterr().out
         sink.close()
-
-
-@pytest.fixture
-def empty_server():
-    """The address of a DNS server that answers NXDOMAIN."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as channel:
-        channel.bind(("127.0.0.1", 0))
-        host, port = channel.getsockname()
-
-        def serve():
-            while (received := channel.recvfrom(2048))[0]:
-                wire, address = received
-                made = dns.message.make_response(dns.message.from_wire(wire))
-                made.flags |= dns.flags.AA
-                made.set_rcode(dns.rcode.NXDOMAIN)
-                channel.sendto(made.to_wire(), address)
-
-        thread = threading.Thread(target=serve)
-        thread.start()
-        yield f"{host}:{port}"
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as ending:
-            ending.sendto(b"", (host, port))
-        thread.join()
-
-
-@pytest.fixture
-def check_absent(empty_server, tmp_path, key_records):
-    """Run `check-dns` for one registration that signs already, and is not in DNS."""
-    setting = {"fqdn": "s1._domainkey.example.com", "type": "TXT", "value": key_records[2048]}
-    item = {
-        "sign_domain": "example.com", "selector": "s1", "key_len": 2048, "enable": True,
-        "start_date": "2026-01-01T00:00+00:00", "setting_values": setting,
-        "result": {"code": "201", "message": "created"},
-    }  # fmt: skip
-    file = tmp_path / "saved.json"
-    file.write_text(json.dumps({"items": [item], "count": 1, "total": 1}), encoding="utf-8")
-
-    def run(*options):
-        words = ["check-dns", "--from", file, "--server", empty_server, "--format", "jsonl"]
-        return subprocess.run(
-            [sys.executable, "-m", "dkimctl", *map(str, words), *options],
-            capture_output=True, text=True, env=os.environ | {"HOME": str(tmp_path)},
-        )  # fmt: skip
-
-    return run
-
-
-def test_missing_record_that_signs_is_urgent(check_absent):
-    done = check_absent()
-    assert (done.returncode, json.loads(done.stdout)["verdict"]) == (1, "missing")
-    assert json.loads(done.stdout)["urgency"] == "signing"
-    assert "signing now without DNS" in done.stderr
-
-
-def test_expected_absence_is_exit_code_0(check_absent):
-    done = check_absent("--expect-absent")
-    assert (done.returncode, json.loads(done.stdout)["verdict"]) == (0, "missing")
-
-
-def test_expected_absence_is_not_urgent(check_absent):
-    done = check_absent("--expect-absent")
-    assert json.loads(done.stdout)["urgency"] == ""
-    assert "warning" not in done.stderr

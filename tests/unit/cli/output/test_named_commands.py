@@ -6,7 +6,7 @@ import shlex
 
 import pytest
 
-from dkimctl.cli.output.named_commands import (
+from dkimctl.cli.output.next_steps import (
     CommandOptions,
     complete_commands,
     given_options,

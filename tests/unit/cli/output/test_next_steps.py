@@ -38,9 +38,3 @@ def test_what_is_retired_is_forgotten_as_it_was_selected():
 def test_the_same_command_is_quoted_again(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["dkimctl", "register", "-n", "my list.yaml"])
     assert next_steps.same_command(without=["-n"]) == "dkimctl register 'my list.yaml'"
-
-
-def test_records_are_published_by_the_targets_if_there_are_any():
-    by_target = next_steps.publish(["*.example.com"], "--replace", by_target=True)
-    assert by_target == "`dkimctl publish '*.example.com' --replace`"
-    assert "nsupdate -k KEYFILE" in next_steps.publish(["*.example.com"])

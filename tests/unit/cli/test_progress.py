@@ -1,11 +1,10 @@
-"""The progress of a registration on stderr."""
+"""Progress on stderr."""
 
 from __future__ import annotations
 
 import io
 import os
 import re
-import subprocess
 import sys
 from contextlib import redirect_stderr
 
@@ -14,22 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dkimctl.cli.output.streams import Color, Reporter
-from dkimctl.cli.progress import RegistrationProgress
+from dkimctl.cli.progress import CheckProgress, RegistrationProgress
+from dkimctl.dns.verdicts import Check, Finding, Verdict
 from dkimctl.models.registration import Outcome, Registration, Result
 from fakes import Clock, Terminal
+from terminals import run_on_terminal
 
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 
 
 def results(count, outcome=Outcome.CREATED):
     return [Result(Registration("example.com"), outcome)] * count
-
-
-class BrokenTerminal(Terminal):
-    """One whose window was closed."""
-
-    def write(self, text):
-        raise OSError(5, "Input/output error")
 
 
 @pytest.fixture
@@ -91,17 +85,6 @@ def test_verbose_writes_a_line_every_five_seconds_without_a_terminal(watch, long
     ]
 
 
-def test_line_is_written_even_if_only_time_passes(watch, clock):
-    def work(progress, reporter):
-        for _ in range(10):
-            clock.now += 0.5
-            progress.tick()
-
-    assert watch(work, verbose=True) == (
-        "dkimctl: 0 of 5000 done, 0 need attention, 0 waiting, 0.0 a second\n"
-    )
-
-
 @pytest.mark.parametrize(
     "options", [{}, {"verbose": True, "quiet": True}, {"stream": Terminal(), "quiet": True}]
 )
@@ -140,15 +123,6 @@ def test_waiting_entries_are_counted_until_they_are_tried_again(watch, clock):
 
     counts = re.findall(r"(\d+) waiting", watch(work, verbose=True))
     assert counts == ["50", "100", "0"]
-
-
-def test_no_more_entries_wait_than_are_left(watch, clock):
-    def work(progress, reporter):
-        progress.waiting(50, 60, "503")
-        clock.now += 5
-        progress.settled(results(80))
-
-    assert "80 of 100 done, 0 need attention, 20 waiting" in watch(work, 100, verbose=True)
 
 
 def test_entries_from_the_ledger_do_not_count_in_the_rate(watch, clock):
@@ -190,16 +164,6 @@ def test_waits_are_noted_once_in_five_seconds(watch, clock, stream):
     ]
 
 
-def test_short_run_draws_nothing(watch, clock):
-    def work(progress, reporter):
-        clock.now += 0.99
-        progress.settled(results(4999))
-        clock.now += 5
-        progress.settled(results(1))
-
-    assert watch(work, stream=Terminal()) == ""
-
-
 @pytest.mark.parametrize("verbose", [True, False])
 def test_longer_run_has_a_bar_on_a_terminal(watch, long_run, verbose):
     shown = plain(watch(long_run, stream=Terminal(), verbose=verbose))
@@ -225,19 +189,6 @@ def test_no_color_is_honoured(watch, long_run, monkeypatch):
     assert not re.search(r"\x1b\[[\d;]*m", watch(long_run, stream=Terminal()))
 
 
-@pytest.mark.parametrize("no_color", ["", "1"])
-def test_the_colour_option_overrides_no_color(watch, long_run, monkeypatch, no_color):
-    monkeypatch.setenv("NO_COLOR", no_color)
-    shown = watch(long_run, stream=Terminal(), color=Color.ALWAYS)
-    assert re.search(r"\x1b\[32m━", shown)
-    shown = watch(long_run, stream=Terminal(), color=Color.NEVER)
-    assert not re.search(r"\x1b\[[\d;]*m", shown)
-
-
-def test_closed_terminal_does_not_end_the_run(watch, clock, long_run):
-    assert watch(long_run, stream=BrokenTerminal()) == ""
-
-
 def test_error_leaves_the_terminal_clean(watch, clock):
     stream = Terminal()
 
@@ -255,6 +206,8 @@ def test_error_leaves_the_terminal_clean(watch, clock):
 
 
 _TIME = r"(\d+ h )?(\d+ min)?( ?\d+ s)?"
+
+
 _ANY_LINE = re.compile(
     rf"dkimctl: (waiting {_TIME} for \d+ domains?: 503|\d+ of \d+ done, \d+ needs? attention, "
     rf"\d+ waiting, \d+(\.\d)? a second(, {_TIME} left)?)"
@@ -284,6 +237,8 @@ def test_any_numbers_are_shown(total, steps, is_terminal):
 
 
 _LINE = "[bold]domain[/] :smile: " + " ".join(f"word{number}" for number in range(60)) + " end"
+
+
 _PROGRAM = f"""
 import sys
 from dkimctl.cli.output.streams import Reporter
@@ -309,7 +264,11 @@ reporter.note("the end")
 @pytest.mark.parametrize("columns", [80, 200])
 @pytest.mark.parametrize("no_color", ["", "1"])
 def test_lines_are_whole_above_the_bar_which_is_gone_at_the_end(columns, no_color):
-    shown = on_terminal(_PROGRAM, columns, no_color)
+    environment = {name: text for name, text in os.environ.items() if name != "COLUMNS"}
+    environment |= {"TERM": "xterm-256color", "NO_COLOR": no_color}
+    done = run_on_terminal([sys.executable, "-c", _PROGRAM], environment, size=(24, columns))
+    assert done.status == 0
+    shown = done.text.replace("\r\n", "\n")
     line = f"dkimctl: warning: {_LINE} \\x1b[2J"
     assert screen(shown) == [line, "hint: second line", "in parts"] * 20 + ["the end"]
     bars = re.findall(r"━[━╸╺ ]* \d+/\d+ done[^\r\n\x1b]*", plain(shown))
@@ -348,35 +307,6 @@ def screen(shown):
     return [line for line in lines if line]
 
 
-def on_terminal(program, columns, no_color):
-    """Run Python code on a pseudo-terminal; gives all that it showed."""
-    import fcntl
-    import pty
-    import struct
-    import termios
-
-    primary, secondary = pty.openpty()
-    fcntl.ioctl(secondary, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    environment = {name: text for name, text in os.environ.items() if name != "COLUMNS"}
-    with subprocess.Popen(
-        [sys.executable, "-c", program], stdin=secondary, stdout=secondary, stderr=secondary,
-        env=environment | {"TERM": "xterm-256color", "NO_COLOR": no_color},
-    ) as process:  # fmt: skip
-        os.close(secondary)
-        shown = b""
-        while True:
-            try:
-                data = os.read(primary, 65536)
-            except OSError:  # the other side is closed
-                break
-            if not data:
-                break
-            shown += data
-        os.close(primary)
-        assert process.wait(30) == 0, shown
-    return shown.decode().replace("\r\n", "\n")
-
-
 def test_run_that_ends_early_says_what_it_waits_for(watch):
     def work(progress, reporter):
         progress.ending(1, 30.0)
@@ -394,3 +324,178 @@ def test_pending_entries_are_neither_done_nor_need_attention(clock):
     pending = Result(Registration("a.example"), Outcome.PENDING)
     tally.settle([pending] * 4, clock.now)
     assert tally.rest(clock.now, "").startswith("0 need attention")
+
+
+PUBLISHED, MISSING, NO_ANSWER = Verdict.PUBLISHED, Verdict.MISSING, Verdict.NO_ANSWER
+
+
+class BreakingTerminal(Terminal):
+    """A terminal that is closed after `room` characters."""
+
+    def __init__(self, room, file):
+        super().__init__()
+        self.room = room
+        self.fileno = file.fileno
+
+    def write(self, text):
+        if self.tell() + len(text) > self.room:
+            raise OSError(5, "Input/output error")
+        return super().write(text)
+
+
+@pytest.fixture
+def look(clock):
+    """Run `work(progress)`; returns all of stderr."""
+
+    def run(work, wanted=PUBLISHED, *, stream=None, may_draw=True, quiet=False, as_json=False):
+        stream = io.StringIO() if stream is None else stream
+        reporter = Reporter(quiet=quiet, as_json=as_json)
+        with redirect_stderr(stream):
+            with CheckProgress(
+                reporter, wanted, may_draw=may_draw, clock=clock, sleep=clock.sleep
+            ) as progress:
+                work(progress)
+            assert sys.stderr is stream
+        return stream.getvalue()
+
+    return run
+
+
+def check_of(name: str, verdict: Verdict) -> Check:
+    return Check(f"{name}.example", "s1", f"s1.{name}.example", None, None, Finding(verdict))
+
+
+def checks_of(**verdicts: Verdict) -> list[Check]:
+    return [check_of(name, verdict) for name, verdict in verdicts.items()]
+
+
+def rounds(*rounds_of_checks):
+    """Work of rounds: all checks in the first, those that are checked again in the rest."""
+
+    def work(progress):
+        now: dict[str, Check] = {}
+        for number, checks in enumerate(rounds_of_checks):
+            if number:
+                progress.pause(5, list(now.values()))
+            for check in checks:
+                progress.checked(check)
+                now[check.fqdn] = check
+
+    return work
+
+
+def drawn(text: str) -> list[str]:
+    """The texts that were drawn, in order."""
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
+    return [line.strip("━╸╺ \r") for line in re.split(r"[\r\n]+", plain) if line.strip("━╸╺ \r")]
+
+
+THREE = checks_of(a=MISSING, b=PUBLISHED, c=NO_ANSWER)
+
+
+def test_each_change_is_a_line_without_a_terminal(look):
+    text = look(rounds(THREE, checks_of(a=PUBLISHED, c=NO_ANSWER), checks_of(c=PUBLISHED)))
+    assert text.splitlines() == [
+        "dkimctl: 1 of 3 published; checking the rest again",
+        "dkimctl: s1.a.example: missing -> published (2 of 3 published)",
+        "dkimctl: s1.c.example: no answer -> published (3 of 3 published)",
+    ]
+
+
+def test_rounds_without_a_change_write_nothing(look):
+    text = look(rounds(THREE, *[checks_of(a=MISSING, c=NO_ANSWER)] * 20))
+    assert text == "dkimctl: 1 of 3 published; checking the rest again\n"
+
+
+def test_missing_records_are_called_gone_if_expected(look):
+    text = look(rounds(checks_of(a=MISSING, b=PUBLISHED), checks_of(b=MISSING)), MISSING)
+    assert text.splitlines() == [
+        "dkimctl: 1 of 2 gone; checking the rest again",
+        "dkimctl: s1.b.example: published -> missing (2 of 2 gone)",
+    ]
+
+
+@pytest.mark.parametrize(
+    "options", [{"quiet": True}, {"quiet": True, "stream": Terminal()}, {"as_json": True}]
+)
+def test_quiet_writes_nothing(look, options):
+    assert look(rounds(THREE, checks_of(a=PUBLISHED, c=PUBLISHED)), **options) == ""
+
+
+def test_pause_is_as_long_as_asked_for_with_and_without_a_terminal(look, clock):
+    for stream in (io.StringIO(), Terminal()):
+        begun = clock.now
+        look(rounds(THREE, checks_of(a=MISSING)), stream=stream)
+        assert clock.now == pytest.approx(begun + 5)
+
+
+def test_sleep_that_ends_early_is_continued(clock):
+    def nap(seconds):
+        clock.sleep(min(seconds, 1.5))
+
+    reporter = Reporter(quiet=True)
+    with CheckProgress(reporter, PUBLISHED, may_draw=False, clock=clock, sleep=nap) as progress:
+        progress.pause(4, THREE)
+    assert clock.sleeps == [1.5, 1.5, 1]
+
+
+def test_long_round_draws_how_many_are_checked(look, clock):
+    def work(progress):
+        for check in THREE * 10:
+            clock.now += 0.1
+            progress.checked(check)
+
+    texts = drawn(look(work, stream=Terminal()))
+    assert texts[0] == "10 checked"
+    assert texts[-1] == "30 checked" or texts[-1] == "29 checked"
+    assert len(texts) < 25
+
+
+def test_pause_is_drawn_second_by_second(look):
+    texts = drawn(look(rounds(THREE, checks_of(a=PUBLISHED)), stream=Terminal()))
+    waits = [f"1 of 3 published, next check in {left} s" for left in (5, 4, 3, 2, 1)]
+    assert [text for text in dict.fromkeys(texts) if "next" in text] == waits
+
+
+def test_later_round_counts_all_records(look, clock):
+    def work(progress):
+        for check in THREE:
+            progress.checked(check)
+        progress.pause(1, THREE)
+        for check in checks_of(a=PUBLISHED, c=PUBLISHED):
+            clock.now += 1
+            progress.checked(check)
+
+    texts = list(dict.fromkeys(drawn(look(work, stream=Terminal()))))
+    assert texts[-2:] == ["2/3 checked", "3/3 checked"]
+
+
+def test_lines_are_written_if_no_bar_may_be_drawn(look):
+    text = look(rounds(THREE, checks_of(a=PUBLISHED)), stream=Terminal(), may_draw=False)
+    assert "missing -> published" in text
+    assert "\x1b" not in text
+
+
+@pytest.mark.parametrize("room", [0, 500, 1500])
+def test_closed_terminal_does_not_end_the_work(look, clock, room, tmp_path):
+    seen = []
+
+    def work(progress):
+        rounds(THREE, checks_of(a=PUBLISHED), checks_of(c=PUBLISHED))(progress)
+        seen.append(clock.now)
+
+    with (tmp_path / "file").open("w") as file:
+        look(work, stream=BreakingTerminal(room, file))
+    assert seen == [pytest.approx(1010)]
+    assert room or clock.sleeps == [5, 5]  # nothing is drawn any more
+
+
+def test_control_characters_in_a_name_are_escaped(look):
+    def work(progress):
+        name = "x\x1b[2J\ny"
+        progress.pause(1, checks_of(**{name: MISSING}))
+        progress.checked(check_of(name, PUBLISHED))
+
+    text = look(work)
+    assert "s1.x\\x1b[2J\\x0ay.example: missing -> published" in text
+    assert text.count("\n") == 2

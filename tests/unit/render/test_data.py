@@ -1,8 +1,11 @@
-"""JSON and JSON Lines."""
+"""Results as JSON, JSON Lines and CSV."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dkimctl.models.registration import DnsRecord, Outcome, Registration, Result
-from dkimctl.render.renderer import Format
+from dkimctl.render.data import CsvRenderer
+from dkimctl.render.renderer import Format, render_all
+from documents import PAGES
 from rendering import render_text
 
 
@@ -96,3 +101,82 @@ def test_any_text_is_read_back_and_output_is_printable_ascii(
     item = json.loads(lines[1] if fmt is Format.JSON else lines[0])
     assert item["result"]["message"] == text
     assert item["setting_values"] == {"fqdn": text, "type": text, "value": text}
+
+
+STARTS = "=+-@\uff1d\uff0b\uff0d\uff20"  # the last four in full width
+
+
+TEXTS = st.text(st.sampled_from(f"{STARTS};|,\t\r\n\"' \xa0\u3000a1\\"), max_size=12)
+
+
+[UNDO] = re.findall(r"^    (re\.sub\(.*, cell\))$", PAGES["dns-recipes.md"], re.MULTILINE)
+
+
+def render(*cells: object) -> str:
+    """A line of CSV."""
+    return "".join(render_all(CsvRenderer([], lambda item: item), [cells])).split("\n", 1)[1]
+
+
+def test_every_result_has_a_line_and_only_publishable_ones_a_value(every_outcome) -> None:
+    lines = render_text(Format.CSV, every_outcome).splitlines()
+    assert len(lines) == 1 + len(every_outcome)
+    rows = list(csv.DictReader(lines))
+    for row, result in zip(rows, every_outcome, strict=True):
+        assert row["sign_domain"] == result.registration.sign_domain
+        assert row["outcome"] == result.outcome
+        sound = result.outcome in (Outcome.CREATED, Outcome.EXISTS, Outcome.DIFFERS)
+        assert row["value"] == (result.registration.record.value if sound else "")
+
+
+@given(message=st.text(st.characters(), max_size=30))
+def test_cells_hold_no_formula_line_break_or_control_character(result, message: str) -> None:
+    text = render_text(Format.CSV, [result(message=message)])
+    assert text.count("\n") == 2
+    assert all(char.isprintable() or char in "\n\u00a0\u3000" for char in text)
+
+
+@pytest.mark.parametrize("separator", [",", ";", "|", "\t"])
+@pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_NONE])
+@given(texts=st.lists(TEXTS, min_size=1, max_size=4))
+def test_no_cell_starts_a_formula_however_a_spreadsheet_splits_the_line(separator, quoting, texts):
+    for row in csv.reader([render(*texts)], delimiter=separator, quoting=quoting):
+        for cell in row:
+            # Some programs drop quotes in the middle of a cell, and spaces around it.
+            assert not cell.lstrip(' "\xa0\u3000').startswith(tuple(STARTS)), cell
+
+
+@pytest.mark.parametrize(
+    ("text", "cell"),
+    [
+        ("=1+1", "'=1+1"),
+        ("\uff1d1", "'\uff1d1"),
+        (" @x", " '@x"),
+        ("\t=1", "\\x09=1"),
+        ("no;=1", "no;'=1"),
+        ('a"=b', "a\"'=b"),
+        ("'=1", "''=1"),
+        ("a-b = c; d - e", "a-b = c; d - e"),
+    ],
+)
+def test_formulas_get_a_quote_and_other_text_does_not(text, cell):
+    assert list(csv.reader([render(text)])) == [[cell]]
+
+
+@pytest.mark.parametrize("field", ["sign_domain", "selector", "message", "start_date"])
+def test_every_column_of_text_is_safe(result, field):
+    text = render_text(Format.CSV, [result(**{field: "x;=1"})])
+    [row] = csv.DictReader(io.StringIO(text))
+    assert row[field] == "x;'=1"
+
+
+def test_numbers_and_key_records_stay_as_they_are(result, key_records):
+    assert render(-5, True, None) == "-5,true,\n"
+    for value in key_records.values():
+        assert list(csv.reader([render(value)])) == [[value]]
+
+
+@given(text=TEXTS)
+def test_a_script_can_undo_the_quotes_as_documented(text):
+    visible = re.sub("[\t\r\n]", lambda match: f"\\x{ord(match[0]):02x}", text)
+    [[cell, _]] = csv.reader([render(text, "")], strict=True)
+    assert eval(UNDO, {"re": re, "cell": cell}) == visible

@@ -1,19 +1,26 @@
-"""Asks for input on a terminal, and never waits for any without one.
+"""The terminal: questions, and what Ctrl-C, SIGTERM and SIGHUP do.
 
-Questions go to stderr: Typer's own prompts write their last character to stdout.
+Without a terminal nothing waits for an answer. Questions go to stderr: Typer's own prompts write
+their last character to stdout.
 """
 
 from __future__ import annotations
 
 import getpass
+import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from types import FrameType
 from typing import TypeVar
 
-from dkimctl.cli.interruption import interrupting
 from dkimctl.errors import CredentialsError, DkimctlError, Interrupted, UsageError
 from dkimctl.models.secret import Secret
+
+_ENDINGS = ("SIGTERM", "SIGHUP")  # SIGHUP: the terminal was closed (not on Windows)
+_SIGNALS = ("SIGINT", *_ENDINGS)
+
 
 _MAX_SECRET = 65536  # bytes
 _MAX_TRIES = 3  # invalid answers to one question
@@ -148,3 +155,75 @@ def _at_prompt() -> Iterator[None]:
         sys.stderr.write("\n")
         sys.stderr.flush()
         raise
+
+
+@contextmanager
+def stopping(stop: Callable[[], None]) -> Iterator[None]:
+    """Within the block, the first signal calls `stop`, every later one raises KeyboardInterrupt.
+
+    A signal that is ignored (nohup ignores SIGHUP) stays ignored. The previous handlers are
+    restored at the end. Outside the main thread, where Python handles no signals, nothing changes.
+
+    `stop` interrupts the main thread anywhere, so it must not take a lock that the main thread may
+    hold: it must not print, log or set a threading.Event. It may set an attribute or put an item
+    into a queue.SimpleQueue, which is reentrant.
+    """
+    called = False
+
+    def handle(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+        nonlocal called
+        if called:
+            raise KeyboardInterrupt
+        called = True
+        stop()
+
+    with _handling(handle):
+        yield
+
+
+@contextmanager
+def interrupting() -> Iterator[None]:
+    """Within the block, every signal raises KeyboardInterrupt, so that work can be undone.
+
+    Otherwise like `stopping`.
+    """
+
+    def handle(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+        raise KeyboardInterrupt
+
+    with _handling(handle):
+        yield
+
+
+@contextmanager
+def ending_like_ctrl_c() -> Iterator[None]:
+    """Within the block, SIGTERM and SIGHUP do what Ctrl-C does, which asyncio handles itself.
+
+    Otherwise like `stopping`.
+    """
+
+    def handle(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as of a job in the background
+            raise KeyboardInterrupt
+        signal.raise_signal(signal.SIGINT)
+
+    with _handling(handle, _ENDINGS):
+        yield
+
+
+@contextmanager
+def _handling(
+    handler: Callable[[int, FrameType | None], None], names: Iterable[str] = _SIGNALS
+) -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    # An ExitStack restores every handler, even if a signal raises while it does.
+    with ExitStack() as previous:
+        for number in (getattr(signal, name) for name in names if hasattr(signal, name)):
+            current = signal.getsignal(number)
+            # None: not set from Python, so it could not be restored.
+            if current is not None and current is not signal.SIG_IGN:
+                previous.callback(signal.signal, number, current)
+                signal.signal(number, handler)
+        yield

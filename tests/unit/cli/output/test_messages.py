@@ -1,0 +1,232 @@
+"""What is said on stderr: in colour, of many things alike, and at the end."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dkimctl.cli.output.results import AttentionWarnings, Doing, summary
+from dkimctl.cli.output.streams import AlikeWarnings, Color, Reporter, problem_lines, shows_colour
+from dkimctl.errors import Problem
+from dkimctl.models.registration import Outcome, Registration, Result
+from fakes import Terminal
+
+PIPE = io.StringIO()
+
+
+@pytest.mark.parametrize(
+    ("environ", "on_terminal", "in_pipe"),
+    [({}, True, False),
+     ({"TERM": "xterm"}, True, False),
+     ({"TERM": "dumb"}, False, False),
+     ({"TERM": "unknown"}, False, False),
+     ({"NO_COLOR": "1"}, False, False),
+     ({"NO_COLOR": ""}, True, False),
+     ({"FORCE_COLOR": "1"}, True, True),
+     ({"FORCE_COLOR": "0"}, True, False),
+     ({"FORCE_COLOR": ""}, True, False),
+     ({"CLICOLOR_FORCE": "1"}, True, True),
+     ({"CLICOLOR_FORCE": "0"}, True, False),
+     ({"FORCE_COLOR": "0", "CLICOLOR_FORCE": "1"}, True, True),
+     ({"FORCE_COLOR": "1", "TERM": "dumb"}, True, True),
+     ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False, False)],
+)  # fmt: skip
+def test_the_environment_decides_unless_an_option_does(environ, on_terminal, in_pipe):
+    assert shows_colour(Color.AUTO, Terminal(), environ) is on_terminal
+    assert shows_colour(Color.AUTO, PIPE, environ) is in_pipe
+    for stream in (Terminal(), PIPE):
+        assert shows_colour(Color.ALWAYS, stream, environ)
+        assert not shows_colour(Color.NEVER, stream, environ)
+
+
+def _warn_of(count: int, reporter: Reporter) -> None:
+    warnings = AlikeWarnings(reporter)
+    for number in range(count):
+        warnings.warn(f"{number}.example is not registered", kind="not registered", code="x")
+    warnings.close()
+    reporter.close()
+
+
+def test_the_first_twenty_and_how_many_more(capsys: pytest.CaptureFixture[str]) -> None:
+    _warn_of(1200, Reporter())
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 21
+    assert lines[19] == "dkimctl: warning: 19.example is not registered"
+    assert lines[20] == ("dkimctl: warning: … and 1,180 more: not registered (--verbose lists all)")
+
+
+def test_twenty_are_all_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    _warn_of(20, Reporter())
+    assert "…" not in capsys.readouterr().err
+
+
+def test_verbose_lists_all(capsys: pytest.CaptureFixture[str]) -> None:
+    _warn_of(1200, Reporter(verbose=True))
+    assert len(capsys.readouterr().err.splitlines()) == 1200
+
+
+def test_json_has_all(capsys: pytest.CaptureFixture[str]) -> None:
+    _warn_of(1200, Reporter(as_json=True))
+    assert len(json.loads(capsys.readouterr().err)["warnings"]) == 1200
+
+
+def _problems(count: int, *, first_line: int = 1) -> list[Problem]:
+    return [
+        Problem("f.yaml", line, 3, f'"bad {line}.example" contains a space', "write the name")
+        for line in range(first_line, first_line + count)
+    ]
+
+
+def test_few_problems_have_a_hint_each() -> None:
+    lines = list(problem_lines(_problems(20), lists_all=False))
+    assert lines[0] == ('f.yaml:1:3: "bad 1.example" contains a space', "write the name")
+    assert len(lines) == 20
+    assert {hint for _, hint in lines} == {"write the name"}
+
+
+def test_many_that_are_alike_are_counted_and_have_one_hint() -> None:
+    lines = list(problem_lines(_problems(1000), lists_all=False))
+    assert len(lines) == 21
+    assert [text for text, _ in lines[:20]] == [str(problem) for problem in _problems(20)]
+    assert {hint for _, hint in lines[:20]} == {""}
+    rest = "f.yaml: … and 980 more like these (lines 21 to 1000; --verbose lists them)"
+    assert lines[20] == (rest, "write the name")
+
+
+def test_one_more_has_one_line_number() -> None:
+    (text, _) = list(problem_lines(_problems(21), lists_all=False))[20]
+    assert "1 more like these (line 21;" in text
+
+
+def test_others_stay_where_they_are_with_their_hints() -> None:
+    other = Problem("f.yaml", 500, 1, "an entry needs a sign_domain", "add the signing domain")
+    lines = list(problem_lines([*_problems(499), other], lists_all=False))
+    assert lines[-1] == (str(other), other.hint)
+    assert len(lines) == 22
+
+
+def test_all_are_listed_where_it_is_asked_for() -> None:
+    problems = _problems(1000)
+    expected = [(str(problem), problem.hint) for problem in problems]
+    assert list(problem_lines(problems, lists_all=True)) == expected
+
+
+@given(st.lists(st.sampled_from(["a", "b", "c"]), max_size=200))
+def test_nothing_is_lost(messages: list[str]) -> None:
+    problems = [Problem("f", line, 1, text, "") for line, text in enumerate(messages, 1)]
+    lines = [text for text, _ in problem_lines(problems, lists_all=False)]
+    counted = [text for text in lines if "…" in text]
+    more = sum(int(text.split(" and ")[1].split(" ")[0].replace(",", "")) for text in counted)
+    assert len(lines) - len(counted) + more == len(problems)
+
+
+@pytest.fixture
+def warnings_of(capsys):
+    """What is written about these reasons of results, by outcome."""
+
+    def write(*results: tuple[Outcome, str], reporter: Reporter | None = None) -> list[str]:
+        reporter = reporter or Reporter()
+        warnings = AttentionWarnings(reporter)
+        for number, (outcome, reason) in enumerate(results):
+            domain = f"d{number}.example"
+            warnings.add(Result(Registration(domain, "s1"), outcome, reason.format(domain)))
+        warnings.close()
+        reporter.close()
+        return capsys.readouterr().err.splitlines()
+
+    return write
+
+
+def test_one_result_has_a_warning_of_its_own(warnings_of):
+    assert warnings_of((Outcome.TAKEN, "it is another's"), (Outcome.EXISTS, "")) == [
+        "dkimctl: warning: d0.example (selector s1): taken: it is another's",
+        "hint: choose another selector, or ask the service's operator who owns it",
+    ]
+
+
+def test_results_with_the_same_reason_share_one(warnings_of):
+    results = [(Outcome.FAILED, "500"), (Outcome.TAKEN, "it is another's"), (Outcome.FAILED, "500")]
+    first, hint, second, _ = warnings_of(*results)
+    assert first == (
+        "dkimctl: warning: failed: 500: 2 (d0.example (selector s1), d2.example (selector s1))"
+    )
+    assert hint == "hint: run the same command again later"
+    assert second == "dkimctl: warning: d1.example (selector s1): taken: it is another's"
+
+
+def test_twenty_names_are_listed_and_the_rest_counted(warnings_of):
+    first, _ = warnings_of(*[(Outcome.FAILED, "500")] * 20_000)
+    assert first.startswith("dkimctl: warning: failed: 500: 20,000 (d0.example (selector s1), ")
+    assert first.endswith(", d19.example (selector s1), … and 19,980 more)")
+
+
+def test_the_name_of_the_domain_makes_no_difference(warnings_of):
+    first, _ = warnings_of(*[(Outcome.INVALID, "{} is refused")] * 2)
+    assert first.startswith("dkimctl: warning: invalid: DOMAIN is refused: 2 (d0.example")
+    first, _ = warnings_of((Outcome.INVALID, "{} is refused"))
+    assert first.endswith("invalid: d0.example is refused")
+
+
+def test_of_many_reasons_twenty_are_given_and_one_hint(warnings_of):
+    lines = warnings_of(*[(Outcome.INVALID, f"reason {n}") for n in range(50)])
+    assert len(lines) == 20 + 1 + 1
+    assert sum(line.startswith("hint:") for line in lines) == 1
+    assert lines[-1] == (
+        "dkimctl: warning: invalid: 30 more, for other reasons (--verbose lists all)"
+    )
+
+
+def test_verbose_warns_of_each(warnings_of):
+    lines = warnings_of(*[(Outcome.FAILED, "500")] * 50, reporter=Reporter(verbose=True))
+    assert len(lines) == 50 + 1
+    assert lines[-1] == "dkimctl: warning: d49.example (selector s1): failed: 500"
+
+
+def test_json_warns_of_each(warnings_of):
+    [line] = warnings_of(*[(Outcome.FAILED, "500")] * 50, reporter=Reporter(as_json=True))
+    warnings = json.loads(line)["warnings"]
+    assert len(warnings) == 50
+    assert warnings[49] == {
+        "code": "failed", "message": "d49.example (selector s1): failed: 500", "hint": "",
+    }  # fmt: skip
+
+
+def test_says_how_many_came_to_what() -> None:
+    counts = Counter({Outcome.TAKEN: 1, Outcome.EXISTS: 2, Outcome.CREATED: 3})
+    assert summary(counts) == "created 3, already there 2, taken 1"
+
+
+def test_has_a_word_for_every_outcome() -> None:
+    assert summary(dict.fromkeys(Outcome, 1)) == (
+        "created 1, already there 1, not registered 1, retired 1, differs 1, taken 1, invalid 1, "
+        "unusable 1, failed 1, unknown 1"
+    )
+
+
+@pytest.mark.parametrize(
+    ("doing", "words"),
+    [
+        (Doing.PLANNING, "already there 1, to create 3"),
+        (Doing.REGISTERING, "already there 1, not registered 3"),
+        (Doing.REFRESHING, "already there 1, not refreshed 3"),
+    ],
+)
+def test_what_is_pending_depends_on_the_command(doing: Doing, words: str) -> None:
+    assert summary({Outcome.PENDING: 3, Outcome.EXISTS: 1}, doing) == words
+
+
+def test_records_are_counted_where_they_are_shown() -> None:
+    counts = {Outcome.EXISTS: 2, Outcome.CREATED: 1, Outcome.TAKEN: 4, Outcome.UNUSABLE: 5}
+    assert summary(counts, Doing.SHOWING) == "3 records, taken 4, unusable 5"
+    assert summary({Outcome.EXISTS: 1}, Doing.SHOWING) == "1 record"
+    assert summary({Outcome.RETIRED: 1}, Doing.SHOWING) == "retired 1"
+
+
+def test_nothing_is_said_as_well() -> None:
+    assert summary({}) == summary({Outcome.CREATED: 0}) == "nothing to do"
+    assert summary({}, Doing.SHOWING) == "no records"
