@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, suppress
@@ -171,7 +172,13 @@ class PagedWriter:
             # pydoc, which rich calls, takes MANPAGER first. Options of the user for less come last.
             less = f"-R {os.environ['LESS']}" if "LESS" in os.environ else _LESS
             os.environ.update(MANPAGER=self._pager, LESS=less)
-            SystemPager().show(text)
+            # Ctrl-C is for the pager alone: less stops searching, more ends. A handler, since the
+            # pager would inherit that a signal is ignored.
+            previous = signal.signal(signal.SIGINT, lambda *_: None)
+            try:
+                SystemPager().show(text)
+            finally:
+                signal.signal(signal.SIGINT, previous)
         else:
             writer = StdoutWriter()
             writer.write(text)
