@@ -85,7 +85,68 @@ class Scalar(Node, Protocol):
     def implicit(self) -> tuple[bool, bool]: ...
 
 
-class Document:
+class Place(NamedTuple):
+    """A place in text that is not YAML, such as that of a cell: a node without a value."""
+
+    line: int
+    column: int
+
+    @property
+    def start_mark(self) -> Place:
+        return self
+
+
+class Problems:
+    """Collects the problems of a file that is called `name`: those to list, and how many more."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._listed: list[Problem] = []
+        self._next: Problem | None = None  # the first that is not listed
+        self._count = 0
+
+    def add(self, mark: Mark, message: str, hint: str) -> None:
+        """Raises InputError with all of them where they are too many to read on."""
+        self._count += 1
+        problem = Problem(self._name, mark.line + 1, mark.column + 1, message, hint)
+        if self._count <= MAX_LISTED:
+            self._listed.append(problem)
+        elif not self._next:
+            self._next = problem
+        if self._count >= _MAX_COUNTED:
+            raise self.error() from None
+
+    def problem(self, node: Node, message: str, hint: str) -> None:
+        """Report a problem at `node`."""
+        self.add(node.start_mark, message, hint)
+
+    def stop(self, node: Node, message: str, hint: str) -> NoReturn:
+        """Report a problem at `node`, and do not read on."""
+        self.add(node.start_mark, message, hint)
+        raise self.error() from None
+
+    def close(self) -> None:
+        """Raises InputError if there are any."""
+        if self._count:
+            raise self.error()
+
+    def error(self) -> InputError:
+        """All of them, in the order of the file; the last one may stand for many."""
+        problems = sorted(self._listed, key=lambda problem: (problem.line, problem.column))
+        if self._next:
+            more = f"{self._count - MAX_LISTED:,}"
+            if self._count >= _MAX_COUNTED:
+                more = f"at least {more}"
+            problems.append(
+                self._next._replace(
+                    message=f"{more} more problems from here on",
+                    hint="fix those above, and run the same command again",
+                )
+            )
+        return InputError(problems)
+
+
+class Document(Problems):
     """One YAML document of a small schema.
 
     A context manager: inside, call `root` first, then walk with `pairs`, `items` and `value`. On
@@ -96,17 +157,13 @@ class Document:
     """
 
     def __init__(
-        self,
-        data: bytes,
-        name: str,
-        *,
-        syntax_advice: Mapping[str, tuple[str, str]] = {},
+        self, data: bytes, name: str, *, syntax_advice: Mapping[str, tuple[str, str]] = {}
     ) -> None:
         import yaml
 
         self._syntax_advice = syntax_advice
         self._source = _Source(data, name)
-        self._problems = Problems(name)
+        super().__init__(name)
         self._depth = 0
         self._skipped = 0
         self._yaml: Any = yaml
@@ -134,12 +191,13 @@ class Document:
                 error = syntax_error
         if isinstance(error, self._yaml.MarkedYAMLError):
             self._report_syntax(error)
-            raise self._problems.error() from None
+            raise self.error() from None
         if isinstance(error, ValueError | OverflowError):  # PyYAML's, without libyaml
             hint = "write the character itself"
-            self._stop(self._loader.get_mark(), "invalid YAML: an escape of no character", hint)
+            self.add(self._loader.get_mark(), "invalid YAML: an escape of no character", hint)
+            raise self.error() from None
         if error is None:
-            self._problems.close()
+            self.close()
 
     def root(self) -> Node | None:
         """The document's node; None if there are only comments, or a null."""
@@ -226,20 +284,17 @@ class Document:
         message = f"{what} has no key {quoted(key.value)}"
         self.problem(key, message, suggestion(key.value, known))
 
-    def problem(self, node: Node, message: str, hint: str) -> None:
-        """Report a problem at `node`."""
-        self._report(node.start_mark, message, hint)
-
-    def stop(self, node: Node, message: str, hint: str) -> NoReturn:
-        """Report a problem at `node`, and do not read on."""
-        self._stop(node.start_mark, message, hint)
+    def add(self, mark: Mark, message: str, hint: str) -> None:
+        self._refuse_cut(mark)
+        self._source.unclaimed = 0
+        super().add(mark, message, hint)
 
     def _read_to_the_end(self) -> None:
         self._skip_to(0)
         while event := self._next_event():
             if isinstance(event, self._yaml.DocumentStartEvent):
                 hint = "keep one document in a file"
-                self._stop(event.start_mark, "a second YAML document", hint)
+                self.stop(event, "a second YAML document", hint)
             self._refuse_cut(event.start_mark)
 
     def _node(self, event: Any) -> Node | None:
@@ -254,7 +309,7 @@ class Document:
         if kind in self._start_events:
             self._depth += 1
             if self._depth > MAX_DEPTH:
-                self._stop(event.start_mark, *_TOO_DEEP)
+                self.stop(event, *_TOO_DEEP)
         node: Node = event
         return node
 
@@ -291,10 +346,10 @@ class Document:
 
     def _refuse_properties(self, event: Any) -> None:
         if event.anchor:
-            self._report(event.start_mark, "YAML anchors (&) are not supported", _WRITE_VALUE)
+            self.problem(event, "YAML anchors (&) are not supported", _WRITE_VALUE)
         if event.tag:
             hint = "remove it; the key decides the type"
-            self._report(event.start_mark, "YAML tags (!) are not supported", hint)
+            self.problem(event, "YAML tags (!) are not supported", hint)
 
     def _refuse_key(self, key: Scalar, seen: dict[str, Scalar]) -> None:
         if first := seen.get(key.value):
@@ -311,93 +366,23 @@ class Document:
         if error.context == "while scanning a quoted scalar":
             self._refuse_cut(context)
         if "maximum nesting depth" in text:  # libyaml looks ahead, and gives up at 1,000 levels
-            self._report(mark, *_TOO_DEEP)
+            self.add(mark, *_TOO_DEEP)
             return
         if advice := self._syntax_advice.get(error.context):
-            self._report(context, *advice)
+            self.add(context, *advice)
             return
         message = f"invalid YAML: {text}"
         if context and context.line != mark.line:
             message += f" ({error.context} that begins on line {context.line + 1})"
         hint = next(hint for part, hint in _SYNTAX_HINTS if part in text)
-        self._report(mark, message, hint)
-
-    def _report(self, mark: Mark, message: str, hint: str) -> None:
-        self._refuse_cut(mark)
-        self._source.unclaimed = 0
-        self._problems.add(mark, message, hint)
-
-    def _stop(self, mark: Mark, message: str, hint: str) -> NoReturn:
-        self._report(mark, message, hint)
-        raise self._problems.error() from None
+        self.add(mark, message, hint)
 
     def _refuse_cut(self, mark: Mark) -> None:
         """Stop if the parser did not get all of the text: what it says there means nothing."""
         if self._source.is_cut:
             message = f"a value, comment or gap is longer than {_MAX_VALUE_BYTES >> 20} MiB"
-            self._problems.add(mark, message, "check the quotes and the indentation")
-            raise self._problems.error() from None
-
-
-class Place(NamedTuple):
-    """A place in text that is not YAML, such as that of a cell: a node without a value."""
-
-    line: int
-    column: int
-
-    @property
-    def start_mark(self) -> Place:
-        return self
-
-
-class Problems:
-    """Collects the problems of a file that is called `name`: those to list, and how many more."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._listed: list[Problem] = []
-        self._next: Problem | None = None  # the first that is not listed
-        self._count = 0
-
-    def add(self, mark: Mark, message: str, hint: str) -> None:
-        """Raises InputError with all of them where they are too many to read on."""
-        self._count += 1
-        problem = Problem(self._name, mark.line + 1, mark.column + 1, message, hint)
-        if self._count <= MAX_LISTED:
-            self._listed.append(problem)
-        elif not self._next:
-            self._next = problem
-        if self._count >= _MAX_COUNTED:
+            super().add(mark, message, "check the quotes and the indentation")
             raise self.error() from None
-
-    def problem(self, node: Node, message: str, hint: str) -> None:
-        """Report a problem at `node`."""
-        self.add(node.start_mark, message, hint)
-
-    def stop(self, node: Node, message: str, hint: str) -> NoReturn:
-        """Report a problem at `node`, and do not read on."""
-        self.add(node.start_mark, message, hint)
-        raise self.error() from None
-
-    def close(self) -> None:
-        """Raises InputError if there are any."""
-        if self._count:
-            raise self.error()
-
-    def error(self) -> InputError:
-        """All of them, in the order of the file; the last one may stand for many."""
-        problems = sorted(self._listed, key=lambda problem: (problem.line, problem.column))
-        if self._next:
-            more = f"{self._count - MAX_LISTED:,}"
-            if self._count >= _MAX_COUNTED:
-                more = f"at least {more}"
-            problems.append(
-                self._next._replace(
-                    message=f"{more} more problems from here on",
-                    hint="fix those above, and run the same command again",
-                )
-            )
-        return InputError(problems)
 
 
 class _Source(Text):

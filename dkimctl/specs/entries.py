@@ -7,7 +7,7 @@ from bisect import bisect
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, NoReturn, Protocol
+from typing import Any
 
 from dkimctl.dkim import MAX_NAME, is_name
 from dkimctl.errors import UsageError
@@ -19,7 +19,7 @@ from dkimctl.specs.names import (
     parse_domain,
     parse_selector,
 )
-from dkimctl.strict_yaml import Converter, Document, Node, invalid_value
+from dkimctl.strict_yaml import Converter, Document, Node, Problems, invalid_value
 from dkimctl.text.escaping import printable, quoted
 
 _MAX_ENTRIES = 250_000  # to check and plan them takes up to 8 s and 350 MB
@@ -161,13 +161,6 @@ def _correction(text: str) -> str:
     return f"write {day}T{time}+09:00, with the offset of your time zone"
 
 
-class Report(Protocol):
-    """What takes the problems of a file, such as a Document."""
-
-    def problem(self, node: Node, message: str, hint: str) -> None: ...
-    def stop(self, node: Node, message: str, hint: str) -> NoReturn: ...
-
-
 class Entries:
     """Collects entries in `specs`. Call `begin` before those of each file, and `end` after them."""
 
@@ -197,49 +190,55 @@ class Entries:
                 [b if a is None else a for a, b in zip(self.specs[position], template, strict=True)]
             )
 
-    def require_room(self, report: Report, node: Node) -> None:
+    def require_room(self, problems: Problems, node: Node) -> None:
         """Count one more entry, and stop if there are too many."""
         self._count += 1
         if self._count > _MAX_ENTRIES:
-            report.stop(node, f"more than {_MAX_ENTRIES:,} entries", _SPLIT)
+            problems.stop(node, f"more than {_MAX_ENTRIES:,} entries", _SPLIT)
 
-    def add(self, report: Report, node: Node, fields: Mapping[str, Any]) -> None:
+    def add(self, problems: Problems, node: Node, fields: Mapping[str, Any]) -> None:
         """Add the entry at `node`. A field is None if its problem has been reported."""
         if "sign_domain" not in fields:
-            report.problem(node, "an entry needs a sign_domain", "add the signing domain")
-        elif None not in (fields["sign_domain"], fields.get("selector", "")):
-            spec = DomainSpec(**fields)
-            if spec.replaces is not None:
-                _check_replaces(report, node, spec)
-            self._add(report, node, spec)
-
-    def _add(self, report: Report, node: Node, spec: DomainSpec) -> None:
+            problems.problem(node, "an entry needs a sign_domain", "add the signing domain")
+            return
+        if None in (fields["sign_domain"], fields.get("selector", "")):
+            return
+        spec = DomainSpec(**fields)
+        if spec.replaces is not None and spec.selector is None:
+            message = "an entry with replaces: needs a selector of its own"
+            problems.problem(node, message, "add the selector of the new key")
+        elif spec.replaces is not None and key_of(spec.sign_domain, spec.replaces) == spec.key:
+            message = f"the selector {quoted(spec.selector or '')} cannot replace itself"
+            problems.problem(node, message, "write the selector of the old key at replaces:")
         octets = key_name_length(spec.sign_domain, spec.selector)
         if octets > MAX_NAME:
             message = f"SELECTOR._domainkey.DOMAIN has {octets} octets, more than {MAX_NAME}"
             hint = f"a DNS name has at most {MAX_NAME} octets: use a shorter selector or domain"
-            report.problem(node, message, hint)
+            problems.problem(node, message, hint)
         if "xn--" in spec.sign_domain:
-            self._count_a_labels(report, node, spec.sign_domain)
+            self._a_labels += sum(map(len, filter(is_a_label, spec.sign_domain.split("."))))
+        if self._a_labels > _MAX_A_LABELS:
+            message = f"more than {_MAX_A_LABELS:,} characters of internationalized labels (xn--)"
+            problems.stop(node, message, _SPLIT)
         position = len(self.specs)
         self.specs.append(spec)
         self._lines.append(node.start_mark.line + 1)
         if self._first.setdefault(spec.sign_domain, position) != position:
-            self._check_repeated(report, node, position)
+            self._check_repeated(problems, node, position)
 
-    def _count_a_labels(self, report: Report, node: Node, domain: str) -> None:
-        self._a_labels += sum(map(len, filter(is_a_label, domain.split("."))))
-        if self._a_labels > _MAX_A_LABELS:
-            message = f"more than {_MAX_A_LABELS:,} characters of internationalized labels (xn--)"
-            report.stop(node, message, _SPLIT)
-
-    def _check_repeated(self, report: Report, node: Node, position: int) -> None:
+    def _check_repeated(self, problems: Problems, node: Node, position: int) -> None:
         """Report an entry that repeats an earlier one, or makes it ambiguous."""
         spec = self.specs[position]
         first = self._first[spec.sign_domain]
         positions = self._repeated.setdefault(spec.sign_domain, {self.specs[first].key: first})
         if spec.key in positions:
-            _report_repeated(report, node, spec, self._place(positions[spec.key]))
+            name, hint = quoted(spec.sign_domain), "remove one of the two"
+            if spec.selector:
+                name += f" with selector {quoted(spec.selector)}"
+            else:
+                hint += ", or give each its own selector"
+            message = f"{name} is already on {self._place(positions[spec.key])}"
+            problems.problem(node, message, hint)
             return
         other = first if spec.selector is None else positions.get(key_of(spec.sign_domain, None))
         if other is not None:
@@ -247,7 +246,7 @@ class Entries:
                 f"{quoted(spec.sign_domain)} has entries with and without a selector "
                 f"({self._place(other)})"
             )
-            report.problem(node, message, "give every entry of the domain a selector")
+            problems.problem(node, message, "give every entry of the domain a selector")
         positions[spec.key] = position
 
     def _place(self, position: int) -> str:
@@ -256,21 +255,3 @@ class Entries:
         line = f"line {self._lines[position]}"
         is_same = file == len(self._files) - 1
         return line if is_same else f"{line} of {printable(self._files[file])}"
-
-
-def _check_replaces(report: Report, node: Node, spec: DomainSpec) -> None:
-    if spec.selector is None:
-        message = "an entry with replaces: needs a selector of its own"
-        report.problem(node, message, "add the selector of the new key")
-    elif key_of(spec.sign_domain, spec.replaces) == spec.key:
-        message = f"the selector {quoted(spec.selector)} cannot replace itself"
-        report.problem(node, message, "write the selector of the old key at replaces:")
-
-
-def _report_repeated(report: Report, node: Node, spec: DomainSpec, place: str) -> None:
-    name, hint = quoted(spec.sign_domain), "remove one of the two"
-    if spec.selector:
-        name += f" with selector {quoted(spec.selector)}"
-    else:
-        hint += ", or give each its own selector"
-    report.problem(node, f"{name} is already on {place}", hint)

@@ -13,7 +13,7 @@ from dkimctl.input_files import FileKind, guess_kind, read_bytes
 from dkimctl.models.registration import DomainSpec
 from dkimctl.specs.entries import Entries, read_defaults, read_entry
 from dkimctl.specs.names import is_ordinary, parse_domain
-from dkimctl.strict_yaml import MAX_LISTED, Document, Node, Place
+from dkimctl.strict_yaml import MAX_LISTED, Document, Mark, Node, Place, Problems
 from dkimctl.text.escaping import printable
 
 _DOMAIN = "--domain"
@@ -59,10 +59,10 @@ def read_specs(
         if repeated := _repeated(names):
             raise UsageError(f"{repeated} is named twice", hint="name each domain once")
         entries.begin(_DOMAIN)
-        word = _Word(-1, -1)
+        words, nowhere = _Words(_DOMAIN), Place(-1, -1)
         for name in names:
-            entries.require_room(word, word)
-            entries.add(word, word, {"sign_domain": name})
+            entries.require_room(words, nowhere)
+            entries.add(words, nowhere, {"sign_domain": name})
     entries.end(defaults or {})
     return entries.specs
 
@@ -162,10 +162,8 @@ def _no_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
-class _Word(Place):
-    """A word of the command line, which is in no line of a file."""
+class _Words(Problems):
+    """Those of the command line, of which the first is an error."""
 
-    def problem(self, _node: Node, message: str, hint: str) -> NoReturn:
+    def add(self, _mark: Mark, message: str, hint: str) -> NoReturn:
         raise UsageError(message, hint=hint)
-
-    stop = problem
