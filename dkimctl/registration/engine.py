@@ -412,7 +412,7 @@ def assign_from(
     """
     if template is None:
         return lambda spec: spec
-    from dkimctl.specs.selector_template import SelectorTemplate
+    from dkimctl.specs.names import SelectorTemplate
 
     selectors = SelectorTemplate(template, now)
     selectors.check(specs)

@@ -19,8 +19,7 @@ from dkimctl.models.registration import (
 )
 from dkimctl.rotation.retirement import Histories
 from dkimctl.settings.config import RotationSettings
-from dkimctl.specs.names import MAX_LABEL, key_name_length
-from dkimctl.specs.selector_template import SelectorTemplate
+from dkimctl.specs.names import MAX_LABEL, SelectorTemplate, key_name_length
 
 if TYPE_CHECKING:
     from dkimctl.ledger.ledger import Ledger

@@ -1,12 +1,16 @@
-"""Check signing domains and selectors, and convert them to the form DNS uses."""
+"""Signing domains and selectors: checked, in the form that DNS uses, or from a template."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from contextlib import suppress
+from datetime import datetime
 from typing import NoReturn
 
 from dkimctl.dkim import MAX_NAME, is_name
-from dkimctl.errors import UsageError
+from dkimctl.errors import UsageError, naming
+from dkimctl.models.registration import DomainSpec
 from dkimctl.text.escaping import printable, quoted
 
 MAX_LABEL = 63
@@ -41,6 +45,13 @@ _OTHER_THINGS = (
 # A URL; its host is all of it that may be shown, since the rest can hold a password.
 _URL = r"([a-z][a-z0-9+.-]*://)(?:[^/?#]*@)?([^/?#@:]*)"
 _KEY_NAME = r"(?:.*\.)?_domainkey\.(.+)"
+_DIRECTIVES = "YymdHMSjGV"  # of strftime: those that give only digits, on every platform
+_PLACEHOLDER = "{domain}"
+_HASH_LENGTH = 8  # hexadecimal digits
+_TEMPLATE_HINT = (
+    f"write a template such as s%Y%m; it may contain %{' %'.join(_DIRECTIVES)} for the date, and "
+    f"{_PLACEHOLDER}"
+)
 
 
 def parse_domain(text: str) -> str:
@@ -89,6 +100,54 @@ def parse_selector(text: str) -> str:
     return text
 
 
+class SelectorTemplate:
+    """Text in which %Y and the like stand for `now`, and {domain} for a hash of the domain.
+
+    Raises UsageError if it does not give a selector. `option` is where errors say it was written.
+    """
+
+    def __init__(self, template: str, now: datetime, *, option: str = "--assign-selector") -> None:
+        self._option = option
+        if not template:
+            raise UsageError(f"in {option}: the template is empty", hint=_TEMPLATE_HINT)
+        fault = ""
+        if not template.isascii():
+            fault = "non-ASCII characters"
+        elif unknown := re.search(rf"%(?![{_DIRECTIVES}]).?", template):
+            fault = quoted(unknown[0])
+        elif re.search(r"[{}]", template.replace(_PLACEHOLDER, "")):
+            fault = f"a brace outside {_PLACEHOLDER}"
+        if fault:
+            message = f"in {option}: {quoted(template)} contains {fault}"
+            raise UsageError(message, hint=_TEMPLATE_HINT)
+        self._text = now.strftime(template)
+        with naming(option):
+            parse_selector(self.selector("example.com"))
+
+    def check(self, specs: Iterable[DomainSpec]) -> None:
+        """Raises UsageError that names the domains for which the selector is too long."""
+        domains = (spec.sign_domain for spec in specs if spec.selector is None)
+        too_long = [
+            name for name in domains if key_name_length(name, self.selector(name)) > MAX_NAME
+        ]
+        if too_long:
+            raise UsageError(
+                f"in {self._option}: SELECTOR._domainkey.DOMAIN has more than {MAX_NAME} "
+                f"octets for {', '.join(too_long)}",
+                hint=f"a DNS name has at most {MAX_NAME} octets: use a shorter template",
+            )
+
+    def assign(self, spec: DomainSpec) -> DomainSpec:
+        """`spec` with a selector."""
+        return spec._replace(selector=self.selector(spec.sign_domain))
+
+    def selector(self, sign_domain: str) -> str:
+        import hashlib  # few commands need it, and it loads OpenSSL
+
+        digest = hashlib.sha256(sign_domain.encode("utf-8", "surrogatepass")).hexdigest()
+        return self._text.replace(_PLACEHOLDER, digest[:_HASH_LENGTH])
+
+
 def is_ordinary(name: str) -> bool:
     """Whether `name` is a signing domain that is written as `parse_domain` returns it."""
     return _ORDINARY.fullmatch(name) is not None
@@ -116,7 +175,10 @@ def _refuse_other_things(name: str, text: str) -> None:
     for pattern, what, hint in _OTHER_THINGS:
         if re.search(pattern, name):
             _refuse(text, what, hint)
-    if _is_address(name):
+    import ipaddress
+
+    with suppress(ValueError):
+        ipaddress.ip_address(name.strip("[]"))
         _refuse(text, "is an IP address", "write the signing domain's name")
 
 
@@ -139,16 +201,6 @@ def _to_ascii(name: str, text: str) -> str:
     except UnicodeError as error:
         what = f"is not a valid internationalized domain name: {printable(str(error))}"
         _refuse(text, what, "see RFC 5891 for what is valid")
-
-
-def _is_address(name: str) -> bool:
-    import ipaddress
-
-    try:
-        ipaddress.ip_address(name.strip("[]"))
-    except ValueError:
-        return False
-    return True
 
 
 def _check_label(label: str, text: str) -> None:

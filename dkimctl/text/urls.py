@@ -63,7 +63,11 @@ def parse_url(text: str, suggested_scheme: str = "https") -> Url:
         _refuse("has a query or fragment", "end the URL after its path")
     if re.search(_WRONGLY_ENCODED, text):
         _refuse("contains a % without two hexadecimal digits", "write %25 for the character %")
-    host, port = _split_authority(authority)
+    parts = re.fullmatch(_AUTHORITY, authority)
+    host, zeros, digits = parts.groups("") if parts else ("", "", "")
+    port = digits or zeros[:1]  # without leading zeros; "" if there is none
+    if parts is None or int(port or 0) > _MAX_PORT:
+        _refuse("has an invalid host or port", "correct it")
     return Url(scheme, _host(host), "" if port == _DEFAULT_PORTS[scheme] else port, _path(path))
 
 
@@ -90,18 +94,6 @@ def other_loopback_urls(text: str) -> list[str]:
     return [str(url._replace(host=host)) for host in _LOOPBACK_HOSTS if host != url.host]
 
 
-def _split_authority(authority: str) -> tuple[str, str]:
-    """The host, and the port without leading zeros; "" if there is none."""
-    match = re.fullmatch(_AUTHORITY, authority)
-    if match is None:
-        _refuse("has an invalid host or port", "correct it")
-    host, zeros, digits = match.groups("")
-    port = digits or zeros[:1]
-    if int(port or 0) > _MAX_PORT:
-        _refuse("has an invalid host or port", "correct it")
-    return host, port
-
-
 def _host(text: str) -> str:
     """A host in lower case: A-labels of IDNA 2008, and addresses as RFC 5952 writes them.
 
@@ -111,9 +103,13 @@ def _host(text: str) -> str:
     if text.startswith("["):
         return f"[{_ipv6(text[1:-1])}]"
     name = _name(text)
-    last_label = name.rpartition(".")[2]
-    if re.fullmatch(_NUMBER, last_label) and not _is_ipv4(name):
-        _refuse("has an invalid IPv4 address", "write four decimal numbers, such as 127.0.0.1")
+    if re.fullmatch(_NUMBER, name.rpartition(".")[2]):
+        import ipaddress
+
+        try:
+            ipaddress.IPv4Address(name)
+        except ValueError:
+            _refuse("has an invalid IPv4 address", "write four decimal numbers, such as 127.0.0.1")
     return name
 
 
@@ -138,16 +134,6 @@ def _name(text: str) -> str:
     return name
 
 
-def _is_ipv4(text: str) -> bool:
-    import ipaddress
-
-    try:
-        ipaddress.IPv4Address(text)
-    except ValueError:
-        return False
-    return True
-
-
 def _ipv6(text: str) -> str:
     """Without a zone, which is of this machine alone. Python 3.13 writes mapped ones otherwise."""
     import ipaddress
@@ -163,29 +149,22 @@ def _ipv6(text: str) -> str:
 
 
 def _path(text: str) -> str:
-    decoded = re.sub(_ENCODED, _decoded, text)
-    return _without_dot_segments(re.sub(_TO_ENCODE, _encoded, decoded)).rstrip("/")
+    def decoded(match: re.Match[str]) -> str:
+        """A percent-encoded character itself if it is unreserved, else in upper case."""
+        character = chr(int(match[1], 16))
+        return character if re.fullmatch(_UNRESERVED, character) else match[0].upper()
 
+    def encoded(match: re.Match[str]) -> str:
+        return "".join(f"%{byte:02X}" for byte in match[0].encode())
 
-def _decoded(match: re.Match[str]) -> str:
-    """A percent-encoded character itself if it is unreserved, else in upper case."""
-    character = chr(int(match[1], 16))
-    return character if re.fullmatch(_UNRESERVED, character) else match[0].upper()
-
-
-def _encoded(match: re.Match[str]) -> str:
-    return "".join(f"%{byte:02X}" for byte in match[0].encode())
-
-
-def _without_dot_segments(path: str) -> str:
-    """RFC 3986 section 5.2.4, but for a slash at the end."""
+    # RFC 3986 section 5.2.4, but for a slash at the end.
     kept: list[str] = []
-    for segment in path.split("/")[1:]:
+    for segment in re.sub(_TO_ENCODE, encoded, re.sub(_ENCODED, decoded, text)).split("/")[1:]:
         if segment == "..":
             del kept[-1:]
         elif segment != ".":
             kept.append(segment)
-    return "".join(f"/{segment}" for segment in kept)
+    return "".join(f"/{segment}" for segment in kept).rstrip("/")
 
 
 def _refuse(what: str, hint: str) -> NoReturn:

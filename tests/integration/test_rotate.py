@@ -41,7 +41,7 @@ from dkimctl.service.app import create_app
 from dkimctl.service.database import open_store
 from dkimctl.service.key_pairs import KeyPair
 from dkimctl.settings.values import SANDBOX_FIXED
-from dkimctl.specs.selector_template import SelectorTemplate
+from dkimctl.specs.names import SelectorTemplate
 from dkimctl.specs.spec_file import load_specs
 from documents import example
 from fakes import Clock

@@ -251,7 +251,7 @@ def _list_retired(
 def _rotation_policy(options: Mapping[str, str], now: datetime) -> RotationPolicy:
     """What --older-than and the options of _DEFAULTS ask for."""
     from dkimctl.rotation.successors import RotationPolicy, start_date
-    from dkimctl.specs.selector_template import SelectorTemplate
+    from dkimctl.specs.names import SelectorTemplate
 
     start_in = read_duration("--start-in", options["--start-in"], may_be_zero=True)
     if not start_in:

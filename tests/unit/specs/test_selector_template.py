@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from dkimctl.errors import UsageError
 from dkimctl.models.registration import DomainSpec
-from dkimctl.specs.names import parse_domain
-from dkimctl.specs.selector_template import SelectorTemplate
+from dkimctl.specs.names import SelectorTemplate, parse_domain
 
 NOW = datetime(2026, 11, 21, 15, 4, 5, tzinfo=UTC)
 
