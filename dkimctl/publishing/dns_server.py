@@ -9,10 +9,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-import dns.exception
-import dns.message
 import dns.tsig
-import dns.update
 
 from dkimctl.dns.messages import (
     FORMERR,
@@ -39,6 +36,8 @@ from dkimctl.text.escaping import printable
 
 NOTAUTH, NOTZONE = 9, 10
 _BADSIG, _BADKEY, _BADTIME = 16, 17, 18
+_HEADER = 12  # bytes
+_RESPONSE_TO_UPDATE, _KIND = 0xA8, 0xF8  # in the third byte: QR, and the opcode (RFC 2136)
 _MAX_AGE = 10.0  # seconds since a question was prefetched
 _RUN_AGAIN = "run the same command again"
 _ALLOW = (
@@ -112,15 +111,13 @@ class UpdateServer:
             raise self.no_answer(str(unreadable), str(unreadable.question)) from None
         return known | pipeline.responses
 
-    def update(self, message: dns.update.UpdateMessage, zone: str) -> int:
+    def update(self, message: bytes, zone: str) -> int:
         """Send an update of a zone; returns the RCODE of the answer.
 
         Raises DkimctlError if it was not made, UnknownResult if it was sent without a good answer.
         """
         self._prefetched = {}
-        wire, mac = message.to_wire(), b""
-        if self.signer is not None:
-            wire, mac = self.signer.sign(wire)
+        wire, mac = self.signer.sign(message) if self.signer else (message, b"")
 
         async def send() -> bytes:
             return await exchange(await self._connect(), wire, self.timeouts.update)
@@ -131,16 +128,13 @@ class UpdateServer:
                 answer = asyncio.run(send())
                 if self.signer is not None:
                     answer = self.signer.verify(answer, mac)
-                response = dns.message.from_wire(answer)
             except ConnectionLost as lost:
                 raise UnknownResult(self.no_answer(str(lost), what)) from None
             except NotTrusted as wrong:
                 raise UnknownResult(self._untrusted(wrong)) from None
-            except (dns.exception.DNSException, ValueError):
-                response = None
-        if response is None or not message.is_response(response):
+        if len(answer) < _HEADER or answer[2] & _KIND != _RESPONSE_TO_UPDATE:
             raise UnknownResult(self.no_answer("it cannot be read", what))
-        return response.rcode()
+        return answer[3] & 0x0F
 
     async def _connect(self) -> Streams:
         """Tries all addresses of its name, first the one that answered last.
@@ -183,33 +177,26 @@ class UpdateServer:
 
     def refused_update(self, rcode: int, zone: str) -> DkimctlError:
         """For an update that is answered with an RCODE other than of a prerequisite."""
-        name, zone = rcode_text(rcode), printable(zone)
-        start, allow = f"the DNS server {self._address}", _ALLOW.format(start=self._allow())
-        if rcode == REFUSED:
-            return DnsRefused(
-                f"{start} refuses to update the zone {zone} ({name})",
-                hint=f"{allow}; if it is a secondary server, set `server` to the primary server",
-            )
-        if rcode == NOTAUTH:
-            return DnsRefused(
-                f"{start} is not the primary server of the zone {zone}, or does not allow this "
-                f"({name})",
-                hint=f"set `server` to the primary server of the zone, and {allow}",
-            )
-        if rcode == NOTIMP:
-            return DnsRefused(f"{start} takes no updates ({name})", hint=allow)
-        if rcode == NOTZONE:
-            return ServiceError(
-                f"{start} says that a name is not in the zone {zone} ({name})", hint=_RUN_AGAIN
-            )
-        if rcode == FORMERR:
-            return ServiceError(
-                f"{start} cannot read the update of the zone {zone} ({name})", hint=_SEE_LOG
-            )
-        return ServiceError(
-            f"{start} failed to update the zone {zone} ({name})",
-            hint=f"{_SEE_LOG}: the zone may be frozen, or its files may not be writable",
+        zone, allow = printable(zone), _ALLOW.format(start=self._allow())
+        set_primary = "set `server` to the primary server"
+        frozen = f"{_SEE_LOG}: the zone may be frozen, or its files may not be writable"
+        kind, what, hint = {
+            REFUSED: (
+                DnsRefused, f"refuses to update the zone {zone}",
+                f"{allow}; if it is a secondary server, {set_primary}",
+            ),
+            NOTAUTH: (
+                DnsRefused, f"is not the primary server of the zone {zone}, or does not allow this",
+                f"{set_primary} of the zone, and {allow}",
+            ),
+            NOTIMP: (DnsRefused, "takes no updates", allow),
+            NOTZONE: (ServiceError, f"says that a name is not in the zone {zone}", _RUN_AGAIN),
+            FORMERR: (ServiceError, f"cannot read the update of the zone {zone}", _SEE_LOG),
+        }.get(rcode, (ServiceError, f"failed to update the zone {zone}", frozen))  # fmt: skip
+        error: DkimctlError = kind(
+            f"the DNS server {self._address} {what} ({rcode_text(rcode)})", hint=hint
         )
+        return error
 
     def not_made(self, zone: str, *, is_visible: bool) -> DkimctlError:
         """For a change that was accepted, and that the server does not have.
@@ -255,31 +242,31 @@ class UpdateServer:
 
     def _of_signature(self, refused: SignatureRefused) -> DkimctlError:
         """For a message whose signature the server does not accept."""
-        start, key = f"the DNS server {self._address}", self._key
-        if refused.error == _BADKEY:
-            return DnsRefused(
-                f"{start} does not know the TSIG key {key}, or does not allow it here (BADKEY)",
-                hint="check the name and algorithm in `key_file`, and that the server allows the "
-                "key to read and update the zone",
-            )
-        if refused.error == _BADSIG:
-            return DnsRefused(
-                f"{start} has another secret for the TSIG key {key} (BADSIG)",
-                hint="check `key_file`: copy the key from the server again",
-            )
-        if refused.error == _BADTIME:
-            difference = "its clock differs from ours"
-            if refused.server_time is not None:
-                seconds = refused.server_time - int(time.time())
-                side = "ahead of" if seconds > 0 else "behind"
-                difference = f"its clock is {abs(seconds):,} s {side} ours"
-            return DnsRefused(
-                f"{start} refuses our time: {difference} (BADTIME)",
-                hint="set the clocks of this machine and of the server, such as with NTP",
-            )
-        return DnsRefused(
-            f"{start} does not accept the TSIG key {key} (error {refused.error})", hint=_SEE_LOG
+        key, difference = self._key, "its clock differs from ours"
+        if refused.server_time is not None:
+            seconds = refused.server_time - int(time.time())
+            side = "ahead of" if seconds > 0 else "behind"
+            difference = f"its clock is {abs(seconds):,} s {side} ours"
+        what, hint = {
+            _BADKEY: (
+                f"does not know the TSIG key {key}, or does not allow it here (BADKEY)",
+                (
+                    "check the name and algorithm in `key_file`, and that the server allows the "
+                    "key to read and update the zone"
+                ),
+            ),
+            _BADSIG: (
+                f"has another secret for the TSIG key {key} (BADSIG)",
+                "check `key_file`: copy the key from the server again",
+            ),
+            _BADTIME: (
+                f"refuses our time: {difference} (BADTIME)",
+                "set the clocks of this machine and of the server, such as with NTP",
+            ),
+        }.get(
+            refused.error, (f"does not accept the TSIG key {key} (error {refused.error})", _SEE_LOG)
         )
+        return DnsRefused(f"the DNS server {self._address} {what}", hint=hint)
 
     def _untrusted(self, wrong: NotTrusted) -> DkimctlError:
         """For an answer that is not signed as it should be."""

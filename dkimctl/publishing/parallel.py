@@ -35,50 +35,34 @@ def work_in_parallel(
     Raises the first error of a job at the end of all; ThreadLimitError without a thread.
     """
     waiting = list(jobs)
-    if not waiting:
-        return
     made: queue.SimpleQueue[Item | _End] = queue.SimpleQueue()
-    pool = DaemonThreadPool[Job](lambda job: made.put(_End(_feed(job, work, made.put))), "zone")
-    if not pool.grow(min(_MAX_THREADS, len(waiting))):
+
+    def do(job: Job) -> None:
+        error = None
+        try:
+            for item in work(job):
+                made.put(item)
+        except Exception as raised:  # noqa: BLE001 - raised again in the other thread
+            error = raised
+        made.put(_End(error))
+
+    pool = DaemonThreadPool[Job](do, "zone")
+    if waiting and not pool.grow(min(_MAX_THREADS, len(waiting))):
         raise ThreadLimitError
     for job in waiting:
         pool.submit(job)
     pool.close()
-    failures = _drain(made, len(waiting), emit, wait)
-    if failures:
-        raise failures[0]
-
-
-def _feed(
-    job: Job, work: Callable[[Job], Iterable[Item]], put: Callable[[Item], None]
-) -> Exception | None:
-    """Put the items of a job; returns the error that ended it."""
-    try:
-        for item in work(job):
-            put(item)
-    except Exception as error:  # noqa: BLE001 - raised again in the other thread
-        return error
-    return None
-
-
-def _drain(
-    made: queue.SimpleQueue[Item | _End],
-    left: int,
-    emit: Callable[[Item], None],
-    wait: Callable[[], None],
-) -> list[Exception]:
-    """Emit what is made until the jobs that are `left` have ended; returns their errors."""
-    failures = []
-    while left:
+    ends: list[_End] = []
+    while len(ends) < len(waiting):
         try:
             item = made.get(timeout=_TICK)
         except queue.Empty:
             wait()
             continue
-        if not isinstance(item, _End):
+        if isinstance(item, _End):
+            ends.append(item)
+        else:
             emit(item)
-            continue
-        left -= 1
-        if item.error is not None:
-            failures.append(item.error)
-    return failures
+    for end in ends:
+        if end.error is not None:
+            raise end.error

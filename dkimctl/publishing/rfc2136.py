@@ -8,13 +8,6 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-import dns.name
-import dns.rdata
-import dns.rdtypes.ANY.TXT
-import dns.update
-from dns.rdataclass import IN
-from dns.rdatatype import CNAME, DNAME, TXT
-
 from dkimctl.dns.messages import (
     FORMERR,
     NOERROR,
@@ -23,12 +16,14 @@ from dkimctl.dns.messages import (
     REFUSED,
     SERVFAIL,
     SOA,
+    TXT,
     USEFUL,
     Answer,
     Question,
     make_txt_question,
     only_record,
     plain_name,
+    random_id,
 )
 from dkimctl.dns.transport import Response
 from dkimctl.errors import DkimctlError, DnsRefused, NegativeAnswer
@@ -52,7 +47,11 @@ _CHANGED = frozenset((NXDOMAIN, _YXDOMAIN, _YXRRSET, _NXRRSET))  # a prerequisit
 _REFUSED = frozenset((REFUSED, NOTAUTH))
 _PAUSE = 0.2  # seconds
 _MAX_MESSAGE = 0xFFFF  # bytes (RFC 1035 section 4.2.2)
-_FIXED = 10  # bytes of a record between its name and its data
+_HEADER, _FIXED = struct.Struct("!6H"), struct.Struct("!HHIH")
+_UPDATE = 5 << 11  # the opcode
+_IN, _NONE, _ANY = 1, 254, 255
+_CNAME, _DNAME = 5, 39
+_SOA_IN = struct.pack("!2H", SOA, _IN)
 _TIMEOUTS = UpdateTimeouts()
 
 
@@ -84,7 +83,7 @@ class Rfc2136Target:
             for question, response in self._server.prefetch(asked).items()
         }
         while candidates := {step.candidate for step in steps.values() if step.candidate}:
-            questions = {name: _soa_question(name) for name in candidates}
+            questions = {name: Question(plain_name(name) + _SOA_IN, SOA) for name in candidates}
             responses = self._server.ask(questions.values())
             for name, step in steps.items():
                 if step.candidate:
@@ -127,11 +126,10 @@ class Rfc2136Target:
         own = [name for name in names if not states[name].delegated]
         if not own:
             return Access(True, None, "none of the names is in the zone itself")
-        probe = dns.update.UpdateMessage(dns.name.from_text(zone))
-        value = f"dkimctl access check {secrets.token_hex(16)}"
-        probe.delete(dns.name.from_text(own[0]), _txt_data(value))
+        value = _txt_wire(f"dkimctl access check {secrets.token_hex(16)}")
+        probe = _record(plain_name(own[0]), TXT, _NONE, value)
         try:
-            rcode = self._server.update(probe, zone)
+            rcode = self._server.update(_make_update(zone, (), [probe]), zone)
             if rcode != NOERROR:
                 raise self._server.refused_update(rcode, zone)
         except DnsRefused as error:
@@ -193,7 +191,10 @@ class Rfc2136Target:
             ttl, data = only_record(wire, question)
             stored: tuple[bytes, ...] = (data,)
         else:
-            rrset = answer.message.find_rrset(answer.message.answer, question.name, IN, TXT)
+            from dns.rdataclass import IN
+            from dns.rdatatype import TXT as TXT_TYPE
+
+            rrset = answer.message.find_rrset(answer.message.answer, question.name, IN, TXT_TYPE)
             ttl, stored = rrset.ttl, tuple(data.to_wire() for data in rrset)
         is_usual = stored == tuple(map(_txt_wire, values))
         return NameState(values, ttl, wire=() if is_usual else stored)
@@ -221,55 +222,59 @@ class _Updater:
         self._target = target
         self._server = server
         self._zone = zone
-        self._apex = dns.name.from_text(zone)
         self._is_accepted = False
         self._refusal: DkimctlError | None = None
         self._end: DkimctlError | None = None
 
     def run(self, changes: Sequence[Change]) -> Iterator[Applied]:
         signature = self._server.signer.size if self._server.signer else 0
-        room = _MAX_MESSAGE - len(self._message(()).to_wire()) - signature
-        sizes = list(map(_size, changes))
-        start = filled = 0
-        for end, (change, size) in enumerate(zip(changes, sizes, strict=True)):
-            if filled + size > room:
-                yield from self._batch(changes[start:end])
-                start, filled = end, 0
-            if size > room:
-                yield Applied(change, _too_large(change))
-                start = end + 1
-            else:
-                filled += size
-        yield from self._batch(changes[start:])
+        room = _MAX_MESSAGE - len(_make_update(self._zone, (), ())) - signature
+        batch: list[_Part] = []
+        filled = 0
+        for part in map(_make_part, changes):
+            if part.size > room:
+                yield Applied(part.change, _too_large(part.change))
+                continue
+            if filled + part.size > room:
+                yield from self._begin(batch)
+                batch, filled = [], 0
+            batch.append(part)
+            filled += part.size
+        if batch:
+            yield from self._begin(batch)
 
-    def _batch(self, changes: Sequence[Change]) -> Iterator[Applied]:
-        if changes:
-            yield from self._apply(changes)
-            if not self._is_accepted:
-                self._end = self._end or self._refusal
+    def _begin(self, batch: Sequence[_Part]) -> Iterator[Applied]:
+        yield from self._apply(batch)
+        if not self._is_accepted:
+            self._end = self._end or self._refusal
 
-    def _apply(self, changes: Sequence[Change]) -> Iterator[Applied]:
+    def _apply(self, parts: Sequence[_Part]) -> Iterator[Applied]:
+        changes = [part.change for part in parts]
         if self._end is not None:
             yield from _all(changes, self._end)
             return
+        prerequisites = [record for part in parts for record in part.prerequisites]
+        updates = [record for part in parts for record in part.updates]
         try:
-            rcode = self._server.update(self._message(changes), self._zone)
+            message = _make_update(self._zone, prerequisites, updates)
+            rcode = self._server.update(message, self._zone)
         except UnknownResult as unknown:
             yield from self._look_again(changes, unknown.error)
         except DkimctlError as error:
             self._end = error
             yield from _all(changes, error)
         else:
-            yield from self._answered(changes, rcode)
+            yield from self._answered(parts, rcode)
 
-    def _answered(self, changes: Sequence[Change], rcode: int) -> Iterator[Applied]:
+    def _answered(self, parts: Sequence[_Part], rcode: int) -> Iterator[Applied]:
+        changes = [part.change for part in parts]
         if rcode == NOERROR:
             self._is_accepted = True
             yield from self._confirm(changes)
-        elif rcode in _CHANGED | _REFUSED and len(changes) > 1:
-            middle = len(changes) // 2
-            yield from self._apply(changes[:middle])
-            yield from self._apply(changes[middle:])
+        elif rcode in _CHANGED | _REFUSED and len(parts) > 1:
+            middle = len(parts) // 2
+            yield from self._apply(parts[:middle])
+            yield from self._apply(parts[middle:])
         elif rcode in _CHANGED:
             self._is_accepted = True
             yield from (Applied(change, changed_error(change)) for change in changes)
@@ -317,41 +322,48 @@ class _Updater:
         not_made = self._server.not_made(self._zone, is_visible=len(left) < len(changes))
         yield from (outcome_of(change, state, not_made) for change, state in states)
 
-    def _message(self, changes: Sequence[Change]) -> dns.update.UpdateMessage:
-        """The update, if each name still has what it had before it was planned.
 
-        To create: no TXT records and no CNAME; else exactly the TXT records that were read.
-        """
-        message = dns.update.UpdateMessage(self._apex)
-        for change in changes:
-            name = dns.name.from_text(change.record.fqdn)
-            if change.action is Action.CREATE:
-                message.absent(name, TXT)
-                message.absent(name, CNAME)
-            else:
-                for data in _data_before(change.before):
-                    message.present(name, dns.rdata.from_wire(IN, TXT, data, 0, len(data)))
-                message.delete(name, TXT)
-            if change.value is not None:
-                message.add(name, change.ttl, _txt_data(change.value))
-        return message
+class _Part(NamedTuple):
+    """The records of one change: its prerequisites and updates."""
+
+    change: Change
+    prerequisites: list[bytes]
+    updates: list[bytes]
+
+    @property
+    def size(self) -> int:
+        return sum(map(len, self.prerequisites)) + sum(map(len, self.updates))
 
 
-def _size(change: Change) -> int:
-    """The bytes that its records take at most in a message, with names in full."""
-    data = [b"", b""] if change.action is Action.CREATE else [*_data_before(change.before), b""]
+def _make_part(change: Change) -> _Part:
+    """The change, if the name still has what it had before it was planned.
+
+    To create: no TXT records and no CNAME; else exactly the TXT records that were read.
+    """
+    name = plain_name(change.record.fqdn)
+    if change.action is Action.CREATE:
+        prerequisites = [_record(name, TXT, _NONE), _record(name, _CNAME, _NONE)]
+        updates = []
+    else:
+        stored = change.before.wire or tuple(map(_txt_wire, change.before.values))
+        prerequisites = [_record(name, TXT, _IN, data) for data in stored]
+        updates = [_record(name, TXT, _ANY)]
     if change.value is not None:
-        data.append(_txt_wire(change.value))
-    return len(b"".join(data)) + len(data) * (len(change.record.fqdn) + 2 + _FIXED)
+        updates.append(_record(name, TXT, _IN, _txt_wire(change.value), change.ttl))
+    return _Part(change, prerequisites, updates)
 
 
-def _data_before(state: NameState) -> tuple[bytes, ...]:
-    """The data of the TXT records that a name had."""
-    return state.wire or tuple(map(_txt_wire, state.values))
+def _make_update(zone: str, prerequisites: Sequence[bytes], updates: Sequence[bytes]) -> bytes:
+    """The message; all of it is done, or nothing.
+
+    By hand: for 10,000 records with their prerequisites, dnspython takes 0.9 s, this 0.1 s.
+    """
+    header = _HEADER.pack(random_id(), _UPDATE, 1, len(prerequisites), len(updates), 0)
+    return b"".join((header, plain_name(zone), _SOA_IN, *prerequisites, *updates))
 
 
-def _txt_data(value: str) -> dns.rdata.Rdata:
-    return dns.rdtypes.ANY.TXT.TXT(IN, TXT, character_strings(value))
+def _record(name: bytes, rdtype: int, rdclass: int, data: bytes = b"", ttl: int = 0) -> bytes:
+    return name + _FIXED.pack(rdtype, rdclass, ttl, len(data)) + data
 
 
 def _txt_wire(value: str) -> bytes:
@@ -366,12 +378,8 @@ def _content(state: NameState) -> tuple[str, ...]:
 def _redirected(answer: Answer) -> str:
     """The owner of a DNAME, from which the server has made the alias (RFC 6672), or ""."""
     records = answer.message.answer if answer.message else ()
-    owners = (rrset.name for rrset in records if rrset.rdtype == DNAME)
+    owners = (rrset.name for rrset in records if rrset.rdtype == _DNAME)
     return next((owner.to_text(omit_final_dot=True) for owner in owners), "")
-
-
-def _soa_question(name: str) -> Question:
-    return Question(plain_name(name) + struct.pack("!2H", SOA, IN), SOA)
 
 
 def _above(name: str) -> str:

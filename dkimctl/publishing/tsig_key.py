@@ -6,12 +6,13 @@ one line with colons. No error quotes the content: any part of it may be the sec
 
 from __future__ import annotations
 
+import base64
 import errno
 import os
 import re
 import stat
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -124,18 +125,13 @@ def _key(name: str, algorithm: str, secret: str) -> TsigKey:
         raise UsageError("hmac-md5 is not secure", hint=hint)
     if algorithm not in _ALGORITHMS:
         raise UsageError("the key has an unknown algorithm", hint=f"use {', '.join(_ALGORITHMS)}")
-    if not _is_base64(secret):
+    try:
+        is_secret = len(secret) <= _MAX_SECRET and base64.b64decode(secret, validate=True)
+    except ValueError:
+        is_secret = False
+    if not is_secret:
         raise UsageError("the secret is missing, or not valid base64", hint=_WRITE_ONE)
     return TsigKey(name, algorithm, Secret(secret))
-
-
-def _is_base64(text: str) -> bool:
-    import base64
-
-    try:
-        return len(text) <= _MAX_SECRET and bool(base64.b64decode(text, validate=True))
-    except ValueError:
-        return False
 
 
 def _knot_key(data: bytes) -> TsigKey:
@@ -156,76 +152,27 @@ def _knot_key(data: bytes) -> TsigKey:
                     }
                     keys.append({name: text for name, text in fields.items() if text is not None})
     except InputError as error:  # its message may quote the secret
-        line = error.problems[0].line
-        raise _invalid(line, "it is not as Knot DNS writes a key") from None
+        reason = f"line {error.problems[0].line}: it is not as Knot DNS writes a key"
+        raise UsageError(reason, hint=_WRITE_ONE) from None
     if len(keys) != 1:
         raise _not_one()
-    return _made(keys[0], name="id")
+    if set(keys[0]) != {"id", "algorithm", "secret"}:
+        raise UsageError(
+            "a key has a name, an algorithm and a secret, and nothing else", hint=_WRITE_ONE
+        )
+    return _key(keys[0]["id"], keys[0]["algorithm"], keys[0]["secret"])
 
 
 def _bind_key(text: str) -> TsigKey:
-    tokens = _tokens(text)
-    fields: dict[str, str] = {}
-    _expect(tokens, "key")
-    fields["name"] = _value(tokens)
-    _expect(tokens, "{")
-    while (token := next(tokens)).text != "}":
-        if token.text in fields:
-            raise _invalid(token.line, "it repeats the line of a value")
-        fields[token.text] = _value(tokens)
-        _expect(tokens, ";")
-    _expect(tokens, ";")
-    if next(tokens).text:
+    tokens = [match[match.lastgroup] for match in re.finditer(_TOKENS, text) if match.lastgroup]
+    match tokens:
+        case ["key", name, "{", first, one, ";", second, other, ";", "}", ";"]:
+            fields = {first: one, second: other}
+            if set(fields) == {"algorithm", "secret"}:
+                return _key(name, fields["algorithm"], fields["secret"])
+    if tokens.count("key") > 1:
         raise _not_one()
-    return _made(fields, name="name")
-
-
-def _made(fields: Mapping[str, str], *, name: str) -> TsigKey:
-    """The key with these fields, of which `name` has its name."""
-    if set(fields) != {name, "algorithm", "secret"}:
-        hint = _WRITE_ONE
-        raise UsageError("a key has a name, an algorithm and a secret, and nothing else", hint=hint)
-    return _key(fields[name], fields["algorithm"], fields["secret"])
-
-
-class _Token(NamedTuple):
-    """A word, a quoted text or a mark of named.conf; an empty one is the end of the file."""
-
-    line: int
-    text: str = ""
-    is_value: bool = False
-
-
-def _tokens(text: str) -> Iterator[_Token]:
-    """The tokens; the end of the file is repeated."""
-    line = 1
-    for match in re.finditer(_TOKENS, text):
-        if match["broken"]:
-            raise _invalid(line, "a quotation mark is not closed")
-        if match["mark"]:
-            yield _Token(line, match["mark"])
-        elif match.lastgroup:
-            yield _Token(line, match[match.lastgroup], is_value=True)
-        line += match[0].count("\n")
-    while True:
-        yield _Token(line)
-
-
-def _value(tokens: Iterator[_Token]) -> str:
-    token = next(tokens)
-    if not token.is_value:
-        raise _invalid(token.line, "a value is missing")
-    return token.text
-
-
-def _expect(tokens: Iterator[_Token], text: str) -> None:
-    token = next(tokens)
-    if token.text != text:
-        raise _invalid(token.line, f'"{text}" is missing')
-
-
-def _invalid(line: int, reason: str) -> UsageError:
-    return UsageError(f"line {line}: {reason}", hint=_WRITE_ONE)
+    raise UsageError("it is not as BIND or Knot DNS writes a key", hint=_WRITE_ONE)
 
 
 def _not_one() -> UsageError:
