@@ -136,7 +136,7 @@ def test_a_huge_file_is_refused(file):
 
 def test_a_problem_in_the_file_names_it(file):
     file.write_text(f"key k1 {{ secret {SECRET} }};", encoding="ascii")
-    assert f'TSIG key file {file}: it is not as BIND or Knot DNS writes a key' in refusal(file)
+    assert f"TSIG key file {file}: it is not as BIND or Knot DNS writes a key" in refusal(file)
 
 
 @pytest.mark.parametrize(
