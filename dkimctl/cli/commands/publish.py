@@ -2,30 +2,68 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dkimctl.cli import terminal
 from dkimctl.cli.options import LEDGER, App, OutputOption, YesOption, examples
-from dkimctl.cli.options.publishing import (
-    CheckAccessOption,
-    DryRunOption,
-    FormatOption,
-    PublishOptions,
-    ReplaceOption,
-    WaitOption,
-)
-from dkimctl.cli.output.destination import require_writable
-from dkimctl.cli.output.publication import PublicationView
+from dkimctl.cli.output.destination import require_writable, table_layout, write_chunks
 from dkimctl.cli.output.results import worst
+from dkimctl.cli.output.streams import Reporter
+from dkimctl.cli.progress import PublicationProgress
+from dkimctl.cli.publication import (
+    PublicationView,
+    PublishOptions,
+    Selected,
+    open_dns_targets,
+    publish_records,
+    select_to_publish,
+    unchanged_if_interrupted,
+)
 from dkimctl.cli.selection import SelectionArgument
 from dkimctl.cli.session import Session, open_session
-from dkimctl.errors import UsageError
-from dkimctl.render.renderer import PublicationFormat
+from dkimctl.errors import ExitCode, NegativeAnswer, UsageError
+from dkimctl.models.registration import named
+from dkimctl.render.renderer import PublicationFormat, TableLayout
+from dkimctl.render.table import GREEN, RED, YELLOW, Row, below, table
+from dkimctl.text.escaping import few, printable
+
+if TYPE_CHECKING:
+    from dkimctl.publishing.targets import AccessReport, ZoneAccess
+
+_WORDS = {True: "yes", False: "no", None: "unknown"}
+_STYLES = {True: GREEN, False: RED, None: YELLOW}
 
 app = App()
+
+DryRunOption = Annotated[
+    bool,
+    typer.Option("--dry-run", "-n", help="Show what would be changed; 1 if there is something."),
+]
+ReplaceOption = Annotated[
+    bool,
+    typer.Option("--replace", help="Also replace TXT records that are not DKIM key records."),
+]
+WaitOption = Annotated[
+    str | None,
+    typer.Option(
+        "--wait",
+        metavar="TIME",
+        help="Then check DNS until it has the records, for at most this long, such as 30m.",
+    ),
+]
+CheckAccessOption = Annotated[
+    bool,
+    typer.Option("--check-access", help="Tell what can be read and written; nothing is changed."),
+]
+FormatOption = Annotated[
+    PublicationFormat,
+    typer.Option("--format", "-f", metavar="FORMAT", help=f"{', '.join(PublicationFormat)}."),
+]
 
 
 @app.command(
@@ -57,21 +95,19 @@ def publish(
     session = open_session(ctx)
     words = selection or ()
     if check_access:
-        others = (dry_run, yes, replace, wait)
-        return _check_access(session, words, fmt, output, is_alone=not any(others))
+        if dry_run or yes or replace or wait:
+            raise UsageError(
+                "--check-access changes nothing, and takes only --format and --output",
+                hint="leave out the other options",
+            )
+        if fmt is PublicationFormat.MARKDOWN:
+            raise UsageError("--check-access has no Markdown", hint="write --format table or json")
+        return _show_access(session, words, fmt, output)
     options = PublishOptions(fmt, output, dry_run, yes, replace, wait)
     options.require_sound(is_interactive=terminal.is_interactive())
-    return _publish(session, words, options)
-
-
-def _publish(session: Session, words: Sequence[str], options: PublishOptions) -> int:
-    from dkimctl.cli.publishing.run import publish_records, unchanged_if_interrupted
-    from dkimctl.cli.publishing.selecting import select_to_publish
-    from dkimctl.cli.publishing.targets import open_dns_targets
-
     targets = open_dns_targets(session)
-    if options.output is not None:
-        require_writable(options.output)  # before anything is changed
+    if output is not None:
+        require_writable(output)  # before anything is changed
     with unchanged_if_interrupted():
         selected = select_to_publish(session, words)
     view = PublicationView(session.reporter, options, words)
@@ -79,21 +115,105 @@ def _publish(session: Session, words: Sequence[str], options: PublishOptions) ->
     return worst([status, selected.status])
 
 
-def _check_access(
-    session: Session,
-    words: Sequence[str],
-    fmt: PublicationFormat,
-    output: Path | None,
-    *,
-    is_alone: bool,
-) -> int:
-    from dkimctl.cli.publishing.access import show_access
+def _show_access(
+    session: Session, words: Sequence[str], fmt: PublicationFormat, output: Path | None
+) -> ExitCode:
+    """Try the zones of the selected records, and show the access to each; if quiet, what is wrong.
 
-    if not is_alone:
-        raise UsageError(
-            "--check-access changes nothing, and takes only --format and --output",
-            hint="leave out the other options",
+    Without a selection, also the zones that the config file names.
+    """
+    from dkimctl.publishing.targets import check_access, names_zones
+
+    targets = open_dns_targets(session)
+    try:
+        selected = select_to_publish(session, words)
+    except NegativeAnswer as error:  # nothing is registered yet
+        if words:
+            raise
+        if not names_zones(targets):
+            hint = "register something, or name a zone in `zones` of `dns` in the config file"
+            raise NegativeAnswer(error.message, hint=hint) from None
+        selected = Selected([], ExitCode.OK)
+    progress = PublicationProgress(session.reporter, len(selected.registrations), "tried")
+    with unchanged_if_interrupted(), progress:
+        report = check_access(
+            selected.registrations, targets, tries_named=not words, progress=progress.show
         )
-    if fmt is PublicationFormat.MARKDOWN:
-        raise UsageError("--check-access has no Markdown", hint="write --format table or json")
-    return show_access(session, words, fmt, output)
+    is_silent = session.reporter.quiet and output is None
+    if not (is_silent and access_status(report) is ExitCode.OK):
+        write_access(session.reporter, report, fmt, output)
+    report_access(session.reporter, report)
+    return worst([access_status(report), selected.status])
+
+
+def write_access(
+    reporter: Reporter, report: AccessReport, fmt: PublicationFormat, output: Path | None
+) -> None:
+    """Write the access to each zone, as JSON or a table. Raises OutputError."""
+    if fmt is PublicationFormat.JSON:
+        document = {"items": [_item(zone) for zone in report.zones], "count": len(report.zones)}
+        write_chunks([f"{json.dumps(document, indent=2)}\n"], output)
+        return
+    layout = table_layout(reporter, output)
+    rows = [_row(zone, layout) for zone in report.zones]
+    write_chunks(table(["TARGET", "ZONE", "NAMES", "READ", "WRITE"], rows, layout), output)
+
+
+def report_access(reporter: Reporter, report: AccessReport) -> None:
+    """Say what a yes means, and warn about what needs attention."""
+    if any(zone.access.writable for zone in report.zones):
+        reporter.note(
+            "dkimctl: WRITE was tried with an update that changes nothing; a policy that drops "
+            "others shows only when publishing"
+        )
+    for hint, zones in _by_hint(report.zones).items():
+        places = few([printable(zone.zone or zone.target) for zone in zones])
+        reporter.warn(f"no access to {places}: {zones[0].access.reason}", hint=hint, code="access")
+    if report.uncovered:
+        names = few([named(one) for one in report.uncovered])
+        reporter.warn(
+            f"in no zone of a DNS target: {len(report.uncovered)} ({names})",
+            hint="add the zone to `dns` in the config file",
+            code="uncovered",
+        )
+
+
+def access_status(report: AccessReport) -> ExitCode:
+    """The exit code: whether all can be read and written, as far as is known."""
+    codes = [ExitCode.NO] if report.uncovered else []
+    return worst([*codes, *map(_status, report.zones)])
+
+
+def _by_hint(zones: Sequence[ZoneAccess]) -> dict[str, list[ZoneAccess]]:
+    """The zones for which there is something to do, by what that is."""
+    grouped: dict[str, list[ZoneAccess]] = {}
+    for zone in zones:
+        if zone.access.hint:
+            grouped.setdefault(zone.access.hint, []).append(zone)
+    return grouped
+
+
+def _status(zone: ZoneAccess) -> ExitCode:
+    if zone.error is not None:
+        return zone.error.exit_code
+    return ExitCode.NO if False in (zone.access.readable, zone.access.writable) else ExitCode.OK
+
+
+def _item(zone: ZoneAccess) -> dict[str, object]:
+    access = zone.access
+    return {
+        "target": zone.target,
+        "zone": zone.zone,
+        "names": zone.names,
+        "readable": access.readable,
+        "writable": access.writable,
+        "reason": access.reason,
+        "hint": access.hint,
+    }
+
+
+def _row(zone: ZoneAccess, layout: TableLayout) -> Row:
+    answers = zone.access.readable, zone.access.writable
+    cells = (zone.target, zone.zone, str(zone.names), *(_WORDS[answer] for answer in answers))
+    styles = ("", "", "", *(_STYLES[answer] for answer in answers))
+    return Row(cells, styles, below(zone.access.reason, layout))

@@ -26,18 +26,25 @@ from dkimctl.cli.options import (
     WideOption,
     ZoneOption,
     examples,
+    read_duration,
 )
 from dkimctl.cli.output import next_steps
 from dkimctl.cli.output.options import OutputOptions, read_output_options, resolve_zones
 from dkimctl.cli.output.results import Doing, ResultSink, Shown, show, summary, worst
 from dkimctl.cli.output.streams import Reporter
-from dkimctl.cli.publishing.registered import AfterRegistering
+from dkimctl.cli.publication import (
+    PublicationView,
+    PublishOptions,
+    open_dns_targets,
+    publish_records,
+    without_left_out,
+)
 from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import DkimctlError, ExitCode, Interrupted, ServiceError, UsageError
-from dkimctl.models.registration import USABLE, DomainSpec, Outcome, named
+from dkimctl.models.registration import USABLE, DomainSpec, Outcome, Registration, Result, named
 from dkimctl.registration.engine import RegistrationRun, assign_from, record_names
 from dkimctl.registration.preflight import Planner, inspect_entries, plan
-from dkimctl.render.renderer import Format
+from dkimctl.render.renderer import Format, publishable
 from dkimctl.text.escaping import few
 from dkimctl.text.grouping import counted
 
@@ -47,8 +54,10 @@ if TYPE_CHECKING:
     MakePlanner = Callable[[Ledger], Planner]
     from dkimctl.cli.session import Session
     from dkimctl.ledger.intents import Intent
+    from dkimctl.publishing.changes import ConfiguredTarget
 
 app = App()
+_PUBLISH_WAIT = "2m"
 _UNFINISHED = (Outcome.PENDING, Outcome.UNKNOWN, Outcome.FAILED)
 
 SpecFilesArgument = Annotated[
@@ -148,7 +157,8 @@ def register(
         fmt=fmt, ttl=ttl, origin=origin, zone=zone, find_zones=find_zones, provider=provider,
         output=output, output_dir=output_dir, wide=wide,
     )  # fmt: skip
-    after = AfterRegistering.read(session, publish=publish, wait=wait, dry_run=dry_run)
+    targets = _open_targets(session, publish=publish, wait=wait, dry_run=dry_run)
+    to_publish: list[Registration] | None = [] if targets else None
     files, domains = files or [], domain or []
     if not files and not domains:
         raise UsageError(
@@ -171,8 +181,36 @@ def register(
         output_options = resolve_zones(output_options, record_names(specs), session.reporter.note)
         doing = Doing.REFRESHING if refresh else Doing.REGISTERING
         selection = next_steps.select_specs(files, domains)
-        status = _register(session, selection, specs, make_planner, output_options, doing, after)
-    return after.publish(selection, output_options, status)
+        status = _register(
+            session, selection, specs, make_planner, output_options, doing, to_publish
+        )
+    if to_publish is None:
+        return status
+    options = PublishOptions(yes=True, wait=wait or _PUBLISH_WAIT)
+    # The plan and the checks are shown only if the results were a table on stdout.
+    is_shown = output_options.fmt is Format.TABLE and output_options.output is None
+    view = PublicationView(session.reporter, options, selection, is_shown=is_shown)
+    registrations = without_left_out(session, to_publish)
+    published = publish_records(session, registrations, targets, options, view)
+    return worst([ExitCode(status), published])
+
+
+def _open_targets(
+    session: Session, *, publish: bool, wait: str | None, dry_run: bool
+) -> Sequence[ConfiguredTarget]:
+    """The DNS targets for --publish; none without it. Raises UsageError."""
+    if not publish:
+        if wait is not None:
+            raise UsageError("--wait has no effect without --publish", hint="add --publish")
+        return ()
+    if dry_run:
+        raise UsageError(
+            "--publish has no effect with --dry-run",
+            hint="register first; `dkimctl publish --dry-run` shows what would be published",
+        )
+    if wait is not None:
+        read_duration("--wait", wait)
+    return open_dns_targets(session)
 
 
 def _register(
@@ -182,12 +220,22 @@ def _register(
     make_planner: MakePlanner,
     output: OutputOptions,
     doing: Doing,
-    after: AfterRegistering,
+    to_publish: list[Registration] | None,
 ) -> int:
+    """Send what is to be sent; `to_publish` gets the registrations that have a record to publish.
+
+    Returns the exit code.
+    """
     from dkimctl.cli.progress import RegistrationProgress
     from dkimctl.cli.terminal import stopping
 
     sink = open_sink(session, selection, output, doing, len(specs))
+
+    def emit(result: Result) -> None:
+        if to_publish is not None and publishable(result) is not None:
+            to_publish.append(result.registration)
+        sink.emit(result)
+
     with ExitStack() as lock, sink:
         lock.enter_context(session.lock_account())
         ledger = session.open_ledger(for_writing=True)
@@ -210,7 +258,7 @@ def _register(
         with stopping(run.stop):
             try:
                 with progress:
-                    run.execute(after.seeing(sink.emit))
+                    run.execute(emit)
             except DkimctlError as error:
                 if error is not run.stopped:
                     raise
@@ -218,7 +266,9 @@ def _register(
             unanswered = [] if run.stopped else run.left_unanswered()
             lock.close()  # the next run need not wait for the reader of this one
             shown = sink.close()
-    return finish_run(session, selection, run, unanswered, shown, output, says_next=not after)
+    return finish_run(
+        session, selection, run, unanswered, shown, output, says_next=to_publish is None
+    )
 
 
 def show_plan(

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from dkimctl.cli.output.access import access_status, report_access, write_access
+from dkimctl.cli.commands.publish import access_status, report_access, write_access
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.errors import DnsRefused, ServiceError
 from dkimctl.publishing.changes import Access

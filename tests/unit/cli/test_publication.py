@@ -11,10 +11,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from dkimctl.cli.options.publishing import PublishOptions
-from dkimctl.cli.output.publication import PublicationView
 from dkimctl.cli.output.streams import Reporter
-from dkimctl.cli.publishing.run import publish_records
+from dkimctl.cli.publication import PublicationView, PublishOptions, publish_records
 from dkimctl.errors import DnsRefused, Interrupted, NegativeAnswer, ServiceError, UsageError
 from dkimctl.publishing.changes import ConfiguredTarget, NameState
 from dkimctl.render.renderer import PublicationFormat

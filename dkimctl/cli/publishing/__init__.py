@@ -1,1 +1,0 @@
-"""Publish records from the command line: select, plan, ask, apply, and prove."""
