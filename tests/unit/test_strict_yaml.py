@@ -10,7 +10,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dkimctl.errors import InputError, Problem
+from dkimctl.errors import InputError
 from dkimctl.strict_yaml import Document, Node, suggestion
 
 
@@ -109,18 +109,6 @@ def test_deep_nesting_stops_at_once():
     # libyaml 0.2.6 reads ahead of us, and stops by itself at 1,000 levels.
     assert last in ("f.yaml:1:9: nested too deeply", "f.yaml:1:1001: nested too deeply")
     assert time.process_time() - begun < 5
-
-
-@given(st.binary())
-def test_any_bytes_are_read_or_refused_with_places(data):
-    reported: tuple[Problem, ...] = ()
-    try:
-        with Document(data, "f") as document:
-            if root := document.root():
-                as_python(document, root)
-    except InputError as error:
-        reported = error.problems
-    assert all(problem.line >= 1 and problem.column >= 1 for problem in reported)
 
 
 # What YAML allows unescaped.

@@ -13,7 +13,6 @@ from dkimctl.client.client import Client
 from dkimctl.client.http import HttpClient, HttpRequest
 from dkimctl.models.registration import DnsRecord, DomainSpec, Registration
 from dkimctl.models.secret import Secret
-from ports import free_port
 
 TOKEN = Secret("abc.def-ghi_jkl~mno+pqr/stu==")
 SPECS = [
@@ -166,14 +165,6 @@ class TestIssueToken:
         answering(200, {"access_token": "x" * 8193})
         with pytest.raises(errors.NotProcessed, match="not a bearer token"):
             client.issue_token("id", Secret("s"))
-
-    def test_credentials_in_an_error_are_redacted(self, client, answering):
-        basic = base64.b64encode(b"id:topsecret").decode()
-        for echo in ("bad topsecret", f"bad {basic}"):
-            answering(400, {"error": echo})
-            with pytest.raises(errors.AuthenticationError) as caught:
-                client.issue_token("id", Secret("topsecret"))
-            assert echo.removeprefix("bad ") not in caught.value.message
 
     @pytest.mark.interface("4.1", "other-bodies")
     @pytest.mark.interface("7.1", "405-method", "405-parameter", "500")
@@ -421,30 +412,10 @@ class TestRegister:
         with pytest.raises(errors.MaybeProcessed, match="cut off"):
             client.register(TOKEN, SPECS)
 
-    def test_a_truncated_body_means_maybe_processed(self, client, answering):
-        answering(200, b'{"items": [', headers={"Content-Length": "500", "Connection": "close"})
-        with pytest.raises(errors.MaybeProcessed):
-            client.register(TOKEN, SPECS)
-
-    def test_a_late_response_means_maybe_processed(self, scripted_server, make_answer):
-        scripted_server.answer = lambda request: __import__("time").sleep(0.5) or make_answer(200)
-        with (
-            connect(scripted_server.url, timeout=0.1) as client,
-            pytest.raises(errors.MaybeProcessed, match="in time"),
-        ):
-            client.register(TOKEN, SPECS)
-
     @pytest.mark.interface("8", "body-size")
     def test_an_endless_body_is_not_read_to_its_end(self, client, answering):
         answering(200, b"x" * (17 * 1024 * 1024))
         with pytest.raises(errors.MaybeProcessed, match="larger than 96 KiB"):
-            client.register(TOKEN, SPECS)
-
-    def test_a_refused_connection_means_not_processed(self):
-        with (
-            connect(f"http://127.0.0.1:{free_port()}") as client,
-            pytest.raises(errors.NotProcessed, match=r"http://127\.0\.0\.1:\d+: .* refused"),
-        ):
             client.register(TOKEN, SPECS)
 
 
@@ -473,15 +444,6 @@ class TestRequest:
         assert request.headers["content-type"] == "application/json"
         assert (response.status, response.body) == (201, b"done")
 
-    def test_text_of_the_request_itself_is_not_redacted(self, client, answering, api_fixture):
-        answering(200, api_fixture("token.json"))
-        client.issue_token("id", Secret("example-company1.com"))
-        specs = [DomainSpec("mail.example-company1.com", "s1")]
-        item = {"sign_domain": specs[0].sign_domain, "selector": "s1", "result": {"code": "201"}}
-        answering(200, {"items": [item]})
-        (registration,) = client.register(TOKEN, specs).items
-        assert registration.sign_domain == specs[0].sign_domain
-
     def test_secrets_of_earlier_requests_are_redacted(self, client, answering, api_fixture):
         answering(200, api_fixture("token.json"))
         secret = Secret("a-secret-of-some-length")
@@ -492,12 +454,6 @@ class TestRequest:
         client.request(old_token, "GET", "/x")
         response = client.request(Secret("new-token-of-some-length"), "GET", "/x")
         assert response.body == b'{"message": "*** *** ***"}'
-
-    def test_a_token_is_redacted_before_it_is_sent(self, client, answering, api_fixture):
-        answering(200, api_fixture("token.json"))
-        new = client.issue_token("id", Secret("s")).access_token.reveal()
-        answering(200, new.encode())
-        assert client.request(TOKEN, "GET", "/x").body == b"***"
 
     @pytest.mark.interface("5.2", "authenticated")
     @pytest.mark.parametrize("status", [200, 202, 302, 400, 404, 409, 429, 500, 503])
@@ -536,21 +492,6 @@ class TestRequest:
 
 class TestTransport:
     """What must never happen in transit."""
-
-    def test_redirects_are_not_followed(self, client, scripted_server, answering):
-        answering(307, headers={"Location": f"{scripted_server.url}/elsewhere"})
-        with pytest.raises(errors.NotProcessed, match="307"):
-            client.register(TOKEN, SPECS)
-        assert len(scripted_server.requests) == 1
-
-    def test_loopback_is_never_reached_through_a_proxy(
-        self, scripted_server, make_answer, monkeypatch, api_fixture
-    ):
-        for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
-            monkeypatch.setenv(name, "http://127.0.0.1:9")
-        scripted_server.answer = lambda request: make_answer(200, api_fixture("token.json"))
-        with connect(scripted_server.url, proxy="http://127.0.0.1:9") as client:
-            assert client.issue_token("id", Secret("s"))
 
     def test_a_bad_proxy_or_ca_bundle_is_a_usage_error(self, tmp_path):
         with pytest.raises(errors.UsageError, match="proxy") as caught:

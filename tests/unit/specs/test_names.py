@@ -1,13 +1,17 @@
-"""Signing domains and selectors: what they become in DNS, and what is refused."""
+"""Signing domains, selectors and dates: what they become, and what is refused."""
 
 from __future__ import annotations
+
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dkimctl.errors import UsageError
-from dkimctl.specs.names import parse_domain, parse_selector
+from dkimctl.models.registration import DomainSpec
+from dkimctl.specs.entries import parse_start_date
+from dkimctl.specs.names import SelectorTemplate, parse_domain, parse_selector
 
 
 @pytest.mark.interface("2.3", "sign_domain")
@@ -135,3 +139,108 @@ def test_the_domain_within_another_name_is_suggested(text):
 def test_a_wildcard_cannot_be_a_signing_domain():
     with pytest.raises(UsageError, match="wildcard, which cannot be a signing domain"):
         parse_domain("*.example.com")
+
+
+NOW = datetime(2026, 11, 21, 15, 4, 5, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("template", "selector"),
+    [
+        ("s%Y%m%d", "s20261121"),
+        ("s%y%m", "s2611"),
+        ("k%j-%H%M%S", "k325-150405"),
+        ("w%G.%V", "w2026.47"),
+        ("s{domain}", "sa379a6f6"),
+        ("s%Y-{domain}", "s2026-a379a6f6"),
+        ("mail", "mail"),
+    ],
+)
+def test_selector_from_template(template, selector):
+    spec = DomainSpec("example.com", key_len=2048)
+    assert SelectorTemplate(template, NOW).assign(spec) == spec._replace(selector=selector)
+
+
+@pytest.mark.parametrize(
+    ("template", "what"),
+    [
+        ("s%", '"%"'),
+        ("s%-d", "%-"),
+        ("s%A", "%A"),
+        ("s%%", "%%"),
+        ("s{sign_domain}", "brace"),
+        ("s{domain", "brace"),
+        ("", "empty"),
+        ("s_%Y", "_"),
+        ("s %Y", '" "'),
+        ("a..b", "empty label"),
+        ("-%Y", "hyphen"),
+        ("x" * 64, "64 octets"),
+        ("sé%Y", "é"),
+        ("s%Y\n", "\\x0a"),
+        ("s._domainkey", "_domainkey"),
+    ],
+)
+def test_invalid_templates_are_refused_with_the_reason(template, what):
+    with pytest.raises(UsageError) as caught:
+        SelectorTemplate(template, NOW)
+    assert "--assign-selector" in caught.value.message
+    assert what in caught.value.message
+    assert caught.value.hint
+
+
+def test_errors_name_the_option():
+    with pytest.raises(UsageError, match="in --selector: the template is empty"):
+        SelectorTemplate("", NOW, option="--selector")
+    long = parse_domain(".".join(["a" * 60] * 3 + ["b" * 50]))
+    with pytest.raises(UsageError, match="in --selector: SELECTOR"):
+        SelectorTemplate("s%Y%m%d-01", NOW, option="--selector").check([DomainSpec(long)])
+
+
+def test_the_hash_differs_between_domains():
+    template = SelectorTemplate("s{domain}", NOW)
+    domains = [f"d{number}.example" for number in range(1000)]
+    assert len({template.assign(DomainSpec(domain)).selector for domain in domains}) == 1000
+
+
+def test_all_domains_with_too_long_names_are_listed():
+    long = parse_domain(".".join(["a" * 60] * 3 + ["b" * 50]))
+    specs = [DomainSpec(long), DomainSpec("example.com"), DomainSpec(long, "s1")]
+    SelectorTemplate("s", NOW).check(specs)
+    with pytest.raises(UsageError, match=long):
+        SelectorTemplate("s%Y%m%d-0123456789", NOW).check(specs)
+
+
+@given(st.text(max_size=12))
+def test_any_text_is_a_selector_or_a_usage_error(text):
+    try:
+        selector = SelectorTemplate(text, NOW).assign(DomainSpec("example.com")).selector
+    except UsageError:
+        return
+    assert selector.isascii()
+    assert not set(selector) & set("%{} ;\"'\\\n")
+
+
+@pytest.mark.interface("2.3", "start_date")
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("2026-12-01", "write 2026-12-01T00:00+09:00"),
+        ("2026-12-01T09:30", "write 2026-12-01T09:30+09:00"),
+        ("2026-12-01 09:30:00+09:00", "write 2026-12-01T09:30+09:00"),
+        ("2026-12-01T09:30+0900", "write 2026-12-01T09:30+09:00"),
+        ("2026-12-01T09:30:01Z", "write 2026-12-01T09:30+09:00"),
+        ("tomorrow", "write 2026-12-01T00:00+09:00"),
+        ("\uff12026-12-01T09:30Z", "write 2026-12-01T00:00+09:00"),
+        ("2026-02-29T00:00Z", "correct the date"),
+        ("2026-12-01T00:00+24:00", "correct the date"),
+        ("0000-01-01T00:00Z", "correct the date"),
+        ("0001-01-01T00:00+09:00", "correct the date"),
+        ("9999-12-31T23:59-09:00", "correct the date"),
+        ("2026-12-01T24:00Z", "write 2026-12-01T"),
+    ],
+)
+def test_other_start_dates_are_refused_with_a_correction(text, hint):
+    with pytest.raises(UsageError) as caught:
+        parse_start_date(text)
+    assert caught.value.hint.startswith(hint)

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given
-from hypothesis import strategies as st
 
 from dkimctl.errors import InputError, UsageError
 from dkimctl.models.registration import DomainSpec
@@ -269,18 +266,6 @@ def test_without_libyaml_a_file_has_at_most_3_mib():
         load("#" * (3 << 20) + "\n")
 
 
-def test_a_thousand_mistakes_are_all_reported():
-    text = "".join(f"- {{sign_domain: d{i}.example, key_len: 512}}\n" for i in range(1000))
-    lines = [int(problem.split(":")[1]) for problem in refusals(text)]
-    assert lines == list(range(1, 1001))
-
-
-def test_problems_are_in_file_order():
-    problems = refusals("- {selector: s_1}\n- {sign_domain: a_b.example, enable: yes}\n")
-    places = [tuple(map(int, problem.split(":")[1:3])) for problem in problems]
-    assert places == [(1, 3), (1, 14), (2, 17), (2, 38)]
-
-
 @pytest.mark.interface("2.3", "selector-unique")
 @pytest.mark.parametrize(
     ("text", "expected"),
@@ -355,48 +340,6 @@ def test_start_dates_are_normalized_in_any_style(text, expected, quote):
     assert spec.start_date == expected
 
 
-labels = st.from_regex(r"[a-z]([a-z0-9-]{0,10}[a-z0-9])?", fullmatch=True).filter(
-    lambda label: not label.startswith("xn--")
-)
-
-
-offsets = st.integers(-12 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
-
-
-moments = st.datetimes(datetime(1900, 1, 1), datetime(9000, 1, 1), timezones=offsets)
-
-
-fields = st.fixed_dictionaries(
-    {"sign_domain": st.lists(labels, min_size=2, max_size=3).map(".".join)},
-    optional={
-        "selector": st.from_regex(r"[A-Za-z0-9]{1,20}", fullmatch=True),
-        "key_len": st.sampled_from([1024, 2048]),
-        "start_date": moments.map(lambda moment: moment.isoformat(timespec="minutes")),
-        "default": st.integers(0, 999_999_999),
-        "enable": st.booleans(),
-    },
-)
-
-
-@pytest.mark.slow
-@given(st.lists(fields, unique_by=lambda entry: entry["sign_domain"]))
-def test_specs_that_pyyaml_writes_are_loaded_back(entries):
-    quoted = yaml.safe_dump(entries, default_flow_style=False)
-    assert load(quoted) == [DomainSpec(**entry) for entry in entries]
-
-
-words = ["sign_domain", "selector", "key_len", "defaults", "domains", "a.example", "~", "2048"]
-
-
-marks = ["- ", ": ", "  ", "&a ", "*a", "!!str ", "<<", "? ", "|\n", ">\n", "\r\n", *"[]{},#'\""]
-
-
-lines = ["%YAML 1.1\n", "---\n", "...\n", "\n", "\t", "\\", "é", "😀", "@"]
-
-
-pieces = st.sampled_from([*words, *marks, *lines])
-
-
 def refused(data: bytes) -> list[str]:
     """The places and problems of what is refused; anything but InputError fails the test."""
     try:
@@ -404,16 +347,6 @@ def refused(data: bytes) -> list[str]:
     except InputError as error:
         return [str(problem) for problem in error.problems]
     return []
-
-
-@given(st.lists(pieces, max_size=30).map("".join))
-def test_any_mixture_of_yaml_is_loaded_or_refused_with_places(text):
-    assert all(re.match(r"f\.yaml:[1-9][0-9]*:[1-9]", line) for line in refused(text.encode()))
-
-
-@given(st.binary())
-def test_any_bytes_are_loaded_or_refused_with_places(data):
-    assert all(re.match(r"f\.yaml:[1-9][0-9]*:[1-9]", line) for line in refused(data))
 
 
 class TestSeveralFiles:

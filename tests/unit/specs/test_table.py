@@ -299,31 +299,6 @@ def test_our_own_output_is_an_input(rows, message, outcome):
     assert load(written) == [DomainSpec(**row) for row in rows]
 
 
-pieces = st.sampled_from(
-    ["sign_domain", "selector", "key_len", "value", A, "s1", "2048", "é", "😀", "=1", "'", " "]
-)
-marks = st.sampled_from([",", ",", ";", "\t", '"', '""', "\n", "\n", "\r\n", "\r", "\0", "%"])
-
-
-@given(st.lists(pieces | marks, max_size=40).map("".join))
-def test_any_mixture_is_loaded_or_refused_in_its_place(text):
-    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    for start in ("", "sign_domain,selector\n"):
-        try:
-            load(start + text)
-        except InputError as error:
-            for problem in error.problems:
-                line = [*start.splitlines(), *lines][problem.line - 1]
-                assert 1 <= problem.column <= len(line) + 1
-
-
-@given(st.binary())
-def test_any_bytes_are_loaded_or_refused(data):
-    for start in (b"", b"sign_domain,selector\n"):
-        with contextlib.suppress(InputError):
-            load(start + data)
-
-
 @given(
     st.lists(
         st.lists(st.text(alphabet='ab"\n,é', max_size=6), min_size=3, max_size=3),

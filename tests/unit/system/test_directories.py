@@ -1,4 +1,4 @@
-"""Directories for the user's files are private, whatever the umask."""
+"""The directories of the user's files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dkimctl.system.directories import prepare_directory
+from dkimctl.system.directories import config_path, data_dir, prepare_directory, state_dir
 
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX modes")
 
@@ -61,3 +61,14 @@ def test_a_file_in_its_place_is_an_error(tmp_path: Path) -> None:
     for directory in (tmp_path / "state", tmp_path / "state" / "deep"):
         with pytest.raises(OSError, match=r"exists|Not a directory"):
             prepare_directory(directory)
+
+
+def test_flag_then_environment_then_platform_directory():
+    environ = {"DKIMCTL_CONFIG": "there.yaml", "DKIMCTL_STATE_DIR": "state"}
+    assert config_path("here.yaml", environ) == Path("here.yaml")
+    assert config_path(None, environ) == Path("there.yaml")
+    assert config_path(None, {}).parts[-2:] == ("dkimctl", "config.yaml")
+    assert state_dir(environ) == Path("state")
+    assert state_dir({}).is_absolute()
+    assert "dkimctl" in state_dir({"DKIMCTL_STATE_DIR": ""}).parts
+    assert "dkimctl" in data_dir().parts
