@@ -21,6 +21,7 @@ OPTIONS = {
     ("serve", "--log-format"): "leave it out: the log has one line for each request",
     ("serve", "--metrics-from"): "write --metrics-bind ADDRESS, where /metrics answers alone",
     ("publish", "--retired"): "run `dkimctl rotate run`, which removes the retired records",
+    ("publish", "--assume-successors"): "it is an option of `dkimctl rotate --retired`",
     ("list", "--filter"): "write --stage or --state, or use jq on the output of --format json",
 }
 
