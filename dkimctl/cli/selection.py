@@ -12,6 +12,8 @@ import typer
 
 from dkimctl.cli.completion import complete_selection
 from dkimctl.cli.options import read_duration
+from dkimctl.cli.output import next_steps
+from dkimctl.cli.output.results import worst_check
 from dkimctl.cli.output.streams import AlikeWarnings, Reporter, warn_unreadable
 from dkimctl.cli.session import Session
 from dkimctl.errors import ExitCode, NegativeAnswer, UsageError
@@ -23,7 +25,7 @@ from dkimctl.text.escaping import few
 from dkimctl.text.grouping import without_names
 
 if TYPE_CHECKING:
-    from dkimctl.rotation.retirement import RetirementPolicy
+    from dkimctl.rotation.retirement import RetirementPolicy, Review
 
 MAX_AGE_OF_CHECK = "24h"  # of one that shows a successor in DNS
 
@@ -179,3 +181,50 @@ def retired_keys(session: Session) -> Mapping[RegistrationKey, str]:
     grace = session.config.rotation.grace
     reasons = keys_past_grace(rotated, ledger.histories(), datetime.now(UTC), grace)
     return {key: session.reporter.complete(reason) for key, reason in reasons.items()}
+
+
+def retired_results(review: Review) -> list[Result]:
+    """The retired registrations."""
+    from dkimctl.rotation.retirement import Stage, as_result
+
+    return [as_result(status) for status in review.statuses if status.stage is Stage.RETIRED]
+
+
+def report_not_retired(session: Session, review: Review) -> ExitCode:
+    """Warn about those that are due, and cannot be listed; returns the exit code for these."""
+    from dkimctl.rotation.retirement import Stage
+
+    statuses, reporter = review.statuses, session.reporter
+    due = [status for status in statuses if status.stage is Stage.DUE]
+    unknown = [status for status in statuses if status.stage is Stage.UNKNOWN]
+    if unknown:
+        domains = list(dict.fromkeys(status.registration.sign_domain for status in unknown))
+        reporter.warn(
+            f"not listed: {len(domains)} ({few(domains)}); the ledger does not record which of "
+            "their keys replaces which",
+            hint="if the newer keys replace the older ones, add --assume-successors",
+            code="unknown_successor",
+        )
+    if due:
+        warnings = AlikeWarnings(reporter)
+        for status in due:
+            reason = reporter.complete(status.reason)
+            text = f"{named(status.registration)} is due, but check first: {reason}"
+            warnings.warn(text, kind="due, but check first", code="due")
+        warnings.close()
+        domains = [status.registration.sign_domain for status in due]
+        check = next_steps.check(next_steps.select_domains(domains))
+        reporter.warn(
+            f"not listed until their successors are published: {len(due)}",
+            hint=f"publish what is missing, then run {check}",
+            code="due",
+        )
+    elif not any(status.stage is Stage.RETIRED for status in statuses):
+        reporter.note(
+            "dkimctl: nothing is retired: a key is retired when its successor has been enabled and "
+            "published for the grace period (14 days by default), and has started that long ago"
+        )
+    return worst_check(
+        ExitCode.SERVICE if status.registration in review.unanswered else ExitCode.NO
+        for status in due
+    )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dkimctl.cli.handoff_records import needed_records, retired_records
+from dkimctl.cli.checking import review_now
 from dkimctl.cli.options import (
     LEDGER,
     MAX_TTL,
@@ -21,22 +21,34 @@ from dkimctl.cli.options import (
 from dkimctl.cli.output import next_steps
 from dkimctl.cli.output.destination import require_writable, write_chunks
 from dkimctl.cli.output.options import read_zone
-from dkimctl.cli.output.results import worst
+from dkimctl.cli.output.results import AttentionWarnings, worst
 from dkimctl.cli.output.streams import Reporter
-from dkimctl.cli.selection import SelectionArgument, read_selection, warn_unmatched
+from dkimctl.cli.selection import (
+    SelectionArgument,
+    read_retirement_policy,
+    read_selection,
+    registered_results,
+    report_not_retired,
+    require_empty,
+    retired_results,
+    warn_unmatched,
+)
 from dkimctl.cli.session import open_session
 from dkimctl.errors import ExitCode, UsageError
 from dkimctl.handoff.words import Language, SheetFormat
-from dkimctl.models.registration import (
-    named,
-)
-from dkimctl.render.renderer import outside_zones
+from dkimctl.ledger.selection import Selection
+from dkimctl.models.keys import KeyStage, NextAction
+from dkimctl.models.registration import DnsRecord, Registration, key_of, named
+from dkimctl.render.renderer import outside_zones, publishable, sound_record
 from dkimctl.text.escaping import few, quoted
 from dkimctl.text.grouping import counted
 
 if TYPE_CHECKING:
     from dkimctl.cli.session import Session
     from dkimctl.handoff.sheet import Place, Sheet, SheetRecord
+
+app = App()
+SheetRecords = list[tuple[Registration, DnsRecord]]
 
 _BY_SUFFIX = {
     "": SheetFormat.TEXT,
@@ -71,9 +83,6 @@ def _sheet_format(fmt: SheetFormat | None, output: Path | None) -> SheetFormat:
             "print the .html in a browser",
         )
     return known
-
-
-app = App()
 
 
 @app.command(
@@ -152,9 +161,9 @@ def handoff(
     selected = read_selection(session, selection)
     now = datetime.now(UTC)
     if retired:
-        records, status = retired_records(session, selected, now, assume=assume_successors)
+        records, status = _retired_records(session, selected, now, assume=assume_successors)
     else:
-        records, status = needed_records(session, selected, now)
+        records, status = _needed_records(session, selected, now)
     unmatched = warn_unmatched(session, selected)
     if not records and fmt is not SheetFormat.JSON:
         return worst([status, unmatched])
@@ -240,3 +249,61 @@ def _warn_too_long(reporter: Reporter, records: Iterable[SheetRecord]) -> None:
             "bits; the sheet says so, too",
             code="too_long",
         )
+
+
+def _needed_records(
+    session: Session, selection: Selection, now: datetime
+) -> tuple[SheetRecords, ExitCode]:
+    """The selected records, without those that have been replaced and may be removed.
+
+    Notes which these are, and warns of what is not usable; that is exit code 1. Raises
+    NegativeAnswer if nothing is selected.
+    """
+    from dkimctl.rotation.life import read_stages
+
+    results = list(registered_results(session, selection))
+    ledger = session.open_ledger(for_writing=False)
+    past = {
+        key_of(status.sign_domain, status.selector)
+        for status in read_stages(ledger, selection, session.config.rotation, now)
+        if status.stage is KeyStage.RETIRED or status.action is NextAction.REMOVE
+    }
+    if replaced := [named(one.registration) for one in results if one.registration.key in past]:
+        session.reporter.note(
+            f"dkimctl: left out, since they have been replaced: {len(replaced)} ({few(replaced)}); "
+            "`dkimctl handoff --retired` writes the sheet to delete them"
+        )
+    warnings = AttentionWarnings(session.reporter)
+    usable = []
+    status = ExitCode.OK
+    for result in results:
+        if result.registration.key in past:
+            continue
+        record = publishable(result)
+        if record is None:
+            warnings.add(result)
+            status = ExitCode.NO
+        else:
+            usable.append((result.registration, record))
+    warnings.close()
+    return usable, status
+
+
+def _retired_records(
+    session: Session, selection: Selection, now: datetime, *, assume: bool
+) -> tuple[SheetRecords, ExitCode]:
+    """The selected records that may be removed, after a look at their successors in DNS.
+
+    Warns of those that are due, and whose successors are not there; see `rotate --retired`.
+    `assume`: a newer key replaces an older one, where that is not recorded.
+    """
+    from dkimctl.rotation.retirement import read_known_keys
+
+    policy = read_retirement_policy(session, now, assume_successors=assume)
+    known = read_known_keys(session.open_ledger(for_writing=False), selection)
+    if not known.selected:
+        require_empty(session, selection)
+    review = review_now(session, known, policy)
+    status = report_not_retired(session, review)
+    records = ((one.registration, sound_record(one)) for one in retired_results(review))
+    return [(one, record) for one, record in records if record is not None], status

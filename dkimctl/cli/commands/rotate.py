@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dkimctl.cli.handoff_records import report_not_retired, retired_results
 from dkimctl.cli.options import (
     LEDGER,
     App,
@@ -30,7 +29,9 @@ from dkimctl.cli.selection import (
     SelectionArgument,
     read_retirement_policy,
     read_selection,
+    report_not_retired,
     require_empty,
+    retired_results,
     warn_unmatched,
 )
 from dkimctl.cli.session import Session, open_session
