@@ -133,8 +133,20 @@ KINDS: dict[str, tuple[int, Callable[[int], bytes], str]] = {
 }
 
 
+# Of the files of full size, only some are read at every change.
+EVERY_TIME = ("small entries", "international names")
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=pytest.mark.nightly)
+        if size == FULL and kind not in EVERY_TIME
+        else kind
+        for kind, (size, *_) in KINDS.items()
+    ],
+)
 def test_no_spec_file_takes_much_memory_or_time(kind, tmp_path):
     size, content, problem = KINDS[kind]
     path = tmp_path / "hostile.yaml"
