@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import platform
 import re
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, requires, version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dkimctl import __version__
 from dkimctl.cli.commands.login import TEST_PATH, strange_answer
@@ -37,6 +38,9 @@ _OLDEST_PYTHON = (3, 11)
 _OF_USERS = ("service", "postgres", "octodns")  # extras
 _REQUIREMENT = r"([A-Za-z0-9._-]+)(?:\[[^\]]*\])?\s*([^;]*)(?:;\s*(.*))?"
 _BOUND = r"(<=|>=|<|>|==)\s*([0-9.]+)"
+_COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt, "==": operator.eq,
+}  # fmt: skip
 _CONNECT_SECONDS = 10.0
 # A start date is a matter of days; but a signed DNS update is refused if clocks differ by more
 # than five minutes (RFC 8945 section 10).
@@ -151,23 +155,19 @@ def _installed_version(name: str) -> str | None:
 
 
 def _fits(found: str, bounds: str) -> bool:
-    return all(_holds(_numbers(found), sign, _numbers(bound))
-               for sign, bound in re.findall(_BOUND, bounds))  # fmt: skip
+    return all(
+        _COMPARISONS[sign](_release(found), _release(bound))
+        for sign, bound in re.findall(_BOUND, bounds)
+    )
 
 
-def _holds(found: tuple[int, ...], sign: str, bound: tuple[int, ...]) -> bool:
-    length = max(len(found), len(bound))
-    left, right = (one + (0,) * (length - len(one)) for one in (found, bound))
-    return {
-        ">=": left >= right, "<=": left <= right, "<": left < right, ">": left > right,
-        "==": left == right,
-    }[sign]  # fmt: skip
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    """The release of a version, such as (2, 0, 30)."""
-    match = re.match(r"[0-9]+(?:\.[0-9]+)*", text)
-    return tuple(map(int, match[0].split("."))) if match else ()
+def _release(text: str) -> list[int]:
+    """The release of a version, such as [2, 0, 30], to compare it: without zeros at its end."""
+    match = re.match(r"[0-9]+(\.[0-9]+)*", text)
+    numbers = [int(part) for part in match[0].split(".")] if match else []
+    while numbers[-1:] == [0]:
+        numbers.pop()
+    return numbers
 
 
 def check_config(session: Session) -> Iterator[Finding]:

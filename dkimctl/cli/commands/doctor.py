@@ -1,26 +1,37 @@
-"""`dkimctl doctor`: what is wrong with the set-up."""
+"""`dkimctl doctor`: what is wrong with the set-up.
+
+All checks, one after the other: one that fails, or takes too long, does not stop the others.
+"""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from typing import Annotated
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from typing import Annotated, NamedTuple
 
 import typer
 
-from dkimctl.cli import terminal
-from dkimctl.cli.doctor_checks import Finding, State
+from dkimctl.cli import doctor_checks, terminal
+from dkimctl.cli.doctor_checks import Finding, State, wrong
+from dkimctl.cli.doctor_dns import check_ipv6, check_resolver, check_targets
 from dkimctl.cli.options import ACCOUNT, CONNECTION, App, TableOrJson, TableOrJsonOption, examples
 from dkimctl.cli.output.destination import table_layout
-from dkimctl.cli.output.streams import Reporter, write
-from dkimctl.cli.session import open_session
-from dkimctl.errors import ExitCode
+from dkimctl.cli.output.streams import write
+from dkimctl.cli.session import Session, open_session
+from dkimctl.errors import DkimctlError, ExitCode
 from dkimctl.render.renderer import TableLayout
 from dkimctl.render.table import DIM, GREEN, RED, YELLOW, lines_of, styled
+from dkimctl.system.threads import StartThread, start_daemon
+from dkimctl.text.durations import format_duration
 from dkimctl.text.escaping import printable
 
 app = App()
+
+_SECONDS = 60.0
+_FAILED = (State.WRONG, State.UNKNOWN, State.NOT_CHECKED)
+_NO_NEWS = (State.OK, State.NOTE, State.NOT_CHECKED)
 _STYLES = {
     State.OK: GREEN,
     State.WARNING: YELLOW,
@@ -32,7 +43,49 @@ _CHECK_WIDTH = len("embedded service")
 _STATE_WIDTH = max(map(len, State))
 _GAP = "  "
 _LEAST_ROOM = 30  # columns, for the text
-_NO_NEWS = (State.OK, State.NOTE, State.NOT_CHECKED)
+
+
+class Check(NamedTuple):
+    """A check, which is not tried if one that it `needs` has failed."""
+
+    name: str
+    find: Callable[[Session], Iterator[Finding]]
+    needs: tuple[str, ...] = ()
+    is_online: bool = False
+    in_sandbox: bool = True
+    outside_sandbox: bool = True
+    also: tuple[str, ...] = ()  # other names under which it reports
+    seconds: float = _SECONDS  # the longest that it may take
+
+
+_CONFIG, _PROFILE = ("config file",), ("config file", "profile")
+CHECKS = (
+    Check("python", doctor_checks.check_python),
+    Check("libraries", doctor_checks.check_libraries),
+    Check("embedded service", doctor_checks.check_service_extra, outside_sandbox=False),
+    Check("config file", doctor_checks.check_config),
+    Check("profile", doctor_checks.check_profile, _CONFIG),
+    Check("auth URL", doctor_checks.check_auth_url, _PROFILE, is_online=True, in_sandbox=False),
+    Check(
+        "base URL", doctor_checks.check_base_url, _PROFILE, is_online=True, in_sandbox=False,
+        also=("clock",),
+    ),
+    # On a terminal, a keyring has a minute to be unlocked, for each of several calls.
+    Check(
+        "credentials", doctor_checks.check_credentials, _PROFILE, in_sandbox=False,
+        seconds=2 * _SECONDS,
+    ),
+    Check(
+        "token", doctor_checks.check_token, (*_PROFILE, "auth URL", "credentials"), is_online=True,
+        in_sandbox=False,
+    ),
+    Check("ledger", doctor_checks.check_ledger, _PROFILE),
+    Check("resolver", check_resolver, is_online=True),
+    Check("IPv6", check_ipv6, is_online=True),
+    Check("DNS targets", check_targets, (*_PROFILE, "ledger"), is_online=True),
+    Check("keys", doctor_checks.check_keys, (*_PROFILE, "ledger"), also=("timer",)),
+    Check("notices", doctor_checks.check_notices, _CONFIG),
+)  # fmt: skip
 
 
 @app.command(
@@ -58,33 +111,23 @@ def doctor(
 
     The exit code is 1 if something is wrong.
     """
-    from dkimctl.cli.doctor_run import examine
-
     session = open_session(ctx)
-    with terminal.interruptible("nothing was changed"):
-        findings = examine(session, offline=offline)
-        return show_findings(session.reporter, findings, is_json=fmt is TableOrJson.JSON)
-
-
-def show_findings(reporter: Reporter, findings: Iterable[Finding], *, is_json: bool) -> ExitCode:
-    """Write each finding as soon as it is there, or all as JSON; returns the exit code.
-
-    With --quiet, only what is wrong, unknown or a warning.
-    """
+    reporter = session.reporter
     counts: Counter[str] = Counter()
 
-    def counted() -> Iterator[Finding]:
-        for finding in findings:
+    def findings() -> Iterator[Finding]:
+        for finding in examine(session, offline=offline):
             counts[finding.state] += 1
             yield finding._replace(hint=reporter.complete(finding.hint))
 
-    if is_json:
-        items = [one._asdict() for one in counted()]
-        write([json.dumps({"items": items, "count": len(items)}, indent=2) + "\n"])
-    else:
-        shown = (one for one in counted() if not (reporter.quiet and one.state in _NO_NEWS))
-        layout = table_layout(reporter, None)
-        write(line for one in shown for line in _lines(one, layout))
+    with terminal.interruptible("nothing was changed"):
+        if fmt is TableOrJson.JSON:
+            items = [one._asdict() for one in findings()]
+            write([json.dumps({"items": items, "count": len(items)}, indent=2) + "\n"])
+        else:  # each as soon as it is there
+            layout = table_layout(reporter, None)
+            shown = (one for one in findings() if not (reporter.quiet and one.state in _NO_NEWS))
+            write(line for one in shown for line in _lines(one, layout))
     text = ", ".join(f"{state} {counts[state]}" for state in State if counts[state])
     reporter.summarize(text, counts)
     return ExitCode.NO if counts[State.WRONG] else ExitCode.OK
@@ -100,3 +143,65 @@ def _lines(finding: Finding, layout: TableLayout) -> Iterator[str]:
         style = _STYLES.get(finding.state, "") if state else ""
         padded = styled(f"{state:<{_STATE_WIDTH}}", style, layout)
         yield f"{check:<{_CHECK_WIDTH}}{_GAP}{padded}{_GAP}{text}".rstrip() + "\n"
+
+
+def examine(
+    session: Session,
+    *,
+    offline: bool,
+    checks: Iterable[Check] = CHECKS,
+    start_thread: StartThread = start_daemon,
+) -> Iterator[Finding]:
+    """What each check finds, as soon as it has ended; `offline` leaves out what sends anything."""
+    failed: set[str] = set()
+    is_sandbox = bool(session.flags["sandbox"])
+    with suppress(DkimctlError):
+        is_sandbox = session.profile.is_sandbox
+    for check in checks:
+        if not (check.in_sandbox if is_sandbox else check.outside_sandbox):
+            continue
+        missing = next((name for name in check.needs if name in failed), None)
+        if offline and check.is_online:
+            found = _not_checked(check, "it needs the network (--offline)")
+        elif missing is not None:
+            found = _not_checked(check, f"it depends on: {missing}")
+        else:
+            found = _bounded(session, check, start_thread)
+        failed |= {finding.check for finding in found if finding.state in _FAILED}
+        yield from found
+
+
+def _not_checked(check: Check, why: str) -> list[Finding]:
+    return [Finding(name, State.NOT_CHECKED, why) for name in (check.name, *check.also)]
+
+
+def _bounded(session: Session, check: Check, start_thread: StartThread) -> list[Finding]:
+    """What the check finds within its time, in a thread of its own, which may hang."""
+    found: list[Finding] = []
+    failures: list[Exception] = []
+
+    def work() -> None:
+        try:
+            found.extend(check.find(session))
+        except Exception as error:  # noqa: BLE001 - a check that breaks is not the end of others
+            failures.append(error)
+
+    thread = start_thread(work, f"doctor: {check.name}")
+    if thread is None:
+        return [Finding(check.name, State.UNKNOWN, "the system does not allow another thread")]
+    thread.join(check.seconds)
+    if thread.is_alive():
+        limit = format_duration(check.seconds)
+        return [Finding(check.name, State.UNKNOWN, f"no answer within {limit}")]
+    if not failures:
+        return found
+    [error] = failures
+    if isinstance(error, DkimctlError):
+        failure = wrong(check.name, error)
+    else:  # without its own text, which may contain anything
+        text = f"the check itself failed: {type(error).__name__}"
+        failure = Finding(check.name, State.UNKNOWN, text, "report it as a defect of dkimctl")
+    reported = {finding.check for finding in found}
+    why = f"it depends on: {check.name}"
+    rest = [Finding(name, State.NOT_CHECKED, why) for name in check.also if name not in reported]
+    return [*found, failure, *rest]

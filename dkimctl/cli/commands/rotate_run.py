@@ -6,12 +6,13 @@ import contextlib
 import json
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from dkimctl.cli.checking import open_source
 from dkimctl.cli.options import (
     ACCOUNT,
     CONNECTION,
@@ -28,15 +29,15 @@ from dkimctl.cli.output.destination import require_writable, table_layout, write
 from dkimctl.cli.output.results import worst_check
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.cli.output.urgent import warn_of_urgent_keys
+from dkimctl.cli.progress import CheckProgress, RegistrationProgress
 from dkimctl.cli.selection import SelectionArgument, read_selection, require_empty, warn_unmatched
 from dkimctl.cli.session import Session, open_session
-from dkimctl.cli.terminal import interrupting
+from dkimctl.cli.terminal import interrupting, stopping
 from dkimctl.errors import DkimctlError, ExitCode, Interrupted
-from dkimctl.ledger.selection import Selection
 from dkimctl.models.registration import named
 from dkimctl.render.renderer import TableLayout
 from dkimctl.render.table import BOLD_RED, GREEN, RED, YELLOW, Row, below, table
-from dkimctl.rotation.due import Report, State, Step, Task
+from dkimctl.rotation.due import Report, RunPolicy, State, Step, Task, Tools
 from dkimctl.text.escaping import printable
 from dkimctl.text.grouping import MAX_ALIKE, Grouping, and_more, counted, listed, without_names
 
@@ -88,8 +89,6 @@ def run(
     is due.
     """
     from dkimctl.cli.notify import RunNotices
-    from dkimctl.cli.rotation_tools import tools_of
-    from dkimctl.rotation.due import RunPolicy
     from dkimctl.rotation.run import RotationRun
 
     session = open_session(ctx)
@@ -98,13 +97,15 @@ def run(
     if output is not None:
         require_writable(output)  # before anything is done
     selected = read_selection(session, selection)
-    _require_match(session, selected)
+    registered = session.open_ledger(for_writing=False).ours()
+    if next(selected.pick(registered), None) is None:
+        require_empty(session, selected)
 
     runs: list[RotationRun] = []
 
     def execute() -> Report:
-        with _lock(session, dry_run):
-            runs.append(RotationRun(selected, policy, tools_of(session)))
+        with contextlib.nullcontext() if dry_run else session.lock_rotation():
+            runs.append(RotationRun(selected, policy, _tools(session)))
             return runs[-1].execute()
 
     def show(report: Report) -> None:
@@ -134,20 +135,30 @@ def run(
 
 def _made(reports: Sequence[Report]) -> Report:
     """What was done until the command ended; the second report is of the look before a notice."""
-    from dkimctl.rotation.due import Report
-
     begun = [report for report in reports if report.tasks]
     return begun[-1].after(begun[0]) if len(begun) > 1 else next(iter(begun), Report([]))
 
 
-def _lock(session: Session, dry_run: bool) -> AbstractContextManager[None]:
-    return contextlib.nullcontext() if dry_run else session.lock_rotation()
+def _tools(session: Session) -> Tools:
+    """What a run of the session's profile works with."""
+    from dkimctl.publishing.targets import open_targets
 
-
-def _require_match(session: Session, selection: Selection) -> None:
-    registered = session.open_ledger(for_writing=False).ours()
-    if next(selection.pick(registered), None) is None:
-        require_empty(session, selection)
+    reporter = session.reporter
+    return Tools(
+        open_ledger=session.open_ledger,
+        lock_account=session.lock_account,
+        connect=session.connect,
+        limits=session.limits,
+        open_targets=lambda: open_targets(session.config, session.profile.name, session.secrets),
+        open_source=open_source,
+        warn=lambda text: reporter.warn(reporter.complete(text)),
+        stopping=stopping,
+        observing=lambda total: RegistrationProgress(
+            total, reporter, verbose=session.flags["verbose"], may_draw=True
+        ),
+        watching=lambda wanted: CheckProgress(reporter, wanted, may_draw=True),
+        clock=lambda: datetime.now(UTC),
+    )
 
 
 def show_report(

@@ -8,6 +8,7 @@ import threading
 
 import pytest
 
+from dkimctl.cli.commands.doctor import Check, examine
 from dkimctl.cli.doctor_checks import (
     Finding,
     Requirement,
@@ -17,7 +18,6 @@ from dkimctl.cli.doctor_checks import (
     parse_requirement,
 )
 from dkimctl.cli.doctor_dns import resolver_findings
-from dkimctl.cli.doctor_run import Check, examine
 from dkimctl.cli.output.streams import Reporter
 from dkimctl.cli.session import Session
 from dkimctl.errors import UsageError
