@@ -11,40 +11,17 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from dkimctl.client.client import Client
-from dkimctl.client.http import HttpClient
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models.registration import (
     DomainSpec,
     Outcome,
-    Registration,
     Result,
     key_of,
 )
-from dkimctl.models.secret import Secret
-from dkimctl.registration.engine import RegistrationEngine
-from dkimctl.registration.limits import Limits
-from dkimctl.registration.preflight import Planner
-from dkimctl.render.nsupdate import NsupdateRenderer
-from dkimctl.render.renderer import Format, render_all
-from dkimctl.render.spec_yaml import render_spec_yaml
-from dkimctl.rotation.retirement import (
-    RetirementPolicy,
-    RetirementStatus,
-    Stage,
-    as_result,
-    retirement_statuses,
-)
-from dkimctl.rotation.successors import RotationPolicy, find_successors, start_date
-from dkimctl.service import clients
-from dkimctl.service.app import create_app
-from dkimctl.service.database import open_store
-from dkimctl.service.key_pairs import KeyPair
+from dkimctl.render.renderer import Format
 from dkimctl.settings.values import SANDBOX_FIXED
-from dkimctl.specs.names import SelectorTemplate
 from dkimctl.specs.spec_file import load_specs
 from documents import example
-from fakes import Clock
 from rendering import render_text
 
 ACCOUNT = {key: SANDBOX_FIXED[key] for key in ("base_url", "client_id")}
@@ -444,14 +421,6 @@ class TestRetired:
         assert "example.com (selector s1) is due, but check first" in done.err
         assert cli(*NO_CHECK, "example.com", "--max-age-of-check", "2d").json["count"] == 1
 
-    @pytest.mark.parametrize("verdict", ["missing", "inconsistent"])
-    def test_a_successor_that_is_not_published_retires_nothing(self, cli, pair, ledger, verdict):
-        with ledger() as opened:
-            opened.note_looks({key_of("example.com", "s2"): verdict})
-        done = cli(*NO_CHECK, "example.com")
-        assert (done.status, done.json["count"]) == (1, 0)
-        assert re.search(rf"; DNS on [\d-]+: {verdict}$", done.err, re.MULTILINE)
-
     def test_dns_is_asked_and_without_an_answer_nothing_is_listed(self, cli, import_, ledger):
         """The zone of a domain below .invalid is not known, or the root cannot be asked."""
         import_("mail.invalid", "s1", days=200)
@@ -549,138 +518,3 @@ class TestRetired:
         for fmt in ("table", "json", "jsonl", "csv"):
             done = cli("show-dns", "--from", retired, "--format", fmt)
             assert (done.status, "retired" in done.out) == (0, True), fmt
-
-
-class Watch:
-    settled = waiting = ending = tick = lambda *_: None
-
-
-class World:
-    """The service, the ledger, and one clock for both, which only the test advances."""
-
-    def __init__(self, directory, clock, make_key) -> None:
-        self.clock = clock
-        self._store = open_store(directory / "service.db")
-        made = clients.create_client(self._store)
-        self._credentials = made.client_id, Secret(made.secret)
-        app = create_app(self._store, clock=clock, make_key=make_key)
-        url = "http://service.invalid"
-        self._client = Client(
-            auth_url=url, base_url=url, http=HttpClient.in_process(app), clock=clock
-        )
-        self.ledger = Ledger.open(
-            directory / "ledger.db", base_url=url, client_id=made.client_id,
-            clock=clock,
-        )  # fmt: skip
-
-    @property
-    def now(self) -> datetime:
-        return datetime.fromtimestamp(self.clock.now, UTC)
-
-    def register(self, specs) -> list[Outcome]:
-        def send(batch):
-            token = self._client.issue_token(*self._credentials)
-            return self._client.register(token.access_token, batch)
-
-        replaced = {spec.key: spec.replaces for spec in specs if spec.replaces}
-        self.ledger.note_replacements(replaced)
-        engine = RegistrationEngine(
-            self.ledger, Planner(self.ledger), lambda: send,
-            observer=Watch(), warn=lambda text: None, limits=Limits(),
-        )  # fmt: skip
-        results = []
-        engine.run(specs, results.append)
-        return [result.outcome for result in results]
-
-    def successors(self) -> list[DomainSpec]:
-        """The specs that `rotate` prints."""
-        template = SelectorTemplate("s%Y%m%d", self.now)
-        start = start_date(self.now, timedelta(days=3))
-        policy = RotationPolicy(timedelta(days=180), start, 2048, template.selector)
-        specs = find_successors(self.ledger.all(), [], self.now, policy).successors
-        return load_specs("".join(render_spec_yaml(specs, "x")).encode(), "x")
-
-    def see(self, verdict: str, *selectors: str) -> None:
-        """Note a look at DNS."""
-        self.ledger.note_looks({key_of("example.com", one): verdict for one in selectors})
-
-    def _retired(self) -> list[RetirementStatus]:
-        """By looks of the last day."""
-        policy = RetirementPolicy(self.now, self.now - timedelta(days=1))
-        statuses = retirement_statuses(self.ledger.all(), self.ledger.histories(), policy)
-        return [status for status in statuses if status.stage is Stage.RETIRED]
-
-    def retired(self) -> list[str]:
-        return [status.registration.selector for status in self._retired()]
-
-    def deletions(self) -> str:
-        results = map(as_result, self._retired())
-        return "".join(render_all(NsupdateRenderer((), ttl=None), results))
-
-    def close(self) -> None:
-        self.ledger.close()
-        self._client.close()
-        self._store.close()
-
-
-@pytest.fixture
-def world(tmp_path, key_records):
-    clock = Clock(datetime(2026, 11, 21, 12, tzinfo=UTC).timestamp())
-    world = World(tmp_path, clock, lambda key_len: KeyPair(key_records[key_len], b""))
-    yield world
-    world.close()
-
-
-def test_a_whole_rotation_day_by_day(world):
-    """Specs, registration, publication, check and retirement."""
-    first = DomainSpec("example.com", "s1", 2048)
-    assert world.register([first]) == [Outcome.CREATED]
-    world.see("published", "s1")
-
-    world.clock.now += 180 * DAY - 1
-    assert world.successors() == []
-    world.clock.now += 1
-    specs = world.successors()
-    assert specs == [
-        DomainSpec("example.com", "s20270520", 2048, "2027-05-23T12:00+00:00", 0, True, "s1")
-    ]
-    assert world.register(specs) == [Outcome.CREATED]
-    assert world.successors() == []
-
-    world.clock.now += 2 * DAY  # the record is published in time
-    world.see("published", "s1", "s20270520")
-    assert world.successors() == []
-    world.clock.now += 1 * DAY  # signing starts
-    assert world.successors() == world.retired() == []
-
-    world.clock.now += 14 * DAY - 1
-    world.see("published", "s1", "s20270520")
-    assert world.retired() == []
-    world.clock.now += 1
-    assert world.retired() == ["s1"]
-    assert world.deletions() == "update delete s1._domainkey.example.com. IN TXT\nsend\n"
-
-    world.see("published", "s20270520")
-    world.see("missing", "s1")
-    world.ledger.forget([Registration("example.com", "s1")])
-    assert world.retired() == world.successors() == []
-    assert [registration.selector for registration in world.ledger.all()] == ["s20270520"]
-    # The age of a key counts from its registration, three days before it signs.
-    world.clock.now += (180 - 17) * DAY
-    assert [spec.selector for spec in world.successors()] == ["s20271116"]
-
-
-def test_a_record_that_vanished_restarts_its_grace_period(world):
-    world.register([DomainSpec("example.com", "s1", 2048)])
-    world.clock.now += 1 * DAY
-    world.register([DomainSpec("example.com", "s2", 2048, replaces="s1")])
-    world.see("published", "s2")
-    world.clock.now += 13 * DAY
-    world.see("missing", "s2")
-    world.clock.now += 5 * DAY
-    assert world.retired() == []
-    world.see("published", "s2")
-    world.clock.now += 14 * DAY
-    assert world.retired() == [], "that look is too old"
-    world.see("published", "s2")
-    assert world.retired() == ["s1"]
