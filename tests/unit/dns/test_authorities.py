@@ -56,55 +56,15 @@ def test_address_of_two_hosts_is_one_server_with_both_names(find):
     ]
 
 
-def test_zones_with_an_address_in_common_share_the_server_but_not_its_name(resolver_with):
-    records = {
-        ("example.org", "NS"): ["ns.example.org."],
-        ("ns.example.org", "A"): ["192.0.2.2"],
-    }
-
-    async def work():
-        zones = ZoneServers(resolver_with(RECORDS | records), Server)
-        return [(await zones.zone(name)).servers for name in ("example.com", "example.org")]
-
-    first, second = asyncio.run(work())
-    by_label = {server.label: server.responder for server in (*first, *second)}
-    assert {label for label in by_label if "192.0.2.2" in label} == {
-        "ns2.example.net (192.0.2.2)",
-        "ns.example.org (192.0.2.2)",
-    }
-    assert by_label["ns2.example.net (192.0.2.2)"] is by_label["ns.example.org (192.0.2.2)"]
-
-
 def test_server_has_no_ipv6_if_only_aaaa_fails(find):
     servers = find({("ns1.example.net", "AAAA"): NoAnswer("SERVFAIL")})
     assert [address for _, address in servers] == ["192.0.2.1", "192.0.2.2", "192.0.2.3"]
-
-
-@pytest.mark.parametrize(
-    "records",
-    [
-        {("ns2.example.net", "A"): ["HS", r"\# 4 7f000001"]},
-        {("ns2.example.net", "A"): [], ("ns2.example.net", "AAAA"): ["HS", r"\# 1 00"]},
-    ],
-)
-def test_records_of_another_class_are_ignored(find, records):
-    assert [host for host, _ in find(records)] == ["ns1.example.net"] * 2
-
-
-def test_server_without_any_address_is_left_out(find):
-    servers = find({("ns2.example.net", "A"): []})
-    assert len(servers) == 2
 
 
 @pytest.mark.parametrize("zone", ["example.net", "example.org"])
 def test_zone_without_servers_is_no_answer(find, zone):
     with pytest.raises(NoAnswer, match=f"no server with an address for the zone {zone}"):
         find({("example.net", "NS"): ["nowhere.example."]}, zone)
-
-
-def test_failing_ns_query_is_no_answer(find):
-    with pytest.raises(NoAnswer, match="the resolver is silent"):
-        find({("example.com", "NS"): NoAnswer("the resolver is silent")})
 
 
 @pytest.mark.parametrize("key", [("ns2.example.net", "A"), ("ns3.example.net", "AAAA")])
@@ -114,26 +74,6 @@ def test_server_with_an_unknown_address_does_not_hide_the_others(find, key):
     silent = [label for label, address in servers if not address]
     assert silent == [key[0]]
     assert len(servers) > 1
-
-
-class ServerWithFailures:
-    def __init__(self, address, resets):
-        self.reset_failures = lambda: resets.append(address)
-
-
-def test_forget_resets_the_failures_of_servers(resolver_with):
-    resets = []
-
-    async def work():
-        zones = ZoneServers(
-            resolver_with(RECORDS),
-            lambda address: ServerWithFailures(address, resets),
-        )
-        await zones.zone("example.com")
-        zones.forget()
-
-    asyncio.run(work())
-    assert sorted(resets) == ["192.0.2.1", "192.0.2.2", "192.0.2.3", "2001:db8::1"]
 
 
 def test_zone_is_looked_up_once_until_all_is_forgotten(resolver_with):

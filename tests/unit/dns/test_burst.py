@@ -91,13 +91,6 @@ def test_no_more_questions_than_allowed_are_in_flight(name_server, number):
     assert there.most_in_flight == min(number, len(there.asked))
 
 
-@pytest.mark.parametrize("recursion", [False, True])
-def test_recursion_desired_only_on_request(name_server, recursion):
-    there = name_server()
-    ask(there, recursion=recursion)
-    assert {bool(wire[2] & 1) for wire in there.asked} == {recursion}
-
-
 FAULTS = [{"rcode": rcode} for rcode in sorted(EDNS_REFUSALS - {dns.rcode.BADVERS})]
 
 
@@ -109,20 +102,6 @@ def test_truncated_and_edns_refusals_are_left_out_at_once(name_server, reply, an
     assert are_answered(MANY[::2], result.answers)
     assert (result.truncated, result.refused) == ((25, 0) if "flags" in fault else (0, 25))
     assert time.monotonic() - start < 10
-
-
-@pytest.mark.parametrize("rcode", [dns.rcode.SERVFAIL, dns.rcode.REFUSED, dns.rcode.NXDOMAIN])
-def test_other_rcodes_are_answers(name_server, reply, rcode):
-    answers = ask(name_server(lambda wire: [reply(wire, "", rcode=rcode)]), refusals=())
-    assert are_answered(MANY, answers)
-    assert {answer.rcode for answer in answers.values()} == {rcode}
-
-
-@pytest.mark.parametrize("edns", [False, True])
-def test_edns_is_used_on_request(name_server, edns):
-    there = name_server()
-    ask(there, edns=edns)
-    assert {dns.message.from_wire(wire).edns for wire in there.asked} == {0 if edns else -1}
 
 
 def test_lost_answers_are_left_out_after_a_short_wait(name_server, answering):
@@ -141,24 +120,6 @@ def test_forged_and_repeated_answers_are_ignored(name_server, reply):
     answers = ask(name_server(forging), in_flight=1)
     assert are_answered(MANY, answers)
     assert {answer.values for answer in answers.values()} == {(b"v=DKIM1",)}
-
-
-def test_closed_port_is_no_error(name_server):
-    there = name_server()
-
-    async def work():
-        async with there:
-            port = there.port
-        async with asyncio.timeout(20):
-            return await burst("127.0.0.1", port, MANY, OPTIONS)
-
-    assert asyncio.run(work()).answers == {}
-
-
-def test_no_questions_take_no_time(name_server):
-    there = name_server()
-    assert ask(there, ()) == {}
-    assert there.asked == []
 
 
 def test_other_datagrams_do_not_extend_the_wait(name_server):

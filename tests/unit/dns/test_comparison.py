@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import re
 import string
 
 import dkim
@@ -136,14 +135,6 @@ def test_tags_that_verifiers_refuse_are_a_mismatch(value, reason):
     assert compare_values(OURS, [value]) == Finding(MISMATCH, reason)
 
 
-def test_what_is_registered_is_no_difference():
-    registered = f"{OURS}; t=y; s=email; h=sha256:sha1"
-    value = f"v=DKIM1;h=sha1:sha256;s=email;t=y;p={KEY}"
-    assert compare_values(registered, [value]) == Finding(PUBLISHED)
-    finding = compare_values(registered, [OURS])
-    assert finding.reason == "verifiers accept it, but not as registered: h=, s=, t="
-
-
 def summary(key: str, bits: int) -> str:
     digest = hashlib.sha256(base64.b64decode(key)).hexdigest()
     return f"{bits} bits, SHA-256 {digest[:16]}"
@@ -157,11 +148,6 @@ def test_another_key_is_told_with_both_fingerprints(key_records):
     assert compare_values(registered, [f"{other}; t=y; x-y=1"]) == finding
     refused = compare_values(registered, [f"{other}; s=web"])
     assert refused.reason.endswith(f"; {finding.reason}")
-
-
-@pytest.mark.parametrize("value", [f"v=DKIM1; p={OTHER_KEY}", f"p={OTHER_KEY}; n={KEY}"])
-def test_other_key_is_a_mismatch(value):
-    assert compare_values(OURS, [value]).verdict is MISMATCH
 
 
 def test_base64_of_the_same_key_may_be_spelt_in_several_ways(key_records):
@@ -185,11 +171,6 @@ def test_a_record_whose_key_is_too_far_behind_is_malformed():
     assert compare_values(OURS, [f"{OURS}; n={'x' * 5000}"]) == Finding(PUBLISHED)
 
 
-@pytest.mark.parametrize("tag", ["t=y:s", "t=s:y", "t= s : y", "t=s:y:s"])
-def test_order_of_flags_does_not_matter(tag):
-    assert compare_values(f"{OURS}; t=y:s", [f"{OURS}; {tag}"]).verdict is PUBLISHED
-
-
 @pytest.mark.parametrize(
     ("value", "length"),
     [
@@ -206,21 +187,11 @@ def test_cut_record_is_truncated_wherever_it_was_cut(value, length):
     assert compare_values(OURS, [value]) == Finding(TRUNCATED, f"only {length} are published")
 
 
-def test_2048_bit_record_cut_after_one_string_is_truncated(key_records):
-    finding = compare_values(key_records[2048], [key_records[2048][:255]])
-    assert finding.verdict is TRUNCATED
-    assert "the first 232 of 392 characters of the key" in finding.reason
-
-
 @pytest.mark.parametrize("value", [f'"{OURS}"', f"v=DKIM1\\; k=rsa\\; p={KEY}", f'"{OURS[:50]}" "'])
 def test_quotes_or_backslashes_in_the_value_are_malformed(value):
     finding = compare_values(OURS, [value])
     assert finding.verdict is MALFORMED
     assert ("quotation marks" if '"' in value else "backslashes") in finding.reason
-
-
-def test_quotes_and_backslashes_together_are_malformed():
-    assert compare_values(OURS, [f'"v=DKIM1\\; p={KEY}"']).verdict is MALFORMED
 
 
 @pytest.mark.parametrize(
@@ -258,17 +229,6 @@ def test_empty_key_is_revoked(value):
     assert compare_values(OURS, [value]).verdict is Verdict.REVOKED
 
 
-@pytest.mark.parametrize("value", [" ", "   "])
-def test_blank_value_is_malformed_and_not_truncated(value):
-    assert compare_values(OURS, [value]).verdict is MALFORMED
-
-
-def test_tab_is_the_same_as_a_space():
-    assert (
-        compare_values(OURS, [OURS.replace("; ", ";\t")]).verdict is PUBLISHED
-    )  # RFC 6376 section 2.8
-
-
 def test_no_record_is_missing():
     assert compare_values(OURS, []) == Finding(Verdict.MISSING)
 
@@ -289,16 +249,6 @@ def test_several_records_are_duplicate_and_the_reason_says_whether_ours_is_one(v
     assert reason in finding.reason
 
 
-def test_record_with_the_same_meaning_is_ours_among_several():
-    finding = compare_values(OURS, [f"v=DKIM1;p={KEY}", SPF])
-    assert ", one of them ours" in finding.reason
-
-
-@given(st.lists(st.text(st.characters(), max_size=80), max_size=3))
-def test_any_values_have_a_finding(values):
-    assert compare_values(OURS, values).verdict in Verdict
-
-
 @given(
     st.lists(st.sampled_from([*'vkgpnst=;: \\"\x7fé', "DKIM1", "rsa", KEY, KEY[:9], "v=DKIM1;"]))
 )
@@ -307,50 +257,6 @@ def test_any_pieces_of_a_record_have_a_finding(pieces):
     assert (compare_values(OURS, [value]).reason == "") == (
         compare_values(OURS, [value]).verdict is PUBLISHED
     )
-
-
-@pytest.mark.parametrize("bits", [1024, 2048, 4096])
-def test_part_of_a_record_is_never_published(key_records, bits):
-    whole = key_records[bits]
-    verdicts = {compare_values(whole, [whole[:length]]).verdict for length in range(1, len(whole))}
-    assert verdicts == {TRUNCATED, Verdict.REVOKED}  # where it ends in p=
-
-
-HEADS = st.sampled_from(["v=DKIM1; g=*; k=rsa; ", "v=DKIM1;k=rsa;", "", "v = DKIM1 ; n = a b ; "])
-ENDS = st.sampled_from(["", ";", "; t=s", " ; n=a b c"])
-
-
-@given(HEADS, ENDS, st.data())
-def test_the_numbers_of_a_cut_record_are_true(head, end, data):
-    registered = f"{head}p={KEY}{end}"
-    value = registered[: data.draw(st.integers(1, len(registered)))]
-    at = data.draw(st.integers(0, len(value)))
-    value = value[:at] + data.draw(st.sampled_from(["", " ", "\t", "  "])) + value[at:]
-    finding = compare_values(registered, [value])
-    if finding.verdict is not TRUNCATED:
-        return
-    shown, whole = map(int, re.findall(r"\d+", finding.reason))
-    assert shown < whole
-    if finding.reason.endswith("characters of the key are published"):
-        assert whole == len(KEY)
-        assert shown == len("".join(re.search(r"p\s*=(.*)", value)[1].split()))
-    else:
-        assert whole == len("".join(registered.split()))
-        assert shown == len("".join(value.split()))
-
-
-@given(st.integers(0, len(OURS)), st.text(st.characters(codec="ascii"), min_size=1, max_size=6))
-def test_text_within_a_record_never_makes_it_truncated_to_more_than_there_is(at, text):
-    value = OURS[:at] + text + OURS[at:]
-    finding = compare_values(OURS, [value])
-    if finding.verdict is TRUNCATED:
-        shown, whole = map(int, re.findall(r"\d+", finding.reason))
-        assert 0 < shown < whole
-    if finding.verdict is PUBLISHED:
-        assert "".join(KEY.split()) in "".join(value.split())
-    if "another key" in finding.reason:
-        key = "".join(value.partition("p=")[2].partition(";")[0].split())
-        assert summary(key, 1024).partition(", ")[2] in finding.reason
 
 
 MEANINGS = st.fixed_dictionaries(

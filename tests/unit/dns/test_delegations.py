@@ -117,10 +117,6 @@ def test_delegation_that_agrees_changes_nothing(find):
     assert (labels, zone.unknown_delegation) == (BOTH, "")
 
 
-def test_delegation_without_glue_agrees_as_well(find):
-    assert find({A: referral("NS1.example.com", "ns2.example.com")})[1] == BOTH
-
-
 def test_old_server_in_the_delegation_is_asked(find):
     old = referral("ns1.example.com", "old.example.com", glue=[("old.example.com", "192.0.2.9")])
     assert find({A: old})[1] == [
@@ -145,11 +141,6 @@ def test_glue_of_a_host_outside_of_the_zone_above_is_not_believed(find):
     assert find({A: forged})[1][-1] == "ns.other.test (192.0.2.3), only in the delegation"
 
 
-def test_glue_of_a_host_that_is_no_server_is_ignored(find):
-    more = referral("ns1.example.com", "ns2.example.com", glue=[("x.example.com", "192.0.2.66")])
-    assert find({A: more})[1] == BOTH
-
-
 def test_host_of_the_delegation_whose_address_is_not_known_is_named(find):
     changes = {("old.example.net", "A"): NoAnswer("SERVFAIL")}
     _, labels = find({A: referral("ns1.example.com", "old.example.net")}, changes)
@@ -160,23 +151,9 @@ def test_host_of_the_delegation_whose_address_is_not_known_is_named(find):
     ]
 
 
-def test_own_host_whose_address_is_not_known_is_named(find):
-    changes = {("ns2.example.com", "A"): NoAnswer("SERVFAIL")}
-    _, labels = find({A: referral("ns1.example.com")}, changes)
-    assert labels == ["ns2.example.com, only in the zone's own NS records", BOTH[0]]
-
-
 def test_zone_whose_own_ns_records_have_no_address_is_found_by_its_delegation(find):
     _, labels = find({A: AGREES}, {("example.com", "NS"): ["nowhere.example.com."]})
     assert labels == [f"{label}, only in the delegation" for label in BOTH]
-
-
-@pytest.mark.parametrize("first", [SILENT, NO_ROUTE, refusal, from_below, denial, from_cache])
-def test_next_server_of_the_zone_above_is_asked(find, first):
-    old = referral("old.example.com", glue=[("old.example.com", "192.0.2.9")])
-    zone, labels = find({A: first, B: old})
-    assert labels[-1] == "old.example.com (192.0.2.9), only in the delegation"
-    assert zone.unknown_delegation == ""
 
 
 @pytest.mark.parametrize("answer", [from_below, from_below_without_ns])
@@ -203,14 +180,6 @@ def test_delegation_is_not_known_if_no_server_answers(find, answer, reason):
         "the delegation of example.com is not known: "
         f"b.tld.test (192.0.2.102): NS example.com: {reason}"
     )
-
-
-@pytest.mark.parametrize("key", [("com", "SOA"), ("com", "NS"), ("a.tld.test", "A")])
-def test_delegation_is_not_known_if_the_servers_above_are_not(find, key):
-    failing = {("b.tld.test", "A"): [], key: NoAnswer("the resolver is silent")}
-    zone, labels = find({A: AGREES}, failing)
-    assert labels == BOTH
-    assert zone.unknown_delegation.startswith("the delegation of example.com is not known: ")
 
 
 def test_only_three_silent_servers_are_waited_for(resolver_with):
@@ -241,28 +210,3 @@ def test_one_server_of_the_zone_above_is_asked_once_per_zone(resolver_with):
     asyncio.run(work())
     assert servers[A].asked == [f"NS {name}" for name in names]
     assert len([asked for asked in resolver.asked if asked[0] == "com"]) == 2
-
-
-def test_delegation_is_looked_up_again_after_forget(resolver_with):
-    servers = {address: Answering(AGREES) for address in (A, B, "192.0.2.1", "192.0.2.2")}
-
-    async def work():
-        resolver = resolver_with(RECORDS)
-        zones = ZoneServers(resolver, servers.__getitem__)
-        for _ in range(2):
-            await zones.zone("example.com")
-            zones.forget()
-        assert resolver.asked.count(("com", "NS")) == 2
-
-    asyncio.run(work())
-    assert servers[A].asked == ["NS example.com"] * 2
-
-
-def test_zone_below_the_root_has_a_delegation_as_well(find):
-    changes = {
-        ("com", "SOA"): [],
-        (".", "SOA"): SOA,
-        (".", "NS"): ["a.tld.test."],
-    }
-    old = referral("old.example.com", glue=[("old.example.com", "192.0.2.9")])
-    assert find({A: old}, changes)[1][-1] == "old.example.com (192.0.2.9), only in the delegation"

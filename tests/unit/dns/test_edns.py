@@ -77,12 +77,6 @@ def test_refusal_with_and_without_edns_is_the_answer(name_server, reply, rcode):
     assert list(map(uses_edns, there.asked)) == [True, False]
 
 
-def test_name_error_is_not_asked_again(name_server, reply):
-    there = name_server(lambda wire: [reply(wire, "", rcode=dns.rcode.NXDOMAIN)])
-    assert run(there, ask_one).rcode == dns.rcode.NXDOMAIN
-    assert len(there.asked) == 1
-
-
 async def ask_twice(server):
     await server.prefetch(MANY)
     answers = [await server.ask(question) for question in MANY]
@@ -123,19 +117,6 @@ def test_server_that_refuses_everything_is_remembered(name_server, reply):
     answers = run(there, ask_twice, max_in_flight=8)
     assert {answer.rcode for answer in answers} == {dns.rcode.REFUSED}
     assert len(there.asked) == 3 * len(MANY) + 8
-
-
-def test_one_refusal_does_not_end_the_use_of_edns(name_server, reply):
-    refused = {b"\x02s7", b"\x02s8"}
-
-    def over_udp(wire):
-        is_refused = uses_edns(wire) and wire[12:15] in refused
-        return [reply(wire, "", rcode=dns.rcode.SERVFAIL) if is_refused else reply(wire)]
-
-    there = name_server(over_udp)
-    answers = run(there, ask_twice, max_in_flight=8)
-    assert {answer.values for answer in answers} == {(b"v=DKIM1",)}
-    assert sum(not uses_edns(wire) for wire in there.asked) == 4
 
 
 def test_lost_answers_do_not_end_the_use_of_edns(name_server, reply):

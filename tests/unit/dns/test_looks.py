@@ -10,7 +10,6 @@ from dkimctl.dns.verdicts import (
     Finding,
     ServerFinding,
     Verdict,
-    combine_findings,
 )
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models.registration import key_of
@@ -39,10 +38,6 @@ def test_every_verdict_is_noted(verdict):
     assert looks_of(make_check(verdict, verdict, verdict)).latest == {KEY: verdict}
 
 
-def test_a_domain_without_a_zone_is_missing():
-    assert looks_of(make_check(MISSING)).latest == {KEY: MISSING}
-
-
 def test_no_answer_is_not_noted():
     assert not looks_of(make_check(NO_ANSWER, NO_ANSWER)).latest
     assert not looks_of(make_check(NO_ANSWER)).latest
@@ -59,14 +54,6 @@ def test_no_answer_is_not_noted():
 )
 def test_with_a_silent_server_nothing_is_published_or_gone(verdict, noted):
     assert looks_of(make_check(verdict, verdict, NO_ANSWER)).latest == noted
-
-
-def test_a_silent_server_at_the_target_of_an_alias_counts_as_well():
-    there = [ServerFinding(name, Finding(one)) for name, one in (("a", MISSING), ("b", NO_ANSWER))]
-    finding = combine_findings(there)
-    check = make_check(MISSING)._replace(servers=(ServerFinding("192.0.2.1", finding),))
-    assert finding.verdict is MISSING
-    assert looks_of(check).latest == {KEY: Verdict.INCONSISTENT}
 
 
 @pytest.mark.parametrize(
@@ -101,19 +88,6 @@ def open_ledger(tmp_path, make_registration):
     with open_() as ledger:
         ledger.record([make_registration()])
     return open_
-
-
-def test_a_record_that_was_gone_in_between_is_published_anew(open_ledger):
-    with open_ledger(2000.0) as ledger:
-        ledger.note_looks({KEY: "published"})
-    with recording_looks(lambda: open_ledger(3000.0), on_failure=pytest.fail) as looks:
-        looks.add(make_check(MISSING))
-        looks.add(make_check(PUBLISHED))
-    with open_ledger() as ledger:
-        history = ledger.histories()[KEY]
-    assert history.verdict == "published"
-    assert history.published_at == history.looked_at
-    assert history.looked_at.timestamp() == 3000
 
 
 def test_looks_are_recorded_even_if_an_error_ends_the_checks(open_ledger):

@@ -104,20 +104,11 @@ def test_name_of_any_bytes_can_be_asked_for(labels):
         assert (message.name, message.rdtype) == (name, dns.rdatatype.NS)
 
 
-def test_txt_question_is_the_general_question():
-    assert make_txt_question("S1._DomainKey.Example.COM") == make_question(NAME, dns.rdatatype.TXT)
-
-
 @given(strings=STRINGS)
 def test_strings_of_a_record_are_one_value(strings):
     answer = read(txt(strings))
     assert answer.values == (b"".join(strings),)
     assert (answer.rcode, answer.alias, answer.delegated) == (0, "", "")
-
-
-@given(values=st.lists(STRINGS, min_size=1, max_size=4, unique_by=tuple))
-def test_each_of_several_records_is_a_value(values):
-    assert sorted(read(txt(*values)).values) == sorted(map(b"".join, values))
 
 
 def spelled_out(strings: list[bytes], asked=ASKED, flags: int = 0x8400) -> bytes:
@@ -162,17 +153,6 @@ def test_flags_are_read():
         assert (answer.is_authoritative, answer.is_recursive) == expected
         answer = read(txt([b"x"], [b"y"]), flags=flags)
         assert (answer.is_authoritative, answer.is_recursive) == expected
-
-
-@pytest.mark.parametrize("records", [[txt([b"x"])], [txt([b"x"], [b"y"])], []])
-def test_answer_is_validated_if_its_flags_say_so(records):
-    assert read(*records, flags="RA AD").is_validated
-    assert not read(*records, flags="RA").is_validated
-
-
-@pytest.mark.parametrize("rcode", ["SERVFAIL", "NXDOMAIN", "REFUSED"])
-def test_record_does_not_hide_the_rcode(rcode):
-    assert rcode_text(read(txt([b"x"]), rcode=rcode).rcode) == rcode
 
 
 def test_question_is_compared_without_case():
@@ -222,22 +202,6 @@ def test_other_negative_answers_mean_what_dnspython_reads(change):
     assert (answer.rcode, answer.zone) == (made.rcode(), "example.com")
 
 
-@pytest.mark.parametrize("place", [11, 13, 16, 42, 0x3FFF])
-def test_soa_whose_owner_is_no_name_of_the_question_is_ignored(place):
-    wire = response(authority=[record("example.com", "SOA", SOA)]).to_wire()
-    at = HEADER_SIZE + len(ASKED.section)
-    answer = decode(wire[:at] + (0xC000 | place).to_bytes(2) + wire[at + 2 :], ASKED)
-    assert answer is None or answer.zone == ""
-
-
-def test_soa_of_another_zone_is_ignored():
-    assert read(authority=[record("example.net", "SOA", SOA)]).zone == ""
-
-
-def test_other_types_are_no_values():
-    assert read(record(NAME, "A", "192.0.2.1"), record("example.net", "TXT", "x")).values == ()
-
-
 def test_alias_with_its_target_in_the_answer_has_its_value():
     answer = read(
         record(NAME, "CNAME", "one.example.net."),
@@ -245,11 +209,6 @@ def test_alias_with_its_target_in_the_answer_has_its_value():
         txt([b"v=", b"DKIM1"], owner="two.example.net"),
     )
     assert (answer.alias, answer.values) == ("one.example.net", (b"v=DKIM1",))
-
-
-def test_alias_without_its_target_is_read():
-    answer = read(record(NAME, "CNAME", "s1.Hosted.example."))
-    assert (answer.alias, answer.values, answer.delegated) == ("s1.hosted.example", (), "")
 
 
 def test_alias_target_with_dots_in_a_label_can_be_asked_for():
@@ -275,19 +234,9 @@ def test_referral_names_the_delegated_zone():
     assert (answer.delegated, answer.is_authoritative) == ("_domainkey.example.com", False)
 
 
-@pytest.mark.parametrize("flags", ["AA", "AA RA"])
-def test_authoritative_ns_records_are_no_referral(flags):
-    assert read(authority=[record("example.com", "NS", "ns.test.")], flags=flags).delegated == ""
-
-
 def test_ns_records_beside_an_answer_are_no_referral():
     servers = [record("example.com", "NS", "ns.test.")]
     assert read(txt([b"x"], [b"y"]), authority=servers, flags="RA").delegated == ""
-
-
-def test_referral_to_another_zone_is_ignored():
-    servers = [record("example.net", "NS", "ns.test.")]
-    assert read(authority=servers, flags="RD").delegated == ""
 
 
 @pytest.mark.parametrize("answer", [(), (txt([b"x"]),)])
@@ -305,20 +254,6 @@ OTHERS = [
 
 @pytest.mark.parametrize("other", OTHERS)
 def test_answer_to_another_question_is_none(other):
-    assert decode(other.to_wire(), ASKED) is None
-
-
-def test_answer_of_another_class_is_none():
-    chaos = ASKED._replace(section=ASKED.section[:-1] + b"\3")
-    assert decode(spelled_out([b"x"], asked=chaos), ASKED) is None
-
-
-def test_query_is_no_answer():
-    assert decode(encode(7, ASKED, recursion=False), ASKED) is None
-
-
-def test_truncated_answer_to_another_question_is_none():
-    other = response(flags="TC", asked=make_txt_question("other.example.com"))
     assert decode(other.to_wire(), ASKED) is None
 
 
@@ -340,47 +275,6 @@ def test_every_rcode_has_a_name(rcode):
     assert rcode_text(rcode)
 
 
-def decoded(wire: bytes, asked=ASKED) -> Answer | None:
-    try:
-        return decode(wire, asked)
-    except TruncatedAnswer:
-        return None
-
-
-@given(st.binary(max_size=200))
-def test_any_bytes_are_an_answer_none_or_truncated(wire):
-    decoded(wire)
-    decoded(b"\0\7\x84\0\0\1\0\1\0\0\0\0" + ASKED.section + wire)
-    decoded(b"\0\7\x84\0\0\1\0\2\0\1\0\1" + ASKED.section + wire)
-    owner = b"\xc0\x0c\0\x10\0\1\0\0\0\x3c"
-    decoded(b"\0\7\x84\0\0\1\0\1\0\0\0\0" + ASKED.section + owner + wire)
-
-
-RESPONSES = [
-    response(txt([b"v=DKIM1", b"p=x"])),
-    response(txt([b"one"], [b"two"])),
-    response(record(NAME, "CNAME", "two.example.net."), txt([b"x"], owner="two.example.net")),
-    response(authority=[record("example.com", "SOA", SOA)], rcode="NXDOMAIN"),
-    response(authority=[record("_domainkey.example.com", "NS", "ns.test.")], flags="RD"),
-    response(rcode="BADVERS"),
-]
-
-
-@given(
-    made=st.sampled_from(RESPONSES),
-    changes=st.lists(st.tuples(st.integers(0, 400), st.integers(0, 255)), max_size=4),
-    end=st.integers(0, 400),
-)
-def test_response_with_wrong_bytes_is_an_answer_none_or_truncated(made, changes, end):
-    wire = bytearray(made.to_wire())
-    for at, byte in changes:
-        wire[at % len(wire)] = byte
-    decoded(bytes(wire))
-    decoded(bytes(wire[:end]))
-    kind = dns.rdatatype.NS
-    decoded(bytes(wire), make_question(NAME, kind))
-
-
 @pytest.mark.parametrize(("kind", "data"), [("A", "7f000001"), ("AAAA", "00" * 16)])
 def test_address_of_class_any_does_not_spoil_later_ones(kind, data):
     """In a process that has read none before: dnspython keeps what it has found of each type."""
@@ -398,11 +292,3 @@ def test_address_of_class_any_does_not_spoil_later_ones(kind, data):
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout == f"{usual[0].address}\n", done.stderr
-
-
-@pytest.mark.parametrize("opcode", range(16))
-def test_response_with_another_opcode_raises_nothing(opcode):
-    for made in RESPONSES:
-        wire = bytearray(made.to_wire())
-        wire[2] |= opcode << 3
-        decoded(bytes(wire))

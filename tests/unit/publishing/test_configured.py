@@ -6,7 +6,7 @@ import pytest
 
 from dkimctl.credentials.keyring_store import KeyringStore
 from dkimctl.credentials.sources import ReferencedSecrets
-from dkimctl.errors import CredentialsError, ServiceError, UsageError
+from dkimctl.errors import CredentialsError, ServiceError
 from dkimctl.publishing.changes import Access, Applied
 from dkimctl.publishing.targets import DeferredTarget, open_targets
 from dkimctl.settings.config import Config, DnsTarget
@@ -62,14 +62,6 @@ def broken() -> FakeTarget:
 def test_a_profile_has_its_targets_in_their_order(profile, labels):
     targets = open_targets(CONFIG, profile, SECRETS)
     assert [configured.target.label for configured in targets] == labels
-
-
-def test_zones_and_ttl_are_known_before_a_key_is_read():
-    first, second = open_targets(CONFIG, "default", SECRETS)
-    assert (first.zones, first.target.ttl) == (("example.com",), 300)
-    assert (second.zones, second.target.ttl) == ((), 3600)
-    with pytest.raises(UsageError, match="no such TSIG key file: /none"):
-        first.target.find_zones(["example.com"])
 
 
 def test_a_missing_secret_is_an_error_when_the_target_is_used():

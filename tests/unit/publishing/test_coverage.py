@@ -48,19 +48,6 @@ def test_a_glob_is_for_the_zone_and_not_for_the_name():
     assert _place(NAME, below) == ("glob", "mail.example.com")
 
 
-def test_the_first_of_two_targets_with_the_same_zone_name_has_it():
-    first, second = (_target(label, ["example.com"], "example.com") for label in "ab")
-    assert _place(NAME, first, second) == ("a", "example.com")
-
-
-def test_no_target_has_the_zone():
-    assert _place(NAME) is None
-    assert _place(NAME, _target("all", ["example.org"])) is None
-    assert _place(NAME, _target("other", ["example.org"], "example.org")) is None
-    # Part of a label is not a zone above it.
-    assert _place("s1._domainkey.notexample.com", _target("a", ["example.com"])) is None
-
-
 def test_a_zone_below_the_named_one_is_not_meant_by_it():
     parent = _target("parent", ["example.com", "mail.example.com"], "example.com")
     assert _place(NAME, parent) is None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import logging
 import subprocess
 import sys
 import threading
@@ -176,29 +175,6 @@ def test_a_provider_that_writes_whole_zones_loses_no_other_record(target, direct
     assert records(directory).keys() == before.keys() - ours
 
 
-def test_a_provider_may_write_the_zone_from_either_side_of_the_plan(failing):
-    plans: list = []
-    target = failing(applied=plans)
-    assert errors(target.apply("example.com", [change(D1, None, RETIRED), change(D3, KEY)])) == {
-        D1: None, D3: None,
-    }  # fmt: skip
-    (plan,) = plans
-    existing, desired = (
-        {(record.fqdn, record._type) for record in zone.records}
-        for zone in (plan.existing, plan.desired)
-    )
-    assert existing - desired == {(f"{D1}.", "TXT")}
-    assert desired - existing == {(f"{D3}.", "TXT")}
-    assert len(existing) == 9
-    assert [type(one).__name__ for one in plan.changes] == ["Delete", "Create"]
-
-
-def test_zones_with_names_in_unicode_are_found(directory, target):
-    (directory / "bücher.example.yaml").write_text("---\n{}\n")
-    name = "s1._domainkey.xn--bcher-kva.example"
-    assert target.find_zones([name]) == {name: "xn--bcher-kva.example"}
-
-
 def test_aliases_and_delegations_are_told(target):
     delegated = "s1._domainkey.x.sub.example.com"
     assert target.read("example.com", [D2, delegated, D1.upper()]) == {
@@ -225,21 +201,6 @@ def test_values_without_a_form_in_octodns_are_refused(target, directory, value):
     assert done[D4] is None
 
 
-def test_thresholds_refuse_nothing(directory, target):
-    names = [f"s1._domainkey.m{number}.example.com" for number in range(20)]
-    done = target.apply("example.com", [change(name, KEY) for name in names])
-    assert errors(done) == dict.fromkeys(names)
-    published = target.read("example.com", names)
-    done = target.apply("example.com", [change(name, None, published[name]) for name in names])
-    assert errors(done) == dict.fromkeys(names)
-
-
-def test_zones_are_those_that_the_provider_lists(target):
-    assert target.find_zones([D1, "s1._domainkey.example.net"]) == {
-        D1: "example.com", "s1._domainkey.example.net": None,
-    }  # fmt: skip
-
-
 def test_zones_in_other_scripts_are_found(target, directory):
     (directory / "example.com.yaml").rename(directory / "bücher.example.yaml")
     name = "s1._domainkey.d1.xn--bcher-kva.example"
@@ -260,15 +221,6 @@ def test_a_zone_that_is_not_there_is_not_made(target, directory):
     done = errors(target.apply("example.net", [change(name, KEY)]))
     assert isinstance(done[name], NegativeAnswer)
     assert [path.name for path in directory.iterdir()] == ["example.com.yaml"]
-
-
-def test_access_is_checked_by_reading(target, directory):
-    access = target.check_access("example.com", [D1])
-    assert access[:2] == (True, None)
-    assert access.reason
-    with pytest.raises(NegativeAnswer):
-        target.check_access("example.net", [D1])
-    assert (directory / "example.com.yaml").read_text() == ZONE
 
 
 class HTTPError(OSError):
@@ -359,16 +311,6 @@ def test_names_of_zones_and_records_are_no_refusal(failing, text, expected):
     assert text in caught.value.message
 
 
-def test_names_are_no_refusal_when_zones_are_listed(failing, monkeypatch):
-    def list_zones(provider):
-        raise RuntimeError("zone permission.io: rate limit exceeded")
-
-    target = failing()
-    monkeypatch.setattr(YamlProvider, "list_zones", list_zones)
-    with pytest.raises(ServiceError):
-        target.find_zones(["s1._domainkey.permission.io"])
-
-
 QUOTED = 'pass"word\\with/all&of it'
 
 
@@ -405,11 +347,6 @@ def test_a_text_with_a_short_secret_is_withheld(failing, text):
     for secret in ('sh"rt', 'sh"rt\n'):
         with pytest.raises(ServiceError, match=r"ValueError$"):
             failing(ValueError(f"a {text} b"), secret).read("example.com", [D1])
-
-
-def test_an_empty_secret_withholds_nothing(failing):
-    with pytest.raises(ServiceError, match="all of this"):
-        failing(ValueError("all of this"), "").read("example.com", [D1])
 
 
 def test_after_a_failure_each_change_is_told_as_it_is_now(failing):
@@ -523,12 +460,6 @@ def test_a_provider_that_lists_no_zones_needs_their_names(failing, monkeypatch):
         target.find_zones([D1])
     target._zones = ["example.com"]
     assert target.find_zones([D1]) == {D1: "example.com"}
-
-
-def test_warnings_of_octodns_are_not_written(failing, capfd):
-    failing()
-    logging.getLogger("YamlProvider[dkimctl]").warning("not for people")
-    assert "not for people" not in capfd.readouterr().err
 
 
 def test_warnings_of_libraries_are_not_written():

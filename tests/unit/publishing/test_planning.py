@@ -41,13 +41,6 @@ def test_a_plan_tells_the_action_and_what_is_there(make_registration, key_record
     assert [zone.to_apply for zone in plan.zones] == [[create], [replace], []]
 
 
-def test_a_plan_changes_nothing(make_registration):
-    target = FakeTarget("example.com")
-    make_plan([make_registration()], _configured(target))
-    assert target.names == {}
-    assert target.calls == [("read", "example.com")]
-
-
 def test_applied_is_published_and_the_second_plan_is_empty(registrations):
     target = FakeTarget("example.com")
     plan = make_plan(registrations, _configured(target))
@@ -57,14 +50,6 @@ def test_applied_is_published_and_the_second_plan_is_empty(registrations):
     assert {change.action for change in again.changes} == {Action.KEEP}
     assert _applied(again) == []
     assert target.calls.count(("apply", "example.com")) == 1
-
-
-def test_records_that_are_to_go_are_removed(registrations):
-    target = FakeTarget("example.com", names=published(*registrations))
-    plan = make_plan(registrations[:3], _configured(target), remove=True)
-    assert {(one.action, one.value) for one in plan.changes} == {(Action.REMOVE, None)}
-    _applied(plan)
-    assert target.names == published(*registrations[3:])
 
 
 def test_names_without_a_zone_are_uncovered(make_registration):
@@ -92,14 +77,6 @@ def test_a_zone_that_cannot_be_read_fails_alone(make_registration):
     assert failed.changes == []
     assert (planned.zone, planned.error) == ("good.test", None)
     assert [one.error for one in _applied(plan)] == [None]
-
-
-def test_names_of_a_zone_that_no_target_has_fail_together(make_registration):
-    registrations = [make_registration("example.com", f"s{number}") for number in range(3)]
-    plan = make_plan(registrations, _configured(FakeTarget(), "example.com"))
-    (zone,) = plan.zones
-    assert zone.unread == registrations
-    assert "no zone example.com" in zone.error.message
 
 
 def test_a_zone_whose_changes_fail_fails_alone(make_registration):
@@ -130,13 +107,6 @@ def test_zones_are_changed_at_the_same_time_and_one_change_in_flight_in_each(mak
     assert len(_applied(make_plan(registrations, _configured(target)))) == 16
 
 
-def test_outcomes_are_emitted_in_the_thread_of_the_caller(registrations):
-    plan = make_plan(registrations, _configured(FakeTarget("example.com")))
-    threads = set()
-    apply_plan(plan, lambda _: threads.add(threading.current_thread()))
-    assert threads == {threading.current_thread()}
-
-
 def test_stopped_it_tells_all_that_was_made_and_begins_nothing_more(make_registration):
     registrations = [make_registration("example.com", f"s{number}") for number in range(1200)]
     stopped = threading.Event()
@@ -149,13 +119,6 @@ def test_stopped_it_tells_all_that_was_made_and_begins_nothing_more(make_registr
     assert len(_applied(again)) == len(registrations) - len(applied)
 
 
-def test_stopped_before_the_first_change_nothing_is_changed(registrations):
-    target = FakeTarget("example.com")
-    plan = make_plan(registrations, _configured(target))
-    assert _applied(plan, is_stopped=lambda: True) == []
-    assert target.names == {}
-
-
 def test_a_defect_of_a_target_ends_the_run(make_registration):
     def fail(change):
         raise ZeroDivisionError
@@ -164,16 +127,3 @@ def test_a_defect_of_a_target_ends_the_run(make_registration):
     plan = make_plan([make_registration()], _configured(target))
     with pytest.raises(ZeroDivisionError):
         _applied(plan)
-
-
-def test_progress_is_told_in_the_thread_of_the_caller(registrations):
-    told = []
-    target = FakeTarget("example.com")
-    make_plan(registrations, _configured(target), progress=told.append)
-    assert told[-1] == 20
-
-
-def test_nothing_to_publish_asks_nobody():
-    target = FakeTarget("example.com")
-    plan = make_plan([], _configured(target))
-    assert (plan.zones, plan.uncovered, target.asked) == ([], [], [])

@@ -92,24 +92,6 @@ def test_last_round_is_when_time_is_up():
     assert world.pauses == [2, 3, 4.5, 0.5]
 
 
-def test_no_time_is_one_round():
-    world = World(NEVER)
-    assert world.repeat(0) == [MISSING]
-    assert len(world.rounds) == 1
-
-
-def test_round_that_takes_longer_than_the_time_is_the_last():
-    world = World(NEVER, slowness=20)
-    world.repeat(10)
-    assert len(world.rounds) == 1
-
-
-def test_no_registrations_take_no_time():
-    world = World()
-    assert world.repeat(600) == []
-    assert world.pauses == []
-
-
 def test_intervals_grow_up_to_a_minute():
     seconds = list(islice(intervals(), 30))
     assert seconds[:3] == [2, 3, 4.5]
@@ -158,20 +140,6 @@ def test_each_server_gets_its_questions_in_one_burst(make_registration, fake_ser
     net = "s1._domainkey.example.net"
     assert shared.prefetched == [[NAME, net]]
     assert other.prefetched == [[net]]
-
-
-def test_callback_gets_each_check(make_registration, fake_server, fake_source):
-    checked = []
-    source = fake_source({"example.com": [fake_server()]})
-    registrations = [make_registration(selector=f"s{number}") for number in range(50)]
-
-    def finish(check: Check) -> Check:
-        checked.append(check)
-        return check
-
-    with Checker(source, finish=finish) as checker:
-        checks = list(checker.check(registrations))
-    assert sorted(checked) == sorted(checks)
 
 
 def test_an_unexpected_error_comes_as_it_is(make_registration, fake_server, fake_source):
@@ -279,21 +247,6 @@ def test_another_fault_of_a_retired_key_stays_one_and_is_not_urgent(
     server = fake_server(answers={NAME: [key_records[1024]]})
     [check], *_ = run(server, old, retired={old.key: "s2 has replaced it"})
     assert (check.finding.verdict, check.urgency) == (Verdict.MISMATCH, Urgency.NONE)
-
-
-def test_the_record_of_a_retired_key_may_be_expected_to_be_absent(
-    run, make_registration, fake_server
-):
-    old = make_registration()
-    [check], *_ = run(fake_server(), old, expect_absent=True, retired={old.key: "replaced"})
-    assert check.finding.verdict is MISSING
-
-
-def test_record_that_should_be_absent_is_never_urgent(run, make_registration, fake_server):
-    emitted, *_ = run(fake_server(), make_registration(), expect_absent=True)
-    assert [(check.finding.verdict, check.urgency) for check in emitted] == [
-        (MISSING, Urgency.NONE)
-    ]
 
 
 def test_waiting_pushes_only_the_last_checks(run, make_registration, fake_server, key_records):
