@@ -6,8 +6,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 
 from dkimctl.models.registration import GOOD, Outcome, Registration, Result
-from dkimctl.render.data import CsvRenderer, JsonlRenderer, JsonRenderer
-from dkimctl.render.dns_tools import open_tool
 from dkimctl.render.nsupdate import NsupdateFilesRenderer, NsupdateRenderer
 from dkimctl.render.renderer import (
     DEFAULT_LAYOUT,
@@ -80,18 +78,26 @@ def open_results(
             return PlanTable(layout, zones) if layout.is_plan else ResultTable(layout)
         case Format.MARKDOWN:
             return ResultMarkdown(is_plan=layout.is_plan)
-        case Format.JSON:
-            return JsonRenderer(result_fields, "count", "total")
-        case Format.JSONL:
-            return JsonlRenderer(result_fields)
-        case Format.CSV:
-            return CsvRenderer(RESULT_COLUMNS, result_row)
+        case Format.JSON | Format.JSONL | Format.CSV:
+            return _open_data(fmt)
         case Format.VALUE:
             return ValueRenderer()
         case Format.ZONE | Format.NSUPDATE:
             return _open_for_servers(fmt, ttl, origin, zones, per_zone=per_zone)
         case _:
+            from dkimctl.render.dns_tools import open_tool  # and hashlib and json
+
             return open_tool(fmt, zones, ttl, provider)
+
+
+def _open_data(fmt: Format) -> Renderer[Result]:
+    from dkimctl.render.data import CsvRenderer, JsonlRenderer, JsonRenderer  # and csv and json
+
+    if fmt is Format.CSV:
+        return CsvRenderer(RESULT_COLUMNS, result_row)
+    if fmt is Format.JSONL:
+        return JsonlRenderer(result_fields)
+    return JsonRenderer(result_fields, "count", "total")
 
 
 def _open_for_servers(
