@@ -11,7 +11,6 @@ take as long as parsing.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, NoReturn, Protocol, Self, TypeGuard, TypeVar
@@ -435,6 +434,8 @@ def yaml_scalar(value: object) -> str:
     """Text, a number or a boolean as every version of YAML reads it; in quotes only if needed."""
     if isinstance(value, str) and re.fullmatch(_PLAIN, value) and value.lower() not in _KEYWORDS:
         return value
+    import json  # only commands that write YAML need it
+
     # JSON is YAML, but for its surrogate pairs and the character DEL.
     text = json.dumps(value, ensure_ascii=False)
     return "".join(char if " " <= char <= "~" else f"\\U{ord(char):08x}" for char in text)

@@ -75,17 +75,11 @@ class Client:
         credentials = self.redact_credentials(client_id, secret)
         url = f"{self._auth_url}/oauth2/token"
         requested_at = self._clock()
+        basic = Secret(f"Basic {credentials.reveal()}")
+        body, form = b"grant_type=client_credentials", "application/x-www-form-urlencoded"
+        request = HttpRequest("POST", url, basic, form, body, max_body=_MAX_TOKEN_BODY)
         try:
-            response = self._http.send(
-                HttpRequest(
-                    "POST",
-                    url,
-                    Secret(f"Basic {credentials.reveal()}"),
-                    "application/x-www-form-urlencoded",
-                    b"grant_type=client_credentials",
-                    max_body=_MAX_TOKEN_BODY,
-                )
-            )
+            response = self._http.send(request)
         except MaybeProcessed as error:
             raise NotProcessed(error.message, hint=error.hint) from None
         if wrong_scheme := requires_tls(url, response.status, response.body):
@@ -96,9 +90,8 @@ class Client:
         try:
             token, lifetime = decode_token(response.body)
         except DecodeError as error:
-            raise NotProcessed(
-                unusable(url, error, response.body), hint="check --auth-url"
-            ) from None
+            told = unusable(url, error, response.body)
+            raise NotProcessed(told, hint="check --auth-url") from None
         self._redactor.add(token)
         return Token(token, requested_at + (lifetime or TOKEN_LIFETIME), requested_at)
 
@@ -110,27 +103,18 @@ class Client:
         unknown.
         """
         url = f"{self._base_url}/domain/dkim"
-        response = self._send(
-            token,
-            HttpRequest(
-                "POST",
-                url,
-                _bearer(token),
-                "application/json",
-                encode_registration(specs),
-                is_last=False,
-                max_body=min(MAX_BODY, _MAX_REPLY_BASE + _MAX_REPLY_ITEM * len(specs)),
-            ),
-        )
+        largest = min(MAX_BODY, _MAX_REPLY_BASE + _MAX_REPLY_ITEM * len(specs))
+        body, json = encode_registration(specs), "application/json"
+        request = HttpRequest("POST", url, None, json, body, is_last=False, max_body=largest)
+        response = self._send(token, request)
         if response.status not in (200, 400, 500):
             raise self._registration_error(url, response)
         try:
             reply = decode_reply(response.body)
         except DecodeError as error:
             if response.status == 200:
-                raise MaybeProcessed(
-                    unusable(url, error, response.body), hint="check --base-url"
-                ) from None
+                told = unusable(url, error, response.body)
+                raise MaybeProcessed(told, hint="check --base-url") from None
             raise self._registration_error(url, response) from None
         if response.status != 200 and not reply.items:
             raise self._registration_error(url, response)
@@ -151,11 +135,12 @@ class Client:
         401 and 403; every other status is left to the caller.
         """
         url = f"{self._base_url}{path}"
-        return self._send(token, HttpRequest(method, url, _bearer(token), content_type, body))
+        return self._send(token, HttpRequest(method, url, None, content_type, body))
 
     def _send(self, token: Secret, request: HttpRequest) -> HttpResponse:
         self._redactor.add(token)
-        response = self._http.send(request)
+        bearer = Secret(f"Bearer {token.reveal()}")
+        response = self._http.send(request._replace(authorization=bearer))
         if wrong_scheme := requires_tls(request.url, response.status, response.body):
             raise wrong_scheme
         # Text of the request itself, such as a domain that is part of a secret, is no leak.
@@ -191,7 +176,3 @@ class Client:
 
 def _base64(text: str) -> str:
     return base64.b64encode(text.encode("utf-8", "surrogatepass")).decode()
-
-
-def _bearer(token: Secret) -> Secret:
-    return Secret(f"Bearer {token.reveal()}")
