@@ -57,17 +57,14 @@ def read_bytes(
     except FileNotFoundError:
         raise _missing(path, hint_if_missing) from None
     except OSError as error:
-        reason = error.strerror or "it cannot be opened"
-        raise UsageError(
-            f"cannot read {printable(path)}: {reason}", hint="check the permissions"
-        ) from None
+        message = f"cannot read {printable(path)}: {error.strerror or 'it cannot be opened'}"
+        raise UsageError(message, hint="check the permissions") from None
 
 
 def _bounded(file: IO[bytes], name: str, largest: int, hint: str) -> bytes:
     data = file.read(largest + 1)
     if len(data) > largest:
-        message = f"{printable(name)} is larger than {largest >> 20} MiB"
-        raise UsageError(message, hint=hint)
+        raise UsageError(f"{printable(name)} is larger than {largest >> 20} MiB", hint=hint)
     return data
 
 
@@ -105,10 +102,8 @@ def _names(path: Path) -> list[str]:
     """The names of the files in a directory; none if it cannot be read."""
     try:
         with os.scandir(path) as entries:
-            some = itertools.islice(entries, _MAX_NAMES)
-            return [
-                entry.name for entry in some if len(entry.name) <= _MAX_NAME and entry.is_file()
-            ]
+            files = (entry.name for entry in entries if entry.is_file())
+            return [name for name in itertools.islice(files, _MAX_NAMES) if len(name) <= _MAX_NAME]
     except OSError:
         return []
 

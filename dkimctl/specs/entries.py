@@ -117,22 +117,20 @@ def parse_start_date(text: str) -> str:
 
     Raises UsageError with a hint that says what to write.
     """
+    written = re.match(_DATE_AND_PERHAPS_TIME, text)
+    day, hour = (written[1], written[2] or "00:00") if written else ("2026-12-01", "00:00")
+    hint = f"write {day}T{hour}+09:00, with the offset of your time zone"
     match = re.fullmatch(_START_DATE, text[:_LONG])
     if not match:
-        raise UsageError(
-            f"{quoted(text)} is not a date and time with an offset", hint=_correction(text)
-        )
+        raise UsageError(f"{quoted(text)} is not a date and time with an offset", hint=hint)
     if match["seconds"] not in {None, "00"}:
-        raise UsageError(
-            f"{quoted(text)} has seconds, which are not supported", hint=_correction(text)
-        )
+        raise UsageError(f"{quoted(text)} has seconds, which are not supported", hint=hint)
     try:
         time = datetime.fromisoformat(text)
         time.astimezone(UTC)
     except (ValueError, OverflowError):
-        raise UsageError(
-            f"{quoted(text)} is not a date in the calendar", hint="correct the date, time or offset"
-        ) from None
+        message = f"{quoted(text)} is not a date in the calendar"
+        raise UsageError(message, hint="correct the date, time or offset") from None
     return time.isoformat(timespec="minutes")
 
 
@@ -140,25 +138,16 @@ def _read_mapping(
     document: Document, node: Node, what: str, fields: Mapping[str, Converter[object]]
 ) -> dict[str, Any]:
     values: dict[str, Any] = {}
-    read_value = document.value
     for key, value in document.pairs(node, what):
         name = key.value
         if convert := fields.get(name):
-            values[name] = read_value(value, name, convert)
+            values[name] = document.value(value, name, convert)
         elif "." in name and is_ordinary(name[:_LONG_NAME].lower()):
-            message = f"{what} has no key {quoted(name)}: it is a domain"
-            document.problem(
-                key, message, "write 'sign_domain: example.com' above its other fields"
-            )
+            hint = "write 'sign_domain: example.com' above its other fields"
+            document.problem(key, f"{what} has no key {quoted(name)}: it is a domain", hint)
         else:
             document.unknown_key(key, what, fields)
     return values
-
-
-def _correction(text: str) -> str:
-    match = re.match(_DATE_AND_PERHAPS_TIME, text)
-    day, time = (match[1], match[2] or "00:00") if match else ("2026-12-01", "00:00")
-    return f"write {day}T{time}+09:00, with the offset of your time zone"
 
 
 class Entries:
