@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 INSTALL = "pip install 'dkimctl[service]'"
-_MODULES = ("falcon", "sqlalchemy", "alembic", "cryptography", "waitress")
+_MODULES = ("falcon", "sqlalchemy", "alembic", "cryptography", "granian")
 
 
 def is_installed() -> bool:
@@ -123,7 +123,7 @@ class Sandbox:
 
     def issue_token(self) -> Token:
         """Issue a token directly; the secret of the sandbox's client is not stored anywhere."""
-        from dkimctl.service.http.authorization import TOKEN_LIFETIME, issue_token
+        from dkimctl.service.clients import TOKEN_LIFETIME, issue_token
 
         now = time.time()
         text = issue_token(self._store, SANDBOX_CLIENT_ID, now)

@@ -1,9 +1,10 @@
-"""The clients of the service, their states (interface 3.2), and their deliveries (4.3, 5.3)."""
+"""The clients of the service, their states (interface 3.2), tokens (3.1) and deliveries (4.3)."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+import logging
 import re
 import secrets
 import string
@@ -14,13 +15,17 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from dkimctl.errors import NegativeAnswer, UsageError
 from dkimctl.service.database import Store
-from dkimctl.service.schema import clients, deliveries
+from dkimctl.service.failures import describe_failure
+from dkimctl.service.schema import clients, deliveries, tokens
+
+_logger = logging.getLogger(__name__)
 
 _ID_ALPHABET = string.ascii_lowercase + string.digits
 _ID_LENGTH = 26
@@ -28,6 +33,27 @@ _SECRET_BYTES = 36  # 48 characters
 _CLIENT_ID = re.compile(r"[!-9;-~]{1,128}")  # visible ASCII but the colon (RFC 7617, section 2)
 _SECRET = re.compile(r"[!-~]{1,256}")
 _DELIVERY_ID = re.compile(r"[A-Za-z0-9._~-]{1,128}")  # no escapes in a path (RFC 3986, 2.3)
+
+TOKEN_LIFETIME = 3600
+"""Seconds from issue to expiry (interface 8)."""
+
+_TOKEN_BYTES = 675  # 900 characters: as long as the signed tokens of public services
+_PURGE_EVERY = 60.0  # seconds, in each process
+_PURGED_AT_ONCE = 1000  # tokens; if there are more, the next issue goes on with them
+
+# When expired tokens were last deleted, in seconds since the epoch.
+_purged_at: WeakKeyDictionary[Store, float] = WeakKeyDictionary()
+_INSERT_TOKEN = insert(tokens)
+# A token that ends later than in an hour was issued by a clock that is ahead, which was set back
+# since: it would stay valid for longer.
+_CLIENT_OF_TOKEN = (
+    select(tokens.c.client_id)
+    .join(clients)
+    .where(tokens.c.token_hash == bindparam("token_hash"))
+    .where(tokens.c.expires_at > bindparam("now"))
+    .where(tokens.c.expires_at <= bindparam("latest"))
+    .where(clients.c.state == "active")
+)
 
 # Selects the requested client, or else the first one, so that a whole row is always read.
 _requested = clients.alias()
@@ -226,6 +252,57 @@ def authenticate(
     is_previous = hmac.compare_digest(previous_hash or secret_hash, hashed)
     matches |= is_previous and clock() < (previous_until or 0)
     return bool(matches) and found_id == client_id and state != ClientState.DELETED
+
+
+def issue_token(store: Store, client_id: str, now: float) -> str:
+    """A new token for the client, valid until `now` + TOKEN_LIFETIME (seconds since the epoch).
+
+    Earlier tokens stay valid; expired ones are deleted now and then. A token that is lost because
+    the machine fails costs its client no more than a new one.
+    """
+    token = secrets.token_urlsafe(_TOKEN_BYTES)
+    row = {"token_hash": _hash(token), "client_id": client_id, "expires_at": now + TOKEN_LIFETIME}
+    with store.writing(durable=False) as connection:
+        connection.execute(_INSERT_TOKEN, row)
+    if not 0 <= now - _purged_at.get(store, 0) < _PURGE_EVERY:
+        _purge(store, now)
+    return token
+
+
+def client_of_token(store: Store, token: str, now: float) -> str | None:
+    """The ID of the active client that holds the token.
+
+    None if it is unknown or expired, or its client is disabled or deleted (interface 3.2).
+    """
+    parameters = {"token_hash": _hash(token), "now": now, "latest": now + TOKEN_LIFETIME}
+    with store.reading() as connection:
+        return connection.execute(_CLIENT_OF_TOKEN, parameters).scalar()
+
+
+def _purge(store: Store, now: float) -> None:
+    """Delete expired tokens; a failure is logged, since it is not that of the request."""
+    # Those that another process is deleting are left to it. A CTE is run once: as a
+    # plain subquery, PostgreSQL may run it again and delete more.
+    expired = (
+        select(tokens.c.token_hash)
+        .where(tokens.c.expires_at <= now)
+        .limit(_PURGED_AT_ONCE)
+        .with_for_update(skip_locked=True)
+        .cte("expired")
+    )
+    statement = (
+        delete(tokens)
+        .where(tokens.c.token_hash.in_(select(expired.c.token_hash)))
+        .returning(tokens.c.token_hash)  # SQLite does not count what a CTE deletes
+    )
+    _purged_at[store] = now
+    try:
+        with store.writing(durable=False) as connection:
+            deleted = len(connection.execute(statement).all())
+        if deleted == _PURGED_AT_ONCE:
+            _purged_at.pop(store, None)
+    except UsageError as error:
+        _logger.error("expired tokens cannot be deleted: %s", describe_failure(error))
 
 
 def add_delivery(store: Store, client_id: str, delivery_id: str | None = None) -> str:

@@ -13,9 +13,9 @@ from sqlalchemy import ColumnElement, bindparam, delete, select, update
 from dkimctl.errors import NegativeAnswer, UsageError
 from dkimctl.service.database import Store
 from dkimctl.service.failures import describe_failure
-from dkimctl.service.http.validation import Entry, Rejection, validate_entry
 from dkimctl.service.key_pairs import KeyPair
 from dkimctl.service.schema import registrations
+from dkimctl.service.validation import Entry, Rejection, validate_entry
 
 _logger = logging.getLogger(__name__)
 

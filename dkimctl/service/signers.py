@@ -31,9 +31,9 @@ from sqlalchemy import Connection, Row, select
 from dkimctl.errors import NegativeAnswer, OutputError, UsageError
 from dkimctl.service.clients import ClientState
 from dkimctl.service.database import Store
-from dkimctl.service.http.validation import Entry, validate_entry
 from dkimctl.service.key_pairs import WrongPassphrase
 from dkimctl.service.schema import clients, registrations
+from dkimctl.service.validation import Entry, validate_entry
 from dkimctl.system.files import lock_file_of, sync_directory, wait_for_lock
 from dkimctl.system.ownership import directory_fault, file_fault, refuse
 

@@ -9,7 +9,7 @@ and the best of them counts, since others may use the machine.
 
 keys: registrations of 2048 bits beside a bare loop of `cryptography` on all processors.
 answers: tokens, and 409s of 1 and 50 pairs, beside the same bytes from a bare Falcon application
-    on the same server, and on waitress as it is.
+    on the same server.
 workers: 409s of 50 pairs, with two processes beside one.
 growth: requests of 50, with `--size` registrations in the database beside 1,000.
 clients: `dkimctl register` of `--domains` domains, four runs of one client, then eight clients.
@@ -45,7 +45,6 @@ from dkimctl.service.location import Location, read_location
 from dkimctl.service.schema import registrations
 
 TOOL = str(Path(sys.executable).with_name("dkimctl"))
-THREADS = 8  # of the server, as by default
 CONNECTIONS = 4  # fewer than may wait for keys
 BATCH = 50
 FEW = 1000  # registrations in a small database
@@ -94,9 +93,12 @@ class Serving(NamedTuple):
     pid: int
 
     def processor_seconds(self) -> float:
-        """That it used so far, without its workers."""
-        stat = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
+        """What its worker processes used so far."""
+        total = 0
+        for pid in Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split():
+            stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            total += int(stat[11]) + int(stat[12])
+        return total / os.sysconf("SC_CLK_TCK")
 
 
 class Client:
@@ -229,11 +231,8 @@ def _lua(authorization: str, content_type: str, body: str) -> str:
 # Applications of this program's own.
 
 
-def serve_bare(server: str, answer: str, content_type: str) -> None:
-    """The bytes in the file `answer`, for every POST, by a bare Falcon application.
-
-    The `server` is `ours`, or `waitress` as it is.
-    """
+def serve_bare(answer: str, content_type: str) -> None:
+    """The bytes in the file `answer`, for every POST, by a bare Falcon application."""
     import falcon
 
     data = Path(answer).read_bytes()
@@ -246,10 +245,7 @@ def serve_bare(server: str, answer: str, content_type: str) -> None:
     app = falcon.App()
     app.add_route("/oauth2/token", Resource())
     app.add_route("/domain/dkim", Resource())
-    if server == "ours":
-        _serve(app)
-    else:
-        _serve_with_waitress(app)
+    _serve(app)
 
 
 def serve_stub(data: str) -> None:
@@ -261,21 +257,15 @@ def serve_stub(data: str) -> None:
 
 
 def _serve(app: Callable) -> None:
-    from dkimctl.service.server.listening import Listening
-    from dkimctl.service.server.server import Server
+    from dkimctl.service.app import THREADS
+    from dkimctl.service.server import Server, listen
 
-    listening = Listening("127.0.0.1", 0)
-    server = Server(app, listening.sockets, THREADS)
-    print(f"serving on {listening.local_url}", file=sys.stderr, flush=True)
-    server.run()
-
-
-def _serve_with_waitress(app: Callable) -> None:
-    import waitress
-
-    server = waitress.create_server(app, host="127.0.0.1", port=0, threads=THREADS)
-    print(f"serving on http://127.0.0.1:{server.effective_port}", file=sys.stderr, flush=True)
-    server.run()
+    listening = listen("127.0.0.1", 0)
+    said = f"serving on http://127.0.0.1:{listening.getsockname()[1]}"
+    Server(
+        listening, lambda: app, workers=1, threads=THREADS,
+        ready=lambda: print(said, file=sys.stderr, flush=True),
+    ).run()  # fmt: skip
 
 
 # Measurements.
@@ -309,21 +299,16 @@ def compare(
     assert status == 200, body
     path = service.home / "answer"
     path.write_bytes(body)
-    with (
-        service.child("bare", "ours", path, "application/json") as bare,
-        service.child("bare", "waitress", path, "application/json") as plain,
-    ):
+    with service.child("bare", path, "application/json") as bare:
         rounds = [
             [
                 Wrk(one, call.path, same(call), options.seconds, service.home)
-                for one in (server, bare, plain)
+                for one in (server, bare)
             ]
             for _ in range(options.rounds)
         ]
-    rates = [[one.rate for one in each] for each in rounds]
-    print_ratios(label, [(ours, bare) for ours, bare, _ in rates], "bare Falcon")
-    print_ratios(label, [(ours, plain) for ours, _, plain in rates], "the same on waitress")
-    ours, floor, _ = (min(one.processor for one in each) for each in zip(*rounds, strict=True))
+    print_ratios(label, [(ours.rate, floor.rate) for ours, floor in rounds], "bare Falcon")
+    ours, floor = (min(one.processor for one in each) for each in zip(*rounds, strict=True))
     print(f"  processor: {ours:.2f} ms a request, bare {floor:.2f} ms: {floor / ours:.2f}")
 
 

@@ -35,9 +35,8 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from sqlalchemy import select
 
-from dkimctl.service.clients import create_client
+from dkimctl.service.clients import create_client, issue_token
 from dkimctl.service.database import open_store
-from dkimctl.service.http.authorization import issue_token
 from dkimctl.service.location import Location, read_location
 from dkimctl.service.schema import registrations
 
@@ -200,7 +199,8 @@ def kill_workers(pid: int, load: Load, kills: int, seed: int) -> None:
     for _ in range(kills):
         load.wait_for(1)
         time.sleep(rng.uniform(0, 0.3))
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        while not (children := Path(f"/proc/{pid}/task/{pid}/children").read_text().split()):
+            time.sleep(_PAUSE)  # all were killed, and are being replaced
         os.kill(int(rng.choice(children)), signal.SIGKILL)
     load.wait_for(1)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dkimctl.client.wire import encode_registration
 from dkimctl.errors import InputError
 from dkimctl.models.registration import DomainSpec
-from dkimctl.service.http.validation import Entry, validate_entry
+from dkimctl.service.validation import Entry, validate_entry
 from dkimctl.specs.names import key_name_length
 from dkimctl.specs.spec_file import load_specs
 from dkimctl.text.escaping import printable

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
 import urllib.error
 import urllib.request
-from contextlib import closing
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
-from dkimctl.service.clients import ClientCredentials
-from dkimctl.service.database import open_store
-from dkimctl.service.http.failed_logins import LONGEST_BLOCK, LoginGuard
-from fakes import Clock
-from processes import ServeProcess
+from ports import free_port
+from processes import LIMIT, ServeProcess
 
 
 @pytest.fixture
@@ -33,99 +27,125 @@ def serve(cli):
         service.stop()
 
 
-def ask(url: str, **headers: str) -> tuple[int, str]:
+def ask(url: str) -> tuple[int, str]:
     """Status and body of the answer."""
-    request = urllib.request.Request(url, headers=headers)
     try:
-        with urllib.request.urlopen(request) as answer:
+        with urllib.request.urlopen(url) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         with error:
             return error.code, error.read().decode()
 
 
-def logged(service: ServeProcess) -> list[dict]:
-    return [json.loads(line) for line in service.said.splitlines() if line.startswith("{")]
+def wait_for(condition) -> None:
+    deadline = time.monotonic() + LIMIT
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
-def test_health_metrics_and_a_line_for_each_request(cli, serve):
-    service = serve("--log-format", "json")
+@pytest.mark.parametrize("workers", [1, 2])
+def test_health_metrics_and_a_line_for_each_request(cli, serve, workers):
+    port = free_port()
+    service = serve("--workers", workers, "--metrics-bind", f"127.0.0.1:{port}")
     account = service.create_client()
     cli.write("one.yaml", "- {sign_domain: example.com, selector: s, key_len: 2048}\n")
     assert cli("register", "one.yaml", env=account).status == 0
+    wrong = account | {"DKIMCTL_CLIENT_SECRET": "not-it"}
+    assert cli("token", env=wrong).status == 3
     for path in ("/healthz", "/readyz"):
-        assert ask(service.url + path) == (200, '{"message": "OK"}')
-    status, text = ask(service.url + "/metrics")
+        for _ in range(5):
+            assert ask(service.url + path) == (200, '{"message": "OK"}')
+    assert ask(service.url + "/metrics")[0] == 404
+
+    status, text = ask(f"http://127.0.0.1:{port}/metrics")
     assert status == 200
-    samples = {
-        (sample.name, *sorted(sample.labels.items())): sample.value
-        for family in text_string_to_metric_families(text)
-        for sample in family.samples
-    }
-    assert samples["dkimctl_keys_made_total", ("key_len", "2048")] == 1
-    assert samples["dkimctl_clients", ("state", "active")] == 1
-    assert ask(service.url + "/metrics", **{"X-Forwarded-For": "192.0.2.1"})[0] == 404
+    lines = text.splitlines()
+    assert 'dkimctl_http_requests_total{path="/healthz",status="200"} 5.0' in lines
+    assert 'dkimctl_keys_made_total{key_len="2048"} 1.0' in lines
+    assert "dkimctl_failed_logins_total 1.0" in lines
+    assert 'dkimctl_clients{state="active"} 1.0' in lines
+    assert account["DKIMCTL_CLIENT_ID"] not in text
 
-    registration = next(line for line in logged(service) if line["path"] == "/domain/dkim")
-    assert registration["client_id"] == account["DKIMCTL_CLIENT_ID"]
-    assert (registration["status"], registration["address"]) == (200, "127.0.0.1")
-    assert (registration["entries"], registration["results"]) == (1, {"201": 1})
-    paths = [line["path"] for line in logged(service)]
-    assert paths[-4:] == ["/healthz", "/readyz", "/metrics", "/metrics"]
-    assert account["DKIMCTL_CLIENT_SECRET"] not in service.said
-
-
-def block(service: ServeProcess, account: dict[str, str], seconds: float) -> None:
-    """Let logins fail until the account's next one has to wait that long, 60 s at most."""
-    last = time.time() - LONGEST_BLOCK + seconds
-    clock = Clock(last - 16 * LONGEST_BLOCK)
-    wrong = ClientCredentials(account["DKIMCTL_CLIENT_ID"], "wrong")
-    with closing(open_store(service.cli.home / "service.db")) as store:
-        guard = LoginGuard(store, clock)
-        while clock() <= last:
-            assert not guard.admits(wrong, "127.0.0.1")
-            clock.now += LONGEST_BLOCK
-
-
-def test_ten_failed_logins_are_told_and_then_slowed_down(cli, serve):
-    service = serve()
-    account = service.create_client()
-    for _ in range(10):
-        assert cli("token", env=account | {"DKIMCTL_CLIENT_SECRET": "not-it"}).status == 3
-    assert f"WARNING failed login client_id={account['DKIMCTL_CLIENT_ID']} failures=10 " in (
-        service.said
+    wait_for(lambda: service.said.count("path=/readyz") == 5)
+    client_id = account["DKIMCTL_CLIENT_ID"]
+    assert re.search(
+        rf"INFO request method=POST path=/domain/dkim status=200 .* address=127.0.0.1 "
+        rf"client_id={client_id} entries=1 results=201:1 request_id=",
+        service.said,
     )
-    block(service, account, 60)
-    blocked = cli("token", env=account)
-    assert blocked.status == 4
-    assert re.search(r"refuses logins for now \(429\), for \d+ s", blocked.err)
-    assert "wrong secret" in blocked.err
-    assert f"WARNING login blocked client_id={account['DKIMCTL_CLIENT_ID']} " in service.said
+    assert re.search(rf"path=/oauth2/token status=400 .* client_id={client_id} ", service.said)
+    assert account["DKIMCTL_CLIENT_SECRET"] not in service.said
     assert "not-it" not in service.said
 
 
-def test_registering_waits_until_logins_are_allowed_again(cli, serve):
-    service = serve()
-    account = service.create_client()
-    cli.write("one.yaml", "- {sign_domain: example.com, selector: s, key_len: 1024}\n")
-    block(service, account, 8)
-    done = cli("register", "one.yaml", env=account)
-    assert done.status == 0, done.err
-    assert "login blocked" in service.said
+def test_quiet_logs_no_requests(cli):
+    port = free_port()
+    process = cli.start("serve", "--data", "service.db", "--port", port, "--quiet", stderr=-1)
+    try:
+        wait_for(lambda: is_answered(f"http://127.0.0.1:{port}/healthz"))
+        process.terminate()
+        assert process.wait(LIMIT) == 0
+        assert process.stderr.read() == b""
+    finally:
+        process.kill()
+        process.wait()
+        process.stderr.close()
 
 
-def test_text_by_default_and_invalid_options_are_named(cli, serve):
-    service = serve()
-    ask(service.url + "/healthz")
-    assert "INFO request method=GET path=/healthz status=200" in service.said
-    for words, message in (
+def is_answered(url: str) -> bool:
+    try:
+        return ask(url)[0] == 200
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
         (
             ("--trusted-proxy", "nowhere"),
             'in --trusted-proxy: invalid address or network "nowhere"',
         ),
-        (("--metrics-from", "10.0.0.1/8"), "in --metrics-from: invalid address or network"),
-        (("--log-format", "xml"), "--log-format"),
-    ):
-        refused = cli("serve", *words)
-        assert refused.status == 2
-        assert message in refused.err
+        (("--metrics-bind", "9100"), "in --metrics-bind: this is not an address and a port"),
+        (("--metrics-bind", "192.0.2.1:9100"), "in --metrics-bind: cannot listen on 192.0.2.1"),
+        (("--host", "192.0.2.1"), "cannot listen on 192.0.2.1 port"),
+        (("--host", "no.such.name.invalid"), "there is no host of this name"),
+        (("--log-format", "json"), "it was removed: leave it out"),
+        (("--metrics-from", "10.0.0.1"), "it was removed: write --metrics-bind"),
+    ],
+)
+def test_invalid_options_are_named(cli, words, message):
+    refused = cli("serve", "--data", "service.db", "--port", free_port(), *words)
+    assert refused.status == 2
+    assert message in refused.err
+
+
+@pytest.mark.parametrize(
+    ("host", "shown"),
+    [
+        ("localhost", r"serving on http://localhost:\d+ \(both auth URL and base URL\)"),
+        ("::1", r"serving on http://\[::1\]:\d+ \(both"),
+        ("0.0.0.0", r"serving on 0\.0\.0\.0:\d+ \(all IPv4 addresses of this machine\);"),
+        ("*", r"serving on \[::\]:\d+ \(all addresses of this machine\);"),
+    ],
+)
+def test_it_says_where_it_listens(cli, host, shown):
+    is_open = host in ("0.0.0.0", "*")
+    process = cli.start("serve", "--data", "service.db", "--port", 0, "--host", host, stderr=-1)
+    try:
+        said = ""
+        while "https://PROXY " not in said if is_open else "then log in" not in said:
+            line = process.stderr.readline().decode()
+            if "cannot listen" in line:
+                pytest.skip(f"nothing can listen on {host} here")
+            assert line, said
+            said += line
+        assert re.search(f"^dkimctl: {shown}", said)
+        url = re.search(r"then log in.* --auth-url (http\S+)", said)[1]
+        assert ask(f"{url}/healthz")[0] == 200
+        assert ("warning: this is plain HTTP" in said) is is_open
+    finally:
+        process.terminate()
+        process.wait(LIMIT)
+        process.stderr.close()

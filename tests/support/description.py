@@ -12,7 +12,7 @@ import yaml
 from falcon.testing import Result, TestClient
 from jsonschema import Draft202012Validator, FormatChecker
 
-from dkimctl.service.http.description import read_description
+from dkimctl.service.resources import read_description
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 

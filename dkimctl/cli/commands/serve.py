@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
-import signal
+import socket
 import sys
-from contextlib import closing
+from contextlib import ExitStack, closing
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dkimctl.cli.embedded_service import needs_service_extra, open_served_store
+from dkimctl.cli.embedded_service import data_option, needs_service_extra, open_served_store
 from dkimctl.cli.options import App, DataOption, examples
-from dkimctl.cli.output.serving import announce
 from dkimctl.cli.output.streams import Reporter
-from dkimctl.errors import ExitCode, UsageError
-from dkimctl.service.http.log_output import LogFormat
+from dkimctl.errors import ExitCode, UsageError, naming
 
 if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication
 
     from dkimctl.service.location import Location
-    from dkimctl.service.server.listening import Listening
+
+_PROXY = "https://PROXY"
 
 app = App()
 
@@ -32,7 +32,7 @@ app = App()
         "dkimctl serve",
         "dkimctl serve --port 8025 --data service.db",
         "dkimctl serve --host 0.0.0.0",
-        "dkimctl serve --workers 4",
+        "dkimctl serve --workers 4 --metrics-bind 127.0.0.1:9100",
     )
 )
 def serve(
@@ -53,22 +53,14 @@ def serve(
         int,
         typer.Option(
             metavar="N",
-            min=1,
-            max=64,
-            help="Requests that each process answers at the same time, 1 to 64.",
+            min=4,
+            max=1024,
+            help="Requests that each process answers at the same time, 4 to 1024.",
         ),
-    ] = 8,
+    ] = 256,
     workers: Annotated[
-        int, typer.Option(metavar="N", min=1, max=64, help="Processes, 1 to 64; not on Windows.")
+        int, typer.Option(metavar="N", min=1, max=64, help="Processes, 1 to 64; on Windows 1.")
     ] = 1,
-    log_format: Annotated[
-        LogFormat,
-        typer.Option(
-            "--log-format",
-            metavar="FORMAT",
-            help="Format of the log on stderr: text or json; --quiet leaves out the requests.",
-        ),
-    ] = LogFormat.TEXT,
     trusted_proxy: Annotated[
         list[str] | None,
         typer.Option(
@@ -78,89 +70,107 @@ def serve(
             "may be repeated.",
         ),
     ] = None,
-    metrics_from: Annotated[
-        list[str] | None,
+    metrics_bind: Annotated[
+        str | None,
         typer.Option(
-            "--metrics-from",
-            metavar="ADDRESS",
-            help="IP address or network that may read /metrics (default: this machine); "
-            "may be repeated.",
+            "--metrics-bind",
+            metavar="HOST:PORT",
+            help="Answer Prometheus at this address, such as 127.0.0.1:9100 (default: nowhere).",
         ),
     ] = None,
 ) -> int:
     """Run the embedded service over HTTP, until Ctrl-C.
 
     It is for other machines or tools. The service does not support TLS: put a TLS proxy in front
-    of it for access over a network.
+    of it for access over a network. Each request is a line on stderr; --quiet leaves them out.
     """
     with needs_service_extra():
-        from dkimctl.service.app import create_app
-        from dkimctl.service.http.log_output import log_to_stderr
-        from dkimctl.service.http.metrics_sharing import require_directory, sharing_metrics
-        from dkimctl.service.http.monitoring import read_monitoring
-        from dkimctl.service.server.listening import Listening
-    if workers > 1:
-        _require_workers()
-    require_directory()
-    requests = None if ctx.obj.quiet else log_format
-    monitoring = read_monitoring(requests, trusted_proxy or (), metrics_from or ())
-    make_app = partial(
-        create_app,
-        max_domains=max_domains,
-        max_waiting=max(1, threads - max(2, threads // 4)),
-        key_threads=max(1, (os.cpu_count() or 1) // workers),
-        monitoring=monitoring,
-    )
-    with closing(open_served_store(data)) as store:
-        listening = Listening(host, port)
-        log_to_stderr(log_format)
-        if workers == 1:
-            service = make_app(store)
-            _serve(ctx.obj, service, listening, threads, data)
-            return ExitCode.OK
-    from dkimctl.service.server.workers import serve_with_workers
-
-    with sharing_metrics():
-        serve_with_workers(
-            listening,
-            workers,
-            threads,
-            load=lambda: make_app(open_served_store(data)),
-            ready=lambda: announce(ctx.obj, listening, data),
+        from dkimctl.service.access_log import TrustedProxies
+        from dkimctl.service.health import serving_metrics
+        from dkimctl.service.server import Server, listen
+    if workers > 1 and sys.platform == "win32":
+        raise UsageError("--workers does not work on Windows", hint="leave it out")
+    with naming("--trusted-proxy"):
+        proxies = TrustedProxies.parse(trusted_proxy or ())
+    # Problems with the data show before anything listens. Each process opens it for itself.
+    open_served_store(data).close()
+    with closing(listen(host, port)) as listening, ExitStack() as stack:
+        if metrics_bind is not None:
+            stack.enter_context(serving_metrics(metrics_bind, partial(open_served_store, data)))
+        load = partial(
+            _load_app,
+            data,
+            max_domains=max_domains,
+            threads=threads,
+            key_threads=max(1, (os.cpu_count() or 1) // workers),
+            proxies=None if ctx.obj.quiet else proxies,
         )
+        ready = partial(_announce, ctx.obj, host, listening.getsockname(), data)
+        Server(listening, load, workers=workers, threads=threads, ready=ready).run()
     return ExitCode.OK
 
 
-def _serve(
-    reporter: Reporter,
-    service: WSGIApplication,
-    listening: Listening,
-    threads: int,
-    data: Location | None,
-) -> None:
-    """Serve in this process until SIGTERM or Ctrl-C."""
-    from dkimctl.service.server.server import Server
+def _load_app(data: Location | None, **settings: object) -> WSGIApplication:
+    """The application of a process."""
+    from dkimctl.service.app import create_app
+    from dkimctl.service.health import Metrics
 
-    with closing(listening):
-        server = Server(service, listening.sockets, threads)
-        if server.threads < threads:
-            reporter.warn(
-                f"the system allows only {server.threads} of {threads} worker threads (ulimit -u)"
-            )
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: server.stop())
-        announce(reporter, listening, data)
-        server.run()
+    options: dict[str, object] = {"metrics": Metrics.if_shared(), **settings}
+    return create_app(open_served_store(data), **options)  # type: ignore[arg-type]
 
 
-def _require_workers() -> None:
-    """Raises UsageError if there cannot be several processes."""
-    if sys.platform == "win32":
-        raise UsageError("--workers does not work on Windows", hint="leave it out")
-    try:
-        import gunicorn  # noqa: F401
-    except ModuleNotFoundError:
-        raise UsageError(
-            "--workers needs gunicorn, which is not installed",
-            hint="run `pip install 'dkimctl[service]'`",
-        ) from None
+def _announce(reporter: Reporter, host: str, name: tuple[str, int], data: Location | None) -> None:
+    """Say where the service listens, who can use that, and how to log in."""
+    # With the zone of an address, such as fe80::1%eth0.
+    address, port = socket.getnameinfo(name, socket.NI_NUMERICHOST)[0], name[1]
+    # Where it listens on all addresses: which, and how this machine reaches it.
+    everywhere = {"0.0.0.0": ("IPv4 addresses", "127.0.0.1"), "::": ("IPv6 addresses", "::1")}  # noqa: S104
+    which, local = everywhere.get(address, ("", address))
+    if host == "*":
+        which, local = "addresses", "127.0.0.1"
+    is_loopback = ipaddress.ip_address(local.partition("%")[0]).is_loopback
+    # Clients know no name of loopback but localhost.
+    named = "localhost" if host.lower() == "localhost" else local
+    url = f"http://{_bracketed(named)}:{port}" if is_loopback else None
+    place = f"{_bracketed(address)}:{port}{f' (all {which} of this machine)' if which else ''}"
+    ways = [("or through the TLS proxy", _PROXY)]
+    if url is None:
+        ways = [("then log in through the TLS proxy", _PROXY)]
+    elif which:
+        ways.insert(0, ("then log in on this machine", url))
+    else:
+        ways = [("then log in", url)]
+    if url and not which:
+        reporter.note(
+            f"dkimctl: serving on {url} (both auth URL and base URL); press Ctrl-C to stop"
+        )
+    else:
+        reporter.note(f"dkimctl: serving on {place}; press Ctrl-C to stop")
+        reporter.warn(
+            "this is plain HTTP, and other machines can reach it; clients refuse http:// URLs, "
+            "except on this machine (loopback)",
+            hint="put a TLS proxy in front, and give its https:// URL to clients",
+            code="plain_http",
+        )
+    reporter.note(
+        "dkimctl: to create a client: dkimctl service client create --output secret.txt"
+        + data_option(data)
+    )
+    for how, its_url in ways:
+        reporter.note(
+            f"dkimctl: {how}: dkimctl login --auth-url {its_url} --base-url {its_url} "
+            "--client-id ID"
+        )
+    _tell_systemd()
+
+
+def _tell_systemd() -> None:
+    """Say that the service is ready, as `Type=notify` of a unit expects it (sd_notify(3))."""
+    if path := os.environ.get("NOTIFY_SOCKET"):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notified:
+            notified.connect(f"\0{path[1:]}" if path.startswith("@") else path)
+            notified.send(b"READY=1")
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

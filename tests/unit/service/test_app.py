@@ -63,7 +63,7 @@ def test_an_unexpected_error_is_500_and_described_only_in_the_log(
     assert result.status_code == 500
     assert result.json == {"message": "Internal Server Error"}
     ((name, level, line),) = caplog.record_tuples
-    assert (name, level) == ("dkimctl.service.http.errors", logging.ERROR)
+    assert (name, level) == ("dkimctl.service.resources", logging.ERROR)
     assert line.startswith("a request failed: RuntimeError at test_app.py:")
     assert caplog.records[0].exc_info is None
     assert token not in caplog.text

@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dkimctl.errors import OutputError, UsageError
-from dkimctl.service.http.validation import Entry, validate_entry
 from dkimctl.service.signers import (
     ExportDirectory,
     Plan,
@@ -23,6 +22,7 @@ from dkimctl.service.signers import (
     opendkim_files,
     rspamd_files,
 )
+from dkimctl.service.validation import Entry, validate_entry
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no signer runs there")
 

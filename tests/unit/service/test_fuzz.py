@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 
 from description import DescribedClient
 from dkimctl.service.app import create_app
-from dkimctl.service.clients import create_client
+from dkimctl.service.clients import create_client, issue_token
 from dkimctl.service.database import open_store
-from dkimctl.service.http.authorization import issue_token
 from dkimctl.service.key_pairs import KeyPair
 
 NOW = 1625097600.0

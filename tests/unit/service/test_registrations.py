@@ -15,7 +15,6 @@ from dkimctl.errors import NegativeAnswer, UsageError
 from dkimctl.service.app import create_app
 from dkimctl.service.clients import ClientCredentials, create_client
 from dkimctl.service.database import Store
-from dkimctl.service.http.validation import Entry, Rejection
 from dkimctl.service.key_pairs import KeyPair
 from dkimctl.service.registrations import (
     Registrar,
@@ -27,6 +26,7 @@ from dkimctl.service.registrations import (
     require_registration,
     set_enabled,
 )
+from dkimctl.service.validation import Entry, Rejection
 from fakes import Clock
 
 FORM = "application/x-www-form-urlencoded"

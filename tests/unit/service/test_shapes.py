@@ -18,7 +18,7 @@ from dkimctl.service.database import Store
 from dkimctl.service.key_pairs import KeyPair
 from fakes import Clock
 
-FOLDER = Path(__file__).parents[3] / "fixtures" / "api"
+FOLDER = Path(__file__).parents[2] / "fixtures" / "api"
 REQUEST = "register-request"
 ANSWERS = sorted({path.stem for path in FOLDER.iterdir()} - {REQUEST})
 STATUSES = {

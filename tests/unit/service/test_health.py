@@ -11,7 +11,7 @@ from falcon.testing import TestClient
 
 from dkimctl.service.app import create_app
 from dkimctl.service.database import Store
-from dkimctl.service.http.health import DatabaseProbe
+from dkimctl.service.health import DatabaseProbe
 
 
 class StandingStore:

@@ -11,12 +11,13 @@ from sqlalchemy import func, insert, select, text
 
 from dkimctl.service.clients import (
     ClientCredentials,
+    client_of_token,
     create_client,
     delete_client,
     disable_client,
+    issue_token,
 )
 from dkimctl.service.database import Store, open_store
-from dkimctl.service.http.authorization import client_of_token, issue_token
 from dkimctl.service.location import DatabaseUrl
 from dkimctl.service.schema import tokens
 from fakes import Clock

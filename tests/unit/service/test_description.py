@@ -30,16 +30,15 @@ from description import (
     resolve,
 )
 from dkimctl.service import app as app_module
-from dkimctl.service import clients
+from dkimctl.service import clients, validation
 from dkimctl.service.app import create_app
+from dkimctl.service.clients import TOKEN_LIFETIME
 from dkimctl.service.database import Store
-from dkimctl.service.http import validation
-from dkimctl.service.http.authorization import TOKEN_LIFETIME
-from dkimctl.service.http.description import read_description
 from dkimctl.service.key_pairs import KEY_LENGTHS, KeyPair
-from dkimctl.service.server.server import MAX_HEAD
+from dkimctl.service.resources import read_description
+from dkimctl.service.server import MAX_HEAD
 
-OPERATIONAL = {"/openapi.yaml", "/healthz", "/readyz", "/metrics"}  # not of the interface
+OPERATIONAL = {"/openapi.yaml", "/healthz", "/readyz"}  # not of the interface
 SCHEMAS = description()["components"]["schemas"]
 FIELDS = SCHEMAS["RegistrationEntry"]["properties"]
 RESPONSES = description()["components"]["responses"]
@@ -89,7 +88,7 @@ def _examples() -> Iterator[tuple[dict[str, Any], Any]]:
         for part in [*bodies, *map(resolve, operation["responses"].values())]:
             for header in map(resolve, part.get("headers", {}).values()):
                 yield header["schema"], header.get("example", header["schema"].get("const"))
-            for content in part["content"].values():
+            for content in part.get("content", {}).values():
                 named = content.get("examples", {"": {"value": content.get("example")}})
                 yield from ((content["schema"], example["value"]) for example in named.values())
     for field in FIELDS.values():
@@ -100,7 +99,7 @@ def _examples() -> Iterator[tuple[dict[str, Any], Any]]:
 
 def test_every_body_and_header_has_examples_and_they_are_valid() -> None:
     examples = [*_examples()]
-    assert len(examples) > 40
+    assert len(examples) >= 40
     for schema, example in examples:
         assert_valid(example, schema)
 

@@ -7,10 +7,10 @@ import pytest
 from dkimctl.errors import UsageError
 from dkimctl.service.clients import ClientCredentials
 from dkimctl.service.database import Store
-from dkimctl.service.http.errors import describe_failure
-from dkimctl.service.http.validation import Entry
+from dkimctl.service.failures import describe_failure
 from dkimctl.service.key_pairs import KeyQueue
 from dkimctl.service.registrations import Registrar
+from dkimctl.service.validation import Entry
 
 
 def test_our_own_errors_are_logged_with_their_message_in_one_line() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dkimctl.service.http.validation import Entry, Rejection, validate_entry
+from dkimctl.service.validation import Entry, Rejection, validate_entry
 
 DOMAIN_OF_232_OCTETS = ".".join(["d" * 57] * 4) + "d"
 FIELDS = {

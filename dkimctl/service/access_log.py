@@ -1,0 +1,228 @@
+"""The service's log on stderr: a line for each request, and warnings and errors.
+
+It has no secrets, tokens, headers and bodies.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import logging
+import multiprocessing.util
+import os
+import queue
+import re
+import secrets
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import lru_cache
+from typing import Any
+from urllib.parse import quote
+from wsgiref.types import WSGIEnvironment
+
+import falcon
+
+from dkimctl.errors import UsageError
+from dkimctl.system.threads import start_daemon
+from dkimctl.text.escaping import printable, quoted
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+UNIX = "unix"
+"""The address of peers at a UNIX socket, which have none."""
+
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_MAX_METHOD, _MAX_PATH, _MAX_CLIENT_ID = 20, 200, 128  # octets
+_MAX_HOPS = 20
+_MAX_ADDRESS = 64  # characters; an IPv6 address has at most 45
+_PLAIN = re.compile(r"[^\s\"=\\]+")
+_MAX_MESSAGE = 500  # characters; with its fields a line fits into 4 KiB, which pipes keep whole
+_MAX_WAITING = 1000  # lines
+_LAST_LINES = 1.0  # seconds that a process waits for its last lines to be read
+
+
+class AccessLog:
+    """Falcon middleware: gives each request an ID, and logs it when it is answered.
+
+    The ID is that of the header X-Request-ID, such as a proxy's, or a new one; the answer has it
+    as well.
+    """
+
+    def __init__(self, proxies: TrustedProxies) -> None:
+        self._proxies = proxies
+
+    def process_request(self, request: falcon.Request, response: falcon.Response) -> None:
+        request.context.started = time.perf_counter()
+        given = request.env.get("HTTP_X_REQUEST_ID", "")
+        request_id = given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
+        request.context.request_id = request_id
+        response.set_header("X-Request-ID", request_id)
+
+    def process_response(
+        self,
+        request: falcon.Request,
+        response: falcon.Response,
+        _resource: object,
+        _succeeded: bool,
+    ) -> None:
+        context: Any = request.context
+        body = b"" if request.method == "HEAD" else response.render_body() or b""
+        fields = {
+            "method": _escaped(request.method, _MAX_METHOD),
+            "path": _escaped(request.env.get("PATH_INFO", ""), _MAX_PATH),
+            "status": response.status_code,
+            "seconds": round(time.perf_counter() - context.started, 6),
+            "bytes": len(body),
+            "address": self._proxies.client_address(request.env),
+        }
+        # Of a failed login, what was typed. It is known after authentication otherwise.
+        if client_id := getattr(context, "client_id", None):
+            fields["client_id"] = printable(client_id[:_MAX_CLIENT_ID])[:_MAX_CLIENT_ID]
+        if items := getattr(context, "registered", None):
+            fields["entries"] = len(items)
+            results = Counter(item["result"]["code"] for item in items)
+            fields["results"] = ",".join(f"{code}:{n}" for code, n in sorted(results.items()))
+        # Not by way of the module logging, which takes three times as long.
+        write_line("INFO", "request", fields | {"request_id": context.request_id})
+
+
+class TrustedProxies:
+    """The proxies whose X-Forwarded-For is believed; others cannot lie about their address."""
+
+    def __init__(self, networks: Sequence[Network] = (), *, unix: bool = False) -> None:
+        self._networks = networks
+        self._unix = unix
+
+    @classmethod
+    def parse(cls, texts: Iterable[str]) -> TrustedProxies:
+        """Those at these IP addresses, networks, or at `unix`. Raises UsageError."""
+        addresses = [text.strip() for text in texts]
+        networks = [_network(text) for text in addresses if text != UNIX]
+        return cls(networks, unix=UNIX in addresses)
+
+    def client_address(self, environ: WSGIEnvironment) -> str:
+        """The last address on the way to us that is not a trusted proxy's, or UNIX.
+
+        It is the peer's if the header has anything but IP addresses there.
+        """
+        peer = hop = _address(environ.get("REMOTE_ADDR") or "") or UNIX
+        if not self._includes(peer):
+            return peer
+        hops = environ.get("HTTP_X_FORWARDED_FOR", "").split(",")[-_MAX_HOPS:]
+        for text in reversed(hops):
+            parsed = _address(text)
+            if parsed is None:
+                return peer
+            hop = parsed
+            if not self._includes(hop):
+                break
+        return hop
+
+    def _includes(self, address: str) -> bool:
+        if address == UNIX:
+            return self._unix
+        return any(ipaddress.ip_address(address) in network for network in self._networks)
+
+
+def write_line(level: str, message: str, fields: Mapping[str, Any]) -> None:
+    """Write a line to stderr; `message` and the values of `fields` must be printable.
+
+    A thread writes it. While nobody reads stderr, such as a full pipe, some lines wait, further
+    ones are dropped, and no request waits.
+    """
+    shown = "".join([f" {name}={_shown(str(value))}" for name, value in fields.items()])
+    global _writer  # noqa: PLW0603 - one in each process; a forked one has no thread of its parent
+    if _writer is None or _writer.pid != os.getpid():
+        _writer = _Writer()
+    _writer.put(f"{_moment()} {level} {message}{shown}\n")
+
+
+class LogHandler(logging.Handler):
+    """Writes warnings and errors as lines of the log. A record's `fields` follow its message."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        message = printable(record.getMessage()[:_MAX_MESSAGE])
+        write_line(record.levelname, message, getattr(record, "fields", {}))
+
+
+class _Writer:
+    """Writes lines to stderr, in a thread."""
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._dropped = 0
+        self._thread = start_daemon(self._run, "log") if sys.stderr is not None else None
+        multiprocessing.util.Finalize(None, self._finish, exitpriority=0)
+
+    def put(self, line: str) -> None:
+        if self._thread is None or self._lines.qsize() > _MAX_WAITING:
+            self._dropped += 1
+        else:
+            self._lines.put(line)
+
+    def _run(self) -> None:
+        while (line := self._lines.get()) is not None:
+            if self._dropped and self._lines.qsize() < _MAX_WAITING // 2:
+                dropped, self._dropped = self._dropped, 0
+                self._lines.put(f"{_moment()} WARNING log lines were dropped number={dropped}\n")
+            with suppress(OSError):  # such as a full disk, or nobody reads
+                os.write(sys.stderr.fileno(), line.encode())
+
+    def _finish(self) -> None:
+        """At the end of the process: write the last lines, if somebody reads them."""
+        if self._thread is not None:
+            self._lines.put(None)
+            self._thread.join(_LAST_LINES)
+
+
+_writer: _Writer | None = None
+
+
+def _moment() -> str:
+    """The time in UTC (ISO 8601), to the millisecond."""
+    seconds = time.time()
+    return f"{_date_time(int(seconds))}.{int(1000 * (seconds % 1)):03}Z"
+
+
+@lru_cache(maxsize=2)
+def _date_time(seconds: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
+
+
+def _shown(text: str) -> str:
+    """A value: in quotes if it could be taken for something else."""
+    return text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)
+
+
+@lru_cache(maxsize=256)
+def _escaped(text: str, most: int) -> str:
+    """What of a WSGI string fits into a line, percent-encoded (RFC 3986, section 2.1)."""
+    return quote(text[:most].encode("latin-1", "replace"))
+
+
+def _network(text: str) -> Network:
+    try:
+        return ipaddress.ip_network(text)
+    except ValueError:
+        raise UsageError(
+            f"invalid address or network {quoted(text)}",
+            hint="write an IP address or a network, such as 10.0.0.5 or 10.0.0.0/24",
+        ) from None
+
+
+def _address(text: str) -> str | None:
+    """An IP address without its zone, as IPv4 if IPv6 sockets map it; None if it is none."""
+    return _short_address(text) if len(text) <= _MAX_ADDRESS else None
+
+
+@lru_cache(maxsize=1024)
+def _short_address(text: str) -> str | None:
+    try:
+        address = ipaddress.ip_address(text.strip().partition("%")[0])
+    except ValueError:
+        return None
+    return str(getattr(address, "ipv4_mapped", None) or address)

@@ -1,0 +1,219 @@
+"""What operators watch: is the process alive, is it ready, and metrics for Prometheus."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import falcon
+from sqlalchemy import func, select
+
+from dkimctl.errors import UsageError
+from dkimctl.service.clients import ClientState
+from dkimctl.service.database import Store
+from dkimctl.service.key_pairs import KeyMaker, KeyPair
+from dkimctl.service.schema import clients
+from dkimctl.system.threads import StartThread, start_daemon
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
+_DATABASE_LIMIT = 2.0  # seconds to answer; load balancers often wait for 5
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30)
+_DIRECTORY = "PROMETHEUS_MULTIPROC_DIR"  # of prometheus_client: its processes count there together
+_IN_MEMORY = Path("/dev/shm")  # noqa: S108 - the directory made there is private
+
+
+class HealthResource:
+    """GET /healthz: the process answers."""
+
+    protected = False
+    method = "GET"
+
+    def on_get(self, _request: falcon.Request, response: falcon.Response) -> None:
+        response.set_header("Cache-Control", "no-store")
+        response.media = {"message": "OK"}
+
+    on_head = on_get
+
+
+class ReadyResource:
+    """GET /readyz: the database answers in time, or 503."""
+
+    protected = False
+    method = "GET"
+
+    def __init__(self, store: Store, limit: float = _DATABASE_LIMIT) -> None:
+        self._probe = DatabaseProbe(store)
+        self._limit = limit
+
+    def on_get(self, _request: falcon.Request, response: falcon.Response) -> None:
+        response.set_header("Cache-Control", "no-store")
+        if not self._probe.succeeds_within(self._limit):
+            raise falcon.HTTPServiceUnavailable(description="The database does not answer.")
+        response.media = {"message": "OK"}
+
+    on_head = on_get
+
+
+class DatabaseProbe:
+    """Asks the database in one thread at a time, so that many probes of a dead one do no harm."""
+
+    def __init__(self, store: Store, start_thread: StartThread = start_daemon) -> None:
+        self._store = store
+        self._start_thread = start_thread
+        self._lock = threading.Lock()
+        self._answer: Future[bool] | None = None
+
+    def succeeds_within(self, seconds: float) -> bool:
+        """Whether the database answers a query in time; one that is under way counts as well."""
+        with self._lock:
+            if self._answer is None or self._answer.done():
+                self._answer = Future()
+                if self._start_thread(self._ask, "probe") is None:
+                    self._answer.set_result(False)
+            answer = self._answer
+        try:
+            return answer.result(seconds)
+        except TimeoutError:
+            return False
+
+    def _ask(self) -> None:
+        answer = self._answer
+        assert answer is not None  # noqa: S101 - set before the thread starts
+        try:
+            with self._store.reading() as connection:
+                connection.execute(select(clients.c.client_id).limit(1)).first()
+        except Exception:  # noqa: BLE001 - whatever it is, the service is not ready
+            answer.set_result(False)
+        else:
+            answer.set_result(True)
+
+
+class Metrics:
+    """Counts requests, keys and failed logins of this process; also a Falcon middleware.
+
+    Client IDs are not among them.
+    """
+
+    def __init__(self) -> None:
+        # Not at the top: the sandbox starts often, and the variable has to be set before.
+        from prometheus_client import CollectorRegistry, Counter, Histogram
+
+        own: Any = {"registry": CollectorRegistry()}
+        self._requests = Counter(
+            "dkimctl_http_requests", "Requests answered.", ["path", "status"], **own
+        )
+        self._seconds = Histogram(
+            "dkimctl_http_request_duration_seconds",
+            "Time to answer a request.",
+            ["path"],
+            buckets=_SECONDS,
+            **own,
+        )
+        self._keys = Counter("dkimctl_keys_made", "Keys made.", ["key_len"], **own)
+        self._failed_logins = Counter(
+            "dkimctl_failed_logins", "Logins with wrong credentials.", **own
+        )
+
+    @staticmethod
+    def if_shared() -> Metrics | None:
+        """Metrics if the environment names the directory where processes count together."""
+        return Metrics() if os.environ.get(_DIRECTORY) else None
+
+    def process_request(self, request: falcon.Request, _response: falcon.Response) -> None:
+        request.context.metrics_started = time.perf_counter()
+
+    def process_response(
+        self,
+        request: falcon.Request,
+        response: falcon.Response,
+        _resource: object,
+        _succeeded: bool,
+    ) -> None:
+        path = request.uri_template or "other"
+        self._requests.labels(path, response.status_code).inc()
+        self._seconds.labels(path).observe(time.perf_counter() - request.context.metrics_started)
+        if request.context.get("failed_login"):
+            self._failed_logins.inc()
+
+    def count_keys(self, make_key: KeyMaker) -> KeyMaker:
+        """`make_key`, counting the keys that it makes."""
+
+        def make_and_count(key_len: int) -> KeyPair:
+            pair = make_key(key_len)
+            self._keys.labels(key_len).inc()
+            return pair
+
+        return make_and_count
+
+
+@contextmanager
+def serving_metrics(bind: str, open_store: Callable[[], Store]) -> Iterator[None]:
+    """Answer Prometheus at the address `bind`, such as 127.0.0.1:9100, with what all processes
+    started in the block have counted, and with the clients in the database.
+
+    Processes count in files: those of a process that has ended stay, as counters must not go back.
+    Raises UsageError.
+    """
+    host, _, port = bind.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise UsageError(
+            "in --metrics-bind: this is not an address and a port",
+            hint="write them as 127.0.0.1:9100, or [::1]:9100",
+        )
+    parent = _IN_MEMORY if os.access(_IN_MEMORY, os.W_OK | os.X_OK) else None  # no disk to be full
+    with tempfile.TemporaryDirectory(prefix="dkimctl-metrics-", dir=parent) as directory:
+        os.environ[_DIRECTORY] = directory
+        from prometheus_client import CollectorRegistry, start_http_server
+        from prometheus_client.multiprocess import MultiProcessCollector
+
+        registry = CollectorRegistry()
+        MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+        clients_by_state: Any = _ClientsByState(open_store)
+        registry.register(clients_by_state)
+        try:
+            server, _ = start_http_server(int(port), host.strip("[]"), registry)
+        except OSError as error:
+            raise UsageError(
+                f"in --metrics-bind: cannot listen on {host} port {port}: "
+                f"{error.strerror or error}",
+                hint="choose another port, or an address of this machine",
+            ) from error
+        try:
+            yield
+        finally:
+            server.shutdown()
+            server.server_close()
+            del os.environ[_DIRECTORY]
+
+
+class _ClientsByState:
+    """What the database has at the time of a scrape; nothing if it cannot be read.
+
+    It is opened for each, so that worker processes that are forked inherit no connection.
+    """
+
+    def __init__(self, open_store: Callable[[], Store]) -> None:
+        self._open_store = open_store
+
+    def collect(self) -> Iterator[Metric]:
+        from prometheus_client.core import GaugeMetricFamily
+
+        query = select(clients.c.state, func.count().label("number")).group_by(clients.c.state)
+        try:
+            with closing(self._open_store()) as store, store.reading() as connection:
+                numbers = {row.state: row.number for row in connection.execute(query)}
+        except UsageError:
+            return
+        by_state = GaugeMetricFamily("dkimctl_clients", "Clients by state.", labels=["state"])
+        for state in ClientState:
+            by_state.add_metric([state], numbers.get(state, 0))
+        yield by_state

@@ -1,1 +1,0 @@
-"""The interface over HTTP: requests read and checked, answers and errors."""

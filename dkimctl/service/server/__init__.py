@@ -1,1 +1,0 @@
-"""The HTTP server that the application runs on, and its limits."""

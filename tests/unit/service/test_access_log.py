@@ -1,0 +1,174 @@
+"""One line for each request, whole and without secrets."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from falcon.testing import TestClient
+
+from dkimctl.service import access_log
+from dkimctl.service.access_log import LogHandler, TrustedProxies, write_line
+from dkimctl.service.app import create_app
+from dkimctl.service.clients import ClientCredentials
+from dkimctl.service.database import Store
+from dkimctl.service.key_pairs import KeyMaker
+from fakes import Clock
+
+SERVICE = logging.getLogger("dkimctl.service")
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+
+
+@pytest.fixture
+def client(store: Store, clock: Clock, make_key: KeyMaker, lines) -> TestClient:
+    proxies = TrustedProxies.parse(["127.0.0.1"])
+    app = create_app(store, clock=clock, make_key=make_key, proxies=proxies)
+    return TestClient(app, headers={"X-Forwarded-For": "192.0.2.7"})
+
+
+@pytest.fixture
+def lines(capfd) -> Iterator[Callable[[], list[str]]]:
+    """A function that gives the lines of the log."""
+    before = SERVICE.handlers, SERVICE.propagate
+    SERVICE.handlers, SERVICE.propagate = [LogHandler()], False
+    access_log._writer = None
+
+    def read() -> list[str]:
+        access_log._writer._finish()
+        return capfd.readouterr().err.splitlines()
+
+    yield read
+    access_log._writer = None
+    SERVICE.handlers, SERVICE.propagate = before
+
+
+def test_a_registration(
+    client: TestClient, credentials: ClientCredentials, token: str, register, lines
+) -> None:
+    entries = [{"sign_domain": "a.example", "selector": "s"}] * 2 + [{"sign_domain": "bad"}]
+    answer = register(*entries)
+    assert re.fullmatch(
+        r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z INFO request method=POST path=/domain/dkim "
+        rf"status=200 seconds=[0-9.e-]+ bytes={len(answer.content)} address=unix "
+        rf"client_id={credentials.client_id} entries=3 results=201:1,400:1,409:1 "
+        rf"request_id={answer.headers['X-Request-ID']}",
+        lines()[-1],
+    )
+
+
+def test_a_request_of_nobody(client: TestClient, lines) -> None:
+    client.simulate_delete("/send/a%0ab c", headers={"X-Request-ID": "abc-1"}, query_string="q=1",
+                           remote_addr="127.0.0.1")  # fmt: skip
+    (line,) = lines()
+    assert re.search(
+        r" method=DELETE path=/send/a%0Ab%20c status=401 seconds=[0-9.e-]+ bytes=27 "
+        r"address=192.0.2.7 request_id=abc-1$",
+        line,
+    )
+
+
+@pytest.mark.parametrize("given_id", ["", "a b", "a\nb", "x" * 65, 'a"b', "é"], ids=range(6))
+def test_another_request_id_is_replaced(client: TestClient, lines, given_id: str) -> None:
+    answer = client.simulate_get("/healthz", extras={"HTTP_X_REQUEST_ID": given_id})
+    assert re.fullmatch("[0-9a-f]{16}", answer.headers["X-Request-ID"])
+    assert lines()[0].endswith(f" request_id={answer.headers['X-Request-ID']}")
+
+
+@pytest.mark.filterwarnings("ignore:Unknown REQUEST_METHOD")
+def test_whatever_is_sent_a_line_is_short_and_has_no_secret(
+    client: TestClient, credentials: ClientCredentials, token: str, basic, lines
+) -> None:
+    hostile = {
+        "X-Forwarded-For": "1.2.3.4\x1b[2J, evil", "X-Request-ID": "\x1b]0;evil\x07",
+        "User-Agent": "evil", "Referer": "evil",
+    }  # fmt: skip
+    for more, client_id, secret in (
+        (hostile, credentials.client_id, "evil-secret"),
+        ({}, credentials.client_id, credentials.secret),
+        ({}, "\x1b\n\u202e😀" * 1000, "evil-secret"),
+    ):
+        client.simulate_post(
+            "/oauth2/token", body="grant_type=client_credentials",
+            headers={**FORM, **more, "Authorization": basic(client_id, secret)},
+        )  # fmt: skip
+    client.simulate_get("/" + "\x1b\n\u202e😀 status=200 " * 1000, query_string="evil=1")
+    client.simulate_request("EVIL" * 100, "/domain/dkim", body='{"evil": 1}',
+                            headers={"Authorization": f"Bearer {token}"})  # fmt: skip
+    answers = [line for line in lines() if "/oauth2/token status=200" not in line]
+    assert len(answers) == 4
+    assert " status=400 " in answers[0]
+    assert f" client_id={credentials.client_id} " in answers[0], "a failed login names the client"
+    for line in answers:
+        assert line.isprintable()
+        assert len(line.encode()) < 4096, "what a pipe keeps whole"
+        assert " status=200 status" not in line
+        assert not {"evil", token, credentials.secret} & set(re.findall(r"[\w-]+", line.lower()))
+
+
+def test_a_failure_is_logged_with_the_id_of_its_request(store: Store, token: str, lines) -> None:
+    def broken_clock() -> float:
+        raise RuntimeError("hush")
+
+    client = TestClient(create_app(store, clock=broken_clock, proxies=TrustedProxies()))
+    answer = client.simulate_post("/domain/dkim", headers={"Authorization": f"Bearer {token}"})
+    failure, request = (line for line in lines() if "/oauth2/token" not in line)
+    found = answer.headers["X-Request-ID"]
+    assert re.search(r"Z ERROR a request failed: RuntimeError at test_access_log.py:\d+ ", failure)
+    assert failure.endswith(f" request_id={found}")
+    assert " status=500 " in request
+    assert request.endswith(f" request_id={found}")
+
+
+def test_values_that_could_be_taken_for_something_else_are_quoted(lines) -> None:
+    write_line("INFO", "m", {"a": 'x y="1"', "b": "", "c": "ü", "d": 5})
+    assert lines()[0].partition(" INFO ")[2] == r"""m a="x y=\"1\"" b="" c=ü d=5"""
+
+
+WRITER = """
+import sys, threading
+from dkimctl.service.access_log import write_line
+def write():
+    for number in range(200):
+        write_line("INFO", "request", {"who": sys.argv[1], "text": "x" * 3000})
+threads = [threading.Thread(target=write) for _ in range(4)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print("done")
+"""
+
+
+def test_lines_of_many_threads_and_processes_do_not_mix() -> None:
+    read, write = os.pipe()
+    words = [sys.executable, "-c", WRITER]
+    writers = [subprocess.Popen([*words, str(n)], stderr=write, stdout=-3) for n in range(3)]
+    os.close(write)
+    lines: list[bytes] = []
+    with os.fdopen(read, "rb") as pipe:
+        reader = threading.Thread(target=lambda: lines.extend(pipe))
+        reader.start()
+        reader.join(60)
+    assert [writer.wait(60) for writer in writers] == [0, 0, 0]
+    assert len(lines) == 3 * 4 * 200
+    assert all(line.endswith(b" text=" + b"x" * 3000 + b"\n") for line in lines)
+    assert all(line.count(b"request") == 1 for line in lines)
+
+
+@pytest.mark.parametrize("redirection", ["2>&-", "2>/dev/full", "2>&1 | true", "2>&1 | sleep 5"])
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
+def test_a_log_that_cannot_be_written_does_no_harm(redirection: str, tmp_path: Path) -> None:
+    code = tmp_path / "writer.py"
+    code.write_text(WRITER.replace('print("done")', f'open({str(tmp_path / "done")!r}, "w")'))
+    started = time.monotonic()
+    process = subprocess.Popen(f"{sys.executable} {code} 0 {redirection}", shell=True)
+    while not (tmp_path / "done").exists():
+        assert time.monotonic() < started + 60
+        time.sleep(0.05)
+    process.wait(60)
