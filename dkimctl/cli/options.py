@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from dkimctl.service.location import Location
 
 COMMON_PANEL = "Common options"
-_OUTPUT_PANEL = "Output"
 MAX_TTL = 2**31 - 1  # RFC 2181, section 8
 
 # The settings of a profile that the help of a command shows. All are taken in any case.
@@ -339,88 +338,54 @@ DataOption = Annotated[
     ),
 ]
 
+
+def _result(*names: str, text: str, **more: Any) -> Any:
+    return typer.Option(*names, help=text, rich_help_panel="Output", **more)
+
+
 # Those of commands that write records; `read_output_options` checks and gathers them.
 FormatOption = Annotated[
     Format | None,
-    typer.Option(
+    _result(
         "--format",
         "-f",
         metavar="FORMAT",
-        help=f"{', '.join(Format)} (default: table on a terminal, else zone).",
-        rich_help_panel=_OUTPUT_PANEL,
+        text=f"{', '.join(Format)} (default: table on a terminal, else zone).",
     ),
 ]
 TtlOption = Annotated[
-    int,
-    typer.Option(
-        "--ttl",
-        metavar="SECONDS",
-        min=0,
-        max=MAX_TTL,
-        help="TTL of the records.",
-        rich_help_panel=_OUTPUT_PANEL,
-    ),
+    int, _result("--ttl", metavar="SECONDS", min=0, max=MAX_TTL, text="TTL of the records.")
 ]
 OriginOption = Annotated[
     str | None,
-    typer.Option(
-        "--origin",
-        metavar="ZONE",
-        help="Write names relative to this zone (format zone).",
-        rich_help_panel=_OUTPUT_PANEL,
-    ),
+    _result("--origin", metavar="ZONE", text="Write names relative to this zone (format zone)."),
 ]
 ZoneOption = Annotated[
     list[str] | None,
-    typer.Option(
+    _result(
         "--zone",
         metavar="ZONE",
-        help="Zone of your DNS; repeatable. A record goes into the longest zone that contains it.",
-        rich_help_panel=_OUTPUT_PANEL,
+        text="Zone of your DNS; repeatable. A record goes into the longest zone that contains it.",
     ),
 ]
 FindZonesOption = Annotated[
-    bool,
-    typer.Option(
-        "--find-zones",
-        help="Look up the zones in DNS, by their SOA records.",
-        rich_help_panel=_OUTPUT_PANEL,
-    ),
+    bool, _result("--find-zones", text="Look up the zones in DNS, by their SOA records.")
 ]
 ProviderOption = Annotated[
     Provider | None,
-    typer.Option(
+    _result(
         "--provider",
         metavar="NAME",
-        help=f"Provider of the terraform resources: {', '.join(Provider)} (default: route53).",
-        rich_help_panel=_OUTPUT_PANEL,
+        text=f"Provider of the terraform resources: {', '.join(Provider)} (default: route53).",
     ),
 ]
 ResultsOutputOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="FILE",
-        parser=read_output,
-        help=_OUTPUT,
-        rich_help_panel=_OUTPUT_PANEL,
-    ),
+    Path | None, _result("--output", "-o", metavar="FILE", parser=read_output, text=_OUTPUT)
 ]
 OutputDirOption = Annotated[
     Path | None,
-    typer.Option(
-        "--output-dir",
-        metavar="DIR",
-        help="Write one file per zone to this directory.",
-        rich_help_panel=_OUTPUT_PANEL,
-    ),
+    _result("--output-dir", metavar="DIR", text="Write one file per zone to this directory."),
 ]
 WideOption = Annotated[
-    bool,
-    typer.Option(
-        "--wide",
-        help="Add the service's result code and message to the table.",
-        rich_help_panel=_OUTPUT_PANEL,
-    ),
+    bool, _result("--wide", text="Add the service's result code and message to the table.")
 ]

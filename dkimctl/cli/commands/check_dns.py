@@ -48,63 +48,6 @@ from dkimctl.render.renderer import CheckFormat, sound_record
 
 app = App()
 
-SavedOption = Annotated[
-    str | None,
-    typer.Option(
-        "--from",
-        metavar="FILE",
-        help=f"Check the registrations in a file instead of those in the ledger: {SAVED_RESULT}",
-    ),
-]
-MaxInFlightOption = Annotated[
-    int,
-    typer.Option(
-        "--max-in-flight",
-        metavar="N",
-        min=1,
-        max=1000,
-        help="Parallel queries to one server, 1 to 1000.",
-        rich_help_panel=SERVERS_PANEL,
-    ),
-]
-WaitOption = Annotated[
-    str | None,
-    typer.Option(
-        "--wait",
-        metavar="TIME",
-        help="Check again until all records are as expected, for at most this long, such as 30m.",
-    ),
-]
-ExpectAbsentOption = Annotated[
-    bool, typer.Option("--expect-absent", help="Expect the records to be gone from DNS.")
-]
-WarnWithinOption = Annotated[
-    str,
-    typer.Option(
-        "--warn-within",
-        metavar="TIME",
-        help="Warn about unpublished records whose signing starts within this time.",
-    ),
-]
-NotifyOption = Annotated[
-    bool,
-    typer.Option(
-        "--notify",
-        help="Tell what has become worse or better since the last run: see notify in the config "
-        "file.",
-    ),
-]
-TestNoticeOption = Annotated[
-    bool,
-    typer.Option("--test-notice", help="Only send a notice, as a test: see notify."),
-]
-FormatOption = Annotated[
-    CheckFormat | None,
-    typer.Option(
-        "--format", "-f", metavar="FORMAT", help=f"{', '.join(CheckFormat)} (default: table)."
-    ),
-]
-
 
 @app.command(
     epilog=examples(
@@ -122,16 +65,63 @@ FormatOption = Annotated[
 def check_dns(
     ctx: typer.Context,
     selection: SelectionArgument = None,
-    saved: SavedOption = None,
+    saved: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="FILE",
+            help="Check the registrations in a file instead of those in the ledger: "
+            f"{SAVED_RESULT}",
+        ),
+    ] = None,
     server: ServerOption = None,
     resolver: ResolverOption = False,
-    max_in_flight: MaxInFlightOption = MAX_IN_FLIGHT,
-    wait: WaitOption = None,
-    expect_absent: ExpectAbsentOption = False,
-    warn_within: WarnWithinOption = WARN_WITHIN,
-    notify: NotifyOption = False,
-    test_notice: TestNoticeOption = False,
-    fmt: FormatOption = None,
+    max_in_flight: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            min=1,
+            max=1000,
+            help="Parallel queries to one server, 1 to 1000.",
+            rich_help_panel=SERVERS_PANEL,
+        ),
+    ] = MAX_IN_FLIGHT,
+    wait: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="Check again until all records are as expected, for at most this long, such as "
+            "30m.",
+        ),
+    ] = None,
+    expect_absent: Annotated[
+        bool, typer.Option("--expect-absent", help="Expect the records to be gone from DNS.")
+    ] = False,
+    warn_within: Annotated[
+        str,
+        typer.Option(
+            metavar="TIME",
+            help="Warn about unpublished records whose signing starts within this time.",
+        ),
+    ] = WARN_WITHIN,
+    notify: Annotated[
+        bool,
+        typer.Option(
+            "--notify",
+            help="Tell what has become worse or better since the last run: see notify in the "
+            "config file.",
+        ),
+    ] = False,
+    test_notice: Annotated[
+        bool,
+        typer.Option("--test-notice", help="Only send a notice, as a test: see notify."),
+    ] = False,
+    fmt: Annotated[
+        CheckFormat | None,
+        typer.Option(
+            "--format", "-f", metavar="FORMAT", help=f"{', '.join(CheckFormat)} (default: table)."
+        ),
+    ] = None,
     output: OutputOption = None,
 ) -> int:
     """Check that DNS has the registered records. No token is needed.

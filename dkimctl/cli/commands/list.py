@@ -75,30 +75,6 @@ def read_state(text: str) -> str:
     return _read_word("--state", text, _STATES)
 
 
-StageOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--stage",
-        metavar="STAGE",
-        parser=read_stage,
-        help=f"Show only keys at this stage: {_typed_choices([*KeyStage])}.",
-    ),
-]
-StateOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--state",
-        metavar="STATE",
-        parser=read_state,
-        help=f"Show only keys whose record is in this state: {_typed_choices(_STATES)}.",
-    ),
-]
-SortOption = Annotated[
-    SortKey | None,
-    typer.Option("--sort-by", metavar="FIELD", help=f"{', '.join(SortKey)} (default: domain)."),
-]
-
-
 @app.command(
     "list",
     epilog=examples(
@@ -113,9 +89,28 @@ SortOption = Annotated[
 def list_keys(
     ctx: typer.Context,
     selection: SelectionArgument = None,
-    stages: StageOption = None,
-    states: StateOption = None,
-    sort_by: SortOption = None,
+    stages: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--stage",
+            metavar="STAGE",
+            parser=read_stage,
+            help=f"Show only keys at this stage: {_typed_choices([*KeyStage])}.",
+        ),
+    ] = None,
+    states: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--state",
+            metavar="STATE",
+            parser=read_state,
+            help=f"Show only keys whose record is in this state: {_typed_choices(_STATES)}.",
+        ),
+    ] = None,
+    sort_by: Annotated[
+        SortKey | None,
+        typer.Option(metavar="FIELD", help=f"{', '.join(SortKey)} (default: domain)."),
+    ] = None,
     reverse: Annotated[bool, typer.Option("--reverse", help="Sort the other way round.")] = False,
     all_: Annotated[
         bool, typer.Option("--all", "-a", help="Show keys that were removed, too.")

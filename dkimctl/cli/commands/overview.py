@@ -27,11 +27,6 @@ _LINES = 50  # where there is no terminal
 
 app = App()
 
-HtmlOption = Annotated[
-    Path | None,
-    typer.Option("--html", metavar="FILE", help="Write it as a page that needs no other file."),
-]
-
 
 @app.command(
     "overview",
@@ -47,7 +42,10 @@ def overview(
     ctx: typer.Context,
     selection: SelectionArgument = None,
     fmt: TableOrJsonOption = TableOrJson.TABLE,
-    html: HtmlOption = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write it as a page that needs no other file."),
+    ] = None,
 ) -> int:
     """Show what is urgent, what comes this week and month, and how old the keys are.
 

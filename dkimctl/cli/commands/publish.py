@@ -40,31 +40,6 @@ _STYLES = {True: GREEN, False: RED, None: YELLOW}
 
 app = App()
 
-DryRunOption = Annotated[
-    bool,
-    typer.Option("--dry-run", "-n", help="Show what would be changed; 1 if there is something."),
-]
-ReplaceOption = Annotated[
-    bool,
-    typer.Option("--replace", help="Also replace TXT records that are not DKIM key records."),
-]
-WaitOption = Annotated[
-    str | None,
-    typer.Option(
-        "--wait",
-        metavar="TIME",
-        help="Then check DNS until it has the records, for at most this long, such as 30m.",
-    ),
-]
-CheckAccessOption = Annotated[
-    bool,
-    typer.Option("--check-access", help="Tell what can be read and written; nothing is changed."),
-]
-FormatOption = Annotated[
-    PublicationFormat,
-    typer.Option("--format", "-f", metavar="FORMAT", help=f"{', '.join(PublicationFormat)}."),
-]
-
 
 @app.command(
     epilog=examples(
@@ -79,12 +54,34 @@ FormatOption = Annotated[
 def publish(
     ctx: typer.Context,
     selection: SelectionArgument = None,
-    dry_run: DryRunOption = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run", "-n", help="Show what would be changed; 1 if there is something."
+        ),
+    ] = False,
     yes: YesOption = False,
-    replace: ReplaceOption = False,
-    wait: WaitOption = None,
-    check_access: CheckAccessOption = False,
-    fmt: FormatOption = PublicationFormat.TABLE,
+    replace: Annotated[
+        bool,
+        typer.Option("--replace", help="Also replace TXT records that are not DKIM key records."),
+    ] = False,
+    wait: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="Then check DNS until it has the records, for at most this long, such as 30m.",
+        ),
+    ] = None,
+    check_access: Annotated[
+        bool,
+        typer.Option(
+            "--check-access", help="Tell what can be read and written; nothing is changed."
+        ),
+    ] = False,
+    fmt: Annotated[
+        PublicationFormat,
+        typer.Option("--format", "-f", metavar="FORMAT", help=f"{', '.join(PublicationFormat)}."),
+    ] = PublicationFormat.TABLE,
     output: OutputOption = None,
 ) -> int:
     """Put the records of what is registered into DNS.

@@ -53,64 +53,11 @@ if TYPE_CHECKING:
 
     MakePlanner = Callable[[Ledger], Planner]
     from dkimctl.cli.session import Session
-    from dkimctl.ledger.intents import Intent
     from dkimctl.publishing.changes import ConfiguredTarget
 
 app = App()
 _PUBLISH_WAIT = "2m"
 _UNFINISHED = (Outcome.PENDING, Outcome.UNKNOWN, Outcome.FAILED)
-
-SpecFilesArgument = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="[FILE]...", help="Spec files: YAML, or CSV (*.csv); `-` is standard input (YAML)."
-    ),
-]
-DomainOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--domain",
-        metavar="DOMAIN",
-        help="Also register this signing domain, with the profile's defaults; repeatable.",
-    ),
-]
-DryRunOption = Annotated[
-    bool, typer.Option("--dry-run", "-n", help="Show what would be done, and send nothing.")
-]
-RefreshOption = Annotated[
-    bool, typer.Option("--refresh", help="Also send entries that are already in the ledger.")
-]
-AssignSelectorOption = Annotated[
-    str | None,
-    typer.Option(
-        "--assign-selector",
-        metavar="TEMPLATE",
-        help="Selector for entries without one, such as s%Y%m; {domain} is a short hash "
-        "of the domain.",
-    ),
-]
-RetryUnknownOption = Annotated[
-    bool,
-    typer.Option(
-        "--retry-unknown",
-        help="Retry unanswered entries that have no selector; may create duplicates.",
-    ),
-]
-PublishOption = Annotated[
-    bool,
-    typer.Option(
-        "--publish",
-        help="Then publish the records, and check DNS, without asking.",
-    ),
-]
-WaitOption = Annotated[
-    str | None,
-    typer.Option(
-        "--wait",
-        metavar="TIME",
-        help="With --publish: longest time to wait until DNS has the records (default: 2m).",
-    ),
-]
 
 
 @app.command(
@@ -128,14 +75,55 @@ WaitOption = Annotated[
 )
 def register(
     ctx: typer.Context,
-    files: SpecFilesArgument = None,
-    domain: DomainOption = None,
-    dry_run: DryRunOption = False,
-    refresh: RefreshOption = False,
-    assign_selector: AssignSelectorOption = None,
-    retry_unknown: RetryUnknownOption = False,
-    publish: PublishOption = False,
-    wait: WaitOption = None,
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[FILE]...",
+            help="Spec files: YAML, or CSV (*.csv); `-` is standard input (YAML).",
+        ),
+    ] = None,
+    domain: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="DOMAIN",
+            help="Also register this signing domain, with the profile's defaults; repeatable.",
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", "-n", help="Show what would be done, and send nothing.")
+    ] = False,
+    refresh: Annotated[
+        bool, typer.Option("--refresh", help="Also send entries that are already in the ledger.")
+    ] = False,
+    assign_selector: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEMPLATE",
+            help="Selector for entries without one, such as s%Y%m; {domain} is a short hash "
+            "of the domain.",
+        ),
+    ] = None,
+    retry_unknown: Annotated[
+        bool,
+        typer.Option(
+            "--retry-unknown",
+            help="Retry unanswered entries that have no selector; may create duplicates.",
+        ),
+    ] = False,
+    publish: Annotated[
+        bool,
+        typer.Option(
+            "--publish",
+            help="Then publish the records, and check DNS, without asking.",
+        ),
+    ] = False,
+    wait: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="With --publish: longest time to wait until DNS has the records (default: 2m).",
+        ),
+    ] = None,
     fmt: FormatOption = None,
     ttl: TtlOption = 3600,
     origin: OriginOption = None,
@@ -176,8 +164,8 @@ def register(
         )
         if dry_run:
             planner = make_planner(session.open_ledger(for_writing=False))
-            warn_of_entries(session.reporter, inspect_entries(specs, planner, datetime.now(UTC)))
-            return show_plan(session.reporter, specs, planner, output_options)
+            _warn(session.reporter, inspect_entries(specs, planner, datetime.now(UTC)))
+            return _show_plan(session.reporter, specs, planner, output_options)
         output_options = resolve_zones(output_options, record_names(specs), session.reporter.note)
         doing = Doing.REFRESHING if refresh else Doing.REGISTERING
         selection = next_steps.select_specs(files, domains)
@@ -213,65 +201,7 @@ def _open_targets(
     return open_dns_targets(session)
 
 
-def _register(
-    session: Session,
-    selection: Sequence[str],
-    specs: Sequence[DomainSpec],
-    make_planner: MakePlanner,
-    output: OutputOptions,
-    doing: Doing,
-    to_publish: list[Registration] | None,
-) -> int:
-    """Send what is to be sent; `to_publish` gets the registrations that have a record to publish.
-
-    Returns the exit code.
-    """
-    from dkimctl.cli.progress import RegistrationProgress
-    from dkimctl.cli.terminal import stopping
-
-    sink = open_sink(session, selection, output, doing, len(specs))
-
-    def emit(result: Result) -> None:
-        if to_publish is not None and publishable(result) is not None:
-            to_publish.append(result.registration)
-        sink.emit(result)
-
-    with ExitStack() as lock, sink:
-        lock.enter_context(session.lock_account())
-        ledger = session.open_ledger(for_writing=True)
-        progress = RegistrationProgress(
-            len(specs),
-            session.reporter,
-            verbose=session.flags["verbose"],
-            may_draw=not output.is_written_to_terminal_meanwhile,
-        )
-        run = RegistrationRun(
-            specs,
-            ledger,
-            make_planner(ledger),
-            session.connect,
-            observer=progress,
-            warn=session.reporter.warn,
-            limits=session.limits,
-        )
-        warn_of_entries(session.reporter, run.prepare(datetime.now(UTC)))
-        with stopping(run.stop):
-            try:
-                with progress:
-                    run.execute(emit)
-            except DkimctlError as error:
-                if error is not run.stopped:
-                    raise
-                raise nothing_sent_error(session.reporter, run, error, doing) from None
-            unanswered = [] if run.stopped else run.left_unanswered()
-            lock.close()  # the next run need not wait for the reader of this one
-            shown = sink.close()
-    return finish_run(
-        session, selection, run, unanswered, shown, output, says_next=to_publish is None
-    )
-
-
-def show_plan(
+def _show_plan(
     reporter: Reporter, specs: Sequence[DomainSpec], planner: Planner, output: OutputOptions
 ) -> int:
     """Show what `register` would do; returns the exit code. Raises UsageError for other formats."""
@@ -285,8 +215,7 @@ def show_plan(
     if output.output_dir is not None:
         raise UsageError("--output-dir has no effect with --dry-run", hint="use --output FILE")
     output = resolve_zones(output, record_names(specs), reporter.note, for_plan=True)
-    results = plan(specs, planner)
-    shown = show(results, output, reporter, Doing.PLANNING, expected=len(specs))
+    shown = show(plan(specs, planner), output, reporter, Doing.PLANNING, expected=len(specs))
     if shown.counts[Outcome.PENDING]:
         command = next_steps.same_command(without=("--dry-run", "-n"))
         reporter.note(f"dkimctl: nothing was sent; next: `{command}`")
@@ -294,45 +223,93 @@ def show_plan(
     return shown.status if shown.failure else min(shown.status, ExitCode.NO)
 
 
-def open_sink(
+def _register(
     session: Session,
     selection: Sequence[str],
+    specs: Sequence[DomainSpec],
+    make_planner: MakePlanner,
     output: OutputOptions,
     doing: Doing,
-    expected: int,
-) -> ResultSink:
-    """Where the results of a run go; a slow reader of stdout does not hold it up.
+    to_publish: list[Registration] | None,
+) -> int:
+    """Send what is to be sent, and show the results; returns the exit code.
 
-    `selection` has the words that select the entries in later commands.
+    `selection` has the words that select the entries in later commands. `to_publish` gets the
+    registrations that have a record to publish; without it, says how to publish them.
     """
-    shown_by = next_steps.show_all(selection)
-    return ResultSink(
-        output,
-        session.reporter,
-        doing,
-        expected=expected,
-        shown_by=session.reporter.complete(shown_by),
-        in_background=True,
-    )
+    from dkimctl.cli.progress import RegistrationProgress
+    from dkimctl.cli.terminal import stopping
+
+    reporter = session.reporter
+    sink = ResultSink(
+        output, reporter, doing, expected=len(specs),
+        shown_by=reporter.complete(next_steps.show_all(selection)),
+        in_background=True,  # a slow reader of stdout does not hold up the run
+    )  # fmt: skip
+
+    def emit(result: Result) -> None:
+        if to_publish is not None and publishable(result) is not None:
+            to_publish.append(result.registration)
+        sink.emit(result)
+
+    with ExitStack() as lock, sink:
+        lock.enter_context(session.lock_account())
+        ledger = session.open_ledger(for_writing=True)
+        progress = RegistrationProgress(
+            len(specs), reporter, verbose=session.flags["verbose"],
+            may_draw=not output.is_written_to_terminal_meanwhile,
+        )  # fmt: skip
+        run = RegistrationRun(
+            specs, ledger, make_planner(ledger), session.connect,
+            observer=progress, warn=reporter.warn, limits=session.limits,
+        )  # fmt: skip
+        _warn(reporter, run.prepare(datetime.now(UTC)))
+        with stopping(run.stop):
+            try:
+                with progress:
+                    run.execute(emit)
+            except DkimctlError as error:
+                if error is not run.stopped:
+                    raise
+                # Nothing was sent, and there are no results to show.
+                counts = run.counts_if_nothing_sent
+                reporter.summarize(summary(counts, doing), counts)
+                if isinstance(error, Interrupted):
+                    raise _interrupted(counts) from None
+                raise error from None
+            unanswered = [] if run.stopped else run.left_unanswered()
+            lock.close()  # the next run need not wait for the reader of this one
+            shown = sink.close()
+    if unanswered:
+        reporter.warn(
+            f"{len(unanswered)} entries of earlier runs, not in this one, were never answered: "
+            f"{few([named(intent) for intent in unanswered])}",
+            hint="register a file that contains them",
+        )
+    if early := run.begun_early:  # the clock here is slow, or they were sent too late
+        keys = "1 key signs" if len(early) == 1 else f"{len(early)} keys sign"
+        reporter.warn(
+            f"URGENT: {keys} already, before DNS has the record: {few(early)}",
+            hint="publish their records at once (`dkimctl show-dns`, then `dkimctl check-dns`); if "
+            "their start_date has not come yet, correct the clock of this machine",
+            code="clock",
+        )
+    return _finish(session, selection, run, shown, output, says_next=to_publish is None)
 
 
-def finish_run(
+def _finish(
     session: Session,
     selection: Sequence[str],
     run: RegistrationRun,
-    unanswered: Sequence[Intent],
     shown: Shown,
-    output_options: OutputOptions,
+    output: OutputOptions,
     *,
     says_next: bool,
 ) -> int:
     """Report why the run ended early, or what to do next; returns the exit code.
 
-    `selection` is as for `open_sink`; `unanswered` are requests of earlier runs.
     Raises Interrupted for a run that was interrupted.
     """
-    _warn_of_unanswered(session.reporter, unanswered)
-    _warn_of_early_start(session.reporter, run.begun_early)
     stopped = run.stopped
     if isinstance(stopped, Interrupted):
         raise _interrupted(shown.counts)
@@ -344,66 +321,24 @@ def finish_run(
     if stopped is not None:
         session.reporter.error(stopped)
         return worst([shown.status, stopped.exit_code])
-    if says_next:
-        _report_next(session, selection, shown, output_options)
+    if says_next and USABLE & shown.counts.keys():
+        # A selection with entries that are not registered would end with exit code 1.
+        selection = selection if shown.counts.keys() <= USABLE else ()
+        note = session.reporter.note
+        if session.has_dns_targets:
+            publish = next_steps.publish(selection, by_target=True)
+            note(f"dkimctl: next, publish the records: {publish}")
+        elif output.fmt is Format.TABLE:  # other formats were written for that
+            note(f"dkimctl: next, publish the records: {next_steps.publish(selection)}")
+            note(f"dkimctl: or as zone files: {next_steps.write_zone_files(selection)}")
+        note(f"dkimctl: then check that they are published: {next_steps.wait_for(selection)}")
     return shown.status
 
 
-def _report_next(
-    session: Session, selection: Sequence[str], shown: Shown, output_options: OutputOptions
-) -> None:
-    """Say how to publish the records, unless they were written for that, and to check them."""
-    if not USABLE & shown.counts.keys():
-        return
-    reporter = session.reporter
-    # A selection with entries that are not registered would end with exit code 1.
-    selection = selection if shown.counts.keys() <= USABLE else ()
-    if session.has_dns_targets:
-        publish = next_steps.publish(selection, by_target=True)
-        reporter.note(f"dkimctl: next, publish the records: {publish}")
-    elif output_options.fmt is Format.TABLE:
-        reporter.note(f"dkimctl: next, publish the records: {next_steps.publish(selection)}")
-        reporter.note(f"dkimctl: or as zone files: {next_steps.write_zone_files(selection)}")
-    reporter.note(f"dkimctl: then check that they are published: {next_steps.wait_for(selection)}")
-
-
-def nothing_sent_error(
-    reporter: Reporter, run: RegistrationRun, stopped: DkimctlError, doing: Doing
-) -> DkimctlError:
-    """The error to end with where there are no results to show."""
-    counts = run.counts_if_nothing_sent
-    reporter.summarize(summary(counts, doing), counts)
-    return _interrupted(counts) if isinstance(stopped, Interrupted) else stopped
-
-
-def warn_of_entries(reporter: Reporter, texts: Sequence[str]) -> None:
+def _warn(reporter: Reporter, texts: Sequence[str]) -> None:
     """Warn of what is odd in the specs."""
     for text in texts:
         reporter.warn(reporter.complete(text))
-
-
-def _warn_of_unanswered(reporter: Reporter, intents: Sequence[Intent]) -> None:
-    """Warn of requests of earlier runs that were never answered."""
-    if not intents:
-        return
-    reporter.warn(
-        f"{len(intents)} entries of earlier runs, not in this one, were never answered: "
-        f"{few([named(intent) for intent in intents])}",
-        hint="register a file that contains them",
-    )
-
-
-def _warn_of_early_start(reporter: Reporter, names: Sequence[str]) -> None:
-    """Warn of new keys that sign already: the clock here is slow, or they were sent too late."""
-    if not names:
-        return
-    keys = "1 key signs" if len(names) == 1 else f"{len(names)} keys sign"
-    reporter.warn(
-        f"URGENT: {keys} already, before DNS has the record: {few(names)}",
-        hint="publish their records at once (`dkimctl show-dns`, then `dkimctl check-dns`); if "
-        "their start_date has not come yet, correct the clock of this machine",
-        code="clock",
-    )
 
 
 def _interrupted(counts: Mapping[Outcome, int]) -> Interrupted:

@@ -64,79 +64,6 @@ class RetiredFormat(StrEnum):
     NSUPDATE = "nsupdate"
 
 
-OlderThanOption = Annotated[
-    str | None,
-    typer.Option(
-        "--older-than",
-        metavar="TIME",
-        help="Replace keys older than this; 0d: all keys (default: `max_age` of `rotation` in the "
-        "config file, or 180d).",
-    ),
-]
-StartInOption = Annotated[
-    str | None,
-    typer.Option(
-        "--start-in",
-        metavar="TIME",
-        help=f"Time until signing with the new keys starts (default: {_DEFAULTS['--start-in']}).",
-    ),
-]
-SelectorOption = Annotated[
-    str | None,
-    typer.Option(
-        "--selector",
-        metavar="TEMPLATE",
-        help="Template of the new selectors; {domain} is a short hash of the domain (default: "
-        f"{_DEFAULTS['--selector']}).",
-    ),
-]
-KeyLenOption = Annotated[
-    str | None,
-    typer.Option(
-        "--key-len",
-        metavar="BITS",
-        autocompletion=lambda: _KEY_LENS,
-        help=f"Length of the new keys: {' or '.join(_KEY_LENS)} (default: "
-        f"{_DEFAULTS['--key-len']}).",
-    ),
-]
-RetiredOption = Annotated[
-    bool,
-    typer.Option("--retired", help="List the old records that may be removed from DNS instead."),
-]
-RetiredFormatOption = Annotated[
-    RetiredFormat | None,
-    typer.Option(
-        "--format",
-        "-f",
-        metavar="FORMAT",
-        help=f"With --retired: {', '.join(RetiredFormat)} (default: table on a terminal, else "
-        "json).",
-    ),
-]
-NoCheckOption = Annotated[
-    bool,
-    typer.Option(
-        "--no-check",
-        help="With --retired: rely on earlier checks of the new records, and ask no server.",
-    ),
-]
-MaxAgeOption = Annotated[
-    str | None,
-    typer.Option(
-        "--max-age-of-check",
-        metavar="TIME",
-        help=f"With --no-check: the longest age of those checks (default: {MAX_AGE_OF_CHECK}).",
-    ),
-]
-ZoneOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--zone", metavar="ZONE", help="With --format nsupdate: a zone of your DNS; repeatable."
-    ),
-]
-
-
 @app.command(
     epilog=examples(
         "dkimctl rotate > successors.yaml",
@@ -152,15 +79,77 @@ ZoneOption = Annotated[
 def rotate(
     ctx: typer.Context,
     selection: SelectionArgument = None,
-    older_than: OlderThanOption = None,
-    start_in: StartInOption = None,
-    template: SelectorOption = None,
-    key_len: KeyLenOption = None,
-    retired: RetiredOption = False,
-    fmt: RetiredFormatOption = None,
-    zone: ZoneOption = None,
-    no_check: NoCheckOption = False,
-    max_age: MaxAgeOption = None,
+    older_than: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="Replace keys older than this; 0d: all keys (default: `max_age` of `rotation` in "
+            "the config file, or 180d).",
+        ),
+    ] = None,
+    start_in: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="Time until signing with the new keys starts (default: "
+            f"{_DEFAULTS['--start-in']}).",
+        ),
+    ] = None,
+    template: Annotated[
+        str | None,
+        typer.Option(
+            "--selector",
+            metavar="TEMPLATE",
+            help="Template of the new selectors; {domain} is a short hash of the domain (default: "
+            f"{_DEFAULTS['--selector']}).",
+        ),
+    ] = None,
+    key_len: Annotated[
+        str | None,
+        typer.Option(
+            metavar="BITS",
+            autocompletion=lambda: _KEY_LENS,
+            help=f"Length of the new keys: {' or '.join(_KEY_LENS)} (default: "
+            f"{_DEFAULTS['--key-len']}).",
+        ),
+    ] = None,
+    retired: Annotated[
+        bool,
+        typer.Option(
+            "--retired", help="List the old records that may be removed from DNS instead."
+        ),
+    ] = False,
+    fmt: Annotated[
+        RetiredFormat | None,
+        typer.Option(
+            "--format",
+            "-f",
+            metavar="FORMAT",
+            help=f"With --retired: {', '.join(RetiredFormat)} (default: table on a terminal, else "
+            "json).",
+        ),
+    ] = None,
+    zone: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ZONE", help="With --format nsupdate: a zone of your DNS; repeatable."
+        ),
+    ] = None,
+    no_check: Annotated[
+        bool,
+        typer.Option(
+            "--no-check",
+            help="With --retired: rely on earlier checks of the new records, and ask no server.",
+        ),
+    ] = False,
+    max_age: Annotated[
+        str | None,
+        typer.Option(
+            "--max-age-of-check",
+            metavar="TIME",
+            help=f"With --no-check: the longest age of those checks (default: {MAX_AGE_OF_CHECK}).",
+        ),
+    ] = None,
     assume_successors: AssumeSuccessorsOption = False,
     output: OutputOption = None,
 ) -> int:

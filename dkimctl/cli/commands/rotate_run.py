@@ -43,17 +43,6 @@ from dkimctl.text.grouping import MAX_ALIKE, Grouping, and_more, counted, listed
 
 _WAIT = "2m"
 app = App()
-DryRunOption = Annotated[
-    bool, typer.Option("--dry-run", "-n", help="Show what is due, and do nothing.")
-]
-WaitOption = Annotated[
-    str,
-    typer.Option(
-        "--wait",
-        metavar="TIME",
-        help="Check again until all servers have what was changed, for at most this long.",
-    ),
-]
 _ORDER = (State.FAILED, State.BLOCKED, State.BY_HAND, State.DONE, State.DUE, State.WAITING)
 _TOGETHER = (State.FAILED, State.BLOCKED, State.WAITING)  # tasks of one cause share a row
 _MAX_NAMED = 5  # of their keys
@@ -75,8 +64,16 @@ _DONE = {Step.REGISTER: "registered", Step.PUBLISH: "published", Step.REMOVE: "r
 def run(
     ctx: typer.Context,
     selection: SelectionArgument = None,
-    dry_run: DryRunOption = False,
-    wait: WaitOption = _WAIT,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", "-n", help="Show what is due, and do nothing.")
+    ] = False,
+    wait: Annotated[
+        str,
+        typer.Option(
+            metavar="TIME",
+            help="Check again until all servers have what was changed, for at most this long.",
+        ),
+    ] = _WAIT,
     fmt: TableOrJsonOption = TableOrJson.TABLE,
     output: OutputOption = None,
 ) -> int:

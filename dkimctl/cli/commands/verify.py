@@ -29,10 +29,6 @@ if TYPE_CHECKING:
 
 app = App()
 _MAX_BYTES = 50 << 20
-MailArgument = Annotated[
-    list[str],
-    typer.Argument(metavar="MAIL...", help="Mails, each in a file; - is standard input."),
-]
 _CODES = {
     MailVerdict.PASS: ExitCode.OK,
     MailVerdict.FAIL: ExitCode.NO,
@@ -50,7 +46,10 @@ _CODES = {
 )
 def verify(
     ctx: typer.Context,
-    mails: MailArgument,
+    mails: Annotated[
+        list[str],
+        typer.Argument(metavar="MAIL...", help="Mails, each in a file; - is standard input."),
+    ],
     server: ServerOption = None,
     resolver: ResolverOption = False,
     fmt: TableOrJsonOption = TableOrJson.TABLE,
