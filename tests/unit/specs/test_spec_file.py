@@ -155,13 +155,6 @@ def test_an_entry_is_a_name_or_a_mapping_of_the_interface_fields():
     ]
 
 
-@pytest.mark.parametrize(
-    "text", ["[]", "domains: []", '{"domains": []}', "domains: []\ndefaults: {}"]
-)
-def test_empty_list_has_no_entries(text):
-    assert load(text) == []
-
-
 @pytest.mark.interface("2.3", "selector")
 @pytest.mark.parametrize(
     "word", ["on", "no", "20260101", "0123", "1e3", "2026-01", "0x1f", "null.s1"]
@@ -214,32 +207,12 @@ def test_entries_override_file_defaults_which_override_the_profile():
     ]
 
 
-def test_unstated_fields_are_not_sent():
-    assert load("- example.com") == [DomainSpec("example.com", None, None, None, None, None)]
-
-
 def test_of_more_mistakes_the_number_is_reported():
     problems = refusals("- a\n" * 1234)
     assert len(problems) == 1001
     assert problems[-1] == "f.yaml:1001:3: 234 more problems from here on"
     *_, last = refusals("- a\n" * 100_000)
     assert last == "f.yaml:1001:3: at least 4,000 more problems from here on"
-
-
-@pytest.mark.slow
-def test_a_file_has_at_most_250_000_entries():
-    text = "".join(f"- d{number}.a\n" for number in range(250_001))
-    assert refusals(text) == ["f.yaml:250001:3: more than 250,000 entries"]
-
-
-@pytest.mark.slow
-def test_a_file_has_at_most_3_000_000_characters_of_a_labels():
-    labels = ["xn--4ca"] * 28  # ä
-    most = 3_000_000 // len("".join(labels))
-    names = (".".join([*labels, f"a{number}"]) for number in range(most + 1))
-    [problem] = refusals("".join(f"- {name}\n" for name in names))
-    expected = "more than 3,000,000 characters of internationalized labels (xn--)"
-    assert problem == f"f.yaml:{most + 1}:3: {expected}"
 
 
 @pytest.mark.parametrize(
