@@ -186,33 +186,47 @@ class FileStore(CredentialStore):
                 delete_leftovers(self._path)
                 changed = change(entries)
                 if changed != entries:
-                    texts = {name: text.reveal() for name, text in changed.items()}
-                    write_private(self._path, json.dumps(texts, indent=1))
+                    write_private(self._path, _encode(changed))
         except OSError as error:
             raise self._unusable("cannot write", error) from None
 
     def _load(self) -> dict[str, Secret]:
         try:
-            data = read_safe(self._path, _MAX_SIZE, CredentialsError, private=True)
+            entries = _decode(read_safe(self._path, _MAX_SIZE, CredentialsError, private=True))
         except FileNotFoundError:
             return {}
         except OSError as error:
             raise self._unusable("cannot read", error) from None
-        entries = None
-        with suppress(ValueError, RecursionError):  # json's error contains the text
-            entries = json.loads(data)
-        if not isinstance(entries, dict) or not all(isinstance(e, str) for e in entries.values()):
+        if entries is None:
             raise CredentialsError(
                 f"{self._path} is not a credential file of dkimctl",
                 hint="delete it, then run `dkimctl login` again",
             )
-        return {name: Secret(text) for name, text in entries.items()}
+        return entries
 
     def _unusable(self, action: str, error: OSError) -> CredentialsError:
         return CredentialsError(
             f"{action} {self._path}: {error.strerror or error}",
             hint=f"check that it is a file and that you can write to {self._path.parent}",
         )
+
+
+# In functions of their own, so that no frame of an error holds the text of the file.
+
+
+def _encode(entries: Mapping[str, Secret]) -> str:
+    return json.dumps({name: text.reveal() for name, text in entries.items()}, indent=1)
+
+
+def _decode(data: bytes) -> dict[str, Secret] | None:
+    """None for anything else; json's error, which contains the text, is dropped here."""
+    try:
+        entries = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(entries, dict) or not all(isinstance(text, str) for text in entries.values()):
+        return None
+    return {name: Secret(text) for name, text in entries.items()}
 
 
 def entry_name(account: Account, kind: Kind) -> str:
