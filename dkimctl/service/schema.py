@@ -71,15 +71,6 @@ deliveries = Table(
     Column("client_id", ForeignKey("clients.client_id"), nullable=False),
 )
 
-# `key` is the SHA-256 of client ID and address.
-failed_logins = Table(
-    "failed_logins",
-    metadata,
-    Column("key", LargeBinary, primary_key=True),
-    Column("failures", Integer, nullable=False),
-    Column("last_at", Float, nullable=False, index=True),
-)
-
 # At most one row: with which passphrase the private keys are encrypted (see `key_pairs`). Without a
 # row, any passphrase is accepted.
 passphrases = Table("passphrases", metadata, Column("marker", LargeBinary, primary_key=True))

@@ -108,7 +108,6 @@ def _schema(url: str) -> dict[str, object]:
                 [key["constrained_columns"] for key in found.get_foreign_keys(table)],
             )
             for table in sorted(found.get_table_names())
-            if table != "audit"  # of earlier versions, which stays
         }
     finally:
         engine.dispose()

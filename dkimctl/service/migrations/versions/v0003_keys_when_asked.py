@@ -1,6 +1,6 @@
-"""Keys are made when a request asks for them.
+"""Keys are made when a request asks for them, and a proxy limits logins.
 
-What is in the table `audit` stays, although nothing is written to it any longer.
+What is in the table `audit` of revision 0002 stays, although nothing is written to it any longer.
 """
 
 from __future__ import annotations
@@ -12,4 +12,5 @@ down_revision = "0002"
 
 
 def upgrade() -> None:
-    op.drop_table("key_pool")
+    op.drop_table("key_pool", if_exists=True)
+    op.drop_table("failed_logins", if_exists=True)
