@@ -173,16 +173,71 @@ def _stage_of(
     successor_due: datetime | None,
 ) -> KeyStatus:
     """The stage of a registered key, whose line of keys gets a successor at `successor_due`."""
-    one = status.registration
+    one, takeover = status.registration, status.takeover
     history = histories.get(one.key, KeyHistory())
-    position = _position(status, history, settings, now, successor_due)
+    signs_since = None
+    if one.starts_at is not None and history.enabled_at is not None:
+        signs_since = max(one.starts_at, history.enabled_at)
+    dates = KeyDates(one.created_at, history.published_at, signs_since if one.signs else None)
+    if takeover is not None:
+        removable_at = _after(takeover.took_over, settings.grace)
+        dates = dates._replace(replaced_at=takeover.successor.begins, removable_at=removable_at)
+        position = _replaced(takeover, removable_at, now)
+    else:
+        position = _current(status, history, signs_since, now, successor_due)
+    note = "" if status.stage is Stage.CURRENT else status.reason
+    if position.stage in (KeyStage.TAKEN, KeyStage.UNKNOWN):
+        note = status.reason
     urgency = Urgency.NONE
     if history.published_at is None and status.needs_record:
         urgency = urgency_of_start(one, history, now, settings.lead)
-        position = _to_publish(position, one, settings)
-    dates = _dates(one, history, status.takeover, settings)
-    note = _note(position, status, history)
+        due = None  # then it is urgent to publish it
+        if one.starts_at is not None and one.created_at is not None:
+            due = max(one.starts_at - warning_time(settings.lead), one.created_at)
+        position = position._replace(action=NextAction.PUBLISH, due=due)
+        note = "it was never seen published: run `dkimctl check-dns`"
+        if history.looked_at is not None:
+            note = f"DNS on {history.looked_at.date()}: {history.verdict}"
     return KeyStatus(one.sign_domain, one.selector, *position, dates, urgency, note)
+
+
+def _current(
+    status: RetirementStatus,
+    history: KeyHistory,
+    signs_since: datetime | None,
+    now: datetime,
+    successor_due: datetime | None,
+) -> _Position:
+    """Where a key is that nothing replaces."""
+    one = status.registration
+    if one.is_taken:
+        return _Position(KeyStage.TAKEN, None)
+    if not one.signs:
+        return _Position(KeyStage.DISABLED, history.disabled_at)
+    if status.stage is Stage.UNKNOWN or one.starts_at is None:
+        return _Position(KeyStage.UNKNOWN, None, NextAction.DECIDE)
+    if one.starts_at <= now:
+        return _Position(KeyStage.SIGNING, signs_since, NextAction.REGISTER, successor_due)
+    if history.published_at is None:
+        return _Position(KeyStage.REGISTERED, one.created_at, NextAction.WAIT, one.starts_at)
+    return _Position(KeyStage.PUBLISHED, history.published_at, NextAction.WAIT, one.starts_at)
+
+
+def _replaced(takeover: Takeover, removable_at: datetime | None, now: datetime) -> _Position:
+    """Where a key is that has a successor."""
+    successor, took_over = takeover.successor, takeover.took_over
+    if takeover.stage is Stage.RETIRED:
+        return _Position(KeyStage.RETIRED, removable_at, NextAction.REMOVE, removable_at)
+    if took_over <= now:
+        return _Position(KeyStage.GRACE, took_over, NextAction.REMOVE, removable_at)
+    begins = successor.begins
+    if begins <= now:
+        return _Position(KeyStage.SUCCESSOR_SIGNING, begins, NextAction.WAIT)
+    if took_over == NEVER:
+        created_at = successor.registration.created_at
+        return _Position(KeyStage.SUCCESSOR_REGISTERED, created_at, NextAction.WAIT, begins)
+    published_at = successor.history.published_at
+    return _Position(KeyStage.SUCCESSOR_PUBLISHED, published_at, NextAction.WAIT, begins)
 
 
 def stage_of_closed(closed: ClosedKey) -> KeyStatus:
@@ -216,100 +271,6 @@ def _successors_due(
                 continue
             at = max(at, *(one.starts_at or at for one in line))
             yield from ((one.key, at) for one in line)
-
-
-def _position(
-    status: RetirementStatus,
-    history: KeyHistory,
-    settings: RotationSettings,
-    now: datetime,
-    successor_due: datetime | None,
-) -> _Position:
-    one = status.registration
-    if one.is_taken:
-        return _Position(KeyStage.TAKEN, None)
-    if status.takeover is not None:
-        return _replaced(status.takeover, settings, now)
-    if not one.signs:
-        return _Position(KeyStage.DISABLED, history.disabled_at)
-    if status.stage is Stage.UNKNOWN or one.starts_at is None:
-        return _Position(KeyStage.UNKNOWN, None, NextAction.DECIDE)
-    return _current(one, one.starts_at, history, now, successor_due)
-
-
-def _current(
-    one: Registration,
-    starts_at: datetime,
-    history: KeyHistory,
-    now: datetime,
-    successor_due: datetime | None,
-) -> _Position:
-    """Where a key is that nothing replaces."""
-    if starts_at <= now:
-        since = _begin(starts_at, history.enabled_at)
-        return _Position(KeyStage.SIGNING, since, NextAction.REGISTER, successor_due)
-    if history.published_at is None:
-        return _Position(KeyStage.REGISTERED, one.created_at, NextAction.WAIT, starts_at)
-    return _Position(KeyStage.PUBLISHED, history.published_at, NextAction.WAIT, starts_at)
-
-
-def _replaced(takeover: Takeover, settings: RotationSettings, now: datetime) -> _Position:
-    """Where a key is that has a successor."""
-    successor, took_over = takeover.successor, takeover.took_over
-    if takeover.stage is Stage.RETIRED:
-        end = _after(took_over, settings.grace)
-        return _Position(KeyStage.RETIRED, end, NextAction.REMOVE, end)
-    if took_over <= now:
-        end = _after(took_over, settings.grace)
-        return _Position(KeyStage.GRACE, took_over, NextAction.REMOVE, end)
-    begins = max(successor.starts_at, successor.enabled_at)
-    if begins <= now:
-        return _Position(KeyStage.SUCCESSOR_SIGNING, begins, NextAction.WAIT)
-    if took_over == NEVER:
-        created_at = successor.registration.created_at
-        return _Position(KeyStage.SUCCESSOR_REGISTERED, created_at, NextAction.WAIT, begins)
-    published_at = successor.history.published_at
-    return _Position(KeyStage.SUCCESSOR_PUBLISHED, published_at, NextAction.WAIT, begins)
-
-
-def _to_publish(position: _Position, one: Registration, settings: RotationSettings) -> _Position:
-    """The same for a key that is not in DNS: by then it is urgent to publish it."""
-    due = None
-    if one.starts_at is not None and one.created_at is not None:
-        due = max(one.starts_at - warning_time(settings.lead), one.created_at)
-    return position._replace(action=NextAction.PUBLISH, due=due)
-
-
-def _dates(
-    one: Registration,
-    history: KeyHistory,
-    takeover: Takeover | None,
-    settings: RotationSettings,
-) -> KeyDates:
-    starts_at = _begin(one.starts_at, history.enabled_at) if one.signs else None
-    dates = KeyDates(one.created_at, history.published_at, starts_at)
-    if takeover is None:
-        return dates
-    successor = takeover.successor
-    return dates._replace(
-        replaced_at=max(successor.starts_at, successor.enabled_at),
-        removable_at=_after(takeover.took_over, settings.grace),
-    )
-
-
-def _note(position: _Position, status: RetirementStatus, history: KeyHistory) -> str:
-    if position.action is NextAction.PUBLISH:
-        if history.looked_at is None:
-            return "it was never seen published: run `dkimctl check-dns`"
-        return f"DNS on {history.looked_at.date()}: {history.verdict}"
-    if status.stage is Stage.CURRENT and position.stage not in (KeyStage.TAKEN, KeyStage.UNKNOWN):
-        return ""
-    return status.reason
-
-
-def _begin(starts_at: datetime | None, enabled_at: datetime | None) -> datetime | None:
-    """Since when a key signs; None: not known."""
-    return None if starts_at is None or enabled_at is None else max(starts_at, enabled_at)
 
 
 def _after(time: datetime | None, delta: timedelta) -> datetime | None:

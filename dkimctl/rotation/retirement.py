@@ -74,6 +74,11 @@ class Successor(NamedTuple):
     def selector(self) -> str:
         return self.registration.selector or ""
 
+    @property
+    def begins(self) -> datetime:
+        """When it begins to sign."""
+        return max(self.starts_at, self.enabled_at)
+
 
 class Takeover(NamedTuple):
     """What a successor means for the old key."""
@@ -292,7 +297,7 @@ def _status(
 
 
 def _takeover(successor: Successor, policy: RetirementPolicy) -> Takeover:
-    begins = max(successor.starts_at, successor.enabled_at)
+    begins = successor.begins
     published = successor.history.published_at
     if published is not None and published > policy.now:
         published = None  # a wrong clock has told it: look again

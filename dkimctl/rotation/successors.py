@@ -100,35 +100,45 @@ def find_successors(
         registered = {registration.key.selector for registration in of_domain}
         still_open = {key.selector for key in open_keys.get(domain, ())} - registered
         used = registered | still_open | {key.selector for key in closed_keys.get(domain, ())}
-        before = len(rotation.successors)
-        _add_domain(rotation, domain, of_domain, used, now, policy)
-        if still_open and len(rotation.successors) > before:
+        due = [*_due_of(of_domain, now, policy)]
+        if None in due:
+            rotation.undated.append(domain)
+        newest_keys = [newest for newest in due if newest is not None]
+        for newest in newest_keys:
+            rotation.successors.append(_successor(domain, newest, used, policy))
+            used.add(rotation.successors[-1].key.selector)
+        if still_open and newest_keys:
             rotation.unanswered.append(domain)
-    _require_fit(rotation.successors)
+    too_long = [
+        spec.sign_domain
+        for spec in rotation.successors
+        if key_name_length(spec.sign_domain, spec.selector) > MAX_NAME
+        or max(map(len, (spec.selector or "").split("."))) > MAX_LABEL
+    ]
+    if too_long:
+        raise UsageError(
+            f"in --selector: the selector is too long for {', '.join(too_long)}",
+            hint=f"SELECTOR._domainkey.DOMAIN may have at most {MAX_NAME} octets, and a label "
+            f"{MAX_LABEL}: use a shorter template",
+        )
     return rotation
 
 
-def _add_domain(
-    rotation: Rotation,
-    domain: str,
-    registrations: Sequence[Registration],
-    used: set[str],
-    now: datetime,
-    policy: RotationPolicy,
-) -> None:
-    """Add the successors of one signing domain, as far as its keys are due or undated."""
-    for line in lines_of(registrations):
+def _due_of(
+    of_domain: Iterable[Registration], now: datetime, policy: RotationPolicy
+) -> Iterator[Registration | None]:
+    """The keys of a domain that are due; None for a line of keys whose age is not known."""
+    for line in lines_of(of_domain):
         starts = (registration.starts_at for registration in line)
         if any(start is not None and start > now for start in starts):
             continue
         newest = newest_of(line)
-        if newest is None:
-            if domain not in rotation.undated[-1:]:
-                rotation.undated.append(domain)
-        elif newest.created_at <= now - policy.older_than:
-            successor = _successor(domain, newest.registration, used, policy)
-            rotation.successors.append(successor)
-            used.add(successor.key.selector)
+        if newest is None or _is_older(newest, policy.older_than, now):
+            yield newest
+
+
+def _is_older(registration: Registration, age: timedelta, now: datetime) -> bool:
+    return registration.created_at is not None and registration.created_at <= now - age
 
 
 def _by_domain(keys: Iterable[RegistrationKey]) -> dict[str, list[RegistrationKey]]:
@@ -136,13 +146,6 @@ def _by_domain(keys: Iterable[RegistrationKey]) -> dict[str, list[RegistrationKe
     for key in keys:
         of_domain.setdefault(key.sign_domain, []).append(key)
     return of_domain
-
-
-class Dated(NamedTuple):
-    """A registration, and when its key was made."""
-
-    created_at: datetime
-    registration: Registration
 
 
 def lines_of(registrations: Iterable[Registration]) -> list[list[Registration]]:
@@ -154,14 +157,11 @@ def lines_of(registrations: Iterable[Registration]) -> list[list[Registration]]:
     return list(lines.values())
 
 
-def newest_of(line: Iterable[Registration]) -> Dated | None:
+def newest_of(line: Iterable[Registration]) -> Registration | None:
     """The key that was registered last; None if no key has a date."""
-    dated = [
-        Dated(created_at, registration)
-        for registration in line
-        if (created_at := registration.created_at) is not None
-    ]
-    return max(dated, key=lambda one: one.created_at, default=None)
+    dated = ((one.created_at, one) for one in line)
+    known = [(at, one) for at, one in dated if at is not None]
+    return max(known, key=lambda pair: pair[0])[1] if known else None
 
 
 def _successor(
@@ -184,21 +184,6 @@ def _successor(
         enable=True,
         replaces=old if is_name(old) else None,  # spec files take no other
     )
-
-
-def _require_fit(successors: Iterable[DomainSpec]) -> None:
-    too_long = [
-        spec.sign_domain
-        for spec in successors
-        if key_name_length(spec.sign_domain, spec.selector) > MAX_NAME
-        or max(map(len, (spec.selector or "").split("."))) > MAX_LABEL
-    ]
-    if too_long:
-        raise UsageError(
-            f"in --selector: the selector is too long for {', '.join(too_long)}",
-            hint=f"SELECTOR._domainkey.DOMAIN may have at most {MAX_NAME} octets, and a label "
-            f"{MAX_LABEL}: use a shorter template",
-        )
 
 
 class HeldKey(NamedTuple):
@@ -311,7 +296,13 @@ class _DueKeys:
         """Take in a domain with all its registrations; `used` are other keys that it has had."""
         for old in of_domain:
             if self._begun.is_unanswered(old.key):
-                self._settling.append(self._to_settle(old, of_domain))
+                # If the key has got another successor meanwhile, this one is only to be found out,
+                # since a new key is of no use: what is registered stays as it is (409, interface
+                # 7.3).
+                selector = self._begun.successors[old.key].selector
+                has_other = any(one.signs for one in _made_for(old, of_domain, self._histories))
+                spec = spec_of(old, selector, self._settings, self._now)
+                self._settling.append(spec._replace(enable=not has_other))
         try:
             rotation = find_successors(of_domain, used, self._now, self._policy)
         except UsageError as error:
@@ -323,8 +314,8 @@ class _DueKeys:
         for spec in rotation.successors:
             line = (one for one in of_domain if one.signs and one.third_party == spec.default)
             newest = newest_of(line)
-            if newest is not None and not self._begun.is_unanswered(newest.registration.key):
-                self._add(newest.registration, spec.selector, of_domain)
+            if newest is not None and not self._begun.is_unanswered(newest.key):
+                self._add(newest, spec.selector, of_domain)
 
     def within(self, allowed: int) -> DueSuccessors:
         """The successors, of which at most `allowed` are new on this day."""
@@ -332,17 +323,6 @@ class _DueKeys:
         specs = [spec for _, spec in sorted(self._new, key=lambda one: one[0])]
         postponed = max(0, len(specs) - left)
         return DueSuccessors([*self._settling, *specs[:left]], self._held, postponed)
-
-    def _to_settle(self, old: Registration, of_domain: Sequence[Registration]) -> DomainSpec:
-        """The entry of a successor that may be registered.
-
-        If the key has got another one meanwhile, it is only to be found out: what is registered
-        stays as it is (409, interface 7.3), and a new key is of no use.
-        """
-        selector = self._begun.successors[old.key].selector
-        spec = spec_of(old, selector, self._settings, self._now)
-        has_other = any(one.signs for one in _made_for(old, of_domain, self._histories))
-        return spec._replace(enable=False) if has_other else spec
 
     def _add(
         self, old: Registration, selector: str | None, of_domain: Sequence[Registration]
@@ -377,10 +357,10 @@ class _DueKeys:
             newest = newest_of(one for one in line if one not in later)
             if not later or newest is None or min(later.values()) <= latest:
                 continue
-            if newest.created_at <= self._now - self._settings.max_age:
+            if _is_older(newest, self._settings.max_age, self._now):
                 next_ = min(later, key=later.__getitem__)
                 self._hold(
-                    newest.registration,
+                    newest,
                     f"{next_.selector}, which follows it, does not start before "
                     f"{later[next_].date()}: register another one with an earlier start_date",
                 )

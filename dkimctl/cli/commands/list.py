@@ -52,27 +52,18 @@ _SORT_VALUES: Mapping[SortKey, Callable[[ListedKey], Any]] = {
 }
 
 
-def _read_word(option: str, text: str, choices: Sequence[str]) -> str:
-    """One of the choices, in which a space may be typed as a hyphen. Raises UsageError."""
-    word = text.lower().replace("-", " ")
-    if word not in choices:
-        raise UsageError(
-            f"in {option}: unknown value {quoted(text)}",
-            hint=f"write one of: {_typed_choices(choices)}",
-        )
-    return word
+def _choice(option: str, choices: Sequence[str], help_: str) -> Any:
+    """An option that takes one of these words, in which a space is typed as a hyphen."""
+    typed = ", ".join(word.replace(" ", "-") for word in choices)
 
+    def read(text: str) -> str:
+        word = text.lower().replace("-", " ")
+        if word not in choices:
+            message = f"in {option}: unknown value {quoted(text)}"
+            raise UsageError(message, hint=f"write one of: {typed}")
+        return word
 
-def _typed_choices(choices: Sequence[str]) -> str:
-    return ", ".join(word.replace(" ", "-") for word in choices)
-
-
-def read_stage(text: str) -> str:
-    return _read_word("--stage", text, [*KeyStage])
-
-
-def read_state(text: str) -> str:
-    return _read_word("--state", text, _STATES)
+    return typer.Option(option, metavar=option[2:].upper(), parser=read, help=f"{help_}: {typed}.")
 
 
 @app.command(
@@ -90,22 +81,11 @@ def list_keys(
     ctx: typer.Context,
     selection: SelectionArgument = None,
     stages: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--stage",
-            metavar="STAGE",
-            parser=read_stage,
-            help=f"Show only keys at this stage: {_typed_choices([*KeyStage])}.",
-        ),
+        list[str] | None, _choice("--stage", [*KeyStage], "Show only keys at this stage")
     ] = None,
     states: Annotated[
         list[str] | None,
-        typer.Option(
-            "--state",
-            metavar="STATE",
-            parser=read_state,
-            help=f"Show only keys whose record is in this state: {_typed_choices(_STATES)}.",
-        ),
+        _choice("--state", _STATES, "Show only keys whose record is in this state"),
     ] = None,
     sort_by: Annotated[
         SortKey | None,
@@ -160,16 +140,12 @@ def list_keys(
     if is_piped:  # one line a key, for other programs
         layout = layout._replace(width=_UNLIMITED)
     renderer = open_keys(fmt or KeyFormat.TABLE, layout, now, notes=wide or not is_piped)
-    completed = (_with_complete_note(key, reporter.complete) for key in keys)
+    completed = (
+        key._replace(status=key.status._replace(note=reporter.complete(key.status.note)))
+        for key in keys
+    )
     write_chunks(render_all(renderer, completed), output, is_paged=fmt in (None, KeyFormat.TABLE))
     counts = Counter(str(key.state or key.status.stage) for key in keys)
     text = ", ".join(f"{state} {count}" for state, count in counts.most_common())
     reporter.summarize(text or "no key matches", counts)
     return warn_unmatched(session, selected)
-
-
-def _with_complete_note(key: ListedKey, complete: Callable[[str], str]) -> ListedKey:
-    """The key; commands in its note have the options of the profile."""
-    if not key.status.note:
-        return key
-    return key._replace(status=key.status._replace(note=complete(key.status.note)))
