@@ -55,13 +55,13 @@ def list_(
     Sends nothing.
     """
     session = open_session(ctx)
-    profiles = describe_profiles(session)
+    profiles = _describe_profiles(session)
     if fmt is TableOrJson.JSON:
         import json
 
         write([json.dumps({"profiles": profiles}, indent=1) + "\n"])
     else:
-        write(profile_rows(session.reporter, profiles))
+        write(_profile_rows(session.reporter, profiles))
     return ExitCode.OK
 
 
@@ -111,12 +111,31 @@ def delete(ctx: typer.Context, name: NameArgument, yes: YesOption = False) -> in
     was_used = read_used_profile(session.state_dir) == name
     if not was_used:  # else a kill may have left no more than that
         _require_profile(session, name)
-    if not (yes or _ask(name)):
-        session.reporter.note("dkimctl: nothing was deleted")
+    message = f"there is no terminal to ask whether to delete the profile {name}"
+    question = f"Delete the profile {name}, with its login, secret and token?"
+    refusal = UsageError(message, hint="add --yes")
+    note = session.reporter.note
+    if not (yes or terminal.confirms(question, refusal=refusal)):
+        note("dkimctl: nothing was deleted")
         return ExitCode.NO
-    domains = count_domains(session, name)
+    domains = _count_domains(session, name)
     existed, others = delete_profile(session, name)
-    report_deletion(session, name, others, existed=existed, domains=domains, was_used=was_used)
+    # What is gone, and what remains.
+    config = session.config.profiles.get(name)
+    stays = config is not None or name == DEFAULT_PROFILE
+    if existed or not stays:
+        note(f"dkimctl: deleted {'the login of ' if stays else ''}the profile {name}")
+    else:
+        note(f"dkimctl: the profile {name} has no login")
+    if existed and others:
+        note(f"dkimctl: the secret stays for {', '.join(others)}, with the same login")
+    if config is not None:
+        keys = f" ({', '.join(config)})" if config else ""
+        note(f"dkimctl: it is still in {session.config_file}{keys}")
+    if domains:
+        note(f"dkimctl: the ledger keeps its {counted(domains, 'domain')}")
+    if was_used:
+        note(f"dkimctl: the profile {DEFAULT_PROFILE} is used from now on")
     return ExitCode.OK
 
 
@@ -130,15 +149,7 @@ def _require_profile(session: Session, name: str) -> None:
     require_known(name, known_profiles(session.config, session.logins))
 
 
-def _ask(name: str) -> bool:
-    message = f"there is no terminal to ask whether to delete the profile {name}"
-    return terminal.confirms(
-        f"Delete the profile {name}, with its login, secret and token?",
-        refusal=UsageError(message, hint="add --yes"),
-    )
-
-
-def describe_profiles(session: Session) -> list[dict[str, Any]]:
+def _describe_profiles(session: Session) -> list[dict[str, Any]]:
     """Each profile as its sources define it: options and environment only choose the one in use."""
     used, source = resolve_name(
         flags=session.flags,
@@ -153,22 +164,35 @@ def describe_profiles(session: Session) -> list[dict[str, Any]]:
             f"the profile in use, {used}, does not exist ({source})",
             hint=f"choose one of the list, or run `dkimctl login --profile {used}`",
         )
-    return [
-        {
-            "name": name,
-            "in_use": name == used,
-            "chosen_by": {"kind": source.kind, "name": source.name or None}
-            if name == used
-            else None,
-            **_account(session, name),
-            "defined_in": _origins(session, name),
-            "logged_in": _is_logged_in(session, name),
-        }
-        for name in names
-    ]
+    profiles = []
+    for name in names:
+        settings = stored_settings(name, session.config, session.logins)
+        if name == SANDBOX:
+            settings |= SANDBOX_FIXED
+        account = {key: settings.get(key) for key in LOGIN_KEYS}
+        logged_in: bool | None = name == SANDBOX
+        if name != SANDBOX and all(account.values()):
+            try:
+                logged_in = session.has_credentials(account)
+            except CredentialsError:
+                logged_in = None
+        places = {"config": session.config.profiles, "login": session.logins}
+        chosen_by = {"kind": source.kind, "name": source.name or None}
+        profiles.append(
+            {
+                "name": name,
+                "in_use": name == used,
+                "chosen_by": chosen_by if name == used else None,
+                **account,
+                "defined_in": [place for place, has in places.items() if name in has]
+                or ["built in"],
+                "logged_in": logged_in,  # None if the store cannot be used
+            }
+        )
+    return profiles
 
 
-def profile_rows(reporter: Reporter, profiles: Sequence[dict[str, Any]]) -> Iterator[str]:
+def _profile_rows(reporter: Reporter, profiles: Sequence[dict[str, Any]]) -> Iterator[str]:
     """The profiles as a table."""
     from dkimctl.render.table import BOLD, GREEN, Row, below, table
 
@@ -193,34 +217,7 @@ def profile_rows(reporter: Reporter, profiles: Sequence[dict[str, Any]]) -> Iter
     return table(["", "PROFILE", "CLIENT ID", "BASE URL", "FROM", "LOGGED IN"], rows, layout)
 
 
-def report_deletion(
-    session: Session,
-    name: str,
-    others: Sequence[str],
-    *,
-    existed: bool,
-    domains: int,
-    was_used: bool,
-) -> None:
-    """Say what is gone, and what remains."""
-    note, config = session.reporter.note, session.config.profiles.get(name)
-    stays = config is not None or name == DEFAULT_PROFILE
-    if existed or not stays:
-        note(f"dkimctl: deleted {'the login of ' if stays else ''}the profile {name}")
-    else:
-        note(f"dkimctl: the profile {name} has no login")
-    if existed and others:
-        note(f"dkimctl: the secret stays for {', '.join(others)}, with the same login")
-    if config is not None:
-        keys = f" ({', '.join(config)})" if config else ""
-        note(f"dkimctl: it is still in {session.config_file}{keys}")
-    if domains:
-        note(f"dkimctl: the ledger keeps its {counted(domains, 'domain')}")
-    if was_used:
-        note(f"dkimctl: the profile {DEFAULT_PROFILE} is used from now on")
-
-
-def count_domains(session: Session, name: str) -> int:
+def _count_domains(session: Session, name: str) -> int:
     """How many domains the ledger has of the profile's account; warns if it cannot be read."""
     from dkimctl.ledger.ledger import Ledger
 
@@ -236,30 +233,3 @@ def count_domains(session: Session, name: str) -> int:
     except LedgerError as error:
         session.reporter.warn(error.message, hint=error.hint, code=error.code)
         return 0
-
-
-def _account(session: Session, name: str) -> dict[str, Any]:
-    settings = stored_settings(name, session.config, session.logins)
-    if name == SANDBOX:
-        settings |= SANDBOX_FIXED
-    return {key: settings.get(key) for key in LOGIN_KEYS}
-
-
-def _origins(session: Session, name: str) -> list[str]:
-    origins = []
-    if name in session.config.profiles:
-        origins.append("config")
-    if name in session.logins:
-        origins.append("login")
-    return origins or ["built in"]
-
-
-def _is_logged_in(session: Session, name: str) -> bool | None:
-    """None if the store cannot be used."""
-    account = _account(session, name)
-    if name == SANDBOX or not all(account.values()):
-        return name == SANDBOX
-    try:
-        return session.has_credentials(account)
-    except CredentialsError:
-        return None

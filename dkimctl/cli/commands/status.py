@@ -24,7 +24,6 @@ from dkimctl.cli.options import (
 from dkimctl.cli.output.streams import write
 from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import CredentialsError, ExitCode
-from dkimctl.models.secret import Token
 from dkimctl.settings.profile import LOGIN, Source, exported_proxy, variable
 from dkimctl.text.durations import format_duration
 from dkimctl.text.escaping import printable
@@ -60,8 +59,12 @@ def status(
         "problem": None,
         **settings,
     }
-    facts |= {"secret_source": "none needed"} if profile.is_sandbox else _credentials(session)
-    sources |= _credential_sources(session, facts)
+    if profile.is_sandbox:
+        facts |= {"secret_source": "none needed"}
+    else:
+        _add_credentials(session, facts, sources)
+    if facts["problem"]:
+        facts["problem"] = session.reporter.complete(str(facts["problem"]))
     if not (profile.proxy or profile.is_sandbox) and (proxy := exported_proxy(os.environ)):
         facts["proxy"], sources["proxy"] = proxy
     if fmt is TableOrJson.JSON:
@@ -72,48 +75,34 @@ def status(
     return ExitCode.OK if facts["secret_source"] or facts["token"] else ExitCode.AUTH
 
 
-def _credentials(session: Session) -> Mapping[str, object]:
-    """The facts about the secret and token, of which neither is shown in full."""
+def _add_credentials(
+    session: Session, facts: dict[str, object], sources: dict[str, Source]
+) -> None:
+    """Add what is known of the secret and token, of which neither is shown in full."""
+    from dkimctl.credentials.sources import IN_ENVIRONMENT
+
     profile = session.profile
     if not (profile.auth_url and profile.base_url and profile.client_id):
-        return _problem(session, "not logged in: run `dkimctl login`")
+        facts["problem"] = "not logged in: run `dkimctl login`"
+        return
     try:
         source = session.credentials.secret_source(session.stored_account)
         token = session.credentials.get_token(session.stored_account)
     except CredentialsError as error:
-        return _problem(session, f"{error.message}: {error.hint}")
-    facts: dict[str, object] = {"secret_source": source}
+        facts["problem"] = f"{error.message}: {error.hint}"
+        return
+    if source is not None:
+        facts["secret_source"] = source
+        sources["secret_source"] = variable("client_secret") if source == IN_ENVIRONMENT else LOGIN
     if token is not None:
-        facts |= {"token": token.access_token.masked(), "token_expires_at": _expiry(token)}
+        facts["token"] = token.access_token.masked()
+        is_own = token.obtained_at is None  # then its expiry is not known
+        sources["token"] = variable("access_token") if is_own else LOGIN
+        if not is_own:
+            expiry = datetime.fromtimestamp(token.expires_at, UTC)
+            facts["token_expires_at"] = expiry.isoformat(timespec="seconds")
     elif source is None:
-        facts |= _problem(session, "no secret is stored: run `dkimctl login`")
-    return facts
-
-
-def _problem(session: Session, text: str) -> dict[str, object]:
-    return {"problem": session.reporter.complete(text)}
-
-
-def _credential_sources(session: Session, facts: Mapping[str, object]) -> dict[str, Source]:
-    from dkimctl.credentials.sources import IN_ENVIRONMENT
-
-    if session.profile.is_sandbox:
-        return {}
-    sources = {}
-    if secret_source := facts["secret_source"]:
-        is_exported = secret_source == IN_ENVIRONMENT
-        sources["secret_source"] = variable("client_secret") if is_exported else LOGIN
-    if facts["token"]:
-        # Only the user's own has no known expiry.
-        is_stored = facts["token_expires_at"] is not None
-        sources["token"] = LOGIN if is_stored else variable("access_token")
-    return sources
-
-
-def _expiry(token: Token) -> str | None:
-    if token.obtained_at is None:  # the user's own
-        return None
-    return datetime.fromtimestamp(token.expires_at, UTC).isoformat(timespec="seconds")
+        facts["problem"] = "no secret is stored: run `dkimctl login`"
 
 
 def _shown(facts: Mapping[str, object]) -> dict[str, str]:
