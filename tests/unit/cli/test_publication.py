@@ -45,22 +45,6 @@ def publish(capsys):
     return run
 
 
-def test_a_dry_run_shows_what_is_to_do_and_changes_nothing(publish, registrations):
-    target = FakeTarget("example.com")
-    code, out, err = publish(target, registrations, **DRY_RUN)
-    assert code == 1
-    assert "create  s1._domainkey.a.example.com" in out
-    assert "dkimctl: to create 2" in err
-    assert "nothing was changed" in err
-    assert target.names == {}
-
-
-def test_a_dry_run_with_nothing_to_do_ends_with_zero(publish, registrations):
-    target = FakeTarget("example.com", names=published(*registrations))
-    code, _, err = publish(target, registrations, **DRY_RUN)
-    assert (code, err) == (0, "dkimctl: already in DNS 2\n")
-
-
 def test_yes_makes_the_changes_and_names_the_next_step(publish, registrations):
     target = FakeTarget("example.com")
     code, out, err = publish(target, registrations, **YES)
@@ -72,13 +56,6 @@ def test_yes_makes_the_changes_and_names_the_next_step(publish, registrations):
     assert target.names == published(*registrations)
     code, out, err = publish(target, registrations, **YES)
     assert (code, err) == (0, "dkimctl: already in DNS 2\n"), "the second run has nothing to do"
-
-
-def test_without_a_terminal_nobody_is_asked():
-    with pytest.raises(UsageError, match="no terminal") as caught:
-        PublishOptions().require_sound(is_interactive=False)
-    assert "--yes" in caught.value.hint
-    assert "--dry-run" in caught.value.hint
 
 
 @pytest.mark.parametrize(
@@ -245,14 +222,6 @@ def test_interrupted_while_it_reads_nothing_is_changed(publish, registrations):
     assert target.names == {}
 
 
-def test_a_plan_goes_into_a_file(publish, registrations, tmp_path):
-    file = tmp_path / "plan.md"
-    target = FakeTarget("example.com")
-    code, out, _ = publish(target, registrations, fmt=MARKDOWN, output=file, **DRY_RUN)
-    assert (code, out) == (1, "")
-    assert file.read_text().startswith("### DKIM records: create 2\n")
-
-
 def test_a_file_that_cannot_be_written_is_told_after_the_changes(publish, registrations, tmp_path):
     target = FakeTarget("example.com")
     missing = tmp_path / "none" / "plan.json"
@@ -260,16 +229,6 @@ def test_a_file_that_cannot_be_written_is_told_after_the_changes(publish, regist
     assert code == 4
     assert "cannot write" in err
     assert "created in DNS 2" in err
-
-
-def test_hostile_text_in_dns_is_escaped(publish, registrations):
-    hostile = NameState(("\x1b[2J\u202evil",), 60)
-    target = FakeTarget("example.com", names={"s1._domainkey.a.example.com": hostile})
-    for fmt in PublicationFormat:
-        _, out, err = publish(target, registrations, fmt=fmt, **DRY_RUN)
-        assert "\x1b" not in out + err
-        assert "\u202e" not in out + err
-        assert "evil" in out or "vil" in out
 
 
 def test_where_no_table_is_shown_what_is_blocked_has_its_reason(publish, registrations):

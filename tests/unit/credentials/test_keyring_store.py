@@ -123,11 +123,6 @@ def assert_names_the_alternatives(error: CredentialsError) -> None:
         assert alternative in error.hint
 
 
-def test_its_name_contains_the_backend(keyring_backend):
-    assert KeyringStore(keyring_backend).name == "keyring (fake Keyring)"
-    assert KeyringStore(null.Keyring()).name == "keyring (null Keyring)"
-
-
 class PlaintextKeyring(AnsweringKeyring):
     """Named like the one of keyrings.alt."""
 
@@ -201,11 +196,6 @@ def test_every_exception_of_a_backend_is_explained(account, raised, message):
         assert_names_the_alternatives(caught.value)
         assert caught.value.__cause__ is None
         assert caught.value.__context__ is None
-
-
-def test_the_fail_backend_means_no_keyring(account):
-    with pytest.raises(CredentialsError, match="this machine has no keyring"):
-        KeyringStore(fail.Keyring()).get_secret(account)
 
 
 def test_the_null_backend_is_not_a_usable_keyring(account):
@@ -287,20 +277,6 @@ def test_an_entry_that_is_not_text_is_an_error(value, account):
         KeyringStore(AnsweringKeyring(value)).get_secret(account)
 
 
-def test_a_chain_of_backends_is_named_by_all():
-    chain = AnsweringKeyring(None)
-    chain.backends = [null.Keyring(), fail.Keyring()]
-    assert KeyringStore(chain).name == "keyring (null Keyring, fail Keyring)"
-
-
-def test_a_blocking_keyring_times_out(account, waiting_keyring):
-    store = KeyringStore(waiting_keyring, seconds=0.05)
-    with pytest.raises(CredentialsError, match="did not answer within") as caught:
-        store.get_secret(account)
-    assert_names_the_alternatives(caught.value)
-    assert "unlock" in caught.value.hint
-
-
 def test_a_keyring_that_no_thread_can_ask_is_an_error(account):
     store = KeyringStore(AnsweringKeyring(None), start_thread=FewThreads(0))
     with pytest.raises(CredentialsError, match="the keyring cannot be asked") as caught:
@@ -332,39 +308,6 @@ def test_a_long_wait_is_announced_once_and_succeeds(account, waiting_keyring):
     threading.Timer(0.2, waiting_keyring.unlocked.set).start()
     assert store.get_secret(account) == SECRET
     assert notes == ["waiting for the keyring, which may be asking you to unlock it"]
-
-
-def test_a_timeout_before_the_announcement_is_silent(account, waiting_keyring):
-    notes = []
-    store = KeyringStore(waiting_keyring, seconds=0.05, patience=0.05, notify=notes.append)
-    with pytest.raises(CredentialsError):
-        store.get_secret(account)
-    assert notes == []
-
-
-HANGING = """
-import time
-from keyring.backend import KeyringBackend
-
-class Keyring(KeyringBackend):
-    priority = 1
-
-    def get_password(self, service, username):
-        time.sleep(600)
-
-    set_password = delete_password = get_password
-"""
-
-
-@pytest.mark.slow
-def test_a_call_that_hangs_does_not_delay_the_exit(tmp_path):
-    (tmp_path / "hanging.py").write_text(HANGING, encoding="utf-8")
-    environment = {"PYTHON_KEYRING_BACKEND": "hanging.Keyring", "PYTHONPATH": str(tmp_path)}
-    started = time.monotonic()
-    _, error, name = run_in_process(environment)
-    assert time.monotonic() - started < 30
-    assert error == "the keyring did not answer within 3 s"
-    assert name == "keyring (not available)"
 
 
 @given(st.text())

@@ -9,7 +9,7 @@ import pytest
 from keyring.backends import fail
 
 from dkimctl.credentials.keyring_store import KeyringStore
-from dkimctl.credentials.sources import find_credentials, open_store
+from dkimctl.credentials.sources import find_credentials
 from dkimctl.credentials.store import Account
 from dkimctl.errors import CredentialsError
 from dkimctl.models.secret import Secret, Token
@@ -55,13 +55,6 @@ def test_a_token_alone_is_renewed_with_the_stored_secret(account, stored):
     assert credentials.get_secret(account) == Secret("stored-secret")
 
 
-def test_token_and_secret_in_the_environment_need_no_store(account):
-    environ = {"DKIMCTL_ACCESS_TOKEN": "token", "DKIMCTL_CLIENT_SECRET": "secret"}
-    credentials = find_credentials(environ, account, KeyringStore(fail.Keyring()))
-    assert credentials.get_secret(account) == Secret("secret")
-    assert credentials.get_token(account) == Token(Secret("token"), math.inf)
-
-
 def test_a_token_alone_works_without_a_keyring(account):
     environ = {"DKIMCTL_ACCESS_TOKEN": "token"}
     credentials = find_credentials(environ, account, KeyringStore(fail.Keyring()))
@@ -92,9 +85,3 @@ def test_a_variable_that_no_header_can_carry_is_named_and_not_quoted(variable, a
         find_credentials({variable: "hunter2\tx"}, account, stored)
     assert variable in caught.value.message
     assert "hunter2" not in caught.value.message + caught.value.hint
-
-
-def test_each_kind_of_store_can_be_opened(tmp_path):
-    assert open_store("file", tmp_path).name == f"file {tmp_path / 'credentials.json'}"
-    assert isinstance(open_store("keyring", tmp_path), KeyringStore)
-    assert list(tmp_path.iterdir()) == []

@@ -30,20 +30,9 @@ def test_stores_secret_and_token(store, account):
     assert store.get_token(account) == token
 
 
-def test_a_new_secret_replaces_the_old_one(store, account):
-    store.set_secret(account, Secret("old"))
-    store.set_secret(account, Secret("new"))
-    assert store.get_secret(account) == Secret("new")
-
-
 @pytest.mark.interface("3.1", "expiry")
 def test_an_expired_token_is_none(store, account):
     store.set_token(account, a_token(seconds=-1))
-    assert store.get_token(account) is None
-
-
-def test_a_token_with_an_invalid_expiry_is_none(store, account):
-    store.set_token(account, Token(Secret("abc"), float("nan"), time.time()))
     assert store.get_token(account) is None
 
 

@@ -12,23 +12,6 @@ HTTPS = "https://auth.example"
 TOKEN = "K3OusQdIy72bcW2vXwoxII_k5Axen0-xzuotPcmgW9Yd"  # also valid as a name
 
 
-def test_without_any_source_the_defaults_apply(resolve):
-    assert resolve() == Profile(
-        name="default",
-        auth_url=None,
-        base_url=None,
-        client_id=None,
-        batch_size=50,
-        concurrency=8,
-        timeout=30.0,
-        max_wait=300.0,
-        ca_bundle=None,
-        proxy=None,
-        credential_store="keyring",
-        defaults={},
-    )
-
-
 @pytest.mark.parametrize(
     ("sources", "expected"),
     [
@@ -51,19 +34,6 @@ def test_flag_then_environment_then_config_then_login(resolve, sources, expected
         logins={"default": settings["login"]},
     )
     assert getattr(profile, key) == value.format(expected)
-
-
-def test_each_key_is_resolved_separately(resolve):
-    profile = resolve(
-        flags={"auth_url": "https://flag.example", "base_url": None},
-        environ={"DKIMCTL_CLIENT_ID": "environment"},
-        config=Config(profiles={"default": {"base_url": "https://config.example"}}),
-        logins={"default": {"client_id": "login", "credential_store": "file"}},
-    )
-    assert profile.auth_url == "https://flag.example"
-    assert profile.base_url == "https://config.example"
-    assert profile.client_id == "environment"
-    assert profile.credential_store == "file"
 
 
 def test_an_empty_variable_counts_as_unset(resolve):
@@ -132,13 +102,6 @@ def test_the_sandbox_always_exists_and_cannot_be_redirected(resolve):
     )
     assert profile.is_sandbox
     assert not resolve().is_sandbox
-
-
-def test_the_other_keys_of_the_sandbox_can_be_set(resolve):
-    config = Config(profiles={"sandbox": {"batch_size": 3, "defaults": {"key_len": 2048}}})
-    profile = resolve(flags={"sandbox": True, "timeout": "5"}, config=config)
-    assert (profile.batch_size, profile.timeout) == (3, 5.0)
-    assert profile.defaults == {"key_len": 2048}
 
 
 @pytest.mark.parametrize(
