@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import pytest
+
+from dkimctl.errors import UsageError
 from dkimctl.settings.config import Config
 from dkimctl.settings.logins import login_of
-from dkimctl.settings.profile import Profile, profiles_with
+from dkimctl.settings.profile import Profile, profiles_with, require_account
 
 HTTPS = "https://auth.example"
+
+
+def test_a_missing_part_of_the_account_is_named():
+    with pytest.raises(UsageError, match="the profile default has no base_url") as caught:
+        require_account(Profile("default", HTTPS))
+    assert "--base-url" in caught.value.hint
+    assert "--sandbox" in caught.value.hint
 
 
 def test_profiles_with_the_same_credentials_come_from_logins_and_config():
