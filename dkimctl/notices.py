@@ -16,7 +16,7 @@ from dkimctl.client.failures import origin_of
 from dkimctl.client.http import HttpClient, HttpRequest
 from dkimctl.dns.verdicts import Check, Urgency, Verdict
 from dkimctl.errors import ServiceError
-from dkimctl.models.alarm import Alarm
+from dkimctl.models.keys import Alarm
 from dkimctl.models.registration import RegistrationKey
 from dkimctl.text.durations import format_duration
 from dkimctl.text.escaping import few, printable

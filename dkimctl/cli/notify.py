@@ -16,7 +16,7 @@ from dkimctl.dns.looks import Looks
 from dkimctl.dns.verdicts import Check, Verdict, is_good
 from dkimctl.errors import DkimctlError, ExitCode, UsageError, naming
 from dkimctl.ledger.selection import Selection
-from dkimctl.models.alarm import Alarm
+from dkimctl.models.keys import Alarm
 from dkimctl.models.registration import Registration, RegistrationKey
 from dkimctl.notices import (
     Look,

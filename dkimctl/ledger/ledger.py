@@ -46,9 +46,7 @@ from dkimctl.ledger.tables import (
     time_of,
     written,
 )
-from dkimctl.models.alarm import Alarm
-from dkimctl.models.closed_key import ClosedKey
-from dkimctl.models.history import KeyHistory
+from dkimctl.models.keys import Alarm, ClosedKey, KeyHistory
 from dkimctl.models.registration import (
     DomainSpec,
     Registration,

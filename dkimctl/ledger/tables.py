@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
-from dkimctl.models.history import KeyHistory
+from dkimctl.models.keys import KeyHistory
 from dkimctl.models.registration import DnsRecord, Registration, utc_time
 
 _REGISTRATIONS = """

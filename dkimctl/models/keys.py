@@ -1,8 +1,10 @@
-"""What is known of a key: where it is in its life, what comes next, and what DNS has."""
+"""What is known of a key: where it is in its life, what comes next, what DNS has, its problems."""
 
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
+
+from dkimctl.models.registration import RegistrationKey, key_of
 
 NEVER = datetime.max.replace(tzinfo=UTC)
 NOT_CHECKED = "unchecked"  # the state of a record that no look has found anything certain of
@@ -109,3 +111,49 @@ def due_first(status: KeyStatus) -> tuple[bool, bool, bool, datetime, str, str]:
     name = (status.sign_domain, status.selector or "")
     due = status.due or NEVER
     return not status.urgency, not status.needs_attention, is_removed, due, *name
+
+
+class KeyHistory(NamedTuple):
+    """When a key was enabled and seen in DNS (UTC), and which key it replaces. None: not known.
+
+    `enabled_at`: since when it is known to be enabled, or was until `disabled_at`. `replaces`: the
+    selector of the key it was made to replace. `published_at`: since when all authoritative servers
+    have its record, at each look. `looked_at` and `verdict`: the last look with a verdict that is
+    certain.
+    """
+
+    enabled_at: datetime | None = None
+    disabled_at: datetime | None = None
+    replaces: str | None = None
+    published_at: datetime | None = None
+    looked_at: datetime | None = None
+    verdict: str | None = None
+
+
+class ClosedKey(NamedTuple):
+    """A key that was retired and removed (UTC times; None: not known). Its selector is used up.
+
+    `started_at`: since when it signed. `replaced_by`: the selector of its successor.
+    """
+
+    sign_domain: str
+    selector: str
+    third_party: int
+    created_at: datetime | None
+    started_at: datetime | None
+    replaced_by: str | None
+    closed_at: datetime | None
+
+    @property
+    def key(self) -> RegistrationKey:
+        return key_of(self.sign_domain, self.selector)
+
+
+class Alarm(NamedTuple):
+    """A problem of a subject, such as a domain (UTC times). `told_at`: None until it is told."""
+
+    subject: str
+    problem: str
+    first_seen: datetime
+    looked_at: datetime
+    told_at: datetime | None = None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from dkimctl.dkim import record_fault
 from dkimctl.dns.verdicts import Check, Urgency, Verdict, urgency_of
 from dkimctl.errors import DkimctlError, ExitCode, ServiceError
-from dkimctl.models.history import KeyHistory
+from dkimctl.models.keys import KeyHistory
 from dkimctl.models.registration import Registration, RegistrationKey
 from dkimctl.rotation.life import urgency_of_start, warning_time
 from dkimctl.rotation.retirement import Histories, RetirementStatus, Stage

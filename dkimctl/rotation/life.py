@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dkimctl.dkim import with_key_len
 from dkimctl.dns.verdicts import ACCEPTED, Urgency
-from dkimctl.models.closed_key import ClosedKey
-from dkimctl.models.history import KeyHistory
 from dkimctl.models.keys import (
     NEVER,
     NOT_CHECKED,
     NOT_IN_USE,
+    ClosedKey,
     KeyDates,
+    KeyHistory,
     KeyStage,
     KeyStatus,
     ListedKey,

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dkimctl.dkim import record_fault, with_key_len
 from dkimctl.dns.verdicts import Check, Verdict
-from dkimctl.models.history import KeyHistory
-from dkimctl.models.keys import NEVER
+from dkimctl.models.keys import NEVER, KeyHistory
 from dkimctl.models.registration import (
     DomainSpec,
     Outcome,

@@ -20,7 +20,7 @@ from dkimctl.dns.looks import Looks, recording_looks
 from dkimctl.dns.verdicts import Check, Urgency, Verdict
 from dkimctl.errors import DkimctlError, Interrupted, LedgerError, ServiceError
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.models.history import KeyHistory
+from dkimctl.models.keys import KeyHistory
 from dkimctl.models.registration import (
     USABLE,
     DomainSpec,

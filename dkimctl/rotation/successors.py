@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dkimctl.dkim import MAX_NAME, is_name
 from dkimctl.errors import UsageError
-from dkimctl.models.history import KeyHistory
+from dkimctl.models.keys import KeyHistory
 from dkimctl.models.registration import (
     DomainSpec,
     Registration,

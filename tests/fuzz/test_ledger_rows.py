@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from dkimctl.errors import LedgerError
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.models.alarm import Alarm
+from dkimctl.models.keys import Alarm
 from dkimctl.models.registration import DnsRecord, DomainSpec, Outcome, Registration, key_of
 from dkimctl.registration import outcomes
 from dkimctl.render.renderer import PER_ZONE, Format

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import pytest
 
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.models.history import KeyHistory
+from dkimctl.models.keys import KeyHistory
 from dkimctl.models.registration import DnsRecord, DomainSpec, Registration, key_of
 from old_ledgers import make_version_4
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.models.closed_key import ClosedKey
+from dkimctl.models.keys import ClosedKey
 from dkimctl.models.registration import key_of
 
 ACCOUNT = {"base_url": "https://api.example", "client_id": "me"}

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from dkimctl.errors import LedgerError
-from dkimctl.models.history import KeyHistory
+from dkimctl.models.keys import KeyHistory
 from dkimctl.models.registration import DomainSpec, Registration, key_of
 from fakes import Clock
 

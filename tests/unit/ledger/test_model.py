@@ -14,9 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from dkimctl.ledger.intents import Intent
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.models.alarm import Alarm
-from dkimctl.models.closed_key import ClosedKey
-from dkimctl.models.history import KeyHistory
+from dkimctl.models.keys import Alarm, ClosedKey, KeyHistory
 from dkimctl.models.registration import DnsRecord, DomainSpec, Registration, key_of
 
 ACCOUNT = {"base_url": "https://api.example", "client_id": "me"}

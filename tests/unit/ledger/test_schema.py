@@ -11,9 +11,7 @@ import pytest
 
 from dkimctl.errors import LedgerError
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.models.alarm import Alarm
-from dkimctl.models.closed_key import ClosedKey
-from dkimctl.models.history import KeyHistory
+from dkimctl.models.keys import Alarm, ClosedKey, KeyHistory
 from dkimctl.models.registration import DnsRecord, DomainSpec, Registration, key_of
 
 # As version 1 wrote it.

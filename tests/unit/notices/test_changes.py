@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from dkimctl.models.alarm import Alarm
+from dkimctl.models.keys import Alarm
 from dkimctl.notices import (
     Look,
     Problem,

@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.ledger.selection import Selection
-from dkimctl.models.closed_key import ClosedKey
-from dkimctl.models.history import KeyHistory
-from dkimctl.models.keys import KeyStage, NextAction
+from dkimctl.models.keys import ClosedKey, KeyHistory, KeyStage, NextAction
 from dkimctl.models.registration import DomainSpec, Registration, key_of
 from dkimctl.rotation.life import find_stages, read_stages, stage_of_closed
 from dkimctl.rotation.retirement import KnownKeys, RetirementPolicy, Stage, retirement_statuses

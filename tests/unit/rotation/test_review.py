@@ -13,7 +13,7 @@ from dkimctl.dns.verdicts import Check, Finding, Verdict
 from dkimctl.dns.zones import Zone
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.ledger.selection import Selection
-from dkimctl.models.history import KeyHistory
+from dkimctl.models.keys import KeyHistory
 from dkimctl.models.registration import key_of
 from dkimctl.rotation.retirement import (
     KnownKeys,
