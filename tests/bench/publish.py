@@ -4,7 +4,7 @@ Run: python tests/bench/publish.py [RECORDS [REPETITIONS]]
 
 A named on loopback gets the same records, signed with the same key, into an empty zone each time.
 "dkimctl" is `dkimctl publish --yes`: it reads the ledger, finds the zone, reads each name, plans,
-shows the plan, makes the changes, and reads some names again. "updates alone" makes given changes.
+shows the plan, makes the changes, and reads each name again. "updates alone" makes given changes.
 nsupdate gets a finished script of updates as large as a message may be: with the prerequisites
 that ours have, and without any. `dig -f` reads the same names. "start" is `dkimctl publish` with a
 selection that matches nothing. Everything is timed as a command, from start to end.

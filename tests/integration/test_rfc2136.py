@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from dkimctl.errors import DkimctlError, DnsRefused, NegativeAnswer, ServiceError
 from dkimctl.publishing.changes import Change, NameState
 from dkimctl.publishing.dns_server import UpdateTimeouts
-from dns_servers import SECRET, WRONG_SECRET, Server, serving
+from dns_servers import SECRET, WRONG_SECRET, Server, running, serving
+from name_servers import server_command
 from ports import free_port
 from update_servers import (
     UPDATED,
@@ -391,3 +392,32 @@ def test_what_a_policy_script_drops_is_refused(serve, tmp_path):
     assert (
         "accepted a change of the zone example.com, but did not make it" in failed[NAMES[1]].message
     )
+
+
+@pytest.mark.parametrize("notifies", [True, False])
+def test_what_a_secondary_server_forwards_is_done_when_it_is_visible_there(
+    needs_tool, tmp_path, notifies
+):
+    zone, home, port = tmp_path / "example.zone", tmp_path / "secondary", free_port()
+    zone.write_text(ZONE)
+    home.mkdir()
+    notify = f"notify explicit; also-notify {{ 127.0.0.1 port {port}; }}; notify-delay 0;"
+    options = notify if notifies else "notify no;"
+    with serving("named", zone, tmp_path, needs_tool, options=options) as primary:
+        kind = (
+            f"type secondary; primaries {{ 127.0.0.1 port {primary.port}; }}; "
+            "allow-update-forwarding { any; }"
+        )
+        words = server_command(
+            "named", {"example.com": home / "copy"}, home, needs_tool, addresses=["127.0.0.1"],
+            port=port, kind=kind, options="notify no;",
+        )  # fmt: skip
+        with running(words, home / "named.log", port):
+            target = open_target(port, timeouts=UpdateTimeouts(change=10 if notifies else 0.5))
+            error = publish(target, {NAMES[0]: KEY})[NAMES[0]]
+        assert primary.ask(NAMES[0]) == [KEY.encode()]
+    if notifies:
+        assert error is None
+    else:
+        assert isinstance(error, ServiceError)
+        assert "which is not visible there yet" in error.message
