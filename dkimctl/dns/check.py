@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol, Self
 
 from dkimctl.dns.looks import Looks
 from dkimctl.dns.messages import Question, make_txt_question
-from dkimctl.dns.nameserver import NameServer, NoAnswer, Responder
+from dkimctl.dns.nameserver import NameServer, NoAnswer, RecursiveResolver, Server
 from dkimctl.dns.queries import (
     AliasFollower,
     AliasTarget,
@@ -231,13 +231,14 @@ class Checker:
         # Given servers need no lookups, so tasks would only cost time.
         given = self._source.is_given
         plans = [await one for one in coroutines] if given else await gather(coroutines)
-        questions: dict[Responder, list[Question]] = {}
+        questions: dict[Server | RecursiveResolver, list[Question]] = {}
         for plan in plans:
             for server in plan.zone.servers:
-                questions.setdefault(server.responder, []).append(plan.question)
+                if not isinstance(server.responder, NoAnswer):
+                    questions.setdefault(server.responder, []).append(plan.question)
         slots = asyncio.Semaphore(_MAX_BURSTS)
 
-        async def prefetch(responder: Responder) -> None:
+        async def prefetch(responder: Server | RecursiveResolver) -> None:
             async with slots:
                 await responder.prefetch(questions[responder])
 

@@ -9,7 +9,7 @@ import itertools
 import socket
 import time
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 from dkimctl.dns.messages import (
     AUTHENTIC,
@@ -33,12 +33,11 @@ from dkimctl.dns.messages import (
     read,
 )
 from dkimctl.dns.transport import (
-    BurstOptions,
+    Burst,
     ConnectionLost,
     Pipeline,
     Streams,
     UnreadableAnswer,
-    burst,
     exchange,
 )
 from dkimctl.errors import ServiceError, UsageError
@@ -77,25 +76,13 @@ class NoRoute(NoAnswer):
 class NameServer(NamedTuple):
     """A name server of one zone; zones may share the responder.
 
-    `label` is shown to people; `hosts` are the names that the zone has for it.
+    `label` is shown to people; `hosts` are the names that the zone has for it. `responder` is a
+    NoAnswer if its address is not known.
     """
 
     label: str
     hosts: frozenset[str]
-    responder: Responder
-
-
-class UnresolvedServer:
-    """A server whose address is not known: every question to it has no answer."""
-
-    def __init__(self, reason: NoAnswer) -> None:
-        self._reason = reason
-
-    async def ask(self, question: Question) -> Answer:  # noqa: ARG002
-        raise self._reason
-
-    async def prefetch(self, questions: Sequence[Question]) -> None:
-        """Does nothing."""
+    responder: Server | RecursiveResolver | NoAnswer
 
 
 class Server:
@@ -162,16 +149,18 @@ class Server:
         self._prefetched = {}
         refusals = self._refusals
         if not self._limits_udp:
-            options = BurstOptions(
-                self._max_in_flight, self._recursion, self._edns, refusals, self._timeouts.burst
-            )
-            result = await burst(self.address, self.port, questions, options)
-            self._prefetched = result.answers
-            answered = len(result.answers) + result.refused
-            if answered or result.truncated:
+            burst = Burst(
+                Address(self.address, self.port), in_flight=self._max_in_flight,
+                recursion=self._recursion, edns=self._edns, refusals=refusals,
+                silence=self._timeouts.burst,
+            )  # fmt: skip
+            await burst.ask(questions)
+            self._prefetched = burst.answers
+            answered = len(burst.answers) + burst.refused
+            if answered or burst.truncated:
                 self._answers_udp = True
                 self._lost = len(questions) - answered
-            if self._edns and any(answer.rcode in USEFUL for answer in result.answers.values()):
+            if self._edns and any(answer.rcode in USEFUL for answer in burst.answers.values()):
                 self._has_used_edns = True
         left = [question for question in questions if question not in self._prefetched]
         if left and self._limits_udp:
@@ -397,9 +386,6 @@ class RecursiveResolver:
         """Ask resolvers again that did not answer."""
         for server in self._servers:
             server.reset_failures()
-
-
-Responder: TypeAlias = Server | UnresolvedServer | RecursiveResolver
 
 
 def validated(question: Question) -> Question:

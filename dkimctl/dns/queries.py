@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from dkimctl.dkim import MAX_NAME
 from dkimctl.dns.messages import (
@@ -41,102 +41,82 @@ _RANDOM_BYTES = 8  # of a label that does not exist
 _T = TypeVar("_T")
 
 
-class Source(Protocol):
-    """Finds the servers to ask. All but `forget` raise NoAnswer.
+class Source:
+    """Finds the servers to ask: those of each zone, found by `zones`, or given ones.
 
-    `is_given`: they are named by the user, so the same for all names, and what they know from
-    other servers counts as well.
+    All methods but `forget` raise NoAnswer. `is_given`: the servers are named by the user, so the
+    same for all names, and what they know from other servers counts as well.
     """
 
-    is_given: bool
+    def __init__(
+        self,
+        given: Mapping[str, Server | RecursiveResolver],  # by label
+        zones: ZoneServers | None = None,
+        resolver: RecursiveResolver | None = None,
+    ) -> None:
+        self.is_given = zones is None
+        self._servers = given
+        named = [NameServer(label, frozenset((label,)), one) for label, one in given.items()]
+        self._given = Zone("", named)
+        self._zones = zones
+        self._resolver = resolver
 
     async def zone_with(self, name: str) -> Zone:
         """The zone of a name; its name is "" if not known. No servers: DNS has no such zone."""
+        if self._zones is None:
+            return self._given
+        return await self._zones.zone_with(name) or Zone("", ())
 
     async def zone(self, name: str) -> Zone:
         """The zone with this name, which the zone above delegates."""
+        if self._zones is None:
+            raise NoAnswer(f"it names other servers for {name}")
+        return await self._zones.zone(name)
 
     async def zone_of_alias(self, target: str, server: NameServer) -> Zone:
         """The zone, with the servers to ask, of the target of a CNAME record that `server` has."""
+        return Zone("", [server]) if self.is_given else await self.zone_with(target)
 
     async def why_bogus(self, questions: Sequence[Question]) -> list[str]:
         """Why resolvers cannot validate the answer to each question (DNSSEC); "" if they can."""
+        resolver = self._resolver
+        if resolver is None:
+            return [""] * len(questions)
+
+        async def why(question: Question) -> str:
+            try:
+                return (await resolver.ask(question)).bogus
+            except NoAnswer:
+                return ""
+
+        await resolver.prefetch(questions)
+        return await gather(map(why, questions))
 
     def forget(self) -> None:
         """Empty all caches."""
-
-
-class _AuthoritativeSource:
-    is_given = False
-
-    def __init__(self, nameservers: Sequence[Address], max_in_flight: int) -> None:
-        self._resolver = RecursiveResolver(nameservers, min(max_in_flight, _MAX_LOOKUPS))
-        self._zones = ZoneServers(
-            self._resolver, lambda address: Server(address, max_in_flight=max_in_flight)
-        )
-        self.zone = self._zones.zone
-        self.forget = self._zones.forget
-
-    async def zone_with(self, name: str) -> Zone:
-        return await self._zones.zone_with(name) or Zone("", ())
-
-    async def zone_of_alias(self, target: str, server: NameServer) -> Zone:  # noqa: ARG002
-        return await self.zone_with(target)
-
-    async def why_bogus(self, questions: Sequence[Question]) -> list[str]:
-        await self._resolver.prefetch(questions)
-        return await gather(map(self._why_bogus, questions))
-
-    async def _why_bogus(self, question: Question) -> str:
-        try:
-            return (await self._resolver.ask(question)).bogus
-        except NoAnswer:
-            return ""
-
-
-class _GivenSource:
-    is_given = True
-
-    def __init__(self, servers: Mapping[str, Server | RecursiveResolver]) -> None:
-        self._servers = servers  # by label
-        named = [NameServer(label, frozenset((label,)), one) for label, one in servers.items()]
-        self._zone = Zone("", named)
-
-    async def zone_with(self, name: str) -> Zone:  # noqa: ARG002
-        return self._zone
-
-    async def zone(self, name: str) -> Zone:
-        raise NoAnswer(f"it names other servers for {name}")
-
-    async def zone_of_alias(self, target: str, server: NameServer) -> Zone:  # noqa: ARG002
-        return Zone("", [server])
-
-    async def why_bogus(self, questions: Sequence[Question]) -> list[str]:
-        return [""] * len(questions)
-
-    def forget(self) -> None:
+        if self._zones is not None:
+            self._zones.forget()
         for server in self._servers.values():
             server.reset_failures()
 
 
 def authoritative(nameservers: Sequence[Address], max_in_flight: int) -> Source:
     """Every authoritative server of each name's zone, found through these resolvers."""
-    return _AuthoritativeSource(nameservers, max_in_flight)
+    resolver = RecursiveResolver(nameservers, min(max_in_flight, _MAX_LOOKUPS))
+    zones = ZoneServers(resolver, lambda address: Server(address, max_in_flight=max_in_flight))
+    return Source({}, zones, resolver)
 
 
 def given(addresses: Sequence[Address], max_in_flight: int) -> Source:
     """These servers, for every name."""
-    return _GivenSource(
-        {
-            str(address): Server(*address, max_in_flight=max_in_flight, recursion=True)
-            for address in addresses
-        }
+    return Source(
+        {str(one): Server(*one, max_in_flight=max_in_flight, recursion=True) for one in addresses}
     )
 
 
 def recursive(nameservers: Sequence[Address], max_in_flight: int) -> Source:
     """The resolvers of this machine, each if the one before does not answer."""
-    return _GivenSource({"the system's resolver": RecursiveResolver(nameservers, max_in_flight)})
+    return Source({"the system's resolver": RecursiveResolver(nameservers, max_in_flight)})
 
 
 class ServerResponse(NamedTuple):
@@ -215,6 +195,8 @@ async def gather(coroutines: Iterable[Coroutine[Any, Any, _T]]) -> list[_T]:
 
 
 async def _ask(server: NameServer, question: Question) -> ServerResponse:
+    if isinstance(server.responder, NoAnswer):
+        return ServerResponse(server, None, server.responder)
     try:
         answer = await server.responder.ask(question)
     except NoAnswer as error:

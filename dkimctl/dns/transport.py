@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import socket
 import sys
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Container, Iterable
+from collections.abc import Awaitable, Callable, Container, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from dkimctl.dns.messages import (
@@ -32,122 +33,89 @@ _MAX_CONNECTIONS = 16  # at a time, to a server that closes each after a few ans
 _MAX_SILENCES = 2  # connections on which a server stops to answer
 
 
-class BurstOptions(NamedTuple):
-    """How to send a burst.
+class Burst:
+    """Many questions at once over UDP.
+
+    Questions whose answer is lost, truncated or a refusal of EDNS are left out, for the caller to
+    ask again one by one. Asking each question with a timeout of its own takes five times as long,
+    and dnspython twenty times.
 
     `refusals` are the RCODEs after which to ask again without EDNS; `silence` is the longest wait
     for the next answer, in seconds.
     """
 
-    in_flight: int
-    recursion: bool
-    edns: bool
-    refusals: Container[int]
-    silence: float
-
-
-class BurstResult:
-    """The answers that came, and the numbers of answers of no use."""
-
-    def __init__(self) -> None:
-        self.answers: dict[Question, Answer] = {}
-        self.truncated = 0
-        self.refused = 0
-
-
-async def burst(
-    address: str, port: int, questions: Iterable[Question], options: BurstOptions
-) -> BurstResult:
-    """What comes at once over UDP.
-
-    Questions whose answer is lost, truncated or a refusal of EDNS are left out, for the caller to
-    ask again one by one. Asking each question with a timeout of its own takes five times as long,
-    and dnspython twenty times.
-    """
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    result = BurstResult()
-    try:
-        with socket.socket(family, socket.SOCK_DGRAM) as channel:
-            channel.setblocking(False)
-            channel.connect((address, port))
-            sending = _Burst(channel, questions, options, result, QueryLog(Address(address, port)))
-            try:
-                async with asyncio.timeout(_MAX_BURST):
-                    await sending.run()
-            except OSError as error:
-                sending.log_unanswered(error)
-    except OSError:  # no IPv6, too many open files
-        pass
-    return result
-
-
-class _Burst:
     def __init__(
         self,
-        channel: socket.socket,
-        questions: Iterable[Question],
-        options: BurstOptions,
-        result: BurstResult,
-        log: QueryLog,
+        server: Address,
+        *,
+        in_flight: int,
+        recursion: bool,
+        edns: bool,
+        refusals: Container[int],
+        silence: float,
     ) -> None:
-        self._result = result
-        self._channel = channel
-        self._unsent = iter(questions)
-        self._options = options
-        self._waiting: dict[int, Question] = {}  # by message ID
-        self._log = log
-        self._sent: dict[int, float] | None = {} if log.is_on else None  # when, by message ID
+        self.answers: dict[Question, Answer] = {}
+        #: The numbers of answers of no use.
+        self.truncated = self.refused = 0
+        self._server = server
+        self._in_flight = in_flight
+        self._recursion = recursion
+        self._edns = edns
+        self._refusals = refusals
+        self._silence = silence
+        self._log = QueryLog(server)
+        self._waiting: dict[int, tuple[Question, float]] = {}  # and when, by message ID
 
-    async def run(self) -> None:
-        """Raises OSError, such as TimeoutError if no more answers come."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._options.silence
-        while self._send():
-            async with asyncio.timeout_at(deadline):
-                data = await loop.sock_recv(self._channel, _MAX_READ)
-            # Other datagrams must not extend the wait.
-            if self._receive(data):
-                deadline = loop.time() + self._options.silence
-            await asyncio.sleep(0)  # let other servers' bursts run
+    async def ask(self, questions: Iterable[Question]) -> None:
+        """`answers` gets what comes at once."""
+        unsent, loop = iter(questions), asyncio.get_running_loop()
+        family = socket.AF_INET6 if ":" in self._server.host else socket.AF_INET
+        try:
+            with socket.socket(family, socket.SOCK_DGRAM) as channel:
+                channel.setblocking(False)
+                channel.connect(self._server)
+                async with asyncio.timeout(_MAX_BURST):
+                    deadline = loop.time() + self._silence
+                    while self._send(channel, unsent):
+                        async with asyncio.timeout_at(deadline):
+                            data = await loop.sock_recv(channel, _MAX_READ)
+                        # Other datagrams must not extend the wait.
+                        if self._receive(channel, data):
+                            deadline = loop.time() + self._silence
+                        await asyncio.sleep(0)  # let other servers' bursts run
+        except OSError as error:  # no IPv6, too many open files, or no more answers come
+            for question, started in self._waiting.values():
+                self._log.failed("UDP", question, started, error)
 
-    def log_unanswered(self, error: OSError) -> None:
-        """Log the questions that the error leaves without an answer."""
-        for message_id, started in (self._sent or {}).items():
-            self._log.failed("UDP", self._waiting[message_id], started, error)
-
-    def _send(self) -> bool:
+    def _send(self, channel: socket.socket, unsent: Iterator[Question]) -> bool:
         """Send what may be in flight; returns whether there are answers to wait for."""
-        recursion, edns = self._options.recursion, self._options.edns
-        while len(self._waiting) < self._options.in_flight:
-            question = next(self._unsent, None)
+        while len(self._waiting) < self._in_flight:
+            question = next(unsent, None)
             if question is None:
                 break
             while (message_id := random_id()) in self._waiting:
                 pass
+            query = encode(message_id, question, recursion=self._recursion, edns=self._edns)
             try:
-                self._channel.send(encode(message_id, question, recursion=recursion, edns=edns))
+                channel.send(query)
             except BlockingIOError:
                 break
-            self._waiting[message_id] = question
-            if self._sent is not None:
-                self._sent[message_id] = time.monotonic()
+            self._waiting[message_id] = question, time.monotonic()
         return bool(self._waiting)
 
-    def _receive(self, data: bytes) -> bool:
+    def _receive(self, channel: socket.socket, data: bytes) -> bool:
         """Read this datagram and others that have arrived; returns whether any was an answer."""
         waiting = len(self._waiting)
-        try:
-            for _ in range(self._options.in_flight):
+        with contextlib.suppress(BlockingIOError):
+            for _ in range(self._in_flight):
                 self._take(data)
-                data = self._channel.recv(_MAX_READ)
+                data = channel.recv(_MAX_READ)
             self._take(data)
-        except BlockingIOError:
-            pass
         return len(self._waiting) < waiting
 
     def _take(self, data: bytes) -> None:
         message_id = int.from_bytes(data[:2])
-        question = self._waiting.get(message_id)
+        question, started = self._waiting.get(message_id, (None, 0.0))
         if question is None:
             return
         answer = None
@@ -156,14 +124,13 @@ class _Burst:
             if answer is None:  # forged or broken; the real answer may still come
                 return
         except TruncatedAnswer:
-            self._result.truncated += 1
+            self.truncated += 1
         del self._waiting[message_id]
-        if self._sent is not None:
-            self._log.answered("UDP", question, answer, self._sent.pop(message_id))
-        if answer is not None and answer.rcode in self._options.refusals:
-            self._result.refused += 1
+        self._log.answered("UDP", question, answer, started)
+        if answer is not None and answer.rcode in self._refusals:
+            self.refused += 1
         elif answer is not None:
-            self._result.answers[question] = answer
+            self.answers[question] = answer
 
 
 Streams: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]

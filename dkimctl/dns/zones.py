@@ -25,7 +25,6 @@ from dkimctl.dns.nameserver import (
     NoRoute,
     RecursiveResolver,
     Server,
-    UnresolvedServer,
 )
 from dkimctl.errors import ServiceError, UsageError
 from dkimctl.text.addresses import Address
@@ -342,7 +341,7 @@ def _unresolved(own: _Addresses, delegated: _Addresses) -> Iterator[NameServer]:
             if delegated and host not in delegated:
                 side = _ONLY_OWN
             reason = NoAnswer(f"its address is not known: {addresses}")
-            yield NameServer(f"{host}{side}", frozenset((host,)), UnresolvedServer(reason))
+            yield NameServer(f"{host}{side}", frozenset((host,)), reason)
 
 
 async def once(

@@ -220,15 +220,15 @@ def with_outcome(item: PlanItem, applied: Mapping[RegistrationKey, Applied]) -> 
 def decide(value: str, state: NameState, *, remove: bool, replace_foreign: bool) -> Decision:
     """What to do at a name, by what DNS has there; and the reason for what is blocked.
 
-    `value` is the registered one. `remove`: its record is to go; `replace_foreign`: so are TXT
-    records that are not DKIM key records, and with `remove` those of other keys.
+    `value` is the registered one. `remove`: its record is to go. `replace_foreign`: also replace
+    TXT records that are not DKIM key records.
     """
     if reason := _obstacle(state):
         return Action.BLOCKED, reason
     if remove:
         if not state.values:
             return Action.KEEP, ""
-        if replace_foreign or all(_is_of_key(value, one) for one in state.values):
+        if all(_is_of_key(value, one) for one in state.values):
             return Action.REMOVE, ""
         reason = "a TXT record there is not that of the retired key"
         return Action.BLOCKED, reason

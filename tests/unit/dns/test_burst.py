@@ -10,12 +10,15 @@ import dns.rcode
 import pytest
 
 from dkimctl.dns.messages import EDNS_REFUSALS, make_txt_question
-from dkimctl.dns.transport import BurstOptions, burst
+from dkimctl.dns.transport import Burst
+from dkimctl.text.addresses import Address
 
 MANY = [make_txt_question(f"s{number}._domainkey.example.com") for number in range(50)]
 
 
-OPTIONS = BurstOptions(8, recursion=False, edns=True, refusals=EDNS_REFUSALS, silence=1.5)
+OPTIONS = {
+    "in_flight": 8, "recursion": False, "edns": True, "refusals": EDNS_REFUSALS, "silence": 1.5,
+}  # fmt: skip
 
 
 def send(there, questions=MANY, **options):
@@ -23,7 +26,9 @@ def send(there, questions=MANY, **options):
 
     async def work():
         async with there, asyncio.timeout(20):
-            return await burst("127.0.0.1", there.port, questions, OPTIONS._replace(**options))
+            burst = Burst(Address("127.0.0.1", there.port), **(OPTIONS | options))
+            await burst.ask(questions)
+            return burst
 
     return asyncio.run(work())
 

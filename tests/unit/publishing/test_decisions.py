@@ -69,7 +69,6 @@ def test_what_is_not_of_the_retired_key_is_not_removed(value, key_records):
         assert action is Action.BLOCKED
         assert "retired key" in reason
     assert _remove(value, value, SPF)[0] is Action.BLOCKED
-    assert _remove(value, SPF, replace_foreign=True) == (Action.REMOVE, "")
 
 
 def test_key_records(value):
