@@ -7,7 +7,7 @@ import itertools
 import socket
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from dkimctl.cli.doctor_checks import Finding, State, open_ledger
 from dkimctl.cli.session import Session
@@ -39,49 +39,29 @@ _MOST_TRIED = 20  # registrations whose zones are tried
 _IPV6_ADDRESS = "2001:500:2f::f"
 
 
-class ResolverReport(NamedTuple):
-    """What a resolver answered; `failure` says why nothing useful."""
-
-    address: Address
-    failure: str
-    validates: bool
-    tcp_failure: str
-
-    @property
-    def answers(self) -> bool:
-        return not self.failure
-
-    def findings(self, *, is_spared: bool) -> Iterator[Finding]:
-        """`is_spared`: another one answers, if this one does not."""
-        if self.failure:
-            state = State.WARNING if is_spared else State.WRONG
-            yield Finding(_CHECK, state, f"{self.address}: {self.failure}", _HINT)
-            return
-        yield Finding(_CHECK, State.OK, f"{self.address} answers")
-        if self.tcp_failure:
-            text = f"{self.address}: over TCP, {self.tcp_failure}, so large answers are lost"
-            yield Finding(_CHECK, State.WARNING, text, "open TCP port 53 to it")
-        if not self.validates:
-            text = f"{self.address} does not validate DNSSEC"
-            hint = "`dkimctl check-dns` then does not see signatures that have expired"
-            yield Finding(_CHECK, State.NOTE, text, hint)
-
-
-async def try_resolver(address: Address) -> ResolverReport:
-    """Ask it for the root's SOA record, over UDP and over TCP."""
+async def try_resolver(address: Address) -> tuple[str, list[Finding]]:
+    """Ask it for the root's SOA record, over UDP and over TCP; why nothing useful came, or ""."""
     question = validated(make_question(_ROOT, SOA))
     server = Server(address.host, address.port, recursion=True, timeouts=_TIMEOUTS)
     try:
         answer = await server.ask(question)
     except NoAnswer as error:
-        return ResolverReport(address, str(error), validates=False, tcp_failure="")
+        return str(error), []
     if failure := _failure(answer):
-        return ResolverReport(address, failure, validates=False, tcp_failure="")
+        return failure, []
+    found = [Finding(_CHECK, State.OK, f"{address} answers")]
     try:
         tcp_failure = _failure(await server.ask_over_tcp(question))
     except NoAnswer:
         tcp_failure = "it does not answer"
-    return ResolverReport(address, "", answer.is_validated, tcp_failure)
+    if tcp_failure:
+        text = f"{address}: over TCP, {tcp_failure}, so large answers are lost"
+        found.append(Finding(_CHECK, State.WARNING, text, "open TCP port 53 to it"))
+    if not answer.is_validated:
+        text = f"{address} does not validate DNSSEC"
+        hint = "`dkimctl check-dns` then does not see signatures that have expired"
+        found.append(Finding(_CHECK, State.NOTE, text, hint))
+    return "", found
 
 
 async def find_zone_of(domain: str, nameservers: Sequence[Address]) -> Finding:
@@ -102,7 +82,6 @@ def _failure(answer: Answer) -> str:
 
 
 def check_resolver(session: Session) -> Iterator[Finding]:
-
     domain = None
     with suppress(UsageError):  # what is wrong with the account or the ledger is said elsewhere
         if not session.profile.is_sandbox:  # where domains may be made up
@@ -112,10 +91,13 @@ def check_resolver(session: Session) -> Iterator[Finding]:
 
 def resolver_findings(nameservers: Sequence[Address], domain: str | None) -> Iterator[Finding]:
     """What each resolver answers, and whether they find the zone of a domain."""
-    reports = [asyncio.run(try_resolver(address)) for address in nameservers]
-    works = any(report.answers for report in reports)
-    for report in reports:
-        yield from report.findings(is_spared=works)
+    reports = [(address, *asyncio.run(try_resolver(address))) for address in nameservers]
+    works = any(not failure for _, failure, _ in reports)
+    for address, failure, found in reports:
+        if failure:
+            state = State.WARNING if works else State.WRONG
+            yield Finding(_CHECK, state, f"{address}: {failure}", _HINT)
+        yield from found
     if works and domain is not None:
         yield asyncio.run(find_zone_of(domain, nameservers))
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from dkimctl.cli.embedded_service import INSTALL, is_installed
 from dkimctl.cli.output import next_steps
@@ -25,9 +25,6 @@ from dkimctl.settings.logins import login_of, settings_of
 from dkimctl.settings.profile import require_ledger_account
 from dkimctl.text.escaping import few, printable
 from dkimctl.text.grouping import counted
-
-if TYPE_CHECKING:
-    from dkimctl.cli.session import Session
 
 
 class Step(NamedTuple):
@@ -60,18 +57,14 @@ class Guide(NamedTuple):
 
 def show_guide(session: Session) -> ExitCode:
     """Write it to stdout. Raises DkimctlError."""
-    guide = find_guide(session)
-    write(_lines(session.reporter, guide))
-    return ExitCode.OK
-
-
-def _lines(reporter: Reporter, guide: Guide) -> Iterator[str]:
+    guide, reporter = find_guide(session), session.reporter
     layout = table_layout(reporter, None)
+    lines: list[str] = []
     for at, text in enumerate(guide.lines):
-        yield from wrapped(text, layout, BOLD_RED if guide.is_urgent and at == 0 else "")
-    yield "\n"
-    yield styled("Next:", BOLD, layout) + "\n"
-    yield from _table(reporter, [*guide.steps, *_LAST], layout.width)
+        lines += wrapped(text, layout, BOLD_RED if guide.is_urgent and at == 0 else "")
+    lines += ["\n", styled("Next:", BOLD, layout) + "\n"]
+    write([*lines, *_table(reporter, [*guide.steps, *_LAST], layout.width)])
+    return ExitCode.OK
 
 
 def _table(reporter: Reporter, steps: Sequence[Step], width: int) -> Iterator[str]:
@@ -97,25 +90,21 @@ def find_guide(session: Session) -> Guide:
         return guide_to_keys(session) or _to_register(session, ["The sandbox is empty."])
     where = f"Profile {profile.name}"
     if not (profile.auth_url and profile.base_url and profile.client_id):
-        return _without_account(session, where)
+        if session.config_file.exists() or session.logins:
+            text = "log in: it asks for the URLs, the client ID and the secret"
+            return Guide([f"{where} has no account yet."], [Step("`dkimctl login`", text)])
+        start = Step("`dkimctl init`", "set up an account")
+        return Guide([f"{where}: nothing is set up yet."], [start, *_try_it()])
     where += f": client ID {printable(profile.client_id)} at {profile.base_url}"
     registered = guide_to_keys(session)
     if not _is_logged_in(session):
         login = Guide([f"{where}, not logged in."], [_LOGIN])
         if registered is None:
             return login
-        both = [login, registered]
-        return _joined(*(reversed(both) if registered.is_urgent else both))
+        first, rest = (registered, login) if registered.is_urgent else (login, registered)
+        steps = [*first.steps, *rest.steps]
+        return Guide([*first.lines, *rest.lines], steps, first.is_urgent)
     return registered or _to_register(session, [f"{where}, logged in. Nothing is registered yet."])
-
-
-def _without_account(session: Session, where: str) -> Guide:
-    if session.config_file.exists() or session.logins:
-        text = "log in: it asks for the URLs, the client ID and the secret"
-        return Guide([f"{where} has no account yet."], [Step("`dkimctl login`", text)])
-    lines = [f"{where}: nothing is set up yet."]
-    start = Step("`dkimctl init`", "set up an account")
-    return Guide(lines, [start, *_try_it()])
 
 
 def _try_it() -> Sequence[Step]:
@@ -139,11 +128,6 @@ def _to_register(session: Session, lines: Sequence[str]) -> Guide:
     else:
         command = "`dkimctl init --no-config`"
     return Guide(lines, [Step(command, f"write a first {SPEC_FILE}")])
-
-
-def _joined(first: Guide, rest: Guide) -> Guide:
-    steps = [*first.steps, *rest.steps]
-    return Guide([*first.lines, *rest.lines], steps, first.is_urgent)
 
 
 def _is_logged_in(session: Session) -> bool:
@@ -246,13 +230,10 @@ def _all_well(statuses: Sequence[KeyStatus]) -> Guide:
     if not planned:
         return Guide(["All is well."], [_OVERVIEW, _CHECK])
     first = min(planned, key=lambda status: status.due or datetime.max.replace(tzinfo=UTC))
-    line = f"All is well. Next: {first.due:%Y-%m-%d}, {_what(first)}, {named(first)}."
+    # A key that waits does so for its start.
+    what = "signing starts" if first.action is NextAction.WAIT else str(first.action)
+    line = f"All is well. Next: {first.due:%Y-%m-%d}, {what}, {named(first)}."
     return Guide([line], [_OVERVIEW, _CHECK])
-
-
-def _what(status: KeyStatus) -> str:
-    """What is due; who waits does so for the start."""
-    return "signing starts" if status.action is NextAction.WAIT else str(status.action)
 
 
 def _to_publish(keys: Sequence[KeyStatus], *, by_target: bool) -> list[Step]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
 
-from dkimctl.models.keys import KeyStatus, ListedKey
+from dkimctl.models.keys import KeyStatus
 from dkimctl.render.html.page import render_page
 from dkimctl.render.overview import (
     MONTH,
@@ -26,36 +25,6 @@ _PAST, _FUTURE = timedelta(days=365), timedelta(days=180)  # that are drawn at m
 _WIDTH = 600.0  # of the bars, in units of the picture
 
 
-class Bar(NamedTuple):
-    """A phase in the timeline; `x` and `width` are in units of the picture."""
-
-    phase: str
-    x: float
-    width: float
-
-
-class TimelineRow(NamedTuple):
-    domain: str
-    selector: str
-    is_urgent: bool
-    bars: Sequence[Bar]
-
-
-class EventRow(NamedTuple):
-    """The keys of which the same is due on one day, or is overdue."""
-
-    day: str
-    what: str
-    keys: Sequence[ListedKey]
-
-
-class Tick(NamedTuple):
-    """The first day of a month."""
-
-    x: float
-    label: str
-
-
 class _Scale:
     """Where times are in the timeline."""
 
@@ -69,11 +38,12 @@ class _Scale:
         share = (time - self._first) / (self._last - self._first)
         return round(max(0.0, min(share, 1.0)) * _WIDTH, 1)
 
-    def ticks(self) -> Iterator[Tick]:
+    def ticks(self) -> Iterator[dict[str, object]]:
+        """The first days of months."""
         year, month = self._first.year, self._first.month
         while (time := datetime(year, month, 1, tzinfo=UTC)) <= self._last:
             if time >= self._first:
-                yield Tick(self.x(time), f"{time:%Y-%m}")
+                yield {"x": self.x(time), "label": f"{time:%Y-%m}"}
             year, month = (year, month + 1) if month < 12 else (year + 1, 1)
 
 
@@ -100,22 +70,29 @@ def overview_page(overview: Overview, profile: str) -> str:
     )
 
 
-def _event_rows(events: Sequence[Event], now: datetime) -> list[EventRow]:
+def _event_rows(events: Sequence[Event], now: datetime) -> list[dict[str, object]]:
     """A row for each day and kind of event; for each kind alone if those are many."""
-    rows = grouped(
+    by_day = grouped(
         ((str(at.date()) if at >= now else "overdue", what), key) for at, what, key in events
     )
-    if len(rows) <= _MOST_DAYS:
-        return [EventRow(day, what, keys) for (day, what), keys in rows.items()]
-    firsts = {what: day for day, what in reversed(rows)}
-    kinds = grouped((event.what, event.key) for event in events)
-    return [EventRow(f"from {firsts[what]}", what, keys) for what, keys in kinds.items()]
+    rows = [(day, what, keys) for (day, what), keys in by_day.items()]
+    if len(rows) > _MOST_DAYS:
+        firsts = {what: day for day, what in reversed(by_day)}
+        kinds = grouped((event.what, event.key) for event in events)
+        rows = [(f"from {firsts[what]}", what, keys) for what, keys in kinds.items()]
+    return [{"day": day, "what": what, "of": keys} for day, what, keys in rows]
 
 
-def _row(status: KeyStatus, scale: _Scale, now: datetime) -> TimelineRow:
+def _row(status: KeyStatus, scale: _Scale, now: datetime) -> dict[str, object]:
+    """A key in the timeline; `x` and `width` are in units of the picture."""
     bars = []
     for phase, begin, end in spans_of(status, now):
         x = scale.x(begin)
-        bars.append(Bar(phase.name, x, max(round(scale.x(end) - x, 1), 2.0)))
-    domain, selector = readable(status.sign_domain), status.selector or ""
-    return TimelineRow(domain, selector, bool(status.urgency), bars)
+        width = max(round(scale.x(end) - x, 1), 2.0)
+        bars.append({"phase": phase.name, "x": x, "width": width})
+    return {
+        "domain": readable(status.sign_domain),
+        "selector": status.selector or "",
+        "is_urgent": bool(status.urgency),
+        "bars": bars,
+    }
