@@ -156,12 +156,6 @@ class Store:
             yield connection
         self._require_in_place()
 
-    def require_available(self) -> None:
-        """Raise UsageError unless the data can be read."""
-        with self.reading() as connection:
-            connection.execute(select(1))
-        self._require_in_place()
-
     def insert_new(self, table: Table) -> Insert:
         """An INSERT that leaves out rows whose primary key is taken."""
         if self.path:

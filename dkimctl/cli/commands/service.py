@@ -332,10 +332,7 @@ def list_registrations(
     "enable", epilog=examples("dkimctl service registration enable example.com s1")
 )
 def enable_registration(
-    ctx: typer.Context,
-    domain: DomainArgument,
-    selector: SelectorArgument,
-    data: DataOption = None,
+    ctx: typer.Context, domain: DomainArgument, selector: SelectorArgument, data: DataOption = None
 ) -> None:
     """Enable a disabled registration."""
     _set_enabled(ctx.obj, domain, selector, data, is_enabled=True)
@@ -345,10 +342,7 @@ def enable_registration(
     "disable", epilog=examples("dkimctl service registration disable example.com s1")
 )
 def disable_registration(
-    ctx: typer.Context,
-    domain: DomainArgument,
-    selector: SelectorArgument,
-    data: DataOption = None,
+    ctx: typer.Context, domain: DomainArgument, selector: SelectorArgument, data: DataOption = None
 ) -> None:
     """Disable a registration: `service export` then leaves its key out."""
     _set_enabled(ctx.obj, domain, selector, data, is_enabled=False)
