@@ -18,7 +18,11 @@ needs_sigkill = pytest.mark.skipif(sys.platform == "win32", reason="there is no 
 
 
 @needs_sigkill
-@pytest.mark.parametrize("form", [EXPLICIT, ASSIGNED], ids=lambda form: form.name)
+@pytest.mark.parametrize(
+    "form",
+    [EXPLICIT, pytest.param(ASSIGNED, marks=pytest.mark.nightly)],
+    ids=lambda form: form.name,
+)
 def test_repeating_a_killed_command_finishes_the_job(tmp_path, form):
     crashes = crash.rehearse(tmp_path, form, kills=20, count=COUNT, seed=1, batch_size=5)
     assert crash.problems(form, crashes) == []
