@@ -189,7 +189,7 @@ def _others_can_write(status: os.stat_result) -> bool:
         return True
     if not status.st_mode & stat.S_IWGRP:
         return False
-    return not _is_own_group(status.st_gid)
+    return not is_own_group(status.st_gid)
 
 
 def _is_trusted(uid: int) -> bool:
@@ -228,7 +228,7 @@ def _chmod(mode: str, place: str, status: os.stat_result) -> str:
 
 
 @cache
-def _is_own_group(gid: int) -> bool:
+def is_own_group(gid: int) -> bool:
     """Whether the group has no members but the user or root.
 
     Debian and Ubuntu create one for each user, with the umask 002, so that directories in a home
