@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -25,7 +24,7 @@ from dkimctl.cli.output.streams import AlikeWarnings, Reporter, warn_unreadable
 from dkimctl.cli.selection import read_selection, require_empty, warn_unmatched
 from dkimctl.cli.session import open_session
 from dkimctl.errors import ExitCode, NegativeAnswer
-from dkimctl.models.registration import Outcome, Result, named
+from dkimctl.models.registration import Outcome, named
 from dkimctl.render.renderer import Format
 from dkimctl.text.escaping import few
 from dkimctl.text.grouping import without_names
@@ -72,7 +71,7 @@ def import_(
         ledger.check()
         plan = import_results(ledger, results_of(saved.registrations, saved.retired))
     warn_unreadable(session.reporter, file, saved.faults)
-    report_import(session.reporter, plan)
+    _report_import(session.reporter, plan)
     is_complete = not (saved.faults or plan.conflicts or plan.skipped)
     return ExitCode.OK if is_complete else ExitCode.NO
 
@@ -124,7 +123,7 @@ def forget(
     back. Nothing is forgotten until `check-dns` has seen that all of the records are gone from
     DNS. Nothing is sent.
     """
-    from dkimctl.rotation.retirement import RetirementPolicy, read_known_keys
+    from dkimctl.rotation.retirement import RetirementPolicy, as_result, read_known_keys
 
     session = open_session(ctx)
     selection = read_selection(session, words)
@@ -139,36 +138,44 @@ def forget(
         statuses = known.statuses(RetirementPolicy(now, now, assume_successors, grace=grace))
         forgotten = [status for status in statuses if force or status.is_over]
         if statuses and not forgotten:
-            raise nothing_retired(session.reporter, statuses)
+            raise _nothing_retired(session.reporter, statuses)
         if not still_published and (in_dns := known.not_seen_gone(forgotten)):
-            raise still_in_dns(in_dns)
-        write_forgotten(session.reporter, forgotten, fmt, output)  # first, so that nothing is lost
+            names = [f"{name}: {verdict}" for name, verdict in in_dns.items()]
+            raise NegativeAnswer(
+                f"may still be in DNS: {len(names)} ({few(names)}); nothing was forgotten",
+                hint="delete the records and run `dkimctl check-dns DOMAIN`, or forget them with "
+                "--still-published",
+            )
+        # First, so that nothing is lost: OutputError if it does not arrive.
+        chosen = Format(fmt) if fmt else default_format(output, for_machines=Format.JSON)
+        options = OutputOptions(chosen, output=output)
+        write_results(map(as_result, forgotten), options, session.reporter, must_arrive=True)
         # The selector of a retired key is never used again.
         ledger.retire(
             {one.registration: one.successors[0].selector for one in forgotten if one.is_over}
         )
         ledger.forget(one.registration for one in forgotten if not one.is_over)
-    report_forgotten(session.reporter, len(forgotten), len(statuses) - len(forgotten))
+    if statuses:
+        kept = len(statuses) - len(forgotten)
+        rest = f", kept {kept} (not retired)" if kept else ""
+        session.reporter.note(f"dkimctl: forgot {len(forgotten)}{rest}")
+        session.reporter.note(
+            "dkimctl: remove their entries from your spec files, too, or `dkimctl register` sends "
+            "them again"
+        )
+    else:
+        session.reporter.note("dkimctl: nothing to do")
     return warn_unmatched(session, selection)
 
 
-def write_forgotten(
-    reporter: Reporter,
-    statuses: Iterable[RetirementStatus],
-    fmt: TableOrJson | None,
-    output: Path | None,
-) -> None:
-    """Write what is about to be forgotten. Raises OutputError if it does not arrive."""
-    from dkimctl.rotation.retirement import as_result
-
-    chosen = Format(fmt) if fmt else default_format(output, for_machines=Format.JSON)
-    options = OutputOptions(chosen, output=output)
-    write_results(map(as_result, statuses), options, reporter, must_arrive=True)
-
-
-def report_import(reporter: Reporter, plan: ImportPlan) -> None:
+def _report_import(reporter: Reporter, plan: ImportPlan) -> None:
     """Count what was imported, and warn about the rest."""
-    _warn_left_out(reporter, plan.skipped)
+    by_outcome: dict[Outcome, list[str]] = {}  # of what is not a registration of this account
+    for result in plan.skipped:
+        text = f"{named(result.registration)}: {result.reason}"
+        by_outcome.setdefault(result.outcome, []).append(text)
+    for outcome, texts in by_outcome.items():
+        reporter.warn(f"left out, {outcome}: {len(texts)} ({few(texts)})", code=outcome)
     warnings = AlikeWarnings(reporter)
     for conflict in plan.conflicts:
         text = f"{named(conflict.registration)}: {conflict.reason}"
@@ -185,20 +192,7 @@ def report_import(reporter: Reporter, plan: ImportPlan) -> None:
     reporter.note(f"dkimctl: {', '.join(parts) or 'nothing to import'}")
 
 
-def report_forgotten(reporter: Reporter, forgotten: int, not_retired: int) -> None:
-    """Count what was forgotten, and say what to do next."""
-    if not (forgotten or not_retired):
-        reporter.note("dkimctl: nothing to do")
-        return
-    rest = f", kept {not_retired} (not retired)" if not_retired else ""
-    reporter.note(f"dkimctl: forgot {forgotten}{rest}")
-    reporter.note(
-        "dkimctl: remove their entries from your spec files, too, or `dkimctl register` sends them "
-        "again"
-    )
-
-
-def nothing_retired(reporter: Reporter, statuses: Sequence[RetirementStatus]) -> NegativeAnswer:
+def _nothing_retired(reporter: Reporter, statuses: Sequence[RetirementStatus]) -> NegativeAnswer:
     """Warn with reasons; returns the error to end with."""
     warnings = AlikeWarnings(reporter)
     for status in statuses:
@@ -210,23 +204,3 @@ def nothing_retired(reporter: Reporter, statuses: Sequence[RetirementStatus]) ->
         hint="`dkimctl rotate --retired` lists the retired ones; --force forgets the others as "
         "well, such as those of a domain that was sold",
     )
-
-
-def still_in_dns(verdicts: Mapping[str, str]) -> NegativeAnswer:
-    """The error for records that may still be in DNS; `verdicts` is by name of the registration."""
-    names = [f"{name}: {verdict}" for name, verdict in verdicts.items()]
-    return NegativeAnswer(
-        f"may still be in DNS: {len(names)} ({few(names)}); nothing was forgotten",
-        hint="delete the records and run `dkimctl check-dns DOMAIN`, or forget them with "
-        "--still-published",
-    )
-
-
-def _warn_left_out(reporter: Reporter, results: Sequence[Result]) -> None:
-    """One warning for each outcome that is not a registration of this account."""
-    by_outcome: dict[Outcome, list[Result]] = {}
-    for result in results:
-        by_outcome.setdefault(result.outcome, []).append(result)
-    for outcome, of_outcome in by_outcome.items():
-        texts = [f"{named(result.registration)}: {result.reason}" for result in of_outcome]
-        reporter.warn(f"left out, {outcome}: {len(texts)} ({few(texts)})", code=outcome)

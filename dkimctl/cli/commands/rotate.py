@@ -35,14 +35,14 @@ from dkimctl.cli.selection import (
     warn_unmatched,
 )
 from dkimctl.cli.session import Session, open_session
-from dkimctl.errors import ExitCode, UsageError
-from dkimctl.models.registration import Outcome, Result, named
+from dkimctl.errors import UsageError
+from dkimctl.models.registration import Outcome, named
 from dkimctl.render.renderer import Format, render_all
 from dkimctl.text.durations import with_unit, written_duration
 from dkimctl.text.escaping import few, quoted
 
 if TYPE_CHECKING:
-    from dkimctl.rotation.retirement import RetirementPolicy, Review
+    from dkimctl.rotation.retirement import RetirementPolicy
     from dkimctl.rotation.successors import Rotation, RotationPolicy
 
 app = App()
@@ -224,6 +224,7 @@ def _list_retired(
     look: bool,
 ) -> int:
     from dkimctl.cli.checking import review_now
+    from dkimctl.render.nsupdate import NsupdateRenderer
     from dkimctl.rotation.retirement import Review, read_known_keys
 
     if output_options.output is not None:
@@ -233,8 +234,24 @@ def _list_retired(
     if not known.selected:
         require_empty(session, selection)
     review = review_now(session, known, policy) if look else Review(known.statuses(policy))
-    assumed = ["--assume-successors"] if policy.assume_successors else []
-    status = _show_retired(session, review, output_options, words or (), assumed)
+    results = retired_results(review)
+    if output_options.fmt is Format.NSUPDATE:
+        renderer = NsupdateRenderer(output_options.zones, ttl=None)
+        write_chunks(render_all(renderer, results), output_options.output)
+        unusable = [named(one.registration) for one in results if one.outcome is Outcome.UNUSABLE]
+        if unusable:
+            session.reporter.warn(
+                f"left out because their records are unusable: {few(unusable)}",
+                hint="look for their records in DNS; `dkimctl ledger forget` removes them from the "
+                "ledger",
+                code=Outcome.UNUSABLE,
+            )
+    else:
+        write_results(results, output_options, session.reporter, is_paged=True)
+    status = report_not_retired(session, review)
+    if results:
+        assumed = ["--assume-successors"] if policy.assume_successors else []
+        _report_retired(session, len(results), output_options.fmt, words or (), assumed)
     return worst_check([status, warn_unmatched(session, selection)])
 
 
@@ -314,43 +331,6 @@ def _report_successors(
         reporter.note(
             "dkimctl: nothing is due: no domain's newest key is older than "
             f"{older_than} and already signing"
-        )
-
-
-def _show_retired(
-    session: Session,
-    review: Review,
-    options: OutputOptions,
-    selection: Sequence[str],
-    assumed: Sequence[str],
-) -> ExitCode:
-    """Write retired registrations, or the deletions of their records, and say what to do next.
-
-    Warns about those that are due and cannot be listed; returns the exit code.
-    """
-    from dkimctl.render.nsupdate import NsupdateRenderer
-
-    retired = retired_results(review)
-    if options.fmt is Format.NSUPDATE:
-        renderer = NsupdateRenderer(options.zones, ttl=None)
-        write_chunks(render_all(renderer, retired), options.output)
-        _warn_unusable(session.reporter, retired)
-    else:
-        write_results(retired, options, session.reporter, is_paged=True)
-    status = report_not_retired(session, review)
-    if retired:
-        _report_retired(session, len(retired), options.fmt, selection, assumed)
-    return status
-
-
-def _warn_unusable(reporter: Reporter, results: Sequence[Result]) -> None:
-    unusable = [one.registration for one in results if one.outcome is Outcome.UNUSABLE]
-    if unusable:
-        reporter.warn(
-            f"left out because their records are unusable: {few(list(map(named, unusable)))}",
-            hint="look for their records in DNS; `dkimctl ledger forget` removes them from the "
-            "ledger",
-            code=Outcome.UNUSABLE,
         )
 
 
