@@ -40,7 +40,8 @@ _MAX_HOPS = 20
 _MAX_ADDRESS = 64  # characters; an IPv6 address has at most 45
 _PLAIN = re.compile(r"[^\s\"=\\]+")
 _MAX_MESSAGE = 500  # characters; with its fields a line fits into 4 KiB, which pipes keep whole
-_MAX_WAITING = 1000  # lines
+_MAX_WAITING = 10_000  # lines
+_PIPE = 4096  # octets that a pipe keeps together
 _LAST_LINES = 1.0  # seconds that a process waits for its last lines to be read
 
 
@@ -165,12 +166,28 @@ class _Writer:
             self._lines.put(line)
 
     def _run(self) -> None:
-        while (line := self._lines.get()) is not None:
-            if self._dropped and self._lines.qsize() < _MAX_WAITING // 2:
-                dropped, self._dropped = self._dropped, 0
-                self._lines.put(f"{_moment()} WARNING log lines were dropped number={dropped}\n")
-            with suppress(OSError):  # such as a full disk, or nobody reads
-                os.write(sys.stderr.fileno(), line.encode())
+        """Write lines together, as under load this thread gets its turn seldom."""
+        batch, is_over = b"", False
+        while not is_over:
+            try:
+                line = self._lines.get(block=not batch)
+            except queue.Empty:
+                self._write(batch)
+                batch = b""
+                continue
+            is_over = line is None
+            data = (line or "").encode()
+            if is_over or len(batch) + len(data) > _PIPE:
+                self._write(batch)
+                batch = b""
+            batch += data
+
+    def _write(self, batch: bytes) -> None:
+        with suppress(OSError):  # such as a full disk, or nobody reads
+            os.write(sys.stderr.fileno(), batch)
+        if self._dropped and self._lines.qsize() < _MAX_WAITING // 2:
+            dropped, self._dropped = self._dropped, 0
+            self._lines.put(f"{_moment()} WARNING log lines were dropped number={dropped}\n")
 
     def _finish(self) -> None:
         """At the end of the process: write the last lines, if somebody reads them."""

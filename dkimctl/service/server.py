@@ -1,8 +1,7 @@
-"""The service over HTTP, on granian: where it listens, and its processes."""
+"""The service over HTTP, on granian, with its processes and their limits."""
 
 from __future__ import annotations
 
-import errno
 import logging
 import multiprocessing
 import os
@@ -29,8 +28,9 @@ from dkimctl.service.failures import describe_failure
 MAX_HEAD = 16 * 1024  # octets; a bearer token has about 1,000
 TIME_LIMIT = 30.0  # seconds to receive the head of a request, also between two requests
 STOP_LIMIT = 30  # seconds in which requests are still answered when the server is to stop
-_BACKLOG = 1024  # connections that the system keeps until they are accepted
+BACKLOG = 1024  # connections that the system keeps until they are accepted
 _CONNECTIONS = 10_000  # of each process; then no more are accepted
+_FILES = _CONNECTIONS + 1000
 _RETRY = 1.0  # seconds
 _LOGGING = {
     "handlers": {"lines": {"()": "dkimctl.service.access_log.LogHandler"}},
@@ -128,7 +128,7 @@ class Server(MPServer):
         number = self._listening.fileno()
         on_windows = sys.platform == "win32"  # where each process makes it
         this._ssp, this._sfd, this._sso = None, number, self._listening
-        this._shd = None if on_windows else new_holder(number, False, _BACKLOG)
+        this._shd = None if on_windows else new_holder(number, False, BACKLOG)
 
 
 def _load(load: Callable[[], WSGIApplication], loaded: Any) -> WSGIApplication:
@@ -155,9 +155,8 @@ def _allow_files() -> None:
         import resource
 
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        most = _CONNECTIONS + 1000 if hard == resource.RLIM_INFINITY else hard
-        if soft != resource.RLIM_INFINITY:
-            wanted = max(soft, min(_CONNECTIONS + 1000, most))
+        if 0 <= soft < _FILES:  # below 0: without a limit
+            wanted = _FILES if hard < 0 else min(_FILES, hard)
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
@@ -177,42 +176,3 @@ def _guarded(
         _logger.error("a request failed: %s", describe_failure(error))
         start_response("500 Internal Server Error", [("Content-Length", "0")])
         return [b""]
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens on a name or an address; `*`: on all. Raises UsageError."""
-    try:
-        if host == "*":
-            if socket.has_dualstack_ipv6():
-                return socket.create_server(
-                    ("", port), family=socket.AF_INET6, backlog=_BACKLOG, dualstack_ipv6=True
-                )
-            host = "0.0.0.0"  # noqa: S104 - as asked for
-        found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
-        family, *_, address = min(found)  # IPv4 before IPv6
-        return socket.create_server(address, family=family, backlog=_BACKLOG)
-    except (OSError, UnicodeError) as error:  # getaddrinfo() encodes the name as IDNA
-        raise _listening_error(host, port, error) from error
-
-
-def _listening_error(host: str, port: int, error: Exception) -> UsageError:
-    where = f"cannot listen on {host} port {port}: "
-    addresses = (
-        "use --host 127.0.0.1 for this machine alone, or --host 0.0.0.0 for all its IPv4 addresses"
-    )
-    if isinstance(error, socket.gaierror | UnicodeError):
-        return UsageError(f"{where}there is no host of this name", hint=addresses)
-    number = getattr(error, "errno", None)
-    if number == errno.EADDRINUSE:
-        return UsageError(
-            f"{where}another program uses this port",
-            hint="stop that program, or choose another port with --port; 0 picks a free one",
-        )
-    if number == errno.EADDRNOTAVAIL:
-        return UsageError(f"{where}this machine has no such address", hint=addresses)
-    if isinstance(error, PermissionError):
-        return UsageError(
-            f"{where}the system does not allow it",
-            hint="choose a port from 1024 on with --port; those below are for administrators",
-        )
-    return UsageError(f"{where}{getattr(error, 'strerror', None) or error}", hint=addresses)

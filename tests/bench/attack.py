@@ -4,7 +4,7 @@
 
 For each kind of attack a new service is started, and the connections stand for some seconds; those
 that the service closes are opened again a second later. Meanwhile 20 newcomers ask one thing each.
-Printed: how long they waited, and the peak memory and temporary files of the largest process.
+Printed: how long they waited, and the peak memory of the largest process.
 Needs Linux (/proc).
 """
 
@@ -25,7 +25,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -50,11 +50,10 @@ class Kind(NamedTuple):
     counts: bool = False
 
 
-def half_body(size: int = 120_000, path: bytes = b"/domain/dkim", headers: int = 0) -> bytes:
-    """A request without its last octet, and with so many headers that are as short as can be."""
-    short = b"".join(b"%x:\r\n" % number for number in range(headers))
-    head = b"POST %b HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n%b\r\n" % (path, size, short)
-    return head + b" " * (size - 1)
+def half_body(token: str, size: int = 120_000) -> bytes:
+    """A request without its last octet."""
+    head = f"POST /domain/dkim HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n"
+    return f"{head}Content-Length: {size}\r\n\r\n".encode() + b" " * (size - 1)
 
 
 def large_answer(token: str, size: int = 128_000) -> bytes:
@@ -69,8 +68,8 @@ KINDS: Mapping[str, Callable[[str], Kind]] = {
     "silent": lambda _: Kind(b""),
     "idle": lambda _: Kind(REQUEST),
     "trickling": lambda _: Kind(b"GET /nothing HTTP/1.1\r\nX: ", b"x"),
-    "half bodies": lambda _: Kind(half_body()),
-    "many headers": lambda _: Kind(half_body(headers=2500)),
+    "half bodies": lambda token: Kind(half_body(token)),
+    "pipelined": lambda _: Kind(REQUEST * 200, reads=False, lasts=5),
     "unread answers": lambda token: Kind(large_answer(token), reads=False, lasts=5),
     "keep-alive": lambda _: Kind(REQUEST, REQUEST, counts=True),
 }
@@ -187,39 +186,25 @@ class Crowd(threading.Thread):
 
 
 class Usage(threading.Thread):
-    """Watches a process and its children: peak memory and temporary files, in MiB."""
+    """Watches a process and its children: the peak memory of the largest, in MiB."""
 
-    def __init__(self, pid: int, temporary: Path) -> None:
+    def __init__(self, pid: int) -> None:
         super().__init__(daemon=True)
         self._pid = pid
-        self._temporary = str(temporary)
         self._ended = threading.Event()
-        self.memory = self.files = 0.0
+        self.memory = 0.0
 
     def run(self) -> None:
         while not self._ended.wait(0.1):
-            self.measure()
+            for pid in _family(self._pid):
+                with contextlib.suppress(OSError, TypeError):
+                    status = Path(f"/proc/{pid}/status").read_text()
+                    kib = int(re.search(r"VmHWM:\s+(\d+)", status)[1])
+                    self.memory = max(self.memory, kib / 1024)
 
     def stop(self) -> None:
         self._ended.set()
         self.join()
-
-    def measure(self) -> None:
-        for pid in _family(self._pid):
-            with contextlib.suppress(OSError, TypeError):
-                status = Path(f"/proc/{pid}/status").read_text()
-                kib = int(re.search(r"VmHWM:\s+(\d+)", status)[1])
-                self.memory = max(self.memory, kib / 1024)
-                self.files = max(self.files, self._opened(pid) / 2**20)
-
-    def _opened(self, pid: int) -> int:
-        """Octets in temporary files that the process holds open."""
-        total = 0
-        for link in Path(f"/proc/{pid}/fd").iterdir():
-            with contextlib.suppress(OSError):
-                if os.readlink(link).startswith(self._temporary):
-                    total += link.stat().st_size
-        return total
 
 
 def _family(pid: int) -> Iterator[int]:
@@ -259,11 +244,10 @@ class Newcomers:
 
 
 class Figures(NamedTuple):
-    """`newcomer`: the longest wait in seconds; `memory` and `files` in MiB."""
+    """`newcomer`: the longest wait in seconds; `memory` in MiB."""
 
     newcomer: float
     memory: float
-    files: float
     standing: int
     closed: int
     answers: int
@@ -271,17 +255,15 @@ class Figures(NamedTuple):
 
     def __str__(self) -> str:
         return (
-            f"newcomer {self.newcomer:6.2f} s, memory {self.memory:4.0f} MiB, files "
-            f"{self.files:4.0f} MiB, standing {self.standing:4}, closed {self.closed:6}, "
+            f"newcomer {self.newcomer:6.2f} s, memory {self.memory:4.0f} MiB, "
+            f"standing {self.standing:4}, closed {self.closed:6}, "
             f"answers {self.answers:6}, unanswered {self.unanswered}"
         )
 
 
-def attack(
-    pid: int, address: tuple[str, int], kind: Kind, count: int, seconds: float, temporary: Path
-) -> Figures:
+def attack(pid: int, address: tuple[str, int], kind: Kind, count: int, seconds: float) -> Figures:
     """Have `count` connections of `kind` stand at the server for `seconds`."""
-    crowd, usage, newcomers = Crowd(address, kind, count), Usage(pid, temporary), Newcomers(address)
+    crowd, usage, newcomers = Crowd(address, kind, count), Usage(pid), Newcomers(address)
     usage.start()
     crowd.start()
     newcomers.come(seconds)
@@ -289,17 +271,14 @@ def attack(
     crowd.stop()
     usage.stop()
     figures = (standing, crowd.closed, crowd.answers, crowd.unanswered)
-    return Figures(max(newcomers.waits), usage.memory, usage.files, *figures)
+    return Figures(max(newcomers.waits), usage.memory, *figures)
 
 
 @contextlib.contextmanager
-def serving(
-    home: Path, *words: str, prefix: Sequence[str] = ()
-) -> Iterator[tuple[int, tuple[str, int]]]:
-    """A service of its own: its process ID and address. Its temporary files are in home/tmp."""
-    (home / "tmp").mkdir()
-    command = [*prefix, sys.executable, "-m", "dkimctl", "serve", "--port", "0"]
-    environment = os.environ | {"TMPDIR": str(home / "tmp"), "HOME": str(home)}
+def serving(home: Path, *words: str) -> Iterator[tuple[int, tuple[str, int]]]:
+    """A service of its own: its process ID and address."""
+    command = [sys.executable, "-m", "dkimctl", "serve", "--port", "0"]
+    environment = os.environ | {"HOME": str(home)}
     data = ["--data", str(home / "service.db")]
     with (home / "log").open("wb") as log:
         process = subprocess.Popen([*command, *data, *words], stderr=log, env=environment)
@@ -339,18 +318,16 @@ def main() -> None:
     parser.add_argument("--connections", type=int, default=1000)
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--workers", type=int)
-    parser.add_argument("--files", type=int, help="limit of open files (ulimit -n)")
     options = parser.parse_args()
     words = ["--workers", str(options.workers)] if options.workers else []
-    prefix = ["prlimit", f"--nofile={options.files}"] if options.files else []
     for name in options.kinds or KINDS:
         count = options.connections // 2 if name == "keep-alive" else options.connections
         with (
             tempfile.TemporaryDirectory() as home,
-            serving(Path(home), *words, prefix=prefix) as (pid, address),
+            serving(Path(home), *words) as (pid, address),
         ):
             kind = KINDS[name](issue_token(Path(home), address))
-            figures = attack(pid, address, kind, count, options.seconds, Path(home, "tmp"))
+            figures = attack(pid, address, kind, count, options.seconds)
             logged = Path(home, "log").read_text().splitlines()
             said = [line for line in logged if re.search("ERROR|WARNING|Traceback|Error:", line)]
         print(f"{count} {name:15} {figures}", flush=True)

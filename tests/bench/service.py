@@ -257,8 +257,9 @@ def serve_stub(data: str) -> None:
 
 
 def _serve(app: Callable) -> None:
+    from dkimctl.cli.commands.serve import listen
     from dkimctl.service.app import THREADS
-    from dkimctl.service.server import Server, listen
+    from dkimctl.service.server import Server
 
     listening = listen("127.0.0.1", 0)
     said = f"serving on http://127.0.0.1:{listening.getsockname()[1]}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import os
 import socket
@@ -87,7 +88,7 @@ def serve(
     with needs_service_extra():
         from dkimctl.service.access_log import TrustedProxies
         from dkimctl.service.health import serving_metrics
-        from dkimctl.service.server import Server, listen
+        from dkimctl.service.server import Server
     if workers > 1 and sys.platform == "win32":
         raise UsageError("--workers does not work on Windows", hint="leave it out")
     with naming("--trusted-proxy"):
@@ -108,6 +109,38 @@ def serve(
         ready = partial(_announce, ctx.obj, host, listening.getsockname(), data)
         Server(listening, load, workers=workers, threads=threads, ready=ready).run()
     return ExitCode.OK
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens on a name or an address; `*`: on all. Raises UsageError."""
+    from dkimctl.service.server import BACKLOG
+
+    try:
+        if host == "*" and socket.has_dualstack_ipv6():
+            return socket.create_server(
+                ("", port), family=socket.AF_INET6, backlog=BACKLOG, dualstack_ipv6=True
+            )
+        name = "0.0.0.0" if host == "*" else host.strip("[]")  # noqa: S104 - as asked for
+        found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
+        family, *_, address = min(found)  # IPv4 before IPv6
+        return socket.create_server(address, family=family, backlog=BACKLOG)
+    except (OSError, UnicodeError) as error:  # getaddrinfo() encodes the name as IDNA
+        number = getattr(error, "errno", None)
+        hint = "use --host 127.0.0.1 for this machine alone, or --host 0.0.0.0 for all its IPv4 "
+        hint += "addresses"
+        if isinstance(error, socket.gaierror | UnicodeError):
+            reason = "there is no host of this name"
+        elif number == errno.EADDRNOTAVAIL:
+            reason = "this machine has no such address"
+        elif number == errno.EADDRINUSE:
+            reason = "another program uses this port"
+            hint = "stop that program, or choose another port with --port; 0 picks a free one"
+        elif isinstance(error, PermissionError):
+            reason = "the system does not allow it"
+            hint = "choose a port from 1024 on with --port; those below are for administrators"
+        else:
+            reason = error.strerror or str(error)
+        raise UsageError(f"cannot listen on {host} port {port}: {reason}", hint=hint) from error
 
 
 def _load_app(data: Location | None, **settings: object) -> WSGIApplication:

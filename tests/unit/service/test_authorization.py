@@ -101,6 +101,22 @@ def test_a_token_works_any_number_of_times_until_an_hour_after_issue(
     _assert_forbidden(send(f"Bearer {token}"))
 
 
+@pytest.mark.interface("3.1", "expired")
+def test_a_token_of_a_clock_that_was_set_back_is_not_valid_for_longer(
+    send: Send, token: str, clock: Clock
+) -> None:
+    clock.now -= 1
+    _assert_forbidden(send(f"Bearer {token}"))
+    clock.now += 1
+    assert _is_authorized(send(f"Bearer {token}"))
+
+
+@pytest.mark.parametrize("header", ["Bearer \xa0{}", "Bearer \x85{}"])
+def test_only_ascii_blanks_are_left_out(send: Send, token: str, header: str) -> None:
+    assert _is_authorized(send(f"Bearer  {token} "))
+    _assert_forbidden(send(header.format(token)))
+
+
 @pytest.mark.interface("3.1", "several", "independent")
 def test_each_of_several_tokens_has_its_own_expiry(
     send: Send,

@@ -103,6 +103,10 @@ def test_a_deleted_client_is_an_invalid_client(
         "Basic !!!!",
         "Basic bmFtZQ==",  # "name", no colon
         "Basic bmFtZTpzZWNyZXQ",  # padding missing
+        "Basic {}====",  # padding that is not needed
+        "Basic \xa0{}",  # a blank that is not of ASCII
+        "Basic \x85{}",
+        "Basic\xa0{}",
         "Basic /////w==",  # not UTF-8
         "Basic \xe9",
         "Bearer bmFtZTpzZWNyZXQ=",
@@ -110,9 +114,12 @@ def test_a_deleted_client_is_an_invalid_client(
     ],
 )
 def test_malformed_credentials_are_an_invalid_client(
-    request_token: RequestToken, header: str
+    request_token: RequestToken, store: Store, basic: Callable[[str, str], str], header: str
 ) -> None:
-    _assert_error(request_token(None, authorization=header), "invalid_client")
+    right = basic("name", "secret12").removeprefix("Basic ")  # of 13 octets, so it ends in "="
+    create_client(store, "name", "secret12")
+    _assert_error(request_token(None, authorization=header.format(right)), "invalid_client")
+    assert request_token(None, authorization=f"Basic  {right} ").status_code == 200
 
 
 @pytest.mark.interface("7.1", "invalid_client")
@@ -194,7 +201,9 @@ def test_other_form_fields_are_ignored(
 
 @pytest.mark.interface("4.1", "other-bodies")
 @pytest.mark.interface("7.1", "405-parameter")
-@pytest.mark.parametrize("body", ["", "scope=dkim", "grant_type="])
+@pytest.mark.parametrize(
+    "body", ["", "scope=dkim", "grant_type=", "grant_type", "grant_type&scope=dkim"]
+)
 def test_a_missing_parameter_is_405(
     request_token: RequestToken, credentials: ClientCredentials, body: str
 ) -> None:
