@@ -15,7 +15,7 @@ import pytest
 from dkimctl.ledger.account_lock import account_lock
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.service.database import open_store
-from dkimctl.system.ownership import _is_own_group
+from dkimctl.system.ownership import is_own_group
 from needs import NO_NAMESPACE, give_up, program
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX owners and modes")
@@ -307,7 +307,7 @@ class TestTheServicesDataFile:
     def test_may_be_where_a_group_without_others_can_write(self, cli, data):
         """As in a directory made under the umask 002, the usual one of Ubuntu."""
         data.parent.chmod(0o775)
-        if not _is_own_group(data.parent.stat().st_gid):
+        if not is_own_group(data.parent.stat().st_gid):
             pytest.skip("the user's group may have other members")
         assert cli("service", "client", "list", "--data", data).status == 0
 
