@@ -36,14 +36,20 @@ def usage_error(error: TyperException) -> UsageError:
 
 def _message(error: Any) -> str:
     """By the name of the error's class, since Typer does not export them."""
-    text: str = error.format_message()
-    match type(error).__name__:
-        case "NoSuchOption" if not re.fullmatch(_OPTION_NAME, error.option_name):
-            return "No such option"
-        case "NoSuchOption":
-            return f"No such option: {error.option_name}"
-        case "BadParameter":
-            return f"Invalid value for {_name(error)}{_expected(error)}"
+    kind, text = type(error).__name__, str(error.format_message())
+    if kind == "NoSuchOption":
+        is_name = re.fullmatch(_OPTION_NAME, error.option_name)
+        return f"No such option: {error.option_name}" if is_name else "No such option"
+    if kind == "BadParameter":  # the option without its short form, or the argument
+        is_option = error.param.param_type_name == "option"
+        name = f"'{error.param.opts[0]}'" if is_option else error.param.get_error_hint(error.ctx)
+        taken, expected = error.param.type, ""
+        if choices := _choices(error.param):
+            expected = f": it is not one of {', '.join(choices)}"
+        elif getattr(taken, "min", None) is not None:
+            limits = f"{taken.min} up" if taken.max is None else f"{taken.min} to {taken.max}"
+            expected = f": it is not a whole number from {limits}"
+        return f"Invalid value for {name}{expected}"
     if text.startswith("No such command "):
         return "No such command"
     return re.sub(_EXTRA_ARGUMENT, r"\1", text)
@@ -121,22 +127,3 @@ def _choices(option: Any) -> list[str]:
 def _near(word: str, known: Iterable[str], *, cutoff: float) -> str:
     near = difflib.get_close_matches(word, list(known), n=1, cutoff=cutoff)
     return near[0] if near else ""
-
-
-def _name(error: Any) -> str:
-    """The option, without its short form, or the argument."""
-    if error.param.param_type_name == "option":
-        return f"'{error.param.opts[0]}'"
-    hint: str = error.param.get_error_hint(error.ctx)
-    return hint
-
-
-def _expected(error: Any) -> str:
-    """What the option takes."""
-    kind = error.param.type
-    if choices := getattr(kind, "choices", None):
-        return f": it is not one of {', '.join(map(str, choices))}"
-    if getattr(kind, "min", None) is not None:
-        limits = f"{kind.min} up" if kind.max is None else f"{kind.min} to {kind.max}"
-        return f": it is not a whole number from {limits}"
-    return ""
