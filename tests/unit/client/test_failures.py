@@ -184,13 +184,6 @@ def test_other_failures_of_tls_are_tried_again():
     assert type(unreachable(URL, wrapped(not_tls("TLSV1_ALERT_INTERNAL_ERROR")))) is NotProcessed
 
 
-def test_a_refused_connection():
-    error = unreachable(TOKEN_URL, wrapped(ConnectionRefusedError(111, "Connection refused")))
-    assert type(error) is NotProcessed
-    assert error.message == "cannot reach https://auth.example:8443: the connection was refused"
-    assert "host and port of --auth-url" in error.hint
-
-
 def test_an_unknown_host():
     unknown = unreachable(URL, wrapped(socket.gaierror(socket.EAI_NONAME, "not known")))
     assert type(unknown) is NotProcessed
