@@ -9,6 +9,7 @@ import socket
 import sys
 from contextlib import ExitStack, closing
 from functools import partial
+from multiprocessing.util import Finalize
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -149,7 +150,10 @@ def _load_app(data: Location | None, **settings: object) -> WSGIApplication:
     from dkimctl.service.health import Metrics
 
     options: dict[str, object] = {"metrics": Metrics.if_shared(), **settings}
-    return create_app(open_served_store(data), **options)  # type: ignore[arg-type]
+    store = open_served_store(data)
+    # At the end of this process SQLite then writes back its log, even one that was deleted.
+    Finalize(None, store.close, exitpriority=1)
+    return create_app(store, **options)  # type: ignore[arg-type]
 
 
 def _announce(reporter: Reporter, host: str, name: tuple[str, int], data: Location | None) -> None:
