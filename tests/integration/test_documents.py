@@ -105,6 +105,13 @@ def test_status_and_a_request_of_curl(cli, shell, needs_tool, at_service, accoun
     assert at_service["DELIVERY_ID"] in done.stdout
 
 
+def test_where_each_key_is(cli, shell):
+    cli.write("one.yaml", "- {sign_domain: example.com, selector: s1, enable: false}\n")
+    assert cli("register", "--sandbox", "one.yaml").status == 0
+    done = shell(example("dkimctl list --sort-by due"), {"DKIMCTL_PROFILE": "sandbox"})
+    assert done.stdout.count("example.com") >= 1
+
+
 def test_login_asks_for_the_secret(on_terminal, at_service):
     block = example('--client-id "$CLIENT_ID"\n')
     words = [re.sub(r'"\$(\w+)"', lambda m: at_service[m[1]], word) for word in block.split()[1:]]

@@ -158,6 +158,7 @@ def test_of_many_names_those_are_found_that_are_registered_and_no_others(
     assert find_all(store, crossed) == {}, "each has the domain and the selector of others"
 
 
+@pytest.mark.interface("8", "rate")
 def test_a_request_whose_keys_take_too_long_is_429_and_registers_nothing(
     sqlite_store: Store, clock: Clock, basic: Callable[[str, str], str]
 ) -> None:
