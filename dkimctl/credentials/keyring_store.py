@@ -5,50 +5,41 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from typing import NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from dkimctl.credentials.store import ALTERNATIVES, Account, CredentialStore, Kind, entry_name
 from dkimctl.errors import CredentialsError, ThreadLimitError
 from dkimctl.models.secret import Secret
 from dkimctl.system.threads import StartThread, start_daemon
 
+if TYPE_CHECKING:
+    from keyring.backend import KeyringBackend
+
 _T = TypeVar("_T")
 
 
-class _Explanation(NamedTuple):
-    message: str
-    hint: str
-
-
-_UNAVAILABLE = _Explanation(
-    "the keyring cannot be opened", f"check that its service is running; or {ALTERNATIVES}"
+_UNAVAILABLE = (
+    "the keyring cannot be opened",
+    f"check that its service is running; or {ALTERNATIVES}",
 )
-_LOCKED = _Explanation("the keyring is locked", f"unlock it and run this again; or {ALTERNATIVES}")
-# By the name of the exception's class, because importing the classes is slow.
+_LOCKED = ("the keyring is locked", f"unlock it and run this again; or {ALTERNATIVES}")
+# Message and hint by the name of the exception's class, because importing the classes is slow.
 _EXPLANATIONS = {
-    "NoKeyringError": _Explanation("this machine has no keyring", ALTERNATIVES),
+    "NoKeyringError": ("this machine has no keyring", ALTERNATIVES),
     "InitError": _UNAVAILABLE,
     "SecretServiceNotAvailableException": _UNAVAILABLE,
     "KeyringLocked": _LOCKED,
     "LockedException": _LOCKED,
-    "PasswordSetError": _Explanation(
+    "PasswordSetError": (
         "the keyring refused to store an entry",
         f"check that it is unlocked and writable; or {ALTERNATIVES}",
     ),
-    "PasswordDeleteError": _Explanation(
+    "PasswordDeleteError": (
         "the keyring refused to delete an entry",
         "unlock it and run this again; or delete the entry in the keyring's own program",
     ),
 }
 _WAITING = "waiting for the keyring, which may be asking you to unlock it"
-
-
-class Backend(Protocol):
-    """The part of the `keyring` library's backends that is used here."""
-
-    def get_password(self, service: str, username: str) -> str | None: ...
-    def set_password(self, service: str, username: str, password: str) -> None: ...
-    def delete_password(self, service: str, username: str) -> None: ...
 
 
 class KeyringStore(CredentialStore):
@@ -61,7 +52,7 @@ class KeyringStore(CredentialStore):
 
     def __init__(
         self,
-        backend: Backend | None = None,
+        backend: KeyringBackend | None = None,
         *,
         seconds: float = 3,
         patience: float = 3,
@@ -113,7 +104,7 @@ class KeyringStore(CredentialStore):
         if self._read(account, kind) is not None:
             raise failure
 
-    def _call(self, operation: Callable[[Backend], _T]) -> _T:
+    def _call(self, operation: Callable[[KeyringBackend], _T]) -> _T:
         """What `operation` returns. Raises CredentialsError, which does not contain the cause."""
         results: list[_T] = []
         failures: list[CredentialsError] = []
@@ -153,7 +144,7 @@ class KeyringStore(CredentialStore):
                 self._notify(_WAITING)
             thread.join(self._seconds - self._patience)
 
-    def _open_backend(self) -> Backend:
+    def _open_backend(self) -> KeyringBackend:
         if self._backend is None:
             import keyring
 
@@ -170,25 +161,25 @@ def _require_text(value: object) -> Secret | None:
     return Secret(value)
 
 
-def _backend_name(backend: Backend) -> str:
+def _backend_name(backend: KeyringBackend) -> str:
     """Its name for people; for a chain of backends, all their names."""
     names = (str(getattr(each, "name", type(each).__name__)) for each in _backends(backend))
     return f"{'plain-text ' if _is_plaintext(backend) else ''}keyring ({', '.join(names)})"
 
 
-def _is_plaintext(backend: Backend) -> bool:
+def _is_plaintext(backend: KeyringBackend) -> bool:
     """Whether it, or one of a chain, is a PlaintextKeyring, such as that of keyrings.alt."""
     classes = (each for part in _backends(backend) for each in type(part).__mro__)
     return any("plaintext" in each.__name__.lower() for each in classes)
 
 
-def _backends(backend: Backend) -> list[Backend]:
+def _backends(backend: KeyringBackend) -> list[KeyringBackend]:
     """Those of a chain, or the only one."""
     return getattr(backend, "backends", None) or [backend]
 
 
 def _explain(exception: str) -> CredentialsError:
     """An error for the class named `exception`, whose own text may contain the secret."""
-    unknown = _Explanation(f"the keyring failed ({exception})", ALTERNATIVES)
-    explanation = _EXPLANATIONS.get(exception, unknown)
-    return CredentialsError(explanation.message, hint=explanation.hint)
+    unknown = (f"the keyring failed ({exception})", ALTERNATIVES)
+    message, hint = _EXPLANATIONS.get(exception, unknown)
+    return CredentialsError(message, hint=hint)

@@ -101,7 +101,14 @@ def _show_saved(
     """Show the records in a file, without ledger, token or network."""
     selected_results, unreadable = saved_results(session, path, selected)
     results = list(selected_results)
-    _require_not_retired(results, output_options, path)
+    retired = [named(one.registration) for one in results if one.outcome is Outcome.RETIRED]
+    if retired and output_options.fmt not in _WITHOUT_EFFECT:  # DNS would get them back
+        raise NegativeAnswer(
+            f"{path} has records of retired keys, which must not be published again: "
+            f"{len(retired)} ({few(retired)})",
+            hint="`dkimctl rotate --retired --format nsupdate` deletes them; to see them, add "
+            "--format table",
+        )
     if not results and (unmatched := selected.unmatched()):
         raise NegativeAnswer(
             f"nothing in {path} matches {few(unmatched)}",
@@ -112,20 +119,6 @@ def _show_saved(
     # The service was not asked: what failed or is unknown is so in the file, and a no.
     status = shown.status if shown.failure else min(shown.status, ExitCode.NO)
     return worst([status, unreadable, warn_unmatched(session, selected)])
-
-
-def _require_not_retired(
-    results: Iterable[Result], output_options: OutputOptions, path: str
-) -> None:
-    """Raise NegativeAnswer if DNS would get records back that should be removed."""
-    retired = [named(one.registration) for one in results if one.outcome is Outcome.RETIRED]
-    if retired and output_options.fmt not in _WITHOUT_EFFECT:
-        raise NegativeAnswer(
-            f"{path} has records of retired keys, which must not be published again: "
-            f"{len(retired)} ({few(retired)})",
-            hint="`dkimctl rotate --retired --format nsupdate` deletes them; to see them, add "
-            "--format table",
-        )
 
 
 def _with_zones(
