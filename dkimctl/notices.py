@@ -10,10 +10,8 @@ import sys
 import tempfile
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from dkimctl.client.failures import origin_of
-from dkimctl.client.http import HttpClient, HttpRequest
 from dkimctl.dns.verdicts import Check, Urgency, Verdict
 from dkimctl.errors import ServiceError
 from dkimctl.models.keys import Alarm
@@ -21,6 +19,9 @@ from dkimctl.models.registration import RegistrationKey
 from dkimctl.text.durations import format_duration
 from dkimctl.text.escaping import few, printable
 from dkimctl.text.grouping import counted, listed, without_names
+
+if TYPE_CHECKING:
+    from dkimctl.client.http import HttpClient
 
 _BEGINNINGS = {
     Urgency.SIGNING: "signing now without DNS: ",
@@ -319,6 +320,9 @@ def post_notice(http: HttpClient, url: str, document: bytes) -> None:
 
     No error has more of the URL, which may hold a token, than its scheme, host and port.
     """
+    from dkimctl.client.failures import origin_of
+    from dkimctl.client.http import HttpRequest  # imports httpx
+
     hint = "check notify: webhook in the config file"
     request = HttpRequest(
         "POST", url, None, "application/json", document, max_body=_MAX_BODY, has_secret_url=True

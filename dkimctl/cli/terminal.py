@@ -6,7 +6,6 @@ their last character to stdout.
 
 from __future__ import annotations
 
-import getpass
 import signal
 import sys
 import threading
@@ -99,6 +98,8 @@ def read_client_secret(*, from_stdin: bool, complain: Complain) -> Secret:
 
     def answer() -> Secret:
         with _at_prompt():  # getpass must restore the terminal's echo
+            import getpass
+
             text = getpass.getpass("Client secret (not shown): ", stream=sys.stderr)
         return _require_secret(text)
 
