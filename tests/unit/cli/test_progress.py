@@ -183,12 +183,6 @@ def test_verbose_writes_lines_if_no_bar_is_drawn(watch, long_run, monkeypatch, s
     assert "━" not in lines
 
 
-def test_no_color_is_honoured(watch, long_run, monkeypatch):
-    assert re.search(r"\x1b\[32m━", watch(long_run, stream=Terminal()))
-    monkeypatch.setenv("NO_COLOR", "1")
-    assert not re.search(r"\x1b\[[\d;]*m", watch(long_run, stream=Terminal()))
-
-
 def test_error_leaves_the_terminal_clean(watch, clock):
     stream = Terminal()
 
@@ -402,11 +396,6 @@ def test_each_change_is_a_line_without_a_terminal(look):
     ]
 
 
-def test_rounds_without_a_change_write_nothing(look):
-    text = look(rounds(THREE, *[checks_of(a=MISSING, c=NO_ANSWER)] * 20))
-    assert text == "dkimctl: 1 of 3 published; checking the rest again\n"
-
-
 def test_missing_records_are_called_gone_if_expected(look):
     text = look(rounds(checks_of(a=MISSING, b=PUBLISHED), checks_of(b=MISSING)), MISSING)
     assert text.splitlines() == [
@@ -468,12 +457,6 @@ def test_later_round_counts_all_records(look, clock):
 
     texts = list(dict.fromkeys(drawn(look(work, stream=Terminal()))))
     assert texts[-2:] == ["2/3 checked", "3/3 checked"]
-
-
-def test_lines_are_written_if_no_bar_may_be_drawn(look):
-    text = look(rounds(THREE, checks_of(a=PUBLISHED)), stream=Terminal(), may_draw=False)
-    assert "missing -> published" in text
-    assert "\x1b" not in text
 
 
 @pytest.mark.parametrize("room", [0, 500, 1500])

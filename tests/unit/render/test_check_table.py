@@ -35,16 +35,6 @@ def unfolded(text: str) -> str:
     return "".join(text.split())
 
 
-@pytest.mark.parametrize("width", WIDTHS[1:])
-def test_a_row_has_all_columns(width):
-    header, row = table_of(check_of(), width=width).splitlines()
-    assert header == header.rstrip()
-    assert re.split(" {2,}", header) == ["DOMAIN", "SELECTOR", "IN DNS", "START", "URGENCY"]
-    assert re.split(" {2,}", row) == [
-        "example.com", "s1", "published", "2026-03-01T00:00+09:00", "-",
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize("width", WIDTHS)
 def test_nothing_is_cut(width):
     check = check_of(

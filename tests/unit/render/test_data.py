@@ -75,16 +75,6 @@ def test_an_answer_with_an_empty_code_is_not_null() -> None:
     assert item["result"] == {"code": "", "message": "?"}
 
 
-def test_without_results_the_list_is_empty() -> None:
-    assert parsed() == {"items": [], "count": 0, "total": 0}
-
-
-def test_every_outcome_has_an_item(every_outcome: list[Result]) -> None:
-    document = parsed(*every_outcome)
-    assert [item["outcome"] for item in document["items"]] == list(Outcome)
-    assert document["count"] == document["total"] == len(Outcome)
-
-
 def test_jsonl_has_the_same_items_one_on_each_line(every_outcome: list[Result]) -> None:
     lines = render_text(Format.JSONL, every_outcome).splitlines()
     assert [json.loads(line) for line in lines] == parsed(*every_outcome)["items"]

@@ -63,14 +63,6 @@ def test_a_reason_is_below_its_row(result: Callable[..., Result]) -> None:
     assert text.splitlines()[2:] == ["  another account has it", ""]
 
 
-@pytest.mark.parametrize("wide", [False, True])
-def test_a_reason_is_there_once_even_if_it_is_the_message(
-    result: Callable[..., Result], wide: bool
-) -> None:
-    text = table_of(result(Outcome.INVALID, record=None, message="bad", reason="bad"), wide=wide)
-    assert text.count("bad") == 1
-
-
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_long_domain_wraps_without_squeezing_other_rows(
     result: Callable[..., Result], width: int

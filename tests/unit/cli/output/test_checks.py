@@ -88,10 +88,6 @@ def test_what_was_just_published_is_not_to_be_published_again(show, urgency):
     assert "dkimctl publish" not in err
 
 
-def test_nothing_to_check_is_reported(show):
-    assert show()[2] == "dkimctl: nothing to check\n"
-
-
 def test_the_summary_of_expected_absence_says_what_the_verdicts_mean(show):
     checks = [*map(check_of, [MISSING, PUBLISHED, NO_ANSWER, PUBLISHED])]
     assert show(*checks, wanted=MISSING)[2] == "dkimctl: still in DNS 2, gone 1, no answer 1\n"

@@ -63,10 +63,6 @@ def test_everything_else_stays_as_it_is(text):
     assert complete_commands(text, AGENCY) == text
 
 
-def test_without_options_nothing_changes():
-    assert complete_commands("`dkimctl login`", CommandOptions()) == "`dkimctl login`"
-
-
 @pytest.mark.parametrize("name", ["c.yaml", "my config.yaml", "it's.yaml", "$HOME/c"])
 def test_the_config_file_is_quoted_for_a_shell(name):
     options = given_options({"profile": "t", "sandbox": False, "config": name}, {})
