@@ -22,13 +22,11 @@ from dkimctl.service.key_pairs import KeyMaker, KeyQueue, make_key
 from dkimctl.service.location import read_settings
 from dkimctl.service.registrations import Registrar
 from dkimctl.service.resources import (
-    AllowedMethod,
-    BearerAuthentication,
     Bodies,
     DescriptionResource,
     DkimResource,
+    Gate,
     SendResource,
-    SoundHead,
     TokenResource,
     add_error_handlers,
 )
@@ -81,8 +79,7 @@ def create_app(
     )
     middleware: list[Any] = [AccessLog(proxies)] if proxies else []
     middleware += [metrics] if metrics else []
-    middleware += [SoundHead(), BearerAuthentication(store, clock), AllowedMethod()]
-    app = falcon.App(middleware=[*middleware, EarlyRendering()])
+    app = falcon.App(middleware=[*middleware, Gate(store, clock)])
     app.resp_options.media_handlers[falcon.MEDIA_JSON] = falcon.media.JSONHandler(
         dumps=json.dumps  # pure ASCII, as echoed names may hold lone surrogates
     )
@@ -124,16 +121,3 @@ def _app_of_environment() -> WSGIApplication:
         max_domains=settings.max_domains,
         key_threads=settings.key_threads,
     )
-
-
-class EarlyRendering:
-    """Falcon middleware: renders the body while an error can still be answered with a 500."""
-
-    def process_response(
-        self,
-        _request: falcon.Request,
-        response: falcon.Response,
-        _resource: object,
-        _succeeded: bool,
-    ) -> None:
-        response.render_body()

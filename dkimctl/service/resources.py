@@ -133,42 +133,22 @@ def read_description() -> bytes:
     return files("dkimctl.service").joinpath("openapi.yaml").read_bytes()
 
 
-class BearerAuthentication:
-    """Falcon middleware: requires a valid bearer token for protected resources.
+class Gate:
+    """Falcon middleware: what a request must have before a resource sees it.
 
-    A resource is protected if its `protected` is true; it then finds the client's ID in
-    `request.context.client_id`. Answers 401 and 403 as in interface 7.2.
+    A sound head; a valid bearer token if the resource's `protected` is true, which then finds the
+    client's ID in `request.context.client_id` (401 and 403, interface 7.2); the resource's method.
     """
 
     def __init__(self, store: Store, clock: Callable[[], float]) -> None:
         self._store = store
         self._clock = clock
 
-    def process_resource(
-        self,
-        request: falcon.Request,
-        _response: falcon.Response,
-        resource: Any,
-        _params: dict[str, Any],
-    ) -> None:
-        if not resource.protected:
-            return
-        token = _authorization(request.auth, "bearer")
-        if not token:
-            raise falcon.HTTPUnauthorized(description="Unauthorized", challenges=["Bearer"])
-        client_id = client_of_token(self._store, token, self._clock())
-        if client_id is None:
-            raise falcon.HTTPForbidden(description="Forbidden")
-        request.context.client_id = client_id
-
-
-class SoundHead:
-    """Falcon middleware: refuses requests whose head leaves doubts, which granian lets pass."""
-
     def process_request(self, request: falcon.Request, response: falcon.Response) -> None:
+        """Refuse a head that leaves doubts, which granian lets pass."""
         host, coding = request.env.get("HTTP_HOST", ""), request.get_header("Transfer-Encoding")
         if coding is not None:
-            # Its end may be in doubt, above all if there is a length as well (RFC 9112, 6.1).
+            # The end of the body is in doubt, if there is a length as well (RFC 9112, 6.1).
             response.set_header("Connection", "close")
             if coding.strip(" \t").lower() != "chunked":
                 raise falcon.HTTPBadRequest(description="Transfer-Encoding must be chunked.")
@@ -177,20 +157,25 @@ class SoundHead:
             response.set_header("Connection", "close")
             raise falcon.HTTPBadRequest(description="The request needs one Host.")
 
-
-class AllowedMethod:
-    """Falcon middleware: 405 for any method but the resource's, including OPTIONS."""
-
     def process_resource(
-        self,
-        request: falcon.Request,
-        _response: falcon.Response,
-        resource: Any,
-        _params: dict[str, Any],
+        self, request: falcon.Request, _response: object, resource: Any, _params: object
     ) -> None:
+        if resource.protected:
+            token = _authorization(request.auth, "bearer")
+            if not token:
+                raise falcon.HTTPUnauthorized(description="Unauthorized", challenges=["Bearer"])
+            client_id = client_of_token(self._store, token, self._clock())
+            if client_id is None:
+                raise falcon.HTTPForbidden(description="Forbidden")
+            request.context.client_id = client_id
         allowed = ["GET", "HEAD"] if resource.method == "GET" else [resource.method]
-        if request.method not in allowed:
+        if request.method not in allowed:  # OPTIONS as well
             raise falcon.HTTPMethodNotAllowed(allowed)
+
+    def process_response(
+        self, _request: object, response: falcon.Response, _resource: object, _succeeded: object
+    ) -> None:
+        response.render_body()  # while an error can still be answered with a 500
 
 
 class Bodies:
@@ -258,31 +243,25 @@ class RequestRefused(falcon.HTTPBadRequest):
 def add_error_handlers(app: falcon.App[Any, Any]) -> None:
     """Have `app` answer every error as the interface says, in JSON."""
 
-    def serialize(
-        _request: falcon.Request, response: falcon.Response, error: falcon.HTTPError
-    ) -> None:
+    def serialize(_: object, response: falcon.Response, error: falcon.HTTPError) -> None:
         """The error body of interface 7: JSON with `message`."""
         response.content_type = falcon.MEDIA_JSON
         response.media = {"message": error.description or HTTPStatus(error.status_code).phrase}
 
-    def token_refused(
-        _request: falcon.Request, response: falcon.Response, refused: TokenRefused, _: Any
-    ) -> None:
+    def token_refused(_: Any, response: falcon.Response, refused: TokenRefused, _p: Any) -> None:
         """The body of interface 2.2, its Content-Type as in 4.1."""
         response.status = falcon.HTTP_BAD_REQUEST
         response.content_type = _TOKEN_ERROR_TYPE
         response.media = {"error": refused.error_code}
 
     def request_refused(
-        _request: falcon.Request, response: falcon.Response, refused: RequestRefused, _: Any
+        _: Any, response: falcon.Response, refused: RequestRefused, _p: Any
     ) -> None:
         """A 400 has the shape of interface 2.4 as well (4.2), without entries."""
         response.status = falcon.HTTP_BAD_REQUEST
         response.media = {"items": [], "count": 0, "total": 0, "message": refused.description}
 
-    def unexpected(
-        request: falcon.Request, _response: falcon.Response, error: Exception, _: Any
-    ) -> None:
+    def unexpected(request: falcon.Request, _: Any, error: Exception, _p: Any) -> None:
         fields = {"request_id": request.context.get("request_id")}
         _logger.error("a request failed: %s", describe_failure(error), extra={"fields": fields})
         raise falcon.HTTPInternalServerError(description="Internal Server Error")

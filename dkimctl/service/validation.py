@@ -46,28 +46,30 @@ class Rejection:
     message: str
 
 
+class _Rule(NamedTuple):
+    is_valid: Callable[[Any], bool]
+    message: str
+
+
 def validate_entry(entry: Mapping[str, Any]) -> Entry | Rejection:
     """What a decoded JSON object of `domains` asks for, or everything that is wrong with it."""
-    wrong = [name for name in entry if name in _RULES and not _RULES[name].is_valid(entry[name])]
-    if "sign_domain" not in entry:
-        wrong.append("sign_domain")
-    if wrong:
-        return _rejected(entry, "; ".join(_RULES[name].message for name in _RULES if name in wrong))
-    if _fqdn_octets(entry) > _FQDN_OCTETS:
-        return _rejected(
-            entry, f"selector and sign_domain make a name of more than {_FQDN_OCTETS} octets"
-        )
-    return _to_entry(entry)
-
-
-def _rejected(entry: Mapping[str, Any], message: str) -> Rejection:
-    return Rejection(
-        _if_string(entry.get("sign_domain")), _if_string(entry.get("selector")), message
+    message = "; ".join(
+        rule.message
+        for name, rule in _RULES.items()
+        if (not rule.is_valid(entry[name]) if name in entry else name == "sign_domain")
     )
-
-
-def _to_entry(entry: Mapping[str, Any]) -> Entry:
     selector = entry.get("selector")
+    if not message:
+        label = _GENERATED_SELECTOR_OCTETS if selector is None else len(selector)
+        if label + len("._domainkey.") + len(entry["sign_domain"]) > _FQDN_OCTETS:
+            message = f"selector and sign_domain make a name of more than {_FQDN_OCTETS} octets"
+    if message:
+        domain = entry.get("sign_domain")
+        return Rejection(
+            domain if isinstance(domain, str) else None,
+            selector if isinstance(selector, str) else None,
+            message,
+        )
     return Entry(
         sign_domain=entry["sign_domain"].lower(),
         selector=None if selector is None else selector.lower(),
@@ -76,28 +78,6 @@ def _to_entry(entry: Mapping[str, Any]) -> Entry:
         default=int(entry.get("default", 0)),
         enable=entry.get("enable", True),
     )
-
-
-def _fqdn_octets(entry: Mapping[str, Any]) -> int:
-    selector = entry.get("selector")
-    octets = _GENERATED_SELECTOR_OCTETS if selector is None else len(selector)
-    return octets + len("._domainkey.") + len(entry["sign_domain"])
-
-
-def _if_string(value: object) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-def _is_domain(value: object) -> bool:
-    return isinstance(value, str) and _DOMAIN.fullmatch(value) is not None
-
-
-def _is_selector(value: object) -> bool:
-    return isinstance(value, str) and _SELECTOR.fullmatch(value) is not None
-
-
-def _is_key_len(value: object) -> bool:
-    return value in KEY_LENGTHS  # as a number, whole or not: 1024.0 is 1024
 
 
 def _is_whole_number(value: object) -> bool:
@@ -117,23 +97,23 @@ def _is_date_time(value: object) -> bool:
     return True
 
 
-def _is_boolean(value: object) -> bool:
-    return isinstance(value, bool)
-
-
-class _Rule(NamedTuple):
-    is_valid: Callable[[object], bool]
-    message: str
+def _is_like(pattern: re.Pattern[str]) -> Callable[[object], bool]:
+    return lambda value: isinstance(value, str) and pattern.fullmatch(value) is not None
 
 
 _RULES: Mapping[str, _Rule] = {
-    "sign_domain": _Rule(_is_domain, "sign_domain must be a domain name such as example.com"),
-    "selector": _Rule(_is_selector, "selector must be one or more DNS labels joined by dots"),
-    "key_len": _Rule(_is_key_len, "key_len must be the number 1024 or 2048"),
+    "sign_domain": _Rule(
+        _is_like(_DOMAIN), "sign_domain must be a domain name such as example.com"
+    ),
+    "selector": _Rule(
+        _is_like(_SELECTOR), "selector must be one or more DNS labels joined by dots"
+    ),
+    # As a number, whole or not: 1024.0 is 1024.
+    "key_len": _Rule(lambda value: value in KEY_LENGTHS, "key_len must be the number 1024 or 2048"),
     "start_date": _Rule(
         _is_date_time,
         "start_date must be an ISO 8601 date-time with offset such as 2021-07-01T00:00+09:00",
     ),
     "default": _Rule(_is_whole_number, "default must be a whole number"),
-    "enable": _Rule(_is_boolean, "enable must be true or false"),
+    "enable": _Rule(lambda value: isinstance(value, bool), "enable must be true or false"),
 }
