@@ -64,10 +64,6 @@ class CheckFormat(StrEnum):
     NAGIOS = "nagios"
 
 
-MonitoringFormat: TypeAlias = Literal[CheckFormat.PROMETHEUS, CheckFormat.NAGIOS]
-MONITORING: Sequence[CheckFormat] = get_args(MonitoringFormat)
-
-
 class KeyFormat(StrEnum):
     """What `--format` of `list` takes."""
 
