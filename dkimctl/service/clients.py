@@ -90,7 +90,7 @@ class ClientCredentials:
 
 
 @dataclass(frozen=True, slots=True)
-class Rotation:
+class SecretRotation:
     """A new secret of a client, and what `undo_rotation` needs: the hashes before it."""
 
     credentials: ClientCredentials
@@ -184,7 +184,7 @@ def rotate_secret(
     secret: str | None = None,
     *,
     clock: Callable[[], float] = time.time,
-) -> Rotation:
+) -> SecretRotation:
     """Give the client another secret; the present one stays valid for `overlap` seconds.
 
     One before it is no longer valid. Tokens stay valid. For `secret` see `create_client`. Raises
@@ -203,10 +203,10 @@ def rotate_secret(
             "previous_until": clock() + overlap if overlap else None,
         }
         connection.execute(update(clients).where(is_client).values(after))
-    return Rotation(credentials, before)
+    return SecretRotation(credentials, before)
 
 
-def undo_rotation(store: Store, rotation: Rotation) -> None:
+def undo_rotation(store: Store, rotation: SecretRotation) -> None:
     """Make the secrets before the rotation valid again, as nobody knows the new one."""
     credentials = rotation.credentials
     is_rotated = (clients.c.client_id == credentials.client_id) & (

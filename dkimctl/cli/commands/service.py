@@ -412,7 +412,7 @@ def add(client_id: ClientArgument, data: DataOption = None) -> None:
     write([delivery_id + "\n"])
 
 
-class Signer(StrEnum):
+class SignerFormat(StrEnum):
     """What signs mail."""
 
     OPENDKIM = "opendkim"
@@ -428,8 +428,8 @@ class Signer(StrEnum):
 def export(
     ctx: typer.Context,
     signer: Annotated[
-        Signer,
-        typer.Option("--format", "-f", metavar="FORMAT", help=f"{', '.join(Signer)}."),
+        SignerFormat,
+        typer.Option("--format", "-f", metavar="FORMAT", help=f"{', '.join(SignerFormat)}."),
     ],
     output_dir: Annotated[
         Path,
@@ -476,8 +476,8 @@ def export(
         with signers.open_directory(output_dir, signer, group) as directory:
             plan = signers.read_plan(store, now, third_party_client)
             write_files = {
-                Signer.OPENDKIM: signers.opendkim_files,
-                Signer.RSPAMD: signers.rspamd_files,
+                SignerFormat.OPENDKIM: signers.opendkim_files,
+                SignerFormat.RSPAMD: signers.rspamd_files,
             }[signer]
             files = write_files(plan, directory.path, directory.keys)
             keys = {key.fqdn: key.private_key for key in plan.keys}
