@@ -35,8 +35,10 @@ def read_specs(
 ) -> list[DomainSpec]:
     """The entries of spec files, of which `-` is standard input, and then those of `domains`.
 
-    `defaults` and `warn` are as for `load_specs`. Raises UsageError for a file that cannot be read,
-    or a wrong domain, and InputError with every problem in the files.
+    `defaults` are the profile's fields, already checked. Those of a file take precedence over them,
+    and the fields of an entry over both. `warn` gets a sentence about what is left out. Raises
+    UsageError for a file that cannot be read, or a wrong domain, and InputError with every problem
+    in the files.
     """
     if repeated := _repeated(paths):
         raise UsageError(f"{printable(repeated)} is named twice", hint="name each file once")
@@ -47,7 +49,7 @@ def read_specs(
         hint = f"for the domain itself: `dkimctl register --domain {path}`" if is_domain else ""
         data = read_bytes(path, hint_if_missing=hint)
         try:
-            _load(entries, data, "<stdin>" if path == "-" else path, defaults, warn)
+            add_entries(entries, data, "<stdin>" if path == "-" else path, defaults, warn)
         except InputError as error:
             problems += error.problems
         if len(problems) > MAX_LISTED:
@@ -67,31 +69,17 @@ def read_specs(
     return entries.specs
 
 
-def load_specs(
-    data: bytes,
-    name: str,
-    *,
-    defaults: Mapping[str, object] | None = None,
-    warn: Callable[[str], object] = lambda _sentence: None,
-) -> list[DomainSpec]:
-    """The entries of a spec file, which problems call `name`; it is CSV if that ends in .csv.
-
-    `defaults` are the profile's fields, already checked. Those of the file take precedence over
-    them, and the fields of an entry over both. `warn` gets a sentence about what is left out.
-    Raises InputError with every problem found.
-    """
-    entries = Entries()
-    _load(entries, data, name, defaults, warn)
-    return entries.specs
-
-
-def _load(
+def add_entries(
     entries: Entries,
     data: bytes,
     name: str,
     defaults: Mapping[str, object] | None,
     warn: Callable[[str], object],
 ) -> None:
+    """Add those of a spec file, which problems call `name`; it is CSV if that ends in .csv.
+
+    Raises InputError with every problem found.
+    """
     entries.begin(name)
     of_file: Mapping[str, object] = {}
     with _no_garbage_collection():

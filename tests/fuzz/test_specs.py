@@ -15,9 +15,9 @@ from dkimctl.errors import InputError
 from dkimctl.models.registration import DomainSpec
 from dkimctl.service.validation import Entry, validate_entry
 from dkimctl.specs.names import key_name_length
-from dkimctl.specs.spec_file import load_specs
 from dkimctl.text.escaping import printable
 from mutations import YAML_SCALARS, block, documents, flow
+from spec_files import load_specs
 from terminals import is_harmless
 
 LONGEST = "a." * 119 + "ab"

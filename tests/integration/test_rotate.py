@@ -20,9 +20,9 @@ from dkimctl.models.registration import (
 )
 from dkimctl.render.renderer import Format
 from dkimctl.settings.values import SANDBOX_FIXED
-from dkimctl.specs.spec_file import load_specs
 from documents import example
 from rendering import render_text
+from spec_files import load_specs
 
 ACCOUNT = {key: SANDBOX_FIXED[key] for key in ("base_url", "client_id")}
 DAY = 86400

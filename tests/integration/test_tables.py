@@ -8,8 +8,8 @@ import json
 
 import pytest
 
-from dkimctl.specs.spec_file import load_specs
 from documents import example
+from spec_files import load_specs
 
 SPECS = "- {sign_domain: a.example, selector: s1}\n- b.example\n"
 TABLE = "sign_domain;selector;key_len;enable\r\nc.example;s1;2048;FALSE\r\nd.example;;;\r\n"

@@ -16,9 +16,9 @@ from dkimctl.settings.config import DEFAULT_TTL, DnsTarget, NoticeSettings, Rota
 from dkimctl.settings.profile import DEFAULT_PROFILE, Profile
 from dkimctl.settings.values import CHECKS, SANDBOX_FIXED
 from dkimctl.specs.entries import ENTRY_FIELDS
-from dkimctl.specs.spec_file import load_specs
 from dkimctl.text.durations import parse_duration
 from documents import ROOT, example
+from spec_files import load_specs
 
 BASE = "https://raw.githubusercontent.com/dkimctl/dkimctl/main/"
 PATHS = {schema: modeline(schema).strip().rpartition(BASE)[2] for schema in Schema}

@@ -9,7 +9,8 @@ import pytest
 
 from dkimctl.models.registration import DomainSpec
 from dkimctl.registration.preflight import warnings
-from dkimctl.specs.spec_file import load_specs, read_specs
+from dkimctl.specs.spec_file import read_specs
+from spec_files import load_specs
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 

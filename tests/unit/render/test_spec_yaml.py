@@ -13,7 +13,7 @@ from dkimctl.errors import InputError
 from dkimctl.models.registration import DomainSpec
 from dkimctl.render.spec_yaml import render_spec_yaml
 from dkimctl.specs.entries import parse_start_date
-from dkimctl.specs.spec_file import load_specs
+from spec_files import load_specs
 
 ODD = ("on", "No", "y", "null", "NULL", "0123", "1e3", "20260101", "0x1F", "1-2", "12", "e3",
        "s-1", "a.b", "1.5", "1.e3", "2026-01-01", "true", "nan", "inf")  # fmt: skip

@@ -12,7 +12,8 @@ import yaml
 from dkimctl.errors import InputError, UsageError
 from dkimctl.models.registration import DomainSpec
 from dkimctl.specs.names import key_name_length
-from dkimctl.specs.spec_file import load_specs, read_specs
+from dkimctl.specs.spec_file import read_specs
+from spec_files import load_specs
 
 ROOT = Path(__file__).parents[3]
 

@@ -21,7 +21,7 @@ from dkimctl.render.keys import KEY_COLUMNS
 from dkimctl.render.renderer import render_all
 from dkimctl.render.results import RESULT_COLUMNS, result_row
 from dkimctl.specs.entries import ENTRY_FIELDS
-from dkimctl.specs.spec_file import load_specs
+from spec_files import load_specs
 
 A, B = "a.example", "b.example"
 
