@@ -14,7 +14,6 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, requires, version
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from dkimctl import __version__
@@ -213,18 +212,15 @@ def check_notices(session: Session) -> Iterator[Finding]:
             hint = "correct `command` of `notify` in the config file"
             yield Finding(check, State.WRONG, f"there is no program {program}", hint)
     if notify.webhook:
-        yield _check_webhook(session, notify.webhook)
-
-
-def _check_webhook(session: Session, text: str) -> Finding:
-    reference = parse_reference(text)
-    try:
-        if reference is not None:
-            webhook_url(session.secrets.read(reference).reveal())
-    except DkimctlError as error:
-        return wrong("notices", error)
-    hint = "`dkimctl check-dns --test-notice` sends a notice as a test"
-    return Finding("notices", State.OK, "a webhook is configured", hint)
+        reference = parse_reference(notify.webhook)
+        try:
+            if reference is not None:
+                webhook_url(session.secrets.read(reference).reveal())
+        except DkimctlError as error:
+            yield wrong(check, error)
+        else:
+            hint = "`dkimctl check-dns --test-notice` sends a notice as a test"
+            yield Finding(check, State.OK, "a webhook is configured", hint)
 
 
 def check_auth_url(session: Session) -> Iterator[Finding]:
@@ -323,7 +319,11 @@ def open_ledger(session: Session) -> Ledger:
 
 def check_ledger(session: Session) -> Iterator[Finding]:
     check, path = "ledger", session.ledger_file
-    if not _is_writable(path):
+    place = path  # or, if it is not there, the directory in which it is created
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    directory = path.parent if path.exists() else place
+    if not (os.access(place, os.W_OK) and os.access(directory, os.W_OK)):
         hint = f"make {path.parent} writable for you, or name another in DKIMCTL_STATE_DIR"
         yield Finding(check, State.WRONG, f"you cannot write to {path}", hint)
     if not path.exists():
@@ -370,12 +370,3 @@ def check_keys(session: Session) -> Iterator[Finding]:
     text = f"overdue since {since:%Y-%m-%d}: {counted(len(overdue), 'key')}"
     hint = "run `dkimctl rotate run` once a day, from a timer"
     yield Finding("timer", State.WRONG, text, hint)
-
-
-def _is_writable(path: Path) -> bool:
-    """Whether the file can be written, or be created with its directory."""
-    place = path
-    while not place.exists() and place != place.parent:
-        place = place.parent
-    directory = path.parent if path.exists() else place
-    return os.access(place, os.W_OK) and os.access(directory, os.W_OK)

@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from dkimctl.dns.verdicts import Urgency
 from dkimctl.models.keys import NOT_IN_USE, KeyStatus, ListedKey, NextAction, due_first
@@ -170,29 +170,46 @@ _URGENCIES = {
 }
 
 
-class Screen(NamedTuple):
-    """What the text is made for; `height` is in lines."""
-
-    layout: TableLayout
-    height: int
-    complete: Callable[[str], str] = str  # adds the options of the profile to a command
+# What is said of several keys, on a day or "".
+_Row: TypeAlias = tuple[str, str, Sequence[ListedKey]]
 
 
-def overview_text(overview: Overview, screen: Screen) -> Iterator[str]:
-    """The sections, with an empty line between two; the timeline takes the lines that are left."""
-    layout = screen.layout
-    lines = [*_head(overview, layout), *_urgent(overview, screen)]
-    lines += _section("This week", overview.week, overview.now + WEEK, overview.now, layout)
-    lines += _section("This month", overview.month, overview.now + MONTH, overview.now, layout)
+def overview_text(
+    overview: Overview, layout: TableLayout, height: int, complete: Callable[[str], str] = str
+) -> Iterator[str]:
+    """The sections, with an empty line between two; the timeline takes the lines that are left.
+
+    `height` is in lines; `complete` adds the options of the profile to a command.
+    """
+    now = overview.now
+    lines = [*_head(overview, layout)]
+    if overview.urgent:
+        kinds = grouped((_URGENCIES[Urgency(key.status.urgency)], key) for key in overview.urgent)
+        lines.append(_title("Urgent", "", layout))
+        lines += _rows([("", what, keys) for what, keys in kinds.items()], BOLD_RED, layout)
+    if overview.undecided:
+        kinds = grouped((str(key.status.action), key) for key in overview.undecided)
+        why = complete("`dkimctl list --sort-by due` says why")
+        lines.append(_title("For you to decide", why, layout))
+        lines += _rows([("", what, keys) for what, keys in kinds.items()], YELLOW, layout)
+    lines += _section("This week", overview.week, now + WEEK, now, layout)
+    lines += _section("This month", overview.month, now + MONTH, now, layout)
     lines += _ages(overview.ages, layout)
     yield from lines
-    left = screen.height - len(lines) - _AROUND_TIMELINE
-    yield from _timeline(overview, screen, min(max(left, _FEWEST_KEYS), _MOST_KEYS))
+    left = height - sum(line.count("\n") for line in lines) - _AROUND_TIMELINE
+    shown = first_domains(overview.statuses, min(max(left, _FEWEST_KEYS), _MOST_KEYS))
+    if not shown:
+        return
+    yield _title("Timeline", "what is due first", layout)
+    yield from timeline(shown, now, layout)
+    if more := len(overview.statuses) - len(shown):
+        text = f"{_counted(more, 'more key')}: `dkimctl list --sort-by due` lists all"
+        yield from wrapped(complete(text), layout)
 
 
 def _head(overview: Overview, layout: TableLayout) -> Iterator[str]:
     title = f"{_counted(overview.domains, 'domain')}, {_counted(overview.keys, 'key')}"
-    yield _titled(title, f"on {overview.now:%Y-%m-%d}", layout)
+    yield _title(title, f"on {overview.now:%Y-%m-%d}", layout).lstrip("\n")
     facts = {"Stages": _counts(overview.stages), "In DNS": _counts(overview.states)}
     if overview.states and overview.looked_at is not None:
         facts["In DNS"] += f"; last look {short_time(overview.now - overview.looked_at)} ago"
@@ -203,51 +220,30 @@ def _head(overview: Overview, layout: TableLayout) -> Iterator[str]:
             yield from wrapped(f"{name:<7} {text}", layout)
 
 
-def _urgent(overview: Overview, screen: Screen) -> Iterator[str]:
-    layout = screen.layout
-    if overview.urgent:
-        yield from _title("Urgent", "", layout)
-        rows = grouped((_URGENCIES[Urgency(key.status.urgency)], key) for key in overview.urgent)
-        yield from _rows([_Row("", what, keys) for what, keys in rows.items()], BOLD_RED, layout)
-    if overview.undecided:
-        why = screen.complete("`dkimctl list --sort-by due` says why")
-        yield from _title("For you to decide", why, layout)
-        rows = grouped((str(key.status.action), key) for key in overview.undecided)
-        yield from _rows([_Row("", what, keys) for what, keys in rows.items()], YELLOW, layout)
-
-
 def _section(
     title: str, events: Sequence[Event], until: datetime, now: datetime, layout: TableLayout
 ) -> Iterator[str]:
     """A line for each day and kind of event; for each kind alone if those are many."""
-    yield from _title(title, f"until {until:%Y-%m-%d}", layout)
+    yield _title(title, f"until {until:%Y-%m-%d}", layout)
     overdue = grouped((event.what, event.key) for event in events if event.at < now)
-    rows = [_Row("overdue", what, keys) for what, keys in overdue.items()]
+    rows: list[_Row] = [("overdue", what, keys) for what, keys in overdue.items()]
     yield from _rows(rows, BOLD_RED, layout)
     coming = [event for event in events if event.at >= now]
     by_day = grouped(((str(event.at.date()), event.what), event.key) for event in coming)
-    rows = [_Row(day, what, keys) for (day, what), keys in by_day.items()]
+    rows = [(day, what, keys) for (day, what), keys in by_day.items()]
     if len(rows) > _MOST_DATES:
         firsts = {event.what: str(event.at.date()) for event in reversed(coming)}
         by_kind = grouped((event.what, event.key) for event in coming)
-        rows = [_Row(f"from {firsts[what]}", what, keys) for what, keys in by_kind.items()]
+        rows = [(f"from {firsts[what]}", what, keys) for what, keys in by_kind.items()]
     yield from _rows(rows, CYAN, layout)
     if not events:
         yield "  nothing\n"
 
 
-class _Row(NamedTuple):
-    """A line of a section, about several keys; `day` may be ""."""
-
-    day: str
-    what: str
-    keys: Sequence[ListedKey]
-
-
 def _rows(rows: Sequence[_Row], style: str, layout: TableLayout) -> Iterator[str]:
     """Columns; of the names as many as fit."""
-    days = max((len(row.day) for row in rows), default=0)
-    whats = max((len(row.what) for row in rows), default=0)
+    days = max((len(day) for day, _, _ in rows), default=0)
+    whats = max((len(what) for _, what, _ in rows), default=0)
     for day, what, keys in rows:
         head = f"  {day:<{days}}  " if days else "  "
         count = _counted(len(keys), "key")
@@ -278,7 +274,7 @@ def grouped(pairs: Iterable[tuple[GroupT, ListedKey]]) -> dict[GroupT, list[List
 
 
 def _ages(ages: Sequence[AgeBand], layout: TableLayout) -> Iterator[str]:
-    yield from _title("Age of the keys", "in days", layout)
+    yield _title("Age of the keys", "in days", layout)
     most = max(band.keys for band in ages)
     widest = min(_LONGEST_BAR, layout.width - 24)
     for band in ages:
@@ -288,14 +284,9 @@ def _ages(ages: Sequence[AgeBand], layout: TableLayout) -> Iterator[str]:
         yield f"  {name:<12} {f'{bar} ' if bar else ''}{band.keys:,}\n"
 
 
-def _title(title: str, more: str, layout: TableLayout) -> Iterator[str]:
-    yield "\n"
-    yield _titled(title, more, layout)
-
-
-def _titled(title: str, more: str, layout: TableLayout) -> str:
+def _title(title: str, more: str, layout: TableLayout) -> str:
     more = styled(more, DIM, layout) if more else ""
-    return f"{styled(title, BOLD, layout)} {more}".rstrip() + "\n"
+    return f"\n{styled(title, BOLD, layout)} {more}".rstrip() + "\n"
 
 
 def _counts(counts: Mapping[str, int]) -> str:
@@ -379,18 +370,6 @@ _HEADER = ("DOMAIN", "SELECTOR")
 _MIN_WIDTH = 40
 _GAP = "  "  # between cells
 _LONGEST_PAST, _LONGEST_FUTURE = timedelta(days=730), timedelta(days=365)  # that are drawn
-
-
-def _timeline(overview: Overview, screen: Screen, most: int) -> Iterator[str]:
-    """The lives of the keys of the domains with what is due first."""
-    layout, statuses = screen.layout, first_domains(overview.statuses, most)
-    if not statuses:
-        return
-    yield from _title("Timeline", "what is due first", layout)
-    yield from timeline(statuses, overview.now, layout)
-    if more := len(overview.statuses) - len(statuses):
-        text = f"{_counted(more, 'more key')}: `dkimctl list --sort-by due` lists all"
-        yield from wrapped(screen.complete(text), layout)
 
 
 def timeline(statuses: Sequence[KeyStatus], now: datetime, layout: TableLayout) -> Iterator[str]:

@@ -95,7 +95,7 @@ def overview(
 
 
 def _show_text(session: Session, made: Overview) -> None:
-    from dkimctl.render.overview import Screen, overview_text
+    from dkimctl.render.overview import overview_text
 
     step = ""
     if made.urgent:
@@ -105,7 +105,7 @@ def _show_text(session: Session, made: Overview) -> None:
     reporter = session.reporter
     layout = table_layout(reporter, None)
     lines = shutil.get_terminal_size().lines if sys.stdout.isatty() else _LINES
-    screen = Screen(layout, lines - (len(step) // layout.width + 1), reporter.complete)
-    write_chunks(overview_text(made, screen), None, is_paged=True)
+    height = lines - (len(step) // layout.width + 1)
+    write_chunks(overview_text(made, layout, height, reporter.complete), None, is_paged=True)
     if step:
         reporter.note(step)

@@ -25,7 +25,6 @@ from dkimctl.models.keys import (
 from dkimctl.render.html.overview_page import overview_page
 from dkimctl.render.keys import KEY_COLUMNS, open_keys, short_time
 from dkimctl.render.overview import (
-    Screen,
     make_overview,
     overview_lines,
     overview_text,
@@ -73,7 +72,7 @@ def render(fmt, items, **layout) -> str:
 
 def screen(items, width=100, height=50, **options) -> str:
     layout = TableLayout(width=width, **options)
-    return "".join(overview_text(make_overview(items, NOW, 7 * DAY), Screen(layout, height)))
+    return "".join(overview_text(make_overview(items, NOW, 7 * DAY), layout, height))
 
 
 def test_a_table_of_80_columns_has_what_matters_with_names_in_their_own_script():
