@@ -234,16 +234,6 @@ class TestSuccessors:
                 today(),
             ]
 
-    def test_a_profile_with_keys_disabled_by_default_rotates_too(self, cli, import_, ledger):
-        config = "profiles: {sandbox: {defaults: {enable: false, default: 1}}}\n"
-        words = ("--sandbox", "--config", cli.write("config.yaml", config))
-        import_(days=181)
-        specs = cli("rotate", *words).out
-        assert cli("register", *words, "-", stdin=specs).status == 0
-        assert cli("rotate", *words).out.endswith("\n[]\n")
-        with ledger() as opened:
-            assert opened.of_domain("example.com")[1].enable is True
-
     def test_the_options_apply_to_the_selected_domains(self, cli, import_):
         for domain in ("a.example", "b.example", "c.example.net"):
             import_(domain, days=40)
@@ -406,37 +396,17 @@ class TestRetired:
         status, shown = on_terminal([*NO_CHECK, "example.com"])
         assert (status, "DOMAIN" in shown) == (0, True)
 
+    def test_what_cannot_be_written_is_not_looked_at(self, cli, pair):
+        done = cli("rotate", "--sandbox", "--retired", "--output", "no/such.json")
+        assert (done.status, "due" in done.err) == (4, False)
+        assert "its directory does not exist" in done.err
+
     def test_one_that_is_due_is_not_listed_but_told_with_the_command(self, cli, pair):
         done = cli(*NO_CHECK)
         assert (done.status, done.json["count"]) == (1, 1)
         assert "mail.example.net (selector s1) is due, but check first: its successor" in done.err
         assert "never seen published" in done.err
         assert "dkimctl check-dns --sandbox mail.example.net" in done.err
-
-    def test_an_old_look_does_not_count(self, cli, pair, ledger):
-        with ledger(days=1.1) as opened:
-            opened.note_looks({key_of("example.com", "s2"): "published"})
-        done = cli(*NO_CHECK, "example.com")
-        assert (done.status, done.json["count"]) == (1, 0)
-        assert "example.com (selector s1) is due, but check first" in done.err
-        assert cli(*NO_CHECK, "example.com", "--max-age-of-check", "2d").json["count"] == 1
-
-    def test_dns_is_asked_and_without_an_answer_nothing_is_listed(self, cli, import_, ledger):
-        """The zone of a domain below .invalid is not known, or the root cannot be asked."""
-        import_("mail.invalid", "s1", days=200)
-        import_("mail.invalid", "s2", days=18)
-        with ledger(days=18) as opened:
-            opened.note_replacements({key_of("mail.invalid", "s2"): "s1"})
-            opened.note_looks({key_of("mail.invalid", "s2"): "published"})
-        with ledger() as opened:
-            opened.note_looks({key_of("mail.invalid", "s2"): "published"})
-        assert cli(*NO_CHECK).json["count"] == 1
-        done = cli("rotate", "--sandbox", "--retired")
-        assert (done.status in {1, 4}, done.json["count"]) == (True, 0), done.err
-        assert "mail.invalid (selector s1) is due, but check first" in done.err
-        done = cli("rotate", "--sandbox", "--retired", "--output", "no/such.json")
-        assert "due" not in done.err, "what cannot be written is not looked at"
-        assert "its directory does not exist" in done.err
 
     @pytest.mark.parametrize(("count", "domains"), [(2, " d0.example.org d1.example.org"), (6, "")])
     def test_the_hint_can_be_typed(self, cli, import_, ledger, count, domains):
@@ -496,17 +466,6 @@ class TestRetired:
         assert "nothing is retired" in done.err
         script = cli("rotate", "--sandbox", "--retired", "example.com", "--format", "nsupdate")
         assert (script.status, script.out) == (0, "")
-
-    def test_a_forgotten_key_is_no_longer_listed(self, cli, pair, ledger):
-        listed = cli(*NO_CHECK, "example.com")
-        refused = cli("ledger", "forget", "--sandbox", "*")
-        assert (refused.status, refused.out) == (1, "")
-        with ledger() as opened:
-            opened.note_looks({key_of("example.com", "s1"): "missing"})
-        dropped = cli("ledger", "forget", "--sandbox", "*")
-        assert (dropped.status, dropped.json) == (0, listed.json)
-        assert cli(*NO_CHECK, "example.com").json["count"] == 0
-        assert cli("show-dns", "--sandbox", "--format", "json").json["count"] == 3
 
     def test_records_of_retired_keys_are_not_published_again(self, cli, pair):
         retired = cli.write("retired.json", cli(*NO_CHECK, "example.com").out)

@@ -134,19 +134,6 @@ def test_a_successor_that_is_published_now_retires_the_old_key(review, dns, pair
     assert history(open_ledger).published_at == NOW - 20 * DAY
 
 
-def test_a_successor_that_vanished_does_not(review, dns, open_ledger):
-    """The zone was restored from a backup."""
-    with open_ledger() as ledger:
-        ledger.note_looks({NEW: "published"})
-    status, unanswered = review()
-    assert (status.stage, status.is_over, unanswered) == (Stage.DUE, False, frozenset())
-    assert "DNS now: missing" in status.reason
-    assert history(open_ledger).verdict == "missing"
-    assert history(open_ledger).published_at is None
-    status, _ = review()
-    assert status.stage is Stage.DUE, "until it is seen published"
-
-
 def test_a_silent_server_lists_nothing_and_changes_nothing(review, dns, pair, open_ledger):
     record = pair[1].record
     dns.values[record.fqdn] = record.value
