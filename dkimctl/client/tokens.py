@@ -99,15 +99,11 @@ class TokenProvider:
         try:
             return request(token.access_token)
         except TokenRejected as rejection:
-            if rejection.status == 403:
-                self._discard_once(token)
+            with self._lock:
+                if rejection.status == 403 and token is not self._discarded:
+                    self._discarded = token
+                    self._discard(token)
             raise
-
-    def _discard_once(self, token: Token) -> None:
-        with self._lock:
-            if token is not self._discarded:
-                self._discarded = token
-                self._discard(token)
 
     def _replace(self, rejected: Token, rejection: TokenRejected) -> Token:
         """A token to use instead of `rejected`; another thread may have renewed it already."""
@@ -120,7 +116,16 @@ class TokenProvider:
             try:
                 return self._renew(renewals)
             except CredentialsError as error:
-                raise _irreplaceable(rejected, rejection, error) from None
+                message = rejection.message
+                hint = (
+                    "the token may have expired, and a new one cannot be obtained: "
+                    f"{error.message}; {error.hint}"
+                )
+                if rejected.obtained_at is None and rejection.status == 403:
+                    message = "the service refused the token in DKIMCTL_ACCESS_TOKEN (403)"
+                    hint = "set the variable to a valid token, or unset it and run `dkimctl login`"
+                status, body = rejection.status, rejection.body
+                raise TokenRejected(message, hint=hint, status=status, body=body) from None
 
     def _renew(self, renewals: int) -> Token:
         """Obtain a token. `renewals` is their number before the caller waited for the lock.
@@ -141,18 +146,3 @@ class TokenProvider:
         self._is_unproven = True
         self._persist(token)
         return token
-
-
-def _irreplaceable(
-    token: Token, rejection: TokenRejected, error: CredentialsError
-) -> TokenRejected:
-    """The error for a token that the service refused, and that `error` keeps from being renewed."""
-    message = rejection.message
-    hint = (
-        "the token may have expired, and a new one cannot be obtained: "
-        f"{error.message}; {error.hint}"
-    )
-    if token.obtained_at is None and rejection.status == 403:
-        message = "the service refused the token in DKIMCTL_ACCESS_TOKEN (403)"
-        hint = "set the variable to a valid token, or unset it and run `dkimctl login`"
-    return TokenRejected(message, hint=hint, status=rejection.status, body=rejection.body)
