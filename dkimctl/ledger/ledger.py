@@ -476,7 +476,10 @@ class Ledger:
     def _rows(self, query: str, *values: object) -> Iterator[Any]:
         """The rows of a query whose first value is the account."""
         with translate_errors(self._path):
-            yield from self._connection.execute(query, (self._account_id, *values))
+            cursor = self._connection.execute(query, (self._account_id, *values))
+            # `yield from` would also close it: after the ledger, for a reader that stops early.
+            for row in cursor:  # noqa: UP028
+                yield row
 
     def _delete(self, which: str, names: Iterable[Sequence[object]]) -> None:
         """Delete rows by the first two values of each name, within a transaction."""

@@ -54,6 +54,11 @@ class Keyring(KeyringBackend):
 """
 
 
+STORES = pytest.mark.parametrize(
+    "store", ["file", pytest.param("keyring", marks=pytest.mark.nightly)]
+)
+
+
 class Machine:
     """Runs commands in copies of a home directory."""
 
@@ -126,7 +131,12 @@ def assert_it_is_logged_in_or_says_what_to_do(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize(
-    ("store", "former"), [("file", None), ("file", "keyring"), ("keyring", "file")]
+    ("store", "former"),
+    [
+        ("file", None),
+        pytest.param("file", "keyring", marks=pytest.mark.nightly),
+        pytest.param("keyring", "file", marks=pytest.mark.nightly),
+    ],
 )
 def test_a_killed_login_is_found_by_logout_and_repaired_by_login(
     machine, live_service, store, former
@@ -146,7 +156,7 @@ def test_a_killed_login_is_found_by_logout_and_repaired_by_login(
     assert step > 6
 
 
-@pytest.mark.parametrize("store", ["file", "keyring"])
+@STORES
 def test_a_killed_deletion_of_a_profile_is_finished_by_the_next(machine, live_service, store):
     account, other = live_service.create_client(), live_service.create_client()
     assert machine.log_in(store, other).status == 0
@@ -171,7 +181,7 @@ def test_a_killed_deletion_of_a_profile_is_finished_by_the_next(machine, live_se
     assert step > 5
 
 
-@pytest.mark.parametrize("store", ["file", "keyring"])
+@STORES
 def test_a_killed_logout_is_finished_by_the_next(machine, live_service, store):
     account = live_service.create_client()
     assert machine.log_in(store, account).status == 0
