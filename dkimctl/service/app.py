@@ -84,7 +84,9 @@ def create_app(
         dumps=json.dumps  # pure ASCII, as echoed names may hold lone surrogates
     )
     add_error_handlers(app)
-    bodies = Bodies(max_body, at_once=max(1, threads * 3 // 4))
+    # Some threads are left for requests without a body, if there are many.
+    at_once = threads * 3 // 4 if threads >= 16 else threads
+    bodies = Bodies(max_body, at_once)
     app.add_route("/oauth2/token", TokenResource(store, clock, bodies))
     registrar = Registrar(store, keys.make_all, clock)
     app.add_route("/domain/dkim", DkimResource(registrar, max_domains, bodies))

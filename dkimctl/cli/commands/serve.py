@@ -55,9 +55,9 @@ def serve(
         int,
         typer.Option(
             metavar="N",
-            min=4,
+            min=1,
             max=1024,
-            help="Requests that each process answers at the same time, 4 to 1024.",
+            help="Requests that each process answers at the same time, 1 to 1024.",
         ),
     ] = 256,
     workers: Annotated[
