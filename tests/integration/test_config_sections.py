@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 SECTIONS = """
@@ -51,18 +49,3 @@ def test_status_shows_nothing_of_dns(cli, config, fmt):
     before = run(cli, "status", "--sandbox", "-f", fmt)
     config(SECTIONS)
     assert run(cli, "status", "--sandbox", "-f", fmt) == before
-
-
-def test_all_problems_of_the_sections_are_told(cli, config):
-    config(
-        "dns: [{provider: octodns, settings: {token: hunter2}}]\n"
-        "rotation: {max_age: 1y}\n"
-        'notify: {webhook: "http://me:hunter2@\\e[2J.example/"}\n'
-    )
-    done = run(cli, "show-dns", "--format", "json")
-    assert (done.status, done.out) == (2, "")
-    assert [error["message"].split(": ")[0] for error in json.loads(done.err)["errors"]] == [
-        f"config.yaml:{place}" for place in ("1:7", "1:45", "2:21", "3:19")
-    ]
-    assert "hunter2" not in done.err
-    assert "\x1b" not in done.err

@@ -210,18 +210,6 @@ def test_login_without_a_terminal_says_what_is_missing(cli, account, missing):
     assert f"DKIMCTL_{missing.replace('-', '_').upper()}" in done.err
 
 
-def test_without_a_keyring_the_message_names_two_alternatives(cli, account):
-    done = cli(
-        "login", "--auth-url", account["DKIMCTL_AUTH_URL"], "--base-url",
-        account["DKIMCTL_BASE_URL"], "--client-id", account["DKIMCTL_CLIENT_ID"], "--secret-stdin",
-        stdin=account["DKIMCTL_CLIENT_SECRET"],
-        env={"PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring"},
-    )  # fmt: skip
-    assert done.status == 3
-    assert "DKIMCTL_CLIENT_SECRET" in done.err
-    assert "--credential-store file" in done.err
-
-
 @pytest.mark.parametrize(
     ("base_url", "said"),
     [

@@ -62,11 +62,6 @@ def test_a_list_of_all_profiles(cli, login, account, config, on_terminal):
     assert account["DKIMCTL_CLIENT_SECRET"] not in shown
 
 
-def test_the_group_alone_shows_its_help(cli):
-    done = cli("profile")
-    assert (done.status, "Usage: dkimctl profile" in done.out) == (0, True)
-
-
 def test_option_environment_config_and_use_take_precedence_in_this_order(
     cli, login, account, config
 ):
