@@ -44,7 +44,11 @@ def store_login(session: Session, secret: Secret, token: Token) -> None:
         before = session.credential_store.entries(session.account)
         try:
             write_logins(session.state_dir, changed, replaced)
-            _store_credentials(session, secret, token)
+            store = session.credential_store
+            store.set_secret(session.account, secret)
+            if not store.set_token(session.account, token):
+                text = f"{store.name} cannot hold the token; each command will get its own"
+                session.reporter.warn(text)
             if signals:
                 raise KeyboardInterrupt
         except BaseException:
@@ -130,13 +134,6 @@ def _may_have_credentials(session: Session, login: Login) -> bool:
         return session.has_credentials(login)
     except CredentialsError:
         return True
-
-
-def _store_credentials(session: Session, secret: Secret, token: Token) -> None:
-    store = session.credential_store
-    store.set_secret(session.account, secret)
-    if not store.set_token(session.account, token):
-        session.reporter.warn(f"{store.name} cannot hold the token; each command will get its own")
 
 
 def _delete_unused(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -22,7 +22,6 @@ from dkimctl.cli.output import next_steps
 from dkimctl.cli.output.destination import require_writable, write_chunks
 from dkimctl.cli.output.options import read_zone
 from dkimctl.cli.output.results import AttentionWarnings, worst
-from dkimctl.cli.output.streams import Reporter
 from dkimctl.cli.selection import (
     SelectionArgument,
     read_retirement_policy,
@@ -45,7 +44,7 @@ from dkimctl.text.grouping import counted
 
 if TYPE_CHECKING:
     from dkimctl.cli.session import Session
-    from dkimctl.handoff.sheet import Place, Sheet, SheetRecord
+    from dkimctl.handoff.sheet import Place, Sheet
 
 app = App()
 SheetRecords = list[tuple[Registration, DnsRecord]]
@@ -59,6 +58,7 @@ _BY_SUFFIX = {
     ".txt": SheetFormat.TEXT,
 }
 _MAX_CONTACT = 200  # characters
+_MANY = 100  # names, whose lookups may take longer than a second
 
 
 def _read_contact(text: str) -> str:
@@ -70,19 +70,6 @@ def _read_contact(text: str) -> str:
             hint=f"write at most {_MAX_CONTACT}, such as an email address",
         )
     return contact
-
-
-def _sheet_format(fmt: SheetFormat | None, output: Path | None) -> SheetFormat:
-    """The format that is named, or that the suffix of the file stands for. Raises UsageError."""
-    suffix = output.suffix if output else ""
-    known = fmt or _BY_SUFFIX.get(suffix.lower())
-    if known is None:
-        raise UsageError(
-            f"in --output: no format has the suffix {quoted(suffix)}",
-            hint="write .html, .md, .txt or .json, or name the format with --format; for PDF, "
-            "print the .html in a browser",
-        )
-    return known
 
 
 @app.command(
@@ -150,7 +137,14 @@ def handoff(
 
     session = open_session(ctx)
     panel = provider_with(provider) if provider else None
-    fmt = _sheet_format(fmt, output)
+    suffix = output.suffix if output else ""
+    fmt = fmt or _BY_SUFFIX.get(suffix.lower())
+    if fmt is None:
+        raise UsageError(
+            f"in --output: no format has the suffix {quoted(suffix)}",
+            hint="write .html, .md, .txt or .json, or name the format with --format; for PDF, "
+            "print the .html in a browser",
+        )
     if fmt is SheetFormat.JSON and language is not None:
         raise UsageError("--language has no effect with --format json", hint="leave it out")
     if assume_successors and not retired:
@@ -174,9 +168,6 @@ def handoff(
     return worst([status, unmatched, answered])
 
 
-_MANY = 100  # names, whose lookups may take longer than a second
-
-
 def _find_places(
     session: Session, names: Sequence[str], zones: Sequence[str]
 ) -> tuple[Mapping[str, Place], ExitCode]:
@@ -197,26 +188,21 @@ def _find_places(
         session.reporter.note(f"dkimctl: looking up the zones of {len(names)} names in DNS")
     places = find_places(names, system_nameservers)
     troubles = {place.trouble for place in places.values()}
-    _warn_of_places(session.reporter, places)
-    if Trouble.NO_ANSWER in troubles:
-        return places, ExitCode.SERVICE
-    return places, ExitCode.NO if Trouble.NO_ZONE in troubles else ExitCode.OK
-
-
-def _warn_of_places(reporter: Reporter, places: Mapping[str, Place]) -> None:
-    """Warn once for each reason, with the names that it is about."""
+    # A warning for each reason, with the names that it is about.
     names_of: dict[tuple[str, str], list[str]] = {}
     for name, place in places.items():
         if place.trouble:
             what = "name servers" if place.zone else "zone"
             names_of.setdefault((what, place.reason), []).append(place.zone or name)
-    for (what, reason), names in names_of.items():
-        unique = list(dict.fromkeys(names))
-        reporter.warn(
-            f"the {what} of {few(unique)} could not be found: {reason}",
+    for (what, reason), about in names_of.items():
+        session.reporter.warn(
+            f"the {what} of {few(list(dict.fromkeys(about)))} could not be found: {reason}",
             hint="the sheet says so; to name the zone yourself, use --zone ZONE",
             code="place_unknown",
         )
+    if Trouble.NO_ANSWER in troubles:
+        return places, ExitCode.SERVICE
+    return places, ExitCode.NO if Trouble.NO_ZONE in troubles else ExitCode.OK
 
 
 def _show_sheet(
@@ -228,7 +214,14 @@ def _show_sheet(
     reporter = session.reporter
     write_chunks([render_sheet(sheet, fmt, language)], output, is_paged=fmt is SheetFormat.TEXT)
     records = sheet.records
-    _warn_too_long(reporter, [] if sheet.is_removal else records)
+    too_long = [named(one) for one in records if one.is_too_long and not sheet.is_removal]
+    if too_long:
+        reporter.warn(
+            f"longer than the DNS provider's panel takes: {len(too_long)} ({few(too_long)})",
+            hint="ask the provider, use its API (`dkimctl publish`), or register a key of 1024 "
+            "bits; the sheet says so, too",
+            code="too_long",
+        )
     counts = {"records": len(records), "zones": len(sheet.zones)}
     what = f"{counted(len(records), 'record')} in {counted(len(sheet.zones), 'zone')}"
     reporter.summarize(f"wrote {output} ({what})" if output else what, counts)
@@ -238,17 +231,6 @@ def _show_sheet(
         check = next_steps.check(selected)
         step = f"deleted: {check}" if sheet.is_removal else f"added: {wait}"
         reporter.note(f"when the records are {step}")
-
-
-def _warn_too_long(reporter: Reporter, records: Iterable[SheetRecord]) -> None:
-    too_long = [named(record) for record in records if record.is_too_long]
-    if too_long:
-        reporter.warn(
-            f"longer than the DNS provider's panel takes: {len(too_long)} ({few(too_long)})",
-            hint="ask the provider, use its API (`dkimctl publish`), or register a key of 1024 "
-            "bits; the sheet says so, too",
-            code="too_long",
-        )
 
 
 def _needed_records(
