@@ -65,17 +65,6 @@ def referral(*hosts, zone="example.com", glue=()):
     return make
 
 
-def from_below(made):
-    """What a server answers that has the zone itself."""
-    made.flags |= dns.flags.AA
-    made.answer = [dns.rrset.from_text("example.com.", 60, "IN", "NS", "ns9.example.com.")]
-
-
-def from_below_without_ns(made):
-    made.flags |= dns.flags.AA
-    made.authority = [dns.rrset.from_text("example.com.", 60, "IN", "SOA", *SOA)]
-
-
 def denial(made):
     made.flags |= dns.flags.AA
     made.set_rcode(dns.rcode.NXDOMAIN)
@@ -141,25 +130,9 @@ def test_glue_of_a_host_outside_of_the_zone_above_is_not_believed(find):
     assert find({A: forged})[1][-1] == "ns.other.test (192.0.2.3), only in the delegation"
 
 
-def test_host_of_the_delegation_whose_address_is_not_known_is_named(find):
-    changes = {("old.example.net", "A"): NoAnswer("SERVFAIL")}
-    _, labels = find({A: referral("ns1.example.com", "old.example.net")}, changes)
-    assert labels == [
-        "old.example.net, only in the delegation",
-        BOTH[0],
-        f"{BOTH[1]}, only in the zone's own NS records",
-    ]
-
-
 def test_zone_whose_own_ns_records_have_no_address_is_found_by_its_delegation(find):
     _, labels = find({A: AGREES}, {("example.com", "NS"): ["nowhere.example.com."]})
     assert labels == [f"{label}, only in the delegation" for label in BOTH]
-
-
-@pytest.mark.parametrize("answer", [from_below, from_below_without_ns])
-def test_delegation_adds_nothing_if_the_servers_above_have_the_zone_itself(find, answer):
-    zone, labels = find({A: SILENT, B: answer})
-    assert (labels, zone.unknown_delegation) == (BOTH, "")
 
 
 @pytest.mark.parametrize(
@@ -192,21 +165,3 @@ def test_only_three_silent_servers_are_waited_for(resolver_with):
     )
     assert asyncio.run(zones.zone("example.com")).unknown_delegation
     assert sum(len(server.asked) for server in servers.values()) == 3
-
-
-def test_one_server_of_the_zone_above_is_asked_once_per_zone(resolver_with):
-    names = [f"example{number}.com" for number in range(20)]
-    records = {(name, kind): data for name in names for kind, data in
-               (("SOA", SOA), ("NS", ["ns.other.test."]))}  # fmt: skip
-    resolver = resolver_with(RECORDS | records)
-    servers = {address: Answering(denial) for address in (A, B, "192.0.2.3")}
-    for name in names:
-        servers[A].answer = referral("ns.other.test", zone=name)
-
-    async def work():
-        zones = ZoneServers(resolver, servers.__getitem__)
-        await asyncio.gather(*map(zones.zone, names))
-
-    asyncio.run(work())
-    assert servers[A].asked == [f"NS {name}" for name in names]
-    assert len([asked for asked in resolver.asked if asked[0] == "com"]) == 2

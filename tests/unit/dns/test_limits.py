@@ -78,23 +78,6 @@ def test_limit_is_learned_from_single_questions(limiting):
     assert asyncio.run(work()) < 3 * 32
 
 
-def test_single_lost_answers_show_no_limit(name_server, reply, over_tcp):
-    lost = {MANY[number].section for number in (3, 70, 200)}
-    there = name_server(
-        lambda wire: () if any(section in wire for section in lost) else [reply(wire)], over_tcp()
-    )
-
-    async def work():
-        async with asking(there) as server:
-            answers = await ask_all(server)
-            asked = len(there.asked)
-            await server.prefetch(MANY)
-            assert len(there.asked) >= asked + len(MANY)
-            return answers
-
-    assert {answer.values for answer in asyncio.run(work())} == {(b"v=DKIM1",), (b"over TCP",)}
-
-
 def test_limiting_server_without_tcp_is_asked_over_udp(name_server, reply):
     seen = set()
 

@@ -96,18 +96,6 @@ def test_all_are_sent_before_the_first_answer_and_answers_come_in_any_order(
     assert are_right(ask(serve(hold)))
 
 
-@pytest.mark.parametrize("number", [1, 7])
-def test_no_more_than_allowed_are_in_flight(serve, stream, echo, number):
-    asked = []
-
-    def note(wire):
-        asked.append(wire)
-        return stream.frame(echo(wire)), False
-
-    assert are_right(ask(serve(note), in_flight=number))
-    assert len(asked) == len(MANY)
-
-
 def test_answers_may_come_in_pieces_of_any_size(name_server, stream, echo):
     async def over_tcp(reader, writer):
         while True:
@@ -180,13 +168,6 @@ def test_garbage_between_answers_is_ignored(serve, stream, echo, garbage):
     assert are_right(answers, MANY[:3])
 
 
-@pytest.mark.parametrize(
-    "data", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\xff\xff", b"\xff\xff\0\0", bytes(range(256))]
-)
-def test_garbage_alone_has_no_answer(serve, data):
-    assert ask(serve(lambda wire: (data, True)), MANY[:3], raises=ConnectionLost) == {}
-
-
 def test_endless_stream_takes_bounded_time(name_server):
     sent = itertools.count()
 
@@ -222,12 +203,6 @@ def test_one_lost_answer_does_not_lose_the_others(serve, stream, echo):
 def test_truncated_answer_cannot_be_read(serve, stream, reply):
     truncated = lambda wire: (stream.frame(reply(wire, "", flags="AA TC")), False)  # noqa: E731
     assert ask(serve(truncated), ASKED, raises=UnreadableAnswer) == {}
-
-
-def test_no_question_opens_no_connection(serve):
-    there = serve()
-    assert ask(there, ()) == {}
-    assert there.connections == 0
 
 
 @pytest.mark.parametrize(

@@ -52,19 +52,6 @@ def test_a_server_that_is_silent_is_logged_for_each_way_of_asking(name_server, l
     assert all(": TXT s1._domainkey.example.com: no answer" in line for line in logged())
 
 
-def test_a_truncated_answer_is_logged(name_server, logged, reply):
-    there = name_server(lambda wire: [reply(wire, "", flags="AA TC")])
-    with pytest.raises(NoAnswer):
-        run(there)
-    assert logged()[0].endswith(": TXT s1._domainkey.example.com: truncated")
-
-
-def test_nothing_is_made_of_answers_without_a_reader(name_server, caplog):
-    run(name_server(), prefetch=True)
-    assert not caplog.records
-    assert not QueryLog(Address("192.0.2.1")).is_on
-
-
 @pytest.mark.parametrize(
     ("answer", "text"),
     [
@@ -93,11 +80,3 @@ def test_records_of_other_types_are_told(logged):
     asked = make_question("example.com", NS)
     QueryLog(Address("192.0.2.1")).answered("UDP", asked, Answer(0, True, False, message=made), 0.0)
     assert logged() == ['192.0.2.1 UDP: NS example.com: NOERROR aa, "ns1.example.net."']
-
-
-def test_an_error_is_logged(logged):
-    error = ConnectionRefusedError(111, "Connection refused")
-    QueryLog(Address("192.0.2.1")).failed("TCP", ASKED, 0.0, error)
-    assert logged() == [
-        "192.0.2.1 TCP: TXT s1._domainkey.example.com: no answer: Connection refused"
-    ]

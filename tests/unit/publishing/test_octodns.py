@@ -175,15 +175,6 @@ def test_a_provider_that_writes_whole_zones_loses_no_other_record(target, direct
     assert records(directory).keys() == before.keys() - ours
 
 
-def test_aliases_and_delegations_are_told(target):
-    delegated = "s1._domainkey.x.sub.example.com"
-    assert target.read("example.com", [D2, delegated, D1.upper()]) == {
-        D2: NameState(alias="key.example.net"),
-        delegated: NameState(delegated="sub.example.com"),
-        D1.upper(): RETIRED,
-    }
-
-
 def test_a_name_that_has_changed_meanwhile_is_left_alone(target, directory):
     changes = [change(D1, KEY), change(D2, KEY), change(D3, KEY)]
     done = errors(target.apply("example.com", changes))
@@ -212,15 +203,6 @@ def test_zones_in_other_scripts_are_found(target, directory):
 def test_a_zone_without_a_form_in_dns_hides_no_other(target, monkeypatch):
     monkeypatch.setattr(YamlProvider, "list_zones", lambda provider: ["☃.example.", "example.com."])
     assert target.find_zones([D1]) == {D1: "example.com"}
-
-
-def test_a_zone_that_is_not_there_is_not_made(target, directory):
-    name = "s1._domainkey.example.net"
-    with pytest.raises(NegativeAnswer, match=r"has no zone example\.net"):
-        target.read("example.net", [name])
-    done = errors(target.apply("example.net", [change(name, KEY)]))
-    assert isinstance(done[name], NegativeAnswer)
-    assert [path.name for path in directory.iterdir()] == ["example.com.yaml"]
 
 
 class HTTPError(OSError):

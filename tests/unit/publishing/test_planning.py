@@ -52,13 +52,6 @@ def test_applied_is_published_and_the_second_plan_is_empty(registrations):
     assert target.calls.count(("apply", "example.com")) == 1
 
 
-def test_names_without_a_zone_are_uncovered(make_registration):
-    inside, outside = make_registration("example.com"), make_registration("example.org")
-    plan = make_plan([outside, inside], _configured(FakeTarget("example.com")))
-    assert plan.uncovered == [outside]
-    assert [change.registration for change in plan.changes] == [inside]
-
-
 def test_two_registrations_of_the_same_name_are_blocked(make_registration):
     one = make_registration("b._domainkey.example.com", "a")
     other = make_registration("example.com", "A._domainkey.b")
