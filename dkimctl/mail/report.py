@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import NamedTuple
@@ -92,19 +93,14 @@ class MailReport(NamedTuple):
 
 def alignment(sign_domain: str, from_domains: Sequence[str]) -> Alignment:
     """How a signing domain is aligned with the From field."""
-    found = {_alignment(sign_domain, domain) for domain in from_domains}
+    found = set()
+    for domain in from_domains:
+        labels = zip(reversed(sign_domain.split(".")), reversed(domain.split(".")), strict=False)
+        common = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], labels))
+        if sign_domain == domain:
+            found.add(Alignment.STRICT)
+        elif sign_domain.endswith(f".{domain}") or domain.endswith(f".{sign_domain}"):
+            found.add(Alignment.RELAXED)
+        elif common > 1:
+            found.add(Alignment.POSSIBLE)
     return next((one for one in Alignment if one in found), Alignment.NONE)
-
-
-def _alignment(one: str, other: str) -> Alignment:
-    if one == other:
-        return Alignment.STRICT
-    if one.endswith(f".{other}") or other.endswith(f".{one}"):
-        return Alignment.RELAXED
-    ends = zip(reversed(one.split(".")), reversed(other.split(".")), strict=False)
-    common = 0
-    for label, same in ends:
-        if label != same:
-            break
-        common += 1
-    return Alignment.POSSIBLE if common > 1 else Alignment.NONE

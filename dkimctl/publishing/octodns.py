@@ -50,8 +50,8 @@ class OctodnsTarget:
         self._zones = zones
         self._failures = Failures(class_name, settings)
         cls = load_class(class_name)
-        self._make: Callable[[], Any] = lambda: self._failures.opening(
-            lambda: _make_provider(cls, settings)
+        self._make: Callable[[], Any] = lambda: self._failures.trying(
+            "start", lambda: _make_provider(cls, settings), is_opening=True
         )
         self._lock = threading.Lock()
         self._provider: Any = None
@@ -219,59 +219,42 @@ def _may_stay(change: Change) -> bool:
 
 def load_class(class_name: str) -> Any:
     """The class of this name. Raises UsageError, with the command that installs it."""
-    # Keep what libraries warn of off standard error: with `warnings`, or by a logger. Without any
-    # handler, Python writes warnings of every logger there.
-    logging.captureWarnings(True)
-    root = logging.getLogger()
-    if not root.handlers:
-        root.addHandler(logging.NullHandler())
+    _silence_libraries()
+    name, hint = printable(class_name), "check `class` of `dns` in the config file"
+    module_name, _, attribute = class_name.rpartition(".")
+    package = class_name.partition(".")[0]
     try:
         import_module("octodns")
-    except ModuleNotFoundError:
-        raise UsageError(
-            "`provider: octodns` needs octoDNS, which is not installed",
-            hint="run `pip install 'dkimctl[octodns]'`",
-        ) from None
-    found = _find_class(class_name)
+        found = getattr(import_module(module_name), attribute, None)
+    except ModuleNotFoundError as error:
+        message = f"cannot import {name}: there is no module {printable(str(error.name))}"
+        hint += ", and that its package is complete"
+        if error.name == "octodns":
+            message = "`provider: octodns` needs octoDNS, which is not installed"
+            hint = "run `pip install 'dkimctl[octodns]'`"
+        elif error.name == package:
+            message = f"the package of {name} is not installed"
+            hint = f"install it beside dkimctl: pip install {package.replace('_', '-')}"
+        raise UsageError(message, hint=hint) from None
+    except Exception as error:  # noqa: BLE001 - a module can raise anything while it is imported
+        reason = short_line(str(error)) or type(error).__name__
+        hint = "update octodns and the package of the provider"
+        raise UsageError(f"cannot import {name}: {reason}", hint=hint) from None
     if found is None:
-        raise UsageError(
-            f"there is no such class: {printable(class_name)}",
-            hint="check `class` of `dns` in the config file",
-        )
+        raise UsageError(f"there is no such class: {name}", hint=hint)
     if not all(hasattr(found, method) for method in ("populate", "plan", "apply")):
-        raise UsageError(
-            f"{printable(class_name)} is not an octoDNS provider that can change DNS",
-            hint="check `class` of `dns` in the config file",
-        )
+        message = f"{name} is not an octoDNS provider that can change DNS"
+        raise UsageError(message, hint=hint)
     return found
 
 
-def _find_class(class_name: str) -> Any:
-    """None if its module does not have it."""
-    module_name, _, name = class_name.rpartition(".")
-    try:
-        return getattr(import_module(module_name), name, None)
-    except ModuleNotFoundError as error:
-        raise _no_module(class_name, error.name) from None
-    except Exception as error:  # noqa: BLE001 - a module can raise anything while it is imported
-        reason = short_line(str(error)) or type(error).__name__
-        raise UsageError(
-            f"cannot import {printable(class_name)}: {reason}",
-            hint="update octodns and the package of the provider",
-        ) from None
-
-
-def _no_module(class_name: str, missing: str | None) -> UsageError:
-    package = class_name.partition(".")[0]
-    if missing == package:
-        return UsageError(
-            f"the package of {printable(class_name)} is not installed",
-            hint=f"install it beside dkimctl: pip install {package.replace('_', '-')}",
-        )
-    return UsageError(
-        f"cannot import {printable(class_name)}: there is no module {printable(str(missing))}",
-        hint="check `class` of `dns` in the config file, and that its package is complete",
-    )
+def _silence_libraries() -> None:
+    """Keep what libraries warn of off standard error: with `warnings`, or by a logger."""
+    logging.captureWarnings(True)
+    # Without any handler, Python writes warnings of every logger to standard error.
+    root = logging.getLogger()
+    if not root.handlers:
+        root.addHandler(logging.NullHandler())
 
 
 def _make_provider(cls: Any, settings: Mapping[str, object]) -> Any:

@@ -43,45 +43,40 @@ class Failures:
                 self._redactor.add(secret)
                 self._redactor.add(Secret(text))
 
-    def opening(self, work: Callable[[], Any]) -> Any:
-        """Make a provider, which can already connect; what it does not take is a UsageError."""
-        return self._run(work, self._not_made)
+    def trying(
+        self, doing: str, work: Callable[[], Any], names: Collection[str] = (), *,
+        is_opening: bool = False,
+    ) -> Any:  # fmt: skip
+        """Let a provider work on `names`. Raises DnsRefused, ServiceError.
 
-    def trying(self, doing: str, work: Callable[[], Any], names: Collection[str]) -> Any:
-        """Let a provider work on `names`; raises DnsRefused, or ServiceError."""
-        return self._run(work, lambda failure: self._failed(doing, failure, names))
-
-    def _run(self, work: Callable[[], Any], explain: Callable[[Exception], DkimctlError]) -> Any:
+        `is_opening`: it is made, which can already connect; what it does not take is a UsageError.
+        """
+        error: DkimctlError
         try:
             return work()
         except DkimctlError:
             raise
         except Exception as failure:  # noqa: BLE001 - each provider raises its own
-            error = explain(failure)
+            message = f"{self._label} cannot {doing}: {self._shown(failure)}"
+            settings = "`settings` of `dns` in the config file"
+            if is_opening and isinstance(failure, (TypeError, ValueError)):
+                error = UsageError(
+                    f"cannot use {self._label} with these settings: {self._shown(failure)}",
+                    hint=f"check {settings}: the class documents what it takes",
+                )
+            elif is_refusal(failure, _text_of(failure), names):
+                error = DnsRefused(
+                    message,
+                    hint=f"check the credentials in {settings}, and that they allow to read and "
+                    "change the zone",
+                )
+            else:
+                error = ServiceError(
+                    message,
+                    hint=f"check the provider, and its {settings}; then run the same command again",
+                )
         # Raised here so that the failure, which can quote a secret, is not its context.
         raise error
-
-    def _not_made(self, failure: Exception) -> DkimctlError:
-        if not isinstance(failure, (TypeError, ValueError)):
-            return self._failed("start", failure)
-        return UsageError(
-            f"cannot use {self._label} with these settings: {self._shown(failure)}",
-            hint="check `settings` of `dns` in the config file: the class documents what it takes",
-        )
-
-    def _failed(self, doing: str, failure: Exception, names: Collection[str] = ()) -> DkimctlError:
-        message = f"{self._label} cannot {doing}: {self._shown(failure)}"
-        if is_refusal(failure, _text_of(failure), names):
-            return DnsRefused(
-                message,
-                hint="check the credentials in `settings` of `dns` in the config file, and that "
-                "they allow to read and change the zone",
-            )
-        return ServiceError(
-            message,
-            hint="check the provider, and its `settings` of `dns` in the config file; then run "
-            "the same command again",
-        )
 
     def _shown(self, failure: Exception) -> str:
         """What it says, without secrets; its kind alone if it contains a short one, or is empty."""
