@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 import socket
 import sys
 import time
@@ -226,8 +225,7 @@ class Pipeline:
         """Ask over one connection; puts questions without an answer back."""
         reader, writer = await self._connect()
         waiting: dict[bytes, tuple[Question, bytes, float]] = {}  # by message ID
-        before, asked = len(self.responses), 0
-        ids = itertools.count()  # over TCP they may be guessed
+        asked = 0
         received = bytearray()
         try:
             async with asyncio.timeout(self._timeout) as wait:
@@ -241,7 +239,7 @@ class Pipeline:
                         and unasked
                     ):
                         question = unasked.popleft()
-                        wire, mac = self._signed(next(ids) & 0xFFFF, question)
+                        wire, mac = self._signed(asked & 0xFFFF, question)  # an ID may be guessed
                         waiting[wire[:2]] = question, mac, time.monotonic()
                         messages.append(len(wire).to_bytes(2) + wire)
                         asked += 1
@@ -258,7 +256,7 @@ class Pipeline:
         except (OSError, ConnectionLost) as error:
             is_timeout = isinstance(error, TimeoutError)
             self._silences += is_timeout
-            answered = len(self.responses) - before
+            answered = asked - len(waiting)
             is_overtaxed = answered or (asked > 1 and not is_timeout)
             if not is_overtaxed or self._silences > _MAX_SILENCES:
                 raise ConnectionLost(is_timeout=is_timeout) from None
@@ -291,9 +289,8 @@ class Pipeline:
             try:
                 answer = decode(wire, question)
             except TruncatedAnswer:
-                raise UnreadableAnswer(
-                    "it is truncated, although sent over TCP", question
-                ) from None
+                why = "it is truncated, although sent over TCP"
+                raise UnreadableAnswer(why, question) from None
             if answer is None:
                 raise UnreadableAnswer("it cannot be read", question)
             del waiting[message_id]
