@@ -28,8 +28,8 @@ from dkimctl.cli.session import Session
 from dkimctl.cli.terminal import interrupting, stopping
 from dkimctl.errors import DkimctlError, ExitCode, Interrupted, OutputError, UsageError
 from dkimctl.models.registration import Registration, RegistrationKey, named
-from dkimctl.publishing.changes import Applied
-from dkimctl.publishing.plan import CHANGING, PlanItem, Step, items_of, with_outcome
+from dkimctl.publishing.changes import Action, Applied
+from dkimctl.publishing.plan import CHANGING, PlanItem, items_of, with_outcome
 from dkimctl.render.changes import open_changes
 from dkimctl.render.renderer import PublicationFormat, render_all
 from dkimctl.text.escaping import few, printable
@@ -39,19 +39,19 @@ if TYPE_CHECKING:
     from dkimctl.publishing.changes import ConfiguredTarget
     from dkimctl.publishing.plan import PublicationPlan
 
-_ORDER = {step: number for number, step in enumerate(Step)}
+_ORDER = {step: number for number, step in enumerate(Action)}
 # What the summary calls a change that is planned, and one that was made; "created" alone is a word
 # of registering.
 _WORDS = {
-    Step.CREATE: ("to create", "created in DNS"),
-    Step.REPLACE: ("to replace", "replaced in DNS"),
-    Step.REMOVE: ("to remove", "removed from DNS"),
+    Action.CREATE: ("to create", "created in DNS"),
+    Action.REPLACE: ("to replace", "replaced in DNS"),
+    Action.REMOVE: ("to remove", "removed from DNS"),
 }
 _OTHER_WORDS = {
-    Step.KEEP: "already in DNS",
-    Step.BLOCKED: "blocked",
-    Step.UNCOVERED: "without a DNS target",
-    Step.UNREAD: "not read",
+    Action.KEEP: "already in DNS",
+    Action.BLOCKED: "blocked",
+    Action.UNCOVERED: "without a DNS target",
+    Action.UNREAD: "not read",
 }
 
 
@@ -183,7 +183,7 @@ def publish_records(
                 f"interrupted: {made} of {counted(total, 'change')} made",
                 hint=f"to go on: `{next_steps.same_command()}`",
             )
-        done = [one.registration for one in items if one.is_applied or one.step is Step.KEEP]
+        done = [one.registration for one in items if one.is_applied or one.step is Action.KEEP]
         if options.wait is not None and done:
             proof = check_records(
                 session, done, options.wait,
@@ -310,15 +310,15 @@ class PublicationView:
         text = ", ".join(f"{word} {count}" for word, count in counts.items())
         self._reporter.summarize(text or "nothing to do", counts)
         self._report_failures(item for item in items if item.error is not None)
-        if blocked := [item for item in items if item.step is Step.BLOCKED]:
+        if blocked := [item for item in items if item.step is Action.BLOCKED]:
             self._warn_blocked(blocked)
-        if uncovered := [item for item in items if item.step is Step.UNCOVERED]:
+        if uncovered := [item for item in items if item.step is Action.UNCOVERED]:
             domains = (item.registration.sign_domain for item in uncovered)
             by_hand = next_steps.publish(next_steps.select_domains(domains, self.words))
             self._reporter.warn(
                 f"in no zone of a DNS target: {_names(uncovered)}",
                 hint=f"add the zone to `dns` in the config file, or change it by hand: {by_hand}",
-                code=Step.UNCOVERED,
+                code=Action.UNCOVERED,
             )
         return worst(map(_status_of, items))
 
@@ -360,7 +360,7 @@ class PublicationView:
         self._reporter.warn(
             f"blocked by what is in DNS: {_names(items)}",
             hint="; ".join(advice),
-            code=Step.BLOCKED,
+            code=Action.BLOCKED,
         )
 
     def _flags(self) -> list[str]:
@@ -397,4 +397,4 @@ def _error_of(group: list[PlanItem]) -> DkimctlError:
 def _status_of(item: PlanItem) -> ExitCode:
     if item.error is not None:
         return item.error.exit_code
-    return ExitCode.NO if item.step in (Step.BLOCKED, Step.UNCOVERED) else ExitCode.OK
+    return ExitCode.NO if item.step in (Action.BLOCKED, Action.UNCOVERED) else ExitCode.OK

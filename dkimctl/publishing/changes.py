@@ -10,13 +10,15 @@ from dkimctl.text.escaping import printable
 
 
 class Action(StrEnum):
-    """What a plan does at a name."""
+    """What a plan does at the name of a registration, or why it does nothing."""
 
     CREATE = "create"
     REPLACE = "replace"
     REMOVE = "remove"
     KEEP = "keep"  # it is as wanted: published, or, of a record to remove, gone
     BLOCKED = "blocked"  # something stands in the way; see the reason
+    UNCOVERED = "uncovered"  # by any target
+    UNREAD = "unread"  # its zone could not be read
 
 
 class NameState(NamedTuple):

@@ -6,7 +6,6 @@ import fnmatch
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
 from dkimctl.dkim import KeyRecordError, parse_tag_list
@@ -25,7 +24,7 @@ from dkimctl.publishing.parallel import work_in_parallel
 from dkimctl.text.dns_names import is_glob, parents
 from dkimctl.text.escaping import printable
 
-_NO_CHANGE = (Action.KEEP, Action.BLOCKED)
+CHANGING = frozenset((Action.CREATE, Action.REPLACE, Action.REMOVE))
 _AT_ONCE = 500  # changes that are begun before it looks whether to stop
 # A key record, even if copying has left quotation marks in it or cut its end.
 _KEY_RECORD = r'[\s"\\]*v\s*=\s*DKIM1\b'
@@ -58,7 +57,7 @@ class ZonePlan(NamedTuple):
     @property
     def to_apply(self) -> list[Change]:
         """The changes that are to be made."""
-        return [change for change in self.changes if change.action not in _NO_CHANGE]
+        return [change for change in self.changes if change.action in CHANGING]
 
 
 class PublicationPlan(NamedTuple):
@@ -148,21 +147,6 @@ def apply_plan(
     work_in_parallel((one for one in plan.zones if one.to_apply), changes_of, emit, wait=wait)
 
 
-class Step(StrEnum):
-    """What happens at the name of a registration: an Action, or why there is none."""
-
-    CREATE = "create"
-    REPLACE = "replace"
-    REMOVE = "remove"
-    KEEP = "keep"
-    BLOCKED = "blocked"
-    UNCOVERED = "uncovered"  # by any target
-    UNREAD = "unread"  # its zone could not be read
-
-
-CHANGING = frozenset((Step.CREATE, Step.REPLACE, Step.REMOVE))
-
-
 class PlanItem(NamedTuple):
     """One registration of a plan. `zone` and `target`, a label, are "" where there is none.
 
@@ -172,7 +156,7 @@ class PlanItem(NamedTuple):
     """
 
     registration: Registration
-    step: Step
+    step: Action
     zone: str = ""
     target: str = ""
     change: Change | None = None
@@ -202,11 +186,11 @@ def items_of(plan: PublicationPlan) -> Iterator[PlanItem]:
     for zone in plan.zones:
         place = zone.zone, zone.target.label
         for change in zone.changes:
-            yield PlanItem(change.registration, Step(change.action), *place, change)
+            yield PlanItem(change.registration, change.action, *place, change)
         for registration in zone.unread:
-            yield PlanItem(registration, Step.UNREAD, *place, error=zone.error)
+            yield PlanItem(registration, Action.UNREAD, *place, error=zone.error)
     for registration in plan.uncovered:
-        yield PlanItem(registration, Step.UNCOVERED)
+        yield PlanItem(registration, Action.UNCOVERED)
 
 
 def with_outcome(item: PlanItem, applied: Mapping[RegistrationKey, Applied]) -> PlanItem:

@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import assert_never
 
-from dkimctl.publishing.plan import CHANGING, PlanItem, Step
+from dkimctl.publishing.changes import Action
+from dkimctl.publishing.plan import CHANGING, PlanItem
 from dkimctl.render.data import JsonRenderer
 from dkimctl.render.renderer import PublicationFormat, Renderer, TableLayout
 from dkimctl.render.table import (
@@ -26,7 +27,7 @@ from dkimctl.render.table import (
 from dkimctl.text.escaping import printable
 from dkimctl.text.grouping import Grouping, and_more, without_names
 
-_STYLES = {Step.CREATE: GREEN, Step.REPLACE: YELLOW, Step.KEEP: DIM}  # the others are red
+_STYLES = {Action.CREATE: GREEN, Action.REPLACE: YELLOW, Action.KEEP: DIM}  # the others are red
 
 
 def open_changes(
@@ -70,7 +71,7 @@ def item_fields(item: PlanItem) -> dict[str, object]:
 def _totals(items: Iterable[PlanItem]) -> str:
     """The number of items of each step; "" without items."""
     counts = Counter(item.step for item in items)
-    return ", ".join(f"{step} {counts[step]}" for step in Step if counts[step])
+    return ", ".join(f"{step} {counts[step]}" for step in Action if counts[step])
 
 
 class ChangesTable(Renderer[PlanItem]):
@@ -98,7 +99,7 @@ class ChangesTable(Renderer[PlanItem]):
 
     def _rows(self, items: list[PlanItem]) -> Iterator[Row]:
         """The heading and the changes of a zone."""
-        listed = (item for item in items if self._shows_kept or item.step is not Step.KEEP)
+        listed = (item for item in items if self._shows_kept or item.step is not Action.KEEP)
         shown = [item for item in listed if self._grouping.shows(_kind(item))]
         if not shown and self._layout.only_attention:
             return
@@ -108,7 +109,7 @@ class ChangesTable(Renderer[PlanItem]):
         unread = ""
         for item in shown:
             # Of names that could not be read for the same reason, the first row has it.
-            is_said = item.step is Step.UNREAD and item.reason == unread
+            is_said = item.step is Action.UNREAD and item.reason == unread
             unread = item.reason
             lines = [] if is_said else [*self._details(item)]
             yield Row((item.step, item.fqdn), [_STYLES.get(item.step, RED), ""], lines)
@@ -117,12 +118,12 @@ class ChangesTable(Renderer[PlanItem]):
         """The lines below a row."""
         yield from below(item.reason, self._layout, RED)
         change = item.change
-        if change is None or item.step not in (Step.REPLACE, Step.BLOCKED):
+        if change is None or item.step not in (Action.REPLACE, Action.BLOCKED):
             return
-        word = "old" if item.step is Step.REPLACE else "now"
+        word = "old" if item.step is Action.REPLACE else "now"
         for value in change.before.values:
             yield from below(f"{word}, TTL {change.before.ttl}: {value}", self._layout, RED)
-        if item.step is Step.REPLACE and change.value is not None:
+        if item.step is Action.REPLACE and change.value is not None:
             yield from below(f"new, TTL {change.ttl}: {change.value}", self._layout, GREEN)
 
 
@@ -143,7 +144,7 @@ class ChangesMarkdown(Renderer[PlanItem]):
 
     def __init__(self, most_alike: int | None = None) -> None:
         self._items: list[PlanItem] = []
-        self._grouping = Grouping[Step](most_alike)
+        self._grouping = Grouping[Action](most_alike)
 
     def add(self, item: PlanItem) -> str:
         self._items.append(item)
@@ -155,7 +156,7 @@ class ChangesMarkdown(Renderer[PlanItem]):
             self._items, lambda item: (item.zone, item.target)
         ):
             items = list(group)
-            listed = (item for item in items if item.step is not Step.KEEP)
+            listed = (item for item in items if item.step is not Action.KEEP)
             shown = [item for item in listed if self._grouping.shows(item.step)]
             if shown:
                 named = code(zone) if zone else "Unknown zone"
@@ -175,7 +176,7 @@ def _entry(item: PlanItem) -> Iterator[str]:
         yield f"  {code(item.reason)}\n"
     if item.change is None:
         return
-    is_blocked = item.step is Step.BLOCKED
+    is_blocked = item.step is Action.BLOCKED
     lines = [f"{' ' if is_blocked else '-'} {printable(old)}" for old in item.change.before.values]
     if not is_blocked and item.change.value is not None:
         lines.append(f"+ {printable(item.change.value)}")

@@ -15,7 +15,7 @@ from dkimctl.dns.verdicts import Check, Finding, Verdict
 from dkimctl.errors import ServiceError
 from dkimctl.models.registration import DnsRecord, Registration
 from dkimctl.publishing.changes import Action, Change, NameState
-from dkimctl.publishing.plan import PlanItem, Step
+from dkimctl.publishing.plan import PlanItem
 from dkimctl.render.changes import open_changes
 from dkimctl.render.renderer import PublicationFormat, TableLayout, render_all
 from terminals import is_harmless
@@ -29,9 +29,9 @@ def _item(step, domain="example.com", *, before=NameState(), zone="example.com",
     record = DnsRecord(f"s1._domainkey.{domain}", "TXT", VALUE)
     registration = Registration(domain, "s1", record=record)
     change = None
-    if step not in (Step.UNCOVERED, Step.UNREAD):
+    if step not in (Action.UNCOVERED, Action.UNREAD):
         reason = fields.pop("reason", "")
-        value = None if step is Step.REMOVE else VALUE
+        value = None if step is Action.REMOVE else VALUE
         change = Change(registration, record, Action(step), before, value, 3600, reason)
     return PlanItem(registration, step, zone, fields.pop("target", "ns.test"), change, **fields)
 
@@ -49,17 +49,17 @@ def _markdown(*items, **options):
     return _render(PublicationFormat.MARKDOWN, *items, **options)
 
 
-REPLACED = _item(Step.REPLACE, "mail.example.com", before=NameState((OLD,), 60))
+REPLACED = _item(Action.REPLACE, "mail.example.com", before=NameState((OLD,), 60))
 BLOCKED = _item(
-    Step.BLOCKED, "b.example.com", before=NameState(("v=spf1 -all",), 60), reason="not ours"
+    Action.BLOCKED, "b.example.com", before=NameState(("v=spf1 -all",), 60), reason="not ours"
 )
 ITEMS = [
-    _item(Step.CREATE),
+    _item(Action.CREATE),
     REPLACED,
-    _item(Step.KEEP, "kept.example.com"),
+    _item(Action.KEEP, "kept.example.com"),
     BLOCKED,
-    _item(Step.UNREAD, "x.example.net", zone="example.net", error=ServiceError("no answer")),
-    _item(Step.UNCOVERED, "y.example.org", zone="", target=""),
+    _item(Action.UNREAD, "x.example.net", zone="example.net", error=ServiceError("no answer")),
+    _item(Action.UNCOVERED, "y.example.org", zone="", target=""),
 ]
 
 
@@ -84,7 +84,7 @@ def test_a_table_shows_each_change_by_zone():
 
 def test_why_a_zone_could_not_be_read_is_told_once():
     error = ServiceError("no answer")
-    items = [_item(Step.UNREAD, f"d{number}.example.com", error=error) for number in range(3)]
+    items = [_item(Action.UNREAD, f"d{number}.example.com", error=error) for number in range(3)]
     lines = _table(*items).splitlines()
     assert lines[2:] == [
         "unread  s1._domainkey.d0.example.com", "  no answer",
@@ -93,21 +93,21 @@ def test_why_a_zone_could_not_be_read_is_told_once():
 
 
 def test_what_stays_is_counted_and_with_verbose_shown():
-    kept = _item(Step.KEEP)
+    kept = _item(Action.KEEP)
     assert _table(kept) == "example.com at ns.test: keep 1\n"
     assert "keep    s1._domainkey.example.com" in _table(kept, shows_kept=True)
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])
 def test_every_line_of_a_table_fits_the_width(width):
-    long = _item(Step.REPLACE, ".".join(["d" * 59] * 3), before=NameState(("x" * 900,), 60))
+    long = _item(Action.REPLACE, ".".join(["d" * 59] * 3), before=NameState(("x" * 900,), 60))
     assert max(map(cell_len, _table(*ITEMS, long, width=width).splitlines())) <= width
 
 
 def test_a_long_table_shows_some_of_each_kind_and_counts_the_rest():
-    created = [_item(Step.CREATE, f"d{number}.example.com") for number in range(30)]
+    created = [_item(Action.CREATE, f"d{number}.example.com") for number in range(30)]
     blocked = [
-        _item(Step.BLOCKED, f"b{number}.example.com", reason="there is a CNAME, to x.example.net")
+        _item(Action.BLOCKED, f"b{number}.example.com", reason="there is a CNAME, to x.example.net")
         for number in range(5)
     ]
     text = _table(*created, *blocked, most_alike=3, only_attention=True, shown_by="--verbose")
@@ -118,7 +118,7 @@ def test_a_long_table_shows_some_of_each_kind_and_counts_the_rest():
 
 
 def test_a_long_table_leaves_out_zones_where_nothing_changes():
-    text = _table(_item(Step.KEEP, zone="kept.test"), _item(Step.CREATE), only_attention=True)
+    text = _table(_item(Action.KEEP, zone="kept.test"), _item(Action.CREATE), only_attention=True)
     assert "kept.test" not in text
     assert "create  s1._domainkey.example.com" in text
 
@@ -161,7 +161,7 @@ def test_markdown_lists_the_changes_with_old_and_new_values():
 
 
 def test_markdown_of_a_long_plan_is_short():
-    items = [_item(Step.CREATE, f"d{number}.example.com") for number in range(10_000)]
+    items = [_item(Action.CREATE, f"d{number}.example.com") for number in range(10_000)]
     text = _markdown(*items, most_alike=20)
     assert len(text) < 65_536
     assert "and 9,980 more: create (`--verbose` lists all)" in text
@@ -170,10 +170,10 @@ def test_markdown_of_a_long_plan_is_short():
 def _hostile_items(text):
     state = NameState((text, f"`{text}`"), 60)
     return [
-        _item(Step.REPLACE, before=state),
-        _item(Step.BLOCKED, before=state, reason=text),
-        _item(Step.CREATE, zone=text, target=text),
-        _item(Step.UNREAD, zone=text, error=ServiceError(text)),
+        _item(Action.REPLACE, before=state),
+        _item(Action.BLOCKED, before=state, reason=text),
+        _item(Action.CREATE, zone=text, target=text),
+        _item(Action.UNREAD, zone=text, error=ServiceError(text)),
     ]
 
 
