@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import dns.name
 
 # Record types (RFC 1035 section 3.2.2, RFC 3596, RFC 4034).
-A, NS, SOA, TXT, AAAA, DS = 1, 2, 6, 16, 28, 43
+A, NS, CNAME, SOA, TXT, AAAA, DS = 1, 2, 5, 6, 16, 28, 43
 _TYPE_NAMES = {A: "A", NS: "NS", SOA: "SOA", TXT: "TXT", AAAA: "AAAA", DS: "DS"}
 # RCODEs (RFC 1035 section 4.1.1; RFC 6891 section 9).
 NOERROR, FORMERR, SERVFAIL, NXDOMAIN, NOTIMP, REFUSED, BADVERS = 0, 1, 2, 3, 4, 5, 16
@@ -239,21 +239,20 @@ def parsed(wire: bytes) -> dns.message.Message:
 
 def read(message: dns.message.Message, question: Question) -> Answer:
     """The answer in a message that dnspython has parsed."""
+    import dns.rdatatype
     from dns.rdataclass import IN
-    from dns.rdatatype import CNAME
-    from dns.rdatatype import TXT as TXT_TYPE
 
     name = question.name
     aliases: list[str] = []
     values: list[bytes] = []
     while len(aliases) < MAX_ALIASES:
-        alias = message.get_rrset(message.answer, name, IN, CNAME)
+        alias = message.get_rrset(message.answer, name, IN, dns.rdatatype.CNAME)
         if alias is None:
             break
         name = alias[0].target
         aliases.append(to_text(name))
     if question.rdtype == TXT:
-        records = message.get_rrset(message.answer, name, IN, TXT_TYPE)
+        records = message.get_rrset(message.answer, name, IN, dns.rdatatype.TXT)
         values = [b"".join(record.strings) for record in records or ()]
     is_authoritative = bool(message.flags & _AUTHORITATIVE)
     return Answer(

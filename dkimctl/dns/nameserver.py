@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
-import itertools
 import socket
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from dkimctl.dns.messages import (
     AUTHENTIC,
     CHECKING_DISABLED,
+    CNAME,
     DS,
     EDNS_REFUSALS,
     MAX_ALIASES,
@@ -405,7 +405,10 @@ async def _ask_validated(server: Server, question: Question) -> Answer:
     unchecked = await server.ask(question._replace(flags=CHECKING_DISABLED))
     if unchecked.rcode not in USEFUL:
         return answer
-    for name in itertools.islice(_names(question, unchecked), MAX_ALIASES + 1):
+    # The name that was asked for, and those that its aliases lead to.
+    records = unchecked.message.answer if unchecked.message else ()
+    aliases = [rrset[0].target for rrset in records if rrset.rdtype == CNAME]
+    for name in [question.name, *aliases[:MAX_ALIASES]]:
         if await _is_signed(server, name, question.rdtype):
             break
     else:
@@ -418,16 +421,6 @@ async def _ask_validated(server: Server, question: Question) -> Answer:
     reason = f"the resolver {server.address} cannot validate {question} (DNSSEC)"
     extended = printable("; ".join(errors)[:_MAX_ERROR])
     return unchecked._replace(bogus=": ".join(filter(None, (reason, extended))))
-
-
-def _names(question: Question, answer: Answer) -> Iterator[dns.name.Name]:
-    """The name that was asked for, and those that its aliases lead to."""
-    from dns.rdatatype import CNAME
-
-    yield question.name
-    for rrset in answer.message.answer if answer.message else ():
-        if rrset.rdtype == CNAME:
-            yield rrset[0].target
 
 
 async def _is_signed(server: Server, name: dns.name.Name, rdtype: int) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from dkimctl.dns.messages import (
+    CNAME,
     FORMERR,
     NOERROR,
     NOTIMP,
@@ -50,7 +51,7 @@ _MAX_MESSAGE = 0xFFFF  # bytes (RFC 1035 section 4.2.2)
 _HEADER, _FIXED = struct.Struct("!6H"), struct.Struct("!HHIH")
 _UPDATE = 5 << 11  # the opcode
 _IN, _NONE, _ANY = 1, 254, 255
-_CNAME, _DNAME = 5, 39
+_DNAME = 39
 _SOA_IN = struct.pack("!2H", SOA, _IN)
 _TIMEOUTS = UpdateTimeouts()
 
@@ -191,10 +192,8 @@ class Rfc2136Target:
             ttl, data = only_record(wire, question)
             stored: tuple[bytes, ...] = (data,)
         else:
-            from dns.rdataclass import IN
-            from dns.rdatatype import TXT as TXT_TYPE
-
-            rrset = answer.message.find_rrset(answer.message.answer, question.name, IN, TXT_TYPE)
+            wanted = question.name, _IN, TXT, 0
+            rrset = next(rrset for rrset in answer.message.answer if rrset.match(*wanted))
             ttl, stored = rrset.ttl, tuple(data.to_wire() for data in rrset)
         is_usual = stored == tuple(map(_txt_wire, values))
         return NameState(values, ttl, wire=() if is_usual else stored)
@@ -342,7 +341,7 @@ def _make_part(change: Change) -> _Part:
     """
     name = plain_name(change.record.fqdn)
     if change.action is Action.CREATE:
-        prerequisites = [_record(name, TXT, _NONE), _record(name, _CNAME, _NONE)]
+        prerequisites = [_record(name, TXT, _NONE), _record(name, CNAME, _NONE)]
         updates = []
     else:
         stored = change.before.wire or tuple(map(_txt_wire, change.before.values))
