@@ -172,15 +172,17 @@ def show_report(
     `has_targets`: the config file says how to change DNS. Raises OutputError.
     """
     if not (reporter.quiet and not report.is_worth_mail and not is_dry):
-        is_json = fmt is TableOrJson.JSON
-        chunks = _json(report) if is_json else _table(reporter, report, output)
-        write_chunks(chunks, output, is_paged=not is_json)
+        if fmt is TableOrJson.JSON:
+            items = [_fields(task) for task in sorted(report.tasks, key=_rank)]
+            document = {"items": items, "count": len(items), "postponed": report.postponed}
+            write_chunks([json.dumps(document, indent=2) + "\n"], output)
+        else:
+            write_chunks(_table(reporter, report, output), output, is_paged=True)
     for error in {error.message: error for error in report.errors}.values():
         reporter.error(error)
     urgencies = ((task.urgency, task.registration) for task in report.tasks)
     warn_of_urgent_keys(reporter, urgencies, by_target=has_targets)
-    _warn_of_uncovered(reporter, report.tasks, has_targets=has_targets)
-    _name_commands(reporter, report.tasks)
+    _say_what_is_left(reporter, report.tasks, has_targets=has_targets)
     reporter.note(f"dkimctl: {_summary(report)}")
 
 
@@ -245,19 +247,14 @@ def _row(reporter: Reporter, alike: Sequence[Task], layout: TableLayout) -> Row:
     return Row(cells, ["", "", "", style], lines)
 
 
-def _json(report: Report) -> Iterator[str]:
-    items = [_item(task) for task in sorted(report.tasks, key=_rank)]
-    document = {"items": items, "count": len(items), "postponed": report.postponed}
-    yield json.dumps(document, indent=2) + "\n"
-
-
-def _item(task: Task) -> dict[str, str | None]:
-    one = task.registration
+def _fields(task: Task) -> dict[str, str | None]:
+    """What JSON has of a task."""
+    one, record = task.registration, task.registration.record
     return {
         "sign_domain": one.sign_domain,
         "selector": one.selector,
-        "fqdn": one.record.fqdn if one.record else None,
-        "value": one.record.value if one.record and task.state is State.BY_HAND else None,
+        "fqdn": record.fqdn if record else None,
+        "value": record.value if record and task.state is State.BY_HAND else None,
         "start_date": one.start_date,
         "step": task.step,
         "state": task.state,
@@ -267,25 +264,21 @@ def _item(task: Task) -> dict[str, str | None]:
     }
 
 
-def _warn_of_uncovered(reporter: Reporter, tasks: Sequence[Task], *, has_targets: bool) -> None:
-    """Also with --quiet: who has configured a target may believe that it covers all domains."""
-    keys = [task.registration for task in tasks if task.state is State.BY_HAND]
-    if has_targets and keys:
+def _say_what_is_left(reporter: Reporter, tasks: Sequence[Task], *, has_targets: bool) -> None:
+    """What is to be done by hand, and what stands in the way, with commands."""
+    by_hand = [task for task in tasks if task.state is State.BY_HAND]
+    if has_targets and by_hand:
+        # Also with --quiet: the user may believe that the targets cover all domains.
+        names = [named(task.registration) for task in by_hand]
         reporter.warn(
-            f"no DNS target has the zone of {counted(len(keys), 'key')}: "
-            f"{listed(list(map(named, keys)), most=_MAX_NAMED)}",
+            f"no DNS target has the zone of {counted(len(names), 'key')}: "
+            f"{listed(names, most=_MAX_NAMED)}",
             hint="add the zone to `dns` in the config file, or change it by hand",
             code="uncovered",
         )
-
-
-def _name_commands(reporter: Reporter, tasks: Sequence[Task]) -> None:
-    """The commands for what is to be done by hand, and for what stands in the way."""
-    blocked = [task for task in tasks if (task.step, task.state) == (Step.PUBLISH, State.BLOCKED)]
-    if blocked:
+    if blocked := [one for one in tasks if (one.step, one.state) == (Step.PUBLISH, State.BLOCKED)]:
         plan = next_steps.publish(_selection_of(blocked), "--dry-run", by_target=True)
         reporter.note(f"dkimctl: for what stands in the way, and what to do about it: {plan}")
-    by_hand = [task for task in tasks if task.state is State.BY_HAND]
     if to_publish := [task for task in by_hand if task.step is Step.PUBLISH]:
         publish = next_steps.publish(_selection_of(to_publish))
         reporter.note(f"dkimctl: to publish by hand what no target covers: {publish}")
