@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ from dkimctl.service.clients import ClientState
 from dkimctl.service.database import Store
 from dkimctl.service.key_pairs import KeyMaker, KeyPair
 from dkimctl.service.schema import clients
-from dkimctl.system.threads import StartThread, start_daemon
+from dkimctl.system.threads import start_daemon
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -45,49 +46,39 @@ class HealthResource:
 
 
 class ReadyResource:
-    """GET /readyz: the database answers in time, or 503."""
+    """GET /readyz: the database answers in time, or 503.
+
+    It is asked in one thread at a time, so that many such requests of a dead one do no harm.
+    """
 
     protected = False
     method = "GET"
 
     def __init__(self, store: Store, limit: float = _DATABASE_LIMIT) -> None:
-        self._probe = DatabaseProbe(store)
+        self._store = store
         self._limit = limit
+        self._lock = threading.Lock()
+        self._answer: Future[bool] | None = None
 
     def on_get(self, _request: falcon.Request, response: falcon.Response) -> None:
         response.set_header("Cache-Control", "no-store")
-        if not self._probe.succeeds_within(self._limit):
+        with self._lock:
+            if self._answer is None or self._answer.done():
+                self._answer = Future()
+                if start_daemon(partial(self._ask, self._answer), "probe") is None:
+                    self._answer.set_result(False)
+            answer = self._answer  # one that is under way counts as well
+        try:
+            is_ready = answer.result(self._limit)
+        except TimeoutError:
+            is_ready = False
+        if not is_ready:
             raise falcon.HTTPServiceUnavailable(description="The database does not answer.")
         response.media = {"message": "OK"}
 
     on_head = on_get
 
-
-class DatabaseProbe:
-    """Asks the database in one thread at a time, so that many probes of a dead one do no harm."""
-
-    def __init__(self, store: Store, start_thread: StartThread = start_daemon) -> None:
-        self._store = store
-        self._start_thread = start_thread
-        self._lock = threading.Lock()
-        self._answer: Future[bool] | None = None
-
-    def succeeds_within(self, seconds: float) -> bool:
-        """Whether the database answers a query in time; one that is under way counts as well."""
-        with self._lock:
-            if self._answer is None or self._answer.done():
-                self._answer = Future()
-                if self._start_thread(self._ask, "probe") is None:
-                    self._answer.set_result(False)
-            answer = self._answer
-        try:
-            return answer.result(seconds)
-        except TimeoutError:
-            return False
-
-    def _ask(self) -> None:
-        answer = self._answer
-        assert answer is not None  # noqa: S101 - set before the thread starts
+    def _ask(self, answer: Future[bool]) -> None:
         try:
             with self._store.reading() as connection:
                 connection.execute(select(clients.c.client_id).limit(1)).first()

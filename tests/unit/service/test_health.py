@@ -6,12 +6,13 @@ import threading
 import time
 from contextlib import contextmanager
 
+import falcon
 import pytest
 from falcon.testing import TestClient
 
 from dkimctl.service.app import create_app
 from dkimctl.service.database import Store
-from dkimctl.service.health import DatabaseProbe
+from dkimctl.service.health import ReadyResource
 
 
 class StandingStore:
@@ -55,19 +56,19 @@ def test_a_service_without_its_database_is_alive_but_not_ready(
 
 def test_a_database_that_stands_still_is_asked_by_one_thread_only(store: Store) -> None:
     standing = StandingStore(store)
-    probe = DatabaseProbe(standing)
-    started = time.monotonic()
-    for _ in range(5):
-        assert not probe.succeeds_within(0.05)
-    assert time.monotonic() - started < 5
+    app = falcon.App()
+    app.add_route("/readyz", ReadyResource(standing, limit=0.05))
+    client = TestClient(app)
+    assert [client.simulate_get("/readyz").status_code for _ in range(5)] == [503] * 5
     assert standing.asked == 1
     standing.go.set()
-    assert probe.succeeds_within(10)
+    deadline = time.monotonic() + 10
+    while client.simulate_get("/readyz").status_code != 200:
+        assert time.monotonic() < deadline
 
 
-def test_where_no_thread_can_be_had_the_service_is_not_ready(store: Store) -> None:
-    assert not DatabaseProbe(store, lambda _work, _name: None).succeeds_within(10)
-
-
-def test_the_sandbox_has_no_metrics(store: Store) -> None:
-    assert TestClient(create_app(store)).simulate_get("/metrics").status_code == 404
+def test_where_no_thread_can_be_had_the_service_is_not_ready(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dkimctl.service.health.start_daemon", lambda _work, _name: None)
+    assert client.simulate_get("/readyz").status_code == 503
