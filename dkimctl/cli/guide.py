@@ -12,9 +12,8 @@ from typing import NamedTuple
 from dkimctl.cli.embedded_service import INSTALL, is_installed
 from dkimctl.cli.output import next_steps
 from dkimctl.cli.output.destination import table_layout
-from dkimctl.cli.output.next_steps import SPEC_FILE
+from dkimctl.cli.output.next_steps import SPEC_FILE, WARNINGS
 from dkimctl.cli.output.streams import Reporter, write
-from dkimctl.cli.output.urgent import WARNINGS
 from dkimctl.cli.session import Session
 from dkimctl.dns.verdicts import Urgency
 from dkimctl.errors import CredentialsError, ExitCode

@@ -28,7 +28,6 @@ from dkimctl.cli.output import next_steps
 from dkimctl.cli.output.destination import require_writable, table_layout, write_chunks
 from dkimctl.cli.output.results import worst_check
 from dkimctl.cli.output.streams import Reporter
-from dkimctl.cli.output.urgent import warn_of_urgent_keys
 from dkimctl.cli.progress import CheckProgress, RegistrationProgress
 from dkimctl.cli.selection import SelectionArgument, read_selection, require_empty, warn_unmatched
 from dkimctl.cli.session import Session, open_session
@@ -181,7 +180,7 @@ def show_report(
     for error in {error.message: error for error in report.errors}.values():
         reporter.error(error)
     urgencies = ((task.urgency, task.registration) for task in report.tasks)
-    warn_of_urgent_keys(reporter, urgencies, by_target=has_targets)
+    next_steps.warn_of_urgent_keys(reporter, urgencies, by_target=has_targets)
     _say_what_is_left(reporter, report.tasks, has_targets=has_targets)
     reporter.note(f"dkimctl: {_summary(report)}")
 

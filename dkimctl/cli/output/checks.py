@@ -12,7 +12,6 @@ from dkimctl.cli.output import next_steps
 from dkimctl.cli.output.destination import TextWriter, open_writer, table_layout
 from dkimctl.cli.output.results import LONG_TABLE, worst_check
 from dkimctl.cli.output.streams import Reporter
-from dkimctl.cli.output.urgent import warn_of_urgent
 from dkimctl.dns.verdicts import Check, Urgency, Verdict, is_good
 from dkimctl.errors import ExitCode, OutputError
 from dkimctl.models.registration import named
@@ -139,7 +138,7 @@ class CheckSink:
             if counts[verdict]
         ]
         self._reporter.summarize(", ".join(parts) or "nothing to check", counts)
-        warn_of_urgent(
+        next_steps.warn_of_urgent(
             self._reporter, self._urgent, self._selection,
             by_target=self._has_targets, is_written=self._is_written,
         )  # fmt: skip

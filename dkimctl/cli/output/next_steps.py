@@ -12,10 +12,16 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dkimctl.dns.verdicts import Urgency
+from dkimctl.models.registration import named
 from dkimctl.settings.profile import SourceKind
 from dkimctl.settings.values import SANDBOX, is_shown
+from dkimctl.text.escaping import few
 
 if TYPE_CHECKING:
+    from dkimctl.cli.output.streams import Reporter
+    from dkimctl.models.keys import KeyStatus
+    from dkimctl.models.registration import Registration
     from dkimctl.settings.profile import Settings
 
 
@@ -179,3 +185,56 @@ def as_typed(word: str) -> str:
     import shlex
 
     return shlex.quote(word)
+
+
+# What to say of keys that sign, or soon will, and are not in DNS.
+WARNINGS = {
+    Urgency.SIGNING: "signing now without DNS, so receivers cannot verify the mail",
+    Urgency.PARTLY: (
+        "signing now, but some servers lack it, so receivers that ask those cannot verify the mail"
+    ),
+    Urgency.SOON: "signing starts soon, but DNS is not ready",
+}
+
+
+def warn_of_urgent(
+    reporter: Reporter,
+    names_of: Mapping[Urgency, Sequence[str]],
+    selection: Sequence[str],
+    *,
+    by_target: bool,
+    is_written: bool = False,
+) -> None:
+    """Warn about the keys of each urgency, whose names are given, and name the next command.
+
+    `selection` are the words that select them; `by_target`: `publish` can publish what is missing;
+    `is_written`: it has.
+    """
+    wait = wait_for(selection)
+    for urgency, text in WARNINGS.items():
+        if names := names_of.get(urgency):
+            if urgency is Urgency.PARTLY:
+                hint = f"wait until all servers have it: {wait}"
+            elif is_written:
+                hint = wait_for_transfers(selection)
+            else:
+                hint = (
+                    f"publish the records: {publish(selection, by_target=by_target)}, then {wait}"
+                )
+            reporter.warn(f"{text}: {len(names)} ({few(names)})", hint=hint, code=urgency)
+
+
+def warn_of_urgent_keys(
+    reporter: Reporter,
+    urgencies: Iterable[tuple[Urgency, Registration | KeyStatus]],
+    *,
+    by_target: bool,
+) -> None:
+    """Do the same for keys, each with its urgency, in commands that select their domains."""
+    names_of: dict[Urgency, list[str]] = {}
+    domains = []
+    for urgency, key in urgencies:
+        if urgency:
+            names_of.setdefault(urgency, []).append(named(key))
+            domains.append(key.sign_domain)
+    warn_of_urgent(reporter, names_of, select_domains(domains), by_target=by_target)
