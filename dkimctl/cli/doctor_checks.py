@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
-from importlib.metadata import PackageNotFoundError, requires, version
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -96,6 +95,8 @@ def check_python(_session: Session) -> Iterator[Finding]:
 
 
 def check_libraries(_session: Session) -> Iterator[Finding]:
+    from importlib.metadata import PackageNotFoundError, requires
+
     try:
         lines = requires("dkimctl") or []
     except PackageNotFoundError:
@@ -147,6 +148,8 @@ def library_problems(
 
 
 def _installed_version(name: str) -> str | None:
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return version(name)
     except PackageNotFoundError:

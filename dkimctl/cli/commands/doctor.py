@@ -9,13 +9,12 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
 from dkimctl.cli import doctor_checks, terminal
 from dkimctl.cli.doctor_checks import Finding, State, wrong
-from dkimctl.cli.doctor_dns import check_ipv6, check_resolver, check_targets
 from dkimctl.cli.options import ACCOUNT, CONNECTION, App, TableOrJson, TableOrJsonOption, examples
 from dkimctl.cli.output.destination import table_layout
 from dkimctl.cli.output.streams import write
@@ -58,6 +57,12 @@ class Check(NamedTuple):
     seconds: float = _SECONDS  # the longest that it may take
 
 
+def _dns() -> Any:
+    from dkimctl.cli import doctor_dns  # imports asyncio, which `dkimctl --help` would wait for
+
+    return doctor_dns
+
+
 _CONFIG, _PROFILE = ("config file",), ("config file", "profile")
 CHECKS = (
     Check("python", doctor_checks.check_python),
@@ -80,9 +85,12 @@ CHECKS = (
         in_sandbox=False,
     ),
     Check("ledger", doctor_checks.check_ledger, _PROFILE),
-    Check("resolver", check_resolver, is_online=True),
-    Check("IPv6", check_ipv6, is_online=True),
-    Check("DNS targets", check_targets, (*_PROFILE, "ledger"), is_online=True),
+    Check("resolver", lambda session: _dns().check_resolver(session), is_online=True),
+    Check("IPv6", lambda session: _dns().check_ipv6(session), is_online=True),
+    Check(
+        "DNS targets", lambda session: _dns().check_targets(session), (*_PROFILE, "ledger"),
+        is_online=True,
+    ),
     Check("keys", doctor_checks.check_keys, (*_PROFILE, "ledger"), also=("timer",)),
     Check("notices", doctor_checks.check_notices, _CONFIG),
 )  # fmt: skip
