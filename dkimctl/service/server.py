@@ -78,7 +78,7 @@ class Server(MPServer):
         self._listening = listening
         self._load = load
         self._ready = ready
-        self._loaded = multiprocessing.Semaphore(0)
+        self._told, self._loaded = multiprocessing.Pipe(duplex=False)  # an octet by each worker
 
     def run(self) -> None:
         """Serve until SIGTERM or Ctrl-C; then what was asked is answered. Raises UsageError."""
@@ -102,10 +102,11 @@ class Server(MPServer):
             at_hangup = signal.SIG_IGN if is_hangup_ignored else self.signal_handler_interrupt
             signal.signal(signal.SIGHUP, at_hangup)
         for _ in range(self.workers):
-            while not self._loaded.acquire(timeout=0.2):
+            while not self._told.poll(0.2):
                 if self.main_loop_interrupt.is_set():
                     self.interrupt_signal = True  # also if a worker has ended already
                     return
+            self._told.recv_bytes()
         self._ready()
 
     def _respawn_workers(
@@ -114,6 +115,8 @@ class Server(MPServer):
         """Replace workers, however often; granian itself would give up at once."""
         if any(time.monotonic() < self.wrks[number].birth + _RETRY for number in workers):
             time.sleep(_RETRY)
+        while self._told.poll():
+            self._told.recv_bytes()
         super()._respawn_workers(workers, spawn_target, target_loader, delay)
         self.respawned_wrks.clear()
 
@@ -145,7 +148,7 @@ def _load(load: Callable[[], WSGIApplication], loaded: Any) -> WSGIApplication:
                 raise SystemExit(1) from None
             time.sleep(_RETRY)
         else:
-            loaded.release()
+            loaded.send_bytes(b".")
             return app
 
 

@@ -79,6 +79,17 @@ def test_a_worker_that_was_killed_is_replaced(service):
     assert {status_of(service.url) for _ in range(10)} == {405}
 
 
+def test_workers_that_are_not_forked(cli):
+    """As on macOS, on Windows, and from Python 3.14 on."""
+    cli.at_start("import multiprocessing\nmultiprocessing.set_start_method('spawn', force=True)\n")
+    service = ServeProcess(cli, "--workers", 2)
+    try:
+        assert status_of(service.url) == 405
+    finally:
+        service.stop()
+    assert "warn" not in service.said
+
+
 @needs_proc
 def test_workers_end_with_a_service_that_was_killed(service):
     workers = children(service.pid)
