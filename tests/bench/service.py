@@ -1,7 +1,7 @@
 """Measure the service under load, each figure beside its floor in the same run.
 
-Run: python tests/bench/service.py keys|answers|workers|growth|clients [--database URL]
-     [--small URL] [--rounds N] [--seconds N] [--size N] [--domains N]
+Run: python tests/bench/service.py keys|answers|workers|growth [--database URL]
+     [--small URL] [--rounds N] [--seconds N] [--size N]
 
 All over HTTP on loopback, with wrk (Debian: wrk) as the client where it would be the limit
 otherwise. The data is a new SQLite file, or an empty PostgreSQL database. Rounds are interleaved,
@@ -12,7 +12,6 @@ answers: tokens, and 409s of 1 and 50 pairs, beside the same bytes from a bare F
     on the same server.
 workers: 409s of 50 pairs, with two processes beside one.
 growth: requests of 50, with `--size` registrations in the database beside 1,000.
-clients: `dkimctl register` of `--domains` domains, four runs of one client, then eight clients.
 """
 
 from __future__ import annotations
@@ -32,7 +31,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -476,64 +474,6 @@ def print_ratios(label: str, rounds: Sequence[Sequence[float]], floor: str) -> N
     print(f"{label}: {ours:.0f}/s, {floor} {bare:.0f}/s: {ours / bare:.2f} (each round: {each})")
 
 
-class Run(NamedTuple):
-    """A run of `dkimctl register`: its exit status, the codes of its items, how often it was
-    throttled, how long it took, and what it said if it failed."""
-
-    status: int
-    codes: Counter[str]
-    throttled: int
-    seconds: float
-    said: str
-
-
-def clients(service: Service, options: argparse.Namespace) -> None:
-    with service.serving() as server:
-        one = create_client(service.store)
-        many = [create_client(service.store) for _ in range(8)]
-        for label, who in (("4 runs of one client", [one] * 4), ("8 clients", many)):
-            started = time.perf_counter()
-            with ThreadPoolExecutor(len(who)) as threads:
-                runs = list(
-                    threads.map(
-                        partial(register, service.home, server.url, options.domains),
-                        who,
-                        range(len(who)),
-                    )
-                )
-            seconds = time.perf_counter() - started
-            codes = sum((run.codes for run in runs), Counter())
-            throttled = sum(run.throttled for run in runs)
-            print(f"{label}, {options.domains} domains each: {dict(codes)} in {seconds:.0f} s, "
-                  f"{throttled} times 429")  # fmt: skip
-            for run in runs:
-                print(f"  {run.seconds:.0f} s, exit status {run.status}, {dict(run.codes)}, "
-                      f"{run.throttled} times 429 {run.said}")  # fmt: skip
-
-
-def register(home: Path, url: str, domains: int, client: ClientCredentials, number: int) -> Run:
-    """`dkimctl register` with a state directory of its own."""
-    state = home / f"{client.client_id}-{number}"
-    state.mkdir(mode=0o700)
-    specs = state / "specs.yaml"
-    entries = (f"  - d{n}.of-{number}.{client.client_id[:6].lower()}.example\n"
-               for n in range(domains))  # fmt: skip
-    specs.write_text("defaults: {key_len: 2048, enable: false}\ndomains:\n" + "".join(entries))
-    environment = os.environ | {
-        "HOME": str(state), "DKIMCTL_STATE_DIR": str(state / "state"),
-        "DKIMCTL_AUTH_URL": url, "DKIMCTL_BASE_URL": url,
-        "DKIMCTL_CLIENT_ID": client.client_id, "DKIMCTL_CLIENT_SECRET": client.secret,
-    }  # fmt: skip
-    words = [TOOL, "register", "--verbose", str(specs), "--format", "json"]
-    started = time.perf_counter()
-    done = subprocess.run(words, env=environment, capture_output=True, text=True)
-    items = json.loads(done.stdout)["items"] if done.stdout else []
-    codes = Counter((item["result"] or {}).get("code", "not registered") for item in items)
-    throttled = done.stderr.count(": 429, ")
-    said = done.stderr.splitlines()[-1] if done.returncode else ""
-    return Run(done.returncode, codes, throttled, time.perf_counter() - started, said)
-
-
 def main() -> None:
     if sys.argv[1:2] == ["bare"]:
         serve_bare(*sys.argv[2:])
@@ -542,7 +482,7 @@ def main() -> None:
         serve_stub(*sys.argv[2:])
         return
     measurements = {
-        "keys": keys, "answers": answers, "workers": workers, "growth": growth, "clients": clients
+        "keys": keys, "answers": answers, "workers": workers, "growth": growth
     }  # fmt: skip
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("measurement", choices=measurements)
@@ -551,7 +491,6 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=5.0, help="for each figure")
     parser.add_argument("--size", type=int, default=1_000_000)
-    parser.add_argument("--domains", type=int, default=400)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
         home = Path(directory)
