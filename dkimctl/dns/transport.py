@@ -125,7 +125,8 @@ class Burst:
         except TruncatedAnswer:
             self.truncated += 1
         del self._waiting[message_id]
-        self._log.answered("UDP", question, answer, started)
+        if self._log.is_on:
+            self._log.answered("UDP", question, answer, started)
         if answer is not None and answer.rcode in self._refusals:
             self.refused += 1
         elif answer is not None:
