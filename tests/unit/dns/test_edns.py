@@ -116,7 +116,7 @@ def test_server_that_refuses_everything_is_remembered(name_server, reply):
     there = name_server(lambda wire: [reply(wire, "", rcode=dns.rcode.REFUSED)])
     answers = run(there, ask_twice, max_in_flight=8)
     assert {answer.rcode for answer in answers} == {dns.rcode.REFUSED}
-    assert len(there.asked) == 3 * len(MANY) + 8
+    assert 3 * len(MANY) <= len(there.asked) < 5 * len(MANY)  # else six times
 
 
 def test_lost_answers_do_not_end_the_use_of_edns(name_server, reply):

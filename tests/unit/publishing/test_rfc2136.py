@@ -20,7 +20,7 @@ from scripted_dns import HangUp, framed, is_update, is_wildcard, reply, scripted
 from update_servers import change, open_target
 
 NAMES = [f"s1._domainkey.d{number}.example.com" for number in range(3)]
-QUICK = UpdateTimeouts(connect=1.0, answer=0.3, update=0.3)
+QUICK = UpdateTimeouts(connect=1.0, answer=0.6, update=0.6)
 
 
 def target_of(server):
