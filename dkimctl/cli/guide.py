@@ -19,7 +19,7 @@ from dkimctl.dns.verdicts import Urgency
 from dkimctl.errors import CredentialsError, ExitCode
 from dkimctl.models.keys import NOT_IN_USE, KeyStage, KeyStatus, NextAction
 from dkimctl.models.registration import named
-from dkimctl.render.table import BOLD, BOLD_RED, INDENT, lines_of, styled, wrapped
+from dkimctl.render.table import INDENT, Style, lines_of, styled, wrapped
 from dkimctl.settings.logins import login_of, settings_of
 from dkimctl.settings.profile import require_ledger_account
 from dkimctl.text.escaping import few, printable
@@ -60,8 +60,8 @@ def show_guide(session: Session) -> ExitCode:
     layout = table_layout(reporter, None)
     lines: list[str] = []
     for at, text in enumerate(guide.lines):
-        lines += wrapped(text, layout, BOLD_RED if guide.is_urgent and at == 0 else "")
-    lines += ["\n", styled("Next:", BOLD, layout) + "\n"]
+        lines += wrapped(text, layout, Style.BOLD_RED if guide.is_urgent and at == 0 else "")
+    lines += ["\n", styled("Next:", Style.BOLD, layout) + "\n"]
     write([*lines, *_table(reporter, [*guide.steps, *_LAST], layout.width)])
     return ExitCode.OK
 

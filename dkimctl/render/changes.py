@@ -11,23 +11,15 @@ from dkimctl.publishing.changes import Action
 from dkimctl.publishing.plan import CHANGING, PlanItem
 from dkimctl.render.data import JsonRenderer
 from dkimctl.render.renderer import PublicationFormat, Renderer, TableLayout
-from dkimctl.render.table import (
-    BOLD,
-    DIM,
-    GREEN,
-    RED,
-    YELLOW,
-    Row,
-    below,
-    code,
-    fenced,
-    table,
-    wrapped,
-)
+from dkimctl.render.table import Row, Style, below, code, fenced, table, wrapped
 from dkimctl.text.escaping import printable
 from dkimctl.text.grouping import Grouping, and_more, without_names
 
-_STYLES = {Action.CREATE: GREEN, Action.REPLACE: YELLOW, Action.KEEP: DIM}  # the others are red
+_STYLES = {
+    Action.CREATE: Style.GREEN,
+    Action.REPLACE: Style.YELLOW,
+    Action.KEEP: Style.DIM,
+}  # the others are red
 
 
 def open_changes(
@@ -105,26 +97,26 @@ class ChangesTable(Renderer[PlanItem]):
             return
         zone, target = items[0].zone, items[0].target
         place = f"{zone or 'unknown zone'} at {target}" if target else "no DNS target"
-        yield Row(below=wrapped(f"{place}: {_totals(items)}", self._layout, BOLD))
+        yield Row(below=wrapped(f"{place}: {_totals(items)}", self._layout, Style.BOLD))
         unread = ""
         for item in shown:
             # Of names that could not be read for the same reason, the first row has it.
             is_said = item.step is Action.UNREAD and item.reason == unread
             unread = item.reason
             lines = [] if is_said else [*self._details(item)]
-            yield Row((item.step, item.fqdn), [_STYLES.get(item.step, RED), ""], lines)
+            yield Row((item.step, item.fqdn), [_STYLES.get(item.step, Style.RED), ""], lines)
 
     def _details(self, item: PlanItem) -> Iterator[str]:
         """The lines below a row."""
-        yield from below(item.reason, self._layout, RED)
+        yield from below(item.reason, self._layout, Style.RED)
         change = item.change
         if change is None or item.step not in (Action.REPLACE, Action.BLOCKED):
             return
         word = "old" if item.step is Action.REPLACE else "now"
         for value in change.before.values:
-            yield from below(f"{word}, TTL {change.before.ttl}: {value}", self._layout, RED)
+            yield from below(f"{word}, TTL {change.before.ttl}: {value}", self._layout, Style.RED)
         if item.step is Action.REPLACE and change.value is not None:
-            yield from below(f"new, TTL {change.ttl}: {change.value}", self._layout, GREEN)
+            yield from below(f"new, TTL {change.ttl}: {change.value}", self._layout, Style.GREEN)
 
 
 def _kind(item: PlanItem) -> str:

@@ -11,19 +11,7 @@ from dkimctl.mail.report import ALIGNED, CheckedSignature, MailReport, MailVerdi
 from dkimctl.render.data import CsvRenderer, JsonlRenderer, JsonRenderer
 from dkimctl.render.monitoring import NO_RUN, NagiosRenderer, PrometheusRenderer, Run
 from dkimctl.render.renderer import DEFAULT_LAYOUT, CheckFormat, Renderer, TableLayout
-from dkimctl.render.table import (
-    BOLD,
-    BOLD_RED,
-    DIM,
-    GREEN,
-    RED,
-    YELLOW,
-    Row,
-    below,
-    hidden_rows,
-    table,
-    wrapped,
-)
+from dkimctl.render.table import Row, Style, below, hidden_rows, table, wrapped
 from dkimctl.text.dns_names import readable
 from dkimctl.text.escaping import printable
 from dkimctl.text.grouping import Grouping, and_more, counted, without_names
@@ -41,7 +29,11 @@ _URGENCIES = {
     Urgency.NONE: "-",
 }
 _NOT_BAD = (Verdict.DIFFERS, Verdict.NO_ANSWER)
-_MAIL_STYLES = {MailVerdict.PASS: GREEN, MailVerdict.FAIL: RED, MailVerdict.UNKNOWN: YELLOW}
+_MAIL_STYLES = {
+    MailVerdict.PASS: Style.GREEN,
+    MailVerdict.FAIL: Style.RED,
+    MailVerdict.UNKNOWN: Style.YELLOW,
+}
 _MAX_NAME = 100  # characters; a malformed signature may have any text in d= or s=
 
 
@@ -140,16 +132,16 @@ class CheckTable(Renderer[Check]):
         lines = [*below(reason, self._layout, style)]
         if check.alias:
             alias = f"{printable(check.fqdn)} is an alias of {printable(check.alias)}"
-            lines += below(alias, self._layout, DIM)
+            lines += below(alias, self._layout, Style.DIM)
         cells = (check.sign_domain, check.selector, verdict, check.start_date, urgency)
         return Row(cells, ["", "", style, "", style], lines)
 
     def _style(self, check: Check) -> str:
         if check.urgency is Urgency.SIGNING:
-            return BOLD_RED
+            return Style.BOLD_RED
         if is_good(check.finding.verdict, self._wanted):
-            return GREEN
-        return YELLOW if check.finding.verdict in _NOT_BAD else RED
+            return Style.GREEN
+        return Style.YELLOW if check.finding.verdict in _NOT_BAD else Style.RED
 
 
 def _kind(check: Check) -> str:
@@ -206,7 +198,7 @@ class MailTable(Renderer[MailReport]):
         senders = ", ".join(map(self._name, item.from_domains)) or "no domain"
         lines = [] if self._is_first else ["\n"]
         self._is_first = False
-        lines += wrapped(f"{item.file}: from {senders}", self._layout, BOLD)
+        lines += wrapped(f"{item.file}: from {senders}", self._layout, Style.BOLD)
         columns = ["DOMAIN", "SELECTOR", "VERDICT", "KEY", "LEDGER", "IN DNS"]
         lines += table(columns, map(self._row, item.signatures), self._layout)
         for text, style in self._conclusions(item):
@@ -219,10 +211,10 @@ class MailTable(Renderer[MailReport]):
     def _row(self, one: CheckedSignature) -> Row:
         style, of_dns = _MAIL_STYLES[one.verdict], ""
         if one.in_dns:
-            of_dns = GREEN if one.in_dns.verdict in ACCEPTED else RED
+            of_dns = Style.GREEN if one.in_dns.verdict in ACCEPTED else Style.RED
         lines = [*below(one.reason, self._layout, style)]
         for note in one.notes:
-            lines += below(note, self._layout, DIM)
+            lines += below(note, self._layout, Style.DIM)
         cells = (
             self._name(one.sign_domain)[:_MAX_NAME],
             one.selector[:_MAX_NAME],
@@ -236,20 +228,20 @@ class MailTable(Renderer[MailReport]):
     def _conclusions(self, report: MailReport) -> Iterator[tuple[str, str]]:
         """What the signatures mean together; each text with its style."""
         if not report.signatures:
-            yield "It has no DKIM signature.", RED
+            yield "It has no DKIM signature.", Style.RED
         for domain in report.missing:
-            yield f"{self._name(domain)} is registered, but has not signed this mail.", RED
+            yield f"{self._name(domain)} is registered, but has not signed this mail.", Style.RED
         if report.unverified:
             unverified = counted(report.unverified, "signature")
-            yield f"{unverified} more not verified: there are too many.", YELLOW
+            yield f"{unverified} more not verified: there are too many.", Style.YELLOW
         valid = [one for one in report.signatures if one.verdict is MailVerdict.PASS]
         aligned = [one for one in valid if one.alignment in ALIGNED]
         if aligned:
             best = min(aligned, key=lambda one: ALIGNED.index(one.alignment))
             name = self._name(best.sign_domain)
-            yield f"Aligned with From, as DMARC asks: {name} ({best.alignment}).", GREEN
+            yield f"Aligned with From, as DMARC asks: {name} ({best.alignment}).", Style.GREEN
         elif valid:
             yield (
                 "No valid signature is aligned with From: for DMARC, it is as if unsigned.",
-                YELLOW,
+                Style.YELLOW,
             )

@@ -6,12 +6,10 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from dkimctl.models.registration import DnsRecord
 from dkimctl.render.renderer import (
     Format,
-    PerZoneFormat,
     PerZoneRenderer,
     Provider,
     owner_name,
@@ -36,17 +34,19 @@ class OctodnsRenderer(PerZoneRenderer):
     def _text(self, zone: str, records: Sequence[DnsRecord]) -> Iterator[str]:
         yield "---\n"
         named = [(relative_name(record.fqdn, zone, apex=""), record) for record in records]
-        for name, record in sorted(named, key=lambda pair: _natural(pair[0])):
+
+        def natural(pair: tuple[str, DnsRecord]) -> list[tuple[int, int, str]]:
+            """Compares numbers within names as numbers."""
+            parts = re.split(r"([0-9]+)", pair[0])
+            return [
+                (0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts if part
+            ]
+
+        for name, record in sorted(named, key=natural):
             # octoDNS escapes semicolons and nothing else. A value with a backslash before one
             # has no form in its files; octoDNS then reports it.
             value = json.dumps(record.value.replace(";", "\\;"))
             yield f"{json.dumps(name)}:\n  ttl: {self._ttl}\n  type: TXT\n  value: {value}\n"
-
-
-def _natural(name: str) -> list[tuple[int, int, str]]:
-    """A sort key that compares numbers within names as numbers."""
-    parts = re.split(r"([0-9]+)", name)
-    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts if part]
 
 
 class DnscontrolRenderer(PerZoneRenderer):
@@ -79,19 +79,17 @@ class Route53Renderer(PerZoneRenderer):
         yield records[start:]
 
     def _text(self, zone: str, records: Sequence[DnsRecord]) -> Iterator[str]:  # noqa: ARG002
-        lines = ",\n".join(json.dumps(self._upsert(record)) for record in records)
-        yield f'{{"Changes": [\n{lines}\n]}}\n'
-
-    def _upsert(self, record: DnsRecord) -> dict[str, object]:
-        return {
-            "Action": "UPSERT",
-            "ResourceRecordSet": {
+        yield '{"Changes": ['
+        for number, record in enumerate(records):
+            rrset = {
                 "Name": owner_name(record.fqdn),
                 "Type": "TXT",
                 "TTL": self._ttl,
                 "ResourceRecords": [{"Value": txt_data(record.value)}],
-            },
-        }
+            }
+            change = {"Action": "UPSERT", "ResourceRecordSet": rrset}
+            yield f"{',' if number else ''}\n{json.dumps(change)}"
+        yield "\n]}\n"
 
 
 class PowerdnsRenderer(PerZoneRenderer):
@@ -116,32 +114,12 @@ class PowerdnsRenderer(PerZoneRenderer):
         yield "\n]}\n"
 
 
-class _Resource(NamedTuple):
-    """How Terraform's resources of a provider are written."""
-
-    kind: str
-    zone: str
-    """The argument that has the zone's identifier; `identifier` says what that is."""
-    identifier: str
-    value: str
-    """The argument that has the record's value: a list if it `is_list`."""
-    is_list: bool = True
-    dot: str = ""
-    """After a name."""
-    is_quoted: bool = True
-    """Whether a value is written in quotes."""
-
-
-_RESOURCES: Mapping[Provider, _Resource] = {
-    Provider.ROUTE53: _Resource(
-        "aws_route53_record", "zone_id", "zone's ID", "records", is_quoted=False
-    ),
-    Provider.CLOUDFLARE: _Resource(
-        "cloudflare_dns_record", "zone_id", "zone's ID", "content", is_list=False
-    ),
-    Provider.GOOGLE: _Resource(
-        "google_dns_record_set", "managed_zone", "managed zone's name", "rrdatas", dot="."
-    ),
+# How Terraform's resources of a provider are written: their kind, the argument that has the zone's
+# identifier, what that is, and the argument that has the record's value.
+_RESOURCES: Mapping[Provider, tuple[str, str, str, str]] = {
+    Provider.ROUTE53: ("aws_route53_record", "zone_id", "zone's ID", "records"),
+    Provider.CLOUDFLARE: ("cloudflare_dns_record", "zone_id", "zone's ID", "content"),
+    Provider.GOOGLE: ("google_dns_record_set", "managed_zone", "managed zone's name", "rrdatas"),
 }
 
 
@@ -155,36 +133,33 @@ class TerraformRenderer(PerZoneRenderer):
 
     def __init__(self, zones: Sequence[str], ttl: int, provider: Provider) -> None:
         super().__init__(zones, ttl)
-        self._resource = _RESOURCES[provider]
+        self._provider = provider
 
     def _text(self, zone: str, records: Sequence[DnsRecord]) -> list[str]:
+        kind, zone_argument, identifier, value_argument = _RESOURCES[self._provider]
         variable = f"zone_{_identifier(zone)}"
-        description = f"The {self._resource.identifier} of {zone} at the provider"
-        resources = {
-            f"dkim_{_identifier(record.fqdn)}": self._fields(record, f"${{var.{variable}}}")
-            for record in records
-        }
+        resources = {}
+        for record in records:
+            if self._provider is Provider.ROUTE53:
+                # It adds the outer quotes, but not those between two strings.
+                strings = [part.decode() for part in character_strings(record.value)]
+                text = '""'.join(re.sub(r'(["\\])', r"\\\1", part) for part in strings)
+            else:
+                text = txt_data(record.value)
+            text = text.replace("${", "$${").replace("%{", "%%{")  # Terraform's template markers
+            resources[f"dkim_{_identifier(record.fqdn)}"] = {
+                "name": f"{record.fqdn}." if self._provider is Provider.GOOGLE else record.fqdn,
+                "type": "TXT",
+                "ttl": self._ttl,
+                zone_argument: f"${{var.{variable}}}",
+                value_argument: text if self._provider is Provider.CLOUDFLARE else [text],
+            }
+        description = f"The {identifier} of {zone} at the provider"
         document = {
             "variable": {variable: {"type": "string", "description": description}},
-            "resource": {self._resource.kind: resources},
+            "resource": {kind: resources},
         }
         return [json.dumps(document, indent=2) + "\n"]
-
-    def _fields(self, record: DnsRecord, zone: str) -> dict[str, object]:
-        resource = self._resource
-        if resource.is_quoted:
-            text = txt_data(record.value)
-        else:  # the provider adds the outer quotes, but not those between two strings
-            strings = [part.decode() for part in character_strings(record.value)]
-            text = '""'.join(re.sub(r'(["\\])', r"\\\1", part) for part in strings)
-        text = text.replace("${", "$${").replace("%{", "%%{")  # Terraform's template markers
-        return {
-            "name": record.fqdn + resource.dot,
-            "type": "TXT",
-            "ttl": self._ttl,
-            resource.zone: zone,
-            resource.value: [text] if resource.is_list else text,
-        }
 
 
 def _identifier(name: str) -> str:
@@ -193,18 +168,14 @@ def _identifier(name: str) -> str:
     return f"{re.sub(r'[^A-Za-z0-9]', '_', name)}_{digest}"
 
 
-_RENDERERS: Mapping[Format, type[PerZoneRenderer]] = {
-    Format.OCTODNS: OctodnsRenderer,
-    Format.DNSCONTROL: DnscontrolRenderer,
-    Format.ROUTE53: Route53Renderer,
-    Format.POWERDNS: PowerdnsRenderer,
-}
-
-
-def open_tool(
-    fmt: PerZoneFormat, zones: Sequence[str], ttl: int, provider: Provider
-) -> PerZoneRenderer:
+def open_tool(fmt: Format, zones: Sequence[str], ttl: int, provider: Provider) -> PerZoneRenderer:
     """The renderer of a tool's files; `provider` is for Terraform."""
     if fmt is Format.TERRAFORM:
         return TerraformRenderer(zones, ttl, provider)
-    return _RENDERERS[fmt](zones, ttl)
+    renderers: dict[Format, type[PerZoneRenderer]] = {
+        Format.OCTODNS: OctodnsRenderer,
+        Format.DNSCONTROL: DnscontrolRenderer,
+        Format.ROUTE53: Route53Renderer,
+        Format.POWERDNS: PowerdnsRenderer,
+    }
+    return renderers[fmt](zones, ttl)

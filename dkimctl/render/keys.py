@@ -10,18 +10,7 @@ from dkimctl.dns.verdicts import Verdict
 from dkimctl.models.keys import NOT_CHECKED, KeyStage, ListedKey, NextAction
 from dkimctl.render.data import CsvRenderer, JsonRenderer
 from dkimctl.render.renderer import KeyFormat, Renderer, TableLayout
-from dkimctl.render.table import (
-    BOLD_RED,
-    DIM,
-    GREEN,
-    INDENT,
-    RED,
-    YELLOW,
-    Row,
-    below,
-    styled,
-    table,
-)
+from dkimctl.render.table import INDENT, Row, Style, below, styled, table
 from dkimctl.text.dns_names import readable
 from dkimctl.text.escaping import printable
 
@@ -77,10 +66,10 @@ _COLUMNS = (
 # How wide a table must be to have these columns; the others it always has.
 _ROOM_FOR = {"BITS": 90, "AGE": 90, "START": 110, "ON": 110, "SEEN": 110}
 _GOOD_STATES = {
-    Verdict.PUBLISHED: GREEN,
-    Verdict.DIFFERS: YELLOW,
-    Verdict.NO_ANSWER: YELLOW,
-    NOT_CHECKED: YELLOW,
+    Verdict.PUBLISHED: Style.GREEN,
+    Verdict.DIFFERS: Style.YELLOW,
+    Verdict.NO_ANSWER: Style.YELLOW,
+    NOT_CHECKED: Style.YELLOW,
 }
 _OVER = (KeyStage.REMOVED, KeyStage.DISABLED, KeyStage.TAKEN)
 
@@ -114,11 +103,11 @@ class KeyTable(Renderer[ListedKey]):
         texts = _texts(key, self._now, layout.encoding)
         lines = []
         if layout.wide and key.fqdn:  # on one line, to be copied
-            lines.append(f"{INDENT}{styled(printable(key.fqdn), DIM, layout)}\n")
+            lines.append(f"{INDENT}{styled(printable(key.fqdn), Style.DIM, layout)}\n")
         if self._notes and status.note and status.needs_attention:
-            note, style = status.note, YELLOW
+            note, style = status.note, Style.YELLOW
             if status.urgency:
-                note, style = f"URGENT: {note}", BOLD_RED
+                note, style = f"URGENT: {note}", Style.BOLD_RED
             lines += below(note, layout, style)
         return Row(
             [texts[name] for name in columns], [_style(key, name) for name in columns], lines
@@ -147,10 +136,10 @@ def _texts(key: ListedKey, now: datetime, encoding: str) -> Mapping[str, str | N
 def _style(key: ListedKey, column: str) -> str:
     urgency = key.status.urgency
     if column == "STATE" and key.state is not None:
-        return BOLD_RED if urgency else _GOOD_STATES.get(key.state, RED)
+        return Style.BOLD_RED if urgency else _GOOD_STATES.get(key.state, Style.RED)
     if urgency and column in ("NEXT", "DUE"):
-        return BOLD_RED
-    return DIM if key.status.stage in _OVER else ""
+        return Style.BOLD_RED
+    return Style.DIM if key.status.stage in _OVER else ""
 
 
 def short_time(time: timedelta | None) -> str:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
@@ -43,14 +42,11 @@ NO_RUN = Run("", 0.0)
 
 
 class CheckCounter(Renderer[Check]):
-    """Counts checks until the end; `clock` gives seconds since 1970."""
+    """Counts checks until the end."""
 
-    def __init__(
-        self, wanted: Verdict, run: Run, *, clock: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, wanted: Verdict, run: Run) -> None:
         self._wanted = wanted
         self._run = run
-        self._clock = clock
         self._verdicts: Counter[Verdict] = Counter()
         self._urgencies: Counter[Urgency] = Counter()
         self._wrong: dict[Urgency, list[Check]] = {urgency: [] for urgency in Urgency}
@@ -72,9 +68,6 @@ class CheckCounter(Renderer[Check]):
             self._oldest = min(made, self._oldest or made)
         return ""
 
-    @abstractmethod
-    def end(self) -> Iterator[str]: ...
-
     def _first_wrong(self, most: int) -> list[Check]:
         """The first that are not as wanted, the urgent ones first."""
         return [check for checks in self._wrong.values() for check in checks][:most]
@@ -85,32 +78,37 @@ class PrometheusRenderer(CheckCounter):
 
     def end(self) -> Iterator[str]:
         from prometheus_client import CollectorRegistry, generate_latest
-        from prometheus_client.registry import Collector
-
-        metrics = [*self._metrics()]
-
-        class Metrics(Collector):
-            def collect(self) -> Iterable[Metric]:
-                return metrics
 
         registry = CollectorRegistry()
-        registry.register(Metrics())
+        registry.register(self)
         yield generate_latest(registry).decode()
 
-    def _metrics(self) -> Iterator[Metric]:
-        now = self._clock()
-        yield self._family(
+    def collect(self) -> Iterator[Metric]:
+        """The metrics, for a registry of prometheus_client."""
+        from prometheus_client.core import GaugeMetricFamily
+
+        def family(
+            name: str, text: str, labels: list[str], samples: Iterable[tuple[list[str], float]]
+        ) -> Metric:
+            """A metric, whose samples have the profile as a label, too."""
+            family = GaugeMetricFamily(name, text, labels=["profile", *labels])
+            for values, value in samples:
+                family.add_metric([*map(printable, (self._run.profile, *values))], value)
+            return family
+
+        now = time.time()
+        yield family(
             "dkimctl_keys", "Keys whose records were checked in DNS, by verdict.", ["verdict"],
             [([verdict], self._verdicts[verdict]) for verdict in Verdict],
         )  # fmt: skip
-        yield self._family(
+        yield family(
             "dkimctl_urgent_keys",
             "Keys whose records are not in DNS as registered: mail is signed with them now "
             "(signing), now and some servers have the record (partly), or soon (soon).",
             ["urgency"],
             [([urgency], self._urgencies[urgency]) for urgency in Urgency if urgency],
         )
-        yield self._family(
+        yield family(
             "dkimctl_key_problem",
             "1 for each key whose record is not as it should be: the most urgent ones.",
             ["sign_domain", "selector", "verdict", "urgency"],
@@ -119,36 +117,19 @@ class PrometheusRenderer(CheckCounter):
                 for check in self._first_wrong(MAX_NAMED)
             ],
         )
-        times = {
-            "dkimctl_check_timestamp_seconds": ("When the check ended.", now),
-            "dkimctl_check_duration_seconds": (
-                "Time that the check took.", max(now - self._run.began, 0),
-            ),
-        }  # fmt: skip
+        times = [
+            ("check_timestamp", "When the check ended.", now),
+            ("check_duration", "Time that the check took.", max(now - self._run.began, 0)),
+        ]
         if self._oldest is not None:
-            oldest = ("When the oldest enabled key was made.", self._oldest.timestamp())
-            times = {"dkimctl_oldest_key_timestamp_seconds": oldest, **times}
-        for name, (help_text, value) in times.items():
-            yield self._family(name, help_text, [], [([], value)])
-
-    def _family(
-        self,
-        name: str,
-        help_text: str,
-        labels: Sequence[str],
-        samples: Iterable[tuple[Sequence[str], float]],
-    ) -> Metric:
-        """A metric, whose samples have the profile as a label, too."""
-        from prometheus_client.core import GaugeMetricFamily
-
-        family = GaugeMetricFamily(name, help_text, labels=["profile", *labels])
-        for values, value in samples:
-            family.add_metric([*map(printable, (self._run.profile, *values))], value)
-        return family
+            oldest = "When the oldest enabled key was made."
+            times.insert(0, ("oldest_key_timestamp", oldest, self._oldest.timestamp()))
+        for name, help_text, value in times:
+            yield family(f"dkimctl_{name}_seconds", help_text, [], [([], value)])
 
 
 class State(IntEnum):
-    """What a plugin says, by its exit status."""
+    """What a Nagios plugin says, by its exit status."""
 
     OK = 0
     WARNING = 1
@@ -186,7 +167,7 @@ class NagiosRenderer(CheckCounter):
             f"signing={urgencies[Urgency.SIGNING]};;0;0;{total}",
             f"soon={urgencies[Urgency.SOON]};0;;0;{total}",
             f"no_answer={self._verdicts[Verdict.NO_ANSWER]};0;;0;{total}",
-            f"time={max(self._clock() - self._run.began, 0):.2f}s;;;0",
+            f"time={max(time.time() - self._run.began, 0):.2f}s;;;0",
         )
         yield f"{_line(self.state, ', '.join(parts))} | {' '.join(data)}\n"
 

@@ -16,20 +16,7 @@ from dkimctl.models.keys import NOT_IN_USE, KeyStatus, ListedKey, NextAction, du
 from dkimctl.render.data import json_line
 from dkimctl.render.keys import key_fields, short_time, written_time
 from dkimctl.render.renderer import TableLayout
-from dkimctl.render.table import (
-    BOLD,
-    BOLD_RED,
-    CYAN,
-    DIM,
-    GREEN,
-    RED,
-    YELLOW,
-    columns_of,
-    lines_of,
-    padded_to,
-    styled,
-    wrapped,
-)
+from dkimctl.render.table import Style, columns_of, lines_of, padded_to, styled, wrapped
 from dkimctl.text.dns_names import readable
 from dkimctl.text.escaping import printable
 
@@ -186,12 +173,12 @@ def overview_text(
     if overview.urgent:
         kinds = grouped((_URGENCIES[Urgency(key.status.urgency)], key) for key in overview.urgent)
         lines.append(_title("Urgent", "", layout))
-        lines += _rows([("", what, keys) for what, keys in kinds.items()], BOLD_RED, layout)
+        lines += _rows([("", what, keys) for what, keys in kinds.items()], Style.BOLD_RED, layout)
     if overview.undecided:
         kinds = grouped((str(key.status.action), key) for key in overview.undecided)
         why = complete("`dkimctl list --sort-by due` says why")
         lines.append(_title("For you to decide", why, layout))
-        lines += _rows([("", what, keys) for what, keys in kinds.items()], YELLOW, layout)
+        lines += _rows([("", what, keys) for what, keys in kinds.items()], Style.YELLOW, layout)
     lines += _section("This week", overview.week, now + WEEK, now, layout)
     lines += _section("This month", overview.month, now + MONTH, now, layout)
     lines += _ages(overview.ages, layout)
@@ -227,7 +214,7 @@ def _section(
     yield _title(title, f"until {until:%Y-%m-%d}", layout)
     overdue = grouped((event.what, event.key) for event in events if event.at < now)
     rows: list[_Row] = [("overdue", what, keys) for what, keys in overdue.items()]
-    yield from _rows(rows, BOLD_RED, layout)
+    yield from _rows(rows, Style.BOLD_RED, layout)
     coming = [event for event in events if event.at >= now]
     by_day = grouped(((str(event.at.date()), event.what), event.key) for event in coming)
     rows = [(day, what, keys) for (day, what), keys in by_day.items()]
@@ -235,7 +222,7 @@ def _section(
         firsts = {event.what: str(event.at.date()) for event in reversed(coming)}
         by_kind = grouped((event.what, event.key) for event in coming)
         rows = [(f"from {firsts[what]}", what, keys) for what, keys in by_kind.items()]
-    yield from _rows(rows, CYAN, layout)
+    yield from _rows(rows, Style.CYAN, layout)
     if not events:
         yield "  nothing\n"
 
@@ -280,13 +267,13 @@ def _ages(ages: Sequence[AgeBand], layout: TableLayout) -> Iterator[str]:
     for band in ages:
         name = f"{band.begin} to {band.end - 1}" if band.end else f"{band.begin} and more"
         bar = "#" * -(-band.keys * widest // most if most else 0)
-        bar = styled(bar, CYAN, layout)
+        bar = styled(bar, Style.CYAN, layout)
         yield f"  {name:<12} {f'{bar} ' if bar else ''}{band.keys:,}\n"
 
 
 def _title(title: str, more: str, layout: TableLayout) -> str:
-    more = styled(more, DIM, layout) if more else ""
-    return f"\n{styled(title, BOLD, layout)} {more}".rstrip() + "\n"
+    more = styled(more, Style.DIM, layout) if more else ""
+    return f"\n{styled(title, Style.BOLD, layout)} {more}".rstrip() + "\n"
 
 
 def _counts(counts: Mapping[str, int]) -> str:
@@ -356,16 +343,16 @@ def first_domains(statuses: Sequence[KeyStatus], most: int) -> list[KeyStatus]:
 
 # The timeline: bars that read without colour, and in ASCII, by a character for each phase.
 _LOOKS = {
-    "registered": (".", DIM),
-    "published": ("o", CYAN),
-    "signing": ("#", GREEN),
-    "grace period": ("~", YELLOW),
-    "retired": ("x", RED),
+    "registered": (".", Style.DIM),
+    "published": ("o", Style.CYAN),
+    "signing": ("#", Style.GREEN),
+    "grace period": ("~", Style.YELLOW),
+    "retired": ("x", Style.RED),
 }
 _TODAY = "|"
 # The characters of a bar, as far as they are alike; and one that the legend explains.
 _RUN, _ALONE = r"([.o#~x|])\1*", r"(?<!\S)([.o#~x|])(?!\S)"
-_STYLES = {_TODAY: BOLD} | dict(_LOOKS.values())
+_STYLES = {_TODAY: Style.BOLD} | dict(_LOOKS.values())
 _HEADER = ("DOMAIN", "SELECTOR")
 _MIN_WIDTH = 40
 _GAP = "  "  # between cells
@@ -393,7 +380,7 @@ def timeline(statuses: Sequence[KeyStatus], now: datetime, layout: TableLayout) 
         min(max(map(columns_of, cells)), width // 3) for cells in zip(_HEADER, *rows, strict=True)
     ]
     scale = _Scale(statuses, now, width - sum(widths) - len(widths) * len(_GAP))
-    yield from lines(_HEADER, scale.header(), BOLD)
+    yield from lines(_HEADER, scale.header(), Style.BOLD)
     for cells, status in zip(rows, statuses, strict=True):
         yield from lines(cells, scale.bar(status))
     yield "\n"

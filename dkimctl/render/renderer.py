@@ -6,7 +6,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
-from typing import ClassVar, Generic, Literal, NamedTuple, TypeAlias, TypeVar, get_args
+from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 from dkimctl.errors import UsageError
 from dkimctl.models.registration import SOUND, USABLE, DnsRecord, Result
@@ -47,10 +47,9 @@ _DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)", re.IGNORECASE
 _MAX_STEM = 200  # characters; a file name may have 255 bytes
 
 # The formats whose files are always about one zone each.
-PerZoneFormat: TypeAlias = Literal[
+PER_ZONE = (
     Format.OCTODNS, Format.DNSCONTROL, Format.ROUTE53, Format.POWERDNS, Format.TERRAFORM
-]
-PER_ZONE: Sequence[Format] = get_args(PerZoneFormat)
+)  # fmt: skip
 
 
 class CheckFormat(StrEnum):
@@ -265,10 +264,8 @@ def outside_zones(names: Sequence[str], zones: Sequence[str]) -> UsageError:
 
 
 def _escaped(data: bytes, plain: bytes) -> str:
-    if not data.translate(None, plain):
-        return data.decode("ascii")
-    return "".join(chr(byte) if byte in plain else _escape(byte) for byte in data)
-
-
-def _escape(byte: int) -> str:
-    return f"\\{chr(byte)}" if byte in b'"\\' else f"\\{byte:03d}"
+    texts = [f"\\{byte:03d}" for byte in range(256)]
+    texts[ord('"')], texts[ord("\\")] = '\\"', "\\\\"
+    for byte in plain:
+        texts[byte] = chr(byte)
+    return "".join(texts[byte] for byte in data)

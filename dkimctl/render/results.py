@@ -17,13 +17,10 @@ from dkimctl.render.renderer import (
     publishable,
 )
 from dkimctl.render.table import (
-    DIM,
-    GREEN,
     INDENT,
     NEED_NO_ATTENTION,
-    RED,
-    YELLOW,
     Row,
+    Style,
     below,
     hidden_rows,
     markdown_row,
@@ -66,12 +63,10 @@ def open_results(
     provider: Provider = Provider.ROUTE53,
     layout: TableLayout = DEFAULT_LAYOUT,
 ) -> Renderer[Result] | PerZoneRenderer:
-    """The renderer of results in `fmt`; a PerZoneRenderer for the formats in PER_ZONE.
+    """The renderer of results in `fmt`: for those in PER_ZONE, and zone and nsupdate with
+    `per_zone`, a PerZoneRenderer.
 
-    With `per_zone` also for zone and nsupdate, which can do both.
     The table, Markdown, and formats with `zones` keep results until the end; the others keep none.
-    `ttl` is in seconds (DNS formats). Names are relative to `origin` (zone). `provider` is for
-    terraform, `layout` for the table; of it, Markdown takes `is_plan`.
     """
     match fmt:
         case Format.TABLE:
@@ -79,33 +74,23 @@ def open_results(
         case Format.MARKDOWN:
             return ResultMarkdown(is_plan=layout.is_plan)
         case Format.JSON | Format.JSONL | Format.CSV:
-            return _open_data(fmt)
+            from dkimctl.render.data import CsvRenderer, JsonlRenderer, JsonRenderer  # csv and json
+
+            if fmt is Format.CSV:
+                return CsvRenderer(RESULT_COLUMNS, result_row)
+            if fmt is Format.JSONL:
+                return JsonlRenderer(result_fields)
+            return JsonRenderer(result_fields, "count", "total")
         case Format.VALUE:
             return ValueRenderer()
-        case Format.ZONE | Format.NSUPDATE:
-            return _open_for_servers(fmt, ttl, origin, zones, per_zone=per_zone)
+        case Format.ZONE:
+            return ZoneFilesRenderer(zones, ttl) if per_zone else ZoneRenderer(ttl, origin)
+        case Format.NSUPDATE:
+            return NsupdateFilesRenderer(zones, ttl) if per_zone else NsupdateRenderer(zones, ttl)
         case _:
             from dkimctl.render.dns_tools import open_tool  # and hashlib and json
 
             return open_tool(fmt, zones, ttl, provider)
-
-
-def _open_data(fmt: Format) -> Renderer[Result]:
-    from dkimctl.render.data import CsvRenderer, JsonlRenderer, JsonRenderer  # and csv and json
-
-    if fmt is Format.CSV:
-        return CsvRenderer(RESULT_COLUMNS, result_row)
-    if fmt is Format.JSONL:
-        return JsonlRenderer(result_fields)
-    return JsonRenderer(result_fields, "count", "total")
-
-
-def _open_for_servers(
-    fmt: Format, ttl: int, origin: str | None, zones: Sequence[str], *, per_zone: bool
-) -> Renderer[Result] | PerZoneRenderer:
-    if fmt is Format.ZONE:
-        return ZoneFilesRenderer(zones, ttl) if per_zone else ZoneRenderer(ttl, origin)
-    return NsupdateFilesRenderer(zones, ttl) if per_zone else NsupdateRenderer(zones, ttl)
 
 
 def result_fields(result: Result) -> dict[str, object]:
@@ -146,12 +131,9 @@ def result_row(result: Result) -> tuple[object, ...]:
 
 def _cells(result: Result) -> list[str | None]:
     """The cells of _PEOPLES_COLUMNS."""
-    registration = result.registration
-    bits = None if registration.key_len is None else str(registration.key_len)
-    return [
-        registration.sign_domain, registration.selector, result.outcome, bits,
-        registration.start_date,
-    ]  # fmt: skip
+    one = result.registration
+    bits = None if one.key_len is None else str(one.key_len)
+    return [one.sign_domain, one.selector, result.outcome, bits, one.start_date]
 
 
 class ResultTable(Renderer[Result]):
@@ -171,9 +153,14 @@ class ResultTable(Renderer[Result]):
         self._alike = Grouping[str](layout.most_alike)
 
     def add(self, result: Result) -> str:
+        reason = without_names(result.reason, *result.registration.key)
         if self._layout.only_attention and result.outcome in self._left_out:
             self._hidden += 1
-        elif self._shows(result):
+        elif (
+            self._layout.most_alike is None
+            or result.outcome in _NOT_GROUPED
+            or self._alike.shows(f"{result.outcome}: {reason}")
+        ):
             self._results.append(result)
         return ""
 
@@ -185,13 +172,6 @@ class ResultTable(Renderer[Result]):
             yield from wrapped(and_more(count, kind), layout)
         yield from hidden_rows(self._hidden, layout, which=self._left_out_ones)
 
-    def _shows(self, result: Result) -> bool:
-        """Whether the row is shown, or counted since there were enough of its kind."""
-        if self._layout.most_alike is None or result.outcome in _NOT_GROUPED:
-            return True
-        reason = without_names(result.reason, *result.registration.key)
-        return self._alike.shows(f"{result.outcome}: {reason}")
-
     def _row(self, result: Result) -> Row:
         registration, layout = result.registration, self._layout
         style, cells = _style_of(result.outcome), _cells(result)
@@ -202,7 +182,8 @@ class ResultTable(Renderer[Result]):
         lines = [*below(reason, layout, style)]
         if self._has_records and (record := registration.record):
             fqdn = f"FQDN  {printable(record.fqdn)}  {printable(record.type)}"
-            lines += [f"{INDENT}{styled(fqdn, DIM, layout)}\n", f"{printable(record.value)}\n"]
+            lines.append(f"{INDENT}{styled(fqdn, Style.DIM, layout)}\n")
+            lines.append(f"{printable(record.value)}\n")
         return Row(cells, ["", "", style, "", "", style], [*lines, "\n"] if lines else [])
 
 
@@ -239,7 +220,12 @@ class PlanTable(ResultTable):
     def _totals_by_name(self, outcomes: Sequence[Outcome]) -> Iterator[str]:
         if self._zones:
             find_zone = zone_finder(self._zones)
-            names = [find_zone(_record_name(one)) or "-" for one, _ in self._planned]
+            # Without a selector, the zone of the name above the record.
+            fqdns = (
+                ".".join(filter(None, (one.selector, "_domainkey", one.sign_domain)))
+                for one, _ in self._planned
+            )
+            names = [find_zone(fqdn) or "-" for fqdn in fqdns]
         else:
             domains = [registration.sign_domain for registration, _ in self._planned]
             shared = Counter(name for domain in domains for name in _enclosing(domain))
@@ -273,22 +259,13 @@ class PlanTable(ResultTable):
         widths = [len(title) for title in titles[1:]]
         rest = [""] * len(widths)
         rows = [
-            Row(
-                [name, *map(str.rjust, map(str, numbers_of), widths)],
-                [styles.get(name, ""), *rest],
-            )
-            for name, numbers_of in numbers.items()
+            Row([name, *map(str.rjust, map(str, row), widths)], [styles.get(name, ""), *rest])
+            for name, row in numbers.items()
         ]
         yield from table(titles, rows, self._layout)
         if more:
             yield from wrapped(f"… and {more:,} more", self._layout)
         yield "\n"
-
-
-def _record_name(registration: Registration) -> str:
-    """The FQDN of the entry's record, or the name above it."""
-    parent = f"_domainkey.{registration.sign_domain}"
-    return parent if registration.selector is None else f"{registration.selector}.{parent}"
 
 
 def _enclosing(domain: str) -> Iterator[str]:
@@ -300,8 +277,8 @@ def _enclosing(domain: str) -> Iterator[str]:
 
 def _style_of(outcome: Outcome) -> str:
     if outcome in GOOD:
-        return GREEN
-    return YELLOW if outcome in _WAITING else RED
+        return Style.GREEN
+    return Style.YELLOW if outcome in _WAITING else Style.RED
 
 
 class ResultMarkdown(Renderer[Result]):

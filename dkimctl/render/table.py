@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
+from enum import StrEnum
 from functools import cache
 from itertools import repeat, zip_longest
 from typing import TYPE_CHECKING, NamedTuple
@@ -20,13 +21,22 @@ if TYPE_CHECKING:
 
     from dkimctl.render.renderer import TableLayout
 
-BOLD, DIM, RED, GREEN, YELLOW, CYAN = "1", "2", "31", "32", "33", "36"  # ECMA-48 section 8.3.117
-BOLD_RED = "1;31"
-
 INDENT = "  "  # of lines below a row
 _GAP = "  "  # between two cells
 _MIN_WIDTH = 40
 _KEPT_SPACE = "\ue000"  # a space at which no line is broken; `printable` leaves none in data
+
+
+class Style(StrEnum):
+    """ANSI codes (ECMA-48 section 8.3.117)."""
+
+    BOLD = "1"
+    DIM = "2"
+    RED = "31"
+    GREEN = "32"
+    YELLOW = "33"
+    CYAN = "36"
+    BOLD_RED = "1;31"
 
 
 class Row(NamedTuple):
@@ -47,7 +57,7 @@ def table(columns: Sequence[str], rows: Iterable[Row], layout: TableLayout) -> I
     filled = [cells for cells in texts if cells]
     widths = _column_widths([columns, *filled], max(layout.width, _MIN_WIDTH))
     if filled:
-        yield from _lines_of_row(columns, [BOLD] * len(columns), widths, layout)
+        yield from _lines_of_row(columns, [Style.BOLD] * len(columns), widths, layout)
     for row, cells in zip(rows, texts, strict=True):
         if cells:
             yield from _lines_of_row(cells, row.styles, widths, layout)

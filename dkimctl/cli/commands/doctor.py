@@ -21,7 +21,7 @@ from dkimctl.cli.output.streams import write
 from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import DkimctlError, ExitCode
 from dkimctl.render.renderer import TableLayout
-from dkimctl.render.table import DIM, GREEN, RED, YELLOW, lines_of, styled
+from dkimctl.render.table import Style, lines_of, styled
 from dkimctl.system.threads import StartThread, start_daemon
 from dkimctl.text.durations import format_duration
 from dkimctl.text.escaping import printable
@@ -32,11 +32,11 @@ _SECONDS = 60.0
 _FAILED = (State.WRONG, State.UNKNOWN, State.NOT_CHECKED)
 _NO_NEWS = (State.OK, State.NOTE, State.NOT_CHECKED)
 _STYLES = {
-    State.OK: GREEN,
-    State.WARNING: YELLOW,
-    State.WRONG: RED,
-    State.UNKNOWN: YELLOW,
-    State.NOT_CHECKED: DIM,
+    State.OK: Style.GREEN,
+    State.WARNING: Style.YELLOW,
+    State.WRONG: Style.RED,
+    State.UNKNOWN: Style.YELLOW,
+    State.NOT_CHECKED: Style.DIM,
 }
 _CHECK_WIDTH = len("embedded service")
 _STATE_WIDTH = max(map(len, State))

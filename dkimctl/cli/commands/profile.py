@@ -194,7 +194,7 @@ def _describe_profiles(session: Session) -> list[dict[str, Any]]:
 
 def _profile_rows(reporter: Reporter, profiles: Sequence[dict[str, Any]]) -> Iterator[str]:
     """The profiles as a table."""
-    from dkimctl.render.table import BOLD, GREEN, Row, below, table
+    from dkimctl.render.table import Row, Style, below, table
 
     layout = table_layout(reporter, None)
     rows = []
@@ -202,7 +202,7 @@ def _profile_rows(reporter: Reporter, profiles: Sequence[dict[str, Any]]) -> Ite
         source = ""
         if chosen_by := profile["chosen_by"]:
             source = f"in use, by {Source(SourceKind(chosen_by['kind']), chosen_by['name'] or '')}"
-        mark = BOLD if profile["in_use"] else ""
+        mark = Style.BOLD if profile["in_use"] else ""
         logged_in = _LOGGED_IN[profile["logged_in"]]
         cells = (
             "*" if profile["in_use"] else " ",
@@ -212,7 +212,7 @@ def _profile_rows(reporter: Reporter, profiles: Sequence[dict[str, Any]]) -> Ite
             ", ".join(profile["defined_in"]),
             "not needed" if profile["name"] == SANDBOX else logged_in,
         )
-        styles = [mark, mark, "", "", "", GREEN if profile["logged_in"] else ""]
+        styles = [mark, mark, "", "", "", Style.GREEN if profile["logged_in"] else ""]
         rows.append(Row(cells, styles, below(source, layout)))
     return table(["", "PROFILE", "CLIENT ID", "BASE URL", "FROM", "LOGGED IN"], rows, layout)
 

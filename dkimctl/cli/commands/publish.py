@@ -29,14 +29,14 @@ from dkimctl.cli.session import Session, open_session
 from dkimctl.errors import ExitCode, NegativeAnswer, UsageError
 from dkimctl.models.registration import named
 from dkimctl.render.renderer import PublicationFormat, TableLayout
-from dkimctl.render.table import GREEN, RED, YELLOW, Row, below, table
+from dkimctl.render.table import Row, Style, below, table
 from dkimctl.text.escaping import few, printable
 
 if TYPE_CHECKING:
     from dkimctl.publishing.targets import AccessReport, ZoneAccess
 
 _WORDS = {True: "yes", False: "no", None: "unknown"}
-_STYLES = {True: GREEN, False: RED, None: YELLOW}
+_STYLES = {True: Style.GREEN, False: Style.RED, None: Style.YELLOW}
 
 app = App()
 

@@ -35,7 +35,7 @@ from dkimctl.cli.terminal import interrupting, stopping
 from dkimctl.errors import DkimctlError, ExitCode, Interrupted
 from dkimctl.models.registration import named
 from dkimctl.render.renderer import TableLayout
-from dkimctl.render.table import BOLD_RED, GREEN, RED, YELLOW, Row, below, table
+from dkimctl.render.table import Row, Style, below, table
 from dkimctl.rotation.due import Report, RunPolicy, State, Step, Task, Tools
 from dkimctl.text.escaping import printable
 from dkimctl.text.grouping import MAX_ALIKE, Grouping, and_more, counted, listed, without_names
@@ -45,7 +45,12 @@ app = App()
 _ORDER = (State.FAILED, State.BLOCKED, State.BY_HAND, State.DONE, State.DUE, State.WAITING)
 _TOGETHER = (State.FAILED, State.BLOCKED, State.WAITING)  # tasks of one cause share a row
 _MAX_NAMED = 5  # of their keys
-_STYLES = {State.DONE: GREEN, State.FAILED: RED, State.BLOCKED: RED, State.BY_HAND: YELLOW}
+_STYLES = {
+    State.DONE: Style.GREEN,
+    State.FAILED: Style.RED,
+    State.BLOCKED: Style.RED,
+    State.BY_HAND: Style.YELLOW,
+}
 _DONE = {Step.REGISTER: "registered", Step.PUBLISH: "published", Step.REMOVE: "removed"}
 
 
@@ -242,7 +247,7 @@ def _row(reporter: Reporter, alike: Sequence[Task], layout: TableLayout) -> Row:
         lines += below(f"{verb} the TXT record {record.fqdn}", layout)
         if task.step is Step.PUBLISH:
             lines.append(f"{printable(record.value)}\n")
-    style = BOLD_RED if task.urgency else _STYLES.get(task.state, "")
+    style = Style.BOLD_RED if task.urgency else _STYLES.get(task.state, "")
     return Row(cells, ["", "", "", style], lines)
 
 

@@ -21,6 +21,11 @@ from dkimctl.render.renderer import render_all
 RUN = Run("work", 100.0)
 
 
+@pytest.fixture(autouse=True)
+def _ended(monkeypatch):
+    monkeypatch.setattr("time.time", lambda: 103.5)
+
+
 def check(name="example.com", verdict=Verdict.PUBLISHED, urgency=Urgency.NONE, **fields):
     selector = fields.pop("selector", "s1")
     fqdn = f"{selector}._domainkey.{name}"
@@ -28,13 +33,13 @@ def check(name="example.com", verdict=Verdict.PUBLISHED, urgency=Urgency.NONE, *
 
 
 def metrics(checks, run=RUN):
-    renderer = PrometheusRenderer(Verdict.PUBLISHED, run, clock=lambda: 103.5)
+    renderer = PrometheusRenderer(Verdict.PUBLISHED, run)
     text = "".join(render_all(renderer, checks))
     return [one for family in text_string_to_metric_families(text) for one in family.samples]
 
 
 def line(checks, wanted=Verdict.PUBLISHED, run=RUN):
-    renderer = NagiosRenderer(wanted, run, clock=lambda: 103.5)
+    renderer = NagiosRenderer(wanted, run)
     return "".join(render_all(renderer, checks)), renderer.state
 
 
