@@ -16,8 +16,7 @@ from dkimctl.cli.output.destination import NullWriter
 from dkimctl.cli.progress import CheckProgress
 from dkimctl.cli.session import Session
 from dkimctl.cli.terminal import ending_like_ctrl_c
-from dkimctl.dns.looks import Looks, recording_looks
-from dkimctl.dns.verdicts import Check, Verdict
+from dkimctl.dns.verdicts import Check, Looks, Verdict, recording_looks
 from dkimctl.errors import ExitCode, Interrupted, LedgerError, UsageError
 from dkimctl.models.registration import Registration, RegistrationKey
 

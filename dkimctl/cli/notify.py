@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from dkimctl.cli.output import next_steps
 from dkimctl.cli.progress import CheckProgress
 from dkimctl.cli.session import Session
-from dkimctl.dns.looks import Looks
-from dkimctl.dns.verdicts import Check, Verdict, is_good
+from dkimctl.dns.verdicts import Check, Looks, Verdict, is_good
 from dkimctl.errors import DkimctlError, ExitCode, UsageError, naming
 from dkimctl.ledger.selection import Selection
 from dkimctl.models.keys import Alarm

@@ -8,20 +8,20 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple, Protocol, Self, TypeAlias
 
-from dkimctl.dns.looks import Looks
 from dkimctl.dns.messages import Question, make_txt_question
 from dkimctl.dns.nameserver import NameServer, NoAnswer, RecursiveResolver, Server
 from dkimctl.dns.queries import (
-    AliasFollower,
     AliasTarget,
-    QueryRunner,
     ServerResponse,
     Source,
+    ask_zone,
     direct_finding,
     find_at_doubled_name,
+    follow_aliases,
     gather,
+    is_followed,
     is_from_wildcard,
     located,
     no_zone,
@@ -30,6 +30,7 @@ from dkimctl.dns.verdicts import (
     ACCEPTED,
     Check,
     Finding,
+    Looks,
     ServerFinding,
     Verdict,
     combine_findings,
@@ -98,14 +99,7 @@ def check_publication(
     with Checker(source, expect_absent=policy.expect_absent, finish=finish) as checker:
         checks: Iterable[Check] = ()
         if policy.wait:
-            checks = repeat_checks(
-                checker.check_again,
-                list(registrations),
-                seconds=policy.wait,
-                is_good=lambda check: is_good(check.finding.verdict, policy.wanted),
-                pause=progress.pause,
-                clock=time.monotonic,
-            )
+            checks = repeat_checks(checker.check_again, list(registrations), policy, progress.pause)
         else:
             checks = checker.check(registrations)
         now = datetime.now(UTC)
@@ -119,46 +113,36 @@ def check_publication(
 def repeat_checks(
     check: Callable[[Sequence[Registration]], Iterable[Check]],
     registrations: Sequence[Registration],
-    *,
-    seconds: float,
-    is_good: Callable[[Check], bool],
+    policy: CheckPolicy,
     pause: Callable[[float, Sequence[Check]], None],
-    clock: Callable[[], float],
 ) -> list[Check]:
     """The last check of each registration, in order.
 
-    Those that are not good are checked again, at growing intervals; after `seconds` no further
-    round starts. `pause` gets the seconds until the next round and the latest checks, and returns
-    when the time is over. `clock` gives seconds.
+    Those that are not as wanted are checked again; after the wait of the policy no further round
+    starts. `pause` gets the seconds until the next round and the latest checks, and returns when
+    the time is over.
     """
-    until = clock() + seconds
+    until = time.monotonic() + policy.wait
     checks = list(check(registrations))
-    for interval in intervals():
-        left = [number for number, latest in enumerate(checks) if not is_good(latest)]
-        remaining = until - clock()
+    interval = _FIRST_INTERVAL  # short at first, after a change was just published
+    while True:
+        left = [
+            number
+            for number, latest in enumerate(checks)
+            if not is_good(latest.finding.verdict, policy.wanted)
+        ]
+        remaining = until - time.monotonic()
         if not left or remaining <= 0:
-            break
+            return checks
         pause(min(interval, remaining), checks)
         again = check([registrations[number] for number in left])
         for number, latest in zip(left, again, strict=True):
             checks[number] = latest
-    return checks
-
-
-def intervals() -> Iterator[float]:
-    """Seconds between rounds: short at first, after a change was just published; later a minute."""
-    interval = _FIRST_INTERVAL
-    while True:
-        yield interval
         interval = min(interval * _GROWTH, _MAX_INTERVAL)
 
 
-class QueryPlan(NamedTuple):
-    """What to ask the servers of which zone; `failure`: why they are not known."""
-
-    question: Question
-    zone: Zone
-    failure: NoAnswer | None = None
+# What to ask the servers of which zone; or why they are not known.
+_QueryPlan: TypeAlias = tuple[Question, Zone | NoAnswer]
 
 
 class Checker:
@@ -176,8 +160,6 @@ class Checker:
         finish: Callable[[Check], Check] = lambda check: check,
     ) -> None:
         self._source = source
-        self._queries = QueryRunner(source)
-        self._aliases = AliasFollower(source, self._queries)
         self._expect_absent = expect_absent
         self._finish = finish
         self._runner = asyncio.Runner()
@@ -225,17 +207,17 @@ class Checker:
             checks[number] = self._finish(check)
         return [checks[number] for number in range(len(registrations))]
 
-    async def _plan_all(self, registrations: Sequence[Registration]) -> list[QueryPlan]:
+    async def _plan_all(self, registrations: Sequence[Registration]) -> list[_QueryPlan]:
         """What to ask for each; sends each server its questions in one burst beforehand."""
         coroutines = [self._plan(registration) for registration in registrations]
         # Given servers need no lookups, so tasks would only cost time.
         given = self._source.is_given
         plans = [await one for one in coroutines] if given else await gather(coroutines)
         questions: dict[Server | RecursiveResolver, list[Question]] = {}
-        for plan in plans:
-            for server in plan.zone.servers:
+        for question, zone in plans:
+            for server in () if isinstance(zone, NoAnswer) else zone.servers:
                 if not isinstance(server.responder, NoAnswer):
-                    questions.setdefault(server.responder, []).append(plan.question)
+                    questions.setdefault(server.responder, []).append(question)
         slots = asyncio.Semaphore(_MAX_BURSTS)
 
         async def prefetch(responder: Server | RecursiveResolver) -> None:
@@ -245,14 +227,14 @@ class Checker:
         await asyncio.gather(*map(prefetch, questions))
         return plans
 
-    async def _plan(self, registration: Registration) -> QueryPlan:
+    async def _plan(self, registration: Registration) -> _QueryPlan:
         question = make_txt_question(_record(registration).fqdn)
         try:
-            return QueryPlan(question, await self._source.zone_with(registration.sign_domain))
+            return question, await self._source.zone_with(registration.sign_domain)
         except NoAnswer as error:
-            return QueryPlan(question, Zone("", ()), error)
+            return question, error
 
-    async def _check(self, registration: Registration, plan: QueryPlan) -> tuple[Check, bool]:
+    async def _check(self, registration: Registration, plan: _QueryPlan) -> tuple[Check, bool]:
         """What DNS has for a registration, whose record is sound (dkim.record_fault).
 
         And whether the resolver should be able to validate the record (DNSSEC).
@@ -263,15 +245,16 @@ class Checker:
             registration.start_date, registration.enable, Finding(Verdict.NO_ANSWER),
             regist_date=registration.regist_date,
         )  # fmt: skip
+        question, planned = plan
         try:
-            if plan.failure is not None:
-                raise plan.failure
-            zone, responses = await self._queries.ask_zone(plan.zone, plan.question)
+            if isinstance(planned, NoAnswer):
+                raise planned
+            zone, responses = await ask_zone(self._source, planned, question)
         except NoAnswer as error:
             return check._replace(finding=Finding(Verdict.NO_ANSWER, str(error))), False
         targets: dict[NameServer, AliasTarget] = {}
         if not self._expect_absent:
-            targets = await self._aliases.follow(responses, record)
+            targets = await follow_aliases(self._source, responses, record)
         findings = await gather(
             self._finding(response, record, zone.name, targets.get(response.server))
             for response in responses
@@ -279,7 +262,7 @@ class Checker:
         finding = no_zone(registration.sign_domain)
         if findings:
             wanted = Verdict.MISSING if self._expect_absent else Verdict.PUBLISHED
-            finding = located(combine_findings(findings, wanted), zone, plan.question)
+            finding = located(combine_findings(findings, wanted), zone, question)
         aliases = (one.answer.alias for one in responses if one.answer is not None)
         check = check._replace(
             finding=finding, servers=tuple(findings), alias=next(filter(None, aliases), "")
@@ -312,24 +295,21 @@ class Checker:
             return ServerFinding(server.label, finding)
         if target is not None:
             finding = target.finding
-        elif self._aliases.is_followed(answer):
+        elif is_followed(self._source, answer):
             finding = Finding(Verdict.MISMATCH, "the name is an alias (CNAME)")
         if finding.verdict not in _NO_WILDCARD:
-            if await is_from_wildcard(self._queries, server, record, answer):
-                finding = await self._at_wildcard(response, record)
+            if await is_from_wildcard(self._source, server, record, answer):
+                finding = Finding(Verdict.MISSING, "a wildcard answers there")
+                # But an alias, which was not yet followed, may lead to the record.
+                followed = [response] if self._expect_absent else []
+                for found in (await follow_aliases(self._source, followed, record)).values():
+                    if found.finding.verdict in (*ACCEPTED, Verdict.NO_ANSWER):
+                        finding = found.finding
         elif finding.verdict is Verdict.MISSING and not (answer.alias or self._expect_absent):
-            finding = await find_at_doubled_name(self._queries, server, record, answer.zone or zone)
+            finding = await find_at_doubled_name(self._source, server, record, answer.zone or zone)
         elif finding.verdict in ACCEPTED and answer.bogus:
             finding = Finding(Verdict.BOGUS, answer.bogus)
         return ServerFinding(server.label, finding)
-
-    async def _at_wildcard(self, response: ServerResponse, record: DnsRecord) -> Finding:
-        """Missing; but an alias, which was not yet followed, may lead to the record."""
-        if self._expect_absent:
-            for target in (await self._aliases.follow([response], record)).values():
-                if target.finding.verdict in (*ACCEPTED, Verdict.NO_ANSWER):
-                    return target.finding
-        return Finding(Verdict.MISSING, "a wildcard answers there")
 
 
 def _record(registration: Registration) -> DnsRecord:

@@ -22,13 +22,7 @@ from dkimctl.dns.messages import (
     rcode_text,
 )
 from dkimctl.dns.nameserver import NameServer, NoAnswer, NoRoute, RecursiveResolver, Server
-from dkimctl.dns.verdicts import (
-    Finding,
-    ServerFinding,
-    Verdict,
-    combine_findings,
-    compare_values,
-)
+from dkimctl.dns.verdicts import Finding, ServerFinding, Verdict, combine_findings, compare_values
 from dkimctl.dns.zones import Zone, ZoneServers
 from dkimctl.models.registration import DnsRecord
 from dkimctl.text.addresses import Address
@@ -74,7 +68,7 @@ class Source:
         return await self._zones.zone(name)
 
     async def zone_of_alias(self, target: str, server: NameServer) -> Zone:
-        """The zone, with the servers to ask, of the target of a CNAME record that `server` has."""
+        """The zone, with the servers to ask, of the target of an alias that `server` has."""
         return Zone("", [server]) if self.is_given else await self.zone_with(target)
 
     async def why_bogus(self, questions: Sequence[Question]) -> list[str]:
@@ -131,61 +125,54 @@ class NotServed(NoAnswer):
     """The server does not have the zone."""
 
 
-class QueryRunner:
-    """Asks servers of a source, all at the same time."""
+async def ask(
+    source: Source, servers: Iterable[NameServer], question: Question
+) -> list[ServerResponse]:
+    """The response of each server, all asked at the same time."""
+    return _checked(source, await gather(_ask(server, question) for server in servers))
 
-    def __init__(self, source: Source) -> None:
-        self._source = source
 
-    async def ask(self, servers: Iterable[NameServer], question: Question) -> list[ServerResponse]:
-        """The response of each server."""
-        return self._checked(await gather(_ask(server, question) for server in servers))
+async def ask_zone(
+    source: Source, zone: Zone, question: Question
+) -> tuple[Zone, list[ServerResponse]]:
+    """The zone, or one below that a server refers to, and the response of each of its servers.
 
-    async def ask_zone(self, zone: Zone, question: Question) -> tuple[Zone, list[ServerResponse]]:
-        """The zone, or one below that a server refers to, and the response of each of its servers.
-
-        Raises NoAnswer if the servers of that zone are not known.
-        """
+    Raises NoAnswer if the servers of that zone are not known.
+    """
+    responses = await gather(_ask(server, question) for server in zone.servers)
+    for _ in range(_MAX_DELEGATIONS):
+        delegated = (one.answer.delegated for one in responses if one.answer is not None)
+        below = (name for name in delegated if zone.name and name.endswith(f".{zone.name}"))
+        name = next(below, "")
+        if not name:
+            break
+        zone = await source.zone(name)
         responses = await gather(_ask(server, question) for server in zone.servers)
-        for _ in range(_MAX_DELEGATIONS):
-            delegated = (one.answer.delegated for one in responses if one.answer is not None)
-            below = (name for name in delegated if zone.name and name.endswith(f".{zone.name}"))
-            name = next(below, "")
-            if not name:
-                break
-            zone = await self._source.zone(name)
-            responses = await gather(_ask(server, question) for server in zone.servers)
-        return zone, self._checked(responses)
+    return zone, _checked(source, responses)
 
-    def _checked(self, responses: Iterable[ServerResponse]) -> list[ServerResponse]:
-        """Without answers that are not to be trusted, and without addresses that have no route.
 
-        The latter only if one of their hosts answers at another address.
-        """
-        trusted = [self._trusted(response) for response in responses]
-        answering: set[str] = set()
-        for one in trusted:
-            if one.answer is not None:
-                answering |= one.server.hosts
-        return [
-            one
-            for one in trusted
-            if not isinstance(one.failure, NoRoute) or answering.isdisjoint(one.server.hosts)
-        ]
+def _checked(source: Source, responses: Iterable[ServerResponse]) -> list[ServerResponse]:
+    """Without answers that are second-hand or contradict themselves; a failure is in their place.
 
-    def _trusted(self, response: ServerResponse) -> ServerResponse:
-        """The response; a failure if its answer is second-hand or contradicts itself."""
-        answer = response.answer
-        if answer is None:
-            return response
-        if answer.rcode == NXDOMAIN and answer.values:
-            reason = "it answers NXDOMAIN, but with a record of that name"
-            return ServerResponse(response.server, None, NoAnswer(reason))
-        if answer.is_authoritative or (self._source.is_given and answer.is_recursive):
-            return response
-        return ServerResponse(
-            response.server, None, NotServed("it is not authoritative for the zone (lame)")
-        )
+    And without addresses that have no route, if one of their hosts answers at another address.
+    """
+    trusted = []
+    answering: set[str] = set()
+    for response in responses:
+        server, answer, failure = response
+        if answer is not None and answer.rcode == NXDOMAIN and answer.values:
+            failure = NoAnswer("it answers NXDOMAIN, but with a record of that name")
+        elif answer is not None:
+            if answer.is_authoritative or (source.is_given and answer.is_recursive):
+                answering |= server.hosts
+            else:
+                failure = NotServed("it is not authoritative for the zone (lame)")
+        trusted.append(ServerResponse(server, None if failure else answer, failure))
+    return [
+        one
+        for one in trusted
+        if not isinstance(one.failure, NoRoute) or answering.isdisjoint(one.server.hosts)
+    ]
 
 
 async def gather(coroutines: Iterable[Coroutine[Any, Any, _T]]) -> list[_T]:
@@ -233,12 +220,12 @@ def located(finding: Finding, zone: Zone, question: Question) -> Finding:
 
 
 async def find_at_doubled_name(
-    queries: QueryRunner, server: NameServer, record: DnsRecord, zone: str
+    source: Source, server: NameServer, record: DnsRecord, zone: str
 ) -> Finding:
     """Whether the missing record is at a name with the zone twice: a final dot was left out."""
     doubled = f"{record.fqdn}.{zone}"
     if zone not in ("", ".") and len(doubled) <= MAX_NAME:
-        (response,) = await queries.ask([server], make_txt_question(doubled))
+        (response,) = await ask(source, [server], make_txt_question(doubled))
         if response.answer is not None and record.value in texts(response.answer):
             reason = f"it is at {doubled}: a final dot is missing, so the zone is there twice"
             return Finding(Verdict.MALFORMED, reason)
@@ -246,18 +233,15 @@ async def find_at_doubled_name(
 
 
 async def is_from_wildcard(
-    queries: QueryRunner, server: NameServer, record: DnsRecord, answer: Answer
+    source: Source, server: NameServer, record: DnsRecord, answer: Answer
 ) -> bool:
     """Whether a name beside the record's, which does not exist, has the same (RFC 4592)."""
     sibling = f"{os.urandom(_RANDOM_BYTES).hex()}.{record.fqdn.partition('.')[2]}"
     if len(sibling) > MAX_NAME:
         return False
-    (response,) = await queries.ask([server], make_txt_question(sibling))
-    other = response.answer
-    return other is not None and (other.alias, sorted(other.values)) == (
-        answer.alias,
-        sorted(answer.values),
-    )
+    (response,) = await ask(source, [server], make_txt_question(sibling))
+    other, wanted = response.answer, (answer.alias, sorted(answer.values))
+    return other is not None and (other.alias, sorted(other.values)) == wanted
 
 
 class AliasTarget(NamedTuple):
@@ -267,92 +251,92 @@ class AliasTarget(NamedTuple):
     zones: Sequence[Zone] = ()
 
 
-class AliasFollower:
-    """Follows the aliases (CNAME records) that servers have at the name of a record."""
+async def follow_aliases(
+    source: Source, responses: Sequence[ServerResponse], record: DnsRecord
+) -> dict[NameServer, AliasTarget]:
+    """Where the alias (CNAME record) leads that a server has at the name of a record.
 
-    def __init__(self, source: Source, queries: QueryRunner) -> None:
-        self._source = source
-        self._queries = queries
+    Servers with the same alias share its target.
+    """
+    # The target; and the server, if only that one is asked about it.
+    aliases = {
+        server: (answer.alias, server if source.is_given else None)
+        for server, answer, _ in responses
+        if answer is not None and is_followed(source, answer)
+    }
+    servers = {key: server for server, key in aliases.items()}
+    found = await gather(
+        _follow(source, target, server, record) for (target, _), server in servers.items()
+    )
+    targets = dict(zip(servers, found, strict=True))
+    return {server: targets[key] for server, key in aliases.items()}
 
-    async def follow(
-        self, responses: Sequence[ServerResponse], record: DnsRecord
-    ) -> dict[NameServer, AliasTarget]:
-        """The target of each server that has an alias. Servers with the same alias share it."""
-        # The target; and the server, if only that one is asked about it.
-        aliases = {
-            server: (answer.alias, server if self._source.is_given else None)
-            for server, answer, _ in responses
-            if answer is not None and self.is_followed(answer)
-        }
-        servers = {key: server for server, key in aliases.items()}
-        found = await gather(
-            self._follow(target, server, record) for (target, _), server in servers.items()
-        )
-        targets = dict(zip(servers, found, strict=True))
-        return {server: targets[key] for server, key in aliases.items()}
 
-    def is_followed(self, answer: Answer) -> bool:
-        """Whether to ask for the target of its alias.
+def is_followed(source: Source, answer: Answer) -> bool:
+    """Whether to ask for the target of its alias.
 
-        A server is authoritative for the name it was asked for, and rarely for the target of an
-        alias (RFC 2181 section 5.4.1); only given servers are believed.
-        """
-        return bool(answer.alias) and not (self._source.is_given and answer.values)
+    A server is authoritative for the name it was asked for, and rarely for the target of an alias
+    (RFC 2181 section 5.4.1); only given servers are believed.
+    """
+    return bool(answer.alias) and not (source.is_given and answer.values)
 
-    async def _follow(self, target: str, server: NameServer, record: DnsRecord) -> AliasTarget:
-        names = [record.fqdn.lower()]
-        zones: list[Zone] = []
-        failed: list[ServerFinding] = []
-        while target not in names and len(names) <= MAX_ALIASES:
-            names.append(target)
-            question = make_question(target, TXT)
-            try:
-                zone, responses = await self._ask(target, server)
-            except NoAnswer as error:
-                return AliasTarget(Finding(Verdict.NO_ANSWER, str(error)), zones)
-            zones.append(zone)
-            if self._source.is_given and isinstance(responses[0].failure, NotServed):
-                return AliasTarget(await self._outside(target, server, record))
-            findings = [direct_finding(response, record) for response in responses]
-            answers = [response.answer for response in responses if response.answer is not None]
-            # The targets that servers have, "" for a server without an alias.
-            targets = {one.alias if self.is_followed(one) else "" for one in answers}
-            if not any(targets):
-                finding = no_zone(printable(target))
-                if failed or findings:
-                    finding = located(combine_findings([*failed, *findings]), zone, question)
-                return AliasTarget(finding, zones)
-            if len(targets) > 1:
-                reason = f"the servers of {printable(target)} give different aliases, or none"
-                return AliasTarget(Finding(Verdict.INCONSISTENT, reason), zones)
-            (target,) = targets
-            failed += [
-                one._replace(finding=located(one.finding, zone, question))
-                for one in findings
-                if one.finding.verdict is Verdict.NO_ANSWER
-            ]
-        # A chain that resolvers do not follow to its end.
-        reason = f"more than {MAX_ALIASES} aliases (CNAME) in a row, up to {printable(names[-1])}"
-        if target in names:
-            reason = f"its aliases (CNAME) are a loop, at {printable(target)}"
-        return AliasTarget(Finding(Verdict.MALFORMED, reason), zones)
 
-    async def _ask(self, target: str, server: NameServer) -> tuple[Zone, list[ServerResponse]]:
-        """The zone of a target, and what its servers answer. Raises NoAnswer."""
+async def _follow(
+    source: Source, target: str, server: NameServer, record: DnsRecord
+) -> AliasTarget:
+    names = [record.fqdn.lower()]
+    zones: list[Zone] = []
+    failed: list[ServerFinding] = []
+    while target not in names and len(names) <= MAX_ALIASES:
+        names.append(target)
+        question = make_question(target, TXT)
         try:
-            zone = await self._source.zone_of_alias(target, server)
-        except NoAnswer:
-            # Resolvers fail at a loop. But an alias is not the apex of a zone.
-            zone = await self._source.zone_of_alias(name_above(target), server)
-            if not zone.servers:
-                raise
-        return await self._queries.ask_zone(zone, make_question(target, TXT))
+            zone, responses = await _ask_target(source, target, server, question)
+        except NoAnswer as error:
+            return AliasTarget(Finding(Verdict.NO_ANSWER, str(error)), zones)
+        zones.append(zone)
+        if source.is_given and isinstance(responses[0].failure, NotServed):
+            # The alias leads out of the zone that the server has around the record.
+            above = make_txt_question(record.fqdn.partition(".")[2])
+            (response,) = await ask(source, [server], above)
+            own = response.answer.zone if response.answer is not None else ""
+            where = f"{own}, the zone that this server has" if own else "the zones of this server"
+            reason = f"its alias leads to {printable(target)}, outside of {where}"
+            return AliasTarget(Finding(Verdict.NO_ANSWER, reason))
+        findings = [direct_finding(response, record) for response in responses]
+        answers = [response.answer for response in responses if response.answer is not None]
+        # The targets that servers have, "" for a server without an alias.
+        targets = {one.alias if is_followed(source, one) else "" for one in answers}
+        if not any(targets):
+            finding = no_zone(printable(target))
+            if failed or findings:
+                finding = located(combine_findings([*failed, *findings]), zone, question)
+            return AliasTarget(finding, zones)
+        if len(targets) > 1:
+            reason = f"the servers of {printable(target)} give different aliases, or none"
+            return AliasTarget(Finding(Verdict.INCONSISTENT, reason), zones)
+        (target,) = targets
+        failed += [
+            one._replace(finding=located(one.finding, zone, question))
+            for one in findings
+            if one.finding.verdict is Verdict.NO_ANSWER
+        ]
+    # A chain that resolvers do not follow to its end.
+    reason = f"more than {MAX_ALIASES} aliases (CNAME) in a row, up to {printable(names[-1])}"
+    if target in names:
+        reason = f"its aliases (CNAME) are a loop, at {printable(target)}"
+    return AliasTarget(Finding(Verdict.MALFORMED, reason), zones)
 
-    async def _outside(self, target: str, server: NameServer, record: DnsRecord) -> Finding:
-        """Of an alias that leads out of the zone which the server has around the record."""
-        above = record.fqdn.partition(".")[2]
-        (response,) = await self._queries.ask([server], make_txt_question(above))
-        zone = response.answer.zone if response.answer is not None else ""
-        where = f"{zone}, the zone that this server has" if zone else "the zones of this server"
-        reason = f"its alias leads to {printable(target)}, outside of {where}"
-        return Finding(Verdict.NO_ANSWER, reason)
+
+async def _ask_target(
+    source: Source, target: str, server: NameServer, question: Question
+) -> tuple[Zone, list[ServerResponse]]:
+    """The zone of a target, and what its servers answer. Raises NoAnswer."""
+    try:
+        zone = await source.zone_of_alias(target, server)
+    except NoAnswer:
+        # Resolvers fail at a loop. But an alias is not the apex of a zone.
+        zone = await source.zone_of_alias(name_above(target), server)
+        if not zone.servers:
+            raise
+    return await ask_zone(source, zone, question)

@@ -19,13 +19,7 @@ from dkimctl.dns.messages import (
     rcode_text,
     to_text,
 )
-from dkimctl.dns.nameserver import (
-    NameServer,
-    NoAnswer,
-    NoRoute,
-    RecursiveResolver,
-    Server,
-)
+from dkimctl.dns.nameserver import NameServer, NoAnswer, NoRoute, RecursiveResolver, Server
 from dkimctl.errors import ServiceError, UsageError
 from dkimctl.text.addresses import Address
 from dkimctl.text.escaping import printable

@@ -12,7 +12,7 @@ from dkimctl.dkim import KeyRecordError, parse_public_key, parse_tag_list, recor
 from dkimctl.dns.check import Checker
 from dkimctl.dns.messages import MAX_ALIASES, TXT, Question, make_question, make_txt_question
 from dkimctl.dns.nameserver import NameServer, NoAnswer
-from dkimctl.dns.queries import QueryRunner, Source, gather, texts
+from dkimctl.dns.queries import Source, ask, gather, texts
 from dkimctl.dns.verdicts import Finding, Verdict
 from dkimctl.errors import UsageError
 from dkimctl.mail.message import ED25519, Message, Signature, from_domains, read_signature
@@ -143,13 +143,12 @@ class Lookup(NamedTuple):
 
 async def _look_up_keys(names: Iterable[str], source: Source) -> dict[str, Lookup]:
     """What is at each of the names, whose labels are plain (dkim.is_name), as receivers find it."""
-    queries = QueryRunner(source)
 
     async def look_up(name: str) -> Lookup:
         try:
             zone = await source.zone_with(name)
             question = make_txt_question(name)
-            found = await gather(_look_up(queries, server, question) for server in zone.servers)
+            found = await gather(_look_up(source, server, question) for server in zone.servers)
         except NoAnswer as error:
             return Lookup(failure=str(error))
         known = {one for one in found if not one.failure}
@@ -161,10 +160,10 @@ async def _look_up_keys(names: Iterable[str], source: Source) -> dict[str, Looku
     return dict(zip(distinct, await gather(map(look_up, distinct)), strict=True))
 
 
-async def _look_up(queries: QueryRunner, server: NameServer, question: Question) -> Lookup:
+async def _look_up(source: Source, server: NameServer, question: Question) -> Lookup:
     """What a server has at a name, or where its aliases lead."""
     for _ in range(MAX_ALIASES):
-        (response,) = await queries.ask([server], question)
+        (response,) = await ask(source, [server], question)
         answer = response.answer
         if answer is None:
             return Lookup(failure=f"{server.label}: {response.failure}")

@@ -11,15 +11,7 @@ from typing import NamedTuple
 
 import dns.tsig
 
-from dkimctl.dns.messages import (
-    FORMERR,
-    NOTIMP,
-    REFUSED,
-    SERVFAIL,
-    QueryLog,
-    Question,
-    rcode_text,
-)
+from dkimctl.dns.messages import FORMERR, NOTIMP, REFUSED, SERVFAIL, QueryLog, Question, rcode_text
 from dkimctl.dns.transport import (
     ConnectionLost,
     Pipeline,

@@ -12,14 +12,7 @@ from dkimctl.dkim import KeyRecordError, parse_tag_list
 from dkimctl.dns.verdicts import ACCEPTED, Check, Verdict, compare_values
 from dkimctl.errors import DkimctlError, NegativeAnswer
 from dkimctl.models.registration import DnsRecord, Registration, RegistrationKey
-from dkimctl.publishing.changes import (
-    Action,
-    Applied,
-    Change,
-    ConfiguredTarget,
-    NameState,
-    Target,
-)
+from dkimctl.publishing.changes import Action, Applied, Change, ConfiguredTarget, NameState, Target
 from dkimctl.publishing.parallel import work_in_parallel
 from dkimctl.text.dns_names import is_glob, parents
 from dkimctl.text.escaping import printable

@@ -8,14 +8,7 @@ from typing import NamedTuple
 from dkimctl.credentials.sources import ReferencedSecrets
 from dkimctl.errors import DkimctlError
 from dkimctl.models.registration import Registration
-from dkimctl.publishing.changes import (
-    Access,
-    Applied,
-    Change,
-    ConfiguredTarget,
-    NameState,
-    Target,
-)
+from dkimctl.publishing.changes import Access, Applied, Change, ConfiguredTarget, NameState, Target
 from dkimctl.publishing.parallel import work_in_parallel
 from dkimctl.publishing.plan import TargetZone, by_target_zone, find_target_zones
 from dkimctl.settings.config import Config, DnsTarget

@@ -24,8 +24,8 @@ from dkimctl.registration import outcomes
 
 if TYPE_CHECKING:
     from dkimctl.dns.check import Progress
-    from dkimctl.dns.looks import Looks
     from dkimctl.dns.queries import Source
+    from dkimctl.dns.verdicts import Looks
     from dkimctl.ledger.ledger import Ledger
     from dkimctl.ledger.selection import Selection
 

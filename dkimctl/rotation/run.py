@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dkimctl.dkim import record_fault, with_key_len
 from dkimctl.dns.check import CheckPolicy, check_publication
-from dkimctl.dns.looks import Looks, recording_looks
-from dkimctl.dns.verdicts import Check, Urgency, Verdict
+from dkimctl.dns.verdicts import Check, Looks, Urgency, Verdict, recording_looks
 from dkimctl.errors import DkimctlError, Interrupted, LedgerError, ServiceError
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models.keys import KeyHistory

@@ -38,8 +38,7 @@ from dkimctl.cli.selection import (
 )
 from dkimctl.cli.session import Session, open_session
 from dkimctl.cli.terminal import ending_like_ctrl_c
-from dkimctl.dns.looks import Looks, same_records
-from dkimctl.dns.verdicts import Check
+from dkimctl.dns.verdicts import Check, Looks, same_records
 from dkimctl.errors import Interrupted, LedgerError, UsageError
 from dkimctl.ledger.selection import Selection
 from dkimctl.models.registration import Outcome, Registration, RegistrationKey

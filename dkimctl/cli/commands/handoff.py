@@ -10,14 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dkimctl.cli.checking import review_now
-from dkimctl.cli.options import (
-    LEDGER,
-    MAX_TTL,
-    App,
-    AssumeSuccessorsOption,
-    OutputOption,
-    examples,
-)
+from dkimctl.cli.options import LEDGER, MAX_TTL, App, AssumeSuccessorsOption, OutputOption, examples
 from dkimctl.cli.output import next_steps
 from dkimctl.cli.output.destination import require_writable, write_chunks
 from dkimctl.cli.output.options import read_zone

@@ -22,13 +22,7 @@ from dkimctl.cli.output.options import OutputOptions
 from dkimctl.cli.output.streams import KEPT, Reporter
 from dkimctl.errors import ExitCode, OutputError
 from dkimctl.models.registration import USABLE, Outcome, Result, named
-from dkimctl.render.renderer import (
-    DEFAULT_LAYOUT,
-    Format,
-    PerZoneRenderer,
-    TableLayout,
-    ZoneFile,
-)
+from dkimctl.render.renderer import DEFAULT_LAYOUT, Format, PerZoneRenderer, TableLayout, ZoneFile
 from dkimctl.render.results import open_results
 from dkimctl.text.escaping import few
 from dkimctl.text.grouping import MAX_ALIKE, counted, listed, without_names

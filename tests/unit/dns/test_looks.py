@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from dkimctl.dns.looks import Looks, recording_looks, same_records
 from dkimctl.dns.verdicts import (
     Check,
     Finding,
+    Looks,
     ServerFinding,
     Verdict,
+    recording_looks,
+    same_records,
 )
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.models.registration import key_of

@@ -6,10 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from dkimctl.dns.looks import Looks, recording_looks
 from dkimctl.dns.messages import Answer
 from dkimctl.dns.nameserver import NameServer, NoAnswer
-from dkimctl.dns.verdicts import Check, Finding, Verdict
+from dkimctl.dns.verdicts import Check, Finding, Looks, Verdict, recording_looks
 from dkimctl.dns.zones import Zone
 from dkimctl.ledger.ledger import Ledger
 from dkimctl.ledger.selection import Selection

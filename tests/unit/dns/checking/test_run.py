@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from itertools import islice, pairwise
+from itertools import pairwise
+from unittest import mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dkimctl.dns.check import (
-    Checker,
-    CheckPolicy,
-    Looks,
-    check_publication,
-    intervals,
-    repeat_checks,
-)
+from dkimctl.dns.check import Checker, CheckPolicy, Looks, check_publication, repeat_checks
 from dkimctl.dns.verdicts import Check, Finding, Urgency, Verdict
 from dkimctl.models.registration import Registration, key_of
 
@@ -53,14 +47,9 @@ class World:
         registrations = [
             Registration("example.com", str(number)) for number in range(len(self.published_at))
         ]
-        checks = repeat_checks(
-            self.check,
-            registrations,
-            seconds=seconds,
-            is_good=lambda check: check.finding.verdict is PUBLISHED,
-            pause=self.pause,
-            clock=lambda: 500 + self.now,
-        )
+        policy = CheckPolicy(seconds, timedelta(0), expect_absent=False)
+        with mock.patch("dkimctl.dns.check.time.monotonic", side_effect=lambda: 500 + self.now):
+            checks = repeat_checks(self.check, registrations, policy, self.pause)
         assert [check.selector for check in checks] == [one.selector for one in registrations]
         return [check.finding.verdict for check in checks]
 
@@ -93,7 +82,9 @@ def test_last_round_is_when_time_is_up():
 
 
 def test_intervals_grow_up_to_a_minute():
-    seconds = list(islice(intervals(), 30))
+    world = World(NEVER)
+    world.repeat(900)
+    seconds = world.pauses[:-1]
     assert seconds[:3] == [2, 3, 4.5]
     assert seconds[-1] == max(seconds) == 60
     assert all(before < after <= before * 1.5 or after == 60 for before, after in pairwise(seconds))
