@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import socket
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import dns.tsig
@@ -93,9 +92,10 @@ class UpdateServer:
         known = {one: self._prefetched.pop(one) for one in unasked if one in self._prefetched}
         unasked = [question for question in unasked if question not in known]
         try:
-            with self._explained():
-                if unasked:
-                    asyncio.run(pipeline.ask(unasked))
+            if unasked:
+                asyncio.run(pipeline.ask(unasked))
+        except (SignatureRefused, NotTrusted) as wrong:
+            raise self._distrusted(wrong) from None
         except ConnectionLost as lost:
             question = next(one for one in unasked if one not in pipeline.responses)
             raise self.no_answer(str(lost), str(question)) from None
@@ -115,15 +115,16 @@ class UpdateServer:
             return await exchange(await self._connect(), wire, self.timeouts.update)
 
         what = f"the update of the zone {zone}"
-        with self._explained():
-            try:
-                answer = asyncio.run(send())
-                if self.signer is not None:
-                    answer = self.signer.verify(answer, mac)
-            except ConnectionLost as lost:
-                raise UnknownResult(self.no_answer(str(lost), what)) from None
-            except NotTrusted as wrong:
-                raise UnknownResult(self._untrusted(wrong)) from None
+        try:
+            answer = asyncio.run(send())
+            if self.signer is not None:
+                answer = self.signer.verify(answer, mac)
+        except SignatureRefused as refused:
+            raise self._distrusted(refused) from None
+        except ConnectionLost as lost:
+            raise UnknownResult(self.no_answer(str(lost), what)) from None
+        except NotTrusted as wrong:
+            raise UnknownResult(self._distrusted(wrong)) from None
         if len(answer) < _HEADER or answer[2] & _KIND != _RESPONSE_TO_UPDATE:
             raise UnknownResult(self.no_answer("it cannot be read", what))
         return answer[3] & 0x0F
@@ -156,16 +157,6 @@ class UpdateServer:
             hint="check `server` in the config file, that the server runs, and that a firewall "
             "lets TCP pass",
         )
-
-    @contextlib.contextmanager
-    def _explained(self) -> Iterator[None]:
-        """Raise DkimctlError in place of what is wrong with a signature."""
-        try:
-            yield
-        except SignatureRefused as refused:
-            raise self._of_signature(refused) from None
-        except NotTrusted as wrong:
-            raise self._untrusted(wrong) from None
 
     def refused_update(self, rcode: int, zone: str) -> DkimctlError:
         """For an update that is answered with an RCODE other than of a prerequisite."""
@@ -232,36 +223,11 @@ class UpdateServer:
             hint=f"check that the server runs, then {_RUN_AGAIN}",
         )
 
-    def _of_signature(self, refused: SignatureRefused) -> DkimctlError:
-        """For a message whose signature the server does not accept."""
-        key, difference = self._key, "its clock differs from ours"
-        if refused.server_time is not None:
-            seconds = refused.server_time - int(time.time())
-            side = "ahead of" if seconds > 0 else "behind"
-            difference = f"its clock is {abs(seconds):,} s {side} ours"
-        what, hint = {
-            _BADKEY: (
-                f"does not know the TSIG key {key}, or does not allow it here (BADKEY)",
-                (
-                    "check the name and algorithm in `key_file`, and that the server allows the "
-                    "key to read and update the zone"
-                ),
-            ),
-            _BADSIG: (
-                f"has another secret for the TSIG key {key} (BADSIG)",
-                "check `key_file`: copy the key from the server again",
-            ),
-            _BADTIME: (
-                f"refuses our time: {difference} (BADTIME)",
-                "set the clocks of this machine and of the server, such as with NTP",
-            ),
-        }.get(
-            refused.error, (f"does not accept the TSIG key {key} (error {refused.error})", _SEE_LOG)
-        )
-        return DnsRefused(f"the DNS server {self._address} {what}", hint=hint)
-
-    def _untrusted(self, wrong: NotTrusted) -> DkimctlError:
-        """For an answer that is not signed as it should be."""
+    def _distrusted(self, wrong: SignatureRefused | NotTrusted) -> DkimctlError:
+        """For a signature that the server does not accept, or an answer that is not well signed."""
+        if isinstance(wrong, SignatureRefused):
+            what, hint = self._why_refused(wrong)
+            return DnsRefused(f"the DNS server {self._address} {what}", hint=hint)
         if isinstance(wrong, NotSigned) and wrong.rcode in (REFUSED, NOTAUTH):  # as PowerDNS does
             return DnsRefused(
                 f"the DNS server {self._address} does not accept the TSIG key {self._key}, and "
@@ -273,6 +239,25 @@ class UpdateServer:
             f"cannot trust the DNS server {self._address}: {wrong}",
             hint=f"check `server`, and that it has the TSIG key {self._key}",
         )
+
+    def _why_refused(self, refused: SignatureRefused) -> tuple[str, str]:
+        """What the server says of our signature, and what to do."""
+        key, difference = self._key, "its clock differs from ours"
+        if refused.server_time is not None:
+            seconds = refused.server_time - int(time.time())
+            side = "ahead of" if seconds > 0 else "behind"
+            difference = f"its clock is {abs(seconds):,} s {side} ours"
+        if refused.error == _BADKEY:
+            what = f"does not know the TSIG key {key}, or does not allow it here (BADKEY)"
+            start = "check the name and algorithm in `key_file`, and that the server allows the key"
+            return what, f"{start} to read and update the zone"
+        if refused.error == _BADSIG:
+            what = f"has another secret for the TSIG key {key} (BADSIG)"
+            return what, "check `key_file`: copy the key from the server again"
+        if refused.error == _BADTIME:
+            hint = "set the clocks of this machine and of the server, such as with NTP"
+            return f"refuses our time: {difference} (BADTIME)", hint
+        return f"does not accept the TSIG key {key} (error {refused.error})", _SEE_LOG
 
     def _allow(self) -> str:
         if self._key:

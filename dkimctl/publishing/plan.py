@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 import fnmatch
+import queue
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from dkimctl.dkim import KeyRecordError, parse_tag_list
 from dkimctl.dns.verdicts import ACCEPTED, Check, Verdict, compare_values
-from dkimctl.errors import DkimctlError, NegativeAnswer
+from dkimctl.errors import DkimctlError, NegativeAnswer, ThreadLimitError
 from dkimctl.models.registration import DnsRecord, Registration, RegistrationKey
 from dkimctl.publishing.changes import Action, Applied, Change, ConfiguredTarget, NameState, Target
-from dkimctl.publishing.parallel import work_in_parallel
+from dkimctl.system.threads import DaemonThreadPool
 from dkimctl.text.dns_names import is_glob, parents
 from dkimctl.text.escaping import printable
 
 CHANGING = frozenset((Action.CREATE, Action.REPLACE, Action.REMOVE))
+_MAX_THREADS = 8
+_TICK = 0.2  # seconds
 _AT_ONCE = 500  # changes that are begun before it looks whether to stop
+_OF_KEY = ACCEPTED | {
+    Verdict.TRUNCATED,
+    Verdict.REVOKED,
+}  # or of a revoked key
 # A key record, even if copying has left quotation marks in it or cut its end.
 _KEY_RECORD = r'[\s"\\]*v\s*=\s*DKIM1\b'
 
 NamedRegistrations: TypeAlias = list[tuple[str, Registration]]  # each with the name of its record
-Decision: TypeAlias = tuple[Action, str]
+_Job = TypeVar("_Job")
+_Item = TypeVar("_Item")
 
 
 class TargetZone(NamedTuple):
@@ -94,18 +102,20 @@ def make_plan(
         if error is not None:
             return [ZonePlan(target, zone, [], error, [one for _, one in named])]
         counts = Counter(name for name, _ in named)
-        return [ZonePlan(target, zone, [change(target, states, counts, *one) for one in named])]
-
-    def change(
-        target: Target, states: Mapping[str, NameState], counts: Counter[str], name: str,
-        registration: Registration,
-    ) -> Change:  # fmt: skip
-        record, state = registration.record or DnsRecord("", "", ""), states[name]
-        action, reason = decide(record.value, state, remove=remove, replace_foreign=replace_foreign)
-        if counts[name] > 1:
-            action, reason = Action.BLOCKED, "another registration has a record of the same name"
-        value = None if remove else record.value
-        return Change(registration, record, action, state, value, target.ttl, reason)
+        changes = []
+        for name, one in named:
+            record, state = one.record or DnsRecord("", "", ""), states[name]
+            action, reason = decide(
+                record.value, state, remove=remove, replace_foreign=replace_foreign
+            )
+            if counts[name] > 1:
+                action, reason = (
+                    Action.BLOCKED,
+                    "another registration has a record of the same name",
+                )
+            value = None if remove else record.value
+            changes.append(Change(one, record, action, state, value, target.ttl, reason))
+        return [ZonePlan(target, zone, changes)]
 
     def add(plan: ZonePlan) -> None:
         nonlocal planned
@@ -194,21 +204,28 @@ def with_outcome(item: PlanItem, applied: Mapping[RegistrationKey, Applied]) -> 
     return item._replace(is_applied=outcome.error is None, error=outcome.error)
 
 
-def decide(value: str, state: NameState, *, remove: bool, replace_foreign: bool) -> Decision:
+def decide(
+    value: str, state: NameState, *, remove: bool, replace_foreign: bool
+) -> tuple[Action, str]:
     """What to do at a name, by what DNS has there; and the reason for what is blocked.
 
     `value` is the registered one. `remove`: its record is to go. `replace_foreign`: also replace
     TXT records that are not DKIM key records.
     """
-    if reason := _obstacle(state):
-        return Action.BLOCKED, reason
+    alias, zone = printable(state.alias), printable(state.delegated)
+    if state.redirected:
+        owner = printable(state.redirected)
+        return Action.BLOCKED, f"a DNAME at {owner} redirects the name to {alias}"
+    if alias:
+        return Action.BLOCKED, f"there is a CNAME, to {alias}"
+    if zone:
+        return Action.BLOCKED, f"the zone delegates {zone} to other servers"
     if remove:
         if not state.values:
             return Action.KEEP, ""
-        if all(_is_of_key(value, one) for one in state.values):
+        if {compare_values(value, [one]).verdict for one in state.values} <= _OF_KEY:
             return Action.REMOVE, ""
-        reason = "a TXT record there is not that of the retired key"
-        return Action.BLOCKED, reason
+        return Action.BLOCKED, "a TXT record there is not that of the retired key"
     if not state.values:
         return Action.CREATE, ""
     if compare_values(value, state.values).verdict is Verdict.PUBLISHED:
@@ -227,23 +244,6 @@ def is_key_record(value: str) -> bool:
     except KeyRecordError:
         return False
     return "p" in tags and tags.get("v", "DKIM1") == "DKIM1"
-
-
-def _obstacle(state: NameState) -> str:
-    if state.redirected:
-        owner, target = printable(state.redirected), printable(state.alias)
-        return f"a DNAME at {owner} redirects the name to {target}"
-    if state.alias:
-        return f"there is a CNAME, to {printable(state.alias)}"
-    if state.delegated:
-        return f"the zone delegates {printable(state.delegated)} to other servers"
-    return ""
-
-
-def _is_of_key(registered: str, value: str) -> bool:
-    """Whether a TXT value is the record of this key, or of a revoked one."""
-    verdict = compare_values(registered, [value]).verdict
-    return verdict in ACCEPTED or verdict in (Verdict.TRUNCATED, Verdict.REVOKED)
 
 
 def by_target_zone(
@@ -280,7 +280,17 @@ def find_target_zones(
         for one in targets
         if (globs := tuple(zone.lower() for zone in one.zones if is_glob(zone))) or not one.zones
     ]
-    rules = {name: _candidates(name, by_zone, others) for name in names}
+
+    def candidates(name: str) -> Iterator[_Rule]:
+        """The rules that may give a name its zone, in the order in which they apply."""
+        for parent in parents(name):
+            if parent in by_zone:
+                yield _Rule(by_zone[parent], named=parent)
+        yield from (
+            rule for rule in others if not rule.globs or any(map(rule.means, parents(name)))
+        )
+
+    rules = {name: candidates(name) for name in names}
     target_zones: dict[str, TargetZone | None] = dict.fromkeys(names)
     found: dict[int, dict[str, str | None]] = {}  # the zones of names, by target
     left = list(target_zones)
@@ -295,16 +305,6 @@ def find_target_zones(
         target_zones.update(answered)
         left = [name for name, target_zone in answered if target_zone is None]
     return target_zones
-
-
-def _candidates(
-    name: str, by_zone: Mapping[str, Target], others: Sequence[_Rule]
-) -> Iterator[_Rule]:
-    """The rules that may give a name its zone, in the order in which they apply."""
-    for parent in parents(name):
-        if parent in by_zone:
-            yield _Rule(by_zone[parent], named=parent)
-    yield from (rule for rule in others if rule.may_have(name))
 
 
 def _ask(
@@ -331,14 +331,10 @@ class _Rule(NamedTuple):
     named: str = ""
     globs: tuple[str, ...] = ()
 
-    def may_have(self, fqdn: str) -> bool:
-        """Whether a zone that contains this name can be meant."""
-        return not self.globs or any(map(self._is_meant, parents(fqdn)))
-
     def target_zone(self, found: str | None) -> TargetZone | None:
         """Where a name is that is in the zone `found` of the target; None: not by this rule."""
         if not self.named:
-            if found is None or (self.globs and not self._is_meant(found)):
+            if found is None or (self.globs and not self.means(found)):
                 return None
             return TargetZone(self.target, found)
         if found is not None and found.lower() == self.named:
@@ -351,5 +347,52 @@ class _Rule(NamedTuple):
         )
         return TargetZone(self.target, self.named, error)
 
-    def _is_meant(self, zone: str) -> bool:
+    def means(self, zone: str) -> bool:
+        """Whether a glob is for this zone."""
         return any(fnmatch.fnmatchcase(zone.lower(), glob) for glob in self.globs)
+
+
+def work_in_parallel(
+    jobs: Iterable[_Job],
+    work: Callable[[_Job], Iterable[_Item]],
+    emit: Callable[[_Item], None],
+    *,
+    wait: Callable[[], None],
+) -> None:
+    """Emit, in this thread, the items that `work` makes of each job, several jobs at a time.
+
+    The items of a job come in order. `wait` is called while there are none, five times a second.
+    Raises the first error of a job at the end of all; ThreadLimitError without a thread.
+    """
+    waiting = list(jobs)
+    made: queue.SimpleQueue[_Item | None] = queue.SimpleQueue()  # None ends a job
+    errors: list[Exception] = []
+
+    def do(job: _Job) -> None:
+        try:
+            for item in work(job):
+                made.put(item)
+        except Exception as error:  # noqa: BLE001 - raised again in the other thread
+            errors.append(error)
+        finally:
+            made.put(None)
+
+    pool = DaemonThreadPool[_Job](do, "zone")
+    if waiting and not pool.grow(min(_MAX_THREADS, len(waiting))):
+        raise ThreadLimitError
+    for job in waiting:
+        pool.submit(job)
+    pool.close()
+    running = len(waiting)
+    while running:
+        try:
+            item = made.get(timeout=_TICK)
+        except queue.Empty:
+            wait()
+            continue
+        if item is None:
+            running -= 1
+        else:
+            emit(item)
+    if errors:
+        raise errors[0]

@@ -145,18 +145,18 @@ class Rfc2136Target:
         """The step after an answer to the question for records of its candidate."""
         name = step.candidate
         if answer.rcode == SERVFAIL and "." in name:
-            return _Step(_above(name), name)
+            return _Step(name.partition(".")[2], name)
         # SERVFAIL at the top: a resolver that knows nothing, rather than a zone.
         if answer.rcode in (FORMERR, NOTIMP, SERVFAIL):
             raise self._server.refused_query(answer.rcode, f"SOA {name}")
         if step.zone or answer.rcode not in USEFUL:
             return _Step("", step.zone)
         if answer.delegated:
-            return _Step(_above(answer.delegated))
+            return _Step(answer.delegated.partition(".")[2])
         if not answer.is_authoritative:
             return _Step("")
         if answer.alias:
-            return _Step(_above(name))
+            return _Step(name.partition(".")[2])
         if answer.values:
             return _Step(name)
         # Of an answer to the question for an SOA record: the name itself, if it has one.
@@ -182,7 +182,11 @@ class Rfc2136Target:
         if not answer.is_authoritative:
             raise self._server.not_authoritative(zone)
         if answer.alias:
-            return NameState(alias=answer.alias, redirected=_redirected(answer))
+            # The owner of a DNAME, from which the server has made the alias (RFC 6672).
+            records = answer.message.answer if answer.message else ()
+            owners = (rrset.name for rrset in records if rrset.rdtype == _DNAME)
+            owner = next((owner.to_text(omit_final_dot=True) for owner in owners), "")
+            return NameState(alias=answer.alias, redirected=owner)
         if not answer.values:
             # A zone below it, on the same server.
             is_own = answer.zone in ("", zone)
@@ -232,7 +236,13 @@ class _Updater:
         filled = 0
         for part in map(_make_part, changes):
             if part.size > room:
-                yield Applied(part.change, _too_large(part.change))
+                name = printable(part.change.record.fqdn)
+                error = NegativeAnswer(
+                    f"the TXT records of {name} are too large for one DNS update",
+                    hint="remove the records that are there by other means, then run the same "
+                    "command again",
+                )
+                yield Applied(part.change, error)
                 continue
             if filled + part.size > room:
                 yield from self._begin(batch)
@@ -374,23 +384,5 @@ def _content(state: NameState) -> tuple[str, ...]:
     return (state.alias,) if state.alias else tuple(sorted(state.values))
 
 
-def _redirected(answer: Answer) -> str:
-    """The owner of a DNAME, from which the server has made the alias (RFC 6672), or ""."""
-    records = answer.message.answer if answer.message else ()
-    owners = (rrset.name for rrset in records if rrset.rdtype == _DNAME)
-    return next((owner.to_text(omit_final_dot=True) for owner in owners), "")
-
-
-def _above(name: str) -> str:
-    return name.partition(".")[2]
-
-
 def _all(changes: Sequence[Change], error: DkimctlError) -> Iterator[Applied]:
     return (Applied(change, error) for change in changes)
-
-
-def _too_large(change: Change) -> DkimctlError:
-    return NegativeAnswer(
-        f"the TXT records of {printable(change.record.fqdn)} are too large for one DNS update",
-        hint="remove the records that are there by other means, then run the same command again",
-    )

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from dkimctl.credentials.sources import ReferencedSecrets
 from dkimctl.errors import DkimctlError
 from dkimctl.models.registration import Registration
 from dkimctl.publishing.changes import Access, Applied, Change, ConfiguredTarget, NameState, Target
-from dkimctl.publishing.parallel import work_in_parallel
-from dkimctl.publishing.plan import TargetZone, by_target_zone, find_target_zones
+from dkimctl.publishing.plan import TargetZone, by_target_zone, find_target_zones, work_in_parallel
 from dkimctl.settings.config import Config, DnsTarget
 from dkimctl.settings.values import parse_reference
 from dkimctl.text.dns_names import is_glob
@@ -27,22 +27,21 @@ def open_targets(
     UsageError or CredentialsError.
     """
 
+    def rfc2136(entry: DnsTarget) -> Target:
+        from dkimctl.publishing.rfc2136 import Rfc2136Target
+        from dkimctl.publishing.tsig_key import read_tsig_key
+        from dkimctl.text.addresses import parse_server
+
+        key = read_tsig_key(entry.key_file) if entry.key_file else None
+        return Rfc2136Target(entry.server, parse_server(entry.server), entry.ttl, key)
+
     def target(entry: DnsTarget) -> Target:
         if entry.provider == "rfc2136":
-            return DeferredTarget(entry.server, entry.ttl, lambda: _rfc2136(entry))
+            return DeferredTarget(entry.server, entry.ttl, lambda: rfc2136(entry))
         return DeferredTarget(entry.class_name, entry.ttl, lambda: _octodns(entry, secrets))
 
     entries = (entry for entry in config.dns if entry.is_for(profile))
     return [ConfiguredTarget(entry.zones, target(entry)) for entry in entries]
-
-
-def _rfc2136(entry: DnsTarget) -> Target:
-    from dkimctl.publishing.rfc2136 import Rfc2136Target
-    from dkimctl.publishing.tsig_key import read_tsig_key
-    from dkimctl.text.addresses import parse_server
-
-    key = read_tsig_key(entry.key_file) if entry.key_file else None
-    return Rfc2136Target(entry.server, parse_server(entry.server), entry.ttl, key)
 
 
 def _octodns(entry: DnsTarget, secrets: ReferencedSecrets) -> Target:
@@ -63,36 +62,28 @@ def _octodns(entry: DnsTarget, secrets: ReferencedSecrets) -> Target:
 
 
 class DeferredTarget:
-    """A target that `open_target` makes when it is first used."""
+    """A target that `open_target` makes when it is first used, which may raise DkimctlError."""
 
     def __init__(self, label: str, ttl: int, open_target: Callable[[], Target]) -> None:
         self.label = label
         self.ttl = ttl
         self._open_target = open_target
-        self._target: Target | None = None
+
+    @cached_property
+    def _target(self) -> Target:
+        return self._open_target()
 
     def find_zones(self, names: Sequence[str]) -> Mapping[str, str | None]:
-        """See Target. All but `apply` raise DkimctlError also if the target cannot be made."""
-        return self._opened().find_zones(names)
+        return self._target.find_zones(names)
 
     def read(self, zone: str, names: Sequence[str]) -> Mapping[str, NameState]:
-        return self._opened().read(zone, names)
+        return self._target.read(zone, names)
 
     def apply(self, zone: str, changes: Sequence[Change]) -> Iterator[Applied]:
-        try:
-            target = self._opened()
-        except DkimctlError as error:
-            yield from (Applied(change, error) for change in changes)
-            return
-        yield from target.apply(zone, changes)
+        return self._target.apply(zone, changes)  # it has been read before, so it is open
 
     def check_access(self, zone: str, names: Sequence[str]) -> Access:
-        return self._opened().check_access(zone, names)
-
-    def _opened(self) -> Target:
-        if self._target is None:
-            self._target = self._open_target()
-        return self._target
+        return self._target.check_access(zone, names)
 
 
 class ZoneAccess(NamedTuple):
@@ -116,14 +107,6 @@ class AccessReport(NamedTuple):
     uncovered: Sequence[Registration]
 
 
-class _Tried(NamedTuple):
-    """A zone, the names to try in it, and how many names of it are registered."""
-
-    target_zone: TargetZone
-    names: Sequence[str]
-    registered: int
-
-
 def check_access(
     registrations: Iterable[Registration],
     targets: Sequence[ConfiguredTarget],
@@ -137,14 +120,15 @@ def check_access(
     `progress` is told, in this thread, how many are done.
     """
     grouped, uncovered = by_target_zone(registrations, targets)
-    jobs = [_Tried(zone, [name for name, _ in named], len(named)) for zone, named in grouped]
+    # Each zone, the names to try in it, and how many names of it are registered.
+    jobs = [(zone, [name for name, _ in named], len(named)) for zone, named in grouped]
     if tries_named:
         known = {(id(one.target), one.zone) for one, _ in grouped}
         zones = [zone for one in targets for zone in one.zones if not is_glob(zone)]
         names = [f"{_MADE_UP}.{zone}" for zone in zones]
         for name, found in find_target_zones(names, targets).items():
             if found is not None and (id(found.target), found.zone) not in known:
-                jobs.append(_Tried(found, [name], 0))
+                jobs.append((found, [name], 0))
     tried: list[ZoneAccess] = []
 
     def report_progress() -> None:
@@ -154,8 +138,8 @@ def check_access(
         tried.append(one)
         report_progress()
 
-    work_in_parallel(jobs, lambda job: [_try_zone(job)], add, wait=report_progress)
-    used = {id(job.target_zone.target) for job in jobs}
+    work_in_parallel(jobs, lambda job: [_try_zone(*job)], add, wait=report_progress)
+    used = {id(target_zone.target) for target_zone, _, _ in jobs}
     idle = [one.target.label for one in targets if id(one.target) not in used]
     untried = Access(None, None, "nothing that is selected is in it")
     tried += [ZoneAccess(label, "", 0, untried) for label in dict.fromkeys(idle)]
@@ -167,14 +151,14 @@ def names_zones(targets: Iterable[ConfiguredTarget]) -> bool:
     return any(not is_glob(zone) for one in targets for zone in one.zones)
 
 
-def _try_zone(job: _Tried) -> ZoneAccess:
-    target, zone, error = job.target_zone
+def _try_zone(target_zone: TargetZone, names: Sequence[str], registered: int) -> ZoneAccess:
+    target, zone, error = target_zone
     access = Access(readable=False, writable=None)
     if error is None:
         try:
-            access = target.check_access(zone, job.names)
+            access = target.check_access(zone, names)
         except DkimctlError as failure:
             error = failure
     if error is not None:
         access = access._replace(reason=error.message, hint=error.hint)
-    return ZoneAccess(target.label, zone, job.registered, access, error)
+    return ZoneAccess(target.label, zone, registered, access, error)

@@ -20,7 +20,7 @@ from dkimctl.dkim import is_name
 from dkimctl.errors import InputError, UsageError
 from dkimctl.models.secret import Secret
 from dkimctl.system.files import read_regular
-from dkimctl.system.ownership import Fault, fault_of, path_fault, refuse, status_fault
+from dkimctl.system.ownership import fault_of, path_fault, refuse, status_fault
 from dkimctl.text.escaping import printable
 
 _MAX_SIZE = 16 * 1024  # bytes; a key file has about 100
@@ -81,10 +81,13 @@ def _read(path: Path, name: str) -> TsigKey:
 
 
 def _read_protected(path: Path) -> bytes:
-    """Raises UsageError for a file that other users can read or change, and OSError."""
+    """Raises UsageError for a file that other users can read or change; and OSError."""
 
     def check(status: os.stat_result) -> None:
-        refuse(_fault(path, status), UsageError, hint=_OWN_DIRECTORY)
+        # A group may read a file of root, such as the group of a service.
+        is_lent = sys.platform != "win32" and status.st_uid == 0 != os.geteuid()
+        is_private = not is_lent or bool(status.st_mode & (stat.S_IROTH | stat.S_IWOTH))
+        refuse(status_fault(path, status, private=is_private), UsageError, hint=_OWN_DIRECTORY)
 
     target = path.resolve(strict=True)  # the secrets of containers are links
     if not target.is_file():
@@ -93,13 +96,6 @@ def _read_protected(path: Path) -> bytes:
     refuse(path_fault(path), UsageError, hint=_OWN_DIRECTORY)
     refuse(fault_of(target, in_own_group=True), UsageError, hint=_OWN_DIRECTORY)
     return read_regular(target, _MAX_SIZE, check=check)
-
-
-def _fault(path: Path, status: os.stat_result) -> Fault | None:
-    """That of a private file; but a group may read that of root, such as the group of a service."""
-    is_lent = sys.platform != "win32" and status.st_uid == 0 != os.geteuid()
-    others_can_read = status.st_mode & (stat.S_IROTH | stat.S_IWOTH)
-    return status_fault(path, status, private=not is_lent or bool(others_can_read))
 
 
 def parse_tsig_key(data: bytes) -> TsigKey:

@@ -16,7 +16,7 @@ from dkimctl.errors import DnsRefused, NegativeAnswer, ServiceError
 from dkimctl.models.secret import Secret
 from dkimctl.publishing.changes import Applied, NameState
 from dkimctl.publishing.octodns import OctodnsTarget
-from dkimctl.publishing.parallel import work_in_parallel
+from dkimctl.publishing.plan import work_in_parallel
 from dns_servers import SECRET, WRONG_SECRET, Server, serving_api
 from documents import example
 from ports import free_port
