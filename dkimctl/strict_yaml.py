@@ -185,7 +185,12 @@ class Document(Problems):
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is None:
             try:
-                self._read_to_the_end()
+                self._skip_to(0)
+                while event := self._next_event():
+                    if isinstance(event, self._yaml.DocumentStartEvent):
+                        hint = "keep one document in a file"
+                        self.stop(event, "a second YAML document", hint)
+                    self._refuse_cut(event.start_mark)
             except (self._yaml.MarkedYAMLError, ValueError, OverflowError) as syntax_error:
                 error = syntax_error
         if isinstance(error, self._yaml.MarkedYAMLError):
@@ -230,7 +235,12 @@ class Document(Problems):
             if value.__class__ is not scalar_event or value.anchor or value.tag:
                 value = self._node(value)
             if key.value in seen or key.value == "<<":
-                self._refuse_key(key, seen)
+                if first := seen.get(key.value):
+                    line = first.start_mark.line + 1
+                    message = f"the key {quoted(key.value)} is already on line {line}"
+                    self.problem(key, message, "remove one of the two")
+                else:  # no schema has such a key, quoted or not
+                    self.problem(key, "YAML merge keys (<<) are not supported", _WRITE_VALUE)
             else:
                 seen[key.value] = key
                 yield key, value
@@ -288,14 +298,6 @@ class Document(Problems):
         self._source.unclaimed = 0
         super().add(mark, message, hint)
 
-    def _read_to_the_end(self) -> None:
-        self._skip_to(0)
-        while event := self._next_event():
-            if isinstance(event, self._yaml.DocumentStartEvent):
-                hint = "keep one document in a file"
-                self.stop(event, "a second YAML document", hint)
-            self._refuse_cut(event.start_mark)
-
     def _node(self, event: Any) -> Node | None:
         """The node that an event begins; None for the end of a list or mapping."""
         self._source.unclaimed = 0
@@ -349,14 +351,6 @@ class Document(Problems):
         if event.tag:
             hint = "remove it; the key decides the type"
             self.problem(event, "YAML tags (!) are not supported", hint)
-
-    def _refuse_key(self, key: Scalar, seen: dict[str, Scalar]) -> None:
-        if first := seen.get(key.value):
-            line = first.start_mark.line + 1
-            message = f"the key {quoted(key.value)} is already on line {line}"
-            self.problem(key, message, "remove one of the two")
-        else:  # no schema has such a key, quoted or not
-            self.problem(key, "YAML merge keys (<<) are not supported", _WRITE_VALUE)
 
     def _report_syntax(self, error: Any) -> None:
         """Report a `yaml.MarkedYAMLError`."""

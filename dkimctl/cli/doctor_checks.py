@@ -142,7 +142,12 @@ def library_problems(
         hint = f"run `pip install '{name}{bounds}'`"
         if found is None and not extra:
             yield Finding("libraries", State.WRONG, f"{name} is not installed", hint)
-        elif found is not None and not _fits(found, bounds):
+        elif found is not None and not (
+            all(
+                _COMPARISONS[sign](_release(found), _release(bound))
+                for sign, bound in re.findall(_BOUND, bounds)
+            )
+        ):
             state = State.WARNING if extra else State.WRONG
             yield Finding("libraries", state, f"{name} {found} does not fit {bounds}", hint)
 
@@ -154,13 +159,6 @@ def _installed_version(name: str) -> str | None:
         return version(name)
     except PackageNotFoundError:
         return None
-
-
-def _fits(found: str, bounds: str) -> bool:
-    return all(
-        _COMPARISONS[sign](_release(found), _release(bound))
-        for sign, bound in re.findall(_BOUND, bounds)
-    )
 
 
 def _release(text: str) -> list[int]:

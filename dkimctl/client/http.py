@@ -174,7 +174,13 @@ class HttpClient:
 
     def _receive(self, request: HttpRequest) -> HttpResponse:
         url = request.url
-        client, deadline = self._of_thread()
+        if not hasattr(self._local, "client"):
+            self._local.client = self._make_client()
+            self._clients.append(self._local.client)
+            self._local.deadline = ResponseDeadline()
+            if self._deadlines is not None:
+                self._deadlines.enforce(self._local.deadline)
+        client, deadline = self._local.client, self._local.deadline
         try:
             response = self._exchange(request, client, deadline)
         except _NOT_SENT as error:
@@ -208,10 +214,22 @@ class HttpClient:
             content=request.body,
             extensions={"trace": functools.partial(self._trace, request, deadline)},
         ) as response:
-            body = _read_body(response, request)
+            host, most = host_of(request.url), request.max_body
+            if response.headers.get("Content-Encoding", "identity") != "identity":
+                raise MaybeProcessed(
+                    f"the response from {host} is compressed, which the request ruled out",
+                    hint="check the profile's URLs and any proxy in between",
+                )
+            body = bytearray()  # a list of single bytes would take 60 times the memory
+            for chunk in response.iter_raw():
+                body += chunk
+                if len(body) > most:
+                    limit = f"{most >> 20} MiB" if most >= 1 << 20 else f"{most >> 10} KiB"
+                    message = f"the response from {host} is larger than {limit}"
+                    raise MaybeProcessed(message, hint="check the profile's URLs")
             retry, date = (response.headers.get(name, "") for name in ("Retry-After", "Date"))
             wait = parse_retry_after(retry, date, time.time())
-            return HttpResponse(response.status_code, body, wait, date)
+            return HttpResponse(response.status_code, bytes(body), wait, date)
 
     def _trace(
         self, request: HttpRequest, deadline: ResponseDeadline, event: str, info: dict[str, Any]
@@ -229,15 +247,6 @@ class HttpClient:
             deadline.add_connection(connection)
         elif event.endswith(_READ_STARTED):
             deadline.start(time.monotonic() + self._timeout)
-
-    def _of_thread(self) -> tuple[httpx.Client, ResponseDeadline]:
-        if not hasattr(self._local, "client"):
-            self._local.client = self._make_client()
-            self._clients.append(self._local.client)
-            self._local.deadline = ResponseDeadline()
-            if self._deadlines is not None:
-                self._deadlines.enforce(self._local.deadline)
-        return self._local.client, self._local.deadline
 
 
 def parse_retry_after(value: str, date: str, now: float) -> float | None:
@@ -270,24 +279,6 @@ def _timestamp(text: str) -> float | None:
         return None
     # The obsolete forms have no zone and mean UTC.
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-
-
-def _read_body(response: httpx.Response, request: HttpRequest) -> bytes:
-    host = host_of(request.url)
-    if response.headers.get("Content-Encoding", "identity") != "identity":
-        raise MaybeProcessed(
-            f"the response from {host} is compressed, which the request ruled out",
-            hint="check the profile's URLs and any proxy in between",
-        )
-    body = bytearray()  # a list of single bytes would take 60 times the memory
-    for chunk in response.iter_raw():
-        body += chunk
-        if len(body) > request.max_body:
-            most = request.max_body
-            limit = f"{most >> 20} MiB" if most >= 1 << 20 else f"{most >> 10} KiB"
-            message = f"the response from {host} is larger than {limit}"
-            raise MaybeProcessed(message, hint="check the profile's URLs")
-    return bytes(body)
 
 
 def network_client_factory(

@@ -190,17 +190,21 @@ def _to_registration(item: _Item) -> Registration:
     if values is not None and values.value is not None:
         fqdn = (values.fqdn or "").removesuffix(".")
         record = DnsRecord(fqdn, values.type or "", values.value)
-    domain = item.sign_domain.removesuffix(".").lower()
+    domain, selector = item.sign_domain.removesuffix(".").lower(), item.selector
+    suffix = f"._domainkey.{domain}"
+    if not selector and record is not None and record.fqdn.lower().endswith(suffix):
+        selector = record.fqdn[: -len(suffix)]  # that of its record, for an item that omits it
+    code = None if item.result is None else item.result.code
     return Registration(
         domain,
-        item.selector or _selector_of(record, domain),
+        selector or None,
         _integer("key_len", item.key_len),
         item.start_date,
         _integer("default", item.default),
         item.enable,
         record,
         item.regist_date,
-        None if item.result is None else _code(item.result.code),
+        code if code is None or isinstance(code, str) else str(_integer("result.code", code)),
         None if item.result is None else item.result.message,
     )
 
@@ -211,18 +215,6 @@ def _integer(name: str, number: float | None) -> int | None:
     if number != int(number) or abs(number) > _MAX_INTEGER:
         raise msgspec.ValidationError(f"Expected an integer in range - at `$.{name}`")
     return int(number)
-
-
-def _code(code: str | float) -> str:
-    return code if isinstance(code, str) else str(_integer("result.code", code))
-
-
-def _selector_of(record: DnsRecord | None, domain: str) -> str | None:
-    """The selector in a record's name, for an item that omits it."""
-    suffix = f"._domainkey.{domain}"
-    if record is None or not record.fqdn.lower().endswith(suffix):
-        return None
-    return record.fqdn[: -len(suffix)] or None
 
 
 def _describe(error: Exception, path: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
@@ -111,7 +110,11 @@ class KeyringStore(CredentialStore):
 
         def run() -> None:
             try:
-                results.append(operation(self._open_backend()))
+                if self._backend is None:
+                    import keyring
+
+                    self._backend = keyring.get_keyring()
+                results.append(operation(self._backend))
             except BaseException as error:  # noqa: BLE001 - backends raise anything
                 failures.append(_explain(type(error).__name__))
 
@@ -123,7 +126,12 @@ class KeyringStore(CredentialStore):
                 message = f"the keyring cannot be asked: {limit.message}"
                 raise CredentialsError(message, hint=limit.hint)
             try:
-                self._wait_for(thread)
+                thread.join(min(self._patience, self._seconds))
+                if thread.is_alive() and self._seconds > self._patience:
+                    if not self._has_notified:
+                        self._has_notified = True
+                        self._notify(_WAITING)
+                    thread.join(self._seconds - self._patience)
             finally:  # also after Ctrl-C, since the call may still take effect
                 self._is_hung = thread.is_alive()
         if results:
@@ -134,22 +142,6 @@ class KeyringStore(CredentialStore):
             f"the keyring did not answer within {self._seconds:g} s",
             hint=f"it may be locked: unlock it and run this again; or {ALTERNATIVES}",
         )
-
-    def _wait_for(self, thread: threading.Thread) -> None:
-        """Wait for `thread` to end, but no longer than a call may take."""
-        thread.join(min(self._patience, self._seconds))
-        if thread.is_alive() and self._seconds > self._patience:
-            if not self._has_notified:
-                self._has_notified = True
-                self._notify(_WAITING)
-            thread.join(self._seconds - self._patience)
-
-    def _open_backend(self) -> KeyringBackend:
-        if self._backend is None:
-            import keyring
-
-            self._backend = keyring.get_keyring()
-        return self._backend
 
 
 def _require_text(value: object) -> Secret | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Literal, TypeAlias, assert_never
+from typing import Literal, TypeAlias
 
 from dkimctl.credentials.keyring_store import KeyringStore
 from dkimctl.credentials.store import (
@@ -94,13 +94,9 @@ def open_store(
 
     No call to a keyring takes longer than `seconds`; `notify` is told if one takes long.
     """
-    match kind:
-        case "keyring":
-            return KeyringStore(seconds=seconds, notify=notify)
-        case "file":
-            return FileStore(state_dir / "credentials.json")
-        case _:
-            assert_never(kind)
+    if kind == "keyring":
+        return KeyringStore(seconds=seconds, notify=notify)
+    return FileStore(state_dir / "credentials.json")
 
 
 def find_credentials(
@@ -134,18 +130,12 @@ class ReferencedSecrets:
     def read(self, reference: SecretReference) -> Secret:
         """The secret. Raises CredentialsError if it is missing or empty, or cannot be read."""
         if reference.store == "env":
-            return self._from_environment(reference)
-        return self._from_keyring(reference)
-
-    def _from_environment(self, reference: SecretReference) -> Secret:
-        if text := self._environ.get(reference.name):
-            return Secret(text)
-        raise CredentialsError(
-            f"the environment variable {reference.name} is not set, or empty",
-            hint=f"set it: the config file names it, as {reference}",
-        )
-
-    def _from_keyring(self, reference: SecretReference) -> Secret:
+            if text := self._environ.get(reference.name):
+                return Secret(text)
+            raise CredentialsError(
+                f"the environment variable {reference.name} is not set, or empty",
+                hint=f"set it: the config file names it, as {reference}",
+            )
         alternative = f"or write env/NAME instead of {reference} in the config file"
         try:
             secret = self._keyring.read_entry(KEYRING_SERVICE, reference.name)

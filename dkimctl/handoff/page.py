@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from dkimctl.handoff.providers import Provider, Trait, ValueForm
+from dkimctl.handoff.providers import Trait, ValueForm
 from dkimctl.handoff.sheet import Sheet, SheetRecord, SheetZone, Timing, Trouble
 from dkimctl.handoff.words import (
     Field,
@@ -250,23 +250,17 @@ def _panel_steps(zone: SheetZone, words: Words) -> Iterator[str]:
     """The texts, in the order in which one needs them."""
     provider = zone.provider
     if provider:
-        yield from _field_names(provider, words)
+        if provider.value_field:
+            yield words.fill(
+                "fields", name_field=provider.name_field, value_field=provider.value_field
+            )
+        elif provider.name_field:
+            yield words.fill("field", name_field=provider.name_field)
     if zone.place.zone:
         doubled = f"{zone.records[0].fqdn}.{zone.name}"
         adds_zone = provider and Trait.ADDS_ZONE in provider.traits
         key = "host_adds" if adds_zone else "host_mostly"
         yield words.say(key, zone=f".{zone.name}", doubled=doubled)
-    yield from _value_steps(provider, words)
-
-
-def _field_names(provider: Provider, words: Words) -> Iterator[str]:
-    if provider.value_field:
-        yield words.fill("fields", name_field=provider.name_field, value_field=provider.value_field)
-    elif provider.name_field:
-        yield words.fill("field", name_field=provider.name_field)
-
-
-def _value_steps(provider: Provider | None, words: Words) -> Iterator[str]:
     if provider is None:
         yield words.fill("no_quotes")
         yield words.fill("maybe_strings")
@@ -275,18 +269,14 @@ def _value_steps(provider: Provider | None, words: Words) -> Iterator[str]:
     else:
         adds_quotes = Trait.ADDS_QUOTES in provider.traits
         yield words.fill("adds_quotes" if adds_quotes else "no_quotes")
-        yield from _length_steps(provider, words)
+        if Trait.SPLITS in provider.traits:
+            yield words.fill("splits")
+        elif provider.limit is None:
+            yield words.fill("maybe_strings")
+        if Trait.TEXT_MODE in provider.traits:
+            yield words.fill("text_mode", limit=provider.limit)
     if provider and Trait.PROXIES in provider.traits:
         yield words.fill("proxies")
-
-
-def _length_steps(provider: Provider, words: Words) -> Iterator[str]:
-    if Trait.SPLITS in provider.traits:
-        yield words.fill("splits")
-    elif provider.limit is None:
-        yield words.fill("maybe_strings")
-    if Trait.TEXT_MODE in provider.traits:
-        yield words.fill("text_mode", limit=provider.limit)
 
 
 def _json(sheet: Sheet) -> Iterator[str]:
@@ -307,25 +297,24 @@ def _json_zone(zone: SheetZone, ttl: int) -> dict[str, object]:
         "name_servers": list(zone.place.name_servers),
         "trouble": zone.place.trouble or None,
         "reason": zone.place.reason or None,
-        "records": [_json_record(record, ttl) for record in zone.records],
-    }
-
-
-def _json_record(record: SheetRecord, ttl: int) -> dict[str, object]:
-    return {
-        "sign_domain": record.sign_domain,
-        "selector": record.selector,
-        "host": record.host,
-        "fqdn": record.fqdn,
-        "type": "TXT",
-        "ttl": ttl,
-        "value": record.value,
-        "strings": [string.decode() for string in character_strings(record.value)],
-        "enter": record.form,
-        "is_too_long": record.is_too_long,
-        "timing": record.timing,
-        "starts_at": _utc(record.starts_at),
-        "due": _utc(record.due),
+        "records": [
+            {
+                "sign_domain": record.sign_domain,
+                "selector": record.selector,
+                "host": record.host,
+                "fqdn": record.fqdn,
+                "type": "TXT",
+                "ttl": ttl,
+                "value": record.value,
+                "strings": [string.decode() for string in character_strings(record.value)],
+                "enter": record.form,
+                "is_too_long": record.is_too_long,
+                "timing": record.timing,
+                "starts_at": _utc(record.starts_at),
+                "due": _utc(record.due),
+            }
+            for record in zone.records
+        ],
     }
 
 

@@ -12,6 +12,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
@@ -67,7 +68,11 @@ def account_lock(
     `patience` seconds; Ctrl-C stops waiting. Raises LedgerError after that, if the lock cannot be
     used, or if other users can change its files.
     """
-    name = _name(purpose, base_url, client_id)
+    import hashlib
+    import json
+
+    account = json.dumps([base_url, client_id]).encode()
+    name = f"{purpose}-{hashlib.sha256(account).hexdigest()[:16]}"
     path, holder_file = directory / f"{name}.lock", directory / f"{name}.holder"
     with _translate_errors(path):
         prepare_directory(directory)
@@ -75,36 +80,30 @@ def account_lock(
         unlock = try_lock(path)
     if unlock is None:
         on_wait(_find_holder(holder_file))
-        with _translate_errors(path), _translate_timeout(holder_file, patience):
-            unlock = wait_for_lock(path, seconds=patience)
+        with _translate_errors(path):
+            try:
+                unlock = wait_for_lock(path, seconds=patience)
+            except TimeoutError as error:
+                from dkimctl.text.durations import written_duration
+
+                raise LedgerError(
+                    f"waited {written_duration(patience)} for another command of the same account "
+                    f"({_find_holder(holder_file)})",
+                    hint="end that process if it hangs, then run the same command again",
+                ) from error
     try:
-        with _naming_holder(holder_file):
+        since = datetime.now().astimezone().isoformat(timespec="seconds")
+        with _translate_errors(holder_file):
+            _write_holder(holder_file, f"{os.getpid()} {since}\n".encode())
+        try:
             yield
+        finally:
+            # If this fails, the file is like that of a killed process.
+            with contextlib.suppress(OSError):
+                _write_holder(holder_file, b"")
     finally:
         with contextlib.suppress(OSError):  # the end of the process releases the lock as well
             unlock()
-
-
-@contextlib.contextmanager
-def _translate_timeout(holder_file: Path, patience: float) -> Iterator[None]:
-    try:
-        yield
-    except TimeoutError as error:
-        from dkimctl.text.durations import written_duration
-
-        raise LedgerError(
-            f"waited {written_duration(patience)} for another command of the same account "
-            f"({_find_holder(holder_file)})",
-            hint="end that process if it hangs, then run the same command again",
-        ) from error
-
-
-def _name(purpose: Purpose, base_url: str, client_id: str) -> str:
-    import hashlib
-    import json
-
-    account = json.dumps([base_url, client_id]).encode()
-    return f"{purpose}-{hashlib.sha256(account).hexdigest()[:16]}"
 
 
 def _find_holder(holder_file: Path) -> Holder:
@@ -137,22 +136,6 @@ def _may_hold(pid: int) -> bool:
     except (OSError, OverflowError):
         return False
     return True
-
-
-@contextlib.contextmanager
-def _naming_holder(holder_file: Path) -> Iterator[None]:
-    """Name this process in the holder file; to be entered with the lock held."""
-    from datetime import datetime
-
-    since = datetime.now().astimezone().isoformat(timespec="seconds")
-    with _translate_errors(holder_file):
-        _write_holder(holder_file, f"{os.getpid()} {since}\n".encode())
-    try:
-        yield
-    finally:
-        # If this fails, the file is like that of a killed process.
-        with contextlib.suppress(OSError):
-            _write_holder(holder_file, b"")
 
 
 def _write_holder(holder_file: Path, content: bytes) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
@@ -130,7 +129,11 @@ class OpenRequests:
             left = {spec.key: spec for spec in specs}
             for key in self._specs[request_id]:
                 if key not in left:
-                    self._drop(key)
+                    selectors = self._by_domain[key.sign_domain]
+                    if len(selectors) == 1:
+                        del self._by_domain[key.sign_domain]
+                    else:
+                        del selectors[key.selector]
             self._specs[request_id] = left
             if not left:
                 del self._specs[request_id], self._sent_at[request_id]
@@ -143,23 +146,11 @@ class OpenRequests:
             for key in specs:
                 self._by_domain.setdefault(key.sign_domain, {})[key.selector] = request.id
 
-    def _drop(self, key: RegistrationKey) -> None:
-        selectors = self._by_domain[key.sign_domain]
-        if len(selectors) == 1:
-            del self._by_domain[key.sign_domain]
-        else:
-            del selectors[key.selector]
-
     def _remaining(self, request_id: int, closed: Set[RegistrationKey]) -> list[DomainSpec]:
         specs = self._specs[request_id]
         if len(closed) == len(specs):  # the usual case: the whole request was answered
             return []
         return [spec for key, spec in specs.items() if key not in closed]
-
-
-def utc_text(seconds: float) -> str:
-    """The ISO 8601 UTC time, to the second; `seconds` since the epoch."""
-    return time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(seconds))
 
 
 def _intent(spec: DomainSpec, sent_at: str) -> Intent:

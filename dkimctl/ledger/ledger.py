@@ -22,7 +22,6 @@ from dkimctl.ledger.intents import (
     intents_of,
     select_open_requests,
     update_requests,
-    utc_text,
 )
 from dkimctl.ledger.opening import (
     find_quarantined,
@@ -458,7 +457,7 @@ class Ledger:
                 yield
 
     def _now(self) -> str:
-        return utc_text(self._clock())
+        return time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(self._clock()))
 
     def _open_requests(self) -> OpenRequests:
         if self._cached_requests is None:

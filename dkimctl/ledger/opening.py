@@ -14,7 +14,6 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from dkimctl.errors import LedgerError
 from dkimctl.ledger.migration import migrate, migrated_copy, version_of
@@ -54,17 +53,10 @@ _BYTES_IN_LOG = 3 * 4096
 _FULL_LOG = 4 << 20
 
 
-class OpenedAccount(NamedTuple):
-    """A connection, and the ID of the account in the `account` table."""
-
-    connection: sqlite3.Connection
-    account_id: int
-
-
-def open_for_writing(path: Path, base_url: str, client_id: str) -> OpenedAccount:
+def open_for_writing(path: Path, base_url: str, client_id: str) -> tuple[sqlite3.Connection, int]:
     """Open the file, created and migrated as needed, and add the account if it is missing.
 
-    Raises LedgerError, OSError and sqlite3.Error.
+    Returns the account's ID, too. Raises LedgerError, OSError and sqlite3.Error.
     """
     prepare_directory(path.parent)
     refuse(ledger_fault(path), LedgerError)
@@ -80,18 +72,18 @@ def open_for_writing(path: Path, base_url: str, client_id: str) -> OpenedAccount
             # IMMEDIATE, since two processes may open the same old file.
             connection.execute("BEGIN IMMEDIATE")
             migrate(connection, path)
-            account_id = _add_account(connection, base_url, client_id)
+            # Also if it is there: only a write makes SQLite report that the file is read-only.
+            insert = "INSERT OR IGNORE INTO account (base_url, client_id) VALUES (?, ?)"
+            connection.execute(insert, (base_url, client_id))
+            account_id = _find_account(connection, base_url, client_id)
     except BaseException:
         connection.close()
         raise
-    return OpenedAccount(connection, account_id)
+    return connection, account_id
 
 
-def open_read_only(path: Path, base_url: str, client_id: str) -> OpenedAccount:
-    """Open the file as it is, or an empty database in memory if it is missing.
-
-    Raises LedgerError, OSError and sqlite3.Error.
-    """
+def open_read_only(path: Path, base_url: str, client_id: str) -> tuple[sqlite3.Connection, int]:
+    """The same with the file as it is, or an empty database in memory if it is missing."""
     refuse(ledger_fault(path), LedgerError)
     connection = _connect_read_only(path)
     try:
@@ -100,7 +92,7 @@ def open_read_only(path: Path, base_url: str, client_id: str) -> OpenedAccount:
     except BaseException:
         connection.close()
         raise
-    return OpenedAccount(connection, account_id)
+    return connection, account_id
 
 
 def side_file(path: Path, suffix: str) -> Path:
@@ -148,7 +140,14 @@ def _connect_read_only(path: Path) -> sqlite3.Connection:
             raise
         if error.sqlite_errorcode == sqlite3.SQLITE_READONLY_ROLLBACK and _undo_killed_change(path):
             return _connect_and_read(path, "mode=ro")
-        _require_no_log(path, error)
+        # The latest changes may not be in the file yet.
+        for log in (side_file(path, "-wal"), side_file(path, "-journal")):
+            if size_of(log):
+                raise LedgerError(
+                    f"cannot read the ledger {path}: {error}, and {log.name} holds changes to it",
+                    hint=f"make {path.parent} writable, or copy {path.name} and {log.name} to "
+                    "another directory and set DKIMCTL_STATE_DIR to that",
+                ) from error
     # Safe, as nothing can write here and the log is empty.
     return _connect_and_read(path, "mode=ro&immutable=1")
 
@@ -172,17 +171,6 @@ def _connect_and_read(path: Path, parameters: str) -> sqlite3.Connection:
     return connection
 
 
-def _require_no_log(path: Path, error: sqlite3.Error) -> None:
-    """Raise LedgerError if the latest changes are not in the file yet."""
-    for log in (side_file(path, "-wal"), side_file(path, "-journal")):
-        if size_of(log):
-            raise LedgerError(
-                f"cannot read the ledger {path}: {error}, and {log.name} holds changes to it",
-                hint=f"make {path.parent} writable, or copy {path.name} and {log.name} to another "
-                "directory and set DKIMCTL_STATE_DIR to that",
-            ) from error
-
-
 def _create_if_missing(path: Path) -> None:
     """Create the file for its owner alone, and whole: a kill leaves no empty ledger behind.
 
@@ -202,22 +190,18 @@ def _create_if_missing(path: Path) -> None:
     new = Path(name)
     try:
         new.chmod(0o600)  # the umask may have removed more
-        _create_tables(new)
+        connection = sqlite3.connect(new, isolation_level=None)
+        try:
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("BEGIN")
+            migrate(connection, new)
+            connection.execute("COMMIT")
+        finally:
+            connection.close()
         with contextlib.suppress(FileExistsError):  # another process has created it first
             publish(new, path)
     finally:
         new.unlink(missing_ok=True)
-
-
-def _create_tables(new: Path) -> None:
-    connection = sqlite3.connect(new, isolation_level=None)
-    try:
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("BEGIN")
-        migrate(connection, new)
-        connection.execute("COMMIT")
-    finally:
-        connection.close()
 
 
 def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
@@ -239,13 +223,6 @@ def _has_write_ahead_log(connection: sqlite3.Connection) -> bool:
             raise
         return False
     return True
-
-
-def _add_account(connection: sqlite3.Connection, base_url: str, client_id: str) -> int:
-    # Also if it is there: only a write makes SQLite report that the file is read-only.
-    insert = "INSERT OR IGNORE INTO account (base_url, client_id) VALUES (?, ?)"
-    connection.execute(insert, (base_url, client_id))
-    return _find_account(connection, base_url, client_id)
 
 
 def _find_account(connection: sqlite3.Connection, base_url: str, client_id: str) -> int:
@@ -311,7 +288,18 @@ def _quarantine(
                     f"{damage}; another run of dkimctl has moved it, and nothing was sent",
                     hint="run the same command again",
                 )
-            quarantined = _move(path, now)
+            timestamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(now))
+            name = side_file(path, _INFIX + timestamp)
+            numbered = (
+                side_file(path, f"{_INFIX}{timestamp}.{number}") for number in itertools.count(2)
+            )
+            while any(os.path.lexists(side_file(name, suffix)) for suffix in _SUFFIXES):
+                name = next(numbered)
+            target = name
+            for suffix in _SUFFIXES:
+                with contextlib.suppress(FileNotFoundError):
+                    side_file(path, suffix).rename(side_file(target, suffix))
+            quarantined = target
     except OSError as failure:
         return LedgerError(
             f"{damage}; it cannot be quarantined: {failure.strerror or failure}; nothing was sent",
@@ -324,22 +312,6 @@ def _quarantine(
         "again: the service answers entries that have a selector with their data; entries without "
         "one could be registered twice, and stay unknown until --retry-unknown",
     )
-
-
-def _move(path: Path, now: float) -> Path:
-    target = _free_name(path, time.strftime("%Y%m%dT%H%M%S", time.gmtime(now)))
-    for suffix in _SUFFIXES:
-        with contextlib.suppress(FileNotFoundError):
-            side_file(path, suffix).rename(side_file(target, suffix))
-    return target
-
-
-def _free_name(path: Path, timestamp: str) -> Path:
-    name = side_file(path, _INFIX + timestamp)
-    numbered = (side_file(path, f"{_INFIX}{timestamp}.{number}") for number in itertools.count(2))
-    while any(os.path.lexists(side_file(name, suffix)) for suffix in _SUFFIXES):
-        name = next(numbered)
-    return name
 
 
 def require_disk_space(path: Path, entries: int) -> int:
@@ -404,7 +376,7 @@ def _translated(path: Path, error: Exception) -> LedgerError:
         )
     if _is_no_space(error):
         return no_space_error(path, reason)
-    if _is_no_access(error):
+    if primary_code(error) in _UNREACHABLE or _errno(error) in _NO_ACCESS:
         return LedgerError(
             f"cannot use the ledger {path}: {reason}",
             hint=f"check that you can read and write in the directory {path.parent}, {_OR_MOVE}",
@@ -425,10 +397,6 @@ def _is_no_space(error: Exception) -> bool:
     if _extended_code(error) == sqlite3.SQLITE_IOERR_SHMSIZE:
         return True
     return primary_code(error) == sqlite3.SQLITE_FULL or _errno(error) in _NO_SPACE
-
-
-def _is_no_access(error: Exception) -> bool:
-    return primary_code(error) in _UNREACHABLE or _errno(error) in _NO_ACCESS
 
 
 def _extended_code(error: Exception) -> int:

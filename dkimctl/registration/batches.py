@@ -6,10 +6,10 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from dkimctl.errors import DkimctlError, RequestRefused, ServiceError, Throttled
-from dkimctl.models.registration import DomainSpec, Outcome, Registration, Result, named
+from dkimctl.models.registration import DomainSpec, Outcome, Result, named
 from dkimctl.registration import outcomes
 from dkimctl.registration.outcomes import match
 
@@ -35,13 +35,6 @@ class Entry:
         self.spec = spec
         self.result = result
         self.is_in_doubt = is_in_doubt
-
-
-class IntentChanges(NamedTuple):
-    """Entries whose intents the ledger may drop, and entries that need one."""
-
-    settled: list[DomainSpec]
-    begun: list[DomainSpec]
 
 
 class Batch:
@@ -87,7 +80,8 @@ class Batch:
         matched = match(specs, reply.items)
         now = datetime.now(UTC)
         self.warnings += _first_few([f"in the service's answer: {fault}" for fault in reply.faults])
-        self.warnings += _first_few([_describe_stray(stray) for stray in matched.strays])
+        strays = [f"the service answered for {named(stray)}" for stray in matched.strays]
+        self.warnings += _first_few([f"{stray}: not asked for, or twice" for stray in strays])
         for position, spec, answer in zip(self.in_flight, specs, matched.answers, strict=True):
             if answer is None:
                 result = outcomes.unanswered(spec, "the service's answer leaves it out")
@@ -184,12 +178,12 @@ class Batch:
             if entry.result is None
         ]
 
-    def take_intent_changes(self) -> IntentChanges:
-        """What to change in the ledger; assumes that the caller does so."""
+    def take_intent_changes(self) -> tuple[list[DomainSpec], list[DomainSpec]]:
+        """Entries whose intents the ledger may drop, and those that need one."""
         wanted = self._unsettled.union(self.in_flight)
         settled, begun = self._recorded - wanted, wanted - self._recorded
         self._recorded = wanted
-        return IntentChanges([self.specs[p] for p in settled], [self.specs[p] for p in begun])
+        return [self.specs[p] for p in settled], [self.specs[p] for p in begun]
 
     def accepted_size(self) -> int | None:
         """How many entries the service takes at once, if it refused more only for their number."""
@@ -265,7 +259,3 @@ def _first_few(warnings: list[str]) -> list[str]:
     """A hostile answer could cause hundreds of thousands."""
     more = len(warnings) - _MAX_WARNINGS
     return [*warnings[:_MAX_WARNINGS], f"and {more} more like that"] if more > 0 else warnings
-
-
-def _describe_stray(stray: Registration) -> str:
-    return f"the service answered for {named(stray)}: not asked for, or twice"

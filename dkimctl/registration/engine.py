@@ -120,7 +120,12 @@ class RegistrationEngine:
                 for result in self._builder.known_results():
                     emit(result)
                 if self._scheduler.in_work or (self.stopped is None and self._scheduler.is_paused):
-                    self._listen()
+                    # Wait until workers report, and handle that.
+                    self._handle_events(_TICK)
+                    until = self._clock() + _GATHERING
+                    while self._scheduler.has_backlog and (left := until - self._clock()) > 0:
+                        self._handle_events(left)
+                    self._observer.tick()
         finally:
             self._scheduler.close()
             self._is_finished = True
@@ -134,23 +139,24 @@ class RegistrationEngine:
                 return Entry(planned, is_in_doubt=self._planner.is_in_doubt(planned))
         except LedgerError as error:
             if self.stopped is None and not self.may_have_reached_service:
-                self._check_ledger()
+                try:
+                    self._ledger.check()  # if it fails because it is damaged: quarantines it
+                except LedgerError as damage:
+                    self._end(damage)
             self._end_for_ledger(error)
             planned = outcomes.pending(spec, error.message)
         self._observer.settled([planned])
         return Entry(spec, planned)
 
-    def _check_ledger(self) -> None:
-        """Find out whether the ledger fails because it is damaged: then it is quarantined."""
-        try:
-            self._ledger.check()
-        except LedgerError as error:
-            self._end(error)
-
     def _advance(self) -> None:
         """Persist what was reported, and let go what may be sent next."""
         if self._is_asked_to_stop:
-            self._interrupt()
+            self._is_asked_to_stop = False
+            if self.stopped is None:
+                self._end(Interrupted())
+            elif not isinstance(self.stopped, Interrupted):
+                self._warn(self.stopped.message)
+                self._deadline.expire_now()
         self._release()
         batches = self._batches_to_record()
         for batch in batches:
@@ -159,7 +165,13 @@ class RegistrationEngine:
         self._scheduler.add_ready(batches)
         self._release()
         if self._deadline.is_expired:
-            self._abandon()
+            # Stop waiting for what is in flight; its intents stay in the ledger.
+            self._cancel_waiting()
+            self.may_have_reached_service |= bool(self._scheduler.permitted)
+            for batch in self._scheduler.in_work:
+                reason = "no answer had arrived when the run was stopped"
+                self._set_results(batch.results_if_abandoned(reason))
+            self._scheduler.abandon()
 
     def _release(self) -> None:
         """Send what is recorded, as far as the limits allow; nothing once the run ends."""
@@ -225,14 +237,6 @@ class RegistrationEngine:
             unsent.finish()
             self._set_results(unsent.new_results())
 
-    def _listen(self) -> None:
-        """Wait until workers report, and handle that."""
-        self._handle_events(_TICK)
-        until = self._clock() + _GATHERING
-        while self._scheduler.has_backlog and (left := until - self._clock()) > 0:
-            self._handle_events(left)
-        self._observer.tick()
-
     def _handle_events(self, seconds: float) -> None:
         for event in self._scheduler.collect(seconds):
             self._handle(event)
@@ -240,51 +244,34 @@ class RegistrationEngine:
     def _handle(self, event: WorkerEvent) -> None:
         batch = event.batch
         self._reported.append(batch)
-        self.may_have_reached_service = (
-            self.may_have_reached_service or batch.may_have_reached_service
-        )
+        self.may_have_reached_service |= batch.may_have_reached_service
         for warning in batch.warnings:
             self._warn(warning)
         batch.warnings.clear()
         self.begun_early += batch.begun_early
         batch.begun_early.clear()
-        self._end_if(self._breaker.error_of_wait(batch))
+        self._end(self._breaker.error_of_wait(batch))
         if event.failure is not None:
             waiting = len(batch.still_open(batch.to_send))
             self._observer.waiting(waiting, event.seconds, event.failure.message)
         if event.kind is EventKind.DONE:
             self._defect = self._defect or batch.defect
-            self._end_if(self._breaker.error_of_finished(batch))
-            self._adapt_batch_size(batch)
+            self._end(self._breaker.error_of_finished(batch))
+            # Send no larger batches than the service accepts, once that is known.
+            if size := batch.accepted_size():
+                self._builder.batch_size = min(size, self._builder.batch_size)
+                self._warn(
+                    f"the service does not accept {len(batch.specs)} domains at once: from now on "
+                    f"batches have {size}, as with --batch-size {size}"
+                )
 
-    def _adapt_batch_size(self, batch: Batch) -> None:
-        """Send no larger batches than the service accepts, once that is known."""
-        if size := batch.accepted_size():
-            self._builder.batch_size = min(size, self._builder.batch_size)
-            self._warn(
-                f"the service does not accept {len(batch.specs)} domains at once: from now on "
-                f"batches have {size}, as with --batch-size {size}"
-            )
-
-    def _end_if(self, error: DkimctlError | None) -> None:
-        if error is not None:
-            self._end(error)
-
-    def _end(self, error: DkimctlError) -> None:
-        """End the run. What is in flight is still waited for, and persisted."""
-        if self._deadline.begin(error):
+    def _end(self, error: DkimctlError | None) -> None:
+        """End the run, for an error. What is in flight is still waited for, and persisted."""
+        if error is not None and self._deadline.begin(error):
             self._channel.end_waits()
             self._scheduler.revoke_permits()
             if self._scheduler.permitted:
                 self._observer.ending(len(self._scheduler.permitted), self._deadline.grace)
-
-    def _interrupt(self) -> None:
-        self._is_asked_to_stop = False
-        if self.stopped is None:
-            self._end(Interrupted())
-        elif not isinstance(self.stopped, Interrupted):
-            self._warn(self.stopped.message)
-            self._deadline.expire_now()
 
     def _end_for_ledger(self, error: LedgerError, *, is_lost: bool = False) -> None:
         """End the run since the ledger fails; `is_lost`: it lacks answers that arrived."""
@@ -296,17 +283,6 @@ class RegistrationEngine:
                 self._warned.add(message)
                 self._warn(f"{message}; {hint}")
         self._end(ServiceError(message, hint=hint) if self.may_have_reached_service else error)
-
-    def _abandon(self) -> None:
-        """Stop waiting for what is in flight; its intents stay in the ledger."""
-        self._cancel_waiting()
-        self.may_have_reached_service = self.may_have_reached_service or bool(
-            self._scheduler.permitted
-        )
-        for batch in self._scheduler.in_work:
-            reason = "no answer had arrived when the run was stopped"
-            self._set_results(batch.results_if_abandoned(reason))
-        self._scheduler.abandon()
 
 
 def persist(
@@ -320,9 +296,9 @@ def persist(
     settled: list[RegistrationKey] = []
     begun: list[list[DomainSpec]] = []
     for batch in dict.fromkeys(batches):
-        changes = batch.take_intent_changes()
-        settled += [spec.key for spec in changes.settled]
-        begun.append(changes.begun)
+        settled_specs, begun_specs = batch.take_intent_changes()
+        settled += [spec.key for spec in settled_specs]
+        begun.append(begun_specs)
     ledger.commit(answered=answered, settled=settled, begun=begun)
 
 

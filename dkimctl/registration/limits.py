@@ -65,10 +65,6 @@ class ConcurrencyLimiter:
         self._was_throttled = False
         self._paused_until = clock()
 
-    def cap(self, most: int) -> None:
-        """Allow no more than `most` from now on."""
-        self._most = most
-
     @property
     def limit(self) -> int:
         return 0 if self.pause_left() else int(self._allowed)
@@ -201,7 +197,7 @@ class BatchScheduler:
         if count < self._most:
             warn(f"the system allows only {count} of {self._most} threads for requests (ulimit -u)")
             self._most = count
-            self._limiter.cap(count)
+            self._limiter._most = count
         self._pool = pool
 
     def close(self) -> None:
@@ -239,7 +235,11 @@ class BatchScheduler:
         ahead = self._most_ahead if limit == self._most else 0
         free = max(0, limit + ahead - len(self.permitted))
         for batch in self._ready[:free]:
-            self._grant(batch)
+            self.permitted.add(batch)
+            batch.permit.put(True)
+            if not batch.order and self._pool is not None:
+                batch.order = next(self._order)
+                self._pool.submit(batch)
         del self._ready[:free]
 
     def revoke_permits(self) -> None:
@@ -281,36 +281,22 @@ class BatchScheduler:
         self.in_work.clear()
         self.permitted.clear()
 
-    def _grant(self, batch: Batch) -> None:
-        self.permitted.add(batch)
-        batch.permit.put(True)
-        if not batch.order and self._pool is not None:
-            batch.order = next(self._order)
-            self._pool.submit(batch)
-
     def _update(self, event: WorkerEvent) -> None:
         batch = event.batch
         if batch in self.permitted:
             self.permitted.discard(batch)
-            self._adapt(batch)
+            failure = batch.last_failure
+            if batch.last_was_answered:
+                self._limiter.answered()
+            elif isinstance(failure, Throttled) or (
+                isinstance(failure, ServiceError) and failure.retry_after is not None
+            ):
+                self._limiter.throttled(failure.retry_after or 0.0)
+                self.revoke_permits()
         if event.kind is EventKind.DONE:
             self.in_work.discard(batch)
         elif event.kind is EventKind.NEEDS_PERMIT:
             self._to_resend.append(batch)
-
-    def _adapt(self, batch: Batch) -> None:
-        """Send more or fewer requests at once, as the service takes them."""
-        failure = batch.last_failure
-        if batch.last_was_answered:
-            self._limiter.answered()
-        elif isinstance(failure, Throttled):
-            self._throttle(failure.retry_after or 0.0)
-        elif isinstance(failure, ServiceError) and failure.retry_after is not None:
-            self._throttle(failure.retry_after)
-
-    def _throttle(self, retry_after: float) -> None:
-        self._limiter.throttled(retry_after)
-        self.revoke_permits()
 
 
 class Stopped(Exception):

@@ -12,7 +12,6 @@ from dkimctl.models.registration import (
     DomainSpec,
     Outcome,
     Registration,
-    RegistrationKey,
     Result,
     key_of,
     utc_time,
@@ -90,7 +89,14 @@ def registration_for(
     ours = [one for one in registrations if not one.is_taken]
     if len(ours) > 1:  # seldom
         same = [one for one in ours if not _differences(spec, one, _LASTING)]
-        ours = _current_last(same or ours, now)
+
+        # By age; those that are enabled and have begun come last.
+        def order(registration: Registration) -> tuple[bool, datetime]:
+            start = registration.starts_at
+            is_current = registration.signs and (start is None or start <= now)
+            return is_current, registration.created_at or _LONG_AGO
+
+        ours = sorted(same or ours, key=order)
     return ours[-1] if ours else None
 
 
@@ -107,17 +113,6 @@ def begins_early(spec: DomainSpec, registration: Registration, now: datetime) ->
     if stated is None or start is None or registered is None:
         return False
     return start <= registered and (stated > now or spec.replaces is not None)
-
-
-def _current_last(registrations: Sequence[Registration], now: datetime) -> list[Registration]:
-    """Sorted by age, the newest last; at the end those that are enabled and have begun."""
-
-    def order(registration: Registration) -> tuple[bool, datetime]:
-        start = registration.starts_at
-        is_current = registration.signs and (start is None or start <= now)
-        return is_current, registration.created_at or _LONG_AGO
-
-    return sorted(registrations, key=order)
 
 
 def _differences(
@@ -200,42 +195,28 @@ def match(specs: Sequence[DomainSpec], items: Iterable[Registration]) -> Matched
     items = list(items)
     if list(map(_names, items)) == list(map(_names, specs)):  # nearly always
         return Matched([*items], [])
-    index = _Index(specs)
+    by_key = {spec.key: position for position, spec in enumerate(specs)}
+    by_domain: dict[str, list[int]] = {}
+    for key, position in by_key.items():
+        by_domain.setdefault(key.sign_domain, []).append(position)
     answers: list[Registration | None] = [None] * len(specs)
     strays = []
     for item in items:
-        position = index.find(item)
-        if position is None:
+        at = by_key.get(item.key, by_key.get(key_of(item.sign_domain, None)))
+        if at is None and item.selector is None:
+            of_domain = by_domain.get(item.key.sign_domain, [])
+            at = of_domain[0] if len(of_domain) == 1 else None
+        if at is None:
             strays.append(item)
             continue
-        if (before := answers[position]) is not None:
+        if (before := answers[at]) is not None:
             if before.record is not None or item.record is None:
                 strays.append(item)
                 continue
             strays.append(before)
-        answers[position] = _as_named(item, specs[position])
+        # With the domain as the entry spells it, and the entry's selector if it has none. Nearly
+        # always it is so, and a copy takes as long as all the rest.
+        domain, selector = specs[at].sign_domain, item.selector or specs[at].selector
+        is_named = item.sign_domain == domain and item.selector is not None
+        answers[at] = item if is_named else item._replace(sign_domain=domain, selector=selector)
     return Matched(answers, strays)
-
-
-def _as_named(item: Registration, spec: DomainSpec) -> Registration:
-    """`item` with the domain as the entry spells it, and the entry's selector if it has none."""
-    if item.sign_domain == spec.sign_domain and item.selector is not None:
-        return item  # nearly always, and a copy takes as long as all the rest
-    return item._replace(sign_domain=spec.sign_domain, selector=item.selector or spec.selector)
-
-
-class _Index:
-    def __init__(self, specs: Sequence[DomainSpec]) -> None:
-        self._by_key: dict[RegistrationKey, int] = {}
-        self._by_domain: dict[str, list[int]] = {}
-        for position, spec in enumerate(specs):
-            key = spec.key
-            self._by_key[key] = position
-            self._by_domain.setdefault(key.sign_domain, []).append(position)
-
-    def find(self, item: Registration) -> int | None:
-        for key in (item.key, key_of(item.sign_domain, None)):
-            if key in self._by_key:
-                return self._by_key[key]
-        of_domain = self._by_domain.get(item.key.sign_domain, [])
-        return of_domain[0] if item.selector is None and len(of_domain) == 1 else None

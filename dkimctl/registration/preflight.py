@@ -8,14 +8,13 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dkimctl.errors import UsageError
-from dkimctl.models.registration import DomainSpec, Registration, Result, named
+from dkimctl.models.registration import DomainSpec, Result, named
 from dkimctl.registration import outcomes
 from dkimctl.specs.entries import parse_start_date
 from dkimctl.text.escaping import few
 from dkimctl.text.grouping import counted
 
 if TYPE_CHECKING:
-    from dkimctl.ledger.intents import Intent
     from dkimctl.ledger.ledger import Ledger
 
 _UNSURE = "it may be registered under a selector that the service chose"
@@ -48,7 +47,18 @@ class Planner:
         """The entry as it must be sent, or its result if nothing must be sent."""
         registrations = self._ledger.of_domain(spec.sign_domain)
         if registrations and (known := outcomes.registration_for(spec, registrations, self._now)):
-            return self._plan_registered(spec, known)
+            if not (self._refresh and known.selector):
+                return outcomes.of_registered(spec, known)
+            if spec.selector is not None:
+                return spec._replace(selector=known.selector)
+            # As a request for the key that the entry stands for.
+            try:
+                start_date = parse_start_date(known.start_date or "")
+            except UsageError:  # such as one with seconds
+                start_date = None
+            return spec._replace(
+                selector=known.selector, key_len=known.key_len, start_date=start_date
+            )
         return spec if spec.selector is not None else self._plan_without_selector(spec)
 
     def new_entries(self, specs: Iterable[DomainSpec]) -> list[DomainSpec]:
@@ -65,41 +75,21 @@ class Planner:
         intents = self._ledger.intents_of(spec.sign_domain)
         return bool(intents) and spec.key in {intent.key for intent in intents}
 
-    def _plan_registered(self, spec: DomainSpec, known: Registration) -> DomainSpec | Result:
-        if not (self._refresh and known.selector):
-            return outcomes.of_registered(spec, known)
-        if spec.selector is None:
-            return _as_registered(spec, known)
-        return spec._replace(selector=known.selector)
-
     def _plan_without_selector(self, spec: DomainSpec) -> DomainSpec | Result:
         """Nothing that was sent for the domain before may be registered a second time."""
         intents = self._ledger.intents_of(spec.sign_domain)
         for intent in intents:
             if intent.selector is not None:  # sent again with it, the service gives its record
                 return spec._replace(selector=intent.selector)
-        if (doubt := self._doubt(intents)) and not self._retry_unknown:
+        doubt = ""
+        if intents:
+            doubt = f"sent at {intents[0].sent_at}, and never answered: {_UNSURE}"
+        elif (quarantined := self._ledger.quarantined) is not None:
+            doubt = f"{_UNSURE}: the damaged ledger {quarantined.name} may have it "
+            doubt += "(once settled, move it away)"
+        if doubt and not self._retry_unknown:
             return outcomes.unanswered(spec, doubt)
         return self._assign(spec)
-
-    def _doubt(self, intents: Sequence[Intent]) -> str:
-        if intents:
-            return f"sent at {intents[0].sent_at}, and never answered: {_UNSURE}"
-        if (quarantined := self._ledger.quarantined) is not None:
-            return (
-                f"{_UNSURE}: the damaged ledger {quarantined.name} may have it "
-                "(once settled, move it away)"
-            )
-        return ""
-
-
-def _as_registered(spec: DomainSpec, known: Registration) -> DomainSpec:
-    """An entry without selector, as a request for the key that it stands for."""
-    try:
-        start_date = parse_start_date(known.start_date or "")
-    except UsageError:  # such as one with seconds
-        start_date = None
-    return spec._replace(selector=known.selector, key_len=known.key_len, start_date=start_date)
 
 
 def plan(specs: Iterable[DomainSpec], planner: Planner) -> Iterator[Result]:
@@ -125,21 +115,16 @@ def inspect_entries(specs: Iterable[DomainSpec], planner: Planner, now: datetime
         if spec.replaces is not None and signs_by(spec, now) and not planner.is_in_doubt(spec)
     ]
     if late:
-        raise _too_late(late)
+        raise UsageError(
+            f"{counted(len(late), 'successor')} would sign at once, before DNS has the record, "
+            f"since the start_date is not in the future: {few([named(spec) for spec in late])}; "
+            "nothing was sent",
+            hint="get specs with a new start_date from `dkimctl rotate > successors.yaml`, and "
+            "register those; for keys that another machine has registered, remove replaces:",
+        )
     return warnings(new, now)
 
 
-def _too_late(specs: Sequence[DomainSpec]) -> UsageError:
-    return UsageError(
-        f"{counted(len(specs), 'successor')} would sign at once, before DNS has the record, since "
-        f"the start_date is not in the future: {few([named(spec) for spec in specs])}; "
-        "nothing was sent",
-        hint="get specs with a new start_date from `dkimctl rotate > successors.yaml`, and "
-        "register those; for keys that another machine has registered, remove replaces:",
-    )
-
-
-_NAMED = 3  # domains
 _LONG = 2048  # bits
 # Resolvers that ask too early remember for up to an hour, in most zones, that there is no record.
 _LEAD = timedelta(hours=1)
@@ -193,5 +178,4 @@ _start = lru_cache(maxsize=64)(datetime.fromisoformat)
 
 
 def _summary(domains: Sequence[str]) -> str:
-    count = "1 domain" if len(domains) == 1 else f"{len(domains)} domains"
-    return f"{count} ({few(domains, _NAMED)})"
+    return f"{counted(len(domains), 'domain')} ({few(domains, limit=3)})"

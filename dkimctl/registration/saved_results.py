@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import TYPE_CHECKING, NamedTuple
 
 from dkimctl.errors import UsageError
-from dkimctl.input_files import read_bytes
+from dkimctl.input_files import FileKind, guess_kind, read_bytes
 from dkimctl.models.registration import (
     SOUND,
     USABLE,
@@ -22,7 +22,6 @@ from dkimctl.specs.names import parse_domain
 if TYPE_CHECKING:
     from dkimctl.ledger.ledger import Ledger
 
-_HINT = "name a file written by --format json, or a response of the service"
 _MAX_SIZE = 1 << 29  # bytes; 100,000 registrations are 85 MB
 
 
@@ -48,21 +47,14 @@ def read_saved_results(path: str) -> SavedResults:
     try:
         reply = decode_reply(data, is_saved=True)
     except DecodeError as error:
-        name = "<stdin>" if path == "-" else path
-        raise _not_saved(data, name, str(error)) from None
+        name, reason, kind = "<stdin>" if path == "-" else path, str(error), guess_kind(data)
+        if kind and kind not in (FileKind.SAVED, FileKind.UTF_16):  # whose JSON lacks something
+            reason = f"it {kind.what}"
+        elif not data.lstrip().startswith((b"{", b"[")):
+            reason = "it is not JSON"
+        hint = "name a file written by --format json, or a response of the service"
+        raise UsageError(f"{name} is not a saved result: {reason}", hint=hint) from None
     return SavedResults(reply.items, reply.faults, reply.retired)
-
-
-def _not_saved(data: bytes, name: str, reason: str) -> UsageError:
-    """The error for a file of another kind; `reason` is why it is no JSON of that shape."""
-    from dkimctl.input_files import FileKind, guess_kind
-
-    kind = guess_kind(data)
-    if kind and kind not in (FileKind.SAVED, FileKind.UTF_16):  # whose JSON lacks something
-        reason = f"it {kind.what}"
-    elif not data.lstrip().startswith((b"{", b"[")):
-        reason = "it is not JSON"
-    return UsageError(f"{name} is not a saved result: {reason}", hint=_HINT)
 
 
 def results_of(
@@ -74,7 +66,11 @@ def results_of(
     """
     values: dict[str, str] = {}
     for registration in registrations:
-        result = _result_of(registration)
+        spec = DomainSpec(registration.sign_domain, registration.selector)
+        if registration.code is None:
+            result = outcomes.unanswered(spec, "there was no answer when it was saved")
+        else:
+            result = outcomes.of_answer(spec, registration)
         if registration in retired and result.outcome in USABLE:
             result = result._replace(outcome=Outcome.RETIRED, reason="it was retired when saved")
         record = result.registration.record
@@ -85,16 +81,6 @@ def results_of(
             reason = f"another item has another record for {record.fqdn}"
             result = Result(registration, Outcome.UNUSABLE, reason)
         yield result
-
-
-def _result_of(registration: Registration) -> Result:
-    spec = DomainSpec(registration.sign_domain, registration.selector)
-    if registration.code is None:
-        return outcomes.unanswered(spec, "there was no answer when it was saved")
-    return outcomes.of_answer(spec, registration)
-
-
-_OURS = SOUND | {Outcome.UNUSABLE}
 
 
 class ImportPlan(NamedTuple):
@@ -128,7 +114,7 @@ def plan_import(results: Iterable[Result], known: Iterable[Registration]) -> Imp
     for result in map(_with_valid_domain, results):
         registration = result.registration
         other = by_key.get(registration.key)
-        if result.outcome not in _OURS or registration.record is None:
+        if result.outcome not in SOUND | {Outcome.UNUSABLE} or registration.record is None:
             plan.skipped.append(result)
         elif other is None or not (other.record or other.is_taken):
             plan.new.append(registration)

@@ -265,7 +265,28 @@ def issue_token(store: Store, client_id: str, now: float) -> str:
     with store.writing(durable=False) as connection:
         connection.execute(_INSERT_TOKEN, row)
     if not 0 <= now - _purged_at.get(store, 0) < _PURGE_EVERY:
-        _purge(store, now)
+        # Those that another process is deleting are left to it. A CTE is run once: as a
+        # plain subquery, PostgreSQL may run it again and delete more.
+        expired = (
+            select(tokens.c.token_hash)
+            .where(tokens.c.expires_at <= now)
+            .limit(_PURGED_AT_ONCE)
+            .with_for_update(skip_locked=True)
+            .cte("expired")
+        )
+        statement = (
+            delete(tokens)
+            .where(tokens.c.token_hash.in_(select(expired.c.token_hash)))
+            .returning(tokens.c.token_hash)  # SQLite does not count what a CTE deletes
+        )
+        _purged_at[store] = now
+        try:
+            with store.writing(durable=False) as connection:
+                deleted = len(connection.execute(statement).all())
+            if deleted == _PURGED_AT_ONCE:
+                _purged_at.pop(store, None)
+        except UsageError as error:
+            _logger.error("expired tokens cannot be deleted: %s", describe_failure(error))
     return token
 
 
@@ -277,32 +298,6 @@ def client_of_token(store: Store, token: str, now: float) -> str | None:
     parameters = {"token_hash": _hash(token), "now": now, "latest": now + TOKEN_LIFETIME}
     with store.reading() as connection:
         return connection.execute(_CLIENT_OF_TOKEN, parameters).scalar()
-
-
-def _purge(store: Store, now: float) -> None:
-    """Delete expired tokens; a failure is logged, since it is not that of the request."""
-    # Those that another process is deleting are left to it. A CTE is run once: as a
-    # plain subquery, PostgreSQL may run it again and delete more.
-    expired = (
-        select(tokens.c.token_hash)
-        .where(tokens.c.expires_at <= now)
-        .limit(_PURGED_AT_ONCE)
-        .with_for_update(skip_locked=True)
-        .cte("expired")
-    )
-    statement = (
-        delete(tokens)
-        .where(tokens.c.token_hash.in_(select(expired.c.token_hash)))
-        .returning(tokens.c.token_hash)  # SQLite does not count what a CTE deletes
-    )
-    _purged_at[store] = now
-    try:
-        with store.writing(durable=False) as connection:
-            deleted = len(connection.execute(statement).all())
-        if deleted == _PURGED_AT_ONCE:
-            _purged_at.pop(store, None)
-    except UsageError as error:
-        _logger.error("expired tokens cannot be deleted: %s", describe_failure(error))
 
 
 def add_delivery(store: Store, client_id: str, delivery_id: str | None = None) -> str:

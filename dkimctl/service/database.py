@@ -13,7 +13,6 @@ from typing import Any
 from cryptography.fernet import Fernet, InvalidToken
 from sqlalchemy import (
     URL,
-    ColumnElement,
     Connection,
     Engine,
     Insert,
@@ -398,7 +397,12 @@ def open_key_store(location: Location) -> Store:
     store = open_store(location)
     try:
         with store.reading() as connection:
-            encrypted = select(registrations.c.selector).where(_is_encrypted()).limit(1)
+            key = registrations.c.private_key
+            encrypted = (
+                select(registrations.c.selector)
+                .where(func.substr(key, 1, len(PLAIN_HEADER), type_=LargeBinary) != PLAIN_HEADER)
+                .limit(1)
+            )
             if _marker(connection) is not None or connection.execute(encrypted).first():
                 raise UsageError(
                     f"the private keys in {store.name} are encrypted with a passphrase",
@@ -412,11 +416,6 @@ def open_key_store(location: Location) -> Store:
 
 def _marker(connection: Connection) -> bytes | None:
     return connection.execute(select(passphrases.c.marker)).scalar_one_or_none()
-
-
-def _is_encrypted() -> ColumnElement[bool]:
-    key = registrations.c.private_key
-    return func.substr(key, 1, len(PLAIN_HEADER), type_=LargeBinary) != PLAIN_HEADER
 
 
 # SQLite: the connections, and the files, which are ours alone and hold no plain key.

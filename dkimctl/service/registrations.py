@@ -133,7 +133,18 @@ class Registrar:
         for _ in range(_SELECTOR_TRIES):
             candidates: dict[RegistrationName, tuple[int, Registration]] = {}
             for position, (entry, pair) in waiting.items():
-                registration = self._registration(client_id, entry, pair.value)
+                now = datetime.fromtimestamp(self._clock(), UTC)
+                registration = Registration(
+                    client_id=client_id,
+                    sign_domain=entry.sign_domain,
+                    selector=entry.selector or self._new_selector(),
+                    key_len=entry.key_len,
+                    start_date=entry.start_date or now.isoformat(timespec="minutes"),
+                    default=entry.default,
+                    enable=entry.enable,
+                    value=pair.value,
+                    regist_date=now.isoformat(timespec="seconds"),
+                )
                 candidates.setdefault(registration.name, (position, registration))
             keys = {one: waiting[position][1].private_key for position, one in candidates.values()}
             created |= dict(candidates[name] for name in add_all(self._store, keys))
@@ -143,20 +154,6 @@ class Registrar:
                 if position not in created and entry.selector is None
             }
         return created
-
-    def _registration(self, client_id: str, entry: Entry, value: str) -> Registration:
-        now = datetime.fromtimestamp(self._clock(), UTC)
-        return Registration(
-            client_id=client_id,
-            sign_domain=entry.sign_domain,
-            selector=entry.selector or self._new_selector(),
-            key_len=entry.key_len,
-            start_date=entry.start_date or now.isoformat(timespec="minutes"),
-            default=entry.default,
-            enable=entry.enable,
-            value=value,
-            regist_date=now.isoformat(timespec="seconds"),
-        )
 
 
 def _name(entry: Entry | Rejection) -> RegistrationName | None:

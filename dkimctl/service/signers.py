@@ -26,7 +26,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Row, select
 
 from dkimctl.errors import NegativeAnswer, OutputError, UsageError
 from dkimctl.service.clients import ClientState
@@ -155,7 +155,12 @@ def read_plan(store: Store, now: datetime, third_party_client: str | None = None
     latest = attrgetter("start_date", "regist_date", "selector")
     with store.snapshot() as connection:
         if third_party_client is not None:
-            _require_client(connection, third_party_client)
+            query = select(clients.c.state).where(clients.c.client_id == third_party_client)
+            if connection.execute(query).scalar_one_or_none() in (None, ClientState.DELETED):
+                raise NegativeAnswer(
+                    "in --third-party-client: the client does not exist, or is deleted",
+                    hint="list the clients with `dkimctl service client list`",
+                )
         with connection.execute(_CANDIDATES) as rows:  # closes the cursor also after an error
             candidates = (_candidate(store, row) for row in rows)
             for domain, of_domain in groupby(candidates, attrgetter("sign_domain")):
@@ -237,15 +242,6 @@ def _invalid(store: Store, sign_domain: object, selector: object) -> UsageError:
         f"{sign_domain!a}",
         hint="restore a backup of the data, or delete this registration",
     )
-
-
-def _require_client(connection: Connection, client_id: str) -> None:
-    query = select(clients.c.state).where(clients.c.client_id == client_id)
-    if connection.execute(query).scalar_one_or_none() in (None, ClientState.DELETED):
-        raise NegativeAnswer(
-            "in --third-party-client: the client does not exist, or is deleted",
-            hint="list the clients with `dkimctl service client list`",
-        )
 
 
 def opendkim_files(plan: Plan, directory: Path, keys: Path) -> Mapping[str, str]:

@@ -29,10 +29,7 @@ class Address(NamedTuple):
 
 
 def parse_address(text: str) -> Address:
-    """Parse `192.0.2.1`, `192.0.2.1:5353`, `2001:db8::1` or `[::1]:5353`.
-
-    Raises UsageError.
-    """
+    """Parse `192.0.2.1`, `192.0.2.1:5353`, `2001:db8::1` or `[::1]:5353`. Raises UsageError."""
     if address := _ip_address(text):
         return address
     raise UsageError(

@@ -20,7 +20,10 @@ def printable(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return "".join(char if _is_visible(char) else _escaped(char) for char in text)
+    return "".join(
+        char if char in _SPACES or (char.isprintable() and char not in _HIDDEN) else _escaped(char)
+        for char in text
+    )
 
 
 def quoted(text: str) -> str:
@@ -32,10 +35,6 @@ def quoted(text: str) -> str:
 def few(words: Sequence[str], limit: int = 5) -> str:
     """The first of `words`, for a message."""
     return ", ".join(words[:limit]) + (", …" if len(words) > limit else "")
-
-
-def _is_visible(char: str) -> bool:
-    return (char.isprintable() and char not in _HIDDEN) or char in _SPACES
 
 
 def _escaped(char: str) -> str:

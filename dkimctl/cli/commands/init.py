@@ -148,12 +148,21 @@ def init(
     is_sandbox = bool(session.flags["sandbox"]) or _given_value(session, "profile") == SANDBOX
     config = None if no_config or is_sandbox else session.config_file
     if config is None and any(answers):
-        option = "--sandbox" if is_sandbox else "--no-config"
-        raise UsageError(f"{option} writes nothing about DNS", hint="leave out one of the two")
+        name = "--sandbox" if is_sandbox else "--no-config"
+        raise UsageError(f"{name} writes nothing about DNS", hint="leave out one of the two")
     _require_places(session, config, output)
-    missing = _missing_options(session, domain, answers, needs_account=config is not None)
-    if missing and not terminal.is_interactive():
-        raise _no_terminal(missing)
+    if not terminal.is_interactive():
+        # The options that would have to answer what nothing else does.
+        needed = {
+            option(key).name: config is not None and _given_value(session, key) is None
+            for key in _ACCOUNT
+        } | {
+            "--domain": domain is None,
+            "--server": answers.method is DnsMethod.RFC2136 and answers.server is None,
+            "--class": answers.method is DnsMethod.OCTODNS and answers.class_name is None,
+        }
+        if missing := [name for name, is_missing in needed.items() if is_missing]:
+            raise _no_terminal(missing)
     with terminal.interruptible("nothing was written"):
         _write(session, config, output, domain, answers)
     _after_init(session.reporter, config, output, is_sandbox=is_sandbox)
@@ -183,20 +192,6 @@ def _require_places(session: Session, config: Path | None, output: Path) -> None
 
 def _is_default_place(session: Session) -> bool:
     return not (session.flags["config"] or _given_value(session, "config"))
-
-
-def _missing_options(
-    session: Session, domains: Sequence[str] | None, dns: _DnsAnswers, *, needs_account: bool
-) -> list[str]:
-    """The options that would have to answer what nothing else does."""
-    missing = {
-        option(key).name: needs_account and _given_value(session, key) is None for key in _ACCOUNT
-    } | {
-        "--domain": domains is None,
-        "--server": dns.method is DnsMethod.RFC2136 and dns.server is None,
-        "--class": dns.method is DnsMethod.OCTODNS and dns.class_name is None,
-    }
-    return [name for name in missing if missing[name]]
 
 
 def _write(

@@ -84,7 +84,19 @@ def login(
         for key, (label, example) in _QUESTIONS.items():
             if getattr(session.resolve_settings(may_be_new=True).profile, key) is None:
                 session.flags[key] = _ask(session, key, label, example)
-        _refuse_config(session)
+        # Other values in the config file would override what is stored.
+        profile = session.profile
+        if profile.is_sandbox:
+            raise UsageError(
+                "the sandbox needs no login", hint="run `dkimctl register --sandbox FILE`"
+            )
+        for key, value in session.config.profiles.get(profile.name, {}).items():
+            if key in LOGIN_KEYS and value != getattr(profile, key):
+                raise UsageError(
+                    f"the config file has another {key} for the profile {profile.name}, "
+                    "which would override the login",
+                    hint="change it there, or log in with another --profile",
+                )
         account, store = session.account, session.credential_store
         store.has_secret(account)  # reports an unusable store before the secret is typed
         # Later commands need no permission: they store tokens only where the secret is.
@@ -171,20 +183,6 @@ def _ask(session: Session, key: str, label: str, example: str) -> str:
 
 def _complain(session: Session, label: str, error: DkimctlError) -> None:
     session.reporter.warn(f"{label}: {error.message}", hint=error.hint)
-
-
-def _refuse_config(session: Session) -> None:
-    """Other values in the config file would override what is stored."""
-    profile = session.profile
-    if profile.is_sandbox:
-        raise UsageError("the sandbox needs no login", hint="run `dkimctl register --sandbox FILE`")
-    for key, value in session.config.profiles.get(profile.name, {}).items():
-        if key in LOGIN_KEYS and value != getattr(profile, key):
-            raise UsageError(
-                f"the config file has another {key} for the profile {profile.name}, "
-                "which would override the login",
-                hint="change it there, or log in with another --profile",
-            )
 
 
 def _require_base_url(session: Session, token: Token) -> None:

@@ -50,10 +50,7 @@ def list_(
     ctx: typer.Context,
     fmt: TableOrJsonOption = TableOrJson.TABLE,
 ) -> int:
-    """List the profiles, with their accounts, and which one is used.
-
-    Sends nothing.
-    """
+    """List the profiles, with their accounts, and which one is used. Sends nothing."""
     session = open_session(ctx)
     profiles = _describe_profiles(session)
     if fmt is TableOrJson.JSON:

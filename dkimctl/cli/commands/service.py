@@ -42,7 +42,6 @@ from dkimctl.text.grouping import counted
 
 if TYPE_CHECKING:
     from dkimctl.service.location import Location
-    from dkimctl.service.signers import Plan
 
 app = App(
     help="Manage the embedded service: its clients, registrations, deliveries and keys.",
@@ -484,34 +483,29 @@ def export(
             changed = directory.write(files, keys, now)
     if changed:
         _log_change("export", str(output_dir.absolute()))
-    _report_export(ctx.obj, plan, len(changed), third_party_client)
-
-
-def _report_export(
-    reporter: Reporter, plan: Plan, changed: int, third_party_client: str | None
-) -> None:
+    written = len(changed)
     if plan.contested:
-        reporter.warn(
+        ctx.obj.warn(
             f"registered by several clients: {counted(len(plan.contested), 'domain')} "
             f"({few(plan.contested)}); the keys of the first client are used",
             hint="disable those that are wrong with `dkimctl service registration disable`",
         )
     if third_party_client is not None and not plan.third_party:
-        reporter.warn(
+        ctx.obj.warn(
             "the client of --third-party-client has no registration in effect that is marked "
             "`default`: mail of domains without a key is not signed"
         )
     elif plan.third_party_owners:
-        reporter.warn(
+        ctx.obj.warn(
             f"marked `default`, but not used for mail of domains without a key: registrations of "
             f"{few(plan.third_party_owners)}",
             hint="name the client whose key signs that mail with --third-party-client",
         )
-    counts = {"exported": len(plan.keys), **plan.left_out, "files written": changed}
+    counts = {"exported": len(plan.keys), **plan.left_out, "files written": written}
     words = [f"{counted(len(plan.keys), 'key')} exported"]
     words += [f"{count} {reason}" for reason, count in plan.left_out.items()]
-    words.append(f"{counted(changed, 'file')} written" if changed else "nothing has changed")
-    reporter.summarize(", ".join(words), counts)
+    words.append(f"{counted(written, 'file')} written" if written else "nothing has changed")
+    ctx.obj.summarize(", ".join(words), counts)
 
 
 def _line(row: Mapping[str, object]) -> str:
