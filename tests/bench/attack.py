@@ -11,14 +11,13 @@ Needs Linux (/proc).
 from __future__ import annotations
 
 import argparse
-import base64
+import asyncio
 import contextlib
 import http.client
 import json
 import math
 import os
 import re
-import selectors
 import socket
 import subprocess
 import sys
@@ -28,6 +27,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
+
+from service_crash import new_tokens
 
 TRIES = 20
 PATIENCE = 30.0  # seconds that a newcomer, or a client that keeps its connection, waits
@@ -75,114 +76,88 @@ KINDS: Mapping[str, Callable[[str], Kind]] = {
 }
 
 
-class _Attacker:
-    """One connection; `at` is when it does the next thing."""
-
-    def __init__(self, kind: Kind, at: float) -> None:
-        self.kind = kind
-        self.at = at
-        self.socket: socket.socket | None = None
-        self.pending = b""
-        self.asked: float | None = None
-        self.ending = math.inf
-
-
 class Crowd(threading.Thread):
-    """`count` connections of one kind, in one thread, by non-blocking sockets."""
+    """`count` connections of one kind."""
 
     def __init__(self, address: tuple[str, int], kind: Kind, count: int) -> None:
         super().__init__(daemon=True)
-        self._address = address
-        now = time.monotonic()
-        # Spread over a second, as clients are that do something every second.
-        self._attackers = [_Attacker(kind, now + number / count) for number in range(count)]
-        self._selector = selectors.DefaultSelector()
+        self._address, self._kind, self._count = address, kind, count
         self._ended = threading.Event()
-        self.closed = self.unanswered = self.answers = 0
-
-    @property
-    def standing(self) -> int:
-        return sum(attacker.socket is not None for attacker in self._attackers)
+        self.standing = self.closed = self.unanswered = self.answers = 0
 
     def run(self) -> None:
-        while not self._ended.is_set():
-            now = time.monotonic()
-            for attacker in self._attackers:
-                if attacker.at <= now:
-                    self._act(attacker, now)
-            for key, events in self._selector.select(0.01):
-                self._exchange(key.data, events)
+        asyncio.run(self._attack())
 
     def stop(self) -> None:
         self._ended.set()
         self.join()
-        for attacker in self._attackers:
-            if attacker.socket is not None:
-                attacker.socket.close()
 
-    def _act(self, attacker: _Attacker, now: float) -> None:
-        attacker.at = now + RETRY
-        if now > attacker.ending:
-            self._drop(attacker)
-        if attacker.socket is None:
-            attacker.ending = now + attacker.kind.lasts
-            attacker.socket = self._connected(attacker)
-            attacker.pending = attacker.kind.opening
-            attacker.asked = now if attacker.kind.counts else None
-        elif attacker.asked is None:
-            attacker.pending += attacker.kind.drip
-            attacker.asked = now if attacker.kind.counts else None
-        elif now > attacker.asked + PATIENCE:
-            self.unanswered += 1
-            self._drop(attacker)
-            return
-        self._watch(attacker)
+    async def _attack(self) -> None:
+        # Spread over a second, as clients are that do something every second.
+        tasks = [
+            asyncio.create_task(self._stand(number / self._count)) for number in range(self._count)
+        ]
+        while not self._ended.is_set():
+            await asyncio.sleep(0.05)
+        for task in tasks:  # and asyncio.run() waits for them
+            task.cancel()
 
-    def _connected(self, attacker: _Attacker) -> socket.socket:
-        connection = socket.socket()
-        if not attacker.kind.reads:
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        connection.setblocking(False)
-        connection.connect_ex(self._address)
-        self._selector.register(connection, selectors.EVENT_READ, attacker)
-        return connection
+    async def _stand(self, delay: float) -> None:
+        loop, reads = asyncio.get_running_loop(), self._kind.reads
+        await asyncio.sleep(delay)
+        while True:
+            with socket.socket() as connection:
+                connection.setblocking(False)
+                if not reads:
+                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                self.standing += 1
+                try:
+                    async with asyncio.timeout(self._kind.lasts):
+                        await loop.sock_connect(connection, self._address)
+                        await (
+                            self._ask(connection) if self._kind.counts else self._sit(connection)
+                        )
+                except TimeoutError:  # its own
+                    pass
+                except OSError:
+                    self.closed += 1
+                finally:
+                    self.standing -= 1
+            await asyncio.sleep(RETRY)
 
-    def _watch(self, attacker: _Attacker) -> None:
-        """Wait for what the connection can do next; select() tells nothing about others."""
-        connection = attacker.socket
-        assert connection is not None
-        events = selectors.EVENT_WRITE if attacker.pending else 0
-        events |= selectors.EVENT_READ if attacker.kind.reads else 0
-        with contextlib.suppress(KeyError):
-            self._selector.unregister(connection)
-        if events:
-            self._selector.register(connection, events, attacker)
+    async def _ask(self, connection: socket.socket) -> None:
+        loop, data = asyncio.get_running_loop(), self._kind.opening
+        while True:
+            try:
+                async with asyncio.timeout(PATIENCE):
+                    await loop.sock_sendall(connection, data)
+                    if not await loop.sock_recv(connection, 65536):
+                        raise ConnectionResetError
+            except OSError:
+                self.unanswered += 1
+                raise
+            self.answers += 1
+            data = self._kind.drip
+            await asyncio.sleep(1)
 
-    def _exchange(self, attacker: _Attacker, events: int) -> None:
-        assert attacker.socket is not None
+    async def _sit(self, connection: socket.socket) -> None:
+        if not self._kind.reads:
+            await self._drip(connection)
+        dripping = asyncio.create_task(self._drip(connection))
         try:
-            if events & selectors.EVENT_WRITE and attacker.pending:
-                attacker.pending = attacker.pending[attacker.socket.send(attacker.pending) :]
-            if events & selectors.EVENT_READ:
-                if not attacker.socket.recv(65536):
-                    raise ConnectionResetError
-                self.answers += attacker.asked is not None
-                attacker.asked = None
-        except BlockingIOError:
-            return
-        except OSError:
-            self.closed += 1
-            self.unanswered += attacker.asked is not None
-            self._drop(attacker)
-            return
-        self._watch(attacker)
+            while await asyncio.get_running_loop().sock_recv(connection, 65536):
+                pass
+            raise ConnectionResetError
+        finally:
+            dripping.cancel()
+            await asyncio.gather(dripping, return_exceptions=True)
 
-    def _drop(self, attacker: _Attacker) -> None:
-        assert attacker.socket is not None
-        with contextlib.suppress(KeyError):
-            self._selector.unregister(attacker.socket)
-        attacker.socket.close()
-        attacker.socket = attacker.asked = None
+    async def _drip(self, connection: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        await loop.sock_sendall(connection, self._kind.opening)
+        while True:
+            await asyncio.sleep(1)
+            await loop.sock_sendall(connection, self._kind.drip)
 
 
 class Usage(threading.Thread):
@@ -294,22 +269,8 @@ def serving(home: Path, *words: str) -> Iterator[tuple[int, tuple[str, int]]]:
         process.wait(60)
 
 
-def issue_token(home: Path, address: tuple[str, int]) -> str:
-    data = ["--data", str(home / "service.db"), "--output", str(home / "secret")]
-    command = [sys.executable, "-m", "dkimctl", "service", "client", "create", "c1", *data]
-    subprocess.run(command, check=True, capture_output=True)
-    basic = base64.b64encode(b"c1:" + (home / "secret").read_bytes().strip()).decode()
-    with contextlib.closing(http.client.HTTPConnection(*address)) as connection:
-        connection.request(
-            "POST",
-            "/oauth2/token",
-            "grant_type=client_credentials",
-            {
-                "Authorization": f"Basic {basic}",
-                "Content-Type": "application/x-www-form-urlencoded",
-            },
-        )
-        return str(json.loads(connection.getresponse().read())["access_token"])
+def issue_token(home: Path, _address: tuple[str, int]) -> str:
+    return new_tokens(home / "service.db", 1)[0]
 
 
 def main() -> None:

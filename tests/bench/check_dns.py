@@ -1,17 +1,15 @@
-"""Measure `dkimctl check-dns` with one server, compared with dig, dnspython and checkdmarc.
+"""Measure `dkimctl check-dns` with one server, compared with dig.
 
 Run: python tests/bench/check_dns.py [RECORDS [REPETITIONS]]
 
-All query an nsd on loopback for the same TXT records of 2048-bit keys. dkimctl and `dig -f` are
-timed as commands, from start to end; dnspython and checkdmarc within Python, for a tenth of the
-names, one after another. checkdmarc is skipped if it is not installed. The last lines are about
-memory, and about names without records, of which nsd by default answers 200 a second over UDP.
+Both query an nsd on loopback for the same TXT records of 2048-bit keys, and are timed as commands,
+from start to end. The last lines are about memory, and about names without records, of which nsd by
+default answers 200 a second over UDP.
 """
 
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -24,29 +22,6 @@ sys.path.append(str(Path(__file__).parents[1] / "support"))
 from dns_servers import serving
 
 BASE_URL = "http://127.0.0.1:9"
-DNSPYTHON = """
-import sys, time, dns.resolver
-resolver = dns.resolver.Resolver(configure=False)
-resolver.nameservers, resolver.port = ["127.0.0.1"], int(sys.argv[1])
-names = open(sys.argv[2]).read().replace(" TXT", "").split()
-started = time.perf_counter()
-for name in names:
-    assert resolver.resolve(name, "TXT")
-print(len(names) / (time.perf_counter() - started))
-"""
-CHECKDMARC = "from checkdmarc.utils import query_dns" + DNSPYTHON.replace(
-    'resolver.resolve(name, "TXT")', 'query_dns(name, "TXT", resolver=resolver)'
-)
-
-
-def rate(script: str, port: int, names: Path) -> float | None:
-    """Lookups per second; None if a library is missing."""
-    words = [sys.executable, "-c", script, str(port), str(names)]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    if "ModuleNotFoundError" in done.stderr:
-        return None
-    assert done.returncode == 0, done.stderr
-    return float(done.stdout)
 
 
 def prepare(home: Path, count: int) -> None:
@@ -59,8 +34,6 @@ def prepare(home: Path, count: int) -> None:
     lines = [f"{record.fqdn}. 3600 IN TXT {txt_data(record.value)}\n" for record in records]
     (home / "zone").write_text(APEX + "".join(lines))
     (home / "names").write_text("".join(f"{record.fqdn} TXT\n" for record in records))
-    some = records[: max(count // 10, 1)]
-    (home / "some").write_text("".join(f"{record.fqdn} TXT\n" for record in some))
 
 
 def compare(home: Path, env: dict[str, str], count: int, repetitions: int) -> None:
@@ -78,11 +51,6 @@ def compare(home: Path, env: dict[str, str], count: int, repetitions: int) -> No
                 f"  {count} records: dkimctl {seconds:.2f} s, {count / seconds:,.0f}/s, {mib:.0f} "
                 f"MiB; dig -f {count / digging:,.0f}/s (dkimctl {digging / seconds:.2f} x)"
             )
-        for name, script in (("dnspython", DNSPYTHON), ("checkdmarc", CHECKDMARC)):
-            peer = rate(script, server.port, home / "some")
-            told = "is not installed" if peer is None else f"{peer:,.0f}/s"
-            times = "" if peer is None else f" (dkimctl {count / seconds / peer:.1f} x)"
-            print(f"  once: {name} {told}{times}")
 
 
 def compare_missing(home: Path, env: dict[str, str], count: int) -> None:

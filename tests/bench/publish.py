@@ -5,8 +5,8 @@ Run: python tests/bench/publish.py [RECORDS [REPETITIONS]]
 A named on loopback gets the same records, signed with the same key, into an empty zone each time.
 "dkimctl" is `dkimctl publish --yes`: it reads the ledger, finds the zone, reads each name, plans,
 shows the plan, makes the changes, and reads each name again. "updates alone" makes given changes.
-nsupdate gets a finished script of updates as large as a message may be: with the prerequisites
-that ours have, and without any. `dig -f` reads the same names. "start" is `dkimctl publish` with a
+nsupdate gets a finished script of updates as large as a message may be, with the prerequisites that
+ours have. `dig -f` reads the same names. "start" is `dkimctl publish` with a
 selection that matches nothing. Everything is timed as a command, from start to end.
 """
 
@@ -54,13 +54,12 @@ assert not any(one.error for one in applied)
 """
 
 
-def script(records: list[DnsRecord], port: int, *, prerequisites: bool) -> Iterator[str]:
+def script(records: list[DnsRecord], port: int) -> Iterator[str]:
     """The input of nsupdate."""
     yield f"server 127.0.0.1 {port}\nzone example.com.\n"
     size = 0
     for record in records:
-        if prerequisites:
-            yield f"prereq nxrrset {record.fqdn}. TXT\nprereq nxrrset {record.fqdn}. CNAME\n"
+        yield f"prereq nxrrset {record.fqdn}. TXT\nprereq nxrrset {record.fqdn}. CNAME\n"
         yield f"update add {record.fqdn}. 3600 TXT {txt_data(record.value)}\n"
         size += len(record.value) + 3 * (len(record.fqdn) + 12)
         if size > SIZE:
@@ -78,15 +77,13 @@ def commands(home: Path, port: int) -> dict[str, list[str]]:
     """What to time, each with a new named."""
     publish = [str(Path(sys.executable).with_name("dkimctl")), "publish", "--yes"]
     dig = ["dig", "@127.0.0.1", "-p", str(port), "-k", str(home / "key")]
-    nsupdate = ["nsupdate", "-k", str(home / "key")]
     alone = [sys.executable, "-c", UPDATES_ALONE, str(home / "registrations"), str(port), SECRET]
     return {
         "start": [*publish, str(home / "empty.yaml")],
         "updates alone": alone,
         "dkimctl": publish,
         "dig -f": [*dig, "-f", str(home / "names")],
-        "nsupdate": [*nsupdate, str(home / "script")],
-        "nsupdate without prerequisites": [*nsupdate, str(home / "short-script")],
+        "nsupdate": ["nsupdate", "-k", str(home / "key"), str(home / "script")],
     }
 
 
@@ -120,9 +117,7 @@ def compare(home: Path, count: int) -> dict[str, tuple[float, float]]:
         (home / "zone.jnl").unlink(missing_ok=True)
         with serving("named", home / "zone", home, lambda program: program) as server:
             (home / "config.yaml").write_text(CONFIG.format(port=server.port))
-            for file, long in (("script", True), ("short-script", False)):
-                text = "".join(script(records, server.port, prerequisites=long))
-                (home / file).write_text(text)
+            (home / "script").write_text("".join(script(records, server.port)))
             results[name] = measure(commands(home, server.port)[name], env)
             if name not in ("start", "dig -f"):
                 check(server, records)

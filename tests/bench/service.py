@@ -1,11 +1,11 @@
 """Measure the service under load, each figure beside its floor in the same run.
 
-Run: python tests/bench/service.py keys|answers|workers|growth [--database URL]
-     [--small URL] [--rounds N] [--seconds N] [--size N]
+Run: python tests/bench/service.py keys|answers|workers|growth [--rounds N] [--seconds N]
+     [--size N]
 
-All over HTTP on loopback, with wrk (Debian: wrk) as the client where it would be the limit
-otherwise. The data is a new SQLite file, or an empty PostgreSQL database. Rounds are interleaved,
-and the best of them counts, since others may use the machine.
+All over HTTP on loopback with a new SQLite file, and with wrk (Debian: wrk) as the client where it
+would be the limit otherwise. Rounds are interleaved, and the best of them counts, since others may
+use the machine.
 
 keys: registrations of 2048 bits beside a bare loop of `cryptography` on all processors.
 answers: tokens, and 409s of 1 and 50 pairs, beside the same bytes from a bare Falcon application
@@ -31,15 +31,15 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NamedTuple
 
-from sqlalchemy import insert, text
+from sqlalchemy import insert
 
 from dkimctl.service.clients import ClientCredentials, create_client
 from dkimctl.service.database import open_store
 from dkimctl.service.key_pairs import make_key
-from dkimctl.service.location import Location, read_location
 from dkimctl.service.schema import registrations
 
 TOOL = str(Path(sys.executable).with_name("dkimctl"))
@@ -84,26 +84,11 @@ def registration_body(names: Sequence[str], key_len: int = 1024) -> str:
     return json.dumps({"domains": entries})
 
 
-class Serving(NamedTuple):
-    """A server that runs."""
-
-    url: str
-    pid: int
-
-    def processor_seconds(self) -> float:
-        """What its worker processes used so far."""
-        total = 0
-        for pid in Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split():
-            stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-            total += int(stat[11]) + int(stat[12])
-        return total / os.sysconf("SC_CLK_TCK")
-
-
 class Client:
     """A light client on one connection."""
 
-    def __init__(self, server: Serving, authorization: str) -> None:
-        address = server.url.removeprefix("http://")
+    def __init__(self, url: str, authorization: str) -> None:
+        address = url.removeprefix("http://")
         self._connection = http.client.HTTPConnection(address, timeout=60)
         self._authorization = authorization
 
@@ -126,35 +111,29 @@ class Client:
 
 
 class Service:
-    """Starts and ends server processes on the same data."""
+    """Starts and ends server processes on the same data, a file in `home`."""
 
-    def __init__(self, location: Location, home: Path) -> None:
-        self.location = location
+    def __init__(self, home: Path, name: str = "service.db") -> None:
+        self.data = home / name
         self.home = home
-        self.store = open_store(location)
+        self.store = open_store(self.data)
         self.client = create_client(self.store)
         self.basic = basic(self.client)
 
     def close(self) -> None:
         self.store.close()
 
-    @contextlib.contextmanager
-    def serving(self, *words: object) -> Iterator[Serving]:
-        """`dkimctl serve`."""
-        command = [TOOL, "serve", "--port", 0, *words]
-        command += ["--data", data_of(self.location)]
-        with running(command) as server:
-            yield server
+    def serving(self, *words: object) -> AbstractContextManager[str]:
+        """`dkimctl serve`; gives its URL."""
+        return running([TOOL, "serve", "--port", 0, *words, "--data", self.data])
 
-    @contextlib.contextmanager
-    def child(self, *words: object) -> Iterator[Serving]:
+    def child(self, *words: object) -> AbstractContextManager[str]:
         """This program as a server of an application of its own; see `serve_bare`."""
-        with running([sys.executable, __file__, *words]) as server:
-            yield server
+        return running([sys.executable, __file__, *words])
 
-    def bearer(self, server: Serving) -> str:
+    def bearer(self, url: str) -> str:
         """The Authorization header with a new token."""
-        status, answer, _ = Client(server, self.basic).post(
+        status, answer, _ = Client(url, self.basic).post(
             "/oauth2/token", FORM, "application/x-www-form-urlencoded"
         )
         assert status == 200, answer
@@ -167,13 +146,13 @@ def basic(client: ClientCredentials) -> str:
 
 
 @contextlib.contextmanager
-def running(words: Sequence[object]) -> Iterator[Serving]:
+def running(words: Sequence[object]) -> Iterator[str]:
     """A server, with its log in a file, as nobody reads it meanwhile."""
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     with tempfile.NamedTemporaryFile() as log:
         process = subprocess.Popen([*map(str, words)], stderr=log, env=environment)
         try:
-            yield Serving(announced_url(process, Path(log.name)), process.pid)
+            yield announced_url(process, Path(log.name))
         finally:
             process.terminate()
             process.wait()
@@ -187,27 +166,15 @@ def announced_url(process: subprocess.Popen[bytes], log: Path) -> str:
     raise AssertionError(f"the service did not start: {log.read_text()}")
 
 
-class Wrk:
-    """What wrk counted; `rate` is requests a second.
-
-    `milliseconds` is how long a request took, and `processor` how many of them the server's
-    processor, which other programs hardly change.
-    """
-
-    def __init__(self, server: Serving, path: str, script: str, seconds: float, home: Path) -> None:
-        before = server.processor_seconds()
-        lua = home / "wrk.lua"
-        lua.write_text(script)
-        words = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds:g}s", "--timeout", "60s"]
-        done = subprocess.run(
-            [*words, "-s", str(lua), server.url + path], check=True, capture_output=True, text=True
-        )
-        assert "Non-2xx" not in done.stdout, done.stdout
-        assert "Socket errors" not in done.stdout, done.stdout
-        self.rate = float(re.search(r"Requests/sec: +([0-9.]+)", done.stdout)[1])
-        count = int(re.search(r"([0-9]+) requests in", done.stdout)[1])
-        self.milliseconds = CONNECTIONS / self.rate * 1000
-        self.processor = (server.processor_seconds() - before) / count * 1000
+def wrk(url: str, path: str, script: str, seconds: float, home: Path) -> float:
+    """Requests a second, of a script in Lua."""
+    (home / "wrk.lua").write_text(script)
+    words = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds:g}s", "--timeout", "60s"]
+    words += ["-s", str(home / "wrk.lua"), url + path]
+    said = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+    assert "Non-2xx" not in said, said
+    assert "Socket errors" not in said, said
+    return float(re.search(r"Requests/sec: +([0-9.]+)", said)[1])
 
 
 def same(call: Call) -> str:
@@ -251,7 +218,7 @@ def serve_stub(data: str) -> None:
     from dkimctl.service.app import create_app
 
     pair = make_key(BITS)
-    _serve(create_app(open_store(read_location(data)), make_key=lambda _bits: pair))
+    _serve(create_app(open_store(Path(data)), make_key=lambda _bits: pair))
 
 
 def _serve(app: Callable) -> None:
@@ -290,25 +257,24 @@ def body_of(entries: int) -> str:
 
 
 def compare(
-    label: str, call: Call, server: Serving, service: Service, options: argparse.Namespace
+    label: str, call: Call, url: str, service: Service, options: argparse.Namespace
 ) -> None:
-    status, body, _ = Client(server, call.authorization).post(
-        call.path, call.body, call.content_type
-    )
+    status, body, _ = Client(url, call.authorization).post(call.path, call.body, call.content_type)
     assert status == 200, body
     path = service.home / "answer"
     path.write_bytes(body)
     with service.child("bare", path, "application/json") as bare:
-        rounds = [
-            [
-                Wrk(one, call.path, same(call), options.seconds, service.home)
-                for one in (server, bare)
-            ]
-            for _ in range(options.rounds)
-        ]
-    print_ratios(label, [(ours.rate, floor.rate) for ours, floor in rounds], "bare Falcon")
-    ours, floor = (min(one.processor for one in each) for each in zip(*rounds, strict=True))
-    print(f"  processor: {ours:.2f} ms a request, bare {floor:.2f} ms: {floor / ours:.2f}")
+        rounds = alternate([url, bare], call, service, options)
+    print_ratios(label, rounds, "bare Falcon")
+
+
+def alternate(
+    urls: Sequence[str], call: Call, service: Service, options: argparse.Namespace
+) -> list[list[float]]:
+    return [
+        [wrk(url, call.path, same(call), options.seconds, service.home) for url in urls]
+        for _ in range(options.rounds)
+    ]
 
 
 def keys(service: Service, options: argparse.Namespace) -> None:
@@ -324,14 +290,14 @@ def keys(service: Service, options: argparse.Namespace) -> None:
     print_ratios("2048-bit keys", rounds, "bare loop")
 
 
-def register_rate(service: Service, server: Serving, names: Iterator[str], requests: int) -> float:
+def register_rate(service: Service, url: str, names: Iterator[str], requests: int) -> float:
     """How many registrations a second, with `requests` requests of 50."""
     bodies = [registration_body([next(names) for _ in range(BATCH)], BITS) for _ in range(requests)]
-    bearer = service.bearer(server)
+    bearer = service.bearer(url)
     shares = [bodies[first::CONNECTIONS] for first in range(CONNECTIONS)]
 
     def register(share: Sequence[str]) -> Counter[str]:
-        client = Client(server, bearer)
+        client = Client(url, bearer)
         return sum(map(client.register, share), Counter())
 
     started = time.perf_counter()
@@ -357,75 +323,41 @@ def new_names() -> Iterator[str]:
 
 
 def workers(service: Service, options: argparse.Namespace) -> None:
-    with (
-        service.serving("--workers", 1) as one,
-        service.serving("--workers", 2) as two,
-    ):
+    with service.serving("--workers", 1) as one, service.serving("--workers", 2) as two:
         bearer = service.bearer(one)
         body = body_of(BATCH)
         assert Client(one, bearer).register(body) == {"201": BATCH}
         call = Call("/domain/dkim", bearer, "application/json", body)
-        rounds = [
-            tuple(
-                Wrk(server, call.path, same(call), options.seconds, service.home).rate
-                for server in (two, one)
-            )
-            for _ in range(options.rounds)
-        ]
+        rounds = alternate([two, one], call, service, options)
     print_ratios("two workers", rounds, "one")
 
 
 def growth(service: Service, options: argparse.Namespace) -> None:
-    other = read_location(options.small) if options.small else service.home / "small.db"
-    with contextlib.closing(Service(other, service.home)) as small:
+    with contextlib.closing(Service(service.home, "small.db")) as small:
         sizes = {small: FEW, service: options.size}
         for one, size in sizes.items():
             fill(one, size)
-        with (
-            service.child("stub", data_of(service.location)) as large_server,
-            small.child("stub", data_of(small.location)) as small_server,
-        ):
-            servers = {service: large_server, small: small_server}
-            scripts = {one: growing(one, servers[one], sizes[one]) for one in servers}
-            for label in ("50 new", "50 registered"):
-                rounds = [
-                    [
-                        Wrk(servers[one], "/domain/dkim", next(scripts[one][label]),
-                            options.seconds, service.home)
-                        for one in servers
-                    ]
-                    for _ in range(options.rounds)
-                ]  # fmt: skip
-                print_growth(label, rounds, options.size)
-    print(f"the data takes {data_size(service) / 2**20:.0f} MiB")
-
-
-def growing(service: Service, server: Serving, size: int) -> dict[str, Iterator[str]]:
-    """Scripts for one round after the other."""
-    bearer = service.bearer(server)
-    return {
-        "50 new": (
-            changing(bearer, name=f'"n{number}-"..number..".new.example"')
-            for number in itertools.count()
-        ),
-        "50 registered": (
-            changing(bearer, name=registered_name(size), seed=number)
-            for number in itertools.count()
-        ),
-    }
-
-
-def print_growth(label: str, rounds: Sequence[Sequence[Wrk]], size: int) -> None:
-    for unit, times in (
-        ("ms", [[one.milliseconds for one in pair] for pair in rounds]),
-        ("ms of the processor", [[one.processor for one in pair] for pair in rounds]),
-    ):
-        many, few = (min(each) for each in zip(*times, strict=True))
-        each = " ".join(f"{one / other:.2f}" for one, other in times)
-        print(
-            f"{label}: {many:.2f} {unit} with {size} registrations, {few:.2f} with {FEW}: "
-            f"{many / few:.2f} times (each round: {each})"
-        )
+        with small.child("stub", small.data) as few, service.child("stub", service.data) as large:
+            urls = dict(zip(sizes, (few, large), strict=True))
+            bearers = {one: one.bearer(url) for one, url in urls.items()}
+            for label, name in {
+                "50 new": lambda number, _: f'"n{number}-"..number..".new.example"',
+                "50 registered": lambda _, size: registered_name(size),
+            }.items():
+                rounds = []
+                for number in range(options.rounds):
+                    scripts = {
+                        one: changing(bearers[one], name=name(number, size), seed=number)
+                        for one, size in sizes.items()
+                    }
+                    rounds.append(
+                        [
+                            wrk(urls[one], "/domain/dkim", scripts[one], options.seconds, one.home)
+                            for one in sizes
+                        ]
+                    )
+                print_ratios(f"{label}, {FEW} registrations", rounds, f"{options.size}:")
+    print(f"the data takes {service.data.stat().st_size / 2**20:.0f} MiB")
 
 
 def fill(service: Service, size: int) -> None:
@@ -455,18 +387,6 @@ def registered_name(size: int) -> str:
  return "d"..(n * 7919 % 1000003).."-"..n..".example" end)()'
 
 
-def data_of(location: Location) -> str:
-    return str(location) if isinstance(location, Path) else location.text
-
-
-def data_size(service: Service) -> int:
-    """In bytes."""
-    if isinstance(service.location, Path):
-        return service.location.stat().st_size
-    with service.store.reading() as connection:
-        return connection.execute(text("SELECT pg_database_size(current_database())")).scalar_one()
-
-
 def print_ratios(label: str, rounds: Sequence[Sequence[float]], floor: str) -> None:
     """Of the best rounds, and then of each."""
     ours, bare = (max(rates) for rates in zip(*rounds, strict=True))
@@ -481,22 +401,16 @@ def main() -> None:
     if sys.argv[1:2] == ["stub"]:
         serve_stub(*sys.argv[2:])
         return
-    measurements = {
-        "keys": keys, "answers": answers, "workers": workers, "growth": growth
-    }  # fmt: skip
+    measurements = {one.__name__: one for one in (keys, answers, workers, growth)}
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("measurement", choices=measurements)
-    parser.add_argument("--database", help="URL of an empty PostgreSQL database")
-    parser.add_argument("--small", help="growth: URL of another empty PostgreSQL database")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=5.0, help="for each figure")
     parser.add_argument("--size", type=int, default=1_000_000)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
-        home = Path(directory)
-        location = read_location(options.database) if options.database else home / "service.db"
         print(f"{options.measurement}, at {time.strftime('%H:%M:%S')}")
-        with contextlib.closing(Service(location, home)) as service:
+        with contextlib.closing(Service(Path(directory))) as service:
             measurements[options.measurement](service, options)
 
 
