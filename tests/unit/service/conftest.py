@@ -5,18 +5,14 @@ from __future__ import annotations
 import base64
 import json
 import shutil
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from falcon.testing import Result, TestClient
 
 from description import DescribedClient
 from dkimctl.service.app import create_app
-from dkimctl.service.clients import ClientCredentials, create_client
-from dkimctl.service.database import Store, open_store
-from dkimctl.service.key_pairs import KeyMaker, KeyPair
+from dkimctl.service.clients import create_client
+from dkimctl.service.database import open_store
 from dkimctl.service.key_pairs import make_key as make_real_key
 from fakes import Clock
 
@@ -24,21 +20,21 @@ FORM = "application/x-www-form-urlencoded"
 
 
 @pytest.fixture(scope="session")
-def new_data_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def new_data_file(tmp_path_factory):
     path = tmp_path_factory.mktemp("service") / "new.db"
     open_store(path).close()
     return path
 
 
 @pytest.fixture
-def sqlite_store(tmp_path: Path, new_data_file: Path) -> Iterator[Store]:
+def sqlite_store(tmp_path, new_data_file):
     store = open_store(Path(shutil.copy(new_data_file, tmp_path / "service.db")))
     yield store
     store.close()
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
-def store(request: pytest.FixtureRequest) -> Iterator[Store]:
+def store(request):
     """An empty store, of each kind."""
     if request.param == "sqlite":
         yield request.getfixturevalue("sqlite_store")
@@ -49,25 +45,25 @@ def store(request: pytest.FixtureRequest) -> Iterator[Store]:
 
 
 @pytest.fixture
-def clock() -> Clock:
+def clock():
     """`now` is the service's time, in seconds since the epoch: 2021-07-01T00:00:00Z."""
     return Clock(1625097600.0)
 
 
 @pytest.fixture(scope="session")
-def fixed_keys() -> dict[int, KeyPair]:
+def fixed_keys():
     return {key_len: make_real_key(key_len) for key_len in (1024, 2048)}
 
 
 @pytest.fixture
-def ordered_keys() -> list[int]:
+def ordered_keys():
     """The lengths of the keys that the service has ordered, in bits."""
     return []
 
 
 @pytest.fixture
-def make_key(fixed_keys: dict[int, KeyPair], ordered_keys: list[int]) -> KeyMaker:
-    def make(key_len: int) -> KeyPair:
+def make_key(fixed_keys, ordered_keys):
+    def make(key_len):
         ordered_keys.append(key_len)
         return fixed_keys[key_len]
 
@@ -75,36 +71,36 @@ def make_key(fixed_keys: dict[int, KeyPair], ordered_keys: list[int]) -> KeyMake
 
 
 @pytest.fixture
-def client(store: Store, clock: Clock, make_key: KeyMaker) -> TestClient:
+def client(store, clock, make_key):
     """A client that sends requests to the service."""
     return DescribedClient(create_app(store, clock=clock, make_key=make_key))
 
 
 @pytest.fixture
-def credentials(store: Store) -> ClientCredentials:
+def credentials(store):
     return create_client(store)
 
 
 @pytest.fixture
-def other_credentials(store: Store) -> ClientCredentials:
+def other_credentials(store):
     return create_client(store)
 
 
 @pytest.fixture
-def basic() -> Callable[[str, str], str]:
+def basic():
     """The Authorization header of client credentials (interface 4.1)."""
 
-    def header(client_id: str, secret: str) -> str:
+    def header(client_id, secret):
         return "Basic " + base64.b64encode(f"{client_id}:{secret}".encode()).decode()
 
     return header
 
 
 @pytest.fixture
-def request_token(client: TestClient, basic: Callable[[str, str], str]) -> Callable[..., Result]:
+def request_token(client, basic):
     """Send a token request (interface 4.1); keywords replace parts of the request."""
 
-    def request(credentials: ClientCredentials | None, **changes: Any) -> Result:
+    def request(credentials, **changes):
         headers = {"Content-Type": changes.pop("content_type", FORM)}
         if credentials is not None:
             headers["Authorization"] = basic(credentials.client_id, credentials.secret)
@@ -117,24 +113,24 @@ def request_token(client: TestClient, basic: Callable[[str, str], str]) -> Calla
 
 
 @pytest.fixture
-def get_token(request_token: Callable[..., Result]) -> Callable[[ClientCredentials], str]:
-    def get(credentials: ClientCredentials) -> str:
+def get_token(request_token):
+    def get(credentials):
         return str(request_token(credentials).json["access_token"])
 
     return get
 
 
 @pytest.fixture
-def token(get_token: Callable[[ClientCredentials], str], credentials: ClientCredentials) -> str:
+def token(get_token, credentials):
     """A token of `credentials`, issued when the clock started."""
     return get_token(credentials)
 
 
 @pytest.fixture
-def register(client: TestClient, token: str) -> Callable[..., Result]:
+def register(client, token):
     """Send entries to POST /domain/dkim with `token`, or with another token."""
 
-    def send(*entries: object, token: str = token) -> Result:
+    def send(*entries, token=token):
         return client.simulate_post(
             "/domain/dkim",
             body=json.dumps({"domains": list(entries)}),

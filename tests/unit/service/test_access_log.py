@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -18,30 +17,26 @@ from falcon.testing import TestClient
 from dkimctl.service import access_log
 from dkimctl.service.access_log import LogHandler, TrustedProxies, write_line
 from dkimctl.service.app import create_app
-from dkimctl.service.clients import ClientCredentials
-from dkimctl.service.database import Store
-from dkimctl.service.key_pairs import KeyMaker
-from fakes import Clock
 
 SERVICE = logging.getLogger("dkimctl.service")
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
 @pytest.fixture
-def client(store: Store, clock: Clock, make_key: KeyMaker, lines) -> TestClient:
+def client(store, clock, make_key, lines):
     proxies = TrustedProxies.parse(["127.0.0.1"])
     app = create_app(store, clock=clock, make_key=make_key, proxies=proxies)
     return TestClient(app, headers={"X-Forwarded-For": "192.0.2.7"})
 
 
 @pytest.fixture
-def lines(capfd) -> Iterator[Callable[[], list[str]]]:
+def lines(capfd):
     """A function that gives the lines of the log."""
     before = SERVICE.handlers, SERVICE.propagate
     SERVICE.handlers, SERVICE.propagate = [LogHandler()], False
     access_log._writer = None
 
-    def read() -> list[str]:
+    def read():
         access_log._writer._finish()
         return capfd.readouterr().err.splitlines()
 
@@ -50,9 +45,7 @@ def lines(capfd) -> Iterator[Callable[[], list[str]]]:
     SERVICE.handlers, SERVICE.propagate = before
 
 
-def test_a_registration(
-    client: TestClient, credentials: ClientCredentials, token: str, register, lines
-) -> None:
+def test_a_registration(client, credentials, token, register, lines):
     entries = [{"sign_domain": "a.example", "selector": "s"}] * 2 + [{"sign_domain": "bad"}]
     answer = register(*entries)
     assert re.fullmatch(
@@ -64,7 +57,7 @@ def test_a_registration(
     )
 
 
-def test_a_request_of_nobody(client: TestClient, lines) -> None:
+def test_a_request_of_nobody(client, lines):
     client.simulate_delete("/send/a%0ab c", headers={"X-Request-ID": "abc-1"}, query_string="q=1",
                            remote_addr="127.0.0.1")  # fmt: skip
     (line,) = lines()
@@ -76,7 +69,7 @@ def test_a_request_of_nobody(client: TestClient, lines) -> None:
 
 
 @pytest.mark.parametrize("given_id", ["", "a b", "a\nb", "x" * 65, 'a"b', "é"], ids=range(6))
-def test_another_request_id_is_replaced(client: TestClient, lines, given_id: str) -> None:
+def test_another_request_id_is_replaced(client, lines, given_id):
     answer = client.simulate_get("/healthz", extras={"HTTP_X_REQUEST_ID": given_id})
     assert re.fullmatch("[0-9a-f]{16}", answer.headers["X-Request-ID"])
     assert lines()[0].endswith(f" request_id={answer.headers['X-Request-ID']}")
@@ -84,8 +77,8 @@ def test_another_request_id_is_replaced(client: TestClient, lines, given_id: str
 
 @pytest.mark.filterwarnings("ignore:Unknown REQUEST_METHOD")
 def test_whatever_is_sent_a_line_is_short_and_has_no_secret(
-    client: TestClient, credentials: ClientCredentials, token: str, basic, lines
-) -> None:
+    client, credentials, token, basic, lines
+):
     hostile = {
         "X-Forwarded-For": "1.2.3.4\x1b[2J, evil", "X-Request-ID": "\x1b]0;evil\x07",
         "User-Agent": "evil", "Referer": "evil",
@@ -113,8 +106,8 @@ def test_whatever_is_sent_a_line_is_short_and_has_no_secret(
         assert not {"evil", token, credentials.secret} & set(re.findall(r"[\w-]+", line.lower()))
 
 
-def test_a_failure_is_logged_with_the_id_of_its_request(store: Store, token: str, lines) -> None:
-    def broken_clock() -> float:
+def test_a_failure_is_logged_with_the_id_of_its_request(store, token, lines):
+    def broken_clock():
         raise RuntimeError("hush")
 
     client = TestClient(create_app(store, clock=broken_clock, proxies=TrustedProxies()))
@@ -127,7 +120,7 @@ def test_a_failure_is_logged_with_the_id_of_its_request(store: Store, token: str
     assert request.endswith(f" request_id={found}")
 
 
-def test_values_that_could_be_taken_for_something_else_are_quoted(lines) -> None:
+def test_values_that_could_be_taken_for_something_else_are_quoted(lines):
     write_line("INFO", "m", {"a": 'x y="1"', "b": "", "c": "ü", "d": 5})
     assert lines()[0].partition(" INFO ")[2] == r"""m a="x y=\"1\"" b="" c=ü d=5"""
 
@@ -145,7 +138,7 @@ print("done")
 """
 
 
-def test_lines_of_many_threads_and_processes_do_not_mix() -> None:
+def test_lines_of_many_threads_and_processes_do_not_mix():
     read, write = os.pipe()
     words = [sys.executable, "-c", WRITER]
     writers = [subprocess.Popen([*words, str(n)], stderr=write, stdout=-3) for n in range(3)]
@@ -163,7 +156,7 @@ def test_lines_of_many_threads_and_processes_do_not_mix() -> None:
 
 @pytest.mark.parametrize("redirection", ["2>&-", "2>/dev/full", "2>&1 | true", "2>&1 | sleep 5"])
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
-def test_a_log_that_cannot_be_written_does_no_harm(redirection: str, tmp_path: Path) -> None:
+def test_a_log_that_cannot_be_written_does_no_harm(redirection, tmp_path):
     code = tmp_path / "writer.py"
     code.write_text(WRITER.replace('print("done")', f'open({str(tmp_path / "done")!r}, "w")'))
     started = time.monotonic()

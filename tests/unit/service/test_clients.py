@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import pytest
@@ -18,13 +17,9 @@ from dkimctl.service.clients import (
     rotate_secret,
     undo_rotation,
 )
-from dkimctl.service.database import Store
-from fakes import Clock
-
-Operation = Callable[[Store, str], None]
 
 
-def test_client_id_and_secret_are_generated(store: Store) -> None:
+def test_client_id_and_secret_are_generated(store):
     first, second = create_client(store), create_client(store)
     assert re.fullmatch(r"[a-z0-9]{26}", first.client_id)
     assert re.fullmatch(r"[A-Za-z0-9_-]{40,}", first.secret)
@@ -32,20 +27,20 @@ def test_client_id_and_secret_are_generated(store: Store) -> None:
     assert first.secret != second.secret
 
 
-def test_given_client_id_and_secret_are_used(store: Store) -> None:
+def test_given_client_id_and_secret_are_used(store):
     created = create_client(store, "sandbox", "s" * 40)
     assert (created.client_id, created.secret) == ("sandbox", "s" * 40)
     assert authenticate(store, "sandbox", "s" * 40)
 
 
-def test_the_secret_is_neither_in_the_repr_nor_in_the_file(sqlite_store: Store) -> None:
+def test_the_secret_is_neither_in_the_repr_nor_in_the_file(sqlite_store):
     created = create_client(sqlite_store)
     assert created.secret not in repr(created)
     files = sqlite_store.path.parent.iterdir()
     assert not any(created.secret.encode() in file.read_bytes() for file in files)
 
 
-def test_an_existing_client_id_is_refused_even_if_deleted(store: Store) -> None:
+def test_an_existing_client_id_is_refused_even_if_deleted(store):
     create_client(store, "twice")
     with pytest.raises(UsageError, match="already exists"):
         create_client(store, "twice")
@@ -55,20 +50,20 @@ def test_an_existing_client_id_is_refused_even_if_deleted(store: Store) -> None:
 
 
 @pytest.mark.parametrize("client_id", ["", "a:b", "a b", "a\n", "ä", "x" * 129])
-def test_a_client_id_that_cannot_be_sent_is_refused(store: Store, client_id: str) -> None:
+def test_a_client_id_that_cannot_be_sent_is_refused(store, client_id):
     with pytest.raises(UsageError, match="client ID"):
         create_client(store, client_id)
 
 
 @pytest.mark.parametrize("secret", ["", "hush hush", "hush\x00", "hüsh"])
-def test_a_secret_that_cannot_be_sent_is_refused_and_not_shown(store: Store, secret: str) -> None:
+def test_a_secret_that_cannot_be_sent_is_refused_and_not_shown(store, secret):
     with pytest.raises(UsageError) as caught:
         create_client(store, "name", secret)
     assert not secret or secret not in caught.value.message + caught.value.hint
 
 
 @pytest.mark.interface("3.2", "operator")
-def test_clients_are_listed_with_state_and_creation_time(store: Store) -> None:
+def test_clients_are_listed_with_state_and_creation_time(store):
     for name in ("c", "a", "b"):
         create_client(store, name)
     disable_client(store, "b")
@@ -85,7 +80,7 @@ def test_clients_are_listed_with_state_and_creation_time(store: Store) -> None:
 
 
 @pytest.mark.parametrize("change", ["state = 'bogus'", "created_at = x'ff'", "client_id = x'ff'"])
-def test_an_invalid_client_in_the_file_is_reported(sqlite_store: Store, change: str) -> None:
+def test_an_invalid_client_in_the_file_is_reported(sqlite_store, change):
     create_client(sqlite_store, "name")
     with sqlite_store.writing() as connection:
         connection.execute(text(f"UPDATE clients SET {change}"))
@@ -94,22 +89,30 @@ def test_an_invalid_client_in_the_file_is_reported(sqlite_store: Store, change: 
     assert str(sqlite_store.path) in caught.value.message
 
 
-def test_a_disabled_client_can_be_enabled_again(store: Store) -> None:
+def test_a_disabled_client_can_be_enabled_again(store):
     create_client(store, "name")
     disable_client(store, "name")
     enable_client(store, "name")
     assert [client.state for client in list_clients(store)] == ["active"]
 
 
-@pytest.mark.parametrize("operation", [disable_client, enable_client, delete_client])
-def test_an_unknown_client_is_a_negative_answer(store: Store, operation: Operation) -> None:
+@pytest.mark.parametrize(
+    "operation",
+    [
+        disable_client,
+        enable_client,
+        delete_client,
+        lambda store, name: rotate_secret(store, name, 60),
+    ],
+)
+def test_an_unknown_client_is_a_negative_answer(store, operation):
     with pytest.raises(NegativeAnswer, match="the client does not exist"):
         operation(store, "unknown")
 
 
 @pytest.mark.interface("3.2", "restore")
 @pytest.mark.parametrize("operation", [disable_client, enable_client, delete_client])
-def test_deletion_is_final(store: Store, operation: Operation) -> None:
+def test_deletion_is_final(store, operation):
     create_client(store, "gone")
     delete_client(store, "gone")
     with pytest.raises(NegativeAnswer, match="final"):
@@ -118,7 +121,7 @@ def test_deletion_is_final(store: Store, operation: Operation) -> None:
 
 
 @pytest.mark.interface("5.1", "credentials")
-def test_authentication_needs_the_right_pair(store: Store) -> None:
+def test_authentication_needs_the_right_pair(store):
     created = create_client(store)
     assert authenticate(store, created.client_id, created.secret)
     assert not authenticate(store, created.client_id, created.secret + "x")
@@ -127,9 +130,7 @@ def test_authentication_needs_the_right_pair(store: Store) -> None:
 
 
 @pytest.mark.interface("5.1", "credentials")
-def test_after_a_rotation_both_secrets_are_valid_until_the_overlap_ends(
-    store: Store, clock: Clock
-) -> None:
+def test_after_a_rotation_both_secrets_are_valid_until_the_overlap_ends(store, clock):
     old = create_client(store, "me")
     new = rotate_secret(store, "me", 60, clock=clock).credentials
     assert new.client_id == "me"
@@ -141,21 +142,14 @@ def test_after_a_rotation_both_secrets_are_valid_until_the_overlap_ends(
     assert authenticate(store, "me", new.secret, clock=clock)
 
 
-def test_without_an_overlap_the_old_secret_is_invalid_at_once(store: Store, clock: Clock) -> None:
-    old = create_client(store, "me")
-    new = rotate_secret(store, "me", 0, clock=clock).credentials
-    assert not authenticate(store, "me", old.secret, clock=clock)
-    assert authenticate(store, "me", new.secret, clock=clock)
-
-
-def test_of_three_secrets_the_oldest_is_invalid(store: Store, clock: Clock) -> None:
+def test_of_three_secrets_the_oldest_is_invalid(store, clock):
     oldest = create_client(store, "me")
     secrets = [rotate_secret(store, "me", 60, clock=clock).credentials.secret for _ in range(2)]
     assert not authenticate(store, "me", oldest.secret, clock=clock)
     assert all(authenticate(store, "me", secret, clock=clock) for secret in secrets)
 
 
-def test_a_previous_secret_is_of_its_own_client_only(store: Store, clock: Clock) -> None:
+def test_a_previous_secret_is_of_its_own_client_only(store, clock):
     old = create_client(store, "first")
     rotate_secret(store, "first", 60, clock=clock)
     create_client(store, "second")
@@ -163,7 +157,7 @@ def test_a_previous_secret_is_of_its_own_client_only(store: Store, clock: Clock)
     assert not authenticate(store, "unknown", old.secret, clock=clock)
 
 
-def test_a_rotation_of_a_deleted_client_does_not_revive_it(store: Store, clock: Clock) -> None:
+def test_a_rotation_of_a_deleted_client_does_not_revive_it(store, clock):
     old = create_client(store, "me")
     new = rotate_secret(store, "me", 60, clock=clock).credentials
     delete_client(store, "me")
@@ -173,12 +167,7 @@ def test_a_rotation_of_a_deleted_client_does_not_revive_it(store: Store, clock: 
         rotate_secret(store, "me", 60)
 
 
-def test_a_rotation_of_an_unknown_client_is_a_negative_answer(store: Store) -> None:
-    with pytest.raises(NegativeAnswer, match="the client does not exist"):
-        rotate_secret(store, "unknown", 60)
-
-
-def test_a_rotation_can_be_undone(store: Store, clock: Clock) -> None:
+def test_a_rotation_can_be_undone(store, clock):
     first = create_client(store, "me")
     second = rotate_secret(store, "me", 60, clock=clock).credentials
     rotation = rotate_secret(store, "me", 0, clock=clock)
@@ -190,7 +179,7 @@ def test_a_rotation_can_be_undone(store: Store, clock: Clock) -> None:
     assert valid == [True, True, False]
 
 
-def test_undoing_a_rotation_leaves_a_later_one_alone(store: Store, clock: Clock) -> None:
+def test_undoing_a_rotation_leaves_a_later_one_alone(store, clock):
     create_client(store, "me")
     rotation = rotate_secret(store, "me", 0, clock=clock)
     later = rotate_secret(store, "me", 0, clock=clock).credentials
@@ -198,7 +187,7 @@ def test_undoing_a_rotation_leaves_a_later_one_alone(store: Store, clock: Clock)
     assert authenticate(store, "me", later.secret, clock=clock)
 
 
-def test_neither_the_secret_nor_a_hash_is_in_the_repr_of_a_rotation(store: Store) -> None:
+def test_neither_the_secret_nor_a_hash_is_in_the_repr_of_a_rotation(store):
     create_client(store, "me")
     rotation = rotate_secret(store, "me", 60)
     assert rotation.credentials.secret not in repr(rotation)

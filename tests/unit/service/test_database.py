@@ -6,8 +6,6 @@ import sqlite3
 import stat
 import subprocess
 import sys
-import threading
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -16,10 +14,10 @@ from sqlalchemy import text
 
 from dkimctl.errors import UsageError
 from dkimctl.service.clients import create_client, list_clients
-from dkimctl.service.database import Store, StoreUnavailable, open_store
+from dkimctl.service.database import StoreUnavailable, open_store
 
 
-def _refusal(path: Path) -> UsageError:
+def _refusal(path):
     with pytest.raises(UsageError) as caught:
         open_store(path)
     assert str(path) in caught.value.message
@@ -27,14 +25,14 @@ def _refusal(path: Path) -> UsageError:
     return caught.value
 
 
-def test_a_missing_file_is_created_with_its_directory(tmp_path: Path) -> None:
+def test_a_missing_file_is_created_with_its_directory(tmp_path):
     path = tmp_path / "new" / "deeper" / "service.db"
     open_store(path).close()
     assert path.is_file()
 
 
 @pytest.mark.skipif(os.name != "posix", reason="file modes are POSIX")
-def test_only_the_owner_can_read_the_files(tmp_path: Path) -> None:
+def test_only_the_owner_can_read_the_files(tmp_path):
     path = tmp_path / "new" / "service.db"
     store = open_store(path)
     create_client(store)
@@ -44,31 +42,13 @@ def test_only_the_owner_can_read_the_files(tmp_path: Path) -> None:
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
-def test_stored_data_is_there_after_reopening(tmp_path: Path) -> None:
-    path = tmp_path / "service.db"
-    store = open_store(path)
-    create_client(store, "first")
-    store.close()
-    store = open_store(path)
-    assert [client.client_id for client in list_clients(store)] == ["first"]
-    store.close()
-
-
-def test_a_path_with_url_characters_is_just_a_path(tmp_path: Path) -> None:
+def test_a_path_with_url_characters_is_just_a_path(tmp_path):
     path = tmp_path / "a b?mode=memory#%41.db"
     open_store(path).close()
     assert path.is_file()
 
 
-def test_an_empty_file_becomes_a_data_file(tmp_path: Path) -> None:
-    path = tmp_path / "empty.db"
-    path.touch(mode=0o600)
-    store = open_store(path)
-    create_client(store)
-    store.close()
-
-
-def test_the_data_file_uses_wal_foreign_keys_and_a_busy_timeout(sqlite_store: Store) -> None:
+def test_the_data_file_uses_wal_foreign_keys_and_a_busy_timeout(sqlite_store):
     with sqlite_store.reading() as connection:
         pragmas = {
             name: connection.execute(text(f"PRAGMA {name}")).scalar()
@@ -77,14 +57,14 @@ def test_the_data_file_uses_wal_foreign_keys_and_a_busy_timeout(sqlite_store: St
     assert pragmas == {"journal_mode": "wal", "foreign_keys": 1, "busy_timeout": 10_000}
 
 
-def test_a_file_that_is_not_a_database_is_refused_and_not_changed(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_database_is_refused_and_not_changed(tmp_path):
     path = tmp_path / "domains.yaml"
     path.write_text("- example.com\n" * 100, encoding="utf-8")
     assert "not a database" in _refusal(path).message
     assert path.read_text(encoding="utf-8") == "- example.com\n" * 100
 
 
-def test_a_database_of_another_program_is_refused_and_not_changed(tmp_path: Path) -> None:
+def test_a_database_of_another_program_is_refused_and_not_changed(tmp_path):
     path = tmp_path / "other.db"
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE other (x)")
@@ -97,9 +77,7 @@ def test_a_database_of_another_program_is_refused_and_not_changed(tmp_path: Path
     "statement",
     ["CREATE VIEW other AS SELECT 1", "PRAGMA application_id = 1", "PRAGMA user_version = 1"],
 )
-def test_a_database_without_tables_can_belong_to_another_program(
-    tmp_path: Path, statement: str
-) -> None:
+def test_a_database_without_tables_can_belong_to_another_program(tmp_path, statement):
     path = tmp_path / "other.db"
     with closing(sqlite3.connect(path)) as connection:
         connection.execute(statement)
@@ -109,7 +87,7 @@ def test_a_database_without_tables_can_belong_to_another_program(
     assert path.read_bytes() == before
 
 
-def test_a_file_of_a_newer_version_is_refused(tmp_path: Path) -> None:
+def test_a_file_of_a_newer_version_is_refused(tmp_path):
     path = tmp_path / "service.db"
     open_store(path).close()
     with closing(sqlite3.connect(path)) as connection:
@@ -119,7 +97,7 @@ def test_a_file_of_a_newer_version_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such modes")
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620])
-def test_a_file_that_other_users_can_access_is_refused(tmp_path: Path, mode: int) -> None:
+def test_a_file_that_other_users_can_access_is_refused(tmp_path, mode):
     path = tmp_path / "it's.db"
     open_store(path).close()
     path.chmod(mode)
@@ -129,30 +107,13 @@ def test_a_file_that_other_users_can_access_is_refused(tmp_path: Path, mode: int
     open_store(path).close()
 
 
-def test_a_directory_is_refused(tmp_path: Path) -> None:
-    _refusal(tmp_path)
-
-
-def test_a_path_below_a_file_is_refused(tmp_path: Path) -> None:
+def test_a_path_below_a_file_is_refused(tmp_path):
     (tmp_path / "file").touch()
     _refusal(tmp_path / "file" / "service.db")
 
 
-@pytest.mark.skipif(
-    not hasattr(os, "geteuid") or os.geteuid() == 0, reason="file modes do not apply to root"
-)
-def test_a_read_only_directory_is_refused(tmp_path: Path) -> None:
-    tmp_path.chmod(0o500)
-    try:
-        _refusal(tmp_path / "service.db")
-    finally:
-        tmp_path.chmod(0o700)
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such modes")
-def test_a_file_that_cannot_be_written_is_refused(
-    tmp_path: Path, needs_tool: Callable[[str], str]
-) -> None:
+def test_a_file_that_cannot_be_written_is_refused(tmp_path, needs_tool):
     path = tmp_path / "service.db"
     open_store(path).close()
     path.chmod(0o400)
@@ -167,17 +128,17 @@ def test_a_file_that_cannot_be_written_is_refused(
     assert f"UsageError: {path}: the service data file is not writable" in done.stderr
 
 
-def test_a_later_failure_is_reported_without_parameters(store: Store) -> None:
+def test_a_later_failure_is_reported_without_parameters(store):
     with pytest.raises(UsageError) as caught, store.writing() as connection:
         connection.execute(text("INSERT INTO absent VALUES (:secret)"), {"secret": "hush"})
     assert store.name in caught.value.message
     assert "hush" not in f"{caught.value!r} {caught.value.__cause__!r}"
 
 
-def test_a_failed_transaction_is_rolled_back(store: Store) -> None:
+def test_a_failed_transaction_is_rolled_back(store):
     insert = text("INSERT INTO clients VALUES ('lost', '', 'active', '', NULL, NULL)")
 
-    def insert_and_fail() -> None:
+    def insert_and_fail():
         with store.writing() as connection:
             connection.execute(insert)
             raise ZeroDivisionError
@@ -187,42 +148,13 @@ def test_a_failed_transaction_is_rolled_back(store: Store) -> None:
     assert list_clients(store) == []
 
 
-def test_many_threads_write_at_the_same_time(store: Store) -> None:
-    names = [f"client-{number:02}" for number in range(32)]
-    threads = [threading.Thread(target=create_client, args=(store, name)) for name in names]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert [client.client_id for client in list_clients(store)] == names
-
-
-def _delete(path: Path) -> None:
-    path.unlink()
-
-
-def _replace_by_a_copy(path: Path) -> None:
+def _replace_by_a_copy(path):
     copy = path.with_name("copy.db")
     shutil.copy(path, copy)
     copy.replace(path)
 
 
-def _replace_by_another_programs(path: Path) -> None:
-    other = path.with_name("other.db")
-    with closing(sqlite3.connect(other)) as connection:
-        connection.execute("CREATE TABLE other (x)")
-    other.replace(path)
-
-
-def _delete_log(path: Path) -> None:
-    path.with_name(f"{path.name}-wal").unlink()
-
-
-def _delete_index_of_log(path: Path) -> None:
-    path.with_name(f"{path.name}-shm").unlink()
-
-
-def test_opening_a_file_does_not_change_it(tmp_path: Path) -> None:
+def test_opening_a_file_does_not_change_it(tmp_path):
     path = tmp_path / "service.db"
     open_store(path).close()
     before = path.read_bytes()
@@ -234,16 +166,13 @@ def test_opening_a_file_does_not_change_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "spoil",
     [
-        _delete,
+        Path.unlink,
         _replace_by_a_copy,
-        _replace_by_another_programs,
-        _delete_log,
-        _delete_index_of_log,
+        lambda path: path.with_name(f"{path.name}-wal").unlink(),
+        lambda path: path.with_name(f"{path.name}-shm").unlink(),
     ],
 )
-def test_a_file_that_is_no_longer_in_place_is_noticed_at_once(
-    tmp_path: Path, spoil: Callable[[Path], None]
-) -> None:
+def test_a_file_that_is_no_longer_in_place_is_noticed_at_once(tmp_path, spoil):
     """By what reads and by what writes, since both would be wrong."""
     path = tmp_path / "service.db"
     with closing(open_store(path)) as store:
@@ -257,7 +186,7 @@ def test_a_file_that_is_no_longer_in_place_is_noticed_at_once(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has no limit of open files")
-def test_a_connection_that_cannot_be_opened_is_a_message(sqlite_store: Store) -> None:
+def test_a_connection_that_cannot_be_opened_is_a_message(sqlite_store):
     import resource
 
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -271,18 +200,7 @@ def test_a_connection_that_cannot_be_opened_is_a_message(sqlite_store: Store) ->
     create_client(sqlite_store)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows lets nobody rename files in use")
-def test_a_file_that_is_put_back_is_used_again(sqlite_store: Store) -> None:
-    away = sqlite_store.path.with_name("away.db")
-    sqlite_store.path.rename(away)
-    with pytest.raises(UsageError), sqlite_store.snapshot():
-        pass
-    away.rename(sqlite_store.path)
-    create_client(sqlite_store, "after")
-    assert [client.client_id for client in list_clients(sqlite_store)] == ["after"]
-
-
-def test_the_log_stays_while_other_processes_come_and_go(tmp_path: Path) -> None:
+def test_the_log_stays_while_other_processes_come_and_go(tmp_path):
     path = tmp_path / "service.db"
     with closing(open_store(path)) as store:
         for number in range(5):

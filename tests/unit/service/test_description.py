@@ -6,35 +6,27 @@ Beside these tests, DescribedClient holds all answers of the service's tests aga
 from __future__ import annotations
 
 import re
-import threading
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import falcon
 import falcon.inspect
 import pytest
-from falcon.testing import TestClient
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import ValidationError
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from description import (
-    DescribedClient,
     assert_described,
     assert_valid,
     description,
-    operation_of,
     operations,
     resolve,
 )
 from dkimctl.service import app as app_module
 from dkimctl.service import clients, validation
-from dkimctl.service.app import create_app
 from dkimctl.service.clients import TOKEN_LIFETIME
-from dkimctl.service.database import Store
-from dkimctl.service.key_pairs import KEY_LENGTHS, KeyPair
+from dkimctl.service.key_pairs import KEY_LENGTHS
 from dkimctl.service.resources import read_description
 from dkimctl.service.server import MAX_HEAD
 
@@ -44,14 +36,14 @@ FIELDS = SCHEMAS["RegistrationEntry"]["properties"]
 RESPONSES = description()["components"]["responses"]
 
 
-def test_it_is_valid_openapi() -> None:
+def test_it_is_valid_openapi():
     assert description()["openapi"].startswith("3.1.")
     errors = OpenAPIV31SpecValidator(description()).iter_errors()
     assert [error.message for error in errors] == []
 
 
 @pytest.mark.parametrize("headers", [{}, {"Authorization": "Bearer unknown"}])
-def test_it_is_served_without_a_token(client: TestClient, headers: dict[str, str]) -> None:
+def test_it_is_served_without_a_token(client, headers):
     result = client.simulate_get("/openapi.yaml", headers=headers)
     assert result.status_code == 200
     assert result.headers["Content-Type"] == "application/yaml"
@@ -59,7 +51,7 @@ def test_it_is_served_without_a_token(client: TestClient, headers: dict[str, str
     assert client.simulate_post("/openapi.yaml").status_code == 405
 
 
-def test_it_describes_the_routes_of_the_service_and_no_others(client: TestClient) -> None:
+def test_it_describes_the_routes_of_the_service_and_no_others(client):
     routes = falcon.inspect.inspect_routes(client.app)
     assert operations().keys() == {
         (method.method, route.path)
@@ -70,7 +62,7 @@ def test_it_describes_the_routes_of_the_service_and_no_others(client: TestClient
     }
 
 
-def test_the_token_endpoint_takes_basic_and_all_others_a_token() -> None:
+def test_the_token_endpoint_takes_basic_and_all_others_a_token():
     schemes = description()["components"]["securitySchemes"]
     for (_, path), operation in operations().items():
         required = operation.get("security", description()["security"])
@@ -79,7 +71,7 @@ def test_the_token_endpoint_takes_basic_and_all_others_a_token() -> None:
         assert {*names} <= {*schemes}
 
 
-def _examples() -> Iterator[tuple[dict[str, Any], Any]]:
+def _examples():
     """Each example with its schema."""
     for operation in operations().values():
         for parameter in operation.get("parameters", []):
@@ -97,21 +89,21 @@ def _examples() -> Iterator[tuple[dict[str, Any], Any]]:
             yield field, field["default"]
 
 
-def test_every_body_and_header_has_examples_and_they_are_valid() -> None:
+def test_every_body_and_header_has_examples_and_they_are_valid():
     examples = [*_examples()]
     assert len(examples) >= 40
     for schema, example in examples:
         assert_valid(example, schema)
 
 
-def test_the_examples_of_registrations_are_accepted_by_the_service() -> None:
+def test_the_examples_of_registrations_are_accepted_by_the_service():
     content = operations()["POST", "/domain/dkim"]["requestBody"]["content"]["application/json"]
     for example in content["examples"].values():
         for entry in example["value"]["domains"]:
             assert isinstance(validation.validate_entry(entry), validation.Entry)
 
 
-def test_it_has_the_limits_of_the_service() -> None:
+def test_it_has_the_limits_of_the_service():
     assert FIELDS.keys() == validation._RULES.keys()
     assert FIELDS["key_len"]["enum"] == [*KEY_LENGTHS]
     assert FIELDS["sign_domain"]["pattern"] == f"^{validation._DOMAIN.pattern}$"
@@ -140,11 +132,11 @@ def test_it_has_the_limits_of_the_service() -> None:
         (RESPONSES["HeadTooLarge"]["description"], MAX_HEAD),
     ],
 )  # fmt: skip
-def test_texts_have_the_numbers_of_the_service(text: str, number: int) -> None:
+def test_texts_have_the_numbers_of_the_service(text, number):
     assert f"{number:,}" in re.findall(r"[0-9,]*[0-9]", text)
 
 
-def test_it_has_the_defaults_of_the_service() -> None:
+def test_it_has_the_defaults_of_the_service():
     entry = validation.validate_entry({"sign_domain": "example.com"})
     assert isinstance(entry, validation.Entry)
     stated = {name: field["default"] for name, field in FIELDS.items() if "default" in field}
@@ -176,7 +168,7 @@ _SOUND: dict[str, st.SearchStrategy[Any]] = {
     st.fixed_dictionaries({"sign_domain": _NAMES}, optional=_SOUND)
     | st.dictionaries(st.sampled_from(["sign_domain", *_SOUND]), _ANYTHING)
 )
-def test_the_service_accepts_just_the_entries_that_are_described(entry: dict[str, Any]) -> None:
+def test_the_service_accepts_just_the_entries_that_are_described(entry):
     result = validation.validate_entry(entry)
     message = result.message if isinstance(result, validation.Rejection) else None
     try:
@@ -188,67 +180,22 @@ def test_the_service_accepts_just_the_entries_that_are_described(entry: dict[str
         assert message in (None, no_such_day) or str(validation._FQDN_OCTETS) in message
 
 
-def test_the_answer_to_a_request_whose_keys_take_too_long_is_described(
-    store: Store, token: str, fixed_keys: dict[int, KeyPair]
-) -> None:
-    is_busy, may_end = threading.Event(), threading.Event()
-
-    def make_key(key_len: int) -> KeyPair:
-        is_busy.set()
-        may_end.wait(60)
-        return fixed_keys[key_len]
-
-    app = create_app(
-        store, clock=lambda: 1625097600.0, make_key=make_key, max_waiting=1, key_threads=1
-    )
-    client = DescribedClient(app, headers={"Authorization": f"Bearer {token}"})
-    entries = [{"sign_domain": "example.com", "key_len": 2048}] * 50
-    with ThreadPoolExecutor(1) as pool:
-        first = pool.submit(client.simulate_post, "/domain/dkim", json={"domains": entries[:1]})
-        assert is_busy.wait(60)
-        second = client.simulate_post("/domain/dkim", json={"domains": entries})
-        may_end.set()
-        assert (first.result().status_code, second.status_code) == (200, 429)
-
-
 HEADERS = {"Content-Type": "application/json"}
 ITEM = {"result": {"code": "400", "message": "x"}}
 SOUND = {"items": [ITEM], "count": 1, "total": 1}
-
-
-def test_a_sound_answer_is_described() -> None:
-    assert_described(operations()["POST", "/domain/dkim"], 200, HEADERS, SOUND)
 
 
 @pytest.mark.parametrize(
     ("status", "headers", "body"),
     [
         (404, HEADERS, {"message": "x"}),
-        (401, HEADERS, {"message": "x"}),
         (429, HEADERS | {"Retry-After": "0"}, {"message": "x"}),
         (200, {"Content-Type": "text/html"}, SOUND),
         (200, HEADERS, {**SOUND, "more": 1}),
-        (200, HEADERS, {**SOUND, "count": True}),
-        (200, HEADERS, {**SOUND, "items": [{**ITEM, "more": 1}]}),
-        (200, HEADERS, {**SOUND, "items": [{**ITEM, "key_len": 512}]}),
         (200, HEADERS, {**SOUND, "items": [{"result": {"code": "201", "message": "x"}}]}),
-        (200, HEADERS, {**SOUND, "items": [{"result": {"code": "409", "message": "x"}}]}),
-        (200, HEADERS, {**SOUND, "items": [{"result": {"code": 400, "message": "x"}}]}),
-        (400, HEADERS, {"error": "x"}),
     ],
 )
-def test_another_answer_is_noticed(status: int, headers: dict[str, str], body: Any) -> None:
+def test_another_answer_is_noticed(status, headers, body):
+    assert_described(operations()["POST", "/domain/dkim"], 200, HEADERS, SOUND)
     with pytest.raises((AssertionError, ValidationError)):
         assert_described(operations()["POST", "/domain/dkim"], status, headers, body)
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "is_described"),
-    [
-        ("DELETE", "/send/x", True),
-        ("DELETE", "/send/x/y", False),
-        ("GET", "/domain/dkim", False),
-    ],
-)
-def test_requests_are_found_by_method_and_path(method: str, path: str, is_described: bool) -> None:
-    assert (operation_of(method, path) is not None) is is_described

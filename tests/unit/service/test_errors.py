@@ -5,29 +5,25 @@ from __future__ import annotations
 import pytest
 
 from dkimctl.errors import UsageError
-from dkimctl.service.clients import ClientCredentials
-from dkimctl.service.database import Store
 from dkimctl.service.failures import describe_failure
 from dkimctl.service.key_pairs import KeyQueue
 from dkimctl.service.registrations import Registrar
 from dkimctl.service.validation import Entry
 
 
-def test_our_own_errors_are_logged_with_their_message_in_one_line() -> None:
+def test_our_own_errors_are_logged_with_their_message_in_one_line():
     assert describe_failure(UsageError("a\nb", hint="c")) == "a\\x0ab"
 
 
-def test_other_errors_are_logged_with_type_and_place_only() -> None:
+def test_other_errors_are_logged_with_type_and_place_only():
     with pytest.raises(ValueError, match="hush") as caught:
         int("hush")
     assert describe_failure(caught.value).startswith("ValueError at test_errors.py:")
     assert describe_failure(ValueError("hush")) == "ValueError"
 
 
-def test_the_failures_of_one_request_are_logged_in_one_line(
-    store: Store, credentials: ClientCredentials, caplog: pytest.LogCaptureFixture
-) -> None:
-    def fail(_key_len: int) -> None:
+def test_the_failures_of_one_request_are_logged_in_one_line(store, credentials, caplog):
+    def fail(_key_len):
         raise ValueError("-----BEGIN PRIVATE KEY-----")
 
     entries = [Entry(f"d{number}.example", "s1", 1024, None, 0, True) for number in range(3)]

@@ -4,7 +4,6 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,14 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dkimctl.errors import OutputError, UsageError
-from dkimctl.service.signers import (
-    ExportDirectory,
-    Plan,
-    SigningKey,
-    open_directory,
-    opendkim_files,
-    rspamd_files,
-)
+from dkimctl.service.signers import Plan, SigningKey, open_directory, opendkim_files, rspamd_files
 from dkimctl.service.validation import Entry, validate_entry
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no signer runs there")
@@ -32,38 +24,33 @@ KEY, OTHER_KEY = "s1._domainkey.example.com", "s2._domainkey.example.com"
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(tmp_path):
     return tmp_path / "export"
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[ExportDirectory]:
+def opened(path):
     with open_directory(path, "opendkim") as directory:
         yield directory
 
 
-def export(
-    path: Path,
-    files: dict[str, str] | None = None,
-    keys: dict[str, bytes] | None = None,
-    now: datetime = NOW,
-) -> list[str]:
+def export(path, files=None, keys=None, now=NOW):
     """The names of the files that were written."""
     with opened(path) as directory:
         written = directory.write(files or {}, keys or {}, now)
     return [file.name for file in written]
 
 
-def contents(path: Path) -> dict[str, bytes]:
+def contents(path):
     files = (file for file in path.rglob("*") if not file.name.startswith("."))
     return {str(file.relative_to(path)): file.read_bytes() for file in files if file.is_file()}
 
 
-def mode(path: Path) -> int:
+def mode(path):
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_only_the_user_can_read_anything(path: Path) -> None:
+def test_only_the_user_can_read_anything(path):
     old = os.umask(0)
     try:
         export(path, {OLD_TABLE: "table"}, {KEY: b"key"})
@@ -73,12 +60,12 @@ def test_only_the_user_can_read_anything(path: Path) -> None:
     assert {mode(file) for file in path.rglob("*") if file.is_file()} == {0o600}
 
 
-def test_keys_are_written_before_the_tables_that_name_them(path: Path) -> None:
+def test_keys_are_written_before_the_tables_that_name_them(path):
     written = export(path, {OLD_TABLE: "a", "opendkim.conf": "b"}, {KEY: b"key"})
     assert written == [KEY, OLD_TABLE, "opendkim.conf"]
 
 
-def test_without_a_change_nothing_is_rewritten(path: Path) -> None:
+def test_without_a_change_nothing_is_rewritten(path):
     export(path, {OLD_TABLE: "table"}, {KEY: b"key"})
     before = {file: (file.stat().st_mtime_ns, file.stat().st_ino) for file in path.rglob("*")}
     assert export(path, {OLD_TABLE: "table"}, {KEY: b"key"}, NOW + timedelta(days=1)) == []
@@ -86,7 +73,7 @@ def test_without_a_change_nothing_is_rewritten(path: Path) -> None:
     assert after == before
 
 
-def test_what_is_no_longer_in_use_stays_for_an_hour(path: Path) -> None:
+def test_what_is_no_longer_in_use_stays_for_an_hour(path):
     export(path, {OLD_TABLE: "old"}, {KEY: b"key"})
     new = {NEW_TABLE: "new"}, {OTHER_KEY: b"other"}
     export(path, *new, NOW)
@@ -97,7 +84,7 @@ def test_what_is_no_longer_in_use_stays_for_an_hour(path: Path) -> None:
     assert contents(path) == {NEW_TABLE: b"new", f"keys/{OTHER_KEY}": b"other"}
 
 
-def test_what_comes_into_use_again_has_its_hour_again(path: Path) -> None:
+def test_what_comes_into_use_again_has_its_hour_again(path):
     used, unused = ({}, {KEY: b"key"}), ({}, {})
     export(path, *used, NOW)
     export(path, *unused, NOW)
@@ -107,7 +94,7 @@ def test_what_comes_into_use_again_has_its_hour_again(path: Path) -> None:
     assert f"keys/{KEY}" in contents(path)
 
 
-def test_a_clock_that_was_ahead_does_not_keep_keys(path: Path) -> None:
+def test_a_clock_that_was_ahead_does_not_keep_keys(path):
     export(path, {}, {KEY: b"key"}, NOW)
     export(path, now=NOW + timedelta(days=1000))
     export(path, now=NOW)
@@ -115,27 +102,27 @@ def test_a_clock_that_was_ahead_does_not_keep_keys(path: Path) -> None:
     assert contents(path) == {}
 
 
-def test_a_key_that_was_registered_anew_is_replaced(path: Path) -> None:
+def test_a_key_that_was_registered_anew_is_replaced(path):
     export(path, {}, {KEY: b"old"})
     assert export(path, {}, {KEY: b"new"}) == [KEY]
     assert contents(path) == {f"keys/{KEY}": b"new"}
 
 
 @pytest.mark.parametrize("damage", [b"", b"cut"])
-def test_a_damaged_key_is_written_again(path: Path, damage: bytes) -> None:
+def test_a_damaged_key_is_written_again(path, damage):
     export(path, {}, {KEY: b"key"})
     (path / "keys" / KEY).write_bytes(damage)
     assert export(path, {}, {KEY: b"key"}) == [KEY]
 
 
-def test_a_key_that_others_can_read_is_replaced_by_one_that_they_cannot(path: Path) -> None:
+def test_a_key_that_others_can_read_is_replaced_by_one_that_they_cannot(path):
     export(path, {}, {KEY: b"key"})
     (path / "keys" / KEY).chmod(0o644)
     assert export(path, {}, {KEY: b"key"}) == [KEY]
     assert mode(path / "keys" / KEY) == 0o600
 
 
-def test_files_of_others_stay(path: Path) -> None:
+def test_files_of_others_stay(path):
     export(path)
     foreign = {"README": b"ours", "KeyTable": b"theirs", "keys/backup.pem": b"old", "keys/s1": b""}
     for name, content in foreign.items():
@@ -147,7 +134,7 @@ def test_files_of_others_stay(path: Path) -> None:
     assert (path / "keys" / KEY).is_symlink()
 
 
-def test_a_directory_of_something_else_is_refused(path: Path) -> None:
+def test_a_directory_of_something_else_is_refused(path):
     path.mkdir(mode=0o700)
     (path / "mail.private").write_text("key")
     with pytest.raises(UsageError, match=r"not of an export, such as mail\.private"):
@@ -155,21 +142,21 @@ def test_a_directory_of_something_else_is_refused(path: Path) -> None:
     assert contents(path) == {"mail.private": b"key"}
 
 
-def test_an_empty_directory_keeps_its_mode(path: Path) -> None:
+def test_an_empty_directory_keeps_its_mode(path):
     path.mkdir()
     path.chmod(0o750)
     export(path, {}, {KEY: b"key"})
     assert mode(path) == 0o750
 
 
-def test_a_directory_of_another_format_is_refused(path: Path) -> None:
+def test_a_directory_of_another_format_is_refused(path):
     export(path)
     with pytest.raises(UsageError, match="for another signer than rspamd"):  # noqa: SIM117
         with open_directory(path, "rspamd"):
             pass
 
 
-def test_a_directory_that_others_can_write_to_is_refused(path: Path) -> None:
+def test_a_directory_that_others_can_write_to_is_refused(path):
     path.mkdir()
     path.chmod(0o777)
     with pytest.raises(UsageError, match="other users can write to it"):
@@ -177,7 +164,7 @@ def test_a_directory_that_others_can_write_to_is_refused(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "keys"])
-def test_a_link_to_nowhere_is_refused(path: Path, tmp_path: Path, name: str) -> None:
+def test_a_link_to_nowhere_is_refused(path, tmp_path, name):
     if name:
         export(path)
         (path / name).rmdir()
@@ -188,9 +175,7 @@ def test_a_link_to_nowhere_is_refused(path: Path, tmp_path: Path, name: str) -> 
 
 
 @pytest.mark.parametrize("name", [f"keys/{KEY}", OLD_TABLE])
-def test_a_link_in_place_of_a_file_is_refused_before_anything_is_written(
-    path: Path, tmp_path: Path, name: str
-) -> None:
+def test_a_link_in_place_of_a_file_is_refused_before_anything_is_written(path, tmp_path, name):
     export(path)
     (tmp_path / "victim").write_text("theirs")
     (path / name).symlink_to(tmp_path / "victim")
@@ -201,32 +186,32 @@ def test_a_link_in_place_of_a_file_is_refused_before_anything_is_written(
 
 
 @pytest.mark.parametrize("state", ["", "[]", '{"format": "opendkim", "unused": {"x": 1}}'])
-def test_a_damaged_state_file_is_an_error(path: Path, state: str) -> None:
+def test_a_damaged_state_file_is_an_error(path, state):
     export(path)
     (path / ".dkimctl-export.json").write_text(state)
     with pytest.raises(UsageError, match="damaged"):
         export(path)
 
 
-def test_a_missing_directory_above_is_an_error(tmp_path: Path) -> None:
+def test_a_missing_directory_above_is_an_error(tmp_path):
     with pytest.raises(UsageError, match="does not exist"):
         export(tmp_path / "typo" / "export")
 
 
 @pytest.mark.parametrize("name", ["a b", "a:b", "50%", "a#b", "a$b", 'a"b', "ä"])
-def test_a_path_that_tables_cannot_hold_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_path_that_tables_cannot_hold_is_refused(tmp_path, name):
     with pytest.raises(UsageError, match="characters"):
         export(tmp_path / name)
 
 
-def test_an_unknown_group_is_an_error(path: Path) -> None:
+def test_an_unknown_group_is_an_error(path):
     with pytest.raises(UsageError, match="--group"):  # noqa: SIM117
         with open_directory(path, "opendkim", "no-such-group"):
             pass
     assert not path.exists()
 
 
-def test_a_group_can_read_but_not_write(path: Path) -> None:
+def test_a_group_can_read_but_not_write(path):
     import grp
 
     own = grp.getgrgid(os.getegid()).gr_name
@@ -236,7 +221,7 @@ def test_a_group_can_read_but_not_write(path: Path) -> None:
     assert {mode(path / name) for name in (OLD_TABLE, f"keys/{KEY}")} == {0o640}
 
 
-def test_leftovers_of_a_killed_export_are_deleted(path: Path) -> None:
+def test_leftovers_of_a_killed_export_are_deleted(path):
     export(path)
     leftover = path / "keys" / ".dkimctl-0123456789abcdef.tmp"
     leftover.write_text("half a key")
@@ -244,7 +229,7 @@ def test_leftovers_of_a_killed_export_are_deleted(path: Path) -> None:
     assert not leftover.exists()
 
 
-def test_a_full_disk_leaves_what_was_there(small_disk) -> None:  # type: ignore[no-untyped-def]
+def test_a_full_disk_leaves_what_was_there(small_disk):
     path = small_disk.path / "export"
     export(path, {OLD_TABLE: "a", "opendkim.conf": OLD_TABLE}, {KEY: b"key"})
     before = contents(path)
@@ -256,7 +241,7 @@ def test_a_full_disk_leaves_what_was_there(small_disk) -> None:  # type: ignore[
     assert not list(path.rglob("*.tmp"))
 
 
-def test_the_longest_names_fit(path: Path) -> None:
+def test_the_longest_names_fit(path):
     selector = ".".join(["s" * 60] * 3)
     domain = f"{'d' * 55}.example"[: 253 - len(f"{selector}._domainkey.")]
     name = f"{selector}._domainkey.{domain}"
@@ -273,7 +258,7 @@ _NAMES = st.lists(_LABELS, min_size=1, max_size=3).map(".".join)
 
 
 @given(st.lists(st.tuples(_NAMES, _NAMES), max_size=5), st.booleans())
-def test_each_domain_leads_to_its_key(names: list[tuple[str, str]], has_third_party: bool) -> None:
+def test_each_domain_leads_to_its_key(names, has_third_party):
     entries = (validate_entry({"sign_domain": f"{d}.example", "selector": s}) for d, s in names)
     keys = [
         SigningKey(entry.sign_domain, entry.selector, b"key")
@@ -306,7 +291,7 @@ def test_each_domain_leads_to_its_key(names: list[tuple[str, str]], has_third_pa
     }
 
 
-def test_the_settings_of_rspamd_do_not_depend_on_the_keys() -> None:
+def test_the_settings_of_rspamd_do_not_depend_on_the_keys():
     directory = Path("/srv/export")
     key = SigningKey("example.com", "s1", b"key")
     with_key, without = (

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from falcon.testing import Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,7 +14,6 @@ from description import DescribedClient
 from dkimctl.service.app import create_app
 from dkimctl.service.clients import create_client, issue_token
 from dkimctl.service.database import open_store
-from dkimctl.service.key_pairs import KeyPair
 
 NOW = 1625097600.0
 
@@ -36,9 +33,7 @@ entries = st.fixed_dictionaries(
 
 
 @pytest.fixture(scope="module")
-def post(
-    tmp_path_factory: pytest.TempPathFactory, fixed_keys: dict[int, KeyPair]
-) -> Iterator[Callable[[bytes], Result]]:
+def post(tmp_path_factory, fixed_keys):
     path: Path = tmp_path_factory.mktemp("fuzz") / "service.db"
     store = open_store(path)
     token = issue_token(store, create_client(store).client_id, NOW)
@@ -50,7 +45,7 @@ def post(
 
 @given(body=st.binary(max_size=200))
 @settings(max_examples=200, deadline=None)
-def test_arbitrary_bytes(post: Callable[[bytes], Result], body: bytes) -> None:
+def test_arbitrary_bytes(post, body):
     result = post(body)
     assert result.status_code == 400
     assert list(result.json) == ["items", "count", "total", "message"]
@@ -58,7 +53,7 @@ def test_arbitrary_bytes(post: Callable[[bytes], Result], body: bytes) -> None:
 
 @given(document=json_values | st.fixed_dictionaries({"domains": json_values}))
 @settings(max_examples=200, deadline=None)
-def test_arbitrary_json(post: Callable[[bytes], Result], document: object) -> None:
+def test_arbitrary_json(post, document):
     result = post(json.dumps(document).encode())
     assert result.status_code in {200, 400}
     assert isinstance(result.json, dict)
@@ -67,9 +62,7 @@ def test_arbitrary_json(post: Callable[[bytes], Result], document: object) -> No
 @pytest.mark.slow
 @given(domains=st.lists(entries, min_size=1, max_size=4))
 @settings(max_examples=200, deadline=None)
-def test_arbitrary_entries(
-    post: Callable[[bytes], Result], domains: list[dict[str, object]]
-) -> None:
+def test_arbitrary_entries(post, domains):
     result = post(json.dumps({"domains": domains}).encode())
     if result.status_code == 400:
         assert "JSON" in result.json["message"]  # NaN or Infinity was among the values

@@ -11,14 +11,13 @@ import pytest
 from falcon.testing import TestClient
 
 from dkimctl.service.app import create_app
-from dkimctl.service.database import Store
 from dkimctl.service.health import ReadyResource
 
 
 class StandingStore:
     """A database that does not answer until `go` is set."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store):
         self._store = store
         self.go = threading.Event()
         self.asked = 0
@@ -32,7 +31,7 @@ class StandingStore:
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])
-def test_they_need_no_token(client: TestClient, path: str) -> None:
+def test_they_need_no_token(client, path):
     answer = client.simulate_get(path)
     assert (answer.status_code, answer.json) == (200, {"message": "OK"})
     assert answer.headers["Cache-Control"] == "no-store"
@@ -42,9 +41,7 @@ def test_they_need_no_token(client: TestClient, path: str) -> None:
     assert client.simulate_post(path).headers["Allow"] == "GET, HEAD"
 
 
-def test_a_service_without_its_database_is_alive_but_not_ready(
-    sqlite_store: Store,
-) -> None:
+def test_a_service_without_its_database_is_alive_but_not_ready(sqlite_store):
     client = TestClient(create_app(sqlite_store))
     sqlite_store.close()
     sqlite_store.path.write_bytes(b"not a database at all" * 1000)
@@ -54,7 +51,7 @@ def test_a_service_without_its_database_is_alive_but_not_ready(
     assert client.simulate_get("/healthz").status_code == 200
 
 
-def test_a_database_that_stands_still_is_asked_by_one_thread_only(store: Store) -> None:
+def test_a_database_that_stands_still_is_asked_by_one_thread_only(store):
     standing = StandingStore(store)
     app = falcon.App()
     app.add_route("/readyz", ReadyResource(standing, limit=0.05))
@@ -67,8 +64,6 @@ def test_a_database_that_stands_still_is_asked_by_one_thread_only(store: Store) 
         assert time.monotonic() < deadline
 
 
-def test_where_no_thread_can_be_had_the_service_is_not_ready(
-    client: TestClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_no_thread_can_be_had_the_service_is_not_ready(client, monkeypatch):
     monkeypatch.setattr("dkimctl.service.health.start_daemon", lambda _work, _name: None)
     assert client.simulate_get("/readyz").status_code == 503

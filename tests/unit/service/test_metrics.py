@@ -41,7 +41,7 @@ client.simulate_post("/domain/dkim", json={"domains": [{"sign_domain": "a.exampl
 """
 
 
-def samples(port: int) -> dict[tuple[str, ...], float]:
+def samples(port):
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
         text = answer.read().decode()
     return {
@@ -51,7 +51,7 @@ def samples(port: int) -> dict[tuple[str, ...], float]:
     }
 
 
-def test_all_processes_count_together_also_after_they_have_ended(tmp_path: Path) -> None:
+def test_all_processes_count_together_also_after_they_have_ended(tmp_path):
     path, port = tmp_path / "service.db", free_port()
     with closing(open_store(path)) as store:
         disable_client(store, create_client(store).client_id)
@@ -85,12 +85,12 @@ def test_all_processes_count_together_also_after_they_have_ended(tmp_path: Path)
 @pytest.mark.parametrize(
     "bind", ["", "9100", "localhost", "localhost:x", ":9100", "a:0", "a:99999"]
 )
-def test_it_takes_an_address_and_a_port(bind: str) -> None:
+def test_it_takes_an_address_and_a_port(bind):
     with pytest.raises(UsageError, match="in --metrics-bind: "), serving_metrics(bind, open_store):
         pass
 
 
-def test_an_address_that_cannot_be_had_is_told(tmp_path: Path) -> None:
+def test_an_address_that_cannot_be_had_is_told(tmp_path):
     with (
         pytest.raises(UsageError, match=r"cannot listen on 192\.0\.2\.1 port"),
         serving_metrics("192.0.2.1:9100", partial(open_store, tmp_path / "x")),

@@ -7,7 +7,6 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -17,23 +16,23 @@ from cryptography.hazmat.primitives import serialization
 from dkimctl.errors import UsageError
 from dkimctl.service import registrations
 from dkimctl.service.clients import authenticate, cancel_delivery, create_client, list_clients
-from dkimctl.service.database import Store, open_key_store, open_store
+from dkimctl.service.database import open_key_store, open_store
 from dkimctl.service.key_pairs import PLAIN_HEADER, Passphrase, make_key
 from dkimctl.service.registrations import Registration, RegistrationName
 
 
 @pytest.fixture(scope="module")
-def ours() -> Passphrase:
+def ours():
     return Passphrase(b"ours")
 
 
 @pytest.fixture(scope="module")
-def theirs() -> Passphrase:
+def theirs():
     return Passphrase(b"theirs")
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(tmp_path):
     """A data file with a registration whose key is not encrypted."""
     path = tmp_path / "service.db"
     with closing(open_store(path)) as store:
@@ -43,7 +42,7 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def empty(tmp_path: Path) -> Path:
+def empty(tmp_path):
     """A data file without a registration."""
     path = tmp_path / "empty.db"
     with closing(open_store(path)) as store:
@@ -52,12 +51,12 @@ def empty(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def _changed(path: Path) -> Iterator[sqlite3.Connection]:
+def _changed(path):
     with closing(sqlite3.connect(path)) as connection, connection:
         yield connection
 
 
-def _register(store: Store, domain: str) -> bytes:
+def _register(store, domain):
     pair = make_key(1024)
     registration = Registration(
         "me", domain, "s1", 1024, "2026-11-21T12:00+00:00", 0, True, pair.value,
@@ -67,7 +66,7 @@ def _register(store: Store, domain: str) -> bytes:
     return pair.private_key
 
 
-def _make_version_1(path: Path) -> None:
+def _make_version_1(path):
     """As dkimctl wrote it before there were markers."""
     with _changed(path) as connection:
         for table in ("passphrases", "dkimctl_version"):
@@ -77,7 +76,7 @@ def _make_version_1(path: Path) -> None:
         connection.execute("PRAGMA user_version = 1")
 
 
-def _plant(path: Path, domain: str, pem: bytes) -> None:
+def _plant(path, domain, pem):
     with _changed(path) as connection:
         row = ("me", domain, "s1", 1024, "", 0, 1, "", "", pem)
         connection.execute(
@@ -87,20 +86,20 @@ def _plant(path: Path, domain: str, pem: bytes) -> None:
         )
 
 
-def _plain_keys(path: Path) -> int:
+def _plain_keys(path):
     with _changed(path) as connection:
         keys = connection.execute("SELECT private_key FROM registrations").fetchall()
     return sum(key.startswith(PLAIN_HEADER) for (key,) in keys)
 
 
-def _stored_key(path: Path, domain: str) -> bytes:
+def _stored_key(path, domain):
     with _changed(path) as connection:
         query = "SELECT private_key FROM registrations WHERE sign_domain = ?"
         (key,) = connection.execute(query, (domain,)).fetchone()
     return bytes(key)
 
 
-def _require_refused(path: Path, passphrase: Passphrase | None, match: str) -> None:
+def _require_refused(path, passphrase, match):
     """Open the file as a process that makes keys."""
     with pytest.raises(UsageError, match=match) as caught:
         (open_store(path, passphrase) if passphrase else open_key_store(path)).close()
@@ -108,7 +107,7 @@ def _require_refused(path: Path, passphrase: Passphrase | None, match: str) -> N
 
 
 @pytest.fixture
-def old_data(tmp_path: Path) -> Path:
+def old_data(tmp_path):
     """A data file before revision 0003: two keys of PKCS #8, each with a salt of its own."""
     path = tmp_path / "old.db"
     script = Path(__file__).parents[2] / "fixtures" / "service" / "revision-0002.sql"
@@ -118,7 +117,7 @@ def old_data(tmp_path: Path) -> Path:
     return path
 
 
-def test_data_of_earlier_versions_is_upgraded_with_its_keys(old_data: Path) -> None:
+def test_data_of_earlier_versions_is_upgraded_with_its_keys(old_data):
     with _changed(old_data) as connection:
         (old_key, *_), (old_marker, *_) = (
             connection.execute(f"SELECT {column} FROM {table}").fetchone()
@@ -149,7 +148,7 @@ def test_data_of_earlier_versions_is_upgraded_with_its_keys(old_data: Path) -> N
     assert old_marker.split(b"\n")[1] not in data
 
 
-def test_data_of_earlier_versions_is_upgraded_without_the_passphrase_too(old_data: Path) -> None:
+def test_data_of_earlier_versions_is_upgraded_without_the_passphrase_too(old_data):
     with closing(open_store(old_data)) as store:
         assert [client.client_id for client in list_clients(store)] == ["me"]
     _require_refused(old_data, None, "encrypted with a passphrase")
@@ -169,23 +168,19 @@ def test_with_a_passphrase_old_keys_are_encrypted_and_leave_no_trace(path, ours)
     assert b"BEGIN PRIVATE KEY" not in data
 
 
-def test_the_first_passphrase_becomes_that_of_the_file(empty, ours, theirs):
-    open_store(empty, ours).close()
-    _require_refused(empty, theirs, "encrypted with another passphrase")
-    _require_refused(empty, None, "encrypted with a passphrase")
-    open_store(empty, ours).close()
+@pytest.mark.parametrize("data", ["empty", "path"])
+def test_the_first_passphrase_becomes_that_of_the_file(request, data, ours, theirs):
+    path = request.getfixturevalue(data)
+    open_store(path, ours).close()
+    _require_refused(path, theirs, "encrypted with another passphrase")
+    _require_refused(path, None, "encrypted with a passphrase")
+    open_store(path, ours).close()
 
 
 def test_a_new_file_has_its_passphrase_at_once(tmp_path, ours, theirs):
     path = tmp_path / "new.db"
     with closing(open_store(path, ours)):
         _require_refused(path, theirs, "encrypted with another passphrase")
-
-
-def test_a_file_with_encrypted_keys_needs_their_passphrase(path, ours, theirs):
-    open_store(path, ours).close()
-    _require_refused(path, theirs, "encrypted with another passphrase")
-    _require_refused(path, None, "encrypted with a passphrase")
 
 
 def test_a_store_opened_without_a_passphrase_adds_no_key_once_the_file_has_one(path, ours):
@@ -250,7 +245,7 @@ def test_no_plain_key_stays_in_the_log_while_others_use_the_file(path, ours):
 
 
 @pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+def impatient(monkeypatch):
     """Waiting for another process ends soon."""
     monkeypatch.setattr("dkimctl.service.database.BUSY_SECONDS", 0.1)
 
@@ -268,7 +263,7 @@ def test_a_log_that_cannot_be_emptied_is_reported(path, ours, impatient):
 
 
 @contextmanager
-def _being_read(path: Path) -> Iterator[None]:
+def _being_read(path):
     """Another process, such as a backup, reads the file, so its log cannot be emptied."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("BEGIN")
@@ -276,9 +271,7 @@ def _being_read(path: Path) -> Iterator[None]:
         yield
 
 
-def test_a_file_with_encrypted_keys_can_be_opened_while_it_is_read(
-    path: Path, ours: Passphrase, impatient: None
-) -> None:
+def test_a_file_with_encrypted_keys_can_be_opened_while_it_is_read(path, ours, impatient):
     open_store(path, ours).close()
     with _being_read(path):
         with closing(open_store(path)) as store:
@@ -288,7 +281,7 @@ def test_a_file_with_encrypted_keys_can_be_opened_while_it_is_read(
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="needs the locks of SQLite on Linux")
-def test_the_checkpoint_of_another_process_is_waited_for(path: Path, ours: Passphrase) -> None:
+def test_the_checkpoint_of_another_process_is_waited_for(path, ours):
     """SQLite's own busy timeout does not apply to the lock of a checkpoint."""
     open_store(path, ours).close()
     holding = (

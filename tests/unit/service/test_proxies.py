@@ -14,7 +14,7 @@ from dkimctl.service.access_log import UNIX, TrustedProxies
 PROXIES = TrustedProxies.parse(["10.0.0.0/8", "2001:db8::1"])
 
 
-def address(peer: str, header: str | None = None, proxies: TrustedProxies = PROXIES) -> str:
+def address(peer, header=None, proxies=PROXIES):
     environ = {"REMOTE_ADDR": peer}
     if header is not None:
         environ["HTTP_X_FORWARDED_FOR"] = header

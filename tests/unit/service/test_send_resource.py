@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import pytest
-from falcon.testing import Result, TestClient
 
 from dkimctl.errors import NegativeAnswer, UsageError
-from dkimctl.service.clients import ClientCredentials, add_delivery, delete_client
-from dkimctl.service.database import Store
+from dkimctl.service.clients import add_delivery, delete_client
 
 
-def _cancel(client: TestClient, token: str, delivery_id: str) -> Result:
+def _cancel(client, token, delivery_id):
     headers = {"Authorization": f"Bearer {token}"}
     return client.simulate_delete(f"/send/{delivery_id}", headers=headers)
 
 
 @pytest.mark.interface("4.3", "delete", "items")
 @pytest.mark.interface("5.3", "header", "success")
-def test_a_delivery_of_this_client_is_cancelled_once(
-    client: TestClient, token: str, store: Store, credentials: ClientCredentials
-) -> None:
+def test_a_delivery_of_this_client_is_cancelled_once(client, token, store, credentials):
     delivery_id = add_delivery(store, credentials.client_id)
     result = _cancel(client, token, delivery_id)
     assert result.status_code == 200
@@ -31,12 +27,8 @@ def test_a_delivery_of_this_client_is_cancelled_once(
 
 @pytest.mark.interface("4.3", "unknown")
 def test_a_delivery_of_another_client_is_404_and_not_cancelled(
-    client: TestClient,
-    token: str,
-    store: Store,
-    credentials: ClientCredentials,
-    other_credentials: ClientCredentials,
-) -> None:
+    client, token, store, credentials, other_credentials
+):
     add_delivery(store, other_credentials.client_id, "theirs")
     assert _cancel(client, token, "theirs").status_code == 404
     with pytest.raises(UsageError, match="already exists"):
@@ -44,30 +36,26 @@ def test_a_delivery_of_another_client_is_404_and_not_cancelled(
 
 
 @pytest.mark.interface("4.3", "unknown")
-def test_an_unknown_delivery_is_404(client: TestClient, token: str) -> None:
+def test_an_unknown_delivery_is_404(client, token):
     for delivery_id in ("unknown", "%FF", "%00", "a%20b", "x" * 5000):
         assert _cancel(client, token, delivery_id).status_code == 404
 
 
-def test_a_given_delivery_id_is_used(store: Store, credentials: ClientCredentials) -> None:
+def test_a_given_delivery_id_is_used(store, credentials):
     assert add_delivery(store, credentials.client_id, "20210701-1") == "20210701-1"
 
 
-def test_generated_delivery_ids_are_unique(store: Store, credentials: ClientCredentials) -> None:
+def test_generated_delivery_ids_are_unique(store, credentials):
     assert len({add_delivery(store, credentials.client_id) for _ in range(5)}) == 5
 
 
 @pytest.mark.parametrize("delivery_id", ["", "a/b", "a b", "a?b", "ä", "x" * 129])
-def test_a_delivery_id_that_cannot_be_in_a_path_is_refused(
-    store: Store, credentials: ClientCredentials, delivery_id: str
-) -> None:
+def test_a_delivery_id_that_cannot_be_in_a_path_is_refused(store, credentials, delivery_id):
     with pytest.raises(UsageError, match="invalid delivery ID"):
         add_delivery(store, credentials.client_id, delivery_id)
 
 
-def test_only_an_existing_client_has_deliveries(
-    store: Store, credentials: ClientCredentials
-) -> None:
+def test_only_an_existing_client_has_deliveries(store, credentials):
     with pytest.raises(NegativeAnswer, match="does not exist"):
         add_delivery(store, "unknown")
     delete_client(store, credentials.client_id)

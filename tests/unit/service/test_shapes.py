@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from falcon.testing import Result, TestClient
+from falcon.testing import Result
 
 from description import DescribedClient
 from dkimctl.service.app import create_app
 from dkimctl.service.clients import ClientCredentials, add_delivery
-from dkimctl.service.database import Store
-from dkimctl.service.key_pairs import KeyPair
-from fakes import Clock
 
 FOLDER = Path(__file__).parents[2] / "fixtures" / "api"
 REQUEST = "register-request"
@@ -44,11 +39,11 @@ FREE = {
 }
 
 
-def _read(name: str) -> Any:
+def _read(name):
     return json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
 
 
-def _outline(value: Any, name: str = "") -> Any:
+def _outline(value, name=""):
     """The value with types, and with the pattern instead of each text that may differ."""
     if isinstance(value, dict):
         return {key: _outline(inner, key) for key, inner in value.items()}
@@ -59,7 +54,7 @@ def _outline(value: Any, name: str = "") -> Any:
     return type(value), value  # as 1, 1.0 and True are equal
 
 
-def _post(app: Any, token: str, *entries: dict[str, Any]) -> Result:
+def _post(app, token, *entries):
     headers = {"Authorization": f"Bearer {token}"}
     return DescribedClient(app).simulate_post(
         "/domain/dkim", json={"domains": entries}, headers=headers
@@ -67,36 +62,34 @@ def _post(app: Any, token: str, *entries: dict[str, Any]) -> Result:
 
 
 @pytest.fixture
-def answer_token(request_token: Callable[..., Result], credentials: ClientCredentials) -> Result:
+def answer_token(request_token, credentials):
     return request_token(credentials)
 
 
 @pytest.fixture
-def answer_invalid_client(request_token: Callable[..., Result]) -> Result:
+def answer_invalid_client(request_token):
     return request_token(ClientCredentials("unknown", "secret"))
 
 
 @pytest.fixture
-def answer_unauthorized(client: TestClient) -> Result:
+def answer_unauthorized(client):
     return client.simulate_post("/domain/dkim")
 
 
 @pytest.fixture
-def answer_forbidden(register: Callable[..., Result], token: str, clock: Clock) -> Result:
+def answer_forbidden(register, token, clock):
     clock.now += 3600
     return register(token=token)
 
 
 @pytest.fixture
-def answer_send_cancelled(
-    client: TestClient, store: Store, credentials: ClientCredentials, token: str
-) -> Result:
+def answer_send_cancelled(client, store, credentials, token):
     add_delivery(store, credentials.client_id, "123")
     return client.simulate_delete("/send/123", headers={"Authorization": f"Bearer {token}"})
 
 
 @pytest.fixture
-def answer_register_created(client: TestClient, token: str) -> Result:
+def answer_register_created(client, token):
     """The answer to the request in the fixtures, sent byte for byte."""
     body = (FOLDER / f"{REQUEST}.json").read_bytes()
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
@@ -104,28 +97,20 @@ def answer_register_created(client: TestClient, token: str) -> Result:
 
 
 @pytest.fixture
-def answer_register_refused(register: Callable[..., Result]) -> Result:
+def answer_register_refused(register):
     return register()
 
 
 @pytest.fixture
-def answer_register_failed(store: Store, token: str) -> Result:
-    def broken_clock() -> float:
+def answer_register_failed(store, token):
+    def broken_clock():
         raise OSError
 
     return _post(create_app(store, clock=broken_clock), token)
 
 
 @pytest.fixture
-def answer_register_mixed(
-    store: Store,
-    clock: Clock,
-    fixed_keys: dict[int, KeyPair],
-    register: Callable[..., Result],
-    get_token: Callable[[ClientCredentials], str],
-    other_credentials: ClientCredentials,
-    token: str,
-) -> Result:
+def answer_register_mixed(store, clock, fixed_keys, register, get_token, other_credentials, token):
     """One entry of this client, one of another, an invalid one, and one whose key fails."""
     ours = _read(REQUEST)["domains"][0]
     theirs = {"sign_domain": "example.net", "selector": "sample0001"}
@@ -150,16 +135,14 @@ def answer_register_mixed(
 @pytest.mark.interface("7.3", "500")
 @pytest.mark.usefixtures("store")  # of each kind
 @pytest.mark.parametrize("name", ANSWERS)
-def test_the_service_answers_as_the_fixture_shows(
-    name: str, request: pytest.FixtureRequest
-) -> None:
+def test_the_service_answers_as_the_fixture_shows(name, request):
     answer: Result = request.getfixturevalue(f"answer_{name.replace('-', '_')}")
     assert answer.status_code == STATUSES[name]
     assert _outline(answer.json) == _outline(_read(name))
 
 
 @pytest.mark.interface("2.3", "domains", "several")
-def test_the_items_repeat_what_the_request_states(answer_register_created: Result) -> None:
+def test_the_items_repeat_what_the_request_states(answer_register_created):
     stated = _read(REQUEST)["domains"]
     for entry, item in zip(stated, answer_register_created.json["items"], strict=True):
         assert item["result"]["code"] == "201"
