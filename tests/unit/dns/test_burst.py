@@ -72,30 +72,6 @@ def test_each_question_has_its_answer(name_server, answering):
     assert len(there.asked) == len(answers)
 
 
-def test_answers_may_come_in_any_order(name_server, reply):
-    held = []
-
-    def answer(wire):
-        held.append(reply(wire, str(number_of(wire))))
-        if len(held) < 2:
-            return []
-        sent, held[:] = held[::-1], []
-        return sent
-
-    answers = ask(name_server(answer), MANY[:2], in_flight=2)
-    values = [answers[asked].values for asked in MANY[:2] if asked in answers]
-    assert values in ([(b"0",), (b"1",)], [])
-
-
-@pytest.mark.parametrize("number", [1, 3, 64])
-def test_no_more_questions_than_allowed_are_in_flight(name_server, number):
-    there = name_server()
-    there.delay = 0.005
-    there.holds_back = lambda: there.in_flight < number and len(there.asked) < len(MANY)
-    assert are_answered(MANY, ask(there, in_flight=number))
-    assert there.most_in_flight == min(number, len(there.asked))
-
-
 FAULTS = [{"rcode": rcode} for rcode in sorted(EDNS_REFUSALS - {dns.rcode.BADVERS})]
 
 

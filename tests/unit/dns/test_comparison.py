@@ -69,30 +69,6 @@ def test_dkimpy_verifies_mail_with_every_record_that_is_accepted(signed_mail, ca
 
 
 @pytest.mark.parametrize(
-    "value",
-    [
-        OURS,
-        f"{OURS};",
-        f"{OURS} ; ",
-        f"v=DKIM1;g=*;k=rsa;p={KEY}",
-        f"v=DKIM1; p={KEY}; k=rsa; g=*",
-        f"v = DKIM1 ; k = rsa ; p = {KEY} ;",
-        f"v=DKIM1; g=*; k=rsa; p={KEY[:100]} {KEY[100:]}",
-        f"v=DKIM1; p= {KEY[:1]}  {KEY[1:-1]} {KEY[-1:]}",
-        f"v=DKIM1; p={KEY}",
-        f"k=rsa; p={KEY}",
-        f"p={KEY}",
-        f"{OURS}; s=*",
-        f"{OURS}; t=",
-        f"{OURS}; n=for the newsletter",
-        f"{OURS}; x=unknown; foo_1=bar",
-    ],
-)
-def test_record_with_the_same_meaning_is_published(value):
-    assert compare_values(OURS, [value]) == Finding(PUBLISHED)
-
-
-@pytest.mark.parametrize(
     ("value", "why"),
     [
         (f"{OURS}; t=s", "not as registered: t="),
@@ -157,8 +133,6 @@ def test_a_record_whose_key_is_too_far_behind_is_malformed():
         (f"v=DKIM1; p={KEY[:-1]}", f"the first {len(KEY) - 1} of {len(KEY)} characters of the key"),
         (f"p={KEY[:50]} {KEY[50:70]}", f"the first 70 of {len(KEY)} characters of the key"),
         (OURS[:22], f"the first 19 of {len(OURS) - 3} {CHARACTERS}"),
-        (OURS[:18], f"the first 16 of {len(OURS) - 3} {CHARACTERS}"),
-        (OURS[:3], f"the first 3 of {len(OURS) - 3} {CHARACTERS}"),
         ("v", f"the first 1 of {len(OURS) - 3} {CHARACTERS}"),
         ("v=D  KIM1 ;g", f"the first 9 of {len(OURS) - 3} {CHARACTERS}"),
     ],
@@ -167,46 +141,27 @@ def test_cut_record_is_truncated_wherever_it_was_cut(value, length):
     assert compare_values(OURS, [value]) == Finding(TRUNCATED, f"only {length} are published")
 
 
-@pytest.mark.parametrize("value", [f'"{OURS}"', f"v=DKIM1\\; k=rsa\\; p={KEY}", f'"{OURS[:50]}" "'])
-def test_quotes_or_backslashes_in_the_value_are_malformed(value):
-    finding = compare_values(OURS, [value])
-    assert finding.verdict is MALFORMED
-    assert ("quotation marks" if '"' in value else "backslashes") in finding.reason
-
-
 @pytest.mark.parametrize(
     ("value", "reason"),
     [
         ("", "empty"),
         (f"{OURS}; n=é", "printable ASCII"),
-        (f"{OURS}\udcff", "printable ASCII"),
         (SPF, "not a DKIM key record"),
         ("google-site-verification=abc", "no tag p="),
-        (f"v=dkim1; p={KEY}", "not a DKIM key record"),
-        ("v=DKIM1; k=rsa", "no tag p="),
         (f"{OURS}; k=rsa", "k= occurs twice"),
-        (f"{OURS}; p={KEY}", "p= occurs twice"),
         (f"v=DKIM1;; p={KEY}", "list of tag=value"),
-        (f"v=DKIM1, p={KEY}", "not a DKIM key record"),
         (f"v=DKIM1; p={KEY[:80]}*{KEY[81:]}", "not base64"),
         (f"v=DKIM1; p={KEY[8:]}", "not an RSA key"),
-        (f"{OURS[:9]} {OURS[9:]}; x", "list of tag=value"),
-        (OURS.replace("DKIM1", "DK IM1"), "not a DKIM key record"),
-        (f"v=DKIM1; p={KEY[:80]}A{KEY[80:]}", "not base64"),
         (f"v=DKIM1; p={KEY[:80]}AAAA{KEY[84:200]}", "cut short"),
         (f"v=DKIM1; p={BARE_KEY}", "our key in an encoding that some verifiers cannot read"),
-        ("v=DKIM1; k=rsa; p=11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=", "not an RSA key"),
+        (f'"{OURS[:50]}" "', "quotation marks"),
+        (f"v=DKIM1\\; k=rsa\\; p={KEY}", "backslashes"),
     ],
 )
 def test_record_that_verifiers_cannot_read_is_malformed(value, reason):
     finding = compare_values(OURS, [value])
     assert finding.verdict is MALFORMED
     assert reason in finding.reason
-
-
-@pytest.mark.parametrize("value", ["v=DKIM1; p=", "p=", "p= ;", "v=DKIM1; g=*; k=rsa; p="])
-def test_empty_key_is_revoked(value):
-    assert compare_values(OURS, [value]).verdict is Verdict.REVOKED
 
 
 def test_no_record_is_missing():
@@ -217,10 +172,8 @@ def test_no_record_is_missing():
     ("values", "reason"),
     [
         ([OURS, SPF], "2 TXT records, one of them ours"),
-        ([SPF, OURS], "2 TXT records, one of them ours"),
         ([SPF, f"p={OTHER_KEY}"], "2 TXT records, none of them ours"),
         ([SPF, OURS, "v=DKIM1; p="], "3 TXT records, one of them ours"),
-        (["", "x", "y"], "3 TXT records, none of them ours"),
     ],
 )
 def test_several_records_are_duplicate_and_the_reason_says_whether_ours_is_one(values, reason):

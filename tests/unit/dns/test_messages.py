@@ -26,7 +26,6 @@ from dkimctl.dns.messages import (
     encode,
     make_question,
     make_txt_question,
-    rcode_text,
     to_text,
 )
 
@@ -140,14 +139,6 @@ def test_wrong_length_is_no_answer(strings, cut, grown):
 def test_question_is_compared_without_case():
     wire = response(txt([b"x"])).to_wire().replace(b"example", b"eXaMPLE")
     assert decode(wire, ASKED).values == (b"x",)
-
-
-@pytest.mark.parametrize("rcode", ["NOERROR", "NXDOMAIN"])
-def test_negative_answer_names_the_zone(rcode):
-    answer = read(authority=[record("Example.com", "SOA", SOA)], rcode=rcode)
-    assert (answer.values, answer.zone, answer.delegated) == ((), "example.com", "")
-    assert rcode_text(answer.rcode) == rcode
-    assert answer.is_authoritative
 
 
 @pytest.mark.parametrize("rcode", ["NOERROR", "NXDOMAIN"])

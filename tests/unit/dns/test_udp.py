@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 
-import dns.message
 import pytest
 
 from dkimctl.dns.messages import make_txt_question
@@ -21,10 +20,6 @@ def ask(there, *, number=1):
             return await asyncio.gather(*(server.ask(ASKED) for _ in range(number)))
 
     return asyncio.run(work())
-
-
-def uses_edns(wire: bytes) -> bool:
-    return dns.message.from_wire(wire).edns >= 0
 
 
 @pytest.mark.parametrize("tries", [2, 3])
@@ -62,9 +57,3 @@ def test_each_question_has_a_new_id_and_port(noting):
     ask(there, number=8)
     assert len(noting.ports) == 8
     assert len({wire[:2] for wire in there.asked}) > 6
-
-
-def test_only_the_last_try_is_without_edns(name_server, reply):
-    there = name_server(lambda wire: () if uses_edns(wire) else [reply(wire)])
-    assert ask(there)[0].values == (b"v=DKIM1",)
-    assert [uses_edns(wire) for wire in there.asked] == [True, True, False]

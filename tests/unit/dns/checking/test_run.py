@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from itertools import pairwise
-from unittest import mock
 
 import pytest
 from hypothesis import given
@@ -79,15 +77,6 @@ def test_last_round_is_when_time_is_up():
     assert world.repeat(10) == [PUBLISHED, PUBLISHED, MISSING]
     assert [when for when, _ in world.rounds] == [0, 2, 5, 9.5, 10]
     assert world.pauses == [2, 3, 4.5, 0.5]
-
-
-def test_intervals_grow_up_to_a_minute():
-    world = World(NEVER)
-    world.repeat(900)
-    seconds = world.pauses[:-1]
-    assert seconds[:3] == [2, 3, 4.5]
-    assert seconds[-1] == max(seconds) == 60
-    assert all(before < after <= before * 1.5 or after == 60 for before, after in pairwise(seconds))
 
 
 @given(
