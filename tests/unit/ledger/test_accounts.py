@@ -171,17 +171,6 @@ def test_the_times_of_a_key_are_those_of_the_answer_that_is_kept(under, opened, 
     assert opened(Ledger.histories)[KEY] == KeyHistory(second(1_900_000_000), None, "s0")
 
 
-def test_what_one_account_lacks_of_a_history_the_other_has(under, opened):
-    with under(URL, 1_800_000_000) as ledger:
-        ledger.record([OLDER])
-        ledger.note_looks({KEY: "published"})
-    with under(f"{URL}:443", 1_900_000_000) as ledger:
-        ledger.record([NEWER._replace(code="409")])
-        ledger.note_replacements({KEY: "s0"})
-    history = opened(Ledger.histories)[KEY]
-    assert history == KeyHistory(second(1_900_000_000), None, "s0")
-
-
 def test_an_intent_that_is_repeated_or_answered_in_another_account_is_closed(under, opened):
     sent = (
         [("example.com", "s1"), ("example.com", None), ("a.example", None)],

@@ -31,25 +31,6 @@ def registered(ledger):
     return {one.selector: one for one in ledger.all()}
 
 
-def test_a_retired_key_is_closed_and_remembered(ledger):
-    ledger.retire({registered(ledger)["old"]: "new"})
-    assert registered(ledger).keys() == {"new"}
-    assert ledger.histories().keys() == {NEW}
-    [closed] = ledger.closed_keys()
-    assert (closed.key, closed.third_party, closed.replaced_by) == (OLD, 1, "new")
-    assert closed.created_at == datetime(2026, 1, 1, tzinfo=UTC)
-    assert closed.started_at == datetime(2026, 1, 2, tzinfo=UTC)
-    assert closed.closed_at == NOW
-
-
-def test_a_key_that_is_registered_again_is_no_longer_closed(ledger):
-    old = registered(ledger)["old"]
-    ledger.retire({old: "new"})
-    ledger.record([old])
-    assert ledger.closed_keys() == []
-    assert registered(ledger).keys() == {"old", "new"}
-
-
 def test_keys_that_were_begun_are_those_without_a_registration(ledger):
     begun = key_of("Example.com", "next")
     ledger.note_replacements({begun: "new"})

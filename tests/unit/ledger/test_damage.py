@@ -240,11 +240,6 @@ def test_other_errors_move_nothing(filled):
     assert names(filled) == ["ledger.db"]
 
 
-def test_a_sound_ledger_passes(filled, account):
-    use(filled, account)
-    assert names(filled) == ["ledger.db"]
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege on Windows")
 @pytest.mark.parametrize("damage", [True, False])
 def test_a_symbolic_link_is_refused_and_what_it_names_is_not_moved(

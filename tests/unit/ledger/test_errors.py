@@ -51,20 +51,8 @@ def test_a_full_disk_loses_nothing_that_was_committed(
         small_disk.relieve()
         more = make_registration("more.example")
         ledger.record([more])
-        assert list(ledger.all()) == [*stored, more]
     with read(path=on_disk) as reader:
         assert list(reader.all()) == [*stored, more]
-
-
-def test_a_ledger_on_a_full_disk_can_be_read_after_the_run(
-    small_disk, on_disk, write, read, make_registration
-):
-    small_disk.fill(leaving=300_000)
-    with write(path=on_disk) as ledger:
-        stored, _ = fill_up(ledger, make_registration)
-    small_disk.fill(leaving=0)
-    with read(path=on_disk) as reader:
-        assert list(reader.all()) == stored
 
 
 def test_a_closed_ledger_can_be_read_without_any_free_space(

@@ -28,20 +28,6 @@ def ledger(write, clock):
         yield ledger
 
 
-def test_the_next_run_knows_an_open_request_and_its_time(ledger, read):
-    ledger.commit(begun=[[DomainSpec("b.example", "s1"), DomainSpec("a.example")]])
-    ledger.commit(begun=[[DomainSpec("b.example", "s2")]])
-    expected = [
-        Intent("b.example", "s1", "2026-11-21T12:00:00+00:00"),
-        Intent("a.example", None, "2026-11-21T12:00:00+00:00"),
-        Intent("b.example", "s2", "2026-11-21T12:01:00+00:00"),
-    ]
-    with read() as reader:
-        assert reader.intents() == expected
-        assert reader.intents_of("B.Example") == [expected[0], expected[2]]
-        assert reader.intents_of("c.example") == []
-
-
 def test_what_another_account_has_does_not_answer_a_request_without_selector(ledger):
     """Its key may be registered, under a selector that the service chose."""
     ledger.commit(begun=[[DomainSpec("a.example", "s1"), DomainSpec("a.example")]])

@@ -10,25 +10,7 @@ import pytest
 
 from dkimctl.errors import LedgerError
 from dkimctl.ledger.ledger import Ledger
-from dkimctl.models.registration import DnsRecord, DomainSpec, Registration, key_of
-
-
-def test_recorded_registrations_are_there_after_reopening(write, read, make_registration):
-    full = make_registration(
-        "b.example",
-        start_date="2027-01-01T00:00+00:00",
-        default=0,
-        enable=False,
-        regist_date="2026-11-21T10:15:30+09:00",
-    )
-    bare = Registration("a.example", "s1", code="409", message="already registered")
-    with write() as ledger:
-        ledger.record([full])
-        ledger.record([bare])
-    with read() as ledger:
-        assert list(ledger.all()) == [bare, full]
-        assert ledger.of_domain("b.example") == [full]
-        assert ledger.of_domain("c.example") == []
+from dkimctl.models.registration import DnsRecord, DomainSpec, key_of
 
 
 def test_a_registration_without_a_record_is_ours_unless_the_service_gave_no_data(
@@ -46,16 +28,6 @@ def test_a_registration_without_a_record_is_ours_unless_the_service_gave_no_data
             "a.example",
             "b.example",
         }
-
-
-def test_the_registrations_of_a_domain_are_in_the_order_of_their_answers(write, make_registration):
-    """The newest is the one that an entry without selector stands for."""
-    selectors = ["s2", "s10", "a", "s1"]
-    with write() as ledger:
-        for selector in selectors:
-            ledger.record([make_registration(selector=selector)])
-    with write() as ledger:
-        assert [one.selector for one in ledger.of_domain("example.com")] == selectors
 
 
 def test_accounts_do_not_see_each_other(write, make_registration):
@@ -113,24 +85,3 @@ def test_invalid_utf8_in_a_text_column_is_reported(write, path, make_registratio
         other.close()
         with pytest.raises(LedgerError, match="cannot use the ledger"):
             list(ledger.all())
-
-
-@pytest.mark.parametrize("name", ["a b#c%41&d=é", "what?mode=memory"])
-def test_any_directory_name_works(write, read, tmp_path, make_registration, name):
-    if sys.platform == "win32" and "?" in name:
-        pytest.skip("not a file name on Windows")
-    path = tmp_path / name / "ledger.db"
-    with write(path=path) as ledger:
-        ledger.record([make_registration()])
-        assert path.exists()
-        with read(path=path) as reader:
-            assert list(reader.all()) == [make_registration()]
-
-
-def test_a_relative_path_works(write, read, tmp_path, monkeypatch, make_registration):
-    monkeypatch.chdir(tmp_path)
-    relative = tmp_path.relative_to(tmp_path) / "ledger.db"
-    with write(path=relative) as ledger:
-        ledger.record([make_registration()])
-    with read(path=tmp_path / "ledger.db") as ledger:
-        assert list(ledger.all()) == [make_registration()]

@@ -50,10 +50,6 @@ def test_start_too_soon_for_dns_gives_a_warning():
     assert "check-dns" in soon
 
 
-def test_good_specs_give_no_warning():
-    assert warnings(load("- a.example", defaults={"key_len": 2048, "enable": False}), NOW) == []
-
-
 def test_example_file_shows_the_forms_and_gives_no_warning():
     specs = read_specs(str(ROOT / "domains.example.yaml"))
     assert [spec.sign_domain for spec in specs] == [

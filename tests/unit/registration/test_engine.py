@@ -27,15 +27,6 @@ def test_a_second_run_sends_nothing_and_gives_the_same_results(
     assert [result.registration for result in again] == [result.registration for result in created]
 
 
-def test_results_keep_the_order_of_the_file_though_batches_do_not(ledger, service, make_run):
-    specs = [DomainSpec(f"d{n}.example", None if n % 3 else "s1") for n in range(20)]
-    server = service()
-    results = make_run(server.send, batch_size=4).run(specs)
-    assert [result.registration.sign_domain for result in results] == [s.sign_domain for s in specs]
-    assert all(len({spec.selector is None for spec in batch}) == 1 for batch in server.batches)
-    assert sum(map(len, server.batches)) == 20
-
-
 def test_results_are_emitted_when_known_and_after_they_are_in_the_ledger(
     ledger, service, make_run, entries
 ):
@@ -53,18 +44,6 @@ def test_an_entry_that_differs_from_the_ledger_is_not_sent(ledger, service, make
     (result,) = make_run(server.send, batch_size=9).run([asked])
     assert result.outcome is Outcome.DIFFERS
     assert len(server.batches) == 1
-
-
-def test_refresh_asks_again_with_the_ledgers_selector(ledger, service, make_registration, make_run):
-    first = service()
-    specs = [DomainSpec("a.example"), DomainSpec("b.example")]
-    make_run(first.send, batch_size=9).run(specs[:1])
-    answer = make_registration("a.example", "chosen0", code="409")
-    server = service(None, Reply((answer,)))
-    results = make_run(server.send, batch_size=9, refresh=True).run(specs)
-    sent = {spec.sign_domain: spec.selector for batch in server.batches for spec in batch}
-    assert sent == {"a.example": "chosen0", "b.example": None}
-    assert len(results) == 2
 
 
 @pytest.mark.parametrize(
@@ -145,15 +124,6 @@ def test_a_refresh_keeps_fields_that_its_answer_leaves_out(
     assert (kept.enable, kept.regist_date) == (False, first.regist_date)
 
 
-@pytest.mark.parametrize("code", ["400", "500"])
-def test_refused_entries_are_not_stored(
-    ledger, service, make_registration, make_run, entries, code
-):
-    refused = make_registration("d0.example", "s1", code=code, record=None)
-    make_run(service(*[Reply((refused,))] * 4).send).run(entries(1))
-    assert list(ledger.all()) == []
-
-
 def test_stray_items_and_faults_are_reported(
     ledger, service, make_registration, make_run, entries, outcomes_of
 ):
@@ -184,34 +154,6 @@ def test_requests_run_in_parallel_after_a_first_one_alone(service, make_run, ent
     assert len(server.batches) == 30
     assert seen[:2] == [1, 1]  # one more for each answer
     assert max(seen) == 4
-
-
-def test_results_keep_the_order_of_the_file_whatever_the_order_of_answers(
-    service, make_run, entries
-):
-    server = service()
-
-    def send(specs):
-        reply = server.send(specs)
-        time.sleep(0.02 if specs[0].sign_domain.endswith("0.example") else 0)
-        return reply
-
-    specs = entries(60)
-    results = make_run(send, batch_size=1, concurrency=8).run(specs)
-    assert [found.registration.sign_domain for found in results] == [s.sign_domain for s in specs]
-
-
-def test_entries_in_the_ledger_need_no_connection(make_run, service, entries):
-    make_run(service().send).run(entries(3))
-
-    class Unreachable:
-        def __call__(self, specs):
-            raise AssertionError("something was sent")
-
-    again = make_run(Unreachable())
-    assert len(again.run(entries(3))) == 3
-    assert not again.engine.may_have_reached_service
-    assert len(again.observer.results) == 3
 
 
 def test_a_defect_in_a_worker_thread_is_raised(make_run, entries):

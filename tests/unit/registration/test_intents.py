@@ -78,17 +78,6 @@ def test_only_repeatable_batches_are_recorded_ahead(
     assert open_intents(path) == set()
 
 
-def test_an_answer_is_in_the_ledger_before_it_is_emitted(service, make_run, entries, path):
-    kept = []
-    results = make_run(service().send, batch_size=2).run(
-        entries(6), lambda result: kept.append(answers(path))
-    )
-    assert all(
-        result.registration.sign_domain in domains
-        for result, domains in zip(results, kept, strict=True)
-    )
-
-
 @pytest.mark.parametrize("selector", ["s1", None])
 @pytest.mark.parametrize("error", [NotProcessed("x"), Throttled("x", retry_after=0.0)])
 def test_a_batch_that_waits_after_a_refusal_has_no_intent(

@@ -50,14 +50,6 @@ def test_items_that_were_not_requested_are_strays():
     assert matched.strays == items
 
 
-def test_the_first_item_for_an_entry_counts():
-    specs = [DomainSpec("a.example")]
-    items = [Registration("a.example", "one"), Registration("a.example", "two")]
-    matched = match(specs, items)
-    assert matched.answers == items[:1]
-    assert matched.strays == items[1:]
-
-
 def test_of_two_items_for_an_entry_the_first_with_a_record_counts(make_registration):
     """Neither a later key, nor an error beside it, may take its place."""
     specs = [DomainSpec("a.example", "s")]

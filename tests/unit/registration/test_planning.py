@@ -6,19 +6,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from dkimctl.ledger.ledger import Ledger
 from dkimctl.models.registration import DomainSpec, Outcome
 from dkimctl.registration.preflight import Planner
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 WITHOUT = DomainSpec("example.com", None, 2048, "2027-01-01T00:00+00:00")
-
-
-@pytest.fixture
-def ledger(tmp_path):
-    path = tmp_path / "ledger.db"
-    with Ledger.open(path, base_url="https://x.example", client_id="me") as ledger:
-        yield ledger
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 import pytest
 
 from dkimctl.errors import UsageError
-from dkimctl.ledger.ledger import Ledger
 from dkimctl.models.registration import DomainSpec
 from dkimctl.registration.preflight import Planner, inspect_entries
 
@@ -15,13 +14,6 @@ NOW = datetime(2026, 11, 21, tzinfo=UTC)
 PAST, FUTURE = "2026-11-21T00:00+00:00", "2026-11-22T00:00+00:00"
 SHORT = DomainSpec("example.com", "s1", start_date=FUTURE)
 SUCCESSOR = DomainSpec("example.com", "s2", 2048, PAST, replaces="s1")
-
-
-@pytest.fixture
-def ledger(tmp_path):
-    path = tmp_path / "ledger.db"
-    with Ledger.open(path, base_url="https://x.example", client_id="me") as ledger:
-        yield ledger
 
 
 def said(ledger, *specs, **options) -> list[str]:

@@ -47,19 +47,6 @@ class TestWithSelector:
         assert len(run.channel.waits) == failures
         assert run.engine.stopped is None
 
-    def test_an_entry_registered_by_a_lost_request_exists_on_retry(
-        self, service, make_run, entries, outcomes_of
-    ):
-        server = service()
-
-        def lose_the_answer(specs):
-            server.answer(specs)
-            raise LOST
-
-        server.script = iter([lose_the_answer])
-        assert outcomes_of(make_run(server.send).run(entries(3))) == ["exists"] * 3
-        assert len(server.registered) == 3
-
     def test_only_unanswered_entries_are_retried(
         self, ledger, service, make_run, entries, outcomes_of, make_registration
     ):

@@ -59,34 +59,11 @@ def test_a_backoff_ends_at_once(ledger, service, make_run, entries, outcomes_of)
     assert len(server.batches) == 1
 
 
-def test_a_stop_before_anything_was_sent(service, make_run, entries, outcomes_of):
-    server = service()
-    run = make_run(server.send)
-    run.engine.stop()
-    assert outcomes_of(run.run(entries(2))) == ["pending"] * 2
-    assert server.batches == []
-
-
 def test_entries_in_the_ledger_are_still_emitted(service, make_run, entries, outcomes_of):
     make_run(service().send).run(entries(3))
     run = make_run(service().send)
     run.engine.stop()
     assert outcomes_of(run.run(entries(5))) == ["exists"] * 3 + ["pending"] * 2
-
-
-def test_the_next_run_sends_the_rest(service, make_run, entries, outcomes_of):
-    server = service()
-
-    def send(specs):
-        if len(server.batches) == 3:
-            run.engine.stop()
-        return server.send(specs)
-
-    run = make_run(send, batch_size=1, concurrency=2)
-    run.run(entries(9))
-    assert set(outcomes_of(make_run(server.send).run(entries(9)))) == {"exists", "created"}
-    sent = [domain for batch in server.sent for domain in batch]
-    assert sorted(sent) == sorted(spec.sign_domain for spec in entries(9))
 
 
 @pytest.mark.parametrize("concurrency", [1, 4])
