@@ -183,13 +183,6 @@ def test_errors_are_coloured_as_asked(told, line):
     assert "\x1b" not in told(line)[2]
 
 
-@pytest.mark.parametrize("line", ["--color red status", "status --color red", "--color=red --help"])
-def test_an_unknown_colour_choice_is_a_usage_error(told, line):
-    status, out, err = told(line)
-    assert (status, out) == (2, "")
-    assert "invalid value for '--color': it is not one of auto, always, never" in err
-
-
 def test_the_short_forms(told, tmp_path):
     (tmp_path / "one.yaml").write_text("[]", encoding="utf-8")
     assert told("-V") == told("--version")

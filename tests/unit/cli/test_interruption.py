@@ -42,20 +42,6 @@ def test_the_first_signal_stops_and_later_ones_interrupt(number, calls):
     assert calls == ["stop"]
 
 
-def test_the_second_signal_may_be_another(calls):
-    with stopping(lambda: calls.append("stop")):
-        signal.raise_signal(signal.SIGTERM)
-        with pytest.raises(KeyboardInterrupt):
-            signal.raise_signal(signal.SIGINT)
-    assert calls == ["stop"]
-
-
-def test_without_a_signal_nothing_is_stopped(calls):
-    with stopping(lambda: calls.append("stop")):
-        pass
-    assert calls == []
-
-
 @pytest.mark.parametrize("error", [None, ValueError, KeyboardInterrupt])
 def test_the_previous_handlers_are_restored(handlers, calls, error):
     with contextlib.suppress(ValueError, KeyboardInterrupt), stopping(lambda: calls.append(1)):

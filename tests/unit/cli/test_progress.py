@@ -9,8 +9,6 @@ import sys
 from contextlib import redirect_stderr
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from dkimctl.cli.output.streams import Color, Reporter
 from dkimctl.cli.progress import CheckProgress, RegistrationProgress
@@ -111,20 +109,6 @@ def test_other_outcomes_than_created_and_exists_need_attention(watch, clock, out
     )
 
 
-def test_waiting_entries_are_counted_until_they_are_tried_again(watch, clock):
-    def work(progress, reporter):
-        clock.now += 5
-        progress.waiting(50, 2, "503")
-        progress.waiting(100, 8, "503")
-        clock.now += 5
-        progress.settled(results(1))
-        clock.now += 5
-        progress.tick()
-
-    counts = re.findall(r"(\d+) waiting", watch(work, verbose=True))
-    assert counts == ["50", "100", "0"]
-
-
 def test_entries_from_the_ledger_do_not_count_in_the_rate(watch, clock):
     def work(progress, reporter):
         progress.settled(results(40_000))
@@ -197,37 +181,6 @@ def test_error_leaves_the_terminal_clean(watch, clock):
         watch(work, stream=stream)
     assert screen(stream.getvalue()) == ["begun"]
     assert stream.getvalue().rfind("\x1b[?25h") > stream.getvalue().rfind("\x1b[?25l")
-
-
-_TIME = r"(\d+ h )?(\d+ min)?( ?\d+ s)?"
-
-
-_ANY_LINE = re.compile(
-    rf"dkimctl: (waiting {_TIME} for \d+ domains?: 503|\d+ of \d+ done, \d+ needs? attention, "
-    rf"\d+ waiting, \d+(\.\d)? a second(, {_TIME} left)?)"
-)
-
-
-@given(
-    total=st.integers(0, 10**6),
-    steps=st.lists(st.tuples(st.floats(0, 1e6), st.integers(0, 100), st.floats(0, 1e4))),
-    is_terminal=st.booleans(),
-)
-def test_any_numbers_are_shown(total, steps, is_terminal):
-    clock = Clock()
-    with (
-        redirect_stderr(Terminal() if is_terminal else io.StringIO()) as stream,
-        RegistrationProgress(
-            total, Reporter(), verbose=True, may_draw=True, clock=clock
-        ) as progress,
-    ):
-        for passed, count, seconds in steps:
-            clock.now += passed
-            progress.settled(results(count))
-            progress.waiting(count, seconds, "503")
-            progress.tick()
-    for line in screen(stream.getvalue()):
-        assert _ANY_LINE.fullmatch(line)
 
 
 _LINE = "[bold]domain[/] :smile: " + " ".join(f"word{number}" for number in range(60)) + " end"
@@ -411,13 +364,6 @@ def test_quiet_writes_nothing(look, options):
     assert look(rounds(THREE, checks_of(a=PUBLISHED, c=PUBLISHED)), **options) == ""
 
 
-def test_pause_is_as_long_as_asked_for_with_and_without_a_terminal(look, clock):
-    for stream in (io.StringIO(), Terminal()):
-        begun = clock.now
-        look(rounds(THREE, checks_of(a=MISSING)), stream=stream)
-        assert clock.now == pytest.approx(begun + 5)
-
-
 def test_sleep_that_ends_early_is_continued(clock):
     def nap(seconds):
         clock.sleep(min(seconds, 1.5))
@@ -428,35 +374,10 @@ def test_sleep_that_ends_early_is_continued(clock):
     assert clock.sleeps == [1.5, 1.5, 1]
 
 
-def test_long_round_draws_how_many_are_checked(look, clock):
-    def work(progress):
-        for check in THREE * 10:
-            clock.now += 0.1
-            progress.checked(check)
-
-    texts = drawn(look(work, stream=Terminal()))
-    assert texts[0] == "10 checked"
-    assert texts[-1] == "30 checked" or texts[-1] == "29 checked"
-    assert len(texts) < 25
-
-
 def test_pause_is_drawn_second_by_second(look):
     texts = drawn(look(rounds(THREE, checks_of(a=PUBLISHED)), stream=Terminal()))
     waits = [f"1 of 3 published, next check in {left} s" for left in (5, 4, 3, 2, 1)]
     assert [text for text in dict.fromkeys(texts) if "next" in text] == waits
-
-
-def test_later_round_counts_all_records(look, clock):
-    def work(progress):
-        for check in THREE:
-            progress.checked(check)
-        progress.pause(1, THREE)
-        for check in checks_of(a=PUBLISHED, c=PUBLISHED):
-            clock.now += 1
-            progress.checked(check)
-
-    texts = list(dict.fromkeys(drawn(look(work, stream=Terminal()))))
-    assert texts[-2:] == ["2/3 checked", "3/3 checked"]
 
 
 @pytest.mark.parametrize("room", [0, 500, 1500])

@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from dkimctl.dns.verdicts import Finding, ServerFinding, Urgency, Verdict
+from dkimctl.dns.verdicts import Finding, ServerFinding, Verdict
 from dkimctl.render.renderer import CheckFormat
 from rendering import HOSTILE, HOSTILE_CHECK, check_of, render_checks
 
@@ -22,38 +22,6 @@ def test_json_is_printable_ascii(fmt):
     for key in ("sign_domain", "selector", "fqdn", "reason", "alias", "start_date"):
         assert item[key] == HOSTILE
     assert item["servers"] == [{"server": HOSTILE, "verdict": "mismatch", "reason": HOSTILE}]
-
-
-def test_json_has_every_field_of_a_check(every_verdict):
-    servers = (
-        ServerFinding("ns1.test (192.0.2.1)", Finding(Verdict.PUBLISHED)),
-        ServerFinding("ns2.test (2001:db8::1)", Finding(Verdict.NO_ANSWER, "it does not answer")),
-    )
-    check = check_of(
-        Verdict.NO_ANSWER, "published elsewhere", servers=servers, alias="k.example.net",
-        urgency=Urgency.SOON, enable=None, start_date=None,
-    )  # fmt: skip
-    document = json.loads(render_checks(CheckFormat.JSON, [*every_verdict, check]))
-    assert document["count"] == len(document["items"]) == len(every_verdict) + 1
-    assert document["items"][-1] == {
-        "sign_domain": "example.com",
-        "selector": "s1",
-        "fqdn": "s1._domainkey.example.com",
-        "verdict": "no answer",
-        "reason": "published elsewhere",
-        "alias": "k.example.net",
-        "urgency": "soon",
-        "start_date": None,
-        "enable": None,
-        "servers": [
-            {"server": "ns1.test (192.0.2.1)", "verdict": "published", "reason": ""},
-            {
-                "server": "ns2.test (2001:db8::1)",
-                "verdict": "no answer",
-                "reason": "it does not answer",
-            },
-        ],
-    }
 
 
 def test_csv_is_read_back(every_verdict):

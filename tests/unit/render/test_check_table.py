@@ -117,15 +117,6 @@ def test_rows_of_another_urgency_or_reason_are_not_alike():
     assert lines[-1].startswith("3 rows like those above are not shown")
 
 
-def test_good_rows_and_rows_that_are_alike_are_counted_together():
-    checks = [check_of(), *refused(22)]
-    text = table_of(*checks, width=120, only_attention=True, most_alike=20)
-    assert text.endswith(
-        "1 row that needs no attention and 2 rows like those above are not shown; --format table "
-        "shows all\n"
-    )
-
-
 def test_quietly_only_bad_rows_are_shown():
     assert table_of(*[check_of()] * 3, only_attention=True, quiet=True) == ""
     text = table_of(check_of(), *refused(1), width=120, only_attention=True, quiet=True)

@@ -6,8 +6,6 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -20,37 +18,11 @@ from documents import PAGES
 from rendering import render_text
 
 
-def parsed(*results: Result) -> Any:
+def parsed(*results):
     return json.loads(render_text(Format.JSON, results))
 
 
-def test_an_item_has_the_shape_of_the_service(result: Callable[..., Result]) -> None:
-    created = result()
-    assert parsed(created) == {
-        "items": [
-            {
-                "result": {"code": "201", "message": "created"},
-                "sign_domain": "example.com",
-                "selector": "s1",
-                "key_len": 2048,
-                "start_date": "2026-03-01T00:00+09:00",
-                "default": 0,
-                "enable": True,
-                "setting_values": {
-                    "fqdn": "s1._domainkey.example.com",
-                    "type": "TXT",
-                    "value": created.registration.record.value,
-                },
-                "regist_date": "2026-02-01T10:00:00+09:00",
-                "outcome": "created",
-            }
-        ],
-        "count": 1,
-        "total": 1,
-    }
-
-
-def test_fields_that_the_service_omitted_are_omitted() -> None:
+def test_fields_that_the_service_omitted_are_omitted():
     taken = Result(Registration("example.com", "s1", code="409"), Outcome.TAKEN)
     assert parsed(taken)["items"] == [
         {
@@ -62,29 +34,27 @@ def test_fields_that_the_service_omitted_are_omitted() -> None:
     ]
 
 
-def test_without_an_answer_result_is_null() -> None:
+def test_without_an_answer_result_is_null():
     unknown = Result(Registration("example.com"), Outcome.UNKNOWN, "no answer came")
     assert parsed(unknown)["items"] == [
         {"result": None, "sign_domain": "example.com", "outcome": "unknown"}
     ]
 
 
-def test_an_answer_with_an_empty_code_is_not_null() -> None:
+def test_an_answer_with_an_empty_code_is_not_null():
     failed = Result(Registration("example.com", "s1", code="", message="?"), Outcome.FAILED)
     (item,) = parsed(failed)["items"]
     assert item["result"] == {"code": "", "message": "?"}
 
 
-def test_jsonl_has_the_same_items_one_on_each_line(every_outcome: list[Result]) -> None:
+def test_jsonl_has_the_same_items_one_on_each_line(every_outcome):
     lines = render_text(Format.JSONL, every_outcome).splitlines()
     assert [json.loads(line) for line in lines] == parsed(*every_outcome)["items"]
 
 
 @pytest.mark.parametrize("fmt", [Format.JSON, Format.JSONL])
 @given(text=st.text(st.characters()))
-def test_any_text_is_read_back_and_output_is_printable_ascii(
-    result: Callable[..., Result], fmt: Format, text: str
-) -> None:
+def test_any_text_is_read_back_and_output_is_printable_ascii(result, fmt, text):
     record = DnsRecord(text, text, text)
     [*lines] = render_text(fmt, [result(message=text, record=record)]).split("\n")
     assert all(char.isascii() and char.isprintable() for line in lines for char in line)
@@ -102,12 +72,12 @@ TEXTS = st.text(st.sampled_from(f"{STARTS};|,\t\r\n\"' \xa0\u3000a1\\"), max_siz
 [UNDO] = re.findall(r"^    (re\.sub\(.*, cell\))$", PAGES["dns-recipes.md"], re.MULTILINE)
 
 
-def render(*cells: object) -> str:
+def render(*cells):
     """A line of CSV."""
     return "".join(render_all(CsvRenderer([], lambda item: item), [cells])).split("\n", 1)[1]
 
 
-def test_every_result_has_a_line_and_only_publishable_ones_a_value(every_outcome) -> None:
+def test_every_result_has_a_line_and_only_publishable_ones_a_value(every_outcome):
     lines = render_text(Format.CSV, every_outcome).splitlines()
     assert len(lines) == 1 + len(every_outcome)
     rows = list(csv.DictReader(lines))
@@ -119,7 +89,7 @@ def test_every_result_has_a_line_and_only_publishable_ones_a_value(every_outcome
 
 
 @given(message=st.text(st.characters(), max_size=30))
-def test_cells_hold_no_formula_line_break_or_control_character(result, message: str) -> None:
+def test_cells_hold_no_formula_line_break_or_control_character(result, message):
     text = render_text(Format.CSV, [result(message=message)])
     assert text.count("\n") == 2
     assert all(char.isprintable() or char in "\n\u00a0\u3000" for char in text)

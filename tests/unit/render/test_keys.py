@@ -162,22 +162,6 @@ def test_times_are_short(time, text):
     assert short_time(time) == text
 
 
-def test_json():
-    document = json.loads(render(KeyFormat.JSON, [*KEYS, ODD]))
-    assert document["count"] == 4
-    assert document["items"][1] == {
-        "sign_domain": "xn--r8jz45g.jp", "name": "例え.jp", "selector": "s20270701",
-        "key_len": 2048, "age_days": 100, "created_at": "2026-08-13T12:00:00+00:00",
-        "starts_at": "2026-08-13T12:00:00+00:00", "enable": True, "state": "missing",
-        "looked_at": "2026-11-21T07:00:00+00:00", "stage": "signing",
-        "since": "2026-08-13T12:00:00+00:00", "next": "publish",
-        "due": "2026-11-21T12:00:00+00:00", "urgency": "signing",
-        "note": "it was never seen published", "fqdn": "s20270701._domainkey.xn--r8jz45g.jp",
-        "published_at": "2026-08-13T12:00:00+00:00", "replaced_at": None, "removable_at": None,
-        "removed_at": None,
-    }  # fmt: skip
-
-
 def test_csv_has_the_same_fields():
     rows = [*csv.DictReader(io.StringIO(render(KeyFormat.CSV, [*KEYS, ODD])))]
     assert tuple(rows[0]) == KEY_COLUMNS

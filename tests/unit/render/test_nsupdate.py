@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import itertools
-from collections.abc import Iterable, Sequence
 
 import dns.name
 import dns.rrset
@@ -16,19 +15,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dkimctl.errors import UsageError
-from dkimctl.models.registration import DnsRecord, Result
+from dkimctl.models.registration import DnsRecord
 from dkimctl.render.nsupdate import NsupdateRenderer
 from dkimctl.render.renderer import Format, render_all
 from rendering import RECORDS, render_text
 
 
-def deletions_of(results: Sequence[Result], zones: Sequence[str] = ()) -> str:
+def deletions_of(results, zones=()):
     return "".join(render_all(NsupdateRenderer(zones, ttl=None), results))
 
 
 @given(records=RECORDS)
 @pytest.mark.parametrize("zones", [[], ["example.com"]])
-def test_the_script_replaces_only_the_txt_rrset_of_each_name(results, zones, records) -> None:
+def test_the_script_replaces_only_the_txt_rrset_of_each_name(results, zones, records):
     lines = render_text(Format.NSUPDATE, results(records), ttl=60, zones=zones).splitlines()
     added = []
     for line in lines:
@@ -49,7 +48,7 @@ def test_the_script_replaces_only_the_txt_rrset_of_each_name(results, zones, rec
     assert lines[-1] == "send"
 
 
-def test_only_sound_records_are_deleted_and_only_in_the_zones(every_outcome) -> None:
+def test_only_sound_records_are_deleted_and_only_in_the_zones(every_outcome):
     text = deletions_of(every_outcome)
     sound = ("created", "exists", "differs", "retired")
     assert text == "".join(
@@ -65,7 +64,7 @@ LONG_LABEL = "x" * 60 + "."
 MAX_MESSAGE = 65_535  # RFC 1035 section 4.2.2
 
 
-def updates_of(script: str) -> list[list[dns.rrset.RRset]]:
+def updates_of(script):
     """The changes of each update, as dnspython reads the script."""
     updates = []
     for update in script.split("send\n")[:-1]:
@@ -82,7 +81,7 @@ def updates_of(script: str) -> list[list[dns.rrset.RRset]]:
     return updates
 
 
-def size_of(changes: Sequence[dns.rrset.RRset]) -> int:
+def size_of(changes):
     """The octets of an update without compression of names, signed with a long name."""
     rest = dns.update.UpdateMessage("example.com")
     rest.use_tsig(LONGEST_KEY)
@@ -92,7 +91,7 @@ def size_of(changes: Sequence[dns.rrset.RRset]) -> int:
     return len(rest.to_wire()) + len(wire.getvalue())
 
 
-def records_of(sizes: Iterable[int], depths: Iterable[int] = (0,)) -> list[DnsRecord]:
+def records_of(sizes, depths=(0,)):
     """Records whose values have these sizes, with so many long labels in their names."""
     return [
         DnsRecord(f"s{n}._domainkey.{LONG_LABEL * depth}example.com", "TXT", "v" * size)
@@ -106,7 +105,7 @@ def records_of(sizes: Iterable[int], depths: Iterable[int] = (0,)) -> list[DnsRe
     st.integers(1, 40),
 )
 @settings(deadline=None, max_examples=10)
-def test_an_update_fits_a_dns_message(results, sizes, depths, times) -> None:
+def test_an_update_fits_a_dns_message(results, sizes, depths, times):
     many = results(records_of(sizes * times, depths))
     scripts = (
         render_text(Format.NSUPDATE, many, zones=["example.com"]),
@@ -122,7 +121,7 @@ def test_an_update_fits_a_dns_message(results, sizes, depths, times) -> None:
     ("size", "count", "updates"),
     [(4096, 15, 1), (4096, 16, 2), (4096, 100, 7), (400, 500, 4), (1, 800, 1)],
 )
-def test_updates_are_as_few_as_their_size_allows(results, size, count, updates) -> None:
+def test_updates_are_as_few_as_their_size_allows(results, size, count, updates):
     script = render_text(
         Format.NSUPDATE, results(records_of([size] * count)), zones=["example.com"]
     )

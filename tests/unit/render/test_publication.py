@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import pytest
@@ -11,7 +10,6 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from rich.cells import cell_len
 
-from dkimctl.dns.verdicts import Check, Finding, Verdict
 from dkimctl.errors import ServiceError
 from dkimctl.models.registration import DnsRecord, Registration
 from dkimctl.publishing.changes import Action, Change, NameState
@@ -121,23 +119,6 @@ def test_a_long_table_leaves_out_zones_where_nothing_changes():
     text = _table(_item(Action.KEEP, zone="kept.test"), _item(Action.CREATE), only_attention=True)
     assert "kept.test" not in text
     assert "create  s1._domainkey.example.com" in text
-
-
-def test_json_has_all_fields():
-    check = Check("mail.example.com", "s1", "", None, True, Finding(Verdict.PUBLISHED))
-    items = [REPLACED._replace(is_applied=True, check=check), ITEMS[-1]]
-    document = json.loads(_render(PublicationFormat.JSON, *items))
-    assert document["count"] == 2
-    assert document["items"][0] == {
-        "sign_domain": "mail.example.com", "selector": "s1",
-        "fqdn": "s1._domainkey.mail.example.com", "zone": "example.com", "target": "ns.test",
-        "action": "replace", "reason": "", "value": VALUE, "ttl": 3600, "before": [OLD],
-        "before_ttl": 60, "applied": True, "in_dns": "published",
-    }  # fmt: skip
-    uncovered = document["items"][1]
-    assert (uncovered["action"], uncovered["value"], uncovered["in_dns"]) == (
-        "uncovered", None, None,
-    )  # fmt: skip
 
 
 def test_markdown_lists_the_changes_with_old_and_new_values():

@@ -114,10 +114,3 @@ def test_the_bands_of_ages_hold_each_key_once(portfolio, keys):
     assert [(band.begin, band.end, band.keys) for band in overview.ages] == [
         (0, 30, 2), (30, 90, 2), (90, 180, 2), (180, 365, 2), (365, None, 2)
     ]  # fmt: skip
-
-
-def test_the_overview_of_nothing(keys, portfolio):
-    overview = make_overview([], NOW, 7 * DAY)
-    assert (overview.domains, overview.keys, overview.looked_at) == (0, 0, None)
-    assert (overview.urgent, overview.week, overview.month, overview.statuses) == ([], [], [], [])
-    assert not overview.is_bad

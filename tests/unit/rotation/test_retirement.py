@@ -174,14 +174,6 @@ def test_an_old_key_that_was_disabled_is_retired(status_of):
     assert stages(status_of(old=old, new=started(20, published=20, replaces="old")))[0] is RETIRED
 
 
-def test_a_successor_that_was_enabled_late_is_waited_for(status_of):
-    """Registered and published in July, enabled in September."""
-    new = started(100, published=100, enabled=0, replaces="old")
-    assert stages(status_of(old=started(200), new=new))[0] is WAITING
-    new = started(100, published=100, enabled=14, replaces="old")
-    assert stages(status_of(old=started(200), new=new))[0] is RETIRED
-
-
 def test_a_successor_replaces_what_its_predecessor_replaced(status_of):
     statuses = status_of(
         first=started(400), second=started(200, replaces="first", verdict="missing"),

@@ -51,18 +51,14 @@ def test_successor_states_all_its_fields(one):
         ([{"regist_date": OLD}], 1),
         ([{"regist_date": YOUNG}], 0),
         ([{"regist_date": OLD}, {"regist_date": YOUNG}], 0),
-        ([{"regist_date": YOUNG}, {"regist_date": OLD}], 0),
         ([{"regist_date": "2026-05-26T00:04:05+09:00"}], 1),  # the same instant as OLD
-        ([{"regist_date": "2026-05-25T15:04:05Z"}], 1),
         # The age of a key counts from its registration, or else from its start.
         ([{"regist_date": OLD, "start_date": "2026-10-01T00:00+00:00"}], 1),
         ([{"regist_date": None, "start_date": "2026-10-01T00:00+00:00"}], 0),
         ([{"regist_date": None, "start_date": "2026-01-01T00:00+00:00"}], 1),
-        ([{"regist_date": "rubbish", "start_date": "2026-01-01T00:00+00:00"}], 1),
         # A domain with a successor is not due.
         ([{"regist_date": OLD}, {"regist_date": OLD, "start_date": TO_COME}], 0),
         ([{"regist_date": OLD, "start_date": TO_COME}], 0),
-        ([{"regist_date": OLD}, {"regist_date": None, "start_date": TO_COME}], 0),
         # Keys that do not sign do not count.
         ([{"regist_date": OLD, "enable": False}], 0),
         ([{"regist_date": OLD, "enable": True}], 1),
@@ -168,12 +164,6 @@ def test_each_domain_has_one_successor(one):
 def test_selector_is_new_to_the_domain(one, used, unanswered, selector):
     [spec] = due(*map(one, used), unanswered=unanswered)
     assert spec.selector == selector
-
-
-def test_selector_in_upper_case_is_the_same_to_dns(one):
-    policy = POLICY._replace(selector_for=lambda domain: "S1")
-    [spec] = due(one("s1"), policy=policy)
-    assert spec.selector == "S1-2"
 
 
 def test_domain_of_which_only_another_account_has_a_key_is_not_selected(one, tmp_path):

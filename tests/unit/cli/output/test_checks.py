@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 
@@ -189,16 +188,6 @@ def test_error_during_the_checks_keeps_a_file_as_it_was(tmp_path):
         interrupted()
     assert file.read_text() == "before"
     assert list(tmp_path.iterdir()) == [file]
-
-
-@pytest.mark.parametrize("fmt", CheckFormat)
-def test_error_before_the_first_check_writes_nothing(capsys, fmt):
-    with (
-        contextlib.suppress(KeyboardInterrupt),
-        CheckSink(fmt, None, Reporter(), wanted=PUBLISHED),
-    ):
-        raise KeyboardInterrupt
-    assert capsys.readouterr().out == ""
 
 
 @pytest.mark.parametrize("fmt", [CheckFormat.JSON, CheckFormat.JSONL, CheckFormat.CSV])

@@ -44,21 +44,10 @@ def test_commands_in_backticks_get_the_profile(text, completed):
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "dkimctl: the login is there",
-        "`dkimctl serve`",
-        "`dkimctl service client create`",
-        "`dkimctl completion bash`",
-        "`dkimctl --help`",
-        "`dkimctl register --help`",
-        "`dkimctl profile list`",
-        "`dkimctl profile use NAME`",
-        "`dkimctl login --profile other`",
-        "`dkimctl register --sandbox FILE`",
-        "`mydkimctl login`",
-        "an odd ` backtick dkimctl login",
-    ],
-)
+    ["dkimctl: the login is there", "`dkimctl serve`", "`dkimctl --help`",
+     "`dkimctl profile list`", "`dkimctl login --profile other`",
+     "`dkimctl register --sandbox FILE`", "`mydkimctl login`", "an odd ` backtick dkimctl login"],
+)  # fmt: skip
 def test_everything_else_stays_as_it_is(text):
     assert complete_commands(text, AGENCY) == text
 

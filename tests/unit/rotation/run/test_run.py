@@ -61,13 +61,6 @@ def test_the_life_of_a_key(old):
     assert old.run().tasks == []
 
 
-def test_a_second_run_does_nothing(old):
-    old.run()
-    effects = old.effects
-    assert old.run().tasks == []
-    assert old.effects == effects + 2, "the looks are recorded"
-
-
 def test_a_dry_run_tells_what_is_due_and_does_nothing(old):
     before = old.records, old.keys(), old.effects
     report = old.run(is_dry=True)
@@ -136,13 +129,6 @@ def test_selected_domains_alone(world):
     world.run("b.*")
     assert world.keys() == {f"s1 {A}", "s1 b.example", "s20270630 b.example"}
     assert world.records.keys() == {fqdn("s1", "b.example"), fqdn("s20270630", "b.example")}
-
-
-def test_a_key_that_a_spec_file_names_stands_for_its_domain(world):
-    world.register(A, "b.example")
-    world.pass_time(days=180)
-    world.run("file.yaml", specs=[DomainSpec(A, "s1")])
-    assert world.records.keys() == {fqdn("s1"), fqdn("s20270630")}
 
 
 def test_a_ledger_that_cannot_be_written_does_not_keep_dns_from_being_done(old):
@@ -484,22 +470,3 @@ def test_a_token_that_is_refused_half_way_leaves_the_rest_to_the_next_run(world)
     world.refused_after = None
     second = Counter(states(world.run(limit=60)))
     assert second["register", "done"] == second["publish", "done"] == first["register", "due"]
-
-
-@pytest.mark.slow
-def test_many_domains(world):
-    domains = [f"d{number}.example" for number in range(100)]
-    world.register(*domains)
-    world.pass_time(days=180)
-    for day in range(10):
-        report = world.run(limit=10)
-        assert report.postponed == 90 - 10 * day
-        world.pass_time(days=1)
-    assert len(world.keys()) == 200
-    assert world.run().tasks == []
-    world.pass_time(days=11)
-    for _ in range(10):
-        world.run()
-        world.pass_time(days=1)
-    assert {len(world.keys()), len(world.closed())} == {100}
-    assert len(world.records) == 100
