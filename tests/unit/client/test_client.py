@@ -390,18 +390,9 @@ class TestRegister:
     @pytest.mark.interface("4.2", "success")
     @pytest.mark.parametrize(
         "body",
-        [
-            b"",
-            b"{",
-            b"[]",
-            b"null",
-            b'{"items": 5}',
-            b'{"count": 1}',
-            b"\xff\xfe",
-            b"[" * 60_000,
-            b'{"items": [' + b"1," * 10_000 + b"1]}",
-        ],
-    )
+        [b"", b"{", b"[]", b"null", b'{"items": 5}', b'{"count": 1}', b"\xff\xfe", b"[" * 60_000,
+         b'{"items": [' + b"1," * 10_000 + b"1]}"],
+    )  # fmt: skip
     def test_an_unusable_body_means_maybe_processed(self, client, answering, body):
         answering(200, body)
         with pytest.raises(errors.MaybeProcessed, match="not usable"):

@@ -84,14 +84,9 @@ def test_a_shorter_piece_stays(data, token, noise):
 
 @pytest.mark.parametrize(
     "text",
-    [
-        b'{"items": []}',
-        b"\xff\xfe\x00 no UTF-8 \\",
-        b'{\n  "a": "\\u3042\\n\\\\ %2B %zz \\ud800",\r\n  "b": 1\n}',
-        b"",
-        b"%",
-    ],
-)
+    [b'{"items": []}', b"\xff\xfe\x00 no UTF-8 \\",
+     b'{\n  "a": "\\u3042\\n\\\\ %2B %zz \\ud800",\r\n  "b": 1\n}', b"", b"%"],
+)  # fmt: skip
 def test_text_without_a_secret_is_returned_as_it_is(text):
     assert redacting(TOKEN).redact(text) is text
 

@@ -54,14 +54,6 @@ def test_a_rejected_cached_token_is_replaced_once():
     assert service.used == ["cached", "new1"]
 
 
-def test_a_rejected_new_token_is_not_replaced():
-    service = TokenService(NOW, rejected=("cached", "new1"))
-    provider = TokenProvider(issue=service.issue, cached=cached(3600), clock=lambda: NOW)
-    with pytest.raises(TokenRejected):
-        provider.call(service.request)
-    assert service.used == ["cached", "new1"]
-
-
 def test_a_client_that_is_disabled_gets_one_token_and_no_more():
     """Each of the threads asks again; a token is issued nevertheless (interface 3.2)."""
     service = TokenService(NOW, rejected=("cached", "new1", "new2"))
@@ -85,15 +77,6 @@ def test_a_success_with_the_old_token_does_not_prove_the_new_one():
     with pytest.raises(TokenRejected):
         provider.call(service.request)
     assert service.issued == 1
-
-
-def test_a_new_token_that_expires_during_the_run_is_renewed():
-    now, service = [NOW], TokenService(NOW)
-    provider = TokenProvider(issue=service.issue, clock=lambda: now[0])
-    provider.call(service.request)
-    now[0] += 3541
-    provider.call(service.request)
-    assert service.used == ["new1", "new2"]
 
 
 def test_a_refused_token_is_discarded_before_a_new_one_is_obtained():

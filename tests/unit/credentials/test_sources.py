@@ -50,11 +50,6 @@ def test_a_token_in_the_environment_comes_first(account, stored):
     assert credentials.get_token(account) == given, "it is the user's to remove"
 
 
-def test_a_token_alone_is_renewed_with_the_stored_secret(account, stored):
-    credentials = find_credentials({"DKIMCTL_ACCESS_TOKEN": "given"}, account, stored)
-    assert credentials.get_secret(account) == Secret("stored-secret")
-
-
 def test_a_token_alone_works_without_a_keyring(account):
     environ = {"DKIMCTL_ACCESS_TOKEN": "token"}
     credentials = find_credentials(environ, account, KeyringStore(fail.Keyring()))

@@ -17,11 +17,6 @@ def a_token(seconds: float = 3600) -> Token:
     return Token(Secret("eyJ0.abc-_~+/="), now + seconds, now)
 
 
-def test_a_new_store_is_empty(store, account):
-    assert store.get_secret(account) is None
-    assert store.get_token(account) is None
-
-
 def test_stores_secret_and_token(store, account):
     token = a_token()
     store.set_secret(account, SECRET)

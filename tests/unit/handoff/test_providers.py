@@ -41,16 +41,10 @@ def test_only_one_provider_fits():
 
 @pytest.mark.parametrize(
     "names",
-    [
-        [],
-        ["ns1.example.com"],
-        ["ada.ns.cloudflare.com", "ns1.example.com"],
-        ["ada.ns.cloudflare.com.example.com"],
-        ["ada.ns.cloudflare.com\n"],
-        ["xns1.dns.ne.jp"],
-        ["nsxdns.ne.jp"],
-    ],
-)
+    [[], ["ns1.example.com"], ["ada.ns.cloudflare.com", "ns1.example.com"],
+     ["ada.ns.cloudflare.com.example.com"], ["ada.ns.cloudflare.com\n"], ["xns1.dns.ne.jp"],
+     ["nsxdns.ne.jp"]],
+)  # fmt: skip
 def test_other_servers_tell_nothing(names):
     assert provider_of(names) is None
 

@@ -106,8 +106,3 @@ def test_a_problem_that_becomes_worse_is_told():
     notice = find_changes(look(worse), [TOLD], NOON)
     assert [problem for problem, _ in notice.new] == [worse]
     assert notice.over == [TOLD]
-
-
-def test_a_problem_that_is_stated_twice_is_one():
-    notice = find_changes(look(MISSING, MISSING), [], NOON)
-    assert len(notice.new) == 1

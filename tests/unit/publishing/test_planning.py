@@ -72,24 +72,6 @@ def test_a_zone_that_cannot_be_read_fails_alone(make_registration):
     assert [one.error for one in _applied(plan)] == [None]
 
 
-def test_a_zone_whose_changes_fail_fails_alone(make_registration):
-    good, bad = make_registration("good.test"), make_registration("bad.test")
-    failure = ServiceError("no answer")
-    target = FakeTarget("good.test", "bad.test", errors={"apply bad.test": failure})
-    applied = _applied(make_plan([bad, good], _configured(target)))
-    assert {one.change.registration: one.error for one in applied} == {good: None, bad: failure}
-
-
-def test_what_has_changed_meanwhile_is_not_overwritten(make_registration):
-    target = FakeTarget("example.com")
-    plan = make_plan([make_registration()], _configured(target))
-    foreign = NameState(("v=spf1 -all",), 60)
-    target.names["s1._domainkey.example.com"] = foreign
-    (applied,) = _applied(plan)
-    assert "has changed" in applied.error.message
-    assert target.names == {"s1._domainkey.example.com": foreign}
-
-
 def test_zones_are_changed_at_the_same_time_and_one_change_in_flight_in_each(make_registration):
     zones = [f"d{number}.test" for number in range(8)]
     all_at_once = threading.Barrier(8, timeout=10)

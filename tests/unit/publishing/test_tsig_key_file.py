@@ -117,11 +117,6 @@ def test_a_missing_file_is_told_how_to_create_it(tmp_path):
     assert "tsig-keygen" in refusal(tmp_path / "none")
 
 
-def test_a_huge_file_is_refused(file):
-    file.write_bytes(b" " * (1 << 20))
-    assert "file too large" in refusal(file)
-
-
 def test_a_problem_in_the_file_names_it(file):
     file.write_text(f"key k1 {{ secret {SECRET} }};", encoding="ascii")
     assert f"TSIG key file {file}: it is not as BIND or Knot DNS writes a key" in refusal(file)

@@ -10,7 +10,7 @@ import pytest
 
 from configs import read_config
 from dkimctl.errors import InputError, UsageError
-from dkimctl.settings.config import Config, DnsTarget, NoticeSettings, RotationSettings
+from dkimctl.settings.config import Config, DnsTarget, NoticeSettings
 from dkimctl.settings.profile import Profile
 
 ROOT = Path(__file__).parents[3]
@@ -99,15 +99,6 @@ def test_the_example_config_shows_every_key_with_its_default(resolve):
         assert key == "name" or f"{key}:" in text
         if key not in without_default:
             assert getattr(profile, key) == getattr(default, key)
-
-
-def test_the_example_config_shows_the_defaults_of_rotation_and_notices():
-    path = ROOT / "config.example.yaml"
-    config = read_config(path)
-    text = path.read_text(encoding="utf-8")
-    assert (config.dns, config.rotation, config.notify) == Config()[2:]
-    for key in (*RotationSettings._fields, "recheck"):
-        assert f"\n  {key}: " in text
 
 
 def test_the_targets_and_notices_that_the_example_config_comments_out_are_valid(load, tmp_path):

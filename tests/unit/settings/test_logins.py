@@ -127,10 +127,3 @@ def test_a_damaged_logins_file_is_a_usage_error(tmp_path, data):
     (tmp_path / "logins.json").write_bytes(data)
     with pytest.raises(UsageError, match=r"logins\.json"):
         read_logins(tmp_path)
-
-
-def test_a_file_as_state_directory_is_a_usage_error(tmp_path):
-    path = tmp_path / "state"
-    path.touch()
-    with pytest.raises(UsageError, match="cannot use"):
-        log_in(path, PROD)

@@ -25,15 +25,9 @@ def test_a_command_is_words_which_no_shell_reads(load, command, words):
 
 @pytest.mark.parametrize(
     "url",
-    [
-        "https://hooks.example.com/x/",
-        "https://hooks.example.com/x?sig=a%20b&v=1",
-        "http://127.0.0.1:8080/",
-        "http://localhost/",
-        "env/WEBHOOK",
-        "keyring/webhook",
-    ],
-)
+    ["https://hooks.example.com/x/", "https://hooks.example.com/x?sig=a%20b&v=1",
+     "http://127.0.0.1:8080/", "http://localhost/", "env/WEBHOOK", "keyring/webhook"],
+)  # fmt: skip
 def test_a_webhook_is_kept_as_it_is_written(load, url):
     config = load(f"notify: {{webhook: '{url}', recheck: 5m}}\n")
     assert config.notify == NoticeSettings(webhook=url, recheck=timedelta(minutes=5))

@@ -36,35 +36,27 @@ def test_signing_domains_become_a_labels(text, expected):
     ("text", "what"),
     [
         ("192.0.2.1", "is an IP address"),
-        ("2001:db8::1", "is an IP address"),
         ("[2001:db8::1]", "is an IP address"),
         ("https://example.com", "is a URL"),
         ("example.com/mail", "is a URL or a path"),
         ("s1._domainkey.example.com", "is the name of a key record"),
-        ("_domainkey.example.com", "is the name of a key record"),
         ("example.com,example.net", "is not one domain name"),
         ("sign_domain:example.com", "needs a colon and a space"),
-        ("domain = example.com", "needs a colon and a space"),
         ("\u201cexample.com\u201d", "contains quotation marks"),
         ("a@example.com", "is an email address"),
         ("*.example.com", "is a wildcard"),
         ("localhost", "is a single label"),
         ("a..example", "has an empty label"),
-        (".example", "has an empty label"),
-        ("bü..example", "has an empty label"),
         ("a" * 64 + ".example", "has a label of 64 octets"),
         ("ü" * 60 + ".example", "is not a valid internationalized domain name"),
         ("a." * 124 + "example", "is longer than 253 octets"),
         ("_dmarc.example", "contains an underscore"),
         ("a b.example", "contains a space"),
-        ("a.example\n", "contains a space or line break"),
         ("-a.example", "has a label with a hyphen at its start or end"),
         ("a!.example", 'contains "!"'),
         ("1.2.3", "ends in a number"),
-        ("☃.example", "is not a valid internationalized domain name"),
         ("xn--a.example", "is not a valid internationalized domain name"),
         ("a\x1b.example", r'"a\x1b.example" contains'),
-        ("", "has an empty label"),
     ],
 )
 def test_other_signing_domains_are_refused_with_the_reason(text, what):
@@ -72,17 +64,6 @@ def test_other_signing_domains_are_refused_with_the_reason(text, what):
         parse_domain(text)
     assert what in caught.value.message
     assert caught.value.hint
-
-
-labels = st.from_regex(r"[a-z]([a-z0-9-]{0,10}[a-z0-9])?", fullmatch=True).filter(
-    lambda label: not label.startswith("xn--")
-)
-
-
-@given(st.lists(labels, min_size=2, max_size=5))
-def test_hostnames_are_signing_domains(parts):
-    name = ".".join(parts)
-    assert parse_domain(name) == parse_domain(name.upper() + ".") == name
 
 
 @given(st.text())
@@ -105,20 +86,9 @@ def test_selectors_are_labels_joined_by_dots(text):
 @pytest.mark.interface("2.3", "selector")
 @pytest.mark.parametrize(
     "text",
-    [
-        "",
-        ".",
-        "s1.",
-        "s_1",
-        "-s",
-        "s1\n",
-        "sé",
-        "a" * 64,
-        "s1._domainkey",
-        "\u212a",
-        "a." * 127 + "a",
-    ],
-)
+    ["", ".", "s1.", "s_1", "-s", "s1\n", "sé", "a" * 64, "s1._domainkey", "\u212a",
+     "a." * 127 + "a"],
+)  # fmt: skip
 def test_other_selectors_are_refused(text):
     with pytest.raises(UsageError):
         parse_selector(text)
@@ -134,11 +104,6 @@ def test_the_domain_within_another_name_is_suggested(text):
         parse_domain(text)
     assert caught.value.hint.endswith(": example.com")
     assert "s3cr3t" not in caught.value.message
-
-
-def test_a_wildcard_cannot_be_a_signing_domain():
-    with pytest.raises(UsageError, match="wildcard, which cannot be a signing domain"):
-        parse_domain("*.example.com")
 
 
 NOW = datetime(2026, 11, 21, 15, 4, 5, tzinfo=UTC)
@@ -165,18 +130,13 @@ def test_selector_from_template(template, selector):
     ("template", "what"),
     [
         ("s%", '"%"'),
-        ("s%-d", "%-"),
         ("s%A", "%A"),
         ("s%%", "%%"),
         ("s{sign_domain}", "brace"),
-        ("s{domain", "brace"),
         ("", "empty"),
         ("s_%Y", "_"),
-        ("s %Y", '" "'),
         ("a..b", "empty label"),
-        ("-%Y", "hyphen"),
         ("x" * 64, "64 octets"),
-        ("sé%Y", "é"),
         ("s%Y\n", "\\x0a"),
         ("s._domainkey", "_domainkey"),
     ],
@@ -228,15 +188,12 @@ def test_any_text_is_a_selector_or_a_usage_error(text):
         ("2026-12-01", "write 2026-12-01T00:00+09:00"),
         ("2026-12-01T09:30", "write 2026-12-01T09:30+09:00"),
         ("2026-12-01 09:30:00+09:00", "write 2026-12-01T09:30+09:00"),
-        ("2026-12-01T09:30+0900", "write 2026-12-01T09:30+09:00"),
         ("2026-12-01T09:30:01Z", "write 2026-12-01T09:30+09:00"),
         ("tomorrow", "write 2026-12-01T00:00+09:00"),
         ("\uff12026-12-01T09:30Z", "write 2026-12-01T00:00+09:00"),
         ("2026-02-29T00:00Z", "correct the date"),
         ("2026-12-01T00:00+24:00", "correct the date"),
-        ("0000-01-01T00:00Z", "correct the date"),
         ("0001-01-01T00:00+09:00", "correct the date"),
-        ("9999-12-31T23:59-09:00", "correct the date"),
         ("2026-12-01T24:00Z", "write 2026-12-01T"),
     ],
 )

@@ -135,12 +135,7 @@ def test_unknown_columns_are_left_out_and_named():
     ("text", "expected"),
     [
         ("", ["1:1: the file is empty"]),
-        ("\n\n", ["1:1: the file is empty"]),
         ("selector\ns1\n", ["1:1: the column sign_domain is missing"]),
-        (
-            "sign_domain,Domain\n",
-            ['1:13: the column "Domain" is already column 1'],
-        ),
         (
             "sign_domain,selector, sign_domain\n",
             ['1:22: the column "sign_domain" is already column 1'],
@@ -173,10 +168,6 @@ def test_unknown_columns_are_left_out_and_named():
             ['3:1: sign_domain: "' + "x" * 60 + '…" is longer than 253 octets'],
         ),
         (
-            "sign_domain,value\na.example," + "x" * 131_073,
-            ["2:11: a cell in quotes has no end, or a cell is longer than 131,072 characters"],
-        ),
-        (
             'sign_domain,value\na.example,"' + "x" * 131_073 + '"\n',
             ["2:11: a cell in quotes has no end, or a cell is longer than 131,072"],
         ),
@@ -198,11 +189,9 @@ def test_every_mistake_has_its_place(text, expected):
     ("field", "value"),
     [
         ("start_date", "46204"),
-        ("start_date", "46204.375"),
         ("start_date", "2027/07/01 0:00"),
         ("start_date", "7/1/2027 0:00"),
         ("selector", "1E+05"),
-        ("selector", "2,02607E+11"),
         ("replaces", "1.5E+10"),
         ("selector", "2027/07/01"),
         ("sign_domain", "#N/A"),

@@ -14,15 +14,13 @@ from dkimctl.system.directories import config_path, data_dir, prepare_directory,
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX modes")
 
 
-def mode_of(path: Path) -> int:
+def mode_of(path):
     return stat.S_IMODE(path.stat().st_mode)
 
 
 @posix_only
 @pytest.mark.parametrize("umask", [0, 0o022, 0o777])
-def test_a_directory_is_created_with_its_parents_for_the_user_alone(
-    tmp_path: Path, umask: int
-) -> None:
+def test_a_directory_is_created_with_its_parents_for_the_user_alone(tmp_path, umask):
     directory = tmp_path / "a" / "b" / "state"
     before = os.umask(umask)
     try:
@@ -33,7 +31,7 @@ def test_a_directory_is_created_with_its_parents_for_the_user_alone(
 
 
 @posix_only
-def test_the_modes_of_directories_that_exist_stay(tmp_path: Path) -> None:
+def test_the_modes_of_directories_that_exist_stay(tmp_path):
     (tmp_path / "a").mkdir(mode=0o755)
     prepare_directory(tmp_path / "a" / "state")
     prepare_directory(tmp_path / "a")
@@ -41,7 +39,7 @@ def test_the_modes_of_directories_that_exist_stay(tmp_path: Path) -> None:
 
 
 @posix_only
-def test_nothing_is_created_in_an_unsafe_place(tmp_path: Path) -> None:
+def test_nothing_is_created_in_an_unsafe_place(tmp_path):
     place = tmp_path / "place"
     place.mkdir()
     place.chmod(0o777)
@@ -50,13 +48,13 @@ def test_nothing_is_created_in_an_unsafe_place(tmp_path: Path) -> None:
 
 
 @posix_only
-def test_nothing_is_created_where_a_link_leads_to(tmp_path: Path) -> None:
+def test_nothing_is_created_where_a_link_leads_to(tmp_path):
     (tmp_path / "state").symlink_to(tmp_path / "elsewhere")
     prepare_directory(tmp_path / "state")
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_a_file_in_its_place_is_an_error(tmp_path: Path) -> None:
+def test_a_file_in_its_place_is_an_error(tmp_path):
     (tmp_path / "state").touch()
     for directory in (tmp_path / "state", tmp_path / "state" / "deep"):
         with pytest.raises(OSError, match=r"exists|Not a directory"):

@@ -28,11 +28,11 @@ from dkimctl.system.files import (
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX modes and links")
 
 
-def mode_of(path: Path) -> int:
+def mode_of(path):
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def write(path: Path, text: str, **options) -> None:
+def write(path, text, **options):
     with atomic_writer(path, **options) as file:
         file.write(text)
 
@@ -110,7 +110,7 @@ def test_a_finished_file_takes_no_name_that_something_has(tmp_path, kind):
     assert path.read_text() == "new"
 
 
-def test_what_is_locked_is_locked_for_others(tmp_path: Path) -> None:
+def test_what_is_locked_is_locked_for_others(tmp_path):
     path = tmp_path / "logins.json"
     with locked(path):
         assert try_lock(lock_file_of(path)) is None
@@ -120,7 +120,7 @@ def test_what_is_locked_is_locked_for_others(tmp_path: Path) -> None:
         assert try_lock(lock_file_of(path)) is None
 
 
-def test_an_error_in_the_block_releases_the_lock(tmp_path: Path) -> None:
+def test_an_error_in_the_block_releases_the_lock(tmp_path):
     path = tmp_path / "logins.json"
     with pytest.raises(ValueError, match="in the block"), locked(path):
         raise ValueError("in the block")
@@ -128,7 +128,7 @@ def test_an_error_in_the_block_releases_the_lock(tmp_path: Path) -> None:
         pass
 
 
-def test_waiting_ends_with_an_error_that_names_the_lock(tmp_path: Path) -> None:
+def test_waiting_ends_with_an_error_that_names_the_lock(tmp_path):
     path = tmp_path / "logins.lock"
     unlock = try_lock(path)
     assert unlock is not None

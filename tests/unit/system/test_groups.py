@@ -46,5 +46,5 @@ ROOT, ME, YOU = User("root", 0, 0), User("me", 1000, 1000), User("you", 1001, 10
         ),
     ],
 )
-def test_is_private(group: Group, users: list[User], expected: bool) -> None:
+def test_is_private(group, users, expected):
     assert is_private(group, users, own_uid=1000) is expected

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,11 +15,9 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX own
 
 OTHER = 65534  # nobody
 
-Arrange = Callable[[Path], object]
-
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
+def home(tmp_path):
     """A home with a state directory, which holds a ledger."""
     home = tmp_path / "home"
     for directory in (home, home / "state"):
@@ -30,33 +27,31 @@ def home(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def give(needs_root: None) -> Callable[[Path], None]:
+def give(needs_root):
     """Let another user own a path; of a link, the link itself."""
     return lambda path: os.chown(path, OTHER, OTHER, follow_symlinks=False)
 
 
-def fault_in(home: Path) -> Fault | None:
+def fault_in(home):
     return fault_of(home / "state" / "ledger.db")
 
 
-def message_of(fault: Fault | None) -> str:
+def message_of(fault):
     assert fault is not None
     return fault.message
 
 
-def test_a_private_place_is_safe(home: Path) -> None:
+def test_a_private_place_is_safe(home):
     assert fault_in(home) is None
 
 
 @pytest.mark.parametrize("path", ["state/none.db", "none/ledger.db", "none/deep/ledger.db"])
-def test_what_is_missing_is_safe(home: Path, path: str) -> None:
+def test_what_is_missing_is_safe(home, path):
     assert fault_of(home / path) is None
 
 
 @pytest.mark.parametrize("name", ["home", "home/state", "home/state/ledger.db"])
-def test_what_another_user_owns_is_unsafe(
-    home: Path, give: Callable[[Path], None], name: str
-) -> None:
+def test_what_another_user_owns_is_unsafe(home, give, name):
     path = home.parent / name
     give(path)
     kind = "directory" if path.is_dir() else "file"
@@ -79,7 +74,7 @@ def test_what_another_user_owns_is_unsafe(
         ("home/state/ledger.db", 0o602, False),
     ],
 )
-def test_what_others_can_write_is_unsafe(home: Path, name: str, mode: int, is_safe: bool) -> None:
+def test_what_others_can_write_is_unsafe(home, name, mode, is_safe):
     path = home.parent / name
     path.chmod(mode)
     fault = fault_in(home)
@@ -91,7 +86,7 @@ def test_what_others_can_write_is_unsafe(home: Path, name: str, mode: int, is_sa
     assert fault_in(home) is None
 
 
-def test_a_shared_directory_is_unsafe_but_stays_shared(home: Path) -> None:
+def test_a_shared_directory_is_unsafe_but_stays_shared(home):
     """With the sticky bit others can still add files, such as a journal of SQLite's."""
     state = home / "state"
     state.chmod(0o1777)
@@ -99,16 +94,14 @@ def test_a_shared_directory_is_unsafe_but_stays_shared(home: Path) -> None:
 
 
 @pytest.mark.parametrize(("mode", "is_safe"), [(0o775, False), (0o1775, True)])
-def test_a_directory_above_that_a_shared_group_can_write_is_unsafe(
-    home: Path, needs_root: None, mode: int, is_safe: bool
-) -> None:
+def test_a_directory_above_that_a_shared_group_can_write_is_unsafe(home, needs_root, mode, is_safe):
     home.chmod(mode)
     os.chown(home, -1, 4_000_000)  # a group without an entry
     assert (fault_in(home) is None) is is_safe
 
 
 @pytest.mark.parametrize(("mode", "is_safe"), [(0o600, True), (0o640, False), (0o604, False)])
-def test_a_private_file_may_not_be_read_either(home: Path, mode: int, is_safe: bool) -> None:
+def test_a_private_file_may_not_be_read_either(home, mode, is_safe):
     path = home / "state" / "ledger.db"
     path.chmod(mode)
     assert file_fault(path) is None
@@ -130,7 +123,7 @@ def test_a_private_file_may_not_be_read_either(home: Path, mode: int, is_safe: b
     ],
     ids=["dangling link", "link", "directory", "FIFO"],
 )
-def test_anything_but_a_regular_file_is_unsafe(home: Path, arrange: Arrange, kind: str) -> None:
+def test_anything_but_a_regular_file_is_unsafe(home, arrange, kind):
     path = home / "state" / "ledger.db"
     path.unlink()
     arrange(path)
@@ -139,7 +132,7 @@ def test_anything_but_a_regular_file_is_unsafe(home: Path, arrange: Arrange, kin
 
 class TestALinkToTheDirectory:
     @pytest.fixture
-    def link(self, home: Path) -> Path:
+    def link(self, home):
         """A link in a directory of its own to the state directory, by way of another link."""
         for name in ("links", "more"):
             (home / name).mkdir(mode=0o700)
@@ -147,39 +140,33 @@ class TestALinkToTheDirectory:
         (home / "links" / "state").symlink_to(home / "more" / "home" / "state")
         return home / "links" / "state"
 
-    def test_of_the_user_is_followed(self, link: Path) -> None:
+    def test_of_the_user_is_followed(self, link):
         assert (link / "ledger.db").exists()
         assert directory_fault(link) is None
         assert directory_fault(link / ".." / "state") is None
 
     @pytest.mark.parametrize("name", ["links/state", "more/home"])
-    def test_of_another_user_is_unsafe(
-        self, home: Path, link: Path, give: Callable[[Path], None], name: str
-    ) -> None:
+    def test_of_another_user_is_unsafe(self, home, link, give, name):
         give(home / name)
         expected = f"unsafe symbolic link {home / name}: it belongs to another user"
         assert message_of(directory_fault(link)) == expected
 
     @pytest.mark.parametrize("name", ["links", "more", "state"])
-    def test_is_unsafe_where_others_can_write_at_either_end(
-        self, home: Path, link: Path, name: str
-    ) -> None:
+    def test_is_unsafe_where_others_can_write_at_either_end(self, home, link, name):
         (home / name).chmod(0o777)
         assert f"{home / name}: other users" in message_of(directory_fault(link))
 
-    def test_that_leads_nowhere_is_reported(self, home: Path) -> None:
+    def test_that_leads_nowhere_is_reported(self, home):
         (home / "link").symlink_to(home / "none")
         assert message_of(directory_fault(home / "link")).endswith("link to a missing one")
 
-    def test_to_itself_ends(self, home: Path) -> None:
+    def test_to_itself_ends(self, home):
         (home / "loop").symlink_to("loop")
         with pytest.raises(OSError, match="Too many levels"):
             directory_fault(home / "loop" / "state")
 
 
-def test_a_relative_path_is_judged_from_the_working_directory(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_relative_path_is_judged_from_the_working_directory(home, monkeypatch):
     monkeypatch.chdir(home / "state")
     assert directory_fault(Path()) is None
     assert directory_fault(Path("../state")) is None
@@ -188,7 +175,7 @@ def test_a_relative_path_is_judged_from_the_working_directory(
         assert f"{home}: other users" in message_of(directory_fault(directory))
 
 
-def test_the_way_to_a_file_may_hold_links_and_the_file_be_read_by_others(home: Path) -> None:
+def test_the_way_to_a_file_may_hold_links_and_the_file_be_read_by_others(home):
     target, link = home / "state" / "ledger.db", home / "config.yaml"
     link.symlink_to(target)
     target.chmod(0o644)
@@ -197,9 +184,7 @@ def test_the_way_to_a_file_may_hold_links_and_the_file_be_read_by_others(home: P
     assert message_of(path_fault(link)) == f"unsafe file {target}: other users can write to it"
 
 
-def test_an_ordinary_user_may_use_what_root_owns_and_is_not_told_to_change_it(
-    home: Path, needs_root: None
-) -> None:
+def test_an_ordinary_user_may_use_what_root_owns_and_is_not_told_to_change_it(home, needs_root):
     program = (
         "import os; from pathlib import Path; from dkimctl.system.ownership import fault_of;"
         f"os.setuid({OTHER});"

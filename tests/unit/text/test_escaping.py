@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from dkimctl.text.escaping import MAX_STRING, character_strings, printable, quoted
 
 
-def test_ordinary_text_stays() -> None:
+def test_ordinary_text_stays():
     for text in ("", "plain", "back\\slash", "[red]x[/] :smile:", "日本語　東京", "café\u00a0!",
                  "עברית", "नमस्ते"):  # fmt: skip
         assert printable(text) == text
 
 
-def test_control_and_invisible_characters_are_escaped() -> None:
+def test_control_and_invisible_characters_are_escaped():
     for char in "\x00\t\n\r\x1b\x7f\x85\x9b":
         assert printable(f"a{char}b") == f"a\\x{ord(char):02x}b"
     invisible = "\u061c\u200b\u200d\u200f\u2028\u2029\u202e\u2066\ufeff\ud800"
@@ -28,7 +28,7 @@ def test_control_and_invisible_characters_are_escaped() -> None:
 
 
 @given(st.text(st.characters()))
-def test_the_result_is_one_line_without_controls(text: str) -> None:
+def test_the_result_is_one_line_without_controls(text):
     shown = printable(text)
     assert not {unicodedata.category(char) for char in shown} & {"Cc", "Cf", "Cs", "Zl", "Zp"}
     assert len(shown.splitlines()) <= 1

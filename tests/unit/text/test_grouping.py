@@ -7,7 +7,7 @@ from dkimctl.text.grouping import MAX_ALIKE, Grouping, and_more, without_names, 
 
 
 @given(st.lists(st.sampled_from("abc")), st.integers(0, 5))
-def test_nothing_is_lost(kinds: list[str], most: int) -> None:
+def test_nothing_is_lost(kinds, most):
     grouping = Grouping[str](most)
     shown = Counter(kind for kind in kinds if grouping.shows(kind))
     assert all(count <= most for count in shown.values())
@@ -15,39 +15,39 @@ def test_nothing_is_lost(kinds: list[str], most: int) -> None:
 
 
 @given(st.lists(st.sampled_from("abc")))
-def test_without_a_limit_all_are_shown(kinds: list[str]) -> None:
+def test_without_a_limit_all_are_shown(kinds):
     grouping = Grouping[str](None)
     assert all(map(grouping.shows, kinds))
     assert not list(grouping.rest())
 
 
-def test_the_first_twenty_are_shown() -> None:
+def test_the_first_twenty_are_shown():
     grouping = Grouping[str]()
     shown = [number for number in range(30) if grouping.shows("a")]
     assert shown == list(range(MAX_ALIKE)) == list(range(20))
     assert list(grouping.rest()) == [("a", 10)]
 
 
-def test_the_rest_is_in_the_order_of_the_first() -> None:
+def test_the_rest_is_in_the_order_of_the_first():
     grouping = Grouping[str](0)
     for kind in "bab":
         grouping.shows(kind)
     assert list(grouping.rest()) == [("b", 2), ("a", 1)]
 
 
-def test_the_line_for_the_rest_counts_with_commas() -> None:
+def test_the_line_for_the_rest_counts_with_commas():
     text = and_more(19980, "no answer")
     assert text == "… and 19,980 more: no answer"
 
 
-def test_messages_of_a_kind_differ_in_quoted_words_and_numbers() -> None:
+def test_messages_of_a_kind_differ_in_quoted_words_and_numbers():
     first = without_values('"a b.example" contains a space, on line 7')
     second = without_values('"c d.example" contains a space, on line 12')
     assert first == second
     assert without_values('"a" contains a space') != without_values('"a" is a URL or a path')
 
 
-def test_reasons_of_a_kind_differ_in_the_names_of_the_record() -> None:
+def test_reasons_of_a_kind_differ_in_the_names_of_the_record():
     texts = {
         without_names(
             f"{domain}: TXT s1._domainkey.{domain}: ns1.{domain} (192.0.2.1): it answers REFUSED",
@@ -59,18 +59,18 @@ def test_reasons_of_a_kind_differ_in_the_names_of_the_record() -> None:
     assert texts == {"DOMAIN: TXT FQDN: ns1.DOMAIN (192.0.2.1): it answers REFUSED"}
 
 
-def test_the_zone_above_a_domain_is_one_of_its_names() -> None:
+def test_the_zone_above_a_domain_is_one_of_its_names():
     assert without_names("DNS has no zone for Example.org.", "mail.example.org", None) == (
         "DNS has no zone for ZONE."
     )
 
 
-def test_other_names_stay() -> None:
+def test_other_names_stay():
     text = "ns1.example.net (192.0.2.1), notexample.com, com: it does not answer"
     assert without_names(text, "example.com", "s1") == text
 
 
-def test_a_name_with_its_zone_twice() -> None:
+def test_a_name_with_its_zone_twice():
     text = "it is at s1._domainkey.example.com.example.com: a final dot is missing"
     expected = "it is at FQDN.DOMAIN: a final dot is missing"
     assert without_names(text, "example.com", "s1") == expected
