@@ -103,7 +103,7 @@ def review_now(session: Session, known: KnownKeys, policy: RetirementPolicy) -> 
     """Look at the successors in DNS, and record what is there."""
     from dkimctl.rotation.retirement import review_with_look
 
-    progress = CheckProgress(session.reporter, Verdict.PUBLISHED, may_draw=True)
+    progress = CheckProgress(session.reporter, Verdict.PUBLISHED)
     with recorded_looks(session) as looks, progress:
         return review_with_look(
             known,
@@ -134,7 +134,7 @@ def check_records(
     from dkimctl.dns.check import check_publication
 
     policy = read_policy(wait, WARN_WITHIN, expect_absent=False)
-    progress = CheckProgress(session.reporter, policy.wanted, may_draw=True)
+    progress = CheckProgress(session.reporter, policy.wanted)
     checks: dict[RegistrationKey, Check] = {}
 
     def emit(check: Check) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from dkimctl.cli.embedded_service import INSTALL, is_installed
 from dkimctl.cli.output import next_steps
 from dkimctl.cli.output.destination import table_layout
 from dkimctl.cli.output.next_steps import SPEC_FILE, WARNINGS
-from dkimctl.cli.output.streams import Reporter, write
+from dkimctl.cli.output.streams import write
 from dkimctl.cli.session import Session
 from dkimctl.dns.verdicts import Urgency
 from dkimctl.errors import CredentialsError, ExitCode
@@ -62,21 +62,19 @@ def show_guide(session: Session) -> ExitCode:
     for at, text in enumerate(guide.lines):
         lines += wrapped(text, layout, Style.BOLD_RED if guide.is_urgent and at == 0 else "")
     lines += ["\n", styled("Next:", Style.BOLD, layout) + "\n"]
-    write([*lines, *_table(reporter, [*guide.steps, *_LAST], layout.width)])
-    return ExitCode.OK
-
-
-def _table(reporter: Reporter, steps: Sequence[Step], width: int) -> Iterator[str]:
-    """The commands, each with its purpose beside it or, where there is no room, above it."""
+    # The commands, each with its purpose beside it or, where there is no room, above it.
+    steps = [*guide.steps, *_LAST]
     typed = [printable(reporter.complete(step.command)).replace("`", "") for step in steps]
     widest = max(map(len, typed))
-    room = width - len(INDENT + _GAP) - widest
+    room = layout.width - len(INDENT + _GAP) - widest
     for command, step in zip(typed, steps, strict=True):
         if room < _LEAST_ROOM:
-            yield f"{INDENT}{step.purpose}:\n{INDENT * 2}{command}\n"
+            lines.append(f"{INDENT}{step.purpose}:\n{INDENT * 2}{command}\n")
             continue
         for first, text in lines_of((command, step.purpose), (widest, room)):
-            yield f"{INDENT}{first:<{widest}}{_GAP}{text}".rstrip() + "\n"
+            lines.append(f"{INDENT}{first:<{widest}}{_GAP}{text}".rstrip() + "\n")
+    write(lines)
+    return ExitCode.OK
 
 
 def find_guide(session: Session) -> Guide:
@@ -160,79 +158,52 @@ def guide_to_keys(session: Session) -> Guide | None:
 
 
 def guide_of(statuses: Sequence[KeyStatus], now: datetime, *, by_target: bool) -> Guide:
-    """What these keys need; `by_target`: the config file says how to change DNS."""
+    """What these keys need first; `by_target`: the config file says how to change DNS."""
     used = [status for status in statuses if status.stage not in NOT_IN_USE]
     stages = Counter(str(status.stage) for status in statuses)
     counts = ", ".join(f"{stage} {stages[stage]}" for stage in KeyStage if stages[stage])
     domains = len({status.sign_domain for status in used})
     summary = f"{counted(len(used), 'key')} of {counted(domains, 'domain')}: {counts}."
-    guide = (
-        _urgent(statuses, by_target=by_target)
-        or _undecided(statuses)
-        or _unpublished(statuses, by_target=by_target)
-        or _due(statuses, now, by_target=by_target)
-        or _all_well(statuses)
-    )
-    return guide._replace(lines=[*guide.lines, summary])
 
+    if urgent := [status for status in statuses if status.urgency]:
+        lines = []
+        for urgency, text in WARNINGS.items():
+            if some := [named(status) for status in urgent if status.urgency == urgency]:
+                word = "URGENT" if urgency is not Urgency.SOON else "Soon urgent"
+                lines.append(f"{word}: {text}: {len(some)} ({few(some)}).")
+        return Guide([*lines, summary], _to_publish(urgent, by_target=by_target), is_urgent=True)
 
-def _urgent(statuses: Sequence[KeyStatus], *, by_target: bool) -> Guide | None:
-    urgent = [status for status in statuses if status.urgency]
-    lines = []
-    for urgency, text in WARNINGS.items():
-        if some := [named(status) for status in urgent if status.urgency == urgency]:
-            word = "URGENT" if urgency is not Urgency.SOON else "Soon urgent"
-            lines.append(f"{word}: {text}: {len(some)} ({few(some)}).")
-    steps = _to_publish(urgent, by_target=by_target)
-    return Guide(lines, steps, is_urgent=True) if urgent else None
+    if undecided := [status for status in statuses if status.needs_attention]:
+        line = f"{_keys(undecided, 'needs', 'need')} a decision of yours: {_few(undecided)}."
+        step = Step("`dkimctl list --sort-by due`", "see the notes")
+        return Guide([line, summary], [step])
 
+    if missing := [status for status in statuses if status.action is NextAction.PUBLISH]:
+        line = f"{_keys(missing, 'has', 'have')} not been seen in DNS: {_few(missing)}."
+        return Guide([line, summary], _to_publish(missing, by_target=by_target))
 
-def _undecided(statuses: Sequence[KeyStatus]) -> Guide | None:
-    undecided = [named(status) for status in statuses if status.needs_attention]
-    if not undecided:
-        return None
-    line = f"{_keys(len(undecided), 'needs', 'need')} a decision of yours: {few(undecided)}."
-    return Guide([line], [Step("`dkimctl list --sort-by due`", "see the notes")])
-
-
-def _unpublished(statuses: Sequence[KeyStatus], *, by_target: bool) -> Guide | None:
-    missing = [status for status in statuses if status.action is NextAction.PUBLISH]
-    if not missing:
-        return None
-    names = few([named(status) for status in missing])
-    line = f"{_keys(len(missing), 'has', 'have')} not been seen in DNS: {names}."
-    return Guide([line], _to_publish(missing, by_target=by_target))
-
-
-def _due(statuses: Sequence[KeyStatus], now: datetime, *, by_target: bool) -> Guide | None:
     due = [status for status in statuses if status.due is not None and status.due <= now]
-    old = [status for status in due if status.action is NextAction.REGISTER]
-    gone = [status for status in due if status.action is NextAction.REMOVE]
-    lines = []
-    steps = []
-    if old:
-        names = few([named(status) for status in old])
-        lines.append(f"{_keys(len(old), 'is', 'are')} due for replacement: {names}.")
+    lines, steps = [], []
+    if old := [status for status in due if status.action is NextAction.REGISTER]:
+        lines.append(f"{_keys(old, 'is', 'are')} due for replacement: {_few(old)}.")
         selection = next_steps.select_domains(status.sign_domain for status in old)
         steps.append(Step(next_steps.rotate(selection), "print the specs of their successors"))
-    if gone:
-        names = few([named(status) for status in gone])
-        lines.append(f"{_keys(len(gone), 'is', 'are')} retired, and can leave DNS: {names}.")
+    if gone := [status for status in due if status.action is NextAction.REMOVE]:
+        lines.append(f"{_keys(gone, 'is', 'are')} retired, and can leave DNS: {_few(gone)}.")
         steps.append(Step("`dkimctl rotate --retired`", "look at DNS, and list them"))
-    if by_target:
+    if lines and by_target:
         steps = [Step("`dkimctl rotate run`", "do it; once a day from a timer, it always will")]
-    return Guide(lines, steps) if lines else None
+    if lines:
+        return Guide([*lines, summary], steps)
 
-
-def _all_well(statuses: Sequence[KeyStatus]) -> Guide:
-    planned = [status for status in statuses if status.due and status.action is not NextAction.NONE]
-    if not planned:
-        return Guide(["All is well."], [_OVERVIEW, _CHECK])
-    first = min(planned, key=lambda status: status.due or datetime.max.replace(tzinfo=UTC))
-    # A key that waits does so for its start.
-    what = "signing starts" if first.action is NextAction.WAIT else str(first.action)
-    line = f"All is well. Next: {first.due:%Y-%m-%d}, {what}, {named(first)}."
-    return Guide([line], [_OVERVIEW, _CHECK])
+    well = "All is well."
+    planned = [(one.due, one) for one in statuses if one.due and one.action is not NextAction.NONE]
+    if planned:
+        at, first = min(planned, key=lambda pair: pair[0])
+        # A key that waits does so for its start.
+        what = "signing starts" if first.action is NextAction.WAIT else str(first.action)
+        well += f" Next: {at:%Y-%m-%d}, {what}, {named(first)}."
+    return Guide([well, summary], [_OVERVIEW, _CHECK])
 
 
 def _to_publish(keys: Sequence[KeyStatus], *, by_target: bool) -> list[Step]:
@@ -244,5 +215,9 @@ def _to_publish(keys: Sequence[KeyStatus], *, by_target: bool) -> list[Step]:
     return [publish, Step(next_steps.wait_for(selection), "wait until all servers have them")]
 
 
-def _keys(count: int, one: str, several: str) -> str:
-    return f"{counted(count, 'key')} {one if count == 1 else several}"
+def _keys(keys: Sequence[KeyStatus], one: str, several: str) -> str:
+    return f"{counted(len(keys), 'key')} {one if len(keys) == 1 else several}"
+
+
+def _few(keys: Sequence[KeyStatus]) -> str:
+    return few([named(key) for key in keys])

@@ -105,7 +105,7 @@ class CheckProgress(ProgressDisplay):
         reporter: Reporter,
         wanted: Verdict,
         *,
-        may_draw: bool,
+        may_draw: bool = True,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -162,19 +162,26 @@ class RegistrationProgress(ProgressDisplay):
         reporter: Reporter,
         *,
         verbose: bool,
-        may_draw: bool,
+        may_draw: bool = True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(reporter, may_draw=may_draw, clock=clock)
         self._verbose = verbose
+        self._total = total
+        self._done = self._need_attention = 0
+        self._waits: list[tuple[float, int]] = []  # (until when, entries)
         now = clock()
-        self._tally = Tally(total, now)
+        self._samples = deque([(now, 0)])  # (when, done), a second apart
         self._next_line = now + _LINE_EVERY
         self._next_wait_note = self._noted_until = now
 
     def settled(self, results: Sequence[Result]) -> None:
         """Results of entries, as they come in."""
-        self._tally.settle(results, self._clock())
+        outcomes = [result.outcome for result in results if result.outcome is not Outcome.PENDING]
+        self._done += len(outcomes)
+        self._need_attention += sum(outcome not in GOOD for outcome in outcomes)
+        if (now := self._clock()) - self._samples[-1][0] >= 1:
+            self._samples.append((now, self._done))
         self.tick()
 
     def waiting(self, entries: int, seconds: float, reason: str) -> None:
@@ -185,7 +192,7 @@ class RegistrationProgress(ProgressDisplay):
         """
         now = self._clock()
         until = now + seconds
-        self._tally.wait(entries, until)
+        self._waits.append((until, entries))
         if now >= self._next_wait_note or until > self._noted_until + _MUCH_LONGER:
             self._next_wait_note = now + _LINE_EVERY
             self._noted_until = until
@@ -205,40 +212,24 @@ class RegistrationProgress(ProgressDisplay):
 
     def tick(self) -> None:
         """Show the time that has passed; to be called at least twice a second."""
-        now, tally = self._clock(), self._tally
+        now, done, total = self._clock(), self._done, self._total
         if self.draws:
-            if self.is_due and (self.is_shown or tally.done < tally.total):
-                text = f"{tally.done}/{tally.total} done, {tally.rest(now, '/s')}"
-                self.draw(tally.done, tally.total, text)
+            if self.is_due and (self.is_shown or done < total):
+                self.draw(done, total, f"{done}/{total} done, {self._rest(now, '/s')}")
         elif self._verbose and now >= self._next_line:
             self._next_line = now + _LINE_EVERY
-            line = f"{tally.done} of {tally.total} done, {tally.rest(now, ' a second')}"
-            self._reporter.note(f"dkimctl: {line}")
+            rest = self._rest(now, " a second")
+            self._reporter.note(f"dkimctl: {done} of {total} done, {rest}")
 
-
-class Tally:
-    """How many entries are done, need attention or wait, and the rate. Times are in seconds."""
-
-    def __init__(self, total: int, now: float) -> None:
-        self.total = total
-        self.done = 0
-        self._need_attention = 0
-        self._waits: list[tuple[float, int]] = []  # (until when, entries)
-        self._samples = deque([(now, 0)])  # (when, done), a second apart
-
-    def settle(self, results: Sequence[Result], now: float) -> None:
-        outcomes = [result.outcome for result in results if result.outcome is not Outcome.PENDING]
-        self.done += len(outcomes)
-        self._need_attention += sum(outcome not in GOOD for outcome in outcomes)
-        if now - self._samples[-1][0] >= 1:
-            self._samples.append((now, self.done))
-
-    def wait(self, entries: int, until: float) -> None:
-        self._waits.append((until, entries))
-
-    def rest(self, now: float, per_second: str) -> str:
+    def _rest(self, now: float, per_second: str) -> str:
         """Such as "3 need attention, 50 waiting, 310 a second, 12 s left"."""
-        rate, left = self._rate(now), self.total - self.done
+        # The rate is that of the last half minute.
+        while len(self._samples) > 1 and self._samples[1][0] <= now - _RATE_OVER:
+            self._samples.popleft()
+        # Leave out the first second, in which everything known to the ledger comes at once.
+        since, done = self._samples[1 if len(self._samples) > 2 else 0]
+        rate = (self._done - done) / (now - since) if now > since else 0.0
+        left = self._total - self._done
         self._waits = [(until, entries) for until, entries in self._waits if until > now]
         waiting = min(sum(entries for _, entries in self._waits), max(left, 0))
         verb = "needs" if self._need_attention == 1 else "need"
@@ -247,14 +238,6 @@ class Tally:
         if rate and left > 0:
             parts.append(f"{format_duration(left / rate)} left")
         return ", ".join(parts)
-
-    def _rate(self, now: float) -> float:
-        """Entries a second, over the last half minute."""
-        while len(self._samples) > 1 and self._samples[1][0] <= now - _RATE_OVER:
-            self._samples.popleft()
-        # Leave out the first second, in which everything known to the ledger comes at once.
-        since, done = self._samples[1 if len(self._samples) > 2 else 0]
-        return (self.done - done) / (now - since) if now > since else 0.0
 
 
 class _Bar:

@@ -155,9 +155,9 @@ def _tools(session: Session) -> Tools:
         warn=lambda text: reporter.warn(reporter.complete(text)),
         stopping=stopping,
         observing=lambda total: RegistrationProgress(
-            total, reporter, verbose=session.flags["verbose"], may_draw=True
+            total, reporter, verbose=session.flags["verbose"]
         ),
-        watching=lambda wanted: CheckProgress(reporter, wanted, may_draw=True),
+        watching=lambda wanted: CheckProgress(reporter, wanted),
         clock=lambda: datetime.now(UTC),
     )
 

@@ -264,13 +264,13 @@ def test_run_that_ends_early_says_what_it_waits_for(watch):
     assert "8 requests in flight, waiting up to 1 min 30 s" in second
 
 
-def test_pending_entries_are_neither_done_nor_need_attention(clock):
-    from dkimctl.cli.progress import Tally
+def test_pending_entries_are_neither_done_nor_need_attention(watch, clock):
+    def work(progress, reporter):
+        clock.now += 5
+        progress.settled(results(4, Outcome.PENDING))
 
-    tally = Tally(10, clock.now)
-    pending = Result(Registration("a.example"), Outcome.PENDING)
-    tally.settle([pending] * 4, clock.now)
-    assert tally.rest(clock.now, "").startswith("0 need attention")
+    (line,) = screen(watch(work, total=10, verbose=True))
+    assert line.startswith("dkimctl: 0 of 10 done, 0 need attention")
 
 
 PUBLISHED, MISSING, NO_ANSWER = Verdict.PUBLISHED, Verdict.MISSING, Verdict.NO_ANSWER
