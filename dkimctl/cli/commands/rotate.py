@@ -23,7 +23,6 @@ from dkimctl.cli.output import next_steps
 from dkimctl.cli.output.destination import require_writable, write_chunks
 from dkimctl.cli.output.options import OutputOptions, default_format, read_zone
 from dkimctl.cli.output.results import worst_check, write_results
-from dkimctl.cli.output.streams import Reporter
 from dkimctl.cli.selection import (
     MAX_AGE_OF_CHECK,
     SelectionArgument,
@@ -43,16 +42,11 @@ from dkimctl.text.escaping import few, quoted
 
 if TYPE_CHECKING:
     from dkimctl.rotation.retirement import RetirementPolicy
-    from dkimctl.rotation.successors import Rotation, RotationPolicy
 
 app = App()
 
 # Of the options that --retired does not take. That of --older-than is `max_age` in the config file.
-_DEFAULTS = {
-    "--start-in": "3d",
-    "--selector": "s%Y%m%d",
-    "--key-len": "2048",
-}
+_DEFAULTS = {"--start-in": "3d", "--selector": "s%Y%m%d", "--key-len": "2048"}
 _KEY_LENS = ("1024", "2048")  # interface 2.3
 
 
@@ -162,7 +156,6 @@ def rotate(
     in DNS first.
     """
     session = open_session(ctx)
-    now = datetime.now(UTC)
     own = {"--older-than": older_than, "--start-in": start_in, "--selector": template,
            "--key-len": key_len}  # fmt: skip
     given = {option: text for option, text in own.items() if text is not None}
@@ -170,7 +163,7 @@ def rotate(
         if given:
             raise _no_effect(next(iter(given)), "with")
         policy = read_retirement_policy(
-            session, now, assume_successors=assume_successors, max_age=max_age
+            session, datetime.now(UTC), assume_successors=assume_successors, max_age=max_age
         )
         if zone and fmt is not RetiredFormat.NSUPDATE:
             raise UsageError("--zone has no effect with this format", hint="it is for nsupdate")
@@ -179,7 +172,7 @@ def rotate(
             zones=[read_zone("--zone", name) for name in zone or ()],
             output=output,
         )
-        return _list_retired(session, selection, policy, output_options, look=not no_check)
+        return _list_retired(session, selection or (), policy, output_options, look=not no_check)
     only_retired = {
         "--format": fmt, "--zone": zone, "--no-check": no_check, "--max-age-of-check": max_age,
         "--assume-successors": assume_successors,
@@ -191,96 +184,6 @@ def rotate(
     return _print_successors(session, selection, options, output)
 
 
-def _print_successors(
-    session: Session, words: Sequence[str] | None, options: Mapping[str, str], output: Path | None
-) -> int:
-    from dkimctl.render.spec_yaml import render_spec_yaml
-    from dkimctl.rotation.successors import Rotation, plan_rotation
-
-    now = datetime.now(UTC)
-    policy = _rotation_policy(options, now)
-    selection = read_selection(session, words)
-    rotation = plan_rotation(session.open_ledger(for_writing=False), selection, policy, now)
-    if rotation is None:
-        require_empty(session, selection)
-        rotation = Rotation([], [], [])
-    older_than = with_unit(options["--older-than"])
-    comment = f"Successors of keys older than {older_than}, for `dkimctl register FILE`"
-    comment = session.reporter.complete(comment)
-    write_chunks(render_spec_yaml(rotation.successors, comment), output)
-    _report_successors(
-        session.reporter, rotation,
-        start_date=policy.start_date, older_than=older_than, output=output,
-    )  # fmt: skip
-    return warn_unmatched(session, selection)
-
-
-def _list_retired(
-    session: Session,
-    words: Sequence[str] | None,
-    policy: RetirementPolicy,
-    output_options: OutputOptions,
-    *,
-    look: bool,
-) -> int:
-    from dkimctl.cli.checking import review_now
-    from dkimctl.render.nsupdate import NsupdateRenderer
-    from dkimctl.rotation.retirement import Review, read_known_keys
-
-    if output_options.output is not None:
-        require_writable(output_options.output)  # before a long look
-    selection = read_selection(session, words)
-    known = read_known_keys(session.open_ledger(for_writing=False), selection)
-    if not known.selected:
-        require_empty(session, selection)
-    review = review_now(session, known, policy) if look else Review(known.statuses(policy))
-    results = retired_results(review)
-    if output_options.fmt is Format.NSUPDATE:
-        renderer = NsupdateRenderer(output_options.zones, ttl=None)
-        write_chunks(render_all(renderer, results), output_options.output)
-        unusable = [named(one.registration) for one in results if one.outcome is Outcome.UNUSABLE]
-        if unusable:
-            session.reporter.warn(
-                f"left out because their records are unusable: {few(unusable)}",
-                hint="look for their records in DNS; `dkimctl ledger forget` removes them from the "
-                "ledger",
-                code=Outcome.UNUSABLE,
-            )
-    else:
-        write_results(results, output_options, session.reporter, is_paged=True)
-    status = report_not_retired(session, review)
-    if results:
-        assumed = ["--assume-successors"] if policy.assume_successors else []
-        _report_retired(session, len(results), output_options.fmt, words or (), assumed)
-    return worst_check([status, warn_unmatched(session, selection)])
-
-
-def _rotation_policy(options: Mapping[str, str], now: datetime) -> RotationPolicy:
-    """What --older-than and the options of _DEFAULTS ask for."""
-    from dkimctl.rotation.successors import RotationPolicy, start_date
-    from dkimctl.specs.names import SelectorTemplate
-
-    start_in = read_duration("--start-in", options["--start-in"], may_be_zero=True)
-    if not start_in:
-        raise UsageError(
-            f"in --start-in: with {quoted(options['--start-in'])}, signing would start before the "
-            "new records can be in DNS",
-            hint=f"leave time to publish them, such as {_DEFAULTS['--start-in']}",
-        )
-    if options["--key-len"] not in _KEY_LENS:
-        raise UsageError(
-            "in --key-len: invalid key length",
-            hint=f"write {' or '.join(_KEY_LENS)}",
-        )
-    template = SelectorTemplate(options["--selector"], now.astimezone(), option="--selector")
-    return RotationPolicy(
-        read_duration("--older-than", options["--older-than"], may_be_zero=True),
-        start_date(now, start_in),
-        int(options["--key-len"]),
-        template.selector,
-    )
-
-
 def _no_effect(option: str, how: str) -> UsageError:
     """The error for an option that is for the other mode; `how` is "with" or "without"."""
     return UsageError(
@@ -289,15 +192,40 @@ def _no_effect(option: str, how: str) -> UsageError:
     )
 
 
-def _report_successors(
-    reporter: Reporter,
-    rotation: Rotation,
-    *,
-    start_date: str,
-    older_than: str,
-    output: Path | None,
-) -> None:
-    """Say how many domains are due, and warn about others."""
+def _print_successors(
+    session: Session, words: Sequence[str] | None, options: Mapping[str, str], output: Path | None
+) -> int:
+    """Print the specs; say how many domains are due, and warn about others."""
+    from dkimctl.render.spec_yaml import render_spec_yaml
+    from dkimctl.rotation.successors import Rotation, RotationPolicy, plan_rotation, start_date
+    from dkimctl.specs.names import SelectorTemplate
+
+    reporter, now = session.reporter, datetime.now(UTC)
+    start_in = read_duration("--start-in", options["--start-in"], may_be_zero=True)
+    if not start_in:
+        raise UsageError(
+            f"in --start-in: with {quoted(options['--start-in'])}, signing would start before the "
+            "new records can be in DNS",
+            hint=f"leave time to publish them, such as {_DEFAULTS['--start-in']}",
+        )
+    if options["--key-len"] not in _KEY_LENS:
+        hint = f"write {' or '.join(_KEY_LENS)}"
+        raise UsageError("in --key-len: invalid key length", hint=hint)
+    template = SelectorTemplate(options["--selector"], now.astimezone(), option="--selector")
+    policy = RotationPolicy(
+        read_duration("--older-than", options["--older-than"], may_be_zero=True),
+        start_date(now, start_in),
+        int(options["--key-len"]),
+        template.selector,
+    )
+    selection = read_selection(session, words)
+    rotation = plan_rotation(session.open_ledger(for_writing=False), selection, policy, now)
+    if rotation is None:
+        require_empty(session, selection)
+        rotation = Rotation([], [], [])
+    older_than = with_unit(options["--older-than"])
+    comment = f"Successors of keys older than {older_than}, for `dkimctl register FILE`"
+    write_chunks(render_spec_yaml(rotation.successors, reporter.complete(comment)), output)
     if rotation.undated:
         reporter.warn(
             f"left out because the age of their keys is unknown: {', '.join(rotation.undated)}",
@@ -310,48 +238,83 @@ def _report_successors(
             hint="to settle that first, register the file of that run again",
             code="unanswered",
         )
-    if rotation.successors:
-        reporter.note(
-            f"dkimctl: due: {len(rotation.successors)}; signing with the new keys starts at "
-            f"{start_date}: publish their records before then"
-        )
-        if output is not None:
-            register = next_steps.register_file(output)
-        elif sys.stdout.isatty():
-            command = next_steps.same_command(more=("--output", "successors.yaml"))
-            register = f"`{command} && dkimctl register successors.yaml`"
-        else:
-            register = "`dkimctl register FILE`"
-        reporter.note(f"dkimctl: next: {register}")
-        reporter.note(
-            "dkimctl: when the grace period after that start is over: `dkimctl rotate --retired` "
-            "lists the old records to remove"
-        )
-    else:
+    if not rotation.successors:
         reporter.note(
             "dkimctl: nothing is due: no domain's newest key is older than "
             f"{older_than} and already signing"
         )
-
-
-def _report_retired(
-    session: Session, count: int, fmt: Format, selection: Sequence[str], options: Sequence[str]
-) -> None:
-    reporter = session.reporter
-    list_them = next_steps.rotate_retired(selection, *options)
+        return warn_unmatched(session, selection)
     reporter.note(
-        f"dkimctl: retired: {count}; the service does not tell when it stops using a selector: "
-        "before you delete its record, check that mail sent now is signed with the new selector "
-        "(s=)"
+        f"dkimctl: due: {len(rotation.successors)}; signing with the new keys starts at "
+        f"{policy.start_date}: publish their records before then"
+    )
+    register = "`dkimctl register FILE`"
+    if output is not None:
+        register = next_steps.register_file(output)
+    elif sys.stdout.isatty():
+        command = next_steps.same_command(more=("--output", "successors.yaml"))
+        register = f"`{command} && dkimctl register successors.yaml`"
+    reporter.note(f"dkimctl: next: {register}")
+    reporter.note(
+        "dkimctl: when the grace period after that start is over: `dkimctl rotate --retired` "
+        "lists the old records to remove"
+    )
+    return warn_unmatched(session, selection)
+
+
+def _list_retired(
+    session: Session,
+    words: Sequence[str],
+    policy: RetirementPolicy,
+    output_options: OutputOptions,
+    *,
+    look: bool,
+) -> int:
+    """Write the old records, and say how to remove them."""
+    from dkimctl.cli.checking import review_now
+    from dkimctl.render.nsupdate import NsupdateRenderer
+    from dkimctl.rotation.retirement import Review, read_known_keys
+
+    reporter, fmt = session.reporter, output_options.fmt
+    if output_options.output is not None:
+        require_writable(output_options.output)  # before a long look
+    selection = read_selection(session, words)
+    known = read_known_keys(session.open_ledger(for_writing=False), selection)
+    if not known.selected:
+        require_empty(session, selection)
+    review = review_now(session, known, policy) if look else Review(known.statuses(policy))
+    results = retired_results(review)
+    if fmt is Format.NSUPDATE:
+        renderer = NsupdateRenderer(output_options.zones, ttl=None)
+        write_chunks(render_all(renderer, results), output_options.output)
+        unusable = [named(one.registration) for one in results if one.outcome is Outcome.UNUSABLE]
+        if unusable:
+            reporter.warn(
+                f"left out because their records are unusable: {few(unusable)}",
+                hint="look for their records in DNS; `dkimctl ledger forget` removes them from the "
+                "ledger",
+                code=Outcome.UNUSABLE,
+            )
+    else:
+        write_results(results, output_options, reporter, is_paged=True)
+    status = report_not_retired(session, review)
+    if not results:
+        return worst_check([status, warn_unmatched(session, selection)])
+    assumed = ["--assume-successors"] if policy.assume_successors else []
+    list_them = next_steps.rotate_retired(words, *assumed)
+    reporter.note(
+        f"dkimctl: retired: {len(results)}; the service does not tell when it stops using a "
+        "selector: before you delete its record, check that mail sent now is signed with the new "
+        "selector (s=)"
     )
     if fmt is not Format.NSUPDATE:
-        how = f"`{list_them} --format nsupdate --output remove.txt && "
-        how += "nsupdate -k KEYFILE remove.txt`"
-        if session.has_dns_targets and not options:
-            how = "`dkimctl rotate run`"
-        reporter.note(f"dkimctl: next, to delete: {how}")
+        how = f"{list_them} --format nsupdate --output remove.txt && nsupdate -k KEYFILE remove.txt"
+        if session.has_dns_targets and not assumed:
+            how = "dkimctl rotate run"
+        reporter.note(f"dkimctl: next, to delete: `{how}`")
     reporter.note(
         f"dkimctl: next, to check that they are gone: `{list_them} --format json --output "
         "retired.json && dkimctl check-dns --from retired.json --expect-absent`"
     )
-    reporter.note(f"dkimctl: and then: {next_steps.forget(selection, *options)}")
+    reporter.note(f"dkimctl: and then: {next_steps.forget(words, *assumed)}")
+    return worst_check([status, warn_unmatched(session, selection)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -123,21 +123,16 @@ def run(
                 notices = RunNotices(session, selected, report, execute)
                 told, report = notices.send(), notices.report
     except (KeyboardInterrupt, DkimctlError) as error:
-        made = _made([one.report for one in runs])
-        if made.tasks:
-            show(made)
+        # What was done until then; the second run is that of the look before a notice.
+        begun = [one.report for one in runs if one.report.tasks]
+        if begun:
+            show(begun[-1] if len(begun) == 1 else begun[-1].after(begun[0]))
         if isinstance(error, DkimctlError):
             raise
         raise Interrupted(hint="the same command goes on where this one ended") from None
     show(report)
     due = ExitCode.NO if dry_run and report.is_due else ExitCode.OK
     return worst_check([due, told, *report.exit_codes(), warn_unmatched(session, selected)])
-
-
-def _made(reports: Sequence[Report]) -> Report:
-    """What was done until the command ended; the second report is of the look before a notice."""
-    begun = [report for report in reports if report.tasks]
-    return begun[-1].after(begun[0]) if len(begun) > 1 else next(iter(begun), Report([]))
 
 
 def _tools(session: Session) -> Tools:
@@ -175,59 +170,74 @@ def show_report(
 
     `has_targets`: the config file says how to change DNS. Raises OutputError.
     """
-    if not (reporter.quiet and not report.is_worth_mail and not is_dry):
+    tasks = sorted(report.tasks, key=_rank)
+    if not reporter.quiet or report.is_worth_mail or is_dry:
         if fmt is TableOrJson.JSON:
-            items = [_fields(task) for task in sorted(report.tasks, key=_rank)]
+            items = [_fields(task) for task in tasks]
             document = {"items": items, "count": len(items), "postponed": report.postponed}
             write_chunks([json.dumps(document, indent=2) + "\n"], output)
         else:
-            write_chunks(_table(reporter, report, output), output, is_paged=True)
+            write_chunks(_table(reporter, tasks, output), output, is_paged=True)
     for error in {error.message: error for error in report.errors}.values():
         reporter.error(error)
     urgencies = ((task.urgency, task.registration) for task in report.tasks)
     next_steps.warn_of_urgent_keys(reporter, urgencies, by_target=has_targets)
     _say_what_is_left(reporter, report.tasks, has_targets=has_targets)
-    reporter.note(f"dkimctl: {_summary(report)}")
+    counts = Counter(
+        _DONE[task.step] if task.state is State.DONE else _kind(task) for task in report.tasks
+    )
+    parts = [f"{word} {count}" for word, count in counts.items()]
+    if report.postponed:
+        parts.append(f"{counted(report.postponed, 'successor')} left for the next days (limit)")
+    reporter.note(f"dkimctl: {', '.join(parts) or 'nothing is due'}")
 
 
-def _table(reporter: Reporter, report: Report, output: Path | None) -> Iterator[str]:
-    shows_all = reporter.verbose or output is not None
-    layout = table_layout(reporter, output)
-    grouping = Grouping[str](None if shows_all else MAX_ALIKE)
-    rows = [
-        _row(reporter, alike, layout)
-        for alike in _alike(sorted(report.tasks, key=_rank), shows_all=shows_all)
-        if grouping.shows(_kind(alike[0]))
-    ]
-    for kind, count in grouping.rest():
-        rows.append(Row(below=below(and_more(count, kind), layout)))
-    return table(["DOMAIN", "SELECTOR", "STEP", "STATE"], rows, layout)
-
-
-def _alike(tasks: Sequence[Task], *, shows_all: bool) -> list[list[Task]]:
-    """The tasks of each row: those of one cause together, such as a server that is down."""
-    rows: dict[Hashable, list[Task]] = {}
-    for number, task in enumerate(tasks):
-        has_own_row = shows_all or task.state not in _TOGETHER
-        rows.setdefault(number if has_own_row else _cause(task), []).append(task)
-    return list(rows.values())
-
-
-def _cause(task: Task) -> Hashable:
-    hint = task.error.hint if task.error is not None else ""
-    return task.urgency, task.step, task.state, _nameless(task), hint
-
-
-def _nameless(task: Task) -> str:
-    return without_names(task.reason, task.registration.sign_domain, task.registration.selector)
+def _rank(task: Task) -> tuple[bool, int, str]:
+    return not task.urgency, _ORDER.index(task.state), task.registration.sign_domain
 
 
 def _kind(task: Task) -> str:
     return f"{task.step}: {task.state}"
 
 
-def _rank(task: Task) -> tuple[bool, int, str]:
-    return not task.urgency, _ORDER.index(task.state), task.registration.sign_domain
+def _fields(task: Task) -> dict[str, str | None]:
+    """What JSON has of a task."""
+    one, record = task.registration, task.registration.record
+    return {
+        "sign_domain": one.sign_domain,
+        "selector": one.selector,
+        "fqdn": record.fqdn if record else None,
+        "value": record.value if record and task.state is State.BY_HAND else None,
+        "start_date": one.start_date,
+        "step": task.step,
+        "state": task.state,
+        "urgency": task.urgency or None,
+        "reason": task.reason or None,
+        "hint": (task.error.hint or None) if task.error is not None else None,
+    }
+
+
+def _table(reporter: Reporter, tasks: Sequence[Task], output: Path | None) -> Iterator[str]:
+    """A row for each task; tasks of one cause, such as a server that is down, share a row."""
+    shows_all = reporter.verbose or output is not None
+    layout = table_layout(reporter, output)
+    alike: dict[Hashable, list[Task]] = {}
+    for number, task in enumerate(tasks):
+        cause: Hashable = number
+        if not shows_all and task.state in _TOGETHER:
+            hint = task.error.hint if task.error is not None else ""
+            cause = (task.urgency, task.step, task.state, _nameless(task), hint)
+        alike.setdefault(cause, []).append(task)
+    grouping = Grouping[str](None if shows_all else MAX_ALIKE)
+    rows = [
+        _row(reporter, some, layout) for some in alike.values() if grouping.shows(_kind(some[0]))
+    ]
+    rows += [Row(below=below(and_more(count, kind), layout)) for kind, count in grouping.rest()]
+    return table(["DOMAIN", "SELECTOR", "STEP", "STATE"], rows, layout)
+
+
+def _nameless(task: Task) -> str:
+    return without_names(task.reason, task.registration.sign_domain, task.registration.selector)
 
 
 def _row(reporter: Reporter, alike: Sequence[Task], layout: TableLayout) -> Row:
@@ -251,25 +261,12 @@ def _row(reporter: Reporter, alike: Sequence[Task], layout: TableLayout) -> Row:
     return Row(cells, ["", "", "", style], lines)
 
 
-def _fields(task: Task) -> dict[str, str | None]:
-    """What JSON has of a task."""
-    one, record = task.registration, task.registration.record
-    return {
-        "sign_domain": one.sign_domain,
-        "selector": one.selector,
-        "fqdn": record.fqdn if record else None,
-        "value": record.value if record and task.state is State.BY_HAND else None,
-        "start_date": one.start_date,
-        "step": task.step,
-        "state": task.state,
-        "urgency": task.urgency or None,
-        "reason": task.reason or None,
-        "hint": (task.error.hint or None) if task.error is not None else None,
-    }
-
-
 def _say_what_is_left(reporter: Reporter, tasks: Sequence[Task], *, has_targets: bool) -> None:
     """What is to be done by hand, and what stands in the way, with commands."""
+
+    def selection_of(some: Sequence[Task]) -> Sequence[str]:
+        return next_steps.select_domains(task.registration.sign_domain for task in some)
+
     by_hand = [task for task in tasks if task.state is State.BY_HAND]
     if has_targets and by_hand:
         # Also with --quiet: the user may believe that the targets cover all domains.
@@ -281,27 +278,11 @@ def _say_what_is_left(reporter: Reporter, tasks: Sequence[Task], *, has_targets:
             code="uncovered",
         )
     if blocked := [one for one in tasks if (one.step, one.state) == (Step.PUBLISH, State.BLOCKED)]:
-        plan = next_steps.publish(_selection_of(blocked), "--dry-run", by_target=True)
+        plan = next_steps.publish(selection_of(blocked), "--dry-run", by_target=True)
         reporter.note(f"dkimctl: for what stands in the way, and what to do about it: {plan}")
     if to_publish := [task for task in by_hand if task.step is Step.PUBLISH]:
-        publish = next_steps.publish(_selection_of(to_publish))
+        publish = next_steps.publish(selection_of(to_publish))
         reporter.note(f"dkimctl: to publish by hand what no target covers: {publish}")
     if to_remove := [task for task in by_hand if task.step is Step.REMOVE]:
-        retired = next_steps.rotate_retired(_selection_of(to_remove))
+        retired = next_steps.rotate_retired(selection_of(to_remove))
         reporter.note(f"dkimctl: to remove by hand what no target covers: `{retired}`")
-
-
-def _selection_of(tasks: Iterable[Task]) -> Sequence[str]:
-    return next_steps.select_domains(task.registration.sign_domain for task in tasks)
-
-
-def _summary(report: Report) -> str:
-    counts = Counter(_counted_as(task) for task in report.tasks)
-    parts = [f"{word} {count}" for word, count in counts.items()]
-    if report.postponed:
-        parts.append(f"{counted(report.postponed, 'successor')} left for the next days (limit)")
-    return ", ".join(parts) or "nothing is due"
-
-
-def _counted_as(task: Task) -> str:
-    return _DONE[task.step] if task.state is State.DONE else _kind(task)
