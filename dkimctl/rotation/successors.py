@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -104,9 +104,24 @@ def find_successors(
         if None in due:
             rotation.undated.append(domain)
         newest_keys = [newest for newest in due if newest is not None]
+        preferred = policy.selector_for(domain)
         for newest in newest_keys:
-            rotation.successors.append(_successor(domain, newest, used, policy))
-            used.add(rotation.successors[-1].key.selector)
+            selector, number = preferred, itertools.count(2)
+            while selector.lower() in used:
+                selector = f"{preferred}-{next(number)}"
+            used.add(selector.lower())
+            old = newest.selector or ""
+            # Its fields are all set, so that the defaults of a profile change nothing.
+            spec = DomainSpec(
+                domain,
+                selector,
+                policy.key_len,
+                policy.start_date,
+                newest.third_party,
+                enable=True,
+                replaces=old if is_name(old) else None,  # spec files take no other
+            )
+            rotation.successors.append(spec)
         if still_open and newest_keys:
             rotation.unanswered.append(domain)
     too_long = [
@@ -164,28 +179,6 @@ def newest_of(line: Iterable[Registration]) -> Registration | None:
     return max(known, key=lambda pair: pair[0])[1] if known else None
 
 
-def _successor(
-    domain: str, newest: Registration, used: set[str], policy: RotationPolicy
-) -> DomainSpec:
-    """The same as `newest`, but for its selector, start and key length.
-
-    Its fields are all set, so that the defaults of a profile change nothing.
-    """
-    preferred = policy.selector_for(domain)
-    numbered = (f"{preferred}-{number}" for number in itertools.count(2))
-    selectors = itertools.chain([preferred], numbered)
-    old = newest.selector or ""
-    return DomainSpec(
-        domain,
-        next(selector for selector in selectors if selector.lower() not in used),
-        policy.key_len,
-        policy.start_date,
-        newest.third_party,
-        enable=True,
-        replaces=old if is_name(old) else None,  # spec files take no other
-    )
-
-
 class HeldKey(NamedTuple):
     """A key that is due, and gets no successor until the user decides."""
 
@@ -210,21 +203,108 @@ def find_due(
     registration, if that run has made one.
     """
     registrations, histories = list(ledger.all()), ledger.histories()
-    begun = _read_begun(ledger, {one.key for one in registrations})
-    due = _DueKeys(settings, begun, histories, now)
-    closed = (one.key for one in ledger.closed_keys())
-    used = _by_domain([*begun.successors.values(), *begun.unanswered, *closed])
+    # Keys that are registered have open requests, too, if a refresh got no answer.
+    registered = {one.key for one in registrations}
+    unanswered = {intent.key for intent in ledger.intents()}.difference(registered)
+    replaced = ledger.begun_successors()
+    # By the key that each replaces; of several for one key, the one that may be registered.
+    order = sorted(replaced, key=lambda key: key in unanswered)
+    begun = {key_of(key.sign_domain, replaced[key]): key for key in order}
+    # Those that replace no key, so that it is not known what was asked; by domain.
+    foreign = {key.sign_domain: key for key in unanswered if key not in replaced}
+    used = _by_domain([*begun.values(), *unanswered, *(one.key for one in ledger.closed_keys())])
     selected = {one.key.sign_domain for one in selection.pick(ledger.ours())}
+    # What `spec_of` makes counts for all but the selector.
+    template = SelectorTemplate(_TEMPLATE, now.astimezone(UTC))
+    start = start_date(now, settings.lead)
+    policy = RotationPolicy(settings.max_age, start, _KEY_LEN, template.selector)
+
+    held: list[HeldKey] = []
+    settling: list[DomainSpec] = []  # their requests got no answer
+    new: list[tuple[datetime, DomainSpec]] = []
     for domain, of_domain in by_signing_domain(registrations).items():
-        if domain in selected:
-            due.add_domain(of_domain, used.get(domain, ()))
+        if domain not in selected:
+            continue
+        made_for = _by_replaced(of_domain, histories)
+        for old in of_domain:
+            successor = begun.get(old.key)
+            if successor is None or successor not in unanswered:
+                continue
+            # If the key has got another successor meanwhile, this one is only to be found out,
+            # since a new key is of no use: what is registered stays as it is (409, interface 7.3).
+            has_other = any(one.signs for one in made_for.get(old.key.selector, ()))
+            spec = spec_of(old, successor.selector, settings, now)
+            settling.append(spec._replace(enable=not has_other))
+        try:
+            rotation = find_successors(of_domain, used.get(domain, ()), now, policy)
+        except UsageError as error:
+            reason = error.message.removeprefix("in --selector: ")
+            held.append(HeldKey(of_domain[-1], reason))
+            continue
+        if rotation.undated:
+            held.append(HeldKey(of_domain[-1], "the age of its keys is not known"))
+        held += _with_late_successors(of_domain, settings, now)
+        for spec in rotation.successors:
+            line = (one for one in of_domain if one.signs and one.third_party == spec.default)
+            newest = newest_of(line)
+            if newest is None or begun.get(newest.key) in unanswered:
+                continue
+            successors = made_for.get(newest.key.selector, ())
+            disabled = next((one for one in successors if not one.signs), None)
+            if domain in foreign:
+                name = foreign[domain].selector or "chosen by the service"
+                reason = f"a request for another selector ({name}) was never answered: register "
+                held.append(HeldKey(newest, f"{reason}the file of that run again"))
+            elif disabled is not None:
+                reason = f"its successor {disabled.selector} is disabled at the service: enable it "
+                reason += "there, then `dkimctl register --refresh FILE`"
+                held.append(HeldKey(newest, reason))
+            else:
+                successor = begun.get(newest.key)
+                selector = successor.selector if successor else spec.selector
+                spec_now = spec_of(newest, selector, settings, now)
+                new.append((newest.created_at or now, spec_now))
+
     registered_today = sum(
         one.created_at is not None
         and one.created_at.date() == now.astimezone(UTC).date()
         and histories.get(one.key, KeyHistory()).replaces is not None
         for one in registrations
     )
-    return due.within(settings.limit - registered_today)
+    left = max(0, settings.limit - registered_today - len(settling))
+    specs = [spec for _, spec in sorted(new, key=lambda one: one[0])]
+    return DueSuccessors([*settling, *specs[:left]], held, max(0, len(specs) - left))
+
+
+def _by_replaced(
+    of_domain: Iterable[Registration], histories: Histories
+) -> dict[str, list[Registration]]:
+    """Our keys, by the selectors of those that they were made to replace."""
+    made_for: dict[str, list[Registration]] = {}
+    for one in of_domain:
+        if not one.is_taken:
+            replaces = histories.get(one.key, KeyHistory()).replaces or ""
+            made_for.setdefault(replaces.lower(), []).append(one)
+    return made_for
+
+
+def _with_late_successors(
+    of_domain: Iterable[Registration], settings: RotationSettings, now: datetime
+) -> Iterator[HeldKey]:
+    """The keys that are due, and whose successor starts long after a new one would."""
+    for line in lines_of(of_domain):
+        starts = {one: one.starts_at for one in line}
+        later = {one: at for one, at in starts.items() if at is not None and at > now}
+        newest = newest_of(one for one in line if one not in later)
+        if not later or newest is None or min(later.values()) <= now + 2 * settings.lead:
+            continue
+        if _is_older(newest, settings.max_age, now):
+            next_ = min(later, key=later.__getitem__)
+            yield HeldKey(
+                newest,
+                f"{next_.selector}, which follows it, does not start before "
+                f"{later[next_].date()}: register another one with an earlier start_date",
+            )
 
 
 def spec_of(
@@ -246,134 +326,3 @@ def spec_of(
         enable=True,
         replaces=old.selector,
     )
-
-
-class _Begun(NamedTuple):
-    """Keys that earlier runs began to register, and that are not, as far as the ledger knows."""
-
-    successors: Mapping[RegistrationKey, RegistrationKey]  # by the key that each replaces
-    unanswered: Collection[RegistrationKey]  # those that may have been sent
-    #: Those of them that replace no key, so that it is not known what was asked; by domain.
-    foreign: Mapping[str, RegistrationKey]
-
-    def is_unanswered(self, old: RegistrationKey) -> bool:
-        """Whether a successor of this key may have been sent."""
-        return self.successors.get(old) in self.unanswered
-
-
-def _read_begun(ledger: Ledger, registered: Collection[RegistrationKey]) -> _Begun:
-    # Keys that are registered have open requests, too, if a refresh got no answer.
-    unanswered = {intent.key for intent in ledger.intents()}.difference(registered)
-    begun = ledger.begun_successors()
-    # Of several for one key, the one that may be registered.
-    order = sorted(begun, key=lambda key: key in unanswered)
-    successors = {key_of(key.sign_domain, begun[key]): key for key in order}
-    foreign = {key.sign_domain: key for key in unanswered if key not in begun}
-    return _Begun(successors, unanswered, foreign)
-
-
-class _DueKeys:
-    """Gathers the successors of keys that are due."""
-
-    def __init__(
-        self, settings: RotationSettings, begun: _Begun, histories: Histories, now: datetime
-    ) -> None:
-        self._settings = settings
-        # What `spec_of` makes counts for all but the selector.
-        template = SelectorTemplate(_TEMPLATE, now.astimezone(UTC))
-        start = start_date(now, settings.lead)
-        self._policy = RotationPolicy(settings.max_age, start, _KEY_LEN, template.selector)
-        self._begun = begun
-        self._histories = histories
-        self._now = now
-        self._settling: list[DomainSpec] = []
-        self._new: list[tuple[datetime, DomainSpec]] = []
-        self._held: list[HeldKey] = []
-
-    def add_domain(
-        self, of_domain: Sequence[Registration], used: Sequence[RegistrationKey]
-    ) -> None:
-        """Take in a domain with all its registrations; `used` are other keys that it has had."""
-        for old in of_domain:
-            if self._begun.is_unanswered(old.key):
-                # If the key has got another successor meanwhile, this one is only to be found out,
-                # since a new key is of no use: what is registered stays as it is (409, interface
-                # 7.3).
-                selector = self._begun.successors[old.key].selector
-                has_other = any(one.signs for one in _made_for(old, of_domain, self._histories))
-                spec = spec_of(old, selector, self._settings, self._now)
-                self._settling.append(spec._replace(enable=not has_other))
-        try:
-            rotation = find_successors(of_domain, used, self._now, self._policy)
-        except UsageError as error:
-            self._hold(of_domain[-1], error.message.removeprefix("in --selector: "))
-            return
-        if rotation.undated:
-            self._hold(of_domain[-1], "the age of its keys is not known")
-        self._hold_if_late(of_domain)
-        for spec in rotation.successors:
-            line = (one for one in of_domain if one.signs and one.third_party == spec.default)
-            newest = newest_of(line)
-            if newest is not None and not self._begun.is_unanswered(newest.key):
-                self._add(newest, spec.selector, of_domain)
-
-    def within(self, allowed: int) -> DueSuccessors:
-        """The successors, of which at most `allowed` are new on this day."""
-        left = max(0, allowed - len(self._settling))
-        specs = [spec for _, spec in sorted(self._new, key=lambda one: one[0])]
-        postponed = max(0, len(specs) - left)
-        return DueSuccessors([*self._settling, *specs[:left]], self._held, postponed)
-
-    def _add(
-        self, old: Registration, selector: str | None, of_domain: Sequence[Registration]
-    ) -> None:
-        foreign = self._begun.foreign.get(old.key.sign_domain)
-        successors = _made_for(old, of_domain, self._histories)
-        disabled = next((one for one in successors if not one.signs), None)
-        if foreign is not None:
-            name = foreign.selector or "chosen by the service"
-            self._hold(
-                old,
-                f"a request for another selector ({name}) was never answered: register the file "
-                "of that run again",
-            )
-        elif disabled is not None:
-            self._hold(
-                old,
-                f"its successor {disabled.selector} is disabled at the service: enable it there, "
-                "then `dkimctl register --refresh FILE`",
-            )
-        else:
-            begun = self._begun.successors.get(old.key)
-            spec = spec_of(old, begun.selector if begun else selector, self._settings, self._now)
-            self._new.append((old.created_at or self._now, spec))
-
-    def _hold_if_late(self, of_domain: Sequence[Registration]) -> None:
-        """Hold keys that are due, and whose successor starts long after a new one would."""
-        latest = self._now + 2 * self._settings.lead
-        for line in lines_of(of_domain):
-            starts = {one: one.starts_at for one in line}
-            later = {one: at for one, at in starts.items() if at is not None and at > self._now}
-            newest = newest_of(one for one in line if one not in later)
-            if not later or newest is None or min(later.values()) <= latest:
-                continue
-            if _is_older(newest, self._settings.max_age, self._now):
-                next_ = min(later, key=later.__getitem__)
-                self._hold(
-                    newest,
-                    f"{next_.selector}, which follows it, does not start before "
-                    f"{later[next_].date()}: register another one with an earlier start_date",
-                )
-
-    def _hold(self, registration: Registration, reason: str) -> None:
-        self._held.append(HeldKey(registration, reason))
-
-
-def _made_for(
-    old: Registration, of_domain: Iterable[Registration], histories: Histories
-) -> Iterator[Registration]:
-    """Our keys that were made to replace `old`."""
-    for one in of_domain:
-        replaces = histories.get(one.key, KeyHistory()).replaces or ""
-        if replaces.lower() == old.key.selector and not one.is_taken:
-            yield one
