@@ -10,12 +10,9 @@ import dns.rrset
 
 from dkimctl.dns.messages import NS, SOA, decode, encode
 from dkimctl.dns.nameserver import NoAnswer
-from dkimctl.errors import ServiceError
 from dkimctl.handoff.sheet import (
     Place,
     Trouble,
-    find_places,
-    given_places,
     look_up_places,
 )
 
@@ -55,10 +52,6 @@ def look_up(*names: str, resolver: Resolver | None = None) -> dict[str, Place]:
     return asyncio.run(look_up_places(names, resolver or Resolver()))
 
 
-def test_the_zone_and_its_servers_are_found():
-    assert look_up(NAME) == {NAME: Place("example.com", ("ns.a.example", "ns.b.example"))}
-
-
 def test_the_servers_of_a_zone_are_asked_for_once():
     resolver = Resolver()
     names = [f"s{number}._domainkey.example.com" for number in range(9)]
@@ -80,17 +73,3 @@ def test_what_has_no_answer_does_not_stop_the_rest():
 def test_no_zone_is_different_from_no_answer():
     [place] = look_up("s._domainkey.typo.invalid").values()
     assert (place.zone, place.trouble) == ("", Trouble.NO_ZONE)
-
-
-def test_without_a_resolver_nothing_is_known():
-    def no_nameservers():
-        raise ServiceError("no usable DNS resolver")
-
-    [place] = find_places([NAME, NAME], no_nameservers).values()
-    assert place == Place(trouble=Trouble.NO_ANSWER, reason="no usable DNS resolver")
-
-
-def test_given_zones_are_taken_as_they_are():
-    places = given_places([NAME, "s1._domainkey.example.net"], ["com", "example.com"])
-    assert places[NAME] == Place("example.com")
-    assert places["s1._domainkey.example.net"] == Place()

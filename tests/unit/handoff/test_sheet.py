@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from dkimctl.handoff.providers import ValueForm, provider_with
-from dkimctl.handoff.sheet import Place, SheetOptions, Timing, Trouble, make_sheet
+from dkimctl.handoff.sheet import Place, SheetOptions, Timing, make_sheet
 from dkimctl.models.registration import DnsRecord
 
 NOW = datetime(2027, 1, 1, tzinfo=UTC)
@@ -57,13 +57,6 @@ def test_signing_never_starts_before_the_registration(make):
     assert record.starts_at == datetime(2026, 12, 31, tzinfo=UTC)
 
 
-def test_the_host_is_relative_to_the_zone(make):
-    assert make(sign_domain="mail.example.com").host == "s1._domainkey.mail"
-    assert make(sign_domain="example.com").host == "s1._domainkey"
-    unknown = Place(trouble=Trouble.NO_ANSWER)
-    assert make(sign_domain="example.com", place=unknown).host == "s1._domainkey.example.com"
-
-
 @pytest.mark.parametrize(
     ("key", "key_len", "form", "is_too_long"),
     [
@@ -88,27 +81,3 @@ def test_quotes_and_spaces_count_towards_the_limit(make, length, is_too_long):
     record = make(record=DnsRecord("s1._domainkey.example.com", "TXT", value),
                   provider=provider_with("route53"))  # fmt: skip
     assert record.is_too_long is is_too_long
-
-
-def test_records_are_together_by_zone(make_registration):
-    domains = ("b.example.com", "example.net", "a.example.com")
-    registrations = [make_registration(domain) for domain in domains]
-    places = {
-        each.record.fqdn: Place(
-            "example.net" if each.sign_domain == "example.net" else "example.com"
-        )
-        for each in registrations
-    }
-    pairs = [(each, each.record) for each in registrations]
-    sheet = make_sheet(pairs, places, SheetOptions(300, "me"), NOW)
-    assert [
-        (zone.name, [record.sign_domain for record in zone.records]) for zone in sheet.zones
-    ] == [
-        ("example.com", ["b.example.com", "a.example.com"]),
-        ("example.net", ["example.net"]),
-    ]
-    assert (sheet.ttl, sheet.contact) == (300, "me")
-    assert [record.sign_domain for record in sheet.records] == [
-        "b.example.com", "a.example.com", "example.net",
-    ]  # fmt: skip
-    assert sheet.zones[0].provider is None

@@ -55,14 +55,6 @@ def test_nothing_is_cut(width):
     assert below == unfolded(reason + alias)
 
 
-def test_reason_and_alias_are_below_their_row():
-    check = check_of(Verdict.MISMATCH, "it is another key (p=)", alias="k.example.net")
-    assert table_of(check, check_of()).splitlines()[2:4] == [
-        "  it is another key (p=)",
-        "  s1._domainkey.example.com is an alias of k.example.net",
-    ]
-
-
 def test_the_most_urgent_come_first_and_the_good_last(every_verdict):
     names = domains(table_of(*every_verdict, width=120))
     assert names[:3] == ["signing", "partly", "soon"]
@@ -115,13 +107,6 @@ def test_rows_of_another_urgency_or_reason_are_not_alike():
     )
     assert more[0] < min(number for number, line in enumerate(lines) if line.startswith("m0."))
     assert lines[-1].startswith("3 rows like those above are not shown")
-
-
-def test_quietly_only_bad_rows_are_shown():
-    assert table_of(*[check_of()] * 3, only_attention=True, quiet=True) == ""
-    text = table_of(check_of(), *refused(1), width=120, only_attention=True, quiet=True)
-    assert len(text.splitlines()) == 3
-    assert "d0.example" in text
 
 
 @given(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from itertools import count, islice
 
 import pytest
@@ -50,14 +48,3 @@ def test_dns_formats_hold_only_publishable_records(fmt, every_outcome):
         for outcome in ("pending", "taken", "invalid", "unusable", "failed", "unknown"):
             assert outcome not in text
     assert "\x1b" not in text
-
-
-@pytest.mark.parametrize("fmt", [fmt for fmt in Format if fmt is not Format.TABLE])
-def test_only_the_table_imports_rich(fmt):
-    rest = "files" if fmt in PER_ZONE else "end"
-    script = (
-        "import sys; from dkimctl.render.results import open_results;"
-        "from dkimctl.render.renderer import Format;"
-        f"list(open_results(Format({fmt.value!r})).{rest}()); assert 'rich' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", script], check=True, timeout=30)

@@ -115,14 +115,3 @@ def test_an_update_fits_a_dns_message(results, sizes, depths, times):
         updates = updates_of(script)
         assert max(map(size_of, updates)) <= MAX_MESSAGE
         assert len({rrset.name for changes in updates for rrset in changes}) == len(many)
-
-
-@pytest.mark.parametrize(
-    ("size", "count", "updates"),
-    [(4096, 15, 1), (4096, 16, 2), (4096, 100, 7), (400, 500, 4), (1, 800, 1)],
-)
-def test_updates_are_as_few_as_their_size_allows(results, size, count, updates):
-    script = render_text(
-        Format.NSUPDATE, results(records_of([size] * count)), zones=["example.com"]
-    )
-    assert len(updates_of(script)) == updates

@@ -73,15 +73,6 @@ def test_at_most_twenty_names_are_listed_the_largest_first(planned):
     assert lines[start + 21] == "… and 10 more"
 
 
-def test_above_many_rows_those_that_exist_are_only_counted(planned, result):
-    results = [*[result(Outcome.EXISTS)] * 200, *planned("a.example", "b.example")]
-    lines = plan_of(results, only_attention=True)
-    assert lines[1:3] == ["pending        2", "exists       200"]
-    assert sum("pending" in line for line in lines[5:]) == 2
-    assert not any(line.startswith("example.com  s1") for line in lines)
-    assert lines[-1] == "200 rows that exist already are not shown; --format table shows all"
-
-
 @pytest.mark.parametrize("width", [40, 80, 120, 200])
 def test_it_fits_the_width(planned, every_outcome, width):
     long = ".".join(["d" * 59] * 4)

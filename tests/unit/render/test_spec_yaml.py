@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -49,14 +48,6 @@ def test_register_reads_the_same_specs_back(specs):
     text = text_of(specs)
     assert text.startswith("# what it is\n")
     assert load_specs(text.encode(), "x") == specs
-
-
-@given(SPECS)
-def test_pyyaml_reads_the_same_values_back(specs):
-    stated = [
-        {key: value for key, value in spec._asdict().items() if value is not None} for spec in specs
-    ]
-    assert yaml.safe_load(text_of(specs)) == stated
 
 
 def test_the_layout_is_fixed():

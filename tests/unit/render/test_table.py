@@ -36,21 +36,6 @@ def assert_readable(text, results, width):
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_a_row_has_all_columns_and_a_record_below(result, width):
-    header, row, name, value, *_ = table_of(result(), width=width).splitlines()
-    assert header.split() == ["DOMAIN", "SELECTOR", "OUTCOME", "BITS", "START"]
-    cells = ["example.com", "s1", "created", "2048", "2026-03-01T00:00+09:00"]
-    assert re.split(" {2,}", row) == cells
-    assert name.split() == ["FQDN", "s1._domainkey.example.com", "TXT"]
-    assert value == result().registration.record.value
-
-
-def test_a_reason_is_below_its_row(result):
-    text = table_of(result(Outcome.TAKEN, record=None, code="409", reason="another account has it"))
-    assert text.splitlines()[2:] == ["  another account has it", ""]
-
-
-@pytest.mark.parametrize("width", WIDTHS)
 def test_a_long_domain_wraps_without_squeezing_other_rows(result, width):
     results = [result(sign_domain=LONG_DOMAIN), result(Outcome.EXISTS, sign_domain="a.example")]
     text = table_of(*results, width=width)
@@ -119,11 +104,6 @@ def test_only_rows_that_need_attention(every_outcome):
     assert text.replace("\n", " ").endswith(
         "3 rows that need no attention are not shown; `dkimctl show-dns` shows all "
     )
-
-
-def test_if_no_row_needs_attention_there_is_no_header(result):
-    text = table_of(*[result()] * 300, only_attention=True)
-    assert text == "300 rows that need no attention are not shown; --format table shows all\n"
 
 
 def failed(result, count, reason):

@@ -9,11 +9,10 @@ import dns.rdatatype
 import dns.rrset
 import dns.zone
 import dns.zonefile
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dkimctl.models.registration import DnsRecord, Outcome
+from dkimctl.models.registration import DnsRecord
 from dkimctl.render.renderer import Format, txt_data
 from dkimctl.text.escaping import character_strings
 from rendering import render_files, render_text
@@ -86,22 +85,6 @@ def test_the_file_of_a_zone_has_the_comments_and_the_ttl(result):
     )
 
 
-@pytest.mark.parametrize("outcome", Outcome)
-def test_only_publishable_records_are_rendered(result, outcome):
-    rendered = outcome in (Outcome.CREATED, Outcome.EXISTS, Outcome.DIFFERS)
-    for fmt in (Format.ZONE, Format.VALUE):
-        assert bool(render_text(fmt, [result(outcome)])) is rendered
-        assert render_text(fmt, [result(outcome, record=None)]) == ""
-
-
-def test_a_comment_omits_unknown_fields(result):
-    bare = result(selector=None, key_len=None, code="201", message=None)
-    assert zone_text(bare).startswith("; example.com, result 201\n")
-    assert zone_text(result(code=None, message=None)).startswith(
-        "; example.com selector s1, 2048 bits\n"
-    )
-
-
 @given(text=ANY_TEXT)
 @example(text="x\nevil.example. 1 IN TXT gotcha")
 @example(text="x\revil")
@@ -160,11 +143,6 @@ def test_a_value_is_split_into_as_few_strings_as_possible(value):
 
 def values_of(*results):
     return render_text(Format.VALUE, results)
-
-
-def test_one_record_is_a_bare_value(result):
-    only = result()
-    assert values_of(only) == f"{only.registration.record.value}\n"
 
 
 def test_each_of_several_values_follows_its_name(result):
